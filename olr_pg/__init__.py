@@ -1,0 +1,1 @@
+"""Replicates Oracle into PostgreSQL by reading Oracle's binary redo logs."""

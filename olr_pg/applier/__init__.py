@@ -1,0 +1,1 @@
+"""The protocol client that applies changes to PostgreSQL exactly once."""

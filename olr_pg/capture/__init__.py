@@ -1,0 +1,1 @@
+"""Which archived logs exist, in which order, and reading them."""

@@ -1,0 +1,1 @@
+"""Oracle column values in both directions, one file per type family. No I/O."""

@@ -1,0 +1,125 @@
+"""Tables and columns as of an SCN: immutable values, whatever source they were read from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class KeyKind(Enum):
+    """Where the row identity of a table comes from (dictionary §8)."""
+
+    PRIMARY = "primary key"
+    UNIQUE = "unique key"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table, as COL$ has it.
+
+    Attributes:
+        name: as in the dictionary, case kept.
+        segcol: SEGCOL#, 1-based position in the stored row; 0 = not stored (virtual).
+        intcol: INTCOL#, the internal order.
+        col: COL#, the order the user sees; 0 = hidden, invisible or unused.
+        type_code: COL$.TYPE# (values-and-lobs §1).
+        length: bytes.
+        precision: None where the dictionary has NULL.
+        scale: None where the dictionary has NULL.
+        charset_id: Oracle character set id; None for types without one.
+        charset_form: 1 database, 2 national character set; None for types without one.
+        nullable: False for NOT NULL and key columns.
+        hidden: not delivered (hidden, unused, guard columns).
+        virtual: computed, never in redo.
+    """
+
+    name: str
+    segcol: int
+    intcol: int
+    col: int
+    type_code: int
+    length: int
+    precision: int | None = None
+    scale: int | None = None
+    charset_id: int | None = None
+    charset_form: int | None = None
+    nullable: bool = True
+    hidden: bool = False
+    virtual: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table with everything that decoding its redo needs.
+
+    Attributes:
+        obj: OBJ#.
+        dataobj: DATAOBJ#, None where the table itself has no segment.
+        columns: every column, hidden and virtual ones too, in SEGCOL# then INTCOL# order.
+        partitions: OBJ# of each partition and sub-partition that holds rows.
+        cluster_columns: TAB$.CLUCOLS; the key columns are not in the row image.
+        key: INTCOL# of the key columns in key order.
+        refusal: why the table cannot be replicated; None where it can.
+    """
+
+    owner: str
+    name: str
+    obj: int
+    dataobj: int | None
+    columns: tuple[Column, ...]
+    partitions: tuple[int, ...] = ()
+    cluster_columns: int = 0
+    key_kind: KeyKind = KeyKind.NONE
+    key: tuple[int, ...] = ()
+    refusal: str | None = None
+
+    @property
+    def full_name(self) -> str:
+        """``OWNER.NAME``."""
+        return f"{self.owner}.{self.name}"
+
+    @property
+    def delivered(self) -> tuple[Column, ...]:
+        """The columns that clients get: stored, not hidden, not virtual; in SEGCOL# order."""
+        return tuple(c for c in self.columns if c.segcol > 0 and not c.hidden and not c.virtual)
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """The database (container) that a snapshot was taken from; None = not known.
+
+    Attributes:
+        dbid: of the container (the PDB's own DBID in a CDB).
+        con_id: 0 non-CDB, 1 root, 3 and up PDBs.
+        resetlogs: resetlogs ids of the current and earlier incarnations, current first.
+        charset, ncharset: Oracle names (NLS_CHARACTERSET, NLS_NCHAR_CHARACTERSET).
+        timezone: DBTIMEZONE, ``+00:00`` form or a region name.
+    """
+
+    name: str
+    con_id: int = 0
+    con_name: str | None = None
+    dbid: int | None = None
+    resetlogs: tuple[int, ...] = ()
+    activation: int | None = None
+    big_endian: bool | None = None
+    charset: str = "AL32UTF8"
+    ncharset: str = "AL16UTF16"
+    timezone: str = "+00:00"
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The dictionary of one container as of `scn`."""
+
+    scn: int
+    database: Database
+    tables: tuple[Table, ...] = field(repr=False)
+
+    def find(self, owner: str, name: str) -> Table | None:
+        """The table of that exact owner and name, or None."""
+        for table in self.tables:
+            if table.name == name and table.owner == owner:
+                return table
+        return None

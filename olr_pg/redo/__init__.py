@@ -1,0 +1,1 @@
+"""Redo bytes to change vectors to row-change pieces. No I/O."""

@@ -1,0 +1,1 @@
+"""The loop that joins capture, decoding, server and applier."""

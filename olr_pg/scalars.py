@@ -1,0 +1,109 @@
+"""Oracle's scalar identities: SCN, XID, RBA, DBA, ROWID and the redo time.
+
+All are plain integers on the hot paths; the functions here give and read their printed forms.
+Facts: redo-format §0.3, checked on real logs of 19c and 23ai.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final, NamedTuple
+
+SCN_NONE: Final = (1 << 64) - 1
+"""The SCN slot that holds none (all bits set)."""
+
+MAX_SCN: Final = (1 << 63) - 1
+
+_ROWID_ALPHABET: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+_ROWID_DIGITS: Final = {char: value for value, char in enumerate(_ROWID_ALPHABET)}
+
+
+class Rba(NamedTuple):
+    """Redo byte address: log sequence, block number, byte offset in the block."""
+
+    sequence: int
+    block: int
+    offset: int
+
+    def __str__(self) -> str:
+        return f"0x{self.sequence:06x}.{self.block:08x}.{self.offset:04x}"
+
+
+def pack_xid(usn: int, slot: int, sequence: int) -> int:
+    """An XID as the protocol has it: undo segment bits 63–48, slot 47–32, sequence 31–0."""
+    return (usn & 0xFFFF) << 48 | (slot & 0xFFFF) << 32 | (sequence & 0xFFFFFFFF)
+
+
+def unpack_xid(xid: int) -> tuple[int, int, int]:
+    """(undo segment, slot, sequence) of a packed XID."""
+    return xid >> 48 & 0xFFFF, xid >> 32 & 0xFFFF, xid & 0xFFFFFFFF
+
+
+def format_xid(xid: int) -> str:
+    """``10.12.572``: decimal undo segment, slot, sequence."""
+    return "{}.{}.{}".format(*unpack_xid(xid))
+
+
+def parse_xid(text: str) -> int:
+    """The packed XID of ``usn.slot.sequence`` in decimal, or of ``0x000A.00C.0000023C``.
+
+    Raises:
+        ValueError: the text has neither form.
+    """
+    parts = text.split(".")
+    if len(parts) != 3:
+        raise ValueError(f"not a transaction id (usn.slot.sequence): {text!r}")
+    base = 16 if parts[0].lower().startswith("0x") else 10
+    return pack_xid(*(int(part, base) for part in parts))
+
+
+def _rowid_digits(value: int, count: int) -> str:
+    return "".join(_ROWID_ALPHABET[value >> 6 * i & 63] for i in range(count - 1, -1, -1))
+
+
+def format_rowid(data_object: int, dba: int, slot: int) -> str:
+    """The 18-character extended ROWID: 6 characters data object, 3 file, 6 block, 3 slot."""
+    return (
+        _rowid_digits(data_object, 6)
+        + _rowid_digits(dba >> 22, 3)
+        + _rowid_digits(dba & 0x3FFFFF, 6)
+        + _rowid_digits(slot, 3)
+    )
+
+
+def parse_rowid(text: str) -> tuple[int, int, int]:
+    """(data object, dba, slot) of an 18-character extended ROWID.
+
+    Raises:
+        ValueError: wrong length or a character outside the alphabet.
+    """
+    if len(text) != 18 or any(char not in _ROWID_DIGITS for char in text):
+        raise ValueError(f"not an extended ROWID of 18 characters: {text!r}")
+
+    def number(part: str) -> int:
+        value = 0
+        for char in part:
+            value = value << 6 | _ROWID_DIGITS[char]
+        return value
+
+    return number(text[:6]), number(text[6:9]) << 22 | number(text[9:15]), number(text[15:])
+
+
+def decode_redo_time(value: int) -> datetime:
+    """The calendar date of a 32-bit redo time: local time of the database host, no zone.
+
+    Raises:
+        ValueError: the mixed-radix digits are not a date.
+    """
+    value, second = divmod(value, 60)
+    value, minute = divmod(value, 60)
+    value, hour = divmod(value, 24)
+    value, day = divmod(value, 31)
+    year, month = divmod(value, 12)
+    return datetime(year + 1988, month + 1, day + 1, hour, minute, second)  # noqa: DTZ001 - no zone is stored
+
+
+def encode_redo_time(when: datetime) -> int:
+    """The 32-bit redo time of a date from 1988 on."""
+    days = ((when.year - 1988) * 12 + when.month - 1) * 31 + when.day - 1
+    return ((days * 24 + when.hour) * 60 + when.minute) * 60 + when.second

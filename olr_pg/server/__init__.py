@@ -1,0 +1,1 @@
+"""Sockets around the wire protocol; ready queue and checkpoint file."""

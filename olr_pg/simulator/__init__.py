@@ -1,0 +1,1 @@
+"""A model Oracle that writes byte-accurate redo."""

@@ -1,0 +1,1 @@
+"""The Spark session, the Java it runs on, and the decode job."""

@@ -1,0 +1,94 @@
+"""Finished transactions as columns: what assembly hands to the encoder of protocol elements."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+
+class DmlKind(IntEnum):
+    """The kind of a row change; the numbers are the protocol's element codes."""
+
+    INSERT = 4
+    DELETE = 5
+    UPDATE = 6
+
+
+class Image(IntEnum):
+    """Which state of the row a value belongs to."""
+
+    BEFORE = 0
+    AFTER = 1
+
+
+class TransactionColumns(NamedTuple):
+    """One row per finished transaction that has at least one change, in commit order.
+
+    Attributes:
+        con_id: container of the undo segment.
+        xid: packed as `scalars.pack_xid`.
+        begin_scn: SCN of the record that began it.
+        begin_time, commit_time: redo time of those records (32 bits).
+        commit_scn: SCN of the record with its 5.4 vector.
+        serial, session: of 5.19/5.20, 0 where none was seen.
+        commit_thread, commit_sequence, commit_block, commit_offset: where the commit record is.
+        dml_first: shape (n + 1); where each transaction's row changes begin in `DmlColumns`.
+    """
+
+    con_id: npt.NDArray[np.uint32]
+    xid: npt.NDArray[np.uint64]
+    begin_scn: npt.NDArray[np.uint64]
+    begin_time: npt.NDArray[np.uint32]
+    commit_scn: npt.NDArray[np.uint64]
+    commit_time: npt.NDArray[np.uint32]
+    serial: npt.NDArray[np.uint16]
+    session: npt.NDArray[np.uint32]
+    commit_thread: npt.NDArray[np.uint16]
+    commit_sequence: npt.NDArray[np.uint32]
+    commit_block: npt.NDArray[np.uint32]
+    commit_offset: npt.NDArray[np.uint16]
+    dml_first: npt.NDArray[np.int64]
+
+
+class DmlColumns(NamedTuple):
+    """One row per row change, and its column values.
+
+    A value is ``data[value_offset : value_offset + value_length]``; −1 as length is NULL. A value
+    that was cut over row pieces goes on at entry `value_next` (−1 = it ends here); such further
+    parts stand past the last change's entries. Entries of a change are in the order before then
+    after image, delivered-column ordinal ascending.
+
+    BEFORE holds every column whose old value is known (an UPDATE's WHERE); AFTER of an UPDATE
+    holds the columns that the statement set, and only those.
+
+    Attributes:
+        kind: `DmlKind`.
+        table: index into the row plan.
+        scn, time: SCN and redo time of the change's first record.
+        sequence, block, offset: RBA of the change's first record.
+        dataobj, bdba, slot: the parts of the ROWID.
+        entry_first: shape (n + 1); where each change's entries begin.
+        entry_image: `Image`.
+        entry_column: ordinal among the table's delivered columns.
+    """
+
+    kind: npt.NDArray[np.uint8]
+    table: npt.NDArray[np.int32]
+    scn: npt.NDArray[np.uint64]
+    time: npt.NDArray[np.uint32]
+    sequence: npt.NDArray[np.uint32]
+    block: npt.NDArray[np.uint32]
+    offset: npt.NDArray[np.uint16]
+    dataobj: npt.NDArray[np.uint32]
+    bdba: npt.NDArray[np.uint32]
+    slot: npt.NDArray[np.uint16]
+    entry_first: npt.NDArray[np.int64]
+    entry_image: npt.NDArray[np.uint8]
+    entry_column: npt.NDArray[np.int32]
+    value_offset: npt.NDArray[np.int64]
+    value_length: npt.NDArray[np.int64]
+    value_next: npt.NDArray[np.int64]
+    data: npt.NDArray[np.uint8]

@@ -1,0 +1,1 @@
+"""The OLR TCP protocol without a socket: frames, messages, elements, state machine."""
