@@ -117,6 +117,95 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
     # 3xxx dictionary and TableList (exit code 4)
     # 4xxx protocol and server (exit code 5)
     # 5xxx PostgreSQL and the applier (exit code 6)
+    5001: ErrorEntry(
+        "the folder of the embedded PostgreSQL cannot be used",
+        "give a folder of its own (`context.data`) that this user may write, empty or made by an"
+        " earlier run; root needs a user `nobody` and a writable /var/lib",
+        6,
+    ),
+    5002: ErrorEntry(
+        "the embedded PostgreSQL does not run",
+        "read the server log named above; or give the connection string of a server of your own"
+        " in `apply.connect-string`",
+        6,
+    ),
+    5003: ErrorEntry(
+        "PostgreSQL cannot be reached",
+        "check `apply.connect-string`, that the server runs, and that it lets this user in",
+        6,
+    ),
+    5004: ErrorEntry(
+        "the PostgreSQL role lacks a privilege",
+        "run sql/postgres/role.sql as a superuser; it holds the minimal grants",
+        6,
+    ),
+    5005: ErrorEntry(
+        "a target table is missing",
+        "create the table in PostgreSQL, correct the table mapping, or set `apply.create-tables`",
+        6,
+    ),
+    5006: ErrorEntry(
+        "a target column is missing",
+        "add the column to the PostgreSQL table, or correct the column's name",
+        6,
+    ),
+    5007: ErrorEntry(
+        "a source column cannot go into the target column's type",
+        "change the column's type in PostgreSQL to one that the type mapping allows",
+        6,
+    ),
+    5008: ErrorEntry(
+        "a change was refused by PostgreSQL",
+        "read the offending change in olr_pg.error; mend the target table, then start again:"
+        " the table goes on with that transaction",
+        6,
+    ),
+    5009: ErrorEntry(
+        "a change conflicts with the rows in the target table",
+        "compare the row named in olr_pg.error with the source; mend it, or choose"
+        " `apply.conflict` skip or overwrite",
+        6,
+    ),
+    5010: ErrorEntry(
+        "tables stopped with an error",
+        "the others were applied; mend what olr_pg.error says about these and start again",
+        6,
+    ),
+    5011: ErrorEntry(
+        "the replication server cannot be reached",
+        "check `target.address` and that the server runs",
+        6,
+    ),
+    5012: ErrorEntry(
+        "the replication server answered with an error",
+        "do what its message says",
+        6,
+    ),
+    5013: ErrorEntry(
+        "the answers of the replication server are malformed",
+        "report the error with the position above",
+        6,
+    ),
+    5014: ErrorEntry(
+        "this PostgreSQL version is not supported",
+        "use PostgreSQL 15 or later",
+        6,
+    ),
+    5015: ErrorEntry(
+        "the applier's ledger cannot be used",
+        "run sql/postgres/ledger.sql with the schema's owner, or let the role create it",
+        6,
+    ),
+    5016: ErrorEntry(
+        "two source tables or columns have the same name in PostgreSQL",
+        "give one of them another name in the mapping",
+        6,
+    ),
+    5017: ErrorEntry(
+        "a value cannot be expressed in PostgreSQL",
+        "change the target column's type, or choose another policy for such values",
+        6,
+    ),
     # 6xxx Spark and Java (exit code 7)
     # 7xxx the live Oracle source (exit code 8)
     # 8xxx simulator (exit code 9)

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import shutil
+import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import psycopg
 import pytest
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from olr_pg.applier.embedded import EmbeddedPostgres, start_embedded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -23,3 +35,35 @@ def shared_dir() -> Path:
 def real_log_dir(shared_dir: Path) -> Path:
     """The two real archived logs of 23ai with their dictionary."""
     return shared_dir / "real" / "oracle-free-23ai"
+
+
+@pytest.fixture(scope="session")
+def postgres_cluster() -> Iterator[EmbeddedPostgres]:
+    """A fresh embedded cluster for the whole run (do not stop or kill it in a test)."""
+    # Not below tmp_path: pytest closes its folders to the user that PostgreSQL runs as.
+    folder = Path(tempfile.mkdtemp(prefix="olr-pg-test-"))
+    cluster = start_embedded(folder)
+    try:
+        yield cluster
+    finally:
+        cluster.stop()
+        shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def postgres(postgres_cluster: EmbeddedPostgres) -> str:
+    """The connection string of a fresh cluster; the role is a superuser."""
+    return postgres_cluster.connect_string
+
+
+_database_number = itertools.count(1)
+
+
+@pytest.fixture
+def postgres_database(postgres: str) -> Iterator[str]:
+    """The connection string of a database of this test's own."""
+    name = f"test_{next(_database_number)}"
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        yield make_conninfo(postgres, dbname=name)
+        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
