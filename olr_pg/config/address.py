@@ -1,0 +1,40 @@
+"""Network addresses as the configuration writes them: ``host:port``, ``:port``, ``[v6]:port``."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+LOOPBACK: Final = "127.0.0.1"
+
+PORT_MAX: Final = 65535
+
+
+class Address(NamedTuple):
+    """A host (name or numeric address, IPv6 without brackets) and a TCP port; port 0 = any free."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+
+def parse_address(text: str) -> Address:
+    """The address of ``host:port``, ``:port`` (loopback) or ``[v6]:port``.
+
+    Raises:
+        ValueError: the text has none of the forms, or the port is out of range.
+    """
+    host, colon, port_text = text.strip().rpartition(":")
+    if not colon:
+        raise ValueError("there is no port")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+        if ":" not in host:
+            raise ValueError("brackets are for IPv6 addresses")
+    elif any(char in host for char in "[]:/@ "):
+        raise ValueError("the host is malformed; an IPv6 address needs brackets")
+    if not (port_text.isascii() and port_text.isdecimal() and int(port_text) <= PORT_MAX):
+        raise ValueError(f"the port is not a number from 0 to {PORT_MAX}")
+    return Address(host or LOOPBACK, int(port_text))

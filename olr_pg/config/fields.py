@@ -1,0 +1,306 @@
+"""Field types of the configuration: each turns a JSON value into one of ours or says why not.
+
+Their errors are `PydanticCustomError` of type `PROBLEM` or `SECRET_PROBLEM` with the expectation in
+words; `problems` prints them. Values of secrets never get into an error.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Discriminator,
+    Field,
+    PlainValidator,
+    SecretStr,
+    Tag,
+    ValidationInfo,
+    WithJsonSchema,
+)
+from pydantic_core import PydanticCustomError
+
+from olr_pg.config.address import Address, parse_address
+from olr_pg.config.names import TableName, parse_table_name
+from olr_pg.config.secrets import UnresolvedSecretError, read_secret_file, resolve_secret
+
+PROBLEM: Final = "olr_pg_problem"
+SECRET_PROBLEM: Final = "olr_pg_secret"  # noqa: S105 - an error type
+
+
+@dataclass(frozen=True, slots=True)
+class LoadContext:
+    """What references inside a configuration file are resolved against.
+
+    Attributes:
+        folder: the folder of the file; relative paths start here.
+        environ: the environment that ``${ENV_NAME}`` means.
+    """
+
+    folder: Path = field(default_factory=Path.cwd)
+    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
+
+
+def problem(
+    expected: str, *, show: Literal["value", "kind", "nothing"] = "value"
+) -> PydanticCustomError:
+    """The error for a value that is not as expected; `show` says how much of it may be printed."""
+    return PydanticCustomError(PROBLEM, "expected {expected}", {"expected": expected, "show": show})
+
+
+def _context(info: ValidationInfo) -> LoadContext:
+    return info.context if isinstance(info.context, LoadContext) else LoadContext()
+
+
+def _secret(value: object, info: ValidationInfo) -> object:
+    context = _context(info)
+    try:
+        match value:
+            case SecretStr():
+                return value
+            case str() if value:
+                return resolve_secret(value, context.folder, context.environ)
+            case {"file": str(path), **others} if path and not others:
+                return read_secret_file(context.folder / path)
+            case _:
+                raise problem(
+                    'a string that is not empty, "${ENV_NAME}", "file:PATH" or {"file": "PATH"}',
+                    show="kind",
+                )
+    except UnresolvedSecretError as error:
+        raise PydanticCustomError(SECRET_PROBLEM, "{reason}", {"reason": str(error)}) from error
+
+
+Secret = Annotated[
+    SecretStr,
+    BeforeValidator(_secret),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "minLength": 1},
+                {
+                    "type": "object",
+                    "properties": {"file": {"type": "string"}},
+                    "required": ["file"],
+                    "additionalProperties": False,
+                },
+            ]
+        }
+    ),
+]
+
+
+def _setting(value: object, info: ValidationInfo) -> object:
+    match value:
+        case bool():
+            return str(value).lower()
+        case int() | float():
+            return str(value)
+        case str():
+            return _secret(value, info) if value else value
+        case _:
+            raise problem("a string, a number or a boolean", show="kind")
+
+
+Setting = Annotated[
+    str, BeforeValidator(_setting), WithJsonSchema({"type": ["string", "number", "boolean"]})
+]
+"""A value of `spark.conf`; may hold ``${ENV_NAME}`` and is never printed."""
+
+
+def _path(value: object, info: ValidationInfo) -> object:
+    match value:
+        case Path():
+            return value
+        case str() if value and "\x00" not in value:
+            try:
+                return _context(info).folder / Path(value).expanduser()
+            except RuntimeError:  # ~user without a home
+                raise problem("a path below an existing home directory") from None
+        case _:
+            raise problem("a path (a string that is not empty)")
+
+
+ConfigPath = Annotated[
+    Path,
+    BeforeValidator(_path),
+    Field(strict=False),
+    WithJsonSchema({"type": "string", "minLength": 1}),
+]
+"""A path of the file; relative ones start at the folder of the configuration file."""
+
+
+def _one_or_many(value: object) -> object:
+    match value:
+        case str() | Path():
+            return [value]
+        case []:
+            raise problem("at least one path")
+        case list() | tuple():
+            return value
+        case _:
+            raise problem("a path or a list of paths")
+
+
+ConfigPaths = Annotated[
+    tuple[ConfigPath, ...],
+    BeforeValidator(_one_or_many),
+    Field(strict=False),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "minLength": 1},
+                {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1},
+            ]
+        }
+    ),
+]
+
+
+def _address(value: object) -> Address:
+    if isinstance(value, Address):
+        return value
+    try:
+        return parse_address(value if isinstance(value, str) else "")
+    except ValueError as error:
+        reason = f" ({error})" if isinstance(value, str) else ""
+        raise problem(f'"host:port", ":port" or "[IPv6]:port"{reason}') from error
+
+
+ConfigAddress = Annotated[Address, PlainValidator(_address), WithJsonSchema({"type": "string"})]
+
+
+def _table(value: object) -> TableName:
+    if isinstance(value, TableName):
+        return value
+    try:
+        return parse_table_name(value if isinstance(value, str) else "")
+    except ValueError as error:
+        raise problem('a table as OWNER.NAME or "Owner"."Name"') from error
+
+
+ConfigTable = Annotated[TableName, PlainValidator(_table)]
+
+_TABLE_KINDS: Final = "a TableList query (SELECT …) or a list of OWNER.NAME"
+
+
+def _tables(value: object) -> object:
+    match value:
+        case str() if value.strip().lower().startswith(("select", "with", "(", "--", "/*")):
+            return value
+        case list() | tuple() if value:
+            return tuple(value)
+        case _:
+            raise problem(_TABLE_KINDS)
+
+
+ConfigTables = Annotated[
+    Annotated[str, Tag("query")]
+    | Annotated[tuple[ConfigTable, ...], Field(strict=False), Tag("names")],
+    Discriminator(lambda value: "query" if isinstance(value, str) else "names"),
+    BeforeValidator(_tables),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string"},
+                {"type": "array", "items": {"type": "string"}, "minItems": 1},
+            ]
+        }
+    ),
+]
+
+
+def _table_mapping(value: dict[str, str]) -> dict[str, str]:
+    mapping = dict[str, str]()
+    for key, target in value.items():
+        try:
+            name = str(parse_table_name(key))
+        except ValueError as error:
+            raise problem(
+                f"every key to be a table as OWNER.NAME, which {key!r} is not", show="nothing"
+            ) from error
+        if not target:
+            raise problem(f"a target table for {name}", show="nothing")
+        if name in mapping:
+            raise problem(f"each table once, but {name} is given twice", show="nothing")
+        mapping[name] = target
+    return mapping
+
+
+TableMapping = Annotated[dict[str, str], AfterValidator(_table_mapping)]
+
+_MAPPING_FORMS: Final = (
+    'pairs of paths: {"/from": "/to"}, ["/from", "/to", …] or [["/from", "/to"], …]'
+)
+
+
+def _path_mapping(value: object) -> object:
+    match value:
+        case dict():
+            pairs = list(value.items())
+        case list() | tuple() if all(isinstance(item, str) for item in value):
+            if len(value) % 2:
+                raise problem(_MAPPING_FORMS)
+            pairs = list(zip(value[::2], value[1::2], strict=True))
+        case list() | tuple():
+            pairs = [tuple(item) if isinstance(item, list | tuple) else (item,) for item in value]
+        case _:
+            raise problem(_MAPPING_FORMS)
+    if not all(len(pair) == 2 and all(isinstance(p, str) and p for p in pair) for pair in pairs):
+        raise problem(_MAPPING_FORMS)
+    return tuple(pairs)
+
+
+PathMapping = Annotated[
+    tuple[tuple[str, str], ...],
+    BeforeValidator(_path_mapping),
+    Field(strict=False),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "object", "additionalProperties": {"type": "string"}},
+                {"type": "array", "items": {"type": "string"}},
+                {
+                    "type": "array",
+                    "items": {
+                        "type": "array",
+                        "items": {"type": "string"},
+                        "minItems": 2,
+                        "maxItems": 2,
+                    },
+                },
+            ]
+        }
+    ),
+]
+"""Pairs (path as Oracle names it, path here); the first prefix that fits wins."""
+
+
+def _version(value: object) -> object:
+    match value:
+        case bool():
+            raise problem("a version: a string or a number")
+        case int() | float() | str():
+            return str(value)
+        case _:
+            raise problem("a version: a string or a number")
+
+
+Version = Annotated[str, BeforeValidator(_version), WithJsonSchema({"type": ["string", "number"]})]
+
+
+def _postgres_connection(value: SecretStr) -> SecretStr:
+    text = value.get_secret_value()
+    if text == "embedded" or "=" in text or text.startswith(("postgresql://", "postgres://")):
+        return value
+    raise problem(
+        '"embedded", a PostgreSQL URL (postgresql://…) or parameters (host=… dbname=…)', show="kind"
+    )
+
+
+PostgresConnection = Annotated[Secret, AfterValidator(_postgres_connection)]

@@ -1,0 +1,262 @@
+"""The configuration: OLR's own JSON file and this project's extensions, as immutable values.
+
+The keys of the file are the field names with hyphens (`min_mb` is ``min-mb``). Validation is
+strict (a string is never taken for a number) and unknown keys are refused.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    model_validator,
+)
+
+from olr_pg.config.address import LOOPBACK, Address
+from olr_pg.config.fields import (
+    ConfigAddress,
+    ConfigPath,
+    ConfigPaths,
+    ConfigTables,
+    PathMapping,
+    PostgresConnection,
+    Secret,
+    Setting,
+    TableMapping,
+    Version,
+    problem,
+)
+from olr_pg.config.names import TableName, table_list_query
+
+MIB = 1024 * 1024
+
+SOURCE_KIND = "source_kind"
+"""Error type of a `source.kind` that is neither of the known ones."""
+
+
+class Section(BaseModel):
+    """A JSON object of the file."""
+
+    model_config = ConfigDict(
+        alias_generator=lambda name: name.replace("_", "-"),
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        validate_by_alias=True,
+        validate_by_name=False,
+        loc_by_alias=True,
+        hide_input_in_errors=True,
+    )
+
+
+class Memory(Section):
+    """`context.memory`: how much decoded data may wait."""
+
+    min_mb: int = Field(default=16, ge=1, description="MiB that are kept allocated")
+    max_mb: int = Field(
+        default=512, ge=16, description="MiB past which open transactions are spilled"
+    )
+    max_tx_msgs: int = Field(
+        default=10_000,
+        ge=1,
+        validation_alias=AliasChoices("max-tx-msgs", "max-ts-msgs"),
+        serialization_alias="max-tx-msgs",
+        description="ready transactions past which decoding waits; also spelled max-ts-msgs",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_spelling(cls, data: object) -> object:
+        if isinstance(data, dict) and {"max-tx-msgs", "max-ts-msgs"} <= data.keys():
+            raise problem("one of max-tx-msgs and max-ts-msgs, not both", show="nothing")
+        return data
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.min_mb > self.max_mb:
+            raise problem(
+                f"min-mb ({self.min_mb}) not to be greater than max-mb ({self.max_mb})",
+                show="nothing",
+            )
+        return self
+
+
+class Context(Section):
+    """`context`: resources of the appliance."""
+
+    memory: Memory = Field(default_factory=Memory, description="an object of memory limits")
+    data: ConfigPath = Field(
+        default="data",
+        validate_default=True,
+        description="the directory for the checkpoint, spilled transactions and embedded database",
+    )
+
+
+class PostgresMetrics(Section):
+    """`metrics.postgres`: the table that metrics are written to."""
+
+    connect_string: Secret = Field(description="how to connect to the metrics database")
+    table_scheme: str = Field(default="public", min_length=1, description="the schema of the table")
+    table_name: str = Field(min_length=1, description="the name of the table")
+
+
+class Metrics(Section):
+    """`metrics`: exporters."""
+
+    postgres: PostgresMetrics | None = Field(
+        default=None, description="an object: the metrics table"
+    )
+
+
+class OracleSource(Section):
+    """`source` of kind ``oracle``: a live database."""
+
+    kind: Literal["oracle"] = Field(default="oracle", description='"oracle" or "offline"')
+    user: str = Field(min_length=1, description="the database user")
+    password: Secret = Field(description='a string, "${ENV_NAME}" or {"file": "PATH"}')
+    server: str = Field(min_length=1, description="host:port/service")
+    path_mapping: PathMapping = Field(
+        default=(),
+        description="pairs of an archive path as Oracle names it and as it is mounted here",
+    )
+
+
+class OfflineSource(Section):
+    """`source` of kind ``offline``: a dictionary snapshot and archived logs."""
+
+    kind: Literal["offline"] = Field(description='"oracle" or "offline"')
+    dictionary: ConfigPath = Field(description="the path of the dictionary snapshot")
+    logs: ConfigPaths = Field(
+        description="archived logs: a path or a list of files, directories and globs"
+    )
+
+
+def _source_kind(value: object) -> str:
+    if isinstance(value, OracleSource | OfflineSource):
+        return value.kind
+    kind = value.get("kind", "oracle") if isinstance(value, dict) else "oracle"
+    return kind if isinstance(kind, str) else "?"
+
+
+Source = Annotated[
+    Annotated[OracleSource, Tag("oracle")] | Annotated[OfflineSource, Tag("offline")],
+    Discriminator(
+        _source_kind,
+        custom_error_type=SOURCE_KIND,
+        custom_error_message='expected "oracle" or "offline"',
+    ),
+]
+
+
+class Target(Section):
+    """`target`: the port that protocol clients connect to."""
+
+    address: ConfigAddress = Field(
+        default=Address(LOOPBACK, 9700), description='where to listen: "host:port"'
+    )
+    byte_order: Literal["little", "big"] = Field(
+        default="little", description="byte order of the protocol's integers"
+    )
+    chunk_size: int = Field(
+        default=MIB, ge=1024, le=1024 * MIB, description="bytes of a LOB value in one Chunk element"
+    )
+
+
+class TextPolicy(Section):
+    """`apply.text`: what to do with characters that PostgreSQL cannot store."""
+
+    nul: Literal["remove", "replace", "space", "error"] = Field(
+        default="remove", description="what becomes of U+0000"
+    )
+    invalid: Literal["replace", "escape", "error"] = Field(
+        default="replace",
+        description="what becomes of bytes that are no text of the column's charset",
+    )
+
+
+class Apply(Section):
+    """`apply`: the bundled applier."""
+
+    connect_string: PostgresConnection = Field(
+        description='the target database: "embedded", a PostgreSQL URL or parameters'
+    )
+    tables: ConfigTables = Field(description="a TableList query or a list of OWNER.NAME")
+    workers: int = Field(default=4, ge=1, le=256, description="connections that apply in parallel")
+    create_tables: bool = Field(default=False, description="create missing target tables")
+    schema_mapping: dict[str, str] = Field(
+        default_factory=dict, description="an object: Oracle owner to PostgreSQL schema"
+    )
+    table_mapping: TableMapping = Field(
+        default_factory=dict, description="an object: OWNER.NAME to PostgreSQL schema.table"
+    )
+    on_conflict: Literal["error", "skip", "overwrite"] = Field(
+        default="error", description="what to do with a change that hits no row, or more than one"
+    )
+    batch_changes: int = Field(
+        default=5_000, ge=1, le=1_000_000, description="changes of one target transaction at most"
+    )
+    batch_ms: int = Field(
+        default=200,
+        ge=0,
+        le=60_000,
+        description="milliseconds that a target transaction may collect",
+    )
+    text: TextPolicy = Field(default_factory=TextPolicy, description="an object of text policies")
+
+    @property
+    def embedded(self) -> bool:
+        """Whether the target is the embedded PostgreSQL."""
+        return self.connect_string.get_secret_value() == "embedded"
+
+    @property
+    def table_query(self) -> str:
+        """The TableList query, also where the file lists names."""
+        return self.tables if isinstance(self.tables, str) else table_list_query(self.tables)
+
+    @property
+    def table_names(self) -> tuple[TableName, ...] | None:
+        """The listed tables; None where the file gives a query."""
+        return None if isinstance(self.tables, str) else self.tables
+
+
+class Spark(Section):
+    """`spark`: the session that the decode jobs run in."""
+
+    master: str = Field(default="local[*]", min_length=1, description="the Spark master URL")
+    conf: dict[str, Setting] = Field(
+        default_factory=dict, repr=False, description="an object of Spark properties"
+    )
+
+
+class Log(Section):
+    """`log`: what the appliance says on stderr."""
+
+    level: int = Field(
+        default=2, ge=0, le=3, description="0 errors, 1 warnings, 2 information, 3 debug"
+    )
+    format: Literal["human", "json"] = Field(default="human", description="the form of a log line")
+
+
+class Config(Section):
+    """The whole file."""
+
+    version: Version | None = Field(
+        default=None, description="the version the file was written for"
+    )
+    # A default that is validated, so that `context.data` starts at the file's folder too.
+    context: Context = Field(default={}, validate_default=True, description="an object: resources")
+    metrics: Metrics | None = Field(default=None, description="an object of exporters")
+    source: Source = Field(description="an object: where redo and dictionary come from")
+    target: Target = Field(default_factory=Target, description="an object: the protocol port")
+    apply: Apply | None = Field(
+        default=None,
+        description="an object: the bundled applier; without it only the port is served",
+    )
+    spark: Spark = Field(default_factory=Spark, description="an object: the Spark session")
+    log: Log = Field(default_factory=Log, description="an object: logging")

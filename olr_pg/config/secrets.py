@@ -1,0 +1,81 @@
+"""Secret references: ``${ENV_NAME}`` inside a text, ``file:PATH`` or ``{"file": PATH}`` for all.
+
+A resolved text is not looked at again, so that a secret may hold any character. ``$${`` stands for
+a literal ``${``. One line break at the end of a secret file is not part of the secret.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+_REFERENCE: Final = re.compile(r"\$(\$\{)|\$\{([^}]*)\}")
+_ENV_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_FILE_SIZE_MAX: Final = 64 * 1024
+
+
+class UnresolvedSecretError(ValueError):
+    """A secret reference that leads nowhere; the text never holds a secret."""
+
+
+def expand_environment(text: str, environ: Mapping[str, str]) -> str:
+    """`text` with every ``${ENV_NAME}`` replaced.
+
+    Raises:
+        UnresolvedSecretError: a variable is not set, is empty, or its name is malformed.
+    """
+
+    def value(match: re.Match[str]) -> str:
+        literal, name = match.groups()
+        if literal:
+            return "${"
+        if not _ENV_NAME.fullmatch(name):
+            raise UnresolvedSecretError("a ${…} reference without a valid variable name")
+        if not environ.get(name):
+            state = "is empty" if name in environ else "is not set"
+            raise UnresolvedSecretError(f"the environment variable {name} {state}")
+        return environ[name]
+
+    return _REFERENCE.sub(value, text)
+
+
+def read_secret_file(path: Path) -> str:
+    """The secret that the file holds.
+
+    Raises:
+        UnresolvedSecretError: the file cannot be read, is empty, too long or not UTF-8.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(_FILE_SIZE_MAX + 1)
+    except OSError as error:
+        raise UnresolvedSecretError(
+            f"the secret file {path} cannot be read ({error.strerror})"
+        ) from error
+    if len(content) > _FILE_SIZE_MAX:
+        raise UnresolvedSecretError(f"the secret file {path} is longer than {_FILE_SIZE_MAX} bytes")
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        # Without its cause: that one quotes the bytes.
+        raise UnresolvedSecretError(f"the secret file {path} is not UTF-8 text") from None
+    text = text.removesuffix("\n").removesuffix("\r")
+    if not text:
+        raise UnresolvedSecretError(f"the secret file {path} is empty")
+    return text
+
+
+def resolve_secret(value: str, folder: Path, environ: Mapping[str, str]) -> str:
+    """The secret of a configuration text; a relative file path starts at `folder`.
+
+    Raises:
+        UnresolvedSecretError: the reference leads nowhere.
+    """
+    if value.startswith("file:"):
+        path = expand_environment(value.removeprefix("file:"), environ)
+        return read_secret_file(folder / path.removeprefix("//"))
+    return expand_environment(value, environ)
