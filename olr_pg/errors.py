@@ -114,8 +114,254 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         "keep one copy of each thread, sequence and resetlogs id",
         3,
     ),
+    2050: ErrorEntry(
+        "a value is not valid for its Oracle type",
+        "compare with SELECT DUMP(column, 16) in Oracle; the dictionary may not fit the log",
+        3,
+    ),
+    2051: ErrorEntry(
+        "text cannot be decoded in its character set",
+        "choose what becomes of such text (replace, hex), or name the column's true character set",
+        3,
+    ),
+    2052: ErrorEntry(
+        "text holds U+0000, which PostgreSQL cannot store",
+        "choose what becomes of U+0000 (remove, replace), or give the column the type bytea",
+        3,
+    ),
+    2053: ErrorEntry(
+        "a value does not fit the PostgreSQL type",
+        "give the PostgreSQL column a wider type (numeric, text)",
+        3,
+    ),
+    2054: ErrorEntry(
+        "the Oracle type cannot be converted to the PostgreSQL type",
+        "give the PostgreSQL column the type of the default mapping, or leave the column out",
+        3,
+    ),
+    2055: ErrorEntry(
+        "the Oracle type is not supported",
+        "leave the table out of the subscription",
+        3,
+    ),
+    2056: ErrorEntry(
+        "the character set is not supported",
+        "name a supported character set for the column, or leave the table out",
+        3,
+    ),
+    2057: ErrorEntry(
+        "a value would lose information in the PostgreSQL type",
+        "give the PostgreSQL column a type that keeps it, or allow the loss in the policies",
+        3,
+    ),
+    2058: ErrorEntry(
+        "a value cannot be expressed in the Oracle type",
+        "check the value against the range of the Oracle type",
+        3,
+    ),
+    2059: ErrorEntry(
+        "a time zone is not known",
+        "give DBTIMEZONE as an offset (+02:00) or as a region name of the tz database",
+        3,
+    ),
+    2020: ErrorEntry(
+        "two consecutive logs do not join",
+        "copy both archived logs again from one database; the next SCN of a log is the first SCN"
+        " of the one that follows it",
+        3,
+    ),
     # 3xxx dictionary and TableList (exit code 4)
+    3001: ErrorEntry(
+        "the dictionary file cannot be read",
+        "check the path of `source.dictionary` (or --dictionary) and that this user may read it",
+        4,
+    ),
+    3002: ErrorEntry(
+        "the dictionary file is not JSON",
+        "give the file as it was written, unpacked and whole",
+        4,
+    ),
+    3003: ErrorEntry(
+        "the file is not a dictionary snapshot",
+        "give a file of `olr-pg dictionary export`, or a schema checkpoint of OpenLogReplicator"
+        " (DB-chkpt-SCN.json with its schema, or DB-schema-SCN.json)",
+        4,
+    ),
+    3004: ErrorEntry(
+        "the dictionary file is not valid",
+        "correct the key named above, or export the dictionary again;"
+        " docs/dictionary-snapshot.md describes the format",
+        4,
+    ),
+    3005: ErrorEntry(
+        "the dictionary file contradicts itself",
+        "export the dictionary again, from one SCN",
+        4,
+    ),
+    3006: ErrorEntry(
+        "the schema checkpoint holds no schema",
+        "give the checkpoint file whose SCN is the one named above",
+        4,
+    ),
+    3007: ErrorEntry(
+        "the dictionary file cannot be written",
+        "check the directory, its free space, and that this user may write to it",
+        4,
+    ),
+    3010: ErrorEntry(
+        "the table query is not valid",
+        "correct the query: one SELECT of owner and table name from ALL_TABLES, DBA_TABLES or"
+        " USER_TABLES",
+        4,
+    ),
+    3011: ErrorEntry(
+        "the table query does not return two columns",
+        "select exactly the table's owner and its name, in this order",
+        4,
+    ),
+    3012: ErrorEntry(
+        "a table is not in the dictionary",
+        "check the spelling (names are case-sensitive) and that the snapshot was taken with the"
+        " table's schema and after the table was created",
+        4,
+    ),
+    3013: ErrorEntry(
+        "a table cannot be replicated",
+        "leave the tables named above out of the selection",
+        4,
+    ),
+    3014: ErrorEntry(
+        "the table query selects no table",
+        "check the conditions of the query against the tables of the dictionary",
+        4,
+    ),
+    3015: ErrorEntry(
+        "the table query takes too long",
+        "simplify the query: a selection of table names takes a fraction of a second",
+        4,
+    ),
+    3016: ErrorEntry(
+        "the table query may only read",
+        "give one plain SELECT",
+        4,
+    ),
+    3017: ErrorEntry(
+        "the table query returns something that is no name",
+        "select two text columns without NULLs: the table's owner and its name",
+        4,
+    ),
+    3018: ErrorEntry(
+        "a table name is not understood",
+        'write OWNER.NAME; names with lower case or special characters as "Owner"."Name"',
+        4,
+    ),
     # 4xxx protocol and server (exit code 5)
+    4001: ErrorEntry(
+        "a message's size is out of bounds",
+        "check that the peer speaks the OLR protocol on this port and that `target.byte-order` is"
+        " the byte order it expects",
+        5,
+    ),
+    4002: ErrorEntry(
+        "a message is malformed",
+        "correct the client (or the server) that sent it; the fields of every message are in the"
+        " protocol's manual",
+        5,
+    ),
+    4003: ErrorEntry(
+        "the operation code is unknown",
+        "correct the peer; check `target.byte-order` if every code looks foreign",
+        5,
+    ),
+    4004: ErrorEntry(
+        "the request is not allowed in this state",
+        "send TableList, then StartSCN, then LastCommitedSCN or BackToSCN; GetStatus tells the"
+        " state",
+        5,
+    ),
+    4005: ErrorEntry(
+        "an element of a Data answer is malformed",
+        "check `target.byte-order`; if it is right, report the error with the place above",
+        5,
+    ),
+    4006: ErrorEntry(
+        "something does not fit into the protocol's fields",
+        "leave the table out of the subscription, or rename what is too long: names have at most"
+        " 255 bytes, tables 65,535 columns, messages 4 GiB",
+        5,
+    ),
+    4007: ErrorEntry(
+        "the server broke the protocol",
+        "check that the address is an OLR server's and that both sides use the same byte order",
+        5,
+    ),
+    4008: ErrorEntry(
+        "another client is replicating",
+        "stop the other client, or wait until its connection has ended; one client replicates at"
+        " a time",
+        5,
+    ),
+    4009: ErrorEntry(
+        "the address to listen on is in use",
+        "stop the process that holds the port, or choose another port in `target.address`",
+        5,
+    ),
+    4010: ErrorEntry(
+        "the server cannot listen on the address",
+        "check `target.address`: the host must be an address of this machine and the port one"
+        " that this user may open",
+        5,
+    ),
+    4011: ErrorEntry(
+        "the checkpoint file cannot be used",
+        "restore the file from a backup, or remove it and start the client at a StartSCN that it"
+        " still needs",
+        5,
+    ),
+    4012: ErrorEntry(
+        "the checkpoint file belongs to another source",
+        "give each source its own `context.data` directory, or remove the file to begin anew",
+        5,
+    ),
+    4013: ErrorEntry(
+        "the checkpoint file cannot be written",
+        "check that `context.data` exists, that this user may write there and that the disk is"
+        " not full; the client goes on once it can be written",
+        5,
+    ),
+    4014: ErrorEntry(
+        "row changes cannot be encoded",
+        "report the error with the place above: what the assembler handed over contradicts"
+        " itself",
+        5,
+    ),
+    4015: ErrorEntry(
+        "a transaction is out of commit order",
+        "report the error with the place above; restart the client at its GetSavedSCN",
+        5,
+    ),
+    4016: ErrorEntry(
+        "the client holds back its confirmations",
+        "let the client confirm more often (LastCommitedSCN), or raise"
+        " `context.memory.max-tx-msgs`",
+        5,
+    ),
+    4017: ErrorEntry(
+        "the server answered with an error",
+        "do what the server's own error says",
+        5,
+    ),
+    4018: ErrorEntry(
+        "the connection to the server is lost",
+        "check that the server runs and is reachable; the client may connect again and start at"
+        " its own position",
+        5,
+    ),
+    4019: ErrorEntry(
+        "an unexpected failure ended the connection",
+        "report the error with the log around it; the client may connect again",
+        5,
+    ),
     # 5xxx PostgreSQL and the applier (exit code 6)
     5001: ErrorEntry(
         "the folder of the embedded PostgreSQL cannot be used",

@@ -1,0 +1,306 @@
+"""Every request and answer of the protocol, as values; both directions of both.
+
+`encode_request`/`encode_answer` give whole frames, `decode_request`/`decode_answer` take messages
+without their size (what `FrameBuffer.next_message` returns). Validation is strict: a body has
+exactly the bytes that its message defines. Facts: protocol "Requests", "Answers".
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+from olr_pg.errors import OlrPgError
+from olr_pg.wire.frames import CODE_BYTES, Buffer, ByteOrder, encode_frame
+
+
+class RequestCode(IntEnum):
+    """Operation codes of requests; the spelling LastCommitedSCN is the protocol's own."""
+
+    TABLE_LIST = 1
+    START_SCN = 2
+    LAST_COMMITED_SCN = 3
+    BACK_TO_SCN = 4
+    LOG_OFF = 5
+    GET_STATUS = 6
+    GET_SAVED_SCN = 7
+
+
+class AnswerCode(IntEnum):
+    """Operation codes of answers."""
+
+    OK = 1
+    NO_MORE = 2
+    ERROR = 3
+    DATA = 4
+    STATUS = 5
+    SAVED_SCN = 6
+
+
+class State(IntEnum):
+    """The state of a connection; the numbers are those of the Status answer."""
+
+    WAIT_TABLE_LIST = 1
+    WAIT_START_SCN = 2
+    REPLICATING = 3
+
+
+@dataclass(frozen=True, slots=True)
+class TableList:
+    """Subscribe: a query that returns owner and name of each table."""
+
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class StartScn:
+    """Deliver every transaction that began at or after `scn` (64 bits, unsigned)."""
+
+    scn: int
+
+
+@dataclass(frozen=True, slots=True)
+class LastCommitedScn:
+    """Confirm what was transmitted up to commit SCN `scn`, and ask for the next element."""
+
+    scn: int
+
+
+@dataclass(frozen=True, slots=True)
+class BackToScn:
+    """Deliver again what was transmitted past commit SCN `scn` and is not confirmed."""
+
+    scn: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogOff:
+    """End the session; nothing is answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class GetStatus:
+    """Ask for the state."""
+
+
+@dataclass(frozen=True, slots=True)
+class GetSavedScn:
+    """Ask for the SCN in the checkpoint."""
+
+
+Request = TableList | StartScn | LastCommitedScn | BackToScn | LogOff | GetStatus | GetSavedScn
+
+
+@dataclass(frozen=True, slots=True)
+class Ok:
+    """The request was done."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoMore:
+    """Nothing is ready now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Error:
+    """The request was refused and changed nothing.
+
+    Attributes:
+        code: ErrorCode, 32 bits; this server's are those of `olr_pg.errors.CATALOGUE`.
+        text: ErrorString.
+    """
+
+    code: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """One element, encoded (`olr_pg.wire.elements.decode_element` reads it)."""
+
+    element: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The state of the connection."""
+
+    state: State
+
+
+@dataclass(frozen=True, slots=True)
+class SavedScn:
+    """The SCN in the checkpoint; None = there is none (Flag 0, MinStartSCN 0)."""
+
+    scn: int | None
+
+
+Answer = Ok | NoMore | Error | Data | Status | SavedScn
+
+REQUEST_CODE: Final[dict[type[Request], RequestCode]] = {
+    TableList: RequestCode.TABLE_LIST,
+    StartScn: RequestCode.START_SCN,
+    LastCommitedScn: RequestCode.LAST_COMMITED_SCN,
+    BackToScn: RequestCode.BACK_TO_SCN,
+    LogOff: RequestCode.LOG_OFF,
+    GetStatus: RequestCode.GET_STATUS,
+    GetSavedScn: RequestCode.GET_SAVED_SCN,
+}
+
+_SCN_REQUESTS: Final[dict[RequestCode, type[StartScn | LastCommitedScn | BackToScn]]] = {
+    RequestCode.START_SCN: StartScn,
+    RequestCode.LAST_COMMITED_SCN: LastCommitedScn,
+    RequestCode.BACK_TO_SCN: BackToScn,
+}
+_BARE_REQUESTS: Final[dict[RequestCode, type[LogOff | GetStatus | GetSavedScn]]] = {
+    RequestCode.LOG_OFF: LogOff,
+    RequestCode.GET_STATUS: GetStatus,
+    RequestCode.GET_SAVED_SCN: GetSavedScn,
+}
+
+
+def encode_request(request: Request, order: ByteOrder) -> bytes:
+    """The frame of `request`.
+
+    Raises:
+        OlrPgError: 4002, an SCN is not a 64-bit unsigned number.
+    """
+    code = struct.pack(order.prefix + "H", REQUEST_CODE[type(request)])
+    match request:
+        case TableList(sql=sql):
+            body = sql.encode()
+        case StartScn(scn=scn) | LastCommitedScn(scn=scn) | BackToScn(scn=scn):
+            body = _pack(order, "Q", scn, what=type(request).__name__)
+        case _:
+            body = b""
+    return encode_frame(code + body, order)
+
+
+def decode_request(message: Buffer, order: ByteOrder) -> Request:
+    """The request in `message` (operation code and body, at least 2 bytes).
+
+    Raises:
+        OlrPgError: 4003 unknown operation code; 4002 a body of the wrong length, or a query that
+            is not UTF-8 or is empty.
+    """
+    number, body = _split(message, order)
+    try:
+        code = RequestCode(number)
+    except ValueError:
+        raise OlrPgError(4003, f"no request has operation code {number}", code=number) from None
+    if code is RequestCode.TABLE_LIST:
+        return TableList(_query(body))
+    if code in _SCN_REQUESTS:
+        return _SCN_REQUESTS[code](_unpack(order, "Q", body, what=code.name)[0])
+    _unpack(order, "", body, what=code.name)
+    return _BARE_REQUESTS[code]()
+
+
+def encode_answer(answer: Answer, order: ByteOrder) -> bytes:
+    """The frame of `answer`.
+
+    Raises:
+        OlrPgError: 4002, a number does not fit its field; 4006, an element over 4 GiB.
+    """
+    match answer:
+        case Ok():
+            code, body = AnswerCode.OK, b""
+        case NoMore():
+            code, body = AnswerCode.NO_MORE, b""
+        case Error(code=number, text=text):
+            code, body = AnswerCode.ERROR, _pack(order, "I", number, what="Error") + text.encode()
+        case Data(element=element):
+            code, body = AnswerCode.DATA, element
+        case Status(state=state):
+            code, body = AnswerCode.STATUS, _pack(order, "H", state, what="Status")
+        case SavedScn(scn=scn):
+            fields = (0, 0) if scn is None else (1, scn)
+            code, body = AnswerCode.SAVED_SCN, _pack(order, "HQ", *fields, what="SavedSCN")
+    return encode_frame(struct.pack(order.prefix + "H", code) + body, order)
+
+
+def decode_answer(message: Buffer, order: ByteOrder) -> Answer:
+    """The answer in `message` (operation code and body, at least 2 bytes).
+
+    Raises:
+        OlrPgError: 4003 unknown operation code; 4002 a body that its answer does not allow.
+    """
+    number, body = _split(message, order)
+    match number:
+        case AnswerCode.OK:
+            _unpack(order, "", body, what="OK")
+            return Ok()
+        case AnswerCode.NO_MORE:
+            _unpack(order, "", body, what="NO_MORE")
+            return NoMore()
+        case AnswerCode.ERROR:
+            (code,) = _unpack(order, "I", body[:4], what="ERROR")
+            return Error(code, _text(body[4:], what="ErrorString"))
+        case AnswerCode.DATA:
+            return _data(body)
+        case AnswerCode.STATUS:
+            return _status(*_unpack(order, "H", body, what="STATUS"))
+        case AnswerCode.SAVED_SCN:
+            return _saved(*_unpack(order, "HQ", body, what="SAVED_SCN"))
+        case _:
+            raise OlrPgError(4003, f"no answer has operation code {number}", code=number)
+
+
+def _query(body: bytes) -> str:
+    sql = _text(body, what="SQLString")
+    if not sql.strip():
+        raise OlrPgError(4002, "TableList has an empty query", field="SQLString")
+    return sql
+
+
+def _data(body: bytes) -> Data:
+    if not body:
+        raise OlrPgError(4002, "Data holds no element", field="element")
+    return Data(body)
+
+
+def _status(number: int) -> Status:
+    try:
+        return Status(State(number))
+    except ValueError:
+        raise OlrPgError(4002, f"Status {number} is no state", field="Status") from None
+
+
+def _saved(flag: int, scn: int) -> SavedScn:
+    if flag > 1:
+        raise OlrPgError(4002, f"SavedSCN has flag {flag}, not 0 or 1", field="Flag")
+    return SavedScn(scn if flag else None)
+
+
+def _split(message: Buffer, order: ByteOrder) -> tuple[int, bytes]:
+    if len(message) < CODE_BYTES:
+        raise OlrPgError(4002, f"{len(message)} bytes hold no operation code")
+    number: int = struct.unpack_from(order.prefix + "H", message)[0]
+    return number, bytes(message[CODE_BYTES:])
+
+
+def _pack(order: ByteOrder, fields: str, *values: int, what: str) -> bytes:
+    try:
+        return struct.pack(order.prefix + fields, *values)
+    except struct.error as error:
+        raise OlrPgError(4002, f"{what}: {error}") from None
+
+
+def _unpack(order: ByteOrder, fields: str, body: bytes, *, what: str) -> tuple[int, ...]:
+    layout = struct.Struct(order.prefix + fields)
+    if len(body) != layout.size:
+        raise OlrPgError(
+            4002, f"{what} has a body of {len(body)} bytes where it needs {layout.size}"
+        )
+    return layout.unpack(body)
+
+
+def _text(body: bytes, *, what: str) -> str:
+    try:
+        return body.decode()
+    except UnicodeDecodeError as error:
+        raise OlrPgError(
+            4002, f"{what} is not UTF-8: {error.reason}", field=what, offset=error.start
+        ) from None
