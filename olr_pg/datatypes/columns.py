@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from olr_pg.datatypes.kernel import kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
 
 
 class ValueColumn(NamedTuple):
@@ -22,3 +27,112 @@ class ValueColumn(NamedTuple):
     data: npt.NDArray[np.uint8]
     offset: npt.NDArray[np.int64]
     length: npt.NDArray[np.int64]
+
+    def value(self, row: int) -> bytes | None:
+        """Value `row` as bytes, None for NULL. For errors and rare rows, not for whole columns."""
+        start, length = int(self.offset[row]), int(self.length[row])
+        return None if length < 0 else self.data[start : start + length].tobytes()
+
+    def values(self) -> list[bytes | None]:
+        """Every value as bytes."""
+        return [self.value(row) for row in range(len(self.length))]
+
+
+def column_of(values: Iterable[bytes | None]) -> ValueColumn:
+    """A column that holds `values` one behind the other."""
+    present = list(values)
+    length = np.array([-1 if v is None else len(v) for v in present], np.int64)
+    data = np.frombuffer(b"".join(v for v in present if v is not None), np.uint8)
+    return ValueColumn(data, _running(length), length)
+
+
+def fixed_width(items: npt.NDArray[Any], null: npt.NDArray[np.bool_]) -> ValueColumn:
+    """A column of equally wide values.
+
+    Args:
+        items: shape (n), already in the byte order to write.
+        null: shape (n), True where the value is NULL.
+    """
+    width = items.dtype.itemsize
+    data = np.ascontiguousarray(items).view(np.uint8)
+    offset = np.arange(len(items), dtype=np.int64) * width
+    return ValueColumn(data, offset, np.where(null, np.int64(-1), np.int64(width)))
+
+
+def nulls(values: ValueColumn) -> npt.NDArray[np.bool_]:
+    """True where a value of Oracle is NULL; length 0 is NULL too (values-and-lobs §0.1)."""
+    return values.length <= 0
+
+
+def oracle_nulls(values: ValueColumn) -> ValueColumn:
+    """The column with Oracle's zero-length values as NULL (values-and-lobs §0.1)."""
+    if not (values.length == 0).any():
+        return values
+    return values._replace(length=np.where(nulls(values), np.int64(-1), values.length))
+
+
+def per_distinct(values: ValueColumn, convert: Callable[[bytes], bytes | None]) -> ValueColumn:
+    """Convert by a Python function that is called once per distinct value: for rare conversions."""
+    return column_of(_converted(values, range(len(values.length)), convert))
+
+
+def replace_rows(
+    values: ValueColumn,
+    rows: npt.NDArray[np.int64],
+    source: ValueColumn,
+    convert: Callable[[bytes], bytes | None],
+) -> ValueColumn:
+    """`values` with `rows` replaced by what `convert` makes of those rows of `source`.
+
+    The buffer is copied compactly, so that a few values do not drag a whole log window along.
+    """
+    extra = column_of(_converted(source, rows, convert))
+    length = values.length.copy()
+    length[rows] = 0
+    kept = int(np.maximum(length, 0).sum())
+    data = np.empty(kept + len(extra.data), np.uint8)
+    offset = np.empty(len(length), np.int64)
+    _gather(values.data, values.offset, length, data, offset)
+    data[kept:] = extra.data
+    offset[rows] = extra.offset + kept
+    length[rows] = extra.length
+    return ValueColumn(data, offset, length)
+
+
+def _converted(
+    source: ValueColumn, rows: Iterable[int], convert: Callable[[bytes], bytes | None]
+) -> list[bytes | None]:
+    seen: dict[bytes, bytes | None] = {}
+    result: list[bytes | None] = []
+    for row in rows:
+        raw = source.value(row)
+        if not raw:
+            result.append(None)
+            continue
+        if raw not in seen:
+            seen[raw] = convert(raw)
+        result.append(seen[raw])
+    return result
+
+
+def _running(length: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    ends = np.cumsum(np.maximum(length, 0))
+    return ends - np.maximum(length, 0)
+
+
+@kernel
+def _gather(
+    data: npt.NDArray[np.uint8],
+    offset: npt.NDArray[np.int64],
+    length: npt.NDArray[np.int64],
+    out: npt.NDArray[np.uint8],
+    out_offset: npt.NDArray[np.int64],
+) -> None:
+    at = 0
+    for row in range(len(length)):
+        out_offset[row] = at
+        start = offset[row]
+        for i in range(length[row]):
+            out[at + i] = data[start + i]
+        if length[row] > 0:
+            at += length[row]

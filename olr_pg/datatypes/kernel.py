@@ -1,0 +1,84 @@
+"""How the kernels of values are compiled, and the outcomes they report.
+
+A kernel stops at the first row that it cannot convert and returns ``(row, outcome)``, or
+``(-1, Outcome.OK)``. `kernel.py_func` is the same code interpreted.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
+
+import numba
+
+from olr_pg.errors import OlrPgError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from olr_pg.datatypes.columns import ValueColumn
+
+    F = TypeVar("F", bound=Callable[..., Any])
+
+    def kernel(function: F) -> F:
+        """Compile `function` with Numba."""
+
+else:
+
+    def kernel(function):
+        """Compile `function` with Numba."""
+        return numba.njit(nogil=True, cache=True)(function)
+
+
+class Outcome(IntEnum):
+    """Why a kernel stopped at a row."""
+
+    OK = 0
+    MALFORMED = 1
+    OVERFLOW = 2
+    FRACTION = 3
+    INFINITY = 4
+    CALENDAR = 5
+    PRECISION = 6
+
+
+OUTCOME_CODES: Final = {
+    Outcome.MALFORMED: (2050, "the bytes are not a value of this type"),
+    Outcome.OVERFLOW: (2053, "the value is out of range"),
+    Outcome.FRACTION: (2057, "the value has a fraction or a time of day that would be lost"),
+    Outcome.INFINITY: (2053, "the value is infinite"),
+    Outcome.CALENDAR: (2057, "29 February of a year that is no leap year in PostgreSQL's calendar"),
+    Outcome.PRECISION: (2057, "digits of the second beyond the microsecond would be lost"),
+}
+
+_HEX_BYTES_MAX: Final = 64
+
+
+def printed(raw: bytes) -> str:
+    """The bytes as hex for an error, cut where they are many."""
+    cut = raw[:_HEX_BYTES_MAX].hex()
+    return cut if len(raw) <= _HEX_BYTES_MAX else f"{cut}… ({len(raw)} bytes)"
+
+
+def malformed(oracle_type: str, raw: bytes) -> OlrPgError:
+    """The error for bytes that are no value of `oracle_type`."""
+    return OlrPgError(2050, f"{oracle_type} {printed(raw) or '(no bytes)'}")
+
+
+def check(row: int, outcome: int, values: ValueColumn, conversion: str) -> None:
+    """Raise the error of a kernel's result; nothing where it reached the end.
+
+    Args:
+        row, outcome: what the kernel returned.
+        values: the column it read.
+        conversion: for the message, such as ``NUMBER to bigint``.
+    """
+    if row >= 0:
+        fail(row, Outcome(outcome), values, conversion)
+
+
+def fail(row: int, outcome: Outcome, values: ValueColumn, conversion: str) -> NoReturn:
+    """Raise the error for `row` of `values`."""
+    code, reason = OUTCOME_CODES[outcome]
+    raw = values.value(row) or b""
+    raise OlrPgError(code, f"{conversion}: {reason}: {printed(raw)}", row=row)

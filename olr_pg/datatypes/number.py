@@ -1,0 +1,584 @@
+"""NUMBER and FLOAT: base-100 digits behind an exponent byte (values-and-lobs §3).
+
+The kernels read a value's *significant digits*: the digit bytes without zero digits at either
+end, so that non-canonical forms give the same results as canonical ones. With n such digits
+d0 … dn−1 and the base-100 exponent E the value is ± Σ d[i] · 100^(E − i).
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from olr_pg.datatypes.columns import ValueColumn, fixed_width, nulls
+from olr_pg.datatypes.kernel import Outcome, check, kernel, malformed
+from olr_pg.datatypes.policies import DEFAULT_POLICIES, Counters, Policies
+from olr_pg.errors import OlrPgError
+
+if TYPE_CHECKING:
+    Bytes = npt.NDArray[np.uint8]
+    Longs = npt.NDArray[np.int64]
+
+_ZERO: Final = 0x80
+_POSITIVE_BIAS: Final = 193
+_NEGATIVE_BIAS: Final = 62
+_TERMINATOR: Final = 0x66
+_DIGITS_MAX: Final = 20
+_LENGTH_MAX: Final = 22
+_EXPONENT_MIN: Final = -65
+_EXPONENT_MAX: Final = 62
+
+_NULL: Final = 0
+_FINITE: Final = 1
+_PLUS_INFINITY: Final = 2
+_MINUS_INFINITY: Final = 3
+_BAD: Final = -1
+
+_KEEP: Final = 0
+_AS_NULL: Final = 1
+_AS_ERROR: Final = 2
+_INFINITY_RULES: Final = {"keep": _KEEP, "null": _AS_NULL, "error": _AS_ERROR}
+
+_PG_NUMERIC_BYTES_MAX: Final = 8 + 2 * 11
+_PG_NEGATIVE: Final = 0x4000
+_PG_PLUS_INFINITY: Final = 0xD0
+_PG_MINUS_INFINITY: Final = 0xF0
+
+_EXACT_INTEGER_MAX: Final = 1 << 53
+_EXACT_POWER_MAX: Final = 22
+_POWERS_OF_TEN: Final = np.array([10.0**i for i in range(_EXACT_POWER_MAX + 1)], np.float64)
+_FLOAT32_TIE: Final = 1 << 28
+
+
+# --- one value -----------------------------------------------------------------------------------
+
+
+def decode_number(raw: bytes) -> str:
+    """The exact value in decimal: no exponent, no needless zeros; ``Infinity``, ``-Infinity``.
+
+    Raises:
+        OlrPgError: 2050, the bytes are no NUMBER.
+    """
+    if raw == b"\x00":
+        return "-Infinity"
+    if raw == b"\xff\x65":
+        return "Infinity"
+    if raw == b"\x80":
+        return "0"
+    negative, exponent, digits = _read_digits(raw)
+    text = "".join(f"{digit:02d}" for digit in digits)
+    point = 2 * (exponent + 1)
+    if point <= 0:
+        whole, part = "", "0" * -point + text
+    else:
+        whole, part = text[:point].ljust(point, "0"), text[point:]
+    whole, part = whole.lstrip("0") or "0", part.rstrip("0")
+    number = f"{whole}.{part}" if part else whole
+    return f"-{number}" if negative and number != "0" else number
+
+
+def _read_digits(raw: bytes) -> tuple[bool, int, list[int]]:
+    if not 0 < len(raw) <= _LENGTH_MAX:
+        raise malformed("NUMBER", raw)
+    negative = raw[0] < _ZERO
+    if negative:
+        mantissa = raw[1:-1] if raw[-1] == _TERMINATOR else raw[1:]
+        digits = [101 - byte for byte in mantissa]
+    else:
+        digits = [byte - 1 for byte in raw[1:]]
+    if not digits or min(digits) < 0 or max(digits) > 99:
+        raise malformed("NUMBER", raw)
+    return negative, _NEGATIVE_BIAS - raw[0] if negative else raw[0] - _POSITIVE_BIAS, digits
+
+
+def encode_number(value: Decimal | int | str) -> bytes:
+    """Oracle's bytes of a decimal value, rounded half up to 20 base-100 digits as Oracle does.
+
+    Raises:
+        OlrPgError: 2058, not a number or out of range (values-and-lobs §3.4).
+    """
+    try:
+        number = Decimal(value)
+    except InvalidOperation as error:
+        raise OlrPgError(2058, f"not a number: {value!r}") from error
+    if number.is_infinite():
+        return b"\xff\x65" if number > 0 else b"\x00"
+    if number.is_nan():
+        raise OlrPgError(2058, "NUMBER has no NaN")
+    digits, exponent = _base_100(number)
+    if not digits or exponent < _EXPONENT_MIN:
+        return b"\x80"
+    if exponent > _EXPONENT_MAX:
+        raise OlrPgError(2058, f"out of the range of NUMBER: {value}")
+    if number > 0:
+        return bytes([_POSITIVE_BIAS + exponent, *(digit + 1 for digit in digits)])
+    terminator = [_TERMINATOR] if len(digits) < _DIGITS_MAX else []
+    return bytes([_NEGATIVE_BIAS - exponent, *(101 - digit for digit in digits), *terminator])
+
+
+def _base_100(number: Decimal) -> tuple[list[int], int]:
+    """(digits without zeros at either end, exponent of the first) of a finite number."""
+    _, decimal_digits, scale = number.as_tuple()
+    text, power = "".join(map(str, decimal_digits)), int(scale)
+    if power % 2:
+        text, power = text + "0", power - 1
+    text = text.zfill(len(text) + len(text) % 2)
+    digits = [int(text[i : i + 2]) for i in range(0, len(text), 2)]
+    exponent = power // 2 + len(digits) - 1
+    while digits and digits[0] == 0:
+        del digits[0]
+        exponent -= 1
+    if len(digits) > _DIGITS_MAX:
+        digits, exponent = _rounded(digits, exponent)
+    while digits and digits[-1] == 0:
+        del digits[-1]
+    return digits, exponent
+
+
+def _rounded(digits: list[int], exponent: int) -> tuple[list[int], int]:
+    kept = int("".join(f"{digit:02d}" for digit in digits[:_DIGITS_MAX]))
+    kept += digits[_DIGITS_MAX] >= 50
+    text = str(kept)
+    text = text.zfill(len(text) + len(text) % 2)
+    exponent += len(text) // 2 - _DIGITS_MAX
+    return [int(text[i : i + 2]) for i in range(0, len(text), 2)], exponent
+
+
+# --- columns -------------------------------------------------------------------------------------
+
+
+def number_to_integers(
+    values: ValueColumn, width: int, policies: Policies = DEFAULT_POLICIES
+) -> tuple[ValueColumn, Counters]:
+    """NUMBER → int2, int4 or int8.
+
+    Args:
+        values: NUMBER values.
+        width: 2, 4 or 8 bytes.
+        policies: `infinity` applies; an integer cannot keep it.
+
+    Raises:
+        OlrPgError: 2050 malformed, 2053 out of range or infinite, 2057 with a fraction.
+    """
+    out = np.zeros(len(values.length), np.int64)
+    null = nulls(values)
+    rule = _AS_NULL if policies.infinity == "null" else _AS_ERROR
+    high = (1 << 8 * width - 1) - 1
+    row, outcome, infinite = integers_kernel(*values, high, rule, out, null)
+    check(row, outcome, values, f"NUMBER to int{width}")
+    return fixed_width(out.astype(f">i{width}"), null), Counters(infinity=infinite)
+
+
+def number_to_boolean(
+    values: ValueColumn, policies: Policies = DEFAULT_POLICIES
+) -> tuple[ValueColumn, Counters]:
+    """NUMBER 0 and 1 → bool; any other value does not fit (error 2053)."""
+    integers, counters = number_to_integers(values, 8, policies)
+    number = integers.data.view(">i8")
+    odd = np.flatnonzero((integers.length > 0) & ((number < 0) | (number > 1)))
+    if len(odd):
+        check(int(odd[0]), Outcome.OVERFLOW, values, "NUMBER to boolean")
+    return fixed_width(number.astype(np.uint8), integers.length < 0), counters
+
+
+def number_to_numeric(
+    values: ValueColumn, policies: Policies = DEFAULT_POLICIES
+) -> tuple[ValueColumn, Counters]:
+    """NUMBER → numeric in PostgreSQL's binary form, dscale without trailing zeros (type-mapping §3.2).
+
+    Raises:
+        OlrPgError: 2050 malformed, 2053 infinite where the policy forbids it.
+    """
+    count = len(values.length)
+    out = np.empty(count * _PG_NUMERIC_BYTES_MAX, np.uint8)
+    offset, length = np.empty(count, np.int64), np.empty(count, np.int64)
+    rule = _INFINITY_RULES[policies.infinity]
+    row, outcome, infinite, used = numeric_kernel(*values, rule, out, offset, length)
+    check(row, outcome, values, "NUMBER to numeric")
+    return ValueColumn(out[:used], offset, length), Counters(infinity=infinite)
+
+
+def number_to_text(
+    values: ValueColumn, policies: Policies = DEFAULT_POLICIES
+) -> tuple[ValueColumn, Counters]:
+    """NUMBER → the text of `decode_number`, in ASCII.
+
+    Raises:
+        OlrPgError: 2050 malformed, 2053 infinite where the policy forbids it.
+    """
+    count = len(values.length)
+    out = np.empty(text_size_kernel(*values), np.uint8)
+    offset, length = np.empty(count, np.int64), np.empty(count, np.int64)
+    rule = _INFINITY_RULES[policies.infinity]
+    row, outcome, infinite, used = text_kernel(*values, rule, out, offset, length)
+    check(row, outcome, values, "NUMBER to text")
+    return ValueColumn(out[:used], offset, length), Counters(infinity=infinite)
+
+
+def number_to_floats(
+    values: ValueColumn, width: int, policies: Policies = DEFAULT_POLICIES
+) -> tuple[ValueColumn, Counters]:
+    """NUMBER → float4 or float8, correctly rounded; `inexact` counts what does not come back.
+
+    The kernel answers where one multiplication or division of exact doubles does; the others
+    (beyond 15 digits or 10^22) go through their decimal text.
+
+    Raises:
+        OlrPgError: 2050 malformed, 2053 infinite where the policy forbids it or beyond float4.
+    """
+    count = len(values.length)
+    out, null, slow = np.zeros(count), nulls(values), np.zeros(count, np.bool_)
+    rule = _INFINITY_RULES[policies.infinity]
+    row, outcome, infinite = floats_kernel(*values, rule, out, null, slow)
+    check(row, outcome, values, f"NUMBER to float{width}")
+    if width == 4:
+        # A double halfway between two floats hides which way the decimal leaned.
+        slow |= (out.view(np.int64) & (2 * _FLOAT32_TIE - 1)) == _FLOAT32_TIE
+        slow &= ~null
+    inexact = 0
+    for index in np.flatnonzero(slow).tolist():
+        text = decode_number(values.value(index) or b"")
+        out[index] = float(text) if width == 8 else _nearest_float32(text)
+        inexact += Fraction(text) != Fraction(float(out[index]))
+    items = out.astype(f">f{width}")
+    over = np.flatnonzero(np.isinf(items) & ~np.isinf(out))
+    if len(over):
+        check(int(over[0]), Outcome.OVERFLOW, values, f"NUMBER to float{width}")
+    return fixed_width(items, null), Counters(infinity=infinite, inexact=inexact)
+
+
+def _nearest_float32(text: str) -> float:
+    """The double that rounds to the float nearest to the decimal `text`."""
+    double = float(text)
+    if np.float64(double).view(np.int64) & (2 * _FLOAT32_TIE - 1) != _FLOAT32_TIE:
+        return double
+    exact, middle = Fraction(text), Fraction(double)
+    if exact == middle:
+        return double
+    return float(np.nextafter(double, np.inf if exact > middle else -np.inf))
+
+
+# --- kernels -------------------------------------------------------------------------------------
+
+
+@kernel
+def significant(data: Bytes, start: int, length: int) -> tuple[int, int, int, int, int]:
+    """(kind, sign, first digit's position, digits, exponent) of the NUMBER at `start`.
+
+    `digits` is 0 for zero. A digit is ``byte − 1`` where sign is 1 and ``101 − byte`` where −1.
+    """
+    if length <= 0:
+        return _NULL, 1, start, 0, 0
+    head = int(data[start])
+    if length == 1:
+        if head == 0x80:
+            return _FINITE, 1, start, 0, 0
+        if head == 0:
+            return _MINUS_INFINITY, -1, start, 0, 0
+        return _BAD, 1, start, 0, 0
+    if length > 22:
+        return _BAD, 1, start, 0, 0
+    first, end = start + 1, start + length
+    if head >= 0x80:
+        if length == 2 and head == 0xFF and data[first] == 0x65:
+            return _PLUS_INFINITY, 1, start, 0, 0
+        sign, zero, low, high, exponent = 1, 1, 1, 100, head - 193
+    else:
+        if data[end - 1] == 0x66:
+            end -= 1
+        sign, zero, low, high, exponent = -1, 101, 2, 101, 62 - head
+    if first == end:
+        return _BAD, 1, start, 0, 0
+    for i in range(first, end):
+        if data[i] < low or data[i] > high:
+            return _BAD, 1, start, 0, 0
+    while end > first and data[end - 1] == zero:
+        end -= 1
+    while first < end and data[first] == zero:
+        first += 1
+        exponent -= 1
+    return _FINITE, sign, first, end - first, exponent
+
+
+@kernel
+def _digit(byte: int, sign: int) -> int:
+    return byte - 1 if sign > 0 else 101 - byte
+
+
+@kernel
+def _integer(
+    data: Bytes, first: int, count: int, sign: int, exponent: int
+) -> tuple[int, np.uint64]:
+    """(outcome, magnitude) of an integral NUMBER below 10^19."""
+    if count == 0:
+        return 0, np.uint64(0)
+    if exponent > 9 or exponent == 9 and _digit(int(data[first]), sign) > 9:
+        return 2, np.uint64(0)
+    if count > exponent + 1:
+        return 3, np.uint64(0)
+    magnitude = np.uint64(0)
+    for i in range(first, first + count):
+        magnitude = magnitude * np.uint64(100) + np.uint64(_digit(int(data[i]), sign))
+    for _ in range(exponent + 1 - count):
+        magnitude *= np.uint64(100)
+    return 0, magnitude
+
+
+@kernel
+def integers_kernel(
+    data: Bytes,
+    offset: Longs,
+    length: Longs,
+    high: int,
+    infinity: int,
+    out: Longs,
+    null: npt.NDArray[np.bool_],
+) -> tuple[int, int, int]:
+    """NUMBER → int64 within −high − 1 … high; (row, outcome, infinite values)."""
+    infinite = 0
+    for row in range(len(length)):
+        kind, sign, first, count, exponent = significant(data, offset[row], length[row])
+        if kind == 1:
+            outcome, magnitude = _integer(data, first, count, sign, exponent)
+            if outcome:
+                return row, outcome, infinite
+            if magnitude > np.uint64(high):
+                if sign > 0 or magnitude != np.uint64(high) + np.uint64(1):
+                    return row, 2, infinite
+                out[row] = -high - 1
+            else:
+                out[row] = sign * np.int64(magnitude)
+        elif kind < 0:
+            return row, 1, infinite
+        elif kind > 1:
+            if infinity == 2:
+                return row, 4, infinite
+            infinite += 1
+            null[row] = True
+    return -1, 0, infinite
+
+
+@kernel
+def _put16(out: Bytes, at: int, value: int) -> None:
+    out[at] = (value >> 8) & 0xFF
+    out[at + 1] = value & 0xFF
+
+
+@kernel
+def _write_numeric(
+    data: Bytes, first: int, count: int, sign: int, exponent: int, out: Bytes, at: int
+) -> int:
+    """Write one finite value as PostgreSQL numeric; its size."""
+    if count == 0:
+        out[at : at + 8] = 0
+        return 8
+    pad = 1 - (exponent & 1)
+    groups = (count + pad + 1) >> 1
+    last = _digit(int(data[first + count - 1]), sign)
+    dscale = -2 * (exponent - count + 1)
+    if dscale <= 0:
+        dscale = 0
+    elif last % 10 == 0:
+        dscale -= 1
+    _put16(out, at, groups)
+    _put16(out, at + 2, exponent >> 1)
+    _put16(out, at + 4, 0 if sign > 0 else 0x4000)
+    _put16(out, at + 6, dscale)
+    place = at + 8
+    i = first
+    end = first + count
+    if pad:
+        _put16(out, place, _digit(int(data[i]), sign))
+        place += 2
+        i += 1
+    while i + 1 < end:
+        pair = _digit(int(data[i]), sign) * 100 + _digit(int(data[i + 1]), sign)
+        _put16(out, place, pair)
+        place += 2
+        i += 2
+    if i < end:
+        _put16(out, place, _digit(int(data[i]), sign) * 100)
+        place += 2
+    return place - at
+
+
+@kernel
+def numeric_kernel(
+    data: Bytes,
+    offset: Longs,
+    length: Longs,
+    infinity: int,
+    out: Bytes,
+    out_offset: Longs,
+    out_length: Longs,
+) -> tuple[int, int, int, int]:
+    """NUMBER → numeric binary; (row, outcome, infinite values, bytes written)."""
+    at = 0
+    infinite = 0
+    for row in range(len(length)):
+        kind, sign, first, count, exponent = significant(data, offset[row], length[row])
+        out_offset[row] = at
+        out_length[row] = -1
+        if kind == 1:
+            size = _write_numeric(data, first, count, sign, exponent, out, at)
+            out_length[row] = size
+            at += size
+        elif kind < 0:
+            return row, 1, infinite, at
+        elif kind > 1:
+            if infinity == 2:
+                return row, 4, infinite, at
+            infinite += 1
+            if infinity == 0:
+                out[at : at + 8] = 0
+                out[at + 4] = 0xD0 if kind == 2 else 0xF0
+                out_length[row] = 8
+                at += 8
+    return -1, 0, infinite, at
+
+
+@kernel
+def text_size_kernel(data: Bytes, offset: Longs, length: Longs) -> int:
+    """An upper bound for what `text_kernel` writes."""
+    total = 0
+    for row in range(len(length)):
+        if length[row] <= 0:
+            continue
+        head = int(data[offset[row]])
+        exponent = head - 193 if head >= 0x80 else 62 - head
+        digits = 2 * min(length[row], 22)
+        total += 12 + digits + (2 * exponent if exponent > 0 else -2 * exponent)
+    return total
+
+
+@kernel
+def _write_pair(out: Bytes, at: int, digit: int) -> int:
+    out[at] = 48 + digit // 10
+    out[at + 1] = 48 + digit % 10
+    return at + 2
+
+
+@kernel
+def _write_text(
+    data: Bytes, first: int, count: int, sign: int, exponent: int, out: Bytes, at: int
+) -> int:
+    """Write one finite value in decimal; its size."""
+    place = at
+    if count == 0:
+        out[place] = 48
+        return 1
+    if sign < 0:
+        out[place] = 45
+        place += 1
+    whole = exponent + 1
+    if whole <= 0:
+        out[place] = 48
+        place += 1
+    else:
+        for i in range(whole):
+            digit = _digit(int(data[first + i]), sign) if i < count else 0
+            if i == 0 and digit < 10:
+                out[place] = 48 + digit
+                place += 1
+            else:
+                place = _write_pair(out, place, digit)
+    if count > whole:
+        out[place] = 46
+        place += 1
+        for _ in range(whole, 0):
+            place = _write_pair(out, place, 0)
+        for i in range(max(whole, 0), count):
+            place = _write_pair(out, place, _digit(int(data[first + i]), sign))
+        if out[place - 1] == 48:
+            place -= 1
+    return place - at
+
+
+@kernel
+def _write_infinity(negative: bool, out: Bytes, at: int) -> int:
+    place = at
+    if negative:
+        out[place] = 45
+        place += 1
+    for i, letter in enumerate((73, 110, 102, 105, 110, 105, 116, 121)):
+        out[place + i] = letter
+    return place + 8 - at
+
+
+@kernel
+def text_kernel(
+    data: Bytes,
+    offset: Longs,
+    length: Longs,
+    infinity: int,
+    out: Bytes,
+    out_offset: Longs,
+    out_length: Longs,
+) -> tuple[int, int, int, int]:
+    """NUMBER → decimal text; (row, outcome, infinite values, bytes written)."""
+    at = 0
+    infinite = 0
+    for row in range(len(length)):
+        kind, sign, first, count, exponent = significant(data, offset[row], length[row])
+        out_offset[row] = at
+        out_length[row] = -1
+        if kind == 1:
+            size = _write_text(data, first, count, sign, exponent, out, at)
+            out_length[row] = size
+            at += size
+        elif kind < 0:
+            return row, 1, infinite, at
+        elif kind > 1:
+            if infinity == 2:
+                return row, 4, infinite, at
+            infinite += 1
+            if infinity == 0:
+                size = _write_infinity(kind == 3, out, at)
+                out_length[row] = size
+                at += size
+    return -1, 0, infinite, at
+
+
+@kernel
+def floats_kernel(
+    data: Bytes,
+    offset: Longs,
+    length: Longs,
+    infinity: int,
+    out: npt.NDArray[np.float64],
+    null: npt.NDArray[np.bool_],
+    slow: npt.NDArray[np.bool_],
+) -> tuple[int, int, int]:
+    """NUMBER → float64 where exact arithmetic gives it, `slow` where not; as `integers_kernel`."""
+    infinite = 0
+    for row in range(len(length)):
+        kind, sign, first, count, exponent = significant(data, offset[row], length[row])
+        if kind == 1:
+            power = 2 * (exponent - count + 1)
+            if count > 8 or power > 22 or power < -22:
+                slow[row] = True
+                continue
+            magnitude = np.int64(0)
+            for i in range(first, first + count):
+                magnitude = magnitude * 100 + _digit(int(data[i]), sign)
+            if magnitude > (1 << 53):
+                slow[row] = True
+            elif power >= 0:
+                out[row] = sign * (np.float64(magnitude) * _POWERS_OF_TEN[power])
+            else:
+                out[row] = sign * (np.float64(magnitude) / _POWERS_OF_TEN[-power])
+        elif kind < 0:
+            return row, 1, infinite
+        elif kind > 1:
+            if infinity == 2:
+                return row, 4, infinite
+            infinite += 1
+            if infinity == 1:
+                null[row] = True
+            else:
+                out[row] = np.inf if kind == 2 else -np.inf
+    return -1, 0, infinite

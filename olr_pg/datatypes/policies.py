@@ -1,0 +1,58 @@
+"""What becomes of values that PostgreSQL cannot hold as they are, and the count of such values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Literal
+
+Undecodable = Literal["error", "replace", "hex"]
+Nul = Literal["remove", "replace", "error"]
+Infinity = Literal["keep", "null", "error"]
+Fraction = Literal["truncate", "error"]
+Calendar = Literal["label", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Policies:
+    """One choice per trap of type-mapping part 4; the defaults are its recommendations.
+
+    Attributes:
+        undecodable: bytes that are no character: an error, U+FFFD, or ``\\xNN`` text.
+        nul: U+0000 in text: left out, U+FFFD, or an error.
+        infinity: ±infinity of NUMBER: kept where the target has it (an error elsewhere), NULL,
+            or an error.
+        fraction: nanoseconds: cut to microseconds, or an error.
+        calendar: 29 February of a Julian leap year only: 1 March, or an error.
+        char_blanks: keep the blank padding of CHAR for targets other than character(n).
+        local_timezone: zone (offset or region name) that DATE and TIMESTAMP are taken in where
+            the target is timestamptz; None refuses that conversion.
+    """
+
+    undecodable: Undecodable = "replace"
+    nul: Nul = "remove"
+    infinity: Infinity = "keep"
+    fraction: Fraction = "truncate"
+    calendar: Calendar = "label"
+    char_blanks: bool = False
+    local_timezone: str | None = None
+
+
+DEFAULT_POLICIES = Policies()
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """How many values were changed by a policy."""
+
+    undecodable: int = 0
+    nul: int = 0
+    infinity: int = 0
+    truncated: int = 0
+    calendar: int = 0
+    inexact: int = 0
+
+    def __add__(self, other: Counters) -> Counters:
+        return Counters(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+
+NOTHING = Counters()

@@ -1,0 +1,431 @@
+"""DATE, TIMESTAMP, TIMESTAMP WITH TIME ZONE and WITH LOCAL TIME ZONE (values-and-lobs §5–§7).
+
+Years are Oracle's labels: 1 is AD 1, −1 is 1 BC, there is no year 0 (bytes that say 0, an artefact
+of date arithmetic, count as 1 BC). The calendar is label-preserving: every label keeps its year,
+month and day in PostgreSQL's proleptic Gregorian calendar; only 29 February of a Julian leap year
+that is no Gregorian one becomes 1 March (type-mapping §4.3).
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final, NamedTuple
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import numpy as np
+import numpy.typing as npt
+
+from olr_pg.datatypes.columns import ValueColumn, fixed_width, nulls
+from olr_pg.datatypes.kernel import Outcome, check, fail, kernel, malformed
+from olr_pg.datatypes.policies import DEFAULT_POLICIES, Counters, Policies
+from olr_pg.errors import OlrPgError
+
+if TYPE_CHECKING:
+    Bytes = npt.NDArray[np.uint8]
+    Longs = npt.NDArray[np.int64]
+
+MICROS_PER_SECOND: Final = 1_000_000
+MICROS_PER_DAY: Final = 86_400 * MICROS_PER_SECOND
+_YEAR_MIN: Final = -4712
+_YEAR_MAX: Final = 9999
+_NANOS_MAX: Final = 999_999_999
+_OFFSET: Final = re.compile(r"([+-])(\d{1,2}):(\d{2})")
+_QUARTER_HOUR: Final = 15 * 60 * MICROS_PER_SECOND
+_EPOCH: Final = datetime(2000, 1, 1)  # noqa: DTZ001 - a label; the zone is what is looked up
+
+
+class TemporalForm(IntEnum):
+    """The stored layout of a temporal type."""
+
+    DATE = 0
+    TIMESTAMP = 1
+    TIMESTAMP_TZ = 2
+
+
+class DateTime(NamedTuple):
+    """A stored date: calendar labels, no zone.
+
+    Attributes:
+        year: Oracle's label, −4712 … 9999, negative BC.
+        nanosecond: 0 … 999,999,999.
+    """
+
+    year: int
+    month: int
+    day: int
+    hour: int = 0
+    minute: int = 0
+    second: int = 0
+    nanosecond: int = 0
+
+    def isoformat(self) -> str:
+        """``2026-03-07T01:44:39.5``: fraction without trailing zeros; ``-0001`` is 1 BC."""
+        sign = "-" if self.year < 0 else ""
+        text = (
+            f"{sign}{abs(self.year):04d}-{self.month:02d}-{self.day:02d}"
+            f"T{self.hour:02d}:{self.minute:02d}:{self.second:02d}"
+        )
+        if not self.nanosecond:
+            return text
+        return f"{text}.{self.nanosecond:09d}".rstrip("0")
+
+
+class Zone(NamedTuple):
+    """The zone of a TIMESTAMP WITH TIME ZONE: an offset in minutes or a region id."""
+
+    offset_minutes: int | None
+    region: int | None = None
+
+
+class ZonedDateTime(NamedTuple):
+    """A TIMESTAMP WITH TIME ZONE: the instant in UTC and the zone it was written in."""
+
+    utc: DateTime
+    zone: Zone
+
+    def isoformat(self) -> str:
+        """Local time with ``+HH:MM`` for an offset; UTC with ``Z`` for a region.
+
+        The rules of a region change with Oracle's time zone file, the instant does not.
+        """
+        if self.zone.offset_minutes is None:
+            return self.utc.isoformat() + "Z"
+        sign = "-" if self.zone.offset_minutes < 0 else "+"
+        hours, minutes = divmod(abs(self.zone.offset_minutes), 60)
+        local = shifted(self.utc, self.zone.offset_minutes * 60)
+        return f"{local.isoformat()}{sign}{hours:02d}:{minutes:02d}"
+
+
+# --- one value -----------------------------------------------------------------------------------
+
+
+def decode_date(raw: bytes) -> DateTime:
+    """A DATE of 7 bytes.
+
+    Raises:
+        OlrPgError: 2050, the bytes are no DATE.
+    """
+    if len(raw) != 7 or not _is_date(raw):
+        raise malformed("DATE", raw)
+    return _fields(raw, 0)
+
+
+def decode_timestamp(raw: bytes) -> DateTime:
+    """A TIMESTAMP, with or without local time zone, of 7 or 11 bytes.
+
+    Raises:
+        OlrPgError: 2050, the bytes are no TIMESTAMP.
+    """
+    if len(raw) not in (7, 11) or not _is_date(raw[:7]):
+        raise malformed("TIMESTAMP", raw)
+    nanosecond = int.from_bytes(raw[7:], "big")
+    if nanosecond > _NANOS_MAX:
+        raise malformed("TIMESTAMP", raw)
+    return _fields(raw, nanosecond)
+
+
+def decode_timestamp_tz(raw: bytes) -> ZonedDateTime:
+    """A TIMESTAMP WITH TIME ZONE of 13 bytes (9 without a fraction are tolerated).
+
+    Raises:
+        OlrPgError: 2050, the bytes are no such value.
+    """
+    if len(raw) not in (9, 13):
+        raise malformed("TIMESTAMP WITH TIME ZONE", raw)
+    high, low = raw[-2:]
+    zone = (
+        Zone(None, (high & 0x7F) << 6 | low >> 2)
+        if high & 0x80
+        else Zone((high - 20) * 60 + low - 60)
+    )
+    if zone.offset_minutes is not None and abs(zone.offset_minutes) >= 16 * 60:
+        raise malformed("TIMESTAMP WITH TIME ZONE", raw)
+    return ZonedDateTime(decode_timestamp(raw[:-2]), zone)
+
+
+def encode_date(value: DateTime) -> bytes:
+    """The 7 bytes of a DATE; the fraction is dropped.
+
+    Raises:
+        OlrPgError: 2058, no such date in Oracle's calendar or range.
+    """
+    quotient, rest = divmod(abs(value.year), 100)
+    sign = -1 if value.year < 0 else 1
+    fields = (
+        100 + sign * quotient,
+        100 + sign * rest,
+        value.month,
+        value.day,
+        value.hour + 1,
+        value.minute + 1,
+        value.second + 1,
+    )
+    valid = (
+        _YEAR_MIN <= value.year <= _YEAR_MAX
+        and value.year != 0
+        and all(0 <= field <= 255 for field in fields)
+        and _is_date(bytes(fields))
+    )
+    if not valid:
+        raise OlrPgError(2058, f"no date of Oracle's calendar: {tuple(value)}")
+    return bytes(fields)
+
+
+def encode_timestamp(value: DateTime) -> bytes:
+    """The 7 bytes, or 11 where there is a fraction, of a TIMESTAMP.
+
+    Raises:
+        OlrPgError: 2058, as `encode_date`.
+    """
+    if not 0 <= value.nanosecond <= _NANOS_MAX:
+        raise OlrPgError(2058, f"no nanoseconds of a second: {value.nanosecond}")
+    fraction = value.nanosecond.to_bytes(4, "big") if value.nanosecond else b""
+    return encode_date(value) + fraction
+
+
+def encode_timestamp_tz(value: ZonedDateTime) -> bytes:
+    """The 13 bytes of a TIMESTAMP WITH TIME ZONE.
+
+    Raises:
+        OlrPgError: 2058, as `encode_timestamp`, or the zone is out of range.
+    """
+    offset, region = value.zone
+    if region is not None and 0 <= region < 1 << 13:
+        zone = bytes([0x80 | region >> 6, (region & 0x3F) << 2])
+    elif offset is not None and abs(offset) < 16 * 60:
+        hours, minutes = divmod(abs(offset), 60)
+        sign = -1 if offset < 0 else 1
+        zone = bytes([20 + sign * hours, 60 + sign * minutes])
+    else:
+        raise OlrPgError(2058, f"no time zone of Oracle's range: {value.zone}")
+    return encode_timestamp(value.utc)[:7] + value.utc.nanosecond.to_bytes(4, "big") + zone
+
+
+def _is_date(raw: bytes) -> bool:
+    return bool(date_days.py_func(np.frombuffer(raw, np.uint8), 0)[0] >= 0)  # type: ignore[attr-defined]
+
+
+def _fields(raw: bytes, nanosecond: int) -> DateTime:
+    year = (raw[0] - 100) * 100 + raw[1] - 100
+    return DateTime(year or -1, *raw[2:4], *(byte - 1 for byte in raw[4:7]), nanosecond)
+
+
+def shifted(value: DateTime, seconds: int) -> DateTime:
+    """`value` moved by `seconds` in the proleptic Gregorian calendar."""
+    astronomical = value.year + 1 if value.year < 0 else value.year
+    days = civil_days.py_func(astronomical, value.month, value.day)  # type: ignore[attr-defined]
+    total = days * 86_400 + value.hour * 3600 + value.minute * 60 + value.second + seconds
+    days, rest = divmod(total, 86_400)
+    year, month, day = _civil(days)
+    hour, rest = divmod(rest, 3600)
+    return DateTime(
+        year if year > 0 else year - 1, month, day, hour, *divmod(rest, 60), value.nanosecond
+    )
+
+
+def _civil(days: int) -> tuple[int, int, int]:
+    """(astronomical year, month, day) of a day number counted from 2000-01-01."""
+    era, of_era = divmod(days + 730_425, 146_097)
+    year = (of_era - of_era // 1460 + of_era // 36_524 - of_era // 146_096) // 365
+    of_year = of_era - (365 * year + year // 4 - year // 100)
+    month = (5 * of_year + 2) // 153
+    day = of_year - (153 * month + 2) // 5 + 1
+    month += 3 if month < 10 else -9
+    return era * 400 + year + (month <= 2), month, day
+
+
+# --- columns -------------------------------------------------------------------------------------
+
+
+def temporal_to_micros(
+    values: ValueColumn, form: TemporalForm, policies: Policies = DEFAULT_POLICIES
+) -> tuple[Longs, npt.NDArray[np.bool_], Counters]:
+    """(µs since 2000-01-01 of each label, NULLs, counters); 0 where NULL.
+
+    Raises:
+        OlrPgError: 2050 malformed, 2057 where a policy forbids a loss.
+    """
+    out = np.zeros(len(values.length), np.int64)
+    row, outcome, moved, cut = micros_kernel(
+        *values, int(form), policies.calendar == "error", policies.fraction == "error", out
+    )
+    check(row, outcome, values, form.name.replace("_", " "))
+    return out, nulls(values), Counters(calendar=moved, truncated=cut)
+
+
+def temporal_to_timestamp(
+    values: ValueColumn,
+    form: TemporalForm,
+    policies: Policies = DEFAULT_POLICIES,
+    zone: str | None = None,
+) -> tuple[ValueColumn, Counters]:
+    """→ timestamp, or timestamptz, in PostgreSQL's binary form.
+
+    Args:
+        values: values of layout `form`.
+        form: a TIMESTAMP_TZ holds UTC already.
+        policies: `calendar` and `fraction` apply.
+        zone: where the labels are local time of this zone (offset or region name), they are
+            converted to UTC: DBTIMEZONE for TIMESTAMP WITH LOCAL TIME ZONE.
+
+    Raises:
+        OlrPgError: as `temporal_to_micros`; 2059, the zone is not known.
+    """
+    micros, null, counters = temporal_to_micros(values, form, policies)
+    if zone is not None:
+        micros = to_utc(micros, zone)
+    return fixed_width(micros.astype(">i8"), null), counters
+
+
+def temporal_to_date(
+    values: ValueColumn, form: TemporalForm, policies: Policies = DEFAULT_POLICIES
+) -> tuple[ValueColumn, Counters]:
+    """DATE or TIMESTAMP → date.
+
+    Raises:
+        OlrPgError: as `temporal_to_micros`; 2057 where there is a time of day.
+    """
+    micros, null, counters = temporal_to_micros(values, form, policies)
+    days, rest = np.divmod(micros, MICROS_PER_DAY)
+    timed = np.flatnonzero(rest)
+    if len(timed):
+        fail(int(timed[0]), Outcome.FRACTION, values, f"{form.name} to date")
+    return fixed_width(days.astype(">i4"), null), counters
+
+
+def offset_minutes(zone: str) -> int | None:
+    """The minutes of a zone written as an offset (``+02:00``); None for anything else."""
+    match = _OFFSET.fullmatch(zone.strip())
+    if not match:
+        return None
+    minutes = int(match[2]) * 60 + int(match[3])
+    return -minutes if match[1] == "-" else minutes
+
+
+def to_utc(micros: Longs, zone: str) -> Longs:
+    """UTC of local times in `zone`, both in µs since 2000-01-01.
+
+    The doubled hour in autumn is taken as the first, still in summer time: what Oracle does is
+    not known (values-and-lobs §6.3).
+
+    Raises:
+        OlrPgError: 2059, `zone` is neither an offset nor a region of the tz database.
+    """
+    minutes = offset_minutes(zone)
+    if minutes is not None:
+        return micros - minutes * 60 * MICROS_PER_SECOND
+    try:
+        region = ZoneInfo(zone)
+    except (ZoneInfoNotFoundError, ValueError) as error:
+        raise OlrPgError(2059, f"{zone!r} is no offset and no region") from error
+    # No zone changes its offset within a quarter of an hour.
+    quarters, inverse = np.unique(micros // _QUARTER_HOUR, return_inverse=True)
+    offsets = np.array([_region_offset(region, quarter) for quarter in quarters.tolist()], np.int64)
+    return micros - offsets[inverse] * MICROS_PER_SECOND
+
+
+def _region_offset(region: ZoneInfo, quarter: int) -> int:
+    """Seconds east of UTC at a local quarter of an hour; the nearest year that Python knows."""
+    minutes = min(max(15 * quarter, _MINUTES_MIN), _MINUTES_MAX)
+    offset = (_EPOCH + timedelta(minutes=minutes)).replace(tzinfo=region).utcoffset()
+    return int((offset or timedelta()).total_seconds())
+
+
+_MINUTES_MIN: Final = (datetime(2, 1, 1) - _EPOCH) // timedelta(minutes=1)  # noqa: DTZ001
+_MINUTES_MAX: Final = (datetime(9998, 12, 31) - _EPOCH) // timedelta(minutes=1)  # noqa: DTZ001
+
+
+# --- kernels -------------------------------------------------------------------------------------
+
+
+@kernel
+def civil_days(year: int, month: int, day: int) -> int:
+    """Days from 2000-01-01 to a proleptic Gregorian date; 0 is 1 BC; a day too many carries over."""
+    shifted_year = year - 1 if month <= 2 else year
+    era = shifted_year // 400
+    of_era = shifted_year - era * 400
+    of_year = (153 * (month - 3 if month > 2 else month + 9) + 2) // 5 + day - 1
+    return era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 730_425
+
+
+@kernel
+def date_days(data: Bytes, at: int) -> tuple[int, int]:
+    """(−1 malformed, 0, or 1 where the calendar moved a 29 February; days) of 7 bytes at `at`.
+
+    Oracle's calendar is Julian before 15 October 1582: every fourth year is a leap year.
+    """
+    high, low = int(data[at]) - 100, int(data[at + 1]) - 100
+    month, day = int(data[at + 2]), int(data[at + 3])
+    hour, minute, second = int(data[at + 4]), int(data[at + 5]), int(data[at + 6])
+    if month - 1 > 11 or month < 1 or day < 1 or day > 31:
+        return -1, 0
+    if hour < 1 or hour > 24 or minute < 1 or minute > 60 or second < 1 or second > 60:
+        return -1, 0
+    year = high * 100 + low
+    if low > 99 or low < -99 or year > 9999 or year < -4712 or high * low < 0:
+        return -1, 0
+    if year < 0:
+        year += 1
+    moved = 0
+    if day > 28:
+        if month == 2:
+            julian = year < 1582 or (year == 1582 and month < 10)
+            gregorian_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+            if day > 29 or not (gregorian_leap or (julian and year % 4 == 0)):
+                return -1, 0
+            moved = 0 if gregorian_leap else 1
+        elif day == 31 and (month == 4 or month == 6 or month == 9 or month == 11):
+            return -1, 0
+    return moved, civil_days(year, month, day)
+
+
+@kernel
+def micros_kernel(
+    data: Bytes,
+    offset: Longs,
+    length: Longs,
+    form: int,
+    calendar_error: bool,
+    fraction_error: bool,
+    out: Longs,
+) -> tuple[int, int, int, int]:
+    """Labels → µs since 2000-01-01; (row, outcome, calendar moves, cut fractions)."""
+    calendar_moves = 0
+    cut = 0
+    for row in range(len(length)):
+        size = length[row]
+        if size <= 0:
+            continue
+        if form == 2:
+            size -= 2
+        if size != 7 and (size != 11 or form == 0):
+            return row, 1, calendar_moves, cut
+        at = offset[row]
+        moved, days = date_days(data, at)
+        if moved < 0:
+            return row, 1, calendar_moves, cut
+        if moved:
+            if calendar_error:
+                return row, 5, calendar_moves, cut
+            calendar_moves += 1
+        seconds = (
+            (int(data[at + 4]) - 1) * 3600 + (int(data[at + 5]) - 1) * 60 + int(data[at + 6]) - 1
+        )
+        nanos = 0
+        if size == 11:
+            nanos = (
+                int(data[at + 7]) << 24
+                | int(data[at + 8]) << 16
+                | int(data[at + 9]) << 8
+                | int(data[at + 10])
+            )
+            if nanos > 999_999_999:
+                return row, 1, calendar_moves, cut
+            if nanos % 1000:
+                if fraction_error:
+                    return row, 6, calendar_moves, cut
+                cut += 1
+        out[row] = (days * 86_400 + seconds) * 1_000_000 + nanos // 1000
+    return -1, 0, calendar_moves, cut
