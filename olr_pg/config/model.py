@@ -33,6 +33,7 @@ from olr_pg.config.fields import (
     problem,
 )
 from olr_pg.config.names import TableName, table_list_query
+from olr_pg.datatypes.policies import Calendar, Fraction, Infinity, Nul, Policies, Undecodable
 
 MIB = 1024 * 1024
 
@@ -168,15 +169,24 @@ class Target(Section):
     )
 
 
-class TextPolicy(Section):
-    """`apply.text`: what to do with characters that PostgreSQL cannot store."""
+class ValuePolicies(Section):
+    """`apply.policies`: what becomes of values that PostgreSQL cannot hold as they are.
 
-    nul: Literal["remove", "replace", "space", "error"] = Field(
-        default="remove", description="what becomes of U+0000"
+    The keys are those of `olr_pg.datatypes.policies.Policies`.
+    """
+
+    undecodable: Undecodable = Field(
+        default="replace", description="bytes that are no text of their character set"
     )
-    invalid: Literal["replace", "escape", "error"] = Field(
-        default="replace",
-        description="what becomes of bytes that are no text of the column's charset",
+    nul: Nul = Field(default="remove", description="U+0000 in text")
+    infinity: Infinity = Field(default="keep", description="infinite NUMBER values")
+    fraction: Fraction = Field(default="truncate", description="nanoseconds")
+    calendar: Calendar = Field(default="label", description="29 February of Julian leap years")
+    char_blanks: bool = Field(
+        default=False, description="keep the padding of CHAR where the target is not character(n)"
+    )
+    local_timezone: str | None = Field(
+        default=None, description="the zone of DATE and TIMESTAMP where the target is timestamptz"
     )
 
 
@@ -207,12 +217,19 @@ class Apply(Section):
         le=60_000,
         description="milliseconds that a target transaction may collect",
     )
-    text: TextPolicy = Field(default_factory=TextPolicy, description="an object of text policies")
+    policies: ValuePolicies = Field(
+        default_factory=ValuePolicies, description="an object of value policies"
+    )
 
     @property
     def embedded(self) -> bool:
         """Whether the target is the embedded PostgreSQL."""
         return self.connect_string.get_secret_value() == "embedded"
+
+    @property
+    def value_policies(self) -> Policies:
+        """`policies` as the datatypes take them."""
+        return Policies(**self.policies.model_dump())
 
     @property
     def table_query(self) -> str:

@@ -1,0 +1,37 @@
+"""An `OlrPgError` as a record: code, what, where, what to do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypedDict
+
+if TYPE_CHECKING:
+    from olr_pg.errors import OlrPgError, Place
+
+
+class Failure(TypedDict):
+    """The parts of an error, for logs and for scripts."""
+
+    code: str
+    what: str
+    where: dict[str, Place]
+    action: str
+
+
+def failure_record(error: OlrPgError) -> Failure:
+    """The parts of `error`."""
+    return Failure(
+        code=error.label,
+        what=f"{error.title}: {error.detail}",
+        where=dict(error.where),
+        action=error.action,
+    )
+
+
+def format_failure(failure: Failure) -> str:
+    """The lines that a person reads: code and what, where, what to do."""
+    lines = [f"{failure['code']}: {failure['what']}"]
+    if failure["where"]:
+        place = ", ".join(f"{key} {value}" for key, value in failure["where"].items())
+        lines.append(f"  where: {place}")
+    lines.append(f"  to do: {failure['action']}")
+    return "\n".join(lines)

@@ -1,0 +1,143 @@
+"""Logging: structured events on stderr, as lines for people or as JSON.
+
+Levels are numbers, as in OLR: 0 errors only, 1 also warnings, 2 also what a running appliance does
+(the default), 3 also debugging detail. What the numbers mean is this project's reading; OLR's
+manual only gives the range.
+
+An `OlrPgError` is logged with `log_failure` (or as ``error=``): its code, what, where and what to
+do become keys of the event. Everything passes a `Redactor` before it is rendered. Records of the
+standard library's `logging` (Spark's gateway, drivers) take the same way.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterable, MutableMapping
+from typing import TYPE_CHECKING, Any, Final, Literal, TextIO
+
+import structlog
+
+from olr_pg.errors import OlrPgError
+from olr_pg.observability.failures import failure_record
+from olr_pg.observability.redaction import Redactor
+
+if TYPE_CHECKING:
+    from pydantic import SecretStr
+    from structlog.typing import FilteringBoundLogger, Processor
+
+LogFormat = Literal["human", "json"]
+
+LEVELS: Final[tuple[int, ...]] = (logging.ERROR, logging.WARNING, logging.INFO, logging.DEBUG)
+"""The standard library's level of each of ours."""
+
+_FOREIGN_LEVEL_MIN: Final = logging.WARNING
+
+_Event = MutableMapping[str, Any]
+
+
+def get_logger(name: str) -> FilteringBoundLogger:
+    """The logger of a part of the appliance; `name` becomes the key ``component``."""
+    logger: FilteringBoundLogger = structlog.get_logger(component=name)
+    return logger
+
+
+def log_failure(logger: FilteringBoundLogger, error: OlrPgError, **context: Any) -> None:
+    """Log `error` at level 0 with its code, what, where and what to do."""
+    logger.error("failed", error=error, **context)
+
+
+def configure_logging(
+    level: int = 2,
+    log_format: LogFormat = "human",
+    *,
+    secrets: Iterable[str | SecretStr] = (),
+    stream: TextIO | None = None,
+) -> None:
+    """Set up logging for the whole process; a later call replaces an earlier one.
+
+    Args:
+        level: 0 to 3.
+        log_format: ``human`` or ``json`` (one object per line).
+        secrets: texts that must never be printed.
+        stream: stderr by default.
+
+    Raises:
+        ValueError: `level` is out of range.
+    """
+    if not 0 <= level < len(LEVELS):
+        raise ValueError(f"log level {level} is not in 0..{len(LEVELS) - 1}")
+    stream = stream or sys.stderr
+    processors = _processors(Redactor(secrets))
+    renderers = _renderers(log_format, colors=stream.isatty())
+    structlog.configure(
+        processors=[*processors, *renderers],
+        wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),
+        logger_factory=structlog.WriteLoggerFactory(stream),
+        # Loggers are made at import time; caching would keep them at an earlier configuration.
+        cache_logger_on_first_use=False,
+    )
+    _configure_foreign(level, stream, processors, renderers)
+
+
+def _configure_foreign(
+    level: int, stream: TextIO, processors: list[Processor], renderers: list[Processor]
+) -> None:
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[structlog.stdlib.add_logger_name, *processors],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *renderers],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers = [handler]
+    # Other libraries' information is our debugging detail.
+    debug = LEVELS[level] == logging.DEBUG
+    root.setLevel(logging.INFO if debug else max(LEVELS[level], _FOREIGN_LEVEL_MIN))
+
+
+def _processors(redactor: Redactor) -> list[Processor]:
+    def redact(_logger: object, _method: str, event: _Event) -> _Event:
+        return {
+            # `_record` and the like are structlog's own.
+            key: value if key.startswith("_") else redactor.entry(key, value)
+            for key, value in event.items()
+        }
+
+    return [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        explain_failure,
+        structlog.processors.StackInfoRenderer(),
+        structlog.processors.format_exc_info,
+        redact,
+    ]
+
+
+def _renderers(log_format: LogFormat, *, colors: bool) -> list[Processor]:
+    if log_format == "json":
+        return [
+            structlog.processors.EventRenamer("message"),
+            structlog.processors.JSONRenderer(ensure_ascii=False),
+        ]
+    return [flatten_place, structlog.dev.ConsoleRenderer(colors=colors, sort_keys=False)]
+
+
+def explain_failure(_logger: object, _method: str, event: _Event) -> _Event:
+    """Spread an `OlrPgError` under ``error`` into code, what, where and action."""
+    error = event.get("error")
+    if isinstance(error, OlrPgError):
+        del event["error"]
+        event.update(failure_record(error))
+    elif isinstance(error, BaseException):
+        event["error"] = f"{type(error).__name__}: {error}"
+    return event
+
+
+def flatten_place(_logger: object, _method: str, event: _Event) -> _Event:
+    """Write ``where`` as a text, for people."""
+    if isinstance(event.get("where"), dict):
+        event["where"] = ", ".join(f"{key} {value}" for key, value in event["where"].items())
+    return event
