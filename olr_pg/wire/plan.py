@@ -1,0 +1,110 @@
+"""Element plans: what every element of a table repeats, encoded once per subscription."""
+
+from __future__ import annotations
+
+import struct
+from itertools import accumulate
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from olr_pg.errors import OlrPgError
+from olr_pg.wire.elements import (
+    COLUMN_COUNT_MAX,
+    ColumnValue,
+    encode_column_header,
+    encode_name,
+)
+from olr_pg.wire.frames import ByteOrder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from olr_pg.dictionary.model import Column, Table
+
+ROWID_BYTES = 18
+
+
+class ElementPlan(NamedTuple):
+    """Prebuilt bytes of the subscribed tables, in both byte orders. Table t is `tables[t]`.
+
+    Attributes:
+        table_first: shape (tables + 1); where each table's bytes begin: ObjectId, the three name
+            sizes, SchemaName, TableName.
+        table_little, table_big: those bytes.
+        table_column: shape (tables + 1); running number of delivered columns, as
+            `RowPlan.column_first`.
+        column_first: shape (columns + 1); where each column's bytes begin: a ColumnValue up to
+            and with its name, with ColumnValueSize 0 (at byte 1).
+        column_little, column_big: those bytes.
+    """
+
+    table_first: npt.NDArray[np.int64]
+    table_little: npt.NDArray[np.uint8]
+    table_big: npt.NDArray[np.uint8]
+    table_column: npt.NDArray[np.int64]
+    column_first: npt.NDArray[np.int64]
+    column_little: npt.NDArray[np.uint8]
+    column_big: npt.NDArray[np.uint8]
+
+
+def build_element_plan(tables: Sequence[Table]) -> ElementPlan:
+    """The element plan of `tables`, in the order of their row plan.
+
+    Raises:
+        OlrPgError: 4006 with the table, a name or the number of columns does not fit.
+    """
+    little = [_table_bytes(table, ByteOrder.LITTLE) for table in tables]
+    big = [_table_bytes(table, ByteOrder.BIG) for table in tables]
+    columns = [_column_bytes(table, ByteOrder.LITTLE) for table in tables]
+    columns_big = [_column_bytes(table, ByteOrder.BIG) for table in tables]
+    flat = [header for headers in columns for header in headers]
+    return ElementPlan(
+        _running(len(data) for data in little),
+        _joined(little),
+        _joined(big),
+        _running(len(headers) for headers in columns),
+        _running(len(header) for header in flat),
+        _joined(flat),
+        _joined([header for headers in columns_big for header in headers]),
+    )
+
+
+def _table_bytes(table: Table, order: ByteOrder) -> bytes:
+    try:
+        schema = encode_name(table.owner, "SchemaName")
+        name = encode_name(table.name, "TableName")
+    except OlrPgError as error:
+        raise OlrPgError(4006, error.detail, table=table.full_name) from None
+    sizes = (len(schema), len(name), ROWID_BYTES)
+    return struct.pack(order.prefix + "IBBB", table.obj, *sizes) + schema + name
+
+
+def _column_bytes(table: Table, order: ByteOrder) -> list[bytes]:
+    if len(table.delivered) > COLUMN_COUNT_MAX:
+        raise OlrPgError(4006, f"{len(table.delivered)} columns", table=table.full_name)
+    return [_column_header(table, column, order) for column in table.delivered]
+
+
+def _column_header(table: Table, column: Column, order: ByteOrder) -> bytes:
+    value = ColumnValue(
+        column.name,
+        column.type_code,
+        column.precision,
+        column.scale,
+        column.charset_id,
+        column.charset_form,
+    )
+    try:
+        return encode_column_header(value, 0, order)
+    except OlrPgError as error:
+        raise OlrPgError(4006, error.detail, table=table.full_name, column=column.name) from None
+
+
+def _running(sizes: Iterable[int]) -> npt.NDArray[np.int64]:
+    return np.array([0, *accumulate(sizes)], np.int64)
+
+
+def _joined(parts: Sequence[bytes]) -> npt.NDArray[np.uint8]:
+    return np.frombuffer(b"".join(parts), np.uint8)
