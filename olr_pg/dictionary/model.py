@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
+from olr_pg.dictionary.column_support import unsupported_reason
+
 
 class KeyKind(Enum):
     """Where the row identity of a table comes from (dictionary §8)."""
@@ -32,6 +34,9 @@ class Column:
         nullable: False for NOT NULL and key columns.
         hidden: not delivered (hidden, unused, guard columns).
         virtual: computed, never in redo.
+        stored_as_lob: a VARCHAR2 or RAW column whose row bytes are a LOB locator (values-and-lobs
+            §15.4); False for the LOB types themselves.
+        encrypted: by column encryption (TDE): the row bytes are cipher text.
     """
 
     name: str
@@ -47,6 +52,18 @@ class Column:
     nullable: bool = True
     hidden: bool = False
     virtual: bool = False
+    stored_as_lob: bool = False
+    encrypted: bool = False
+
+    @property
+    def unsupported(self) -> str | None:
+        """Why the values of this column cannot be replicated; None where they can."""
+        return unsupported_reason(
+            self.type_code,
+            virtual=self.virtual,
+            stored_as_lob=self.stored_as_lob,
+            encrypted=self.encrypted,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +98,15 @@ class Table:
 
     @property
     def delivered(self) -> tuple[Column, ...]:
-        """The columns that clients get: stored, not hidden, not virtual; in SEGCOL# order."""
-        return tuple(c for c in self.columns if c.segcol > 0 and not c.hidden and not c.virtual)
+        """The columns that clients get, in SEGCOL# order: stored, not hidden, supported."""
+        return tuple(
+            c for c in self.columns if c.segcol > 0 and not c.hidden and c.unsupported is None
+        )
+
+    @property
+    def left_out(self) -> tuple[Column, ...]:
+        """The columns that a user sees and clients do not get; `unsupported` says why."""
+        return tuple(c for c in self.columns if not c.hidden and c.unsupported is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +114,13 @@ class Database:
     """The database (container) that a snapshot was taken from; None = not known.
 
     Attributes:
-        dbid: of the container (the PDB's own DBID in a CDB).
+        name: DB_NAME, as log headers have it.
+        dbid: of the container (the PDB's own DBID in a CDB). Log headers carry the DBID of the
+            CDB, so it is comparable with theirs only where `con_id` is 0; elsewhere a log is
+            matched by its resetlogs id, `activation` and `name` (real log).
         con_id: 0 non-CDB, 1 root, 3 and up PDBs.
         resetlogs: resetlogs ids of the current and earlier incarnations, current first.
+        activation: of the current incarnation.
         charset, ncharset: Oracle names (NLS_CHARACTERSET, NLS_NCHAR_CHARACTERSET).
         timezone: DBTIMEZONE, ``+00:00`` form or a region name.
     """

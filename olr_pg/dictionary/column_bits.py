@@ -1,0 +1,76 @@
+"""What COL$.PROPERTY says of a column (dictionary §2.4, values-and-lobs §15)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+ATTRIBUTE: Final = 1 << 0
+OID: Final = 1 << 1
+NESTED_TABLE: Final = 1 << 2
+VIRTUAL: Final = 1 << 3
+NESTED_TABLE_SET: Final = 1 << 4
+HIDDEN: Final = 1 << 5
+PRIMARY_KEY_OID: Final = 1 << 6
+STORED_AS_LOB: Final = 1 << 7
+SYSTEM_GENERATED: Final = 1 << 8
+ROW_INFO: Final = 1 << 9
+NESTED_TABLE_SET_ID: Final = 1 << 10
+DROPPED: Final = 1 << 14
+UNUSED: Final = 1 << 15
+VIRTUAL_ATTRIBUTE: Final = 1 << 16
+SNAPSHOT_HIDDEN: Final = 1 << 20
+REF_HIDDEN: Final = 1 << 21
+RLS_HIDDEN: Final = 1 << 22
+TYPE_ID: Final = 1 << 25
+ENCRYPTED: Final = 1 << 26
+GUARD: Final = 1 << 39
+
+_GONE: Final = DROPPED | UNUSED | GUARD
+_INTERNAL: Final = (
+    ATTRIBUTE
+    | OID
+    | NESTED_TABLE_SET
+    | PRIMARY_KEY_OID
+    | SYSTEM_GENERATED
+    | ROW_INFO
+    | NESTED_TABLE_SET_ID
+    | SNAPSHOT_HIDDEN
+    | REF_HIDDEN
+    | RLS_HIDDEN
+    | TYPE_ID
+)
+_STRING_TYPES: Final = frozenset({1, 9, 23})
+_ROW_ARCHIVAL: Final = "ORA_ARCHIVE_STATE"
+_BLOCKCHAIN_PREFIX: Final = "ORABCTAB_"
+
+
+def is_hidden(name: str, properties: int) -> bool:
+    """Whether the column is none of the user's data.
+
+    A user-invisible column has the hidden bit too, but an ordinary name and no bit that marks it
+    as Oracle's own: it is the user's data, and not hidden in this sense.
+    """
+    if properties & _GONE:
+        return True
+    if not properties & HIDDEN:
+        return False
+    return bool(properties & _INTERNAL) or name == _ROW_ARCHIVAL or _has_internal_name(name)
+
+
+def _has_internal_name(name: str) -> bool:
+    return name.startswith(_BLOCKCHAIN_PREFIX) or (name.startswith("SYS_") and name.endswith("$"))
+
+
+def is_virtual(properties: int) -> bool:
+    """Whether the column is computed and stores nothing."""
+    return bool(properties & (VIRTUAL | VIRTUAL_ATTRIBUTE))
+
+
+def is_encrypted(properties: int) -> bool:
+    """Whether the column's bytes are cipher text (TDE column encryption)."""
+    return bool(properties & ENCRYPTED)
+
+
+def is_string_stored_as_lob(type_code: int, properties: int) -> bool:
+    """Whether a string or RAW column is an extended one, kept as a LOB (values-and-lobs §15.4)."""
+    return type_code in _STRING_TYPES and bool(properties & STORED_AS_LOB)

@@ -1,0 +1,42 @@
+"""Which column types can be replicated, and why the others cannot."""
+
+from __future__ import annotations
+
+from typing import Final
+
+ROW_TYPES: Final = frozenset(
+    {1, 2, 8, 9, 12, 23, 24, 69, 96, 100, 101, 178, 179, 180, 181, 182, 183, 208, 231, 252}
+)
+"""COL$.TYPE# whose values stand in the row itself (values-and-lobs §1)."""
+
+_LOB_REASON: Final = "LOB values are not decoded yet"
+_OTHER_TYPES: Final = {
+    58: "XMLTYPE and other opaque types are not decoded yet",
+    105: "MLSLABEL columns are not supported",
+    106: "MLSLABEL columns are not supported",
+    111: "REF columns are not supported",
+    112: _LOB_REASON,
+    113: _LOB_REASON,
+    114: "BFILE columns are not supported: the data is outside the database",
+    115: "CFILE columns are not supported: the data is outside the database",
+    119: "JSON columns are not decoded yet",
+    121: "object types are not supported",
+    122: "nested tables are not supported",
+    123: "VARRAY columns are not supported",
+    127: "VECTOR columns are not decoded yet",
+}
+
+
+def unsupported_reason(
+    type_code: int, *, virtual: bool, stored_as_lob: bool, encrypted: bool
+) -> str | None:
+    """Why values of such a column cannot be replicated; None where they can."""
+    if virtual:
+        return "virtual columns are computed and never in redo"
+    if encrypted:
+        return "the column is encrypted (TDE)"
+    if stored_as_lob:
+        return "extended strings stored as LOB are not decoded yet"
+    if type_code in ROW_TYPES:
+        return None
+    return _OTHER_TYPES.get(type_code, f"type code {type_code} is not known")

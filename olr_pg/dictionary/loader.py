@@ -1,0 +1,38 @@
+"""Reading a dictionary from a file, whichever of the known forms it has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from olr_pg.dictionary.json_document import parse_object, read_bytes
+from olr_pg.dictionary.schema_checkpoint import is_schema_checkpoint, parse_schema_checkpoint
+from olr_pg.dictionary.snapshot_file import FORMAT, parse_snapshot
+from olr_pg.errors import OlrPgError
+
+if TYPE_CHECKING:
+    from olr_pg.dictionary.model import Snapshot
+
+_KEYS_SHOWN = 5
+
+
+def load_snapshot(path: str) -> Snapshot:
+    """The dictionary in the file at `path`: our own format, or a schema checkpoint.
+
+    The form is told by the content, not by the name.
+
+    Raises:
+        OlrPgError: 3001 unreadable, 3002 not JSON, 3003 some other file, 3004 a key is missing or
+            wrong, 3005 contradictions, 3006 a checkpoint without its schema.
+    """
+    document = parse_object(read_bytes(path), path)
+    if "format" in document:
+        return parse_snapshot(document, path)
+    if is_schema_checkpoint(document):
+        return parse_schema_checkpoint(document, path)
+    keys = ", ".join(list(document)[:_KEYS_SHOWN]) or "none"
+    raise OlrPgError(
+        3003,
+        f'expected the key "format" with {FORMAT!r}, or the keys of a schema checkpoint'
+        f" (sys-obj, sys-tab, …); found the keys {keys}",
+        file=path,
+    )

@@ -1,0 +1,58 @@
+"""Tables that cannot be replicated, and why (dictionary §2.1, §2.3, §13)."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from olr_pg.dictionary.oracle_schemas import is_oracle_schema
+
+_TABLE_PROPERTIES: Final = (
+    (0x1, "it is an object table"),
+    (0x40, "it is index-organised: its rows are in index redo"),
+    (0x200, "it is the overflow segment of an index-organised table"),
+    (0x2000, "it is the storage table of a nested table"),
+    (0xC00000, "it is a temporary table: its rows are not in redo"),
+    (0x80000000, "it is an external table: its rows are not in redo"),
+)
+_TABLE_FLAGS: Final = ((0x20000000, "it is the mapping table of an index-organised table"),)
+_OBJECT_FLAGS: Final = (
+    (0x22, "it is a temporary table: its rows are not in redo"),
+    (0x80, "it was dropped and lies in the recycle bin"),
+    (0x10, "it is a secondary object of a domain index"),
+)
+_AUXILIARY_NAMES: Final = (
+    (r"BIN\$.*", "it was dropped and lies in the recycle bin"),
+    (r"MLOG\$_.*", "it is a materialized view log"),
+    (r"RUPD\$_.*", "it is the temporary log of an updatable materialized view"),
+    (r"SYS_IOT_OVER_.*", "it is the overflow segment of an index-organised table"),
+    (r"DR\$.*\$.*", "it is storage of a text index"),
+    (r"AQ\$_.*", "it is auxiliary storage of a queue table"),
+)
+
+
+def table_refusal(
+    owner: str,
+    name: str,
+    *,
+    table_properties: int,
+    table_flags: int,
+    object_flags: int,
+    cluster_columns: int,
+) -> str | None:
+    """Why the table cannot be replicated, from TAB$ and OBJ$; None where it can.
+
+    Oracle's own clustered tables (the core of the dictionary) are not refused: following the
+    dictionary through redo needs them (dictionary §1.3, §10).
+    """
+    bits = ((table_properties, _TABLE_PROPERTIES), (table_flags, _TABLE_FLAGS))
+    for value, reasons in (*bits, (object_flags, _OBJECT_FLAGS)):
+        for mask, reason in reasons:
+            if value & mask:
+                return reason
+    for pattern, reason in _AUXILIARY_NAMES:
+        if re.fullmatch(pattern, name, re.DOTALL):
+            return reason
+    if cluster_columns > 0 and not is_oracle_schema(owner):
+        return "it is stored in a cluster"
+    return None

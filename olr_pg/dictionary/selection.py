@@ -1,0 +1,101 @@
+"""Choosing tables of a snapshot by name."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.dictionary.oracle_schemas import is_oracle_schema
+from olr_pg.errors import OlrPgError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from olr_pg.dictionary.model import Snapshot, Table
+
+_NAME_PART: Final = r'(?:"([^"\0]+)"|([^\s".,;\0]+))'
+_QUALIFIED_NAME: Final = re.compile(rf"\s*{_NAME_PART}\s*\.\s*{_NAME_PART}\s*")
+_REFUSED_SHOWN: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Tables to replicate, and those that had to be left out (`Table.refusal` says why)."""
+
+    tables: tuple[Table, ...]
+    refused: tuple[Table, ...] = ()
+
+
+def parse_table_name(text: str) -> tuple[str, str]:
+    """(owner, name) of ``OWNER.NAME``: unquoted parts are folded to upper case, as Oracle does.
+
+    Raises:
+        OlrPgError: 3018, the text is no qualified name.
+    """
+    match = _QUALIFIED_NAME.fullmatch(text)
+    if match is None:
+        raise OlrPgError(3018, f"found {text!r}")
+    quoted_owner, owner, quoted_name, name = match.groups()
+    return quoted_owner or owner.upper(), quoted_name or name.upper()
+
+
+def select_tables(snapshot: Snapshot, names: Iterable[str]) -> tuple[Table, ...]:
+    """The tables of those names, in their order, each once.
+
+    Args:
+        names: ``OWNER.NAME`` or ``"Owner"."Name"``.
+
+    Raises:
+        OlrPgError: 3012 no such table, 3013 a table that cannot be replicated, 3018 not a name.
+    """
+    return find_tables(snapshot, (parse_table_name(name) for name in names))
+
+
+def find_tables(snapshot: Snapshot, names: Iterable[tuple[str, str]]) -> tuple[Table, ...]:
+    """The tables of those exact (owner, name) pairs, in their order, each once.
+
+    Raises:
+        OlrPgError: 3012 no such table, 3013 a table that cannot be replicated.
+    """
+    known = {(table.owner, table.name): table for table in snapshot.tables}
+    found: dict[tuple[str, str], Table] = {}
+    for pair in names:
+        if pair not in known:
+            raise OlrPgError(
+                3012,
+                f"there is no {'.'.join(pair)}{_similar(snapshot, pair)}",
+                table=".".join(pair),
+            )
+        found[pair] = known[pair]
+    _check_replicable([table for table in found.values() if table.refusal is not None])
+    return tuple(found.values())
+
+
+def user_tables(snapshot: Snapshot) -> Selection:
+    """Every table of the snapshot that is not Oracle's own."""
+    own = [table for table in snapshot.tables if not is_oracle_schema(table.owner)]
+    return Selection(
+        tables=tuple(table for table in own if table.refusal is None),
+        refused=tuple(table for table in own if table.refusal is not None),
+    )
+
+
+def _check_replicable(refused: Sequence[Table]) -> None:
+    if not refused:
+        return
+    reasons = "; ".join(f"{table.full_name}: {table.refusal}" for table in refused[:_REFUSED_SHOWN])
+    rest = len(refused) - _REFUSED_SHOWN
+    raise OlrPgError(
+        3013,
+        reasons + (f"; and {rest} more" if rest > 0 else ""),
+        table=refused[0].full_name,
+    )
+
+
+def _similar(snapshot: Snapshot, pair: tuple[str, str]) -> str:
+    folded = tuple(part.casefold() for part in pair)
+    for table in snapshot.tables:
+        if (table.owner.casefold(), table.name.casefold()) == folded:
+            return f'; did you mean "{table.owner}"."{table.name}"'
+    return ""

@@ -1,0 +1,241 @@
+"""Our own snapshot format, ``olr-pg-dictionary/1``: a dictionary as one JSON file (UTF-8).
+
+::
+
+    {"format": "olr-pg-dictionary/1",
+     "scn": 2266634,
+     "database": {"name": "FREE", "con_id": 3, "con_name": "FREEPDB1", "dbid": 1385559638,
+                  "resetlogs": [1224959854, 1222743579], "activation": 1496992686,
+                  "big_endian": false, "charset": "AL32UTF8", "ncharset": "AL16UTF16",
+                  "timezone": "+00:00"},
+     "tables": [
+       {"owner": "OLR_TEST", "name": "TEST_CDC", "obj": 72726, "dataobj": 72726,
+        "columns": [
+          {"name": "ID", "type_code": 2, "length": 22, "segcol": 1, "intcol": 1, "col": 1,
+           "nullable": false},
+          {"name": "NAME", "type_code": 1, "length": 100, "segcol": 2, "intcol": 2, "col": 2,
+           "charset_id": 873, "charset_form": 1}],
+        "key": {"kind": "primary key", "columns": ["ID"]}}]}
+
+The keys are the attributes of `Snapshot`, `Database`, `Table` and `Column` in
+`olr_pg.dictionary.model`, and mean the same. A key whose value is the default may be left out.
+Differences: ``key`` names its columns where the model has their INTCOL#, and the order of
+``columns`` does not matter. Unknown keys are errors. ``docs/dictionary-snapshot.md`` is the page
+for users.
+
+Reading what was written gives an equal snapshot.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import MISSING, asdict, fields
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+import orjson
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from olr_pg.dictionary.consistency import check_unique_tables, column_fault, sort_columns
+from olr_pg.dictionary.json_document import validate
+from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
+from olr_pg.errors import OlrPgError
+from olr_pg.scalars import MAX_SCN
+
+FORMAT_PREFIX: Final = "olr-pg-dictionary/"
+FORMAT: Final = FORMAT_PREFIX + "1"
+
+_NAME_BYTES_MAX: Final = 255
+"""The protocol gives the size of a name in one byte (protocol, "Limits")."""
+
+
+def _check_name(name: str) -> str:
+    if len(name.encode()) > _NAME_BYTES_MAX:
+        raise ValueError(f"should have at most {_NAME_BYTES_MAX} bytes in UTF-8")
+    if '"' in name or "\0" in name:
+        raise ValueError('should hold neither " nor NUL')
+    return name
+
+
+_Name = Annotated[str, Field(min_length=1), AfterValidator(_check_name)]
+_U16 = Annotated[int, Field(ge=0, le=0xFFFF)]
+_U32 = Annotated[int, Field(ge=0, le=0xFFFFFFFF)]
+_Int32 = Annotated[int, Field(ge=-(1 << 31), lt=1 << 31)]
+
+
+class _Document(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class _Column(_Document):
+    name: _Name
+    segcol: _U16
+    intcol: _U16
+    col: _U16
+    type_code: _U16
+    length: _U32
+    precision: _Int32 | None = None
+    scale: _Int32 | None = None
+    charset_id: _U16 | None = None
+    charset_form: Annotated[int, Field(ge=1, le=4)] | None = None
+    nullable: bool = True
+    hidden: bool = False
+    virtual: bool = False
+    stored_as_lob: bool = False
+    encrypted: bool = False
+
+
+class _Key(_Document):
+    kind: Literal["primary key", "unique key"]
+    columns: Annotated[list[_Name], Field(min_length=1)]
+
+
+class _Table(_Document):
+    owner: _Name
+    name: _Name
+    obj: Annotated[int, Field(ge=1, le=0xFFFFFFFF)]
+    dataobj: _U32 | None = None
+    columns: list[_Column]
+    partitions: list[_U32] = []
+    cluster_columns: _U16 = 0
+    key: _Key | None = None
+    refusal: str | None = None
+
+
+class _Database(_Document):
+    name: _Name
+    con_id: _U16 = 0
+    con_name: _Name | None = None
+    dbid: _U32 | None = None
+    resetlogs: list[_U32] = []
+    activation: _U32 | None = None
+    big_endian: bool | None = None
+    charset: _Name = "AL32UTF8"
+    ncharset: _Name = "AL16UTF16"
+    timezone: _Name = "+00:00"
+
+
+class _Snapshot(_Document):
+    format: Literal["olr-pg-dictionary/1"]
+    scn: Annotated[int, Field(ge=0, le=MAX_SCN)]
+    database: _Database
+    tables: list[_Table]
+
+
+def parse_snapshot(document: dict[str, Any], path: str) -> Snapshot:
+    """The snapshot that a JSON object in our own format holds.
+
+    Args:
+        document: the parsed JSON.
+        path: of the file, named in errors.
+
+    Raises:
+        OlrPgError: 3003 another version of the format, 3004 a key is missing, unknown or wrong,
+            3005 two tables with one name or object number.
+    """
+    found = document.get("format")
+    if found != FORMAT:
+        raise OlrPgError(3003, f"expected format {FORMAT!r}, found {found!r}", file=path)
+    parsed = validate(_Snapshot, document, path)
+    database = parsed.database.model_dump()
+    snapshot = Snapshot(
+        scn=parsed.scn,
+        database=Database(**{**database, "resetlogs": tuple(parsed.database.resetlogs)}),
+        tables=tuple(
+            _read_table(table, f"tables[{i}]", path) for i, table in enumerate(parsed.tables)
+        ),
+    )
+    check_unique_tables(snapshot, path)
+    return snapshot
+
+
+def _read_table(table: _Table, place: str, path: str) -> Table:
+    columns = sort_columns(Column(**column.model_dump()) for column in table.columns)
+    fault = column_fault(columns)
+    if fault is not None and table.refusal is None:
+        raise OlrPgError(
+            3004, f"{table.owner}.{table.name}: {fault}", file=path, key=f"{place}.columns"
+        )
+    intcols = {column.name: column.intcol for column in columns}
+    key = table.key.columns if table.key else []
+    for i, name in enumerate(key):
+        if name not in intcols or name in key[:i]:
+            raise OlrPgError(
+                3004,
+                f"expected the names of different columns of {table.owner}.{table.name},"
+                f" found {name!r}",
+                file=path,
+                key=f"{place}.key.columns[{i}]",
+            )
+    return Table(
+        owner=table.owner,
+        name=table.name,
+        obj=table.obj,
+        dataobj=table.dataobj,
+        columns=columns,
+        partitions=tuple(table.partitions),
+        cluster_columns=table.cluster_columns,
+        key_kind=KeyKind(table.key.kind) if table.key else KeyKind.NONE,
+        key=tuple(intcols[name] for name in key),
+        refusal=table.refusal,
+    )
+
+
+def dump_snapshot(snapshot: Snapshot) -> bytes:
+    """The snapshot as the bytes of a file: a line for the head, then one line per table."""
+    head = orjson.dumps(
+        {
+            "format": FORMAT,
+            "scn": snapshot.scn,
+            "database": asdict(snapshot.database),
+        }
+    )
+    lines = b",\n".join(orjson.dumps(_write_table(table)) for table in snapshot.tables)
+    return head[:-1] + b',"tables":[\n' + lines + b"\n]}\n"
+
+
+def write_snapshot(snapshot: Snapshot, path: str) -> None:
+    """Write the snapshot to `path`, whole or not at all.
+
+    Raises:
+        OlrPgError: 3007, the file cannot be written.
+    """
+    target = Path(path)
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=target.name, dir=target.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(dump_snapshot(snapshot))
+                file.flush()
+                os.fsync(file.fileno())
+            Path(temporary).chmod(0o644)
+            Path(temporary).replace(target)
+        except OSError:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise OlrPgError(3007, error.strerror or str(error), file=path) from error
+
+
+def _write_table(table: Table) -> dict[str, Any]:
+    names = {column.intcol: column.name for column in table.columns}
+    written = _set_attributes(table)
+    for key in ("key", "key_kind"):
+        written.pop(key, None)
+    written["columns"] = [_set_attributes(column) for column in table.columns]
+    if table.key_kind is not KeyKind.NONE:
+        written["key"] = {
+            "kind": table.key_kind.value,
+            "columns": [names[intcol] for intcol in table.key],
+        }
+    return written
+
+
+def _set_attributes(value: Column | Table) -> dict[str, Any]:
+    """The attributes that are not at their default."""
+    return {
+        field.name: getattr(value, field.name)
+        for field in fields(value)
+        if field.default is MISSING or getattr(value, field.name) != field.default
+    }
