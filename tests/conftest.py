@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import hypothesis
 import psycopg
 import pytest
 from psycopg import sql
@@ -18,6 +19,10 @@ from olr_pg.applier.embedded import EmbeddedPostgres, start_embedded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+# The first call of a kernel compiles it, which no deadline forgives.
+hypothesis.settings.register_profile("olr_pg", deadline=None)
+hypothesis.settings.load_profile("olr_pg")
 
 ROOT = Path(__file__).resolve().parent.parent
 

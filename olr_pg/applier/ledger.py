@@ -1,0 +1,167 @@
+"""The ledger: which transactions each table already has, kept in the target beside the rows.
+
+Facts: apply §3 (why a table of ours and no replication origin), protocol "The session" (two
+transactions may share a commit SCN).
+"""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import TYPE_CHECKING, NamedTuple
+
+import psycopg
+
+from olr_pg.errors import OlrPgError
+from olr_pg.scalars import format_xid
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from psycopg import Connection
+
+_CREATE_LOCK = 0x6F6C_725F_7067  # "olr_pg": one creator at a time
+_TABLES = "SELECT to_regclass('olr_pg.ledger'), to_regclass('olr_pg.error')"
+
+LOCK = """
+SELECT commit_scn, xids FROM olr_pg.ledger
+WHERE subscription = %s AND source_table = %s FOR UPDATE
+"""
+ADVANCE = """
+UPDATE olr_pg.ledger SET commit_scn = %s, xids = %s, applied_at = now(),
+    transactions = transactions + %s, inserted = inserted + %s, updated = updated + %s,
+    deleted = deleted + %s, conflicts = conflicts + %s, stopped = false
+WHERE subscription = %s AND source_table = %s
+"""
+_STOP = "UPDATE olr_pg.ledger SET stopped = true WHERE subscription = %s AND source_table = %s"
+_SEED = """
+INSERT INTO olr_pg.ledger (subscription, source_table, target_table, commit_scn)
+VALUES (%s, %s, %s, 0) ON CONFLICT DO NOTHING
+"""
+_RECORD = """
+INSERT INTO olr_pg.error (subscription, source_table, target_table, commit_scn, xid, position,
+    scn, row_id, operation, code, sqlstate, message, statement, before, after, resolution)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+ON CONFLICT (subscription, source_table, commit_scn, xid, position) DO UPDATE SET
+    last_seen = now(), attempts = olr_pg.error.attempts + 1, code = excluded.code,
+    sqlstate = excluded.sqlstate, message = excluded.message, statement = excluded.statement,
+    resolution = excluded.resolution
+"""
+
+
+class Position(NamedTuple):
+    """What a table has: everything below `commit_scn`, and of that SCN the transactions `xids`.
+
+    Attributes:
+        xids: printed XIDs in the order they were applied.
+    """
+
+    commit_scn: int
+    xids: tuple[str, ...]
+
+    def has(self, commit_scn: int, xid: int) -> bool:
+        """Whether that transaction is applied already."""
+        if commit_scn != self.commit_scn:
+            return commit_scn < self.commit_scn
+        return format_xid(xid) in self.xids
+
+    def after(self, commit_scn: int, xid: int) -> Position:
+        """The position once that transaction is applied too."""
+        if commit_scn == self.commit_scn:
+            return Position(commit_scn, (*self.xids, format_xid(xid)))
+        return Position(commit_scn, (format_xid(xid),))
+
+
+class Counters(NamedTuple):
+    """What one target transaction did."""
+
+    transactions: int = 0
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    conflicts: int = 0
+
+    def plus(self, other: Counters) -> Counters:
+        """The sums."""
+        return Counters(*(a + b for a, b in zip(self, other, strict=True)))
+
+
+class ErrorRow(NamedTuple):
+    """One line of the error table; the columns are explained in ledger.sql."""
+
+    commit_scn: int
+    xid: str
+    position: int
+    scn: int
+    row_id: str | None
+    operation: str
+    code: int
+    sqlstate: str | None
+    message: str
+    statement: str | None
+    before: str | None
+    after: str | None
+    resolution: str
+
+
+def ensure_ledger(connection: Connection[Any]) -> None:
+    """Create the ledger's tables where they are missing (`connection` in autocommit).
+
+    Raises:
+        OlrPgError: 5015, they are missing and this role may not create them.
+    """
+    if _present(connection):
+        return
+    script = resources.files("olr_pg.applier").joinpath("sql/ledger.sql").read_bytes()
+    try:
+        with connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", [_CREATE_LOCK])
+            connection.execute(script)
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise OlrPgError(5015, f"its tables are missing: {error.diag.message_primary}") from error
+
+
+def _present(connection: Connection[Any]) -> bool:
+    row = connection.execute(_TABLES).fetchone()
+    return row is not None and None not in row
+
+
+class TableLedger:
+    """The ledger's row of one table.
+
+    Args:
+        source_table: ``OWNER.NAME``.
+        target_table: as it is written in SQL.
+    """
+
+    def __init__(self, subscription: str, source_table: str, target_table: str) -> None:
+        self._key = (subscription, source_table)
+        self._target = target_table
+
+    def lock(self, connection: Connection[Any]) -> Position:
+        """The position, locked to the end of the transaction; the row is made where it is missing.
+
+        The lock also waits for a backend that a killed applier left behind in its COMMIT.
+
+        Raises:
+            OlrPgError: 5015, the row cannot be made.
+        """
+        for _ in range(2):
+            row = connection.execute(LOCK, self._key).fetchone()
+            if row is not None:
+                return Position(row[0], tuple(row[1]))
+            connection.execute(_SEED, (*self._key, self._target))
+        raise OlrPgError(5015, "its row vanishes", table=self._key[1])
+
+    def advance(self, connection: Connection[Any], position: Position, counters: Counters) -> None:
+        """Move the row to `position`, in the transaction that holds its lock."""
+        connection.execute(
+            ADVANCE, (position.commit_scn, list(position.xids), *counters, *self._key)
+        )
+
+    def record(self, connection: Connection[Any], row: ErrorRow) -> None:
+        """Write a line of the error table; the same change again counts an attempt."""
+        connection.execute(_RECORD, (*self._key, self._target, *row))
+
+    def stop(self, connection: Connection[Any]) -> None:
+        """Mark the table as stopped."""
+        connection.execute(_STOP, self._key)

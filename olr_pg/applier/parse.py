@@ -1,0 +1,337 @@
+"""Received bytes to columns: one kernel walks the framed answers, no Python per element.
+
+Facts: protocol "Answers", "Elements inside Data". The one-element codec in `olr_pg.wire.elements`
+reads the same bytes (tests compare them).
+
+Changes that have the same table, kind and list of columns share a *layout*: what is said once per
+layout (names, types) is read once per layout by Python, and the values of a layout's column are
+one strided slice of the entries.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from olr_pg.datatypes.kernel import kernel
+from olr_pg.errors import OlrPgError
+from olr_pg.transactions.batch import DmlKind
+from olr_pg.wire.elements import ColumnValue, Delete, Insert, Update, decode_element
+from olr_pg.wire.frames import ByteOrder
+
+U8 = npt.NDArray[np.uint8]
+I64 = npt.NDArray[np.int64]
+U64 = npt.NDArray[np.uint64]
+I32 = npt.NDArray[np.int32]
+
+_WHOLE: Final = 0
+_BAD_FRAME: Final = 1
+_BAD_ELEMENT: Final = 2
+_FULL: Final = 3
+
+
+class Answers(NamedTuple):
+    """The answers of one received chunk, in order; arrays with one item per answer unless said.
+
+    Attributes:
+        data: the chunk.
+        consumed: bytes of whole frames.
+        code: operation code.
+        body: offset of the body (for Data: of the element).
+        body_length: its length.
+        kind: element code of a Data answer, else 0.
+        scn, commit_scn, xid: of the element.
+        layout: number of the layout of an Insert, Delete or Update, else −1.
+        entry_first: shape (n + 1); where the element's column values begin.
+        value_offset, value_length: shape (entries); length −1 is NULL.
+        layout_of: shape (layouts); the answer that has the layout first.
+    """
+
+    data: U8
+    consumed: int
+    code: I32
+    body: I64
+    body_length: I64
+    kind: I32
+    scn: U64
+    commit_scn: U64
+    xid: U64
+    layout: I32
+    entry_first: I64
+    value_offset: I64
+    value_length: I64
+    layout_of: I64
+
+
+class Layout(NamedTuple):
+    """What all changes of one layout have in common.
+
+    Attributes:
+        columns: BeforeData, then AfterData, in their order, without values.
+        before: how many of `columns` are BeforeData.
+    """
+
+    owner: str
+    table: str
+    kind: DmlKind
+    columns: tuple[ColumnValue, ...]
+    before: int
+
+
+@kernel
+def _u16(data: U8, at: int, big: bool) -> int:
+    if big:
+        return int(data[at]) << 8 | int(data[at + 1])
+    return int(data[at]) | int(data[at + 1]) << 8
+
+
+@kernel
+def _u32(data: U8, at: int, big: bool) -> int:
+    low, high = _u16(data, at, big), _u16(data, at + 2, big)
+    return low << 16 | high if big else low | high << 16
+
+
+@kernel
+def _u64(data: U8, at: int, big: bool) -> np.uint64:
+    low, high = np.uint64(_u32(data, at, big)), np.uint64(_u32(data, at + 4, big))
+    return low << np.uint64(32) | high if big else low | high << np.uint64(32)
+
+
+@kernel
+def _same_layout(data: U8, left: int, left_end: int, right: int, right_end: int, big: bool) -> bool:
+    """Whether two DML elements differ in their values only. Both are well formed."""
+    if data[left] != data[right]:
+        return False
+    for i in range(33, 35):
+        if data[left + i] != data[right + i]:
+            return False
+    names = int(data[left + 33]) + int(data[left + 34])
+    for i in range(36, 36 + names):
+        if data[left + i] != data[right + i]:
+            return False
+    a = left + 36 + names + int(data[left + 35])
+    b = right + 36 + names + int(data[right + 35])
+    while a < left_end and b < right_end:
+        count = _u16(data, a, big)
+        if _u16(data, b, big) != count:
+            return False
+        a += 2
+        b += 2
+        for _ in range(count):
+            name = int(data[a])
+            if name != int(data[b]):
+                return False
+            for i in range(9, 37 + name):
+                if data[a + i] != data[b + i]:
+                    return False
+            a += 37 + name + int(_u64(data, a + 1, big))
+            b += 37 + name + int(_u64(data, b + 1, big))
+    return a == left_end and b == right_end
+
+
+@kernel
+def _scan_row_change(
+    data: U8, first: int, end: int, big: bool, value_offset: I64, value_length: I64, entries: int
+) -> tuple[int, np.uint64]:
+    """Note the column values of one Insert, Delete or Update.
+
+    Returns:
+        (entries, digest): the number of entries with these (−1 = malformed), and FNV-1a over the
+        kind, the names and the counts.
+    """
+    prime = np.uint64(1099511628211)
+    digest = (np.uint64(14695981039346656037) ^ np.uint64(data[first])) * prime
+    if end - first < 38:
+        return -1, digest
+    names = first + 36 + int(data[first + 33]) + int(data[first + 34])
+    place = names + int(data[first + 35])
+    if place > end:
+        return -1, digest
+    for i in range(first + 36, names):
+        digest = (digest ^ np.uint64(data[i])) * prime
+    for _ in range(2 if data[first] == 6 else 1):
+        if end - place < 2:
+            return -1, digest
+        count = _u16(data, place, big)
+        digest = (digest ^ np.uint64(count)) * prime
+        place += 2
+        for _column in range(count):
+            if end - place < 37:
+                return -1, digest
+            start = place + 37 + int(data[place])
+            wide = _u64(data, place + 1, big)
+            if start > end or wide > np.uint64(end - start):
+                return -1, digest
+            for i in range(place + 37, start):
+                digest = (digest ^ np.uint64(data[i])) * prime
+            value_offset[entries] = start
+            value_length[entries] = int(wide) if wide > np.uint64(0) else -1
+            entries += 1
+            place = start + int(wide)
+    return (entries if place == end else -1), digest
+
+
+@kernel
+def _find_layout(
+    data: U8,
+    big: bool,
+    answer: int,
+    digest: np.uint64,
+    body: I64,
+    body_length: I64,
+    layouts: int,
+    layout_of: I64,
+    layout_hash: I64,
+) -> int:
+    """The layout of that answer: < `layouts` known, = `layouts` new (noted), −1 no room."""
+    mask = np.uint64(layout_hash.size - 1)
+    slot = digest & mask
+    first, end = body[answer], body[answer] + body_length[answer]
+    while layout_hash[slot] != 0:  # open addressing; holds layout + 1
+        candidate = layout_hash[slot] - 1
+        other = body[layout_of[candidate]]
+        other_end = other + body_length[layout_of[candidate]]
+        if _same_layout(data, first, end, other, other_end, big):
+            return int(candidate)
+        slot = (slot + np.uint64(1)) & mask
+    if layouts >= layout_of.size:
+        return -1
+    layout_of[layouts] = answer
+    layout_hash[slot] = layouts + 1
+    return layouts
+
+
+@kernel
+def parse_kernel(
+    data: U8,
+    big: bool,
+    code: I32,
+    body: I64,
+    body_length: I64,
+    kind: I32,
+    scn: U64,
+    commit_scn: U64,
+    xid: U64,
+    layout: I32,
+    entry_first: I64,
+    value_offset: I64,
+    value_length: I64,
+    layout_of: I64,
+    layout_hash: I64,
+) -> tuple[int, int, int, int, int]:
+    """Fill the arrays of `Answers` from `data`; the value arrays hold ``data.size // 37 + 1``.
+
+    Returns:
+        (status, position, answers, entries, layouts): position is the end of the last whole
+        frame, or where the malformed one begins.
+    """
+    at = answers = entries = layouts = 0
+    entry_first[0] = 0
+    while data.size - at >= 4:
+        size = _u32(data, at, big)
+        if size < 2:
+            return _BAD_FRAME, at, answers, entries, layouts
+        if data.size - at - 4 < size:
+            break
+        if answers >= code.size:
+            return _FULL, at, answers, entries, layouts
+        first, end = at + 6, at + 4 + size
+        code[answers] = _u16(data, at + 4, big)
+        body[answers], body_length[answers] = first, end - first
+        kind[answers], layout[answers] = 0, -1
+        if code[answers] == 4:
+            if end - first < 29:
+                return _BAD_ELEMENT, at, answers, entries, layouts
+            element = int(data[first])
+            kind[answers] = element
+            scn[answers] = _u64(data, first + 1, big)
+            commit_scn[answers] = _u64(data, first + 9, big)
+            xid[answers] = _u64(data, first + 17, big)
+            if 4 <= element <= 6:
+                entries, digest = _scan_row_change(
+                    data, first, end, big, value_offset, value_length, entries
+                )
+                if entries < 0:
+                    return _BAD_ELEMENT, at, answers, 0, layouts
+                found = _find_layout(
+                    data, big, answers, digest, body, body_length, layouts, layout_of, layout_hash
+                )
+                if found < 0:
+                    return _FULL, at, answers, entries, layouts
+                layout[answers] = found
+                layouts = max(layouts, found + 1)
+            elif not (
+                (element == 1 and end - first == 35)
+                or (element == 2 and end - first == 29)
+                or (element == 7 and end - first >= 42)
+            ):
+                return _BAD_ELEMENT, at, answers, entries, layouts
+        answers += 1
+        entry_first[answers] = entries
+        at = end
+    return _WHOLE, at, answers, entries, layouts
+
+
+def parse_answers(data: U8, order: ByteOrder) -> Answers:
+    """The whole answers at the beginning of `data`.
+
+    Raises:
+        OlrPgError: 5013, the bytes are not what protocol says.
+    """
+    answers, layouts = max(64, data.size // 32), 64
+    while True:
+        result = _parse(data, order, answers, layouts)
+        if result is not None:
+            return result
+        answers, layouts = answers * 3, layouts * 4
+
+
+def _parse(data: U8, order: ByteOrder, answers: int, layouts: int) -> Answers | None:
+    entries = data.size // 37 + 1  # no ColumnValue is shorter
+    code, kind, layout = (np.empty(answers, np.int32) for _ in range(3))
+    body, body_length = (np.empty(answers, np.int64) for _ in range(2))
+    scn, commit_scn, xid = (np.zeros(answers, np.uint64) for _ in range(3))
+    entry_first = np.empty(answers + 1, np.int64)
+    value_offset, value_length = (np.empty(entries, np.int64) for _ in range(2))
+    layout_of = np.empty(layouts, np.int64)
+    layout_hash = np.zeros(layouts * 4, np.int64)
+    status, position, n, m, k = parse_kernel(
+        data, order.is_big, code, body, body_length, kind, scn, commit_scn, xid, layout,
+        entry_first, value_offset, value_length, layout_of, layout_hash,
+    )  # fmt: skip
+    if status == _FULL:
+        return None
+    if status != _WHOLE:
+        what = "frame" if status == _BAD_FRAME else "element"
+        raise OlrPgError(5013, f"a malformed {what}", offset=int(position))
+    return Answers(
+        data, int(position), code[:n], body[:n], body_length[:n], kind[:n], scn[:n],
+        commit_scn[:n], xid[:n], layout[:n], entry_first[: n + 1], value_offset[:m],
+        value_length[:m], layout_of[:k],
+    )  # fmt: skip
+
+
+def read_layout(answers: Answers, number: int, order: ByteOrder) -> Layout:
+    """Layout `number` of these answers.
+
+    Raises:
+        OlrPgError: 4005, a name is not UTF-8 or a chunked column has a value.
+    """
+    at = int(answers.layout_of[number])
+    first = int(answers.body[at])
+    change = decode_element(
+        answers.data[first : first + int(answers.body_length[at])].tobytes(), order
+    )
+    assert isinstance(change, Insert | Update | Delete)
+    before = () if isinstance(change, Insert) else change.before
+    after = () if isinstance(change, Delete) else change.after
+    return Layout(
+        change.schema,
+        change.table,
+        DmlKind(int(answers.kind[at])),
+        tuple(replace(column, value=None) for column in (*before, *after)),
+        len(before),
+    )

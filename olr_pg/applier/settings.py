@@ -1,0 +1,65 @@
+"""What the applier is told: built by the command line from the configuration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class ConflictPolicy(Enum):
+    """What to do with a change that finds no row, or finds one where none may be (design §6)."""
+
+    ERROR = "error"
+    SKIP = "skip"
+    OVERWRITE = "overwrite"
+
+
+@dataclass(frozen=True, slots=True)
+class ApplierSettings:
+    """The applier's settings.
+
+    Attributes:
+        connect_string: libpq connection string or URL of the target.
+        host, port: the replication server.
+        table_query: the TableList query, two columns: owner, table.
+        start_scn: for StartSCN where the server has no saved SCN.
+        subscription: names this stream in the ledger.
+        workers: connections that apply, 1 or more; each table belongs to one of them.
+        batch_changes: changes after which a target transaction is committed at the next end of a
+            source transaction.
+        batch_milliseconds: the longest that an applied-to-be change waits for more.
+        batch_bytes: the same as `batch_changes` in bytes of values.
+        copy_rows: inserts from which on COPY is used instead of one array parameter.
+        create_tables: create missing target schemas and tables.
+        schema_names: Oracle owner → PostgreSQL schema, where the default folding is not wanted.
+        table_names: ``OWNER.NAME`` → ``schema.name`` (exact names, not folded).
+        conflict: see `ConflictPolicy`.
+        retry_seconds: how long one failing target transaction is tried again before the session
+            is rewound; `rewinds` such rewinds in a row without progress end the run.
+        poll_milliseconds: pause after NoMore.
+        window: most requests in flight.
+    """
+
+    connect_string: str
+    host: str
+    port: int
+    table_query: str
+    start_scn: int = 0
+    subscription: str = "olr_pg"
+    workers: int = 1
+    batch_changes: int = 5_000
+    batch_milliseconds: int = 200
+    batch_bytes: int = 64 << 20
+    copy_rows: int = 2_000
+    create_tables: bool = False
+    schema_names: Mapping[str, str] = field(default_factory=dict)
+    table_names: Mapping[str, str] = field(default_factory=dict)
+    conflict: ConflictPolicy = ConflictPolicy.ERROR
+    retry_seconds: float = 30.0
+    rewinds: int = 5
+    poll_milliseconds: int = 100
+    window: int = 2_048

@@ -1,0 +1,21 @@
+-- The applier's role with the least it needs. Run with psql as a superuser of the target:
+--
+--   psql -v role=olr_pg_applier -v target_schema=olr_test -f role.sql
+--
+-- Then give the role a password (\password), and run the grants on the schema once per target
+-- schema. Tables that are created later by others need the grant again.
+
+CREATE ROLE :"role" LOGIN;
+
+-- Ordinary triggers and foreign keys must not fire again for changes that Oracle has checked.
+GRANT SET ON PARAMETER session_replication_role TO :"role";
+
+GRANT USAGE ON SCHEMA olr_pg TO :"role";
+GRANT SELECT, INSERT, UPDATE ON olr_pg.ledger, olr_pg.error TO :"role";
+
+GRANT USAGE ON SCHEMA :"target_schema" TO :"role";
+GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA :"target_schema" TO :"role";
+
+-- Only with `apply.create-tables`:
+-- GRANT CREATE ON DATABASE … TO :"role";
+-- GRANT CREATE ON SCHEMA :"target_schema" TO :"role";
