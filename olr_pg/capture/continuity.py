@@ -1,0 +1,139 @@
+"""Whether a set of logs is one unbroken stream of the right database."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from typing import TYPE_CHECKING
+
+from olr_pg.errors import OlrPgError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from olr_pg.capture.logs import ArchivedLog
+    from olr_pg.dictionary.model import Database
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Logs that are missing from one thread of one incarnation.
+
+    Attributes:
+        first_sequence, last_sequence: of the missing logs, both inclusive.
+        scn: the next SCN of the log before the gap, where the missing redo begins; None where the
+            gap is at the beginning of an incarnation.
+    """
+
+    resetlogs_id: int
+    thread: int
+    first_sequence: int
+    last_sequence: int
+    scn: int | None
+
+    def as_error(self) -> OlrPgError:
+        """The gap as the error that stops a run which cannot wait for the logs."""
+        one = self.first_sequence == self.last_sequence
+        return OlrPgError(
+            2010,
+            f"sequence {self.first_sequence}"
+            + (" is" if one else f" to {self.last_sequence} are")
+            + " not among the logs",
+            thread=self.thread,
+            sequence=self.first_sequence,
+            resetlogs=self.resetlogs_id,
+            scn=self.scn,
+        )
+
+
+def find_gaps(logs: Sequence[ArchivedLog]) -> list[Gap]:
+    """The holes in every thread's sequences, in stream order.
+
+    An incarnation starts again at sequence 1 (dictionary §4): if logs of an earlier one are there
+    too, what is missing before its first log is a gap as well. Before the first log of all, and
+    behind the last, nothing is known to be missing.
+
+    Args:
+        logs: in the order of `discover_logs`.
+    """
+    gaps: list[Gap] = []
+    threads_seen: set[int] = set()
+    for thread_logs in _threads(logs):
+        first = thread_logs[0].position
+        if first.thread in threads_seen and first.sequence > 1:
+            gaps.append(Gap(first.resetlogs_id, first.thread, 1, first.sequence - 1, None))
+        threads_seen.add(first.thread)
+        for log, following in pairwise(thread_logs):
+            here, there = log.position.sequence, following.position.sequence
+            if there > here + 1:
+                gaps.append(
+                    Gap(first.resetlogs_id, first.thread, here + 1, there - 1, log.next_scn)
+                )
+    return gaps
+
+
+def check_chain(logs: Sequence[ArchivedLog]) -> None:
+    """Consecutive logs of a thread must join, and all must come from one database.
+
+    Args:
+        logs: in the order of `discover_logs`; gaps are not errors here.
+
+    Raises:
+        OlrPgError: 2009 logs of two databases, 2020 two logs do not join.
+    """
+    for log in logs:
+        if log.header.dbid != logs[0].header.dbid:
+            raise _foreign(
+                log,
+                f"its DBID {log.header.dbid} is not {logs[0].header.dbid}, that of {logs[0].path}",
+            )
+    for thread_logs in _threads(logs):
+        for log, following in pairwise(thread_logs):
+            consecutive = following.position.sequence == log.position.sequence + 1
+            if consecutive and following.header.first_scn != log.next_scn:
+                raise OlrPgError(
+                    2020,
+                    f"{log.path} ends at SCN {log.next_scn}, {following.path} begins at SCN"
+                    f" {following.header.first_scn}",
+                    thread=log.position.thread,
+                    sequence=following.position.sequence,
+                    resetlogs=log.position.resetlogs_id,
+                )
+
+
+def check_origin(log: ArchivedLog, database: Database) -> None:
+    """The log must be of the database, and of an incarnation, that the dictionary knows.
+
+    Told by the resetlogs id, by the activation id in the current incarnation, by DB_NAME and the
+    byte order. The DBIDs compare only outside of a CDB: a log header has the CDB's, a snapshot the
+    PDB's (real log). What the snapshot does not know is not checked.
+
+    Raises:
+        OlrPgError: 2009, naming what differs.
+    """
+    header = log.header
+    current = bool(database.resetlogs) and header.resetlogs_id == database.resetlogs[0]
+    if database.resetlogs and header.resetlogs_id not in database.resetlogs:
+        known = ", ".join(map(str, database.resetlogs))
+        raise _foreign(log, f"its resetlogs id {header.resetlogs_id} is not among {known}")
+    pairs: tuple[tuple[str, object, object, bool], ...] = (
+        ("activation id", header.activation, database.activation, current),
+        ("DBID", header.dbid, database.dbid, database.con_id == 0),
+        ("database name", header.db_name.upper(), database.name.upper(), True),
+        ("big-endian byte order", header.big_endian, database.big_endian, True),
+    )
+    for what, found, expected, comparable in pairs:
+        if comparable and expected is not None and found != expected:
+            raise _foreign(log, f"its {what} is {found}, the dictionary's is {expected}")
+
+
+def _threads(logs: Sequence[ArchivedLog]) -> Iterator[list[ArchivedLog]]:
+    """The logs of each (incarnation, thread)."""
+    for _, group in groupby(logs, key=lambda log: log.position[:2]):
+        yield list(group)
+
+
+def _foreign(log: ArchivedLog, detail: str) -> OlrPgError:
+    return OlrPgError(
+        2009, detail, file=log.path, thread=log.header.thread, sequence=log.header.sequence
+    )

@@ -1,0 +1,244 @@
+"""The archived logs of an offline source: files, directories and globs, ordered by their headers.
+
+File names mean nothing here; what a log is, its header says.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
+
+import structlog
+
+from olr_pg.capture.readers import read_header, same_content
+from olr_pg.errors import OlrPgError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from olr_pg.redo.header import LogHeader
+
+_log = structlog.get_logger(__name__)
+
+_NOT_A_LOG: Final = 2003
+
+
+class LogPosition(NamedTuple):
+    """The place of a log in the redo stream; orders as the redo was written, thread by thread.
+
+    Resetlogs ids are redo times, so a later incarnation sorts behind an earlier one.
+    """
+
+    resetlogs_id: int
+    thread: int
+    sequence: int
+    dbid: int
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedLog:
+    """One complete archived log.
+
+    Attributes:
+        path: of the file.
+        size: of the file in bytes, at least `used_bytes`.
+        header: checked; its `next_scn` and `nab` are known.
+    """
+
+    path: str
+    size: int
+    header: LogHeader
+
+    @property
+    def position(self) -> LogPosition:
+        """Where the log belongs."""
+        header = self.header
+        return LogPosition(header.resetlogs_id, header.thread, header.sequence, header.dbid)
+
+    @property
+    def next_scn(self) -> int:
+        """Exclusive end of the log's SCNs."""
+        assert self.header.next_scn is not None
+        return self.header.next_scn
+
+    @property
+    def blocks(self) -> int:
+        """Blocks in use, the headers included (nab)."""
+        assert self.header.nab is not None
+        return self.header.nab
+
+    @property
+    def used_bytes(self) -> int:
+        """Bytes of the blocks in use; what lies behind is not redo."""
+        return self.blocks * self.header.block_size
+
+
+@dataclass(frozen=True, slots=True)
+class LogScan:
+    """What was found at the given places.
+
+    Attributes:
+        logs: complete logs in the order of their positions, one per position.
+        skipped: files in directories and globs that are no redo logs.
+        unusable: redo logs that cannot be used (now), with the reason; a copy that is still being
+            written is among them as 2004 or 2008.
+    """
+
+    logs: tuple[ArchivedLog, ...]
+    skipped: tuple[str, ...]
+    unusable: tuple[OlrPgError, ...]
+
+
+def open_log(path: str) -> ArchivedLog:
+    """The archived log at `path`.
+
+    Raises:
+        OlrPgError: 2002 unreadable, 2003 no redo log, 2004 truncated, 2005 a header block is
+            corrupt, 2007 unknown version, 2008 copied while it was being written.
+    """
+    header, size = read_header(path)
+    if header.next_scn is None or header.nab is None:
+        raise OlrPgError(
+            2008,
+            "its next SCN is still open",
+            file=path,
+            thread=header.thread,
+            sequence=header.sequence,
+        )
+    log = ArchivedLog(path, size, header)
+    if size < log.used_bytes:
+        raise OlrPgError(
+            2004,
+            f"expected {log.used_bytes} bytes ({log.blocks} blocks of {header.block_size}),"
+            f" found {size}",
+            file=path,
+            thread=header.thread,
+            sequence=header.sequence,
+        )
+    return log
+
+
+def discover_logs(specs: Sequence[str]) -> list[ArchivedLog]:
+    """The archived logs at the given places, every one usable, in stream order.
+
+    Args:
+        specs: paths of files and directories (searched with their sub-directories), and globs
+            (``**`` crosses directories).
+
+    Raises:
+        OlrPgError: 2001 no log at all; the first of `LogScan.unusable`; what `scan_logs` raises.
+    """
+    scan = scan_logs(specs)
+    if scan.unusable:
+        raise scan.unusable[0]
+    if not scan.logs:
+        raise OlrPgError(2001, f"looked at {', '.join(specs) or 'nothing'}")
+    return list(scan.logs)
+
+
+def scan_logs(specs: Sequence[str]) -> LogScan:
+    """What is at the given places, for callers that wait for logs which are not complete yet.
+
+    A file named by its own path must be a redo log. Of the files in a directory or glob, those
+    that are not are skipped with a warning.
+
+    Raises:
+        OlrPgError: 2002 a path does not exist, 2003 a file given by name is no redo log,
+            2012 two different logs for one position.
+    """
+    found: dict[LogPosition, ArchivedLog] = {}
+    skipped: list[str] = []
+    unusable: list[OlrPgError] = []
+    for path, named in _files(specs):
+        try:
+            if not named and _is_empty(path):
+                raise OlrPgError(_NOT_A_LOG, "the file is empty", file=path)
+            log = open_log(path)
+        except OlrPgError as error:
+            if error.code != _NOT_A_LOG:
+                unusable.append(error)
+            elif named:
+                raise
+            else:
+                _log.warning("file is no redo log, skipped", file=path, reason=error.detail)
+                skipped.append(path)
+            continue
+        _add(found, log)
+    return LogScan(
+        tuple(found[position] for position in sorted(found)), tuple(skipped), tuple(unusable)
+    )
+
+
+def _add(found: dict[LogPosition, ArchivedLog], log: ArchivedLog) -> None:
+    first = found.setdefault(log.position, log)
+    if first is log:
+        return
+    if not same_content(first, log):
+        raise OlrPgError(
+            2012,
+            f"{first.path} and {log.path} differ",
+            thread=log.header.thread,
+            sequence=log.header.sequence,
+            resetlogs=log.header.resetlogs_id,
+        )
+    _log.warning("log is there twice, second copy ignored", first=first.path, second=log.path)
+
+
+def _files(specs: Sequence[str]) -> Iterator[tuple[str, bool]]:
+    """(path, whether the user named this very file) of each file once, whatever leads to it."""
+    seen: set[str] = set()
+    for spec in specs:
+        for path, named in _expand(spec):
+            real = os.path.realpath(path)
+            if real not in seen:
+                seen.add(real)
+                yield path, named
+
+
+def _expand(spec: str) -> Iterator[tuple[str, bool]]:
+    try:
+        mode = Path(spec).stat().st_mode
+    except (OSError, ValueError) as error:
+        if not glob.has_magic(spec):
+            raise _unreadable(spec, error) from error
+        for match in sorted(glob.glob(spec, recursive=True)):  # noqa: PTH207 - may be absolute
+            yield from ((path, False) for path in _walk(Path(match)))
+        return
+    if stat.S_ISDIR(mode):
+        yield from ((path, False) for path in _walk(Path(spec)))
+    else:
+        yield spec, True
+
+
+def _walk(place: Path) -> Iterator[str]:
+    """The regular files at or below `place`; hidden ones are the temporary files of copy tools."""
+    if place.is_file():
+        yield str(place)
+        return
+    for folder, folders, names in os.walk(place, onerror=_raise_unreadable):
+        folders.sort()
+        for name in sorted(names):
+            path = Path(folder, name)
+            if not name.startswith(".") and path.is_file():
+                yield str(path)
+
+
+def _is_empty(path: str) -> bool:
+    try:
+        return Path(path).stat().st_size == 0
+    except OSError:
+        # It vanished; opening it reports that.
+        return False
+
+
+def _raise_unreadable(error: OSError) -> NoReturn:
+    raise _unreadable(str(error.filename), error) from error
+
+
+def _unreadable(path: str, error: OSError | ValueError) -> OlrPgError:
+    reason = error.strerror if isinstance(error, OSError) else None
+    return OlrPgError(2002, reason or str(error), file=path)
