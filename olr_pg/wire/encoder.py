@@ -111,20 +111,6 @@ def encode_transactions(
     return EncodedTransactions(blob, first, np.diff(transactions.dml_first) + 2)
 
 
-def message_offsets(blob: npt.NDArray[np.uint8], big_endian: bool) -> npt.NDArray[np.int64]:
-    """Where each of the n framed messages in `blob` begins, and the end: shape (n + 1).
-
-    Raises:
-        OlrPgError: 4001, `blob` is not a sequence of whole messages.
-    """
-    count, end = count_messages(blob, big_endian)
-    if end != blob.size:
-        raise OlrPgError(4001, "the sizes do not add up to the whole", offset=int(end))
-    offsets = np.empty(count + 1, np.int64)
-    fill_offsets(blob, big_endian, offsets)
-    return offsets
-
-
 @njit(cache=True, nogil=True)
 def measure_changes(
     dml: Any, table_first: Any, table_column: Any, column_first: Any, sizes: Any, before: Any
@@ -303,8 +289,10 @@ def put_digits(out: Any, at: int, value: int, count: int) -> None:
 @njit(cache=True, nogil=True)
 def put_bytes(out: Any, at: int, data: Any, begin: int, end: int) -> int:
     """Copy ``data[begin:end]`` to `at`; returns where it ends."""
-    for i in range(end - begin):
-        out[at + i] = data[begin + i]
+    # unsigned indices: Numba leaves out the test for negative ones, and the loop vectorises
+    target, source = np.uint64(at), np.uint64(begin)
+    for i in range(np.uint64(end - begin)):
+        out[target + i] = data[source + i]
     return at + end - begin
 
 
@@ -334,44 +322,13 @@ def put32(out: Any, at: int, value: int, big: bool) -> None:
 def put64(out: Any, at: int, value: int, big: bool) -> None:
     """Write 64 bits; a value of uint64 past 2⁶³ keeps its bits."""
     number = np.uint64(value)
+    target = np.uint64(at)
     if big:
-        for i in range(8):
-            out[at + i] = number >> np.uint64(8 * (7 - i)) & np.uint64(255)
+        for i in range(np.uint64(8)):
+            out[target + i] = number >> np.uint64(56) - np.uint64(8) * i & np.uint64(255)
     else:
-        for i in range(8):
-            out[at + i] = number >> np.uint64(8 * i) & np.uint64(255)
-
-
-@njit(cache=True, nogil=True)
-def count_messages(blob: Any, big: bool) -> tuple[int, int]:
-    """(whole messages, where they end); the end is short of the blob's where one is broken."""
-    count, at = 0, 0
-    while at + _FRAME <= blob.size:
-        size = get32(blob, at, big)
-        if size < 2 or at + 4 + size > blob.size:
-            break
-        at += 4 + size
-        count += 1
-    return count, at
-
-
-@njit(cache=True, nogil=True)
-def fill_offsets(blob: Any, big: bool, offsets: Any) -> None:
-    """Fill where the messages begin, and the end, as many as `offsets` takes."""
-    at = 0
-    for number in range(offsets.size):
-        offsets[number] = at
-        if number < offsets.size - 1:
-            at += 4 + get32(blob, at, big)
-
-
-@njit(cache=True, nogil=True)
-def get32(data: Any, at: int, big: bool) -> int:
-    """Read 32 bits."""
-    number = 0
-    for i in range(4):
-        number |= int(data[at + (3 - i if big else i)]) << 8 * i
-    return number
+        for i in range(np.uint64(8)):
+            out[target + i] = number >> np.uint64(8) * i & np.uint64(255)
 
 
 def _refused(status: int, row: int, dml: DmlColumns) -> OlrPgError:

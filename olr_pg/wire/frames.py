@@ -94,9 +94,13 @@ class FrameBuffer:
         """Bytes received that no message has taken yet."""
         return len(self._data) - self._position
 
-    def peek(self) -> bytearray:
-        """A copy of the bytes that wait."""
-        return self._data[self._position :]
+    def peek(self, count: int) -> bytearray:
+        """A copy of the next `count` bytes, or of what there is."""
+        return self._data[self._position : self._position + count]
+
+    def view(self) -> memoryview:
+        """The bytes that wait; to be released before the next call of `receive`."""
+        return memoryview(self._data)[self._position :]
 
     def skip(self, count: int) -> None:
         """Drop `count` bytes that the caller has read from `peek`: whole frames only."""

@@ -1,0 +1,190 @@
+"""The client's side of one connection: bytes in, bytes out, no socket.
+
+`request` gives the bytes to send and remembers what was asked; `receive` takes what came, in any
+split; `next_event` gives the answers in request order until more is needed. Runs of Data come as
+one `Elements`: contiguous framed messages and their offsets, which compiled code can read as they
+are; everything else comes as a `Reply`.
+
+Confirming with pipelined requests: LastCommitedSCN(n) confirms every *transmitted* transaction with
+commit SCN ≤ n, and two transactions may share a commit SCN. A client must therefore not send n
+before it has made every transaction with commit SCN n durable that has been transmitted when the
+request is handled; requests on the way keep an older n, which is always safe.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from olr_pg.errors import OlrPgError
+from olr_pg.wire.elements import Element, ElementCode, decode_element
+from olr_pg.wire.frames import MESSAGE_BYTES_MAX, Buffer, ByteOrder, FrameBuffer
+from olr_pg.wire.messages import (
+    Answer,
+    BackToScn,
+    Data,
+    Error,
+    GetSavedScn,
+    GetStatus,
+    LastCommitedScn,
+    LogOff,
+    NoMore,
+    Ok,
+    Request,
+    SavedScn,
+    StartScn,
+    Status,
+    TableList,
+    decode_answer,
+    encode_request,
+)
+from olr_pg.wire.offsets import data_run, fill_offsets
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+_FRAME: Final = 6
+
+_ALLOWED: Final[dict[type[Request], tuple[type[Answer], ...]]] = {
+    TableList: (Ok, Error),
+    StartScn: (Ok, Error),
+    LastCommitedScn: (Data, NoMore, Error),
+    BackToScn: (Data, NoMore, Error),
+    LogOff: (),
+    GetStatus: (Status, Error),
+    GetSavedScn: (SavedScn, Error),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One answer that is not Data.
+
+    Attributes:
+        request: what was asked.
+        answer: Ok, NoMore, Error, Status or SavedScn.
+    """
+
+    request: Request
+    answer: Answer
+
+
+@dataclass(frozen=True, slots=True)
+class Elements:
+    """Consecutive Data answers to equal requests.
+
+    Attributes:
+        request: what was asked, once per element.
+        blob: the framed messages; each element begins 6 bytes after its offset.
+        offsets: shape (n + 1); where each message begins, and the end.
+    """
+
+    request: Request
+    blob: npt.NDArray[np.uint8]
+    offsets: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def decode(self, order: ByteOrder) -> Iterator[Element]:
+        """The elements as values, one by one.
+
+        Raises:
+            OlrPgError: 4005, an element is malformed.
+        """
+        for start, end in zip(self.offsets[:-1], self.offsets[1:], strict=True):
+            yield decode_element(self.blob[start + _FRAME : end].tobytes(), order)
+
+
+Event = Reply | Elements
+
+
+class ClientProtocol:
+    """One connection as the client sees it.
+
+    Args:
+        order: byte order of the connection.
+        answer_limit: the largest answer accepted, in bytes.
+    """
+
+    def __init__(
+        self, order: ByteOrder = ByteOrder.LITTLE, *, answer_limit: int = MESSAGE_BYTES_MAX
+    ) -> None:
+        self.order = order
+        self._limit = answer_limit
+        self._frames = FrameBuffer(order, answer_limit)
+        self._asked: deque[tuple[Request, int]] = deque()
+        self.pending = 0
+        """Requests whose answer has not been given by `next_event`."""
+
+    def request(self, request: Request, count: int = 1) -> bytes:
+        """The bytes that ask `request` `count` times.
+
+        Raises:
+            OlrPgError: 4002, an SCN is not a 64-bit unsigned number.
+        """
+        data = encode_request(request, self.order) * count
+        if count and not isinstance(request, LogOff):
+            self._asked.append((request, count))
+            self.pending += count
+        return data
+
+    def receive(self, data: Buffer) -> None:
+        """Take what the server sent."""
+        self._frames.receive(data)
+
+    def next_event(self) -> Event | None:
+        """The next answers in request order; None until more is received.
+
+        Raises:
+            OlrPgError: 4001, 4002, 4003, 4007: the server broke the protocol; the connection is of
+                no use any more.
+        """
+        if not self._asked:
+            if self._frames.waiting:
+                raise OlrPgError(4007, "it sent an answer that nobody asked for")
+            return None
+        request, count = self._asked[0]
+        if isinstance(request, LastCommitedScn | BackToScn):
+            elements = self._elements(request, count)
+            if elements is not None:
+                return elements
+        message = self._frames.next_message()
+        if message is None:
+            if self._frames.failure is not None:
+                raise self._frames.failure
+            return None
+        answer = decode_answer(message, self.order)
+        if not isinstance(answer, _ALLOWED[type(request)]):
+            raise OlrPgError(
+                4007, f"it answered {type(request).__name__} with {type(answer).__name__}"
+            )
+        self._answered(1)
+        return Reply(request, answer)
+
+    def _elements(self, request: Request, count: int) -> Elements | None:
+        with self._frames.view() as view:
+            data = np.frombuffer(view, np.uint8)
+            found, end = data_run(data, self.order.is_big, count, self._limit)
+            blob = data[:end].copy()
+            del data  # else the view cannot be released
+        if found == 0:
+            return None
+        offsets = np.empty(found + 1, np.int64)
+        fill_offsets(blob, self.order.is_big, offsets)
+        if isinstance(request, BackToScn) and blob[_FRAME] != ElementCode.BEGIN:
+            raise OlrPgError(4007, "it answered BackToScn with an element that is not a Begin")
+        self._frames.skip(end)
+        self._answered(found)
+        return Elements(request, blob, offsets)
+
+    def _answered(self, count: int) -> None:
+        request, asked = self._asked.popleft()
+        if asked > count:
+            self._asked.appendleft((request, asked - count))
+        self.pending -= count

@@ -1,0 +1,80 @@
+"""Where the messages of a contiguous run of frames begin: compiled, for both sides."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numba import njit
+
+from olr_pg.errors import OlrPgError
+from olr_pg.wire.messages import AnswerCode
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+_FRAME: Final = 6
+_DATA: Final = int(AnswerCode.DATA)
+
+
+def message_offsets(blob: npt.NDArray[np.uint8], big_endian: bool) -> npt.NDArray[np.int64]:
+    """Where each of the n framed messages in `blob` begins, and the end: shape (n + 1).
+
+    Raises:
+        OlrPgError: 4001, `blob` is not a sequence of whole messages.
+    """
+    count, end = count_messages(blob, big_endian)
+    if end != blob.size:
+        raise OlrPgError(4001, "the sizes do not add up to the whole", offset=int(end))
+    offsets = np.empty(count + 1, np.int64)
+    fill_offsets(blob, big_endian, offsets)
+    return offsets
+
+
+@njit(cache=True, nogil=True)
+def count_messages(blob: Any, big: bool) -> tuple[int, int]:
+    """(whole messages, where they end); the end is short of the blob's where one is broken."""
+    count, at = 0, 0
+    while at + _FRAME <= blob.size:
+        size = get32(blob, at, big)
+        if size < 2 or at + 4 + size > blob.size:
+            break
+        at += 4 + size
+        count += 1
+    return count, at
+
+
+@njit(cache=True, nogil=True)
+def fill_offsets(blob: Any, big: bool, offsets: Any) -> None:
+    """Fill where the messages begin, and the end, as many as `offsets` takes."""
+    at = 0
+    for number in range(offsets.size):
+        offsets[number] = at
+        if number < offsets.size - 1:
+            at += 4 + get32(blob, at, big)
+
+
+@njit(cache=True, nogil=True)
+def data_run(data: Any, big: bool, messages_max: int, size_max: int) -> tuple[int, int]:
+    """The whole Data messages at the head of `data`: (how many, where they end).
+
+    Stops at `messages_max`, at another message, and at a size not in 7..`size_max`.
+    """
+    count, at = 0, 0
+    while count < messages_max and at + _FRAME <= data.size:
+        size = get32(data, at, big)
+        code = int(data[at + 5 if big else at + 4]) | int(data[at + 4 if big else at + 5]) << 8
+        if code != _DATA or size <= 2 or size > size_max or at + 4 + size > data.size:
+            break
+        at += 4 + size
+        count += 1
+    return count, at
+
+
+@njit(cache=True, nogil=True)
+def get32(data: Any, at: int, big: bool) -> int:
+    """Read 32 bits."""
+    number = 0
+    for i in range(4):
+        number |= int(data[at + (3 - i if big else i)]) << 8 * i
+    return number

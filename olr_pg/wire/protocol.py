@@ -1,0 +1,277 @@
+"""The server's side of one connection: bytes in, bytes out, no socket.
+
+Theory of operation
+-------------------
+The protocol is request and answer; the server never speaks first. A connection walks through three
+states, forward only:
+
+    WaitTableList --TableList: Ok--> WaitStartSCN --StartSCN: Ok--> Replicating
+
+Each request is answered where it stands in the input, so a client may send many before it reads
+(pipelining). A request that is unknown, malformed or not allowed in the state, and one that fails,
+is answered with Error and changes nothing; the session goes on with the next request. Its
+ErrorCode is the number of `olr_pg.errors.CATALOGUE`. GetStatus, GetSavedSCN and LogOff are allowed
+in every state. There are two ends: LogOff, which is not answered, and a MessageSize out of bounds,
+after which no later message can be found: it is answered with Error. After either, `closed` is set,
+whatever follows in the input is ignored, and the caller closes the connection once the answers
+before it are sent.
+
+`ServerProtocol` has two verbs. `receive` takes what came, in any split; `answers` gives the next
+piece of output, bounded by `answer_bytes`, and is called until it gives nothing. The bound is what
+keeps a client with thousands of requests on the way from filling the memory with answers that the
+network does not take: nothing is fetched from the queue before the piece in front of it is sent.
+
+A run of equal LastCommitedSCN requests — what a pipelining client sends — is counted at once and
+answered by slices of prebuilt messages, so the work per element is a fraction of a microsecond.
+What the run means is still one confirmation before each element: `Delivery.take` ends its batch
+where the next request would confirm something.
+
+What a session needs from the outside is `Delivery`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+import numpy as np
+
+from olr_pg.errors import OlrPgError
+from olr_pg.wire.frames import REQUEST_BYTES_MAX, Buffer, ByteOrder, FrameBuffer
+from olr_pg.wire.messages import (
+    Answer,
+    BackToScn,
+    Error,
+    GetSavedScn,
+    GetStatus,
+    LastCommitedScn,
+    LogOff,
+    NoMore,
+    Ok,
+    Request,
+    RequestCode,
+    SavedScn,
+    StartScn,
+    State,
+    Status,
+    TableList,
+    decode_request,
+    encode_answer,
+)
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+ANSWER_BYTES: Final = 1 << 20
+"""Where a piece of output ends by default; one message may be larger."""
+
+_CONFIRM_BYTES: Final = 14
+_RUN_BYTES_MIN: Final = 8 * _CONFIRM_BYTES
+"""Below this, looking for a run costs more than it saves."""
+
+
+class Batch(NamedTuple):
+    """Consecutive framed Data messages, ready to be sent.
+
+    Attributes:
+        framed: the bytes.
+        messages: how many messages they are; 0 = nothing is ready.
+    """
+
+    framed: Buffer
+    messages: int
+
+
+class Delivery(Protocol):
+    """What the protocol asks of the server; every method may raise `OlrPgError`.
+
+    An error must leave things as they were: the client gets it as Error and may ask again.
+    """
+
+    def resolve(self, sql: str) -> None:
+        """Subscribe to the tables that the query names."""
+
+    def start(self, scn: int) -> None:
+        """Begin to deliver every transaction that began at or after `scn`."""
+
+    def take(self, confirmed_scn: int, messages: int) -> Batch:
+        """Answer up to `messages` LastCommitedSCN(`confirmed_scn`) requests in a row.
+
+        Confirms transmitted transactions up to that commit SCN (durably), then gives the next
+        messages: at least one if any is ready, and none past the point where the next request
+        would confirm a transaction that this batch completes.
+        """
+
+    def rewind(self, scn: int) -> Batch:
+        """BackToSCN(`scn`): one message, a Begin, or none."""
+
+    def saved_scn(self) -> int | None:
+        """The SCN in the checkpoint."""
+
+
+_ALLOWED: Final[dict[type[Request], State]] = {
+    TableList: State.WAIT_TABLE_LIST,
+    StartScn: State.WAIT_START_SCN,
+    LastCommitedScn: State.REPLICATING,
+    BackToScn: State.REPLICATING,
+}
+
+
+class ServerProtocol:
+    """One connection as the server sees it.
+
+    Args:
+        delivery: the rest of the server.
+        order: byte order of the connection.
+        request_limit: the largest request accepted, in bytes.
+        answer_bytes: where a piece of output ends.
+
+    Attributes:
+        state: as GetStatus reports it.
+        closed: the connection is to be closed after the answers are sent.
+        failure: why, where the client broke the framing; None after LogOff.
+        errors: Error answers given so far.
+    """
+
+    def __init__(
+        self,
+        delivery: Delivery,
+        order: ByteOrder = ByteOrder.LITTLE,
+        *,
+        request_limit: int = REQUEST_BYTES_MAX,
+        answer_bytes: int = ANSWER_BYTES,
+    ) -> None:
+        self._delivery = delivery
+        self._order = order
+        self._frames = FrameBuffer(order, request_limit)
+        self._answer_bytes = answer_bytes
+        self._run_layout = np.dtype(
+            [("size", order.prefix + "u4"), ("code", order.prefix + "u2"),
+             ("scn", order.prefix + "u8")]
+        )  # fmt: skip
+        self._run: list[tuple[int, int]] = []  # (scn, requests) that are counted, not answered yet
+        self._no_more = encode_answer(NoMore(), order)
+        self.state = State.WAIT_TABLE_LIST
+        self.closed = False
+        self.failure: OlrPgError | None = None
+        self.errors = 0
+
+    def receive(self, data: Buffer) -> None:
+        """Take what the client sent; never raises on what it holds."""
+        if not self.closed:
+            self._frames.receive(data)
+
+    def answers(self) -> list[Buffer]:
+        """The next piece of output, in order; empty once every whole request is answered."""
+        out: list[Buffer] = []
+        size = 0
+        while size < self._answer_bytes and (part := self._next_part()) is not None:
+            out.append(part)
+            size += len(part)
+        return out
+
+    def _next_part(self) -> Buffer | None:
+        while not self.closed:
+            if self._run:
+                return self._answer_run()
+            if self.state is State.REPLICATING:
+                self._count_run()
+                if self._run:
+                    continue
+            message = self._frames.next_message()
+            if message is None:
+                return self._break_off()
+            part = self._answer(message)
+            if part is not None:
+                return part
+        return None
+
+    def _break_off(self) -> Buffer | None:
+        """No whole message is left: wait for more, or end where none can be found any more."""
+        if self._frames.failure is None:
+            return None
+        self.closed = True
+        self.failure = self._frames.failure
+        return self._refuse(self.failure)
+
+    def _answer(self, message: bytes) -> Buffer | None:
+        """The answer to one request; None where it is not answered (LogOff) or became a run."""
+        try:
+            request = decode_request(message, self._order)
+            allowed = _ALLOWED.get(type(request), self.state)
+            if allowed is not self.state:
+                raise OlrPgError(
+                    4004, f"{type(request).__name__} in state {self.state.name}",
+                    state=self.state.name,
+                )  # fmt: skip
+            return self._perform(request)
+        except OlrPgError as error:
+            return self._refuse(error)
+
+    def _perform(self, request: Request) -> Buffer | None:
+        match request:
+            case TableList(sql=sql):
+                self._delivery.resolve(sql)
+                self.state = State.WAIT_START_SCN
+                return self._encode(Ok())
+            case StartScn(scn=scn):
+                self._delivery.start(scn)
+                self.state = State.REPLICATING
+                return self._encode(Ok())
+            case LastCommitedScn(scn=scn):
+                self._run.append((scn, 1))
+                return None
+            case BackToScn(scn=scn):
+                return self._delivery.rewind(scn).framed or self._no_more
+            case GetStatus():
+                return self._encode(Status(self.state))
+            case GetSavedScn():
+                return self._encode(SavedScn(self._delivery.saved_scn()))
+            case LogOff():
+                self.closed = True
+                return None
+
+    def _count_run(self) -> None:
+        """Move the LastCommitedSCN requests at the head of the input to `_run`."""
+        if len(self._confirmations(_RUN_BYTES_MIN)) * _CONFIRM_BYTES < _RUN_BYTES_MIN:
+            return  # cheap to find out, whatever else waits behind
+        scns = self._confirmations(self._frames.waiting)
+        # reversed: the next one to answer is at the end of the list
+        self._run = _runs(scns)[::-1]
+        self._frames.skip(len(scns) * _CONFIRM_BYTES)
+
+    def _confirmations(self, size: int) -> npt.NDArray[np.uint64]:
+        """The SCNs of the LastCommitedSCN requests at the head of the next `size` bytes."""
+        data = self._frames.peek(size)
+        requests = np.frombuffer(data, self._run_layout, len(data) // _CONFIRM_BYTES)
+        other = (requests["size"] != _CONFIRM_BYTES - 4) | (
+            requests["code"] != RequestCode.LAST_COMMITED_SCN
+        )
+        count = int(other.argmax()) if other.any() else len(requests)
+        return requests["scn"][:count]
+
+    def _answer_run(self) -> Buffer:
+        scn, requests = self._run.pop()
+        try:
+            batch = self._delivery.take(scn, requests)
+        except OlrPgError as error:
+            # this request is answered; the others ask again
+            batch = Batch(self._refuse(error), 1)
+        if batch.messages == 0:
+            return self._no_more * requests
+        if batch.messages < requests:
+            self._run.append((scn, requests - batch.messages))
+        return batch.framed
+
+    def _refuse(self, error: OlrPgError) -> bytes:
+        self.errors += 1
+        return self._encode(Error(error.code, f"{error}; {error.action}"))
+
+    def _encode(self, answer: Answer) -> bytes:
+        return encode_answer(answer, self._order)
+
+
+def _runs(values: npt.NDArray[np.uint64]) -> list[tuple[int, int]]:
+    """(value, how many times in a row) of a non-empty array."""
+    ends = np.append(np.flatnonzero(values[1:] != values[:-1]) + 1, len(values))
+    starts = np.concatenate(([0], ends[:-1]))
+    return list(zip(values[starts].tolist(), (ends - starts).tolist(), strict=True))
