@@ -1,0 +1,253 @@
+"""Reading a log window by window: the kernels of `blocks` with errors that name the place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from olr_pg.errors import OlrPgError
+from olr_pg.redo.blocks import (
+    BlockStatus,
+    LwnColumns,
+    RecordColumns,
+    find_group,
+    scan_records,
+    unpack_blocks,
+    window_end,
+)
+from olr_pg.redo.columns import head
+from olr_pg.redo.layout import BLOCK_HEADER, FIRST_DATA_BLOCK, VLD_VALID
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from olr_pg.redo.header import LogHeader
+
+WINDOW_BYTES: Final = 32 << 20
+"""How much of a log is decoded at once: bounds the memory of a task."""
+
+_REASONS: Final = {
+    BlockStatus.EMPTY: (2004, "the block was never written"),
+    BlockStatus.TYPE: (2005, "the block header's type is wrong"),
+    BlockStatus.NUMBER: (2005, "the block header bears another block's number"),
+    BlockStatus.SEQUENCE: (2005, "the block header bears another log's sequence"),
+    BlockStatus.CHECKSUM: (2005, "the checksum is wrong"),
+    BlockStatus.NO_LWN: (2006, "no LWN group begins where the one before it ends"),
+    BlockStatus.LWN_SIZE: (2006, "the LWN's size leads past the end of the log"),
+    BlockStatus.LWN_CHUNK: (2006, "a chunk of the LWN group is missing"),
+    BlockStatus.RECORD_LENGTH: (2006, "the record's length does not fit its LWN"),
+    BlockStatus.RECORD_LWN: (2006, "an LWN header stands where none belongs"),
+}
+
+
+class Log(NamedTuple):
+    """A log's bytes with its header.
+
+    Attributes:
+        path: named in errors.
+        raw: shape (bytes), the whole file.
+    """
+
+    path: str
+    header: LogHeader
+    raw: npt.NDArray[np.uint8]
+
+
+class Window(NamedTuple):
+    """A run of whole LWN groups, unpacked.
+
+    Attributes:
+        first, end: the blocks [first, end) it was made of.
+        payload: shape ((end − first) · (block size − 16)), record bytes without block headers.
+        order: rows of `records` that carry change vectors, in the order to process them.
+    """
+
+    log: Log
+    first: int
+    end: int
+    payload: npt.NDArray[np.uint8]
+    lwns: LwnColumns
+    records: RecordColumns
+    order: npt.NDArray[np.int64]
+
+    def address(self, position: int) -> tuple[int, int]:
+        """(block, offset) of a payload position."""
+        width = self.log.header.block_size - BLOCK_HEADER
+        return self.first + position // width, BLOCK_HEADER + position % width
+
+    def error(self, code: int, detail: str, position: int, **where: str | int | None) -> OlrPgError:
+        """A catalogue error at a payload position."""
+        block, offset = self.address(position)
+        return _error(self.log, code, detail, block, offset, **where)
+
+
+def blocks_in_use(log: Log) -> int:
+    """How many blocks of the file hold redo, blocks 0 and 1 included.
+
+    Raises:
+        OlrPgError: 2004 the file is shorter than that, 2008 it was copied while current.
+    """
+    header = log.header
+    if header.nab is None or header.next_scn is None:
+        raise OlrPgError(
+            2008,
+            "its header names no end",
+            file=log.path,
+            thread=header.thread,
+            sequence=header.sequence,
+        )
+    whole = log.raw.size // header.block_size
+    if whole < header.nab:
+        raise OlrPgError(
+            2004,
+            f"{whole} blocks of {header.nab} are there",
+            file=log.path,
+            thread=header.thread,
+            sequence=header.sequence,
+        )
+    return header.nab
+
+
+def read_windows(
+    log: Log,
+    first_block: int = FIRST_DATA_BLOCK,
+    end_block: int | None = None,
+    *,
+    verify: bool = True,
+    window_bytes: int = WINDOW_BYTES,
+) -> Iterator[Window]:
+    """The windows of the LWN groups that begin in blocks [first_block, end_block).
+
+    Args:
+        log: the log.
+        first_block, end_block: the split; any split of a log gives the same groups.
+        verify: whether block checksums are checked.
+        window_bytes: about how many bytes a window takes; a larger LWN group still stays whole.
+
+    Raises:
+        OlrPgError: 2004, 2005, 2006, 2008 with the place.
+    """
+    header = log.header
+    nab = blocks_in_use(log)
+    size, big = header.block_size, header.big_endian
+    raw = log.raw[: nab * size]
+    words = raw.view(np.uint64)
+    split_end = nab if end_block is None else min(end_block, nab)
+    block = max(first_block, FIRST_DATA_BLOCK)
+    if block > FIRST_DATA_BLOCK and block < split_end:
+        status, block = find_group(raw, words, size, block, nab, header.sequence, big, verify)
+        _raise(log, status, block)
+    while block < split_end:
+        most = max(1, window_bytes // size)
+        status, end, chunks = window_end(raw, size, block, split_end, nab, most, big)
+        if status:
+            # A broken block may be what led the chain astray: say so rather than blame the LWN.
+            _check(log, raw, words, block, min(end + 1, nab), verify=verify)
+            _raise(log, status, end)
+        yield _window(log, raw, words, block, end, chunks, verify=verify)
+        block = end
+
+
+def _window(
+    log: Log,
+    raw: npt.NDArray[np.uint8],
+    words: npt.NDArray[np.uint64],
+    first: int,
+    end: int,
+    chunks: int,
+    *,
+    verify: bool,
+) -> Window:
+    size, big = log.header.block_size, log.header.big_endian
+    width = size - BLOCK_HEADER
+    payload = np.empty((end - first) * width, np.uint8)
+    sequence = log.header.sequence
+    status, block = unpack_blocks(raw, words, size, first, end, sequence, big, verify, payload)
+    _raise(log, status, block)
+    lwns = LwnColumns(*(np.empty(chunks, np.int64) for _ in LwnColumns._fields))
+    capacity = 64 + payload.size // 128
+    while True:
+        records = _empty_records(capacity)
+        status, position, _, count = scan_records(payload, size, first, end, big, lwns, records)
+        if status != BlockStatus.CAPACITY:
+            break
+        capacity *= 3
+    _raise(log, status, first + position // width, BLOCK_HEADER + position % width)
+    records = head(records, count)
+    return Window(log, first, end, payload, lwns, records, _processing_order(lwns, records))
+
+
+def _empty_records(capacity: int) -> RecordColumns:
+    def column() -> npt.NDArray[np.int64]:
+        return np.empty(capacity, np.int64)
+
+    return RecordColumns(
+        column(), column(), column(), column(), np.empty(capacity, np.uint8), column()
+    )
+
+
+def _processing_order(lwns: LwnColumns, records: RecordColumns) -> npt.NDArray[np.int64]:
+    """Valid records by (LWN group, SCN, SUBSCN, position): redo-format §2.5.
+
+    One strand is in that order already; with several, the chunks of a group must be merged.
+    """
+    rows = np.flatnonzero(records.vld & VLD_VALID)
+    group, scn, subscn = lwns.group[records.lwn[rows]], records.scn[rows], records.subscn[rows]
+    step = np.diff(scn)
+    ordered = (np.diff(group) > 0) | (step > 0) | ((step == 0) & (np.diff(subscn) >= 0))
+    if ordered.all():
+        return rows
+    return rows[np.lexsort((records.position[rows], subscn, scn, group))]
+
+
+def _check(
+    log: Log,
+    raw: npt.NDArray[np.uint8],
+    words: npt.NDArray[np.uint64],
+    first: int,
+    end: int,
+    *,
+    verify: bool,
+) -> None:
+    header = log.header
+    scratch = np.empty((end - first) * (header.block_size - BLOCK_HEADER), np.uint8)
+    status, block = unpack_blocks(
+        raw,
+        words,
+        header.block_size,
+        first,
+        end,
+        header.sequence,
+        header.big_endian,
+        verify,
+        scratch,
+    )
+    _raise(log, status, block)
+
+
+def _raise(log: Log, status: int, block: int, offset: int | None = None) -> None:
+    if status != BlockStatus.OK:
+        code, detail = _REASONS[BlockStatus(status)]
+        raise _error(log, code, detail, block, offset)
+
+
+def _error(
+    log: Log,
+    code: int,
+    detail: str,
+    block: int,
+    offset: int | None,
+    **where: Any,
+) -> OlrPgError:
+    return OlrPgError(
+        code,
+        detail,
+        file=log.path,
+        thread=log.header.thread,
+        sequence=log.header.sequence,
+        block=block,
+        offset=offset,
+        **where,
+    )
