@@ -94,3 +94,13 @@ def _parse(text: str, file: str) -> Any:
         place = "the objects are nested too deeply"
     expected = f"expected JSON (comments and trailing commas allowed): {place}"
     raise ConfigError(1002, (Problem("", None, expected),), file)
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of the file."""
+    schema = Config.model_json_schema(by_alias=True)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "olr-pg configuration",
+        **{key: value for key, value in schema.items() if key != "title"},
+    }

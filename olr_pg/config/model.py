@@ -6,7 +6,8 @@ strict (a string is never taken for a number) and unknown keys are refused.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+import re
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import (
     AliasChoices,
@@ -14,6 +15,7 @@ from pydantic import (
     ConfigDict,
     Discriminator,
     Field,
+    SecretStr,
     Tag,
     model_validator,
 )
@@ -35,9 +37,14 @@ from olr_pg.config.fields import (
 from olr_pg.config.names import TableName, table_list_query
 from olr_pg.datatypes.policies import Calendar, Fraction, Infinity, Nul, Policies, Undecodable
 
-MIB = 1024 * 1024
+MIB: Final = 1024 * 1024
 
-SOURCE_KIND = "source_kind"
+_PASSWORD_PART: Final = re.compile(
+    r"""://[^\s:/@]*:([^\s@/]+)@|password=('(?:[^'\\]|\\.)*'|[^\s&]+)""", re.IGNORECASE
+)
+_SECRET_PROPERTY: Final = re.compile(r"password|secret|token|credential|key$", re.IGNORECASE)
+
+SOURCE_KIND: Final = "source_kind"
 """Error type of a `source.kind` that is neither of the known ones."""
 
 
@@ -277,3 +284,23 @@ class Config(Section):
     )
     spark: Spark = Field(default_factory=Spark, description="an object: the Spark session")
     log: Log = Field(default_factory=Log, description="an object: logging")
+
+
+def secret_texts(config: Config) -> tuple[str, ...]:
+    """Every secret of `config`, passwords inside connection strings too, for redaction."""
+    texts = list[str]()
+    _collect(config, texts)
+    inner = [match for text in texts for match in _PASSWORD_PART.findall(text)]
+    texts += [part.strip("'\"") for pair in inner for part in pair]
+    return tuple(sorted({text for text in texts if text and text != "embedded"}))
+
+
+def _collect(section: Section, texts: list[str]) -> None:
+    for name in type(section).model_fields:
+        value = getattr(section, name)
+        if isinstance(value, Section):
+            _collect(value, texts)
+        elif isinstance(value, SecretStr):
+            texts.append(value.get_secret_value())
+    if isinstance(section, Spark):
+        texts += [text for key, text in section.conf.items() if _SECRET_PROPERTY.search(key)]

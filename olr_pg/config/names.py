@@ -1,15 +1,18 @@
-"""Oracle table names as people write them: ``OWNER.NAME``, folded to upper case unless quoted."""
+"""Oracle table names in the configuration, and the TableList query that names them."""
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from olr_pg.dictionary import selection
+from olr_pg.errors import OlrPgError
 
-_PART: Final = r'(?:"([^"\x00]{1,128})"|([^\W\d][\w$#]{0,127}))'
-_TABLE_NAME: Final = re.compile(rf"\s*{_PART}\s*\.\s*{_PART}\s*")
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+_UNION_MAX: Final = 200
+"""Selects of one compound; SQLite takes 500."""
 
 
 class TableName(NamedTuple):
@@ -28,24 +31,26 @@ def parse_table_name(text: str) -> TableName:
     Raises:
         ValueError: the text is not two identifiers with a dot between them.
     """
-    match = _TABLE_NAME.fullmatch(text)
-    if match is None:
-        raise ValueError('not a table name of the form OWNER.NAME or "Owner"."Name"')
-    owner_quoted, owner, name_quoted, name = match.groups()
-    return TableName(owner_quoted or owner.upper(), name_quoted or name.upper())
+    try:
+        return TableName(*selection.parse_table_name(text))
+    except OlrPgError as error:
+        raise ValueError(error.detail) from error
 
 
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+def table_list_query(tables: Sequence[TableName]) -> str:
+    """The TableList query that gives exactly these names, in this order.
 
-
-def table_list_query(tables: Iterable[TableName]) -> str:
-    """The TableList query that names exactly these tables.
-
-    It runs against Oracle and against the offline source's SQLite database alike.
+    It selects literals instead of filtering a view, so that a table which does not exist is named
+    to the server, and refused there, instead of silently missing. It runs against Oracle and
+    against the offline source's SQLite database alike.
     """
-    conditions = [
-        f"(OWNER = {_literal(table.owner)} AND TABLE_NAME = {_literal(table.name)})"
-        for table in tables
-    ]
-    return f"SELECT OWNER, TABLE_NAME FROM ALL_TABLES WHERE {' OR '.join(conditions)}"  # noqa: S608 - literals are quoted
+    parts = [tables[i : i + _UNION_MAX] for i in range(0, len(tables), _UNION_MAX)]
+    unions = [" UNION ALL ".join(_select_literals(table) for table in part) for part in parts]
+    if len(unions) == 1:
+        return unions[0]
+    return " UNION ALL ".join(f"SELECT OWNER, TABLE_NAME FROM ({union})" for union in unions)  # noqa: S608 - of quoted literals
+
+
+def _select_literals(table: TableName) -> str:
+    owner, name = (part.replace("'", "''") for part in table)
+    return f"SELECT '{owner}' AS OWNER, '{name}' AS TABLE_NAME FROM DUAL"  # noqa: S608 - quoted

@@ -1,0 +1,15 @@
+"""``olr-pg demo``: see it work."""
+
+from __future__ import annotations
+
+import typer
+
+from olr_pg.cli.output import log_to_stderr
+
+
+def demo() -> None:
+    """Replicate a small generated log set into an embedded PostgreSQL and show the result."""
+    from olr_pg.replicator.demo import run_demo
+
+    log_to_stderr()
+    raise typer.Exit(run_demo())

@@ -1,0 +1,65 @@
+"""The entry point of ``olr-pg``.
+
+Nothing heavy is imported here or at the top of a command's module: ``--help`` answers at once, and
+Spark, Numba and database drivers are loaded by the commands that need them.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from olr_pg.cli import config, decode, demo, dump, version
+from olr_pg.cli import run as run_command
+from olr_pg.cli.group import ReportingGroup
+
+app = typer.Typer(
+    name="olr-pg",
+    cls=ReportingGroup,
+    help="Replicates Oracle into PostgreSQL by reading Oracle's binary redo logs.",
+    epilog=(
+        "Exit codes: 0 done, 2 usage or configuration, 3 logs, 4 dictionary, 5 server,"
+        " 6 PostgreSQL, 7 Spark, 8 Oracle, 9 simulator, 130 interrupted, 143 terminated."
+    ),
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback()
+def main(
+    *,
+    version_wanted: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            help="Print the version and exit.",
+            is_eager=True,
+            callback=version.print_and_exit,
+        ),
+    ] = False,
+    json_errors: Annotated[
+        bool,
+        typer.Option(
+            "--json-errors",
+            help="Report an error as one JSON object on stderr: code, what, where, action.",
+        ),
+    ] = False,
+) -> None:
+    """Replicates Oracle into PostgreSQL by reading Oracle's binary redo logs."""
+
+
+app.command("run")(run_command.run)
+app.command("decode")(decode.decode)
+app.command("dump")(dump.dump)
+app.command("demo")(demo.demo)
+app.add_typer(config.app, name="config")
+app.command("version")(version.version)
+
+
+def run() -> None:
+    """Run the command line of this process; never returns."""
+    app(prog_name="olr-pg")

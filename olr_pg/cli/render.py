@@ -1,0 +1,141 @@
+"""Protocol elements as JSON Lines, for ``olr-pg decode``.
+
+One object per line, keys in this order, absent parts left out: ``op``, ``scn``, ``commit_scn``,
+``xid``, ``table``, ``rowid``, ``before``, ``after``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from olr_pg.errors import OlrPgError
+from olr_pg.scalars import format_xid
+from olr_pg.wire.elements import (
+    Begin,
+    Chunk,
+    ChunkFlags,
+    ColumnValue,
+    Commit,
+    Delete,
+    Element,
+    Insert,
+    Update,
+    decode_element,
+)
+from olr_pg.wire.frames import CODE_BYTES, SIZE_BYTES, ByteOrder
+
+if TYPE_CHECKING:
+    from olr_pg.wire.frames import Buffer
+
+ValueRenderer = Callable[[ColumnValue], Any]
+"""Gives a column's value as something that orjson writes, `orjson.Fragment` for exact numbers."""
+
+_OPERATIONS: Final[dict[type, str]] = {
+    Begin: "begin",
+    Insert: "insert",
+    Update: "update",
+    Delete: "delete",
+    Commit: "commit",
+}
+
+
+def elements_of(framed: Buffer, order: ByteOrder) -> Iterator[Element]:
+    """The elements of a blob of framed Data messages.
+
+    Raises:
+        OlrPgError: 4001, the blob does not end with a whole frame; 4005, an element is malformed.
+    """
+    blob, position = memoryview(framed), 0
+    while position < len(blob):
+        start = position + SIZE_BYTES
+        size = int.from_bytes(blob[position:start], order.value)
+        position = start + size
+        if size < CODE_BYTES or position > len(blob):
+            raise OlrPgError(4001, f"a frame of {size} bytes is cut off", offset=start)
+        yield decode_element(blob[start + CODE_BYTES : position], order)
+
+
+@dataclass(slots=True)
+class _OpenRow:
+    """A row change whose LOB values still arrive.
+
+    Attributes:
+        parts: chunks so far by column name.
+    """
+
+    change: Insert | Update | Delete
+    parts: dict[str, list[bytes]] = field(default_factory=dict)
+
+    def complete(self) -> Insert | Update | Delete:
+        return replace(
+            self.change,
+            before=tuple(self._filled(column) for column in self.change.before),
+            after=tuple(self._filled(column) for column in self.change.after),
+        )
+
+    def _filled(self, column: ColumnValue) -> ColumnValue:
+        if not column.chunked:
+            return column
+        return replace(column, chunked=False, value=b"".join(self.parts.get(column.name, [])))
+
+
+def whole_changes(elements: Iterable[Element]) -> Iterator[Element]:
+    """The elements with every Chunk put into its row change, which waits for its last one.
+
+    Raises:
+        OlrPgError: 4005, a Chunk without its row change or a row change without its last Chunk.
+    """
+    row: _OpenRow | None = None
+    for element in elements:
+        if isinstance(element, Chunk):
+            if row is None:
+                raise OlrPgError(4005, f"a Chunk of {element.column} without its row change")
+            row.parts.setdefault(element.column, []).append(element.data)
+            if element.flags & ChunkFlags.LAST_OF_ROW:
+                yield row.complete()
+                row = None
+            continue
+        if row is not None:
+            raise OlrPgError(4005, "a row change without its last Chunk", scn=row.change.scn)
+        if isinstance(element, Insert | Update | Delete) and any(
+            column.chunked for column in (*element.before, *element.after)
+        ):
+            row = _OpenRow(element)
+            continue
+        yield element
+    if row is not None:
+        raise OlrPgError(4005, "a row change without its last Chunk", scn=row.change.scn)
+
+
+def render_line(element: Element, render_value: ValueRenderer) -> bytes:
+    """The JSON line of an element, with its line break; Chunks have none of their own."""
+    record: dict[str, Any] = {
+        "op": _OPERATIONS[type(element)],
+        "scn": element.scn,
+        "commit_scn": element.commit_scn,
+        "xid": format_xid(element.xid),
+    }
+    if isinstance(element, Insert | Update | Delete):
+        record["table"] = f"{element.schema}.{element.table}"
+        record["rowid"] = element.rowid
+        if not isinstance(element, Insert):
+            record["before"] = _image(element.before, render_value)
+        if not isinstance(element, Delete):
+            record["after"] = _image(element.after, render_value)
+    return orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def render_blob(framed: Buffer, order: ByteOrder, render_value: ValueRenderer) -> bytes:
+    """The JSON lines of a finished transaction's framed messages."""
+    elements = whole_changes(elements_of(framed, order))
+    return b"".join(render_line(element, render_value) for element in elements)
+
+
+def _image(columns: tuple[ColumnValue, ...], render_value: ValueRenderer) -> dict[str, Any]:
+    return {
+        column.name: None if column.value is None else render_value(column) for column in columns
+    }
