@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 class ValueColumn(NamedTuple):
-    """Values of one column as slices of a buffer: value i is ``data[offset[i] : offset[i] + length[i]]``.
+    """Values of one column as slices of a buffer.
 
-    Oracle's internal form on the way in, PostgreSQL's binary form on the way out.
+    Value i is ``data[offset[i] : offset[i] + length[i]]``: Oracle's internal form on the way in, PostgreSQL's binary form on the way out.
 
     Attributes:
         data: the buffer.

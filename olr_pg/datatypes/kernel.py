@@ -10,6 +10,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 import numba
+import numpy as np
 
 from olr_pg.errors import OlrPgError
 
@@ -28,6 +29,12 @@ else:
     def kernel(function):
         """Compile `function` with Numba."""
         return numba.njit(nogil=True, cache=True)(function)
+
+
+@kernel
+def byte_at(data: Any, at: int) -> int:
+    """The byte at `at` as a signed integer: Numba makes floats of signed with unsigned ones."""
+    return int(np.int64(data[at]))
 
 
 class Outcome(IntEnum):

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.datatypes.columns import ValueColumn, fixed_width, nulls
-from olr_pg.datatypes.kernel import Outcome, check, kernel, malformed
+from olr_pg.datatypes.kernel import Outcome, byte_at, check, kernel, malformed
 from olr_pg.datatypes.policies import DEFAULT_POLICIES, Counters, Policies
 from olr_pg.errors import OlrPgError
 
@@ -188,7 +188,7 @@ def number_to_boolean(
 def number_to_numeric(
     values: ValueColumn, policies: Policies = DEFAULT_POLICIES
 ) -> tuple[ValueColumn, Counters]:
-    """NUMBER → numeric in PostgreSQL's binary form, dscale without trailing zeros (type-mapping §3.2).
+    """NUMBER → numeric in PostgreSQL's binary form (type-mapping §3.2), no trailing zeros.
 
     Raises:
         OlrPgError: 2050 malformed, 2053 infinite where the policy forbids it.
@@ -273,7 +273,7 @@ def significant(data: Bytes, start: int, length: int) -> tuple[int, int, int, in
     """
     if length <= 0:
         return _NULL, 1, start, 0, 0
-    head = int(data[start])
+    head = byte_at(data, start)
     if length == 1:
         if head == 0x80:
             return _FINITE, 1, start, 0, 0
@@ -316,13 +316,13 @@ def _integer(
     """(outcome, magnitude) of an integral NUMBER below 10^19."""
     if count == 0:
         return 0, np.uint64(0)
-    if exponent > 9 or exponent == 9 and _digit(int(data[first]), sign) > 9:
+    if exponent > 9 or (exponent == 9 and _digit(byte_at(data, first), sign) > 9):
         return 2, np.uint64(0)
     if count > exponent + 1:
         return 3, np.uint64(0)
     magnitude = np.uint64(0)
     for i in range(first, first + count):
-        magnitude = magnitude * np.uint64(100) + np.uint64(_digit(int(data[i]), sign))
+        magnitude = magnitude * np.uint64(100) + np.uint64(_digit(byte_at(data, i), sign))
     for _ in range(exponent + 1 - count):
         magnitude *= np.uint64(100)
     return 0, magnitude
@@ -378,7 +378,7 @@ def _write_numeric(
         return 8
     pad = 1 - (exponent & 1)
     groups = (count + pad + 1) >> 1
-    last = _digit(int(data[first + count - 1]), sign)
+    last = _digit(byte_at(data, first + count - 1), sign)
     dscale = -2 * (exponent - count + 1)
     if dscale <= 0:
         dscale = 0
@@ -392,16 +392,16 @@ def _write_numeric(
     i = first
     end = first + count
     if pad:
-        _put16(out, place, _digit(int(data[i]), sign))
+        _put16(out, place, _digit(byte_at(data, i), sign))
         place += 2
         i += 1
     while i + 1 < end:
-        pair = _digit(int(data[i]), sign) * 100 + _digit(int(data[i + 1]), sign)
+        pair = _digit(byte_at(data, i), sign) * 100 + _digit(byte_at(data, i + 1), sign)
         _put16(out, place, pair)
         place += 2
         i += 2
     if i < end:
-        _put16(out, place, _digit(int(data[i]), sign) * 100)
+        _put16(out, place, _digit(byte_at(data, i), sign) * 100)
         place += 2
     return place - at
 
@@ -480,7 +480,7 @@ def _write_text(
         place += 1
     else:
         for i in range(whole):
-            digit = _digit(int(data[first + i]), sign) if i < count else 0
+            digit = _digit(byte_at(data, first + i), sign) if i < count else 0
             if i == 0 and digit < 10:
                 out[place] = 48 + digit
                 place += 1
@@ -492,7 +492,7 @@ def _write_text(
         for _ in range(whole, 0):
             place = _write_pair(out, place, 0)
         for i in range(max(whole, 0), count):
-            place = _write_pair(out, place, _digit(int(data[first + i]), sign))
+            place = _write_pair(out, place, _digit(byte_at(data, first + i), sign))
         if out[place - 1] == 48:
             place -= 1
     return place - at
@@ -564,7 +564,7 @@ def floats_kernel(
                 continue
             magnitude = np.int64(0)
             for i in range(first, first + count):
-                magnitude = magnitude * 100 + _digit(int(data[i]), sign)
+                magnitude = magnitude * 100 + _digit(byte_at(data, i), sign)
             if magnitude > (1 << 53):
                 slow[row] = True
             elif power >= 0:

@@ -14,10 +14,10 @@ Calendar = Literal["label", "error"]
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """One choice per trap of type-mapping part 4; the defaults are its recommendations.
+    r"""One choice per trap of type-mapping part 4; the defaults are its recommendations.
 
     Attributes:
-        undecodable: bytes that are no character: an error, U+FFFD, or ``\\xNN`` text.
+        undecodable: bytes that are no character: an error, U+FFFD, or ``\xNN`` text.
         nul: U+0000 in text: left out, U+FFFD, or an error.
         infinity: ±infinity of NUMBER: kept where the target has it (an error elsewhere), NULL,
             or an error.

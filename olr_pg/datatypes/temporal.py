@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.datatypes.columns import ValueColumn, fixed_width, nulls
-from olr_pg.datatypes.kernel import Outcome, check, fail, kernel, malformed
+from olr_pg.datatypes.kernel import Outcome, byte_at, check, fail, kernel, malformed
 from olr_pg.datatypes.policies import DEFAULT_POLICIES, Counters, Policies
 from olr_pg.errors import OlrPgError
 
@@ -94,7 +94,8 @@ class ZonedDateTime(NamedTuple):
             return self.utc.isoformat() + "Z"
         sign = "-" if self.zone.offset_minutes < 0 else "+"
         hours, minutes = divmod(abs(self.zone.offset_minutes), 60)
-        local = shifted(self.utc, self.zone.offset_minutes * 60)
+        seconds = self.zone.offset_minutes * 60
+        local = shifted(self.utc, seconds) if seconds else self.utc
         return f"{local.isoformat()}{sign}{hours:02d}:{minutes:02d}"
 
 
@@ -209,7 +210,8 @@ def _is_date(raw: bytes) -> bool:
 
 def _fields(raw: bytes, nanosecond: int) -> DateTime:
     year = (raw[0] - 100) * 100 + raw[1] - 100
-    return DateTime(year or -1, *raw[2:4], *(byte - 1 for byte in raw[4:7]), nanosecond)
+    month, day, hour, minute, second = raw[2:7]
+    return DateTime(year or -1, month, day, hour - 1, minute - 1, second - 1, nanosecond)
 
 
 def shifted(value: DateTime, seconds: int) -> DateTime:
@@ -220,9 +222,9 @@ def shifted(value: DateTime, seconds: int) -> DateTime:
     days, rest = divmod(total, 86_400)
     year, month, day = _civil(days)
     hour, rest = divmod(rest, 3600)
-    return DateTime(
-        year if year > 0 else year - 1, month, day, hour, *divmod(rest, 60), value.nanosecond
-    )
+    minute, second = divmod(rest, 60)
+    label = year if year > 0 else year - 1
+    return DateTime(label, month, day, hour, minute, second, value.nanosecond)
 
 
 def _civil(days: int) -> tuple[int, int, int]:
@@ -342,7 +344,7 @@ _MINUTES_MAX: Final = (datetime(9998, 12, 31) - _EPOCH) // timedelta(minutes=1) 
 
 @kernel
 def civil_days(year: int, month: int, day: int) -> int:
-    """Days from 2000-01-01 to a proleptic Gregorian date; 0 is 1 BC; a day too many carries over."""
+    """Days from 2000-01-01 to a proleptic Gregorian date; year 0 is 1 BC; excess days carry over."""
     shifted_year = year - 1 if month <= 2 else year
     era = shifted_year // 400
     of_era = shifted_year - era * 400
@@ -356,9 +358,9 @@ def date_days(data: Bytes, at: int) -> tuple[int, int]:
 
     Oracle's calendar is Julian before 15 October 1582: every fourth year is a leap year.
     """
-    high, low = int(data[at]) - 100, int(data[at + 1]) - 100
-    month, day = int(data[at + 2]), int(data[at + 3])
-    hour, minute, second = int(data[at + 4]), int(data[at + 5]), int(data[at + 6])
+    high, low = byte_at(data, at) - 100, byte_at(data, at + 1) - 100
+    month, day = byte_at(data, at + 2), byte_at(data, at + 3)
+    hour, minute, second = byte_at(data, at + 4), byte_at(data, at + 5), byte_at(data, at + 6)
     if month - 1 > 11 or month < 1 or day < 1 or day > 31:
         return -1, 0
     if hour < 1 or hour > 24 or minute < 1 or minute > 60 or second < 1 or second > 60:
@@ -411,15 +413,18 @@ def micros_kernel(
                 return row, 5, calendar_moves, cut
             calendar_moves += 1
         seconds = (
-            (int(data[at + 4]) - 1) * 3600 + (int(data[at + 5]) - 1) * 60 + int(data[at + 6]) - 1
+            (byte_at(data, at + 4) - 1) * 3600
+            + (byte_at(data, at + 5) - 1) * 60
+            + byte_at(data, at + 6)
+            - 1
         )
         nanos = 0
         if size == 11:
             nanos = (
-                int(data[at + 7]) << 24
-                | int(data[at + 8]) << 16
-                | int(data[at + 9]) << 8
-                | int(data[at + 10])
+                byte_at(data, at + 7) << 24
+                | byte_at(data, at + 8) << 16
+                | byte_at(data, at + 9) << 8
+                | byte_at(data, at + 10)
             )
             if nanos > 999_999_999:
                 return row, 1, calendar_moves, cut

@@ -1,0 +1,117 @@
+"""BINARY_FLOAT and BINARY_DOUBLE: IEEE 754, stored so that bytes order as numbers do.
+
+Facts: values-and-lobs §8.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from olr_pg.datatypes.columns import ValueColumn, fixed_width, nulls
+from olr_pg.datatypes.kernel import Outcome, check, fail, kernel, malformed
+from olr_pg.datatypes.policies import Counters
+from olr_pg.errors import OlrPgError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Bytes = npt.NDArray[np.uint8]
+    Longs = npt.NDArray[np.int64]
+
+_FORMATS: Final = {4: ">f", 8: ">d"}
+_NAMES: Final = {4: "BINARY_FLOAT", 8: "BINARY_DOUBLE"}
+_NANS: Final = {4: bytes.fromhex("7fc00000"), 8: bytes.fromhex("7ff8000000000000")}
+
+
+def decode_binary_float(raw: bytes, width: int) -> float:
+    """The value of 4 or 8 bytes; a BINARY_FLOAT as the double of the same value.
+
+    Raises:
+        OlrPgError: 2050, another length.
+    """
+    if len(raw) != width:
+        raise malformed(_NAMES[width], raw)
+    value: float = struct.unpack(_FORMATS[width], _flipped(raw, to_oracle=False))[0]
+    return value
+
+
+def encode_binary_float(value: float, width: int) -> bytes:
+    """Oracle's 4 or 8 bytes: one zero, one NaN.
+
+    Raises:
+        OlrPgError: 2058, beyond the range of BINARY_FLOAT.
+    """
+    if math.isnan(value):
+        return _flipped(_NANS[width], to_oracle=True)
+    try:
+        plain = struct.pack(_FORMATS[width], value + 0.0 if value else 0.0)
+    except OverflowError as error:
+        raise OlrPgError(2058, f"beyond {_NAMES[width]}: {value!r}") from error
+    return _flipped(plain, to_oracle=True)
+
+
+def shortest(value: float, width: int) -> str:
+    """The shortest decimal text that comes back as the same number of `width` bytes."""
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return str(np.float32(value)) if width == 4 else repr(value)
+
+
+def _flipped(raw: bytes, *, to_oracle: bool) -> bytes:
+    positive = (raw[0] < 0x80) == to_oracle
+    if positive:
+        return bytes([raw[0] ^ 0x80]) + raw[1:]
+    return bytes(byte ^ 0xFF for byte in raw)
+
+
+def binary_float_to_float(
+    values: ValueColumn, width: int, target_width: int
+) -> tuple[ValueColumn, Counters]:
+    """BINARY_FLOAT or BINARY_DOUBLE → float4 or float8; NaN in its canonical form.
+
+    Args:
+        values: values of `width` bytes.
+        width, target_width: 4 or 8; narrowing rounds and counts as `inexact`.
+
+    Raises:
+        OlrPgError: 2050 malformed; 2053 beyond float4.
+    """
+    bits = np.zeros(len(values.length), np.uint64)
+    conversion = f"{_NAMES[width]} to float{target_width}"
+    row, outcome = bits_kernel(*values, width, bits)
+    check(row, outcome, values, conversion)
+    numbers: npt.NDArray[Any] = (
+        bits.view(np.float64) if width == 8 else bits.astype(np.uint32).view(np.float32)
+    )
+    numbers[np.isnan(numbers)] = np.nan
+    with np.errstate(over="ignore"):
+        items = numbers.astype(f">f{target_width}")
+    over = np.flatnonzero(np.isinf(items) & ~np.isinf(numbers))
+    if len(over):
+        fail(int(over[0]), Outcome.OVERFLOW, values, conversion)
+    inexact = int(((items != numbers) & ~np.isnan(numbers)).sum())
+    return fixed_width(items, nulls(values)), Counters(inexact=inexact)
+
+
+@kernel
+def bits_kernel(
+    data: Bytes, offset: Longs, length: Longs, width: int, out: npt.NDArray[np.uint64]
+) -> tuple[int, int]:
+    """Oracle's bytes → IEEE bits in the low `width` bytes; (row, outcome)."""
+    top = np.uint64(1) << np.uint64(8 * width - 1)
+    every = top | (top - np.uint64(1))
+    for row in range(len(length)):
+        if length[row] <= 0:
+            continue
+        if length[row] != width:
+            return row, 1
+        start = offset[row]
+        bits = np.uint64(0)
+        for i in range(start, start + width):
+            bits = bits << np.uint64(8) | np.uint64(data[i])
+        out[row] = bits ^ top if bits & top else bits ^ every
+    return -1, 0

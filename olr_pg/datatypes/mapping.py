@@ -1,0 +1,388 @@
+"""The only table from Oracle types to PostgreSQL types, and the folding of names (type-mapping §2).
+
+The principle is that the default is lossless; every compromise is a choice per column.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final, Protocol
+
+from olr_pg.datatypes.charsets import AL16UTF16, UTF8
+from olr_pg.errors import OlrPgError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+IDENTIFIER_BYTES_MAX: Final = 63
+_CHAR_LENGTH_MAX: Final = 10_485_760
+_HASH_LENGTH: Final = 8
+_FOLDABLE: Final = re.compile(r"[A-Z][A-Z0-9_$#]*")
+_SYSTEM_COLUMNS: Final = frozenset(
+    {"ctid", "oid", "xmin", "xmax", "cmin", "cmax", "tableoid"},
+)
+
+
+class OracleType(IntEnum):
+    """COL$.TYPE# (values-and-lobs §1)."""
+
+    VARCHAR2 = 1
+    NUMBER = 2
+    LONG = 8
+    VARCHAR = 9
+    DATE = 12
+    RAW = 23
+    LONG_RAW = 24
+    OPAQUE = 58
+    ROWID = 69
+    CHAR = 96
+    BINARY_FLOAT = 100
+    BINARY_DOUBLE = 101
+    REF = 111
+    CLOB = 112
+    BLOB = 113
+    BFILE = 114
+    CFILE = 115
+    JSON = 119
+    OBJECT = 121
+    NESTED_TABLE = 122
+    VARRAY = 123
+    VECTOR = 127
+    TIME = 178
+    TIME_TZ = 179
+    TIMESTAMP = 180
+    TIMESTAMP_TZ = 181
+    INTERVAL_YM = 182
+    INTERVAL_DS = 183
+    UROWID = 208
+    TIMESTAMP_LTZ = 231
+    BOOLEAN = 252
+
+    @property
+    def title(self) -> str:
+        """The type's SQL name."""
+        return _TITLES.get(self, self.name.replace("_", " "))
+
+
+_TITLES: Final = {
+    OracleType.TIMESTAMP_TZ: "TIMESTAMP WITH TIME ZONE",
+    OracleType.TIMESTAMP_LTZ: "TIMESTAMP WITH LOCAL TIME ZONE",
+    OracleType.TIME_TZ: "TIME WITH TIME ZONE",
+    OracleType.INTERVAL_YM: "INTERVAL YEAR TO MONTH",
+    OracleType.INTERVAL_DS: "INTERVAL DAY TO SECOND",
+    OracleType.BINARY_FLOAT: "BINARY_FLOAT",
+    OracleType.BINARY_DOUBLE: "BINARY_DOUBLE",
+}
+
+CHARACTER_TYPES: Final = frozenset(
+    {OracleType.VARCHAR2, OracleType.VARCHAR, OracleType.CHAR, OracleType.LONG}
+)
+"""The types whose values are text in the row itself."""
+
+
+class PgKind(IntEnum):
+    """The PostgreSQL types that values are encoded for; the numbers are their OIDs."""
+
+    BOOL = 16
+    BYTEA = 17
+    INT8 = 20
+    INT2 = 21
+    INT4 = 23
+    TEXT = 25
+    JSON = 114
+    XML = 142
+    FLOAT4 = 700
+    FLOAT8 = 701
+    BPCHAR = 1042
+    VARCHAR = 1043
+    DATE = 1082
+    TIMESTAMP = 1114
+    TIMESTAMPTZ = 1184
+    INTERVAL = 1186
+    NUMERIC = 1700
+    UUID = 2950
+    JSONB = 3802
+
+
+@dataclass(frozen=True, slots=True)
+class PgType:
+    """A PostgreSQL column type.
+
+    Attributes:
+        name: as SQL writes it, such as ``numeric(15,2)``.
+        kind: which binary form its values have.
+        note: what the target column does not keep; empty where everything is kept.
+    """
+
+    name: str
+    kind: PgKind
+    note: str = ""
+
+
+class OracleColumn(Protocol):
+    """What conversions ask of a column; `dictionary.model.Column` has it."""
+
+    @property
+    def name(self) -> str:
+        """The column's name."""
+
+    @property
+    def type_code(self) -> int:
+        """COL$.TYPE#."""
+
+    @property
+    def length(self) -> int:
+        """Bytes."""
+
+    @property
+    def precision(self) -> int | None:
+        """COL$.PRECISION#."""
+
+    @property
+    def scale(self) -> int | None:
+        """COL$.SCALE."""
+
+    @property
+    def charset_id(self) -> int | None:
+        """COL$.CHARSETID."""
+
+    @property
+    def charset_form(self) -> int | None:
+        """COL$.CHARSETFORM."""
+
+
+_REFUSALS: Final = {
+    OracleType.OPAQUE: "XMLTYPE, ANYDATA and other opaque types are not replicated",
+    OracleType.REF: "REF columns mean nothing in another database",
+    OracleType.BFILE: "BFILE columns name files of the Oracle host",
+    OracleType.CFILE: "CFILE columns name files of the Oracle host",
+    OracleType.OBJECT: "object types are not replicated",
+    OracleType.NESTED_TABLE: "nested tables are not replicated",
+    OracleType.VARRAY: "VARRAYs are not replicated",
+    OracleType.VECTOR: "VECTOR columns are not replicated",
+    OracleType.TIME: "TIME is no type of Oracle's SQL",
+    OracleType.TIME_TZ: "TIME WITH TIME ZONE is no type of Oracle's SQL",
+}
+
+
+def oracle_type_name(column: OracleColumn) -> str:
+    """The column's type for messages: ``NUMBER(15,2)``, ``VARCHAR2(20)``."""
+    code = _known(column.type_code)
+    if code is None:
+        return f"type code {column.type_code}"
+    if code is OracleType.NUMBER:
+        if column.precision is None:
+            return "NUMBER" if column.scale is None else f"NUMBER(*,{column.scale})"
+        if column.scale is None:
+            return f"FLOAT({column.precision})"
+        return f"NUMBER({column.precision},{column.scale})"
+    national = "N" if column.charset_form == 2 else ""
+    if code in (OracleType.VARCHAR2, OracleType.CHAR, OracleType.RAW):
+        return f"{national}{code.title}({column.length})"
+    return national + code.title
+
+
+def refusal(column: OracleColumn) -> str | None:
+    """Why a column of this type cannot be replicated; None where it can."""
+    code = _known(column.type_code)
+    if code is None:
+        return f"Oracle type code {column.type_code} is not known"
+    return _REFUSALS.get(code)
+
+
+def pg_type(column: OracleColumn) -> PgType:
+    """The PostgreSQL type that a new target column gets.
+
+    Raises:
+        OlrPgError: 2055 where `refusal` has a reason.
+    """
+    reason = refusal(column)
+    if reason is not None:
+        raise OlrPgError(2055, reason, column=column.name, type=oracle_type_name(column))
+    return _MAPPINGS[OracleType(column.type_code)](column)
+
+
+def _known(type_code: int) -> OracleType | None:
+    return OracleType(type_code) if type_code in _TYPE_CODES else None
+
+
+_TYPE_CODES: Final = frozenset(OracleType)
+
+
+def _number(column: OracleColumn) -> PgType:
+    precision, scale = column.precision, column.scale
+    if precision is None:
+        if scale is None:
+            return PgType("numeric", PgKind.NUMERIC)
+        return PgType(f"numeric({max(38 - min(scale, 0), scale)},{max(scale, 0)})", PgKind.NUMERIC)
+    if scale is None:
+        return PgType("numeric", PgKind.NUMERIC)  # FLOAT(b): the value is decimal
+    if scale <= 0:
+        return _integer(precision - scale)
+    return PgType(f"numeric({max(precision, scale)},{scale})", PgKind.NUMERIC)
+
+
+def _integer(digits: int) -> PgType:
+    for most, name, kind in (
+        (4, "smallint", PgKind.INT2),
+        (9, "integer", PgKind.INT4),
+        (18, "bigint", PgKind.INT8),
+    ):
+        if digits <= most:
+            return PgType(name, kind)
+    return PgType(f"numeric({digits},0)", PgKind.NUMERIC)
+
+
+def _characters(column: OracleColumn) -> int:
+    """An upper bound of the characters in a column of `length` bytes."""
+    if column.charset_form == 2:
+        return column.length // {AL16UTF16: 2, UTF8: 3}.get(column.charset_id or AL16UTF16, 1)
+    return column.length
+
+
+def _varchar(column: OracleColumn) -> PgType:
+    length = _characters(column)
+    if not 0 < length <= _CHAR_LENGTH_MAX:
+        return PgType("text", PgKind.TEXT)
+    return PgType(f"varchar({length})", PgKind.VARCHAR)
+
+
+def _char(column: OracleColumn) -> PgType:
+    return PgType(f"char({max(_characters(column), 1)})", PgKind.BPCHAR)
+
+
+def _seconds(column: OracleColumn) -> tuple[int, str]:
+    scale = 6 if column.scale is None else column.scale
+    note = "" if scale <= 6 else "fractions of a second beyond microseconds are cut"
+    return min(max(scale, 0), 6), note
+
+
+def _timestamp(column: OracleColumn) -> PgType:
+    digits, note = _seconds(column)
+    return PgType(f"timestamp({digits})", PgKind.TIMESTAMP, note)
+
+
+def _timestamptz(column: OracleColumn) -> PgType:
+    digits, note = _seconds(column)
+    lost = "the zone that a value was written in is not kept; the instant is"
+    if column.type_code == OracleType.TIMESTAMP_TZ:
+        note = f"{lost}; {note}" if note else lost
+    return PgType(f"timestamptz({digits})", PgKind.TIMESTAMPTZ, note)
+
+
+def _interval_ds(column: OracleColumn) -> PgType:
+    digits, note = _seconds(column)
+    return PgType(f"interval day to second({digits})", PgKind.INTERVAL, note)
+
+
+def _always(name: str, kind: PgKind, note: str = "") -> Callable[[OracleColumn], PgType]:
+    fixed = PgType(name, kind, note)
+
+    def mapping(_: OracleColumn) -> PgType:
+        return fixed
+
+    return mapping
+
+
+_MAPPINGS: Final[dict[OracleType, Callable[[OracleColumn], PgType]]] = {
+    OracleType.NUMBER: _number,
+    OracleType.VARCHAR2: _varchar,
+    OracleType.VARCHAR: _varchar,
+    OracleType.CHAR: _char,
+    OracleType.LONG: _always("text", PgKind.TEXT),
+    OracleType.CLOB: _always("text", PgKind.TEXT),
+    OracleType.RAW: _always("bytea", PgKind.BYTEA),
+    OracleType.LONG_RAW: _always("bytea", PgKind.BYTEA),
+    OracleType.BLOB: _always("bytea", PgKind.BYTEA),
+    OracleType.JSON: _always("jsonb", PgKind.JSONB, "dates within documents become strings"),
+    OracleType.DATE: _always("timestamp(0)", PgKind.TIMESTAMP),
+    OracleType.TIMESTAMP: _timestamp,
+    OracleType.TIMESTAMP_TZ: _timestamptz,
+    OracleType.TIMESTAMP_LTZ: _timestamptz,
+    OracleType.INTERVAL_YM: _always("interval year to month", PgKind.INTERVAL),
+    OracleType.INTERVAL_DS: _interval_ds,
+    OracleType.BINARY_FLOAT: _always("real", PgKind.FLOAT4),
+    OracleType.BINARY_DOUBLE: _always("double precision", PgKind.FLOAT8),
+    OracleType.BOOLEAN: _always("boolean", PgKind.BOOL),
+    OracleType.ROWID: _always("text", PgKind.TEXT),
+    OracleType.UROWID: _always("text", PgKind.TEXT),
+}
+
+_PG_NAMES: Final = {
+    "bool": PgKind.BOOL,
+    "boolean": PgKind.BOOL,
+    "bytea": PgKind.BYTEA,
+    "int8": PgKind.INT8,
+    "bigint": PgKind.INT8,
+    "int2": PgKind.INT2,
+    "smallint": PgKind.INT2,
+    "int4": PgKind.INT4,
+    "int": PgKind.INT4,
+    "integer": PgKind.INT4,
+    "text": PgKind.TEXT,
+    "json": PgKind.JSON,
+    "xml": PgKind.XML,
+    "float4": PgKind.FLOAT4,
+    "real": PgKind.FLOAT4,
+    "float8": PgKind.FLOAT8,
+    "double precision": PgKind.FLOAT8,
+    "bpchar": PgKind.BPCHAR,
+    "char": PgKind.BPCHAR,
+    "character": PgKind.BPCHAR,
+    "varchar": PgKind.VARCHAR,
+    "character varying": PgKind.VARCHAR,
+    "date": PgKind.DATE,
+    "timestamp": PgKind.TIMESTAMP,
+    "timestamp without time zone": PgKind.TIMESTAMP,
+    "timestamptz": PgKind.TIMESTAMPTZ,
+    "timestamp with time zone": PgKind.TIMESTAMPTZ,
+    "interval": PgKind.INTERVAL,
+    "numeric": PgKind.NUMERIC,
+    "decimal": PgKind.NUMERIC,
+    "uuid": PgKind.UUID,
+    "jsonb": PgKind.JSONB,
+}
+_MODIFIER: Final = re.compile(r"\s*\([\d\s,-]*\)")
+
+
+def pg_kind(target: PgKind | int | str) -> PgKind | None:
+    """The kind of a PostgreSQL type by OID, or by name with or without modifiers; or None."""
+    if isinstance(target, int):
+        return PgKind(target) if target in _PG_OIDS else None
+    name = " ".join(_MODIFIER.sub("", target).lower().split()).removeprefix("pg_catalog.")
+    return PgKind.INTERVAL if name.startswith("interval ") else _PG_NAMES.get(name)
+
+
+_PG_OIDS: Final = frozenset(PgKind)
+
+
+def fold_identifier(name: str, *, column: bool = False) -> str:
+    """The PostgreSQL name of an Oracle name; quote it always (type-mapping §2.2).
+
+    A name that Oracle would not quote becomes lower case, any other one stays. Names over 63 bytes
+    are cut and end in a hash of the whole. Columns with the name of a system column get ``_``.
+
+    Args:
+        name: as in the dictionary.
+        column: the name is a column's.
+    """
+    folded = name.lower() if _FOLDABLE.fullmatch(name) else name
+    if column and folded in _SYSTEM_COLUMNS:
+        folded += "_"
+    raw = folded.encode("utf-8")
+    if len(raw) <= IDENTIFIER_BYTES_MAX:
+        return folded
+    digest = hashlib.sha256(name.encode("utf-8")).hexdigest()[:_HASH_LENGTH]
+    kept = raw[: IDENTIFIER_BYTES_MAX - _HASH_LENGTH - 1].decode("utf-8", "ignore")
+    return f"{kept}_{digest}"
+
+
+def fold_identifiers(names: tuple[str, ...], *, column: bool = False) -> tuple[str, ...]:
+    """`fold_identifier` of names that live side by side; where two would collide, both stay."""
+    folded = [fold_identifier(name, column=column) for name in names]
+    return tuple(
+        one if folded.count(one) == 1 else name for one, name in zip(folded, names, strict=True)
+    )

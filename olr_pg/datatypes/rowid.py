@@ -1,0 +1,175 @@
+"""ROWID and UROWID columns: addresses of Oracle rows, replicated as text (values-and-lobs §11)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from olr_pg.datatypes.columns import ValueColumn, nulls, per_distinct
+from olr_pg.datatypes.kernel import byte_at, check, kernel, malformed
+from olr_pg.errors import OlrPgError
+from olr_pg.scalars import format_rowid, parse_rowid
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Bytes = npt.NDArray[np.uint8]
+    Longs = npt.NDArray[np.int64]
+
+_TEXT_LENGTH: Final = 18
+_EXTENDED_LENGTH: Final = 10
+_RESTRICTED_LENGTH: Final = 6
+_PHYSICAL: Final = 1
+_PHYSICAL_LENGTH: Final = 13
+_ALPHABET_TEXT: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+_ALPHABET: Final = np.frombuffer(_ALPHABET_TEXT.encode("ascii"), np.uint8)
+
+
+def decode_rowid(raw: bytes) -> str:
+    """The text of a ROWID: 18 characters, or ``BBBBBBBB.RRRR.FFFF`` of the restricted form.
+
+    Raises:
+        OlrPgError: 2050, neither 10 nor 6 bytes.
+    """
+    if len(raw) == _EXTENDED_LENGTH:
+        return format_rowid(
+            int.from_bytes(raw[:4], "big"),
+            int.from_bytes(raw[4:8], "big"),
+            int.from_bytes(raw[8:], "big"),
+        )
+    if len(raw) == _RESTRICTED_LENGTH:
+        dba, slot = int.from_bytes(raw[:4], "big"), int.from_bytes(raw[4:], "big")
+        return f"{dba & 0x3FFFFF:08X}.{slot:04X}.{dba >> 22:04X}"
+    raise malformed("ROWID", raw)
+
+
+def encode_rowid(text: str) -> bytes:
+    """The 10 bytes of an extended ROWID of 18 characters.
+
+    Raises:
+        OlrPgError: 2058, not such a text.
+    """
+    try:
+        data_object, dba, slot = parse_rowid(text)
+        return b"".join(
+            part.to_bytes(size, "big") for part, size in ((data_object, 4), (dba, 4), (slot, 2))
+        )
+    except (ValueError, OverflowError) as error:
+        raise OlrPgError(2058, f"no extended ROWID: {text!r}") from error
+
+
+def decode_urowid(raw: bytes) -> str:
+    """The text of a UROWID: physical ones as ROWID, others ``*`` and base 64 of the bytes.
+
+    The physical form is ``01, object u32, file u16, block u32, slot u16``, which two clients agree
+    on and no redo has confirmed.
+
+    Raises:
+        OlrPgError: 2050, no bytes, or a physical one of another length.
+    """
+    if not raw or (raw[0] == _PHYSICAL and len(raw) != _PHYSICAL_LENGTH):
+        raise malformed("UROWID", raw)
+    if raw[0] != _PHYSICAL:
+        return "*" + _base_64(raw)
+    file, block = int.from_bytes(raw[5:7], "big"), int.from_bytes(raw[7:11], "big")
+    return format_rowid(
+        int.from_bytes(raw[1:5], "big"),
+        (file & 0x3FF) << 22 | block & 0x3FFFFF,
+        int.from_bytes(raw[11:], "big"),
+    )
+
+
+def encode_urowid(text: str) -> bytes:
+    """The bytes of a UROWID's text, physical or logical.
+
+    Raises:
+        OlrPgError: 2058, neither form.
+    """
+    if text.startswith("*"):
+        return _from_base_64(text[1:])
+    raw = encode_rowid(text)
+    dba = int.from_bytes(raw[4:8], "big")
+    return b"".join(
+        (
+            b"\x01",
+            raw[:4],
+            (dba >> 22).to_bytes(2, "big"),
+            (dba & 0x3FFFFF).to_bytes(4, "big"),
+            raw[8:],
+        )
+    )
+
+
+def _base_64(raw: bytes) -> str:
+    bits = int.from_bytes(raw, "big") << -8 * len(raw) % 6
+    count = -(-8 * len(raw) // 6)
+    return "".join(_ALPHABET_TEXT[bits >> 6 * i & 63] for i in range(count - 1, -1, -1))
+
+
+def _from_base_64(text: str) -> bytes:
+    bits = 0
+    for char in text:
+        digit = _ALPHABET_TEXT.find(char)
+        if digit < 0:
+            raise OlrPgError(2058, f"no logical UROWID: *{text}")
+        bits = bits << 6 | digit
+    size = 6 * len(text) // 8
+    return (bits >> 6 * len(text) % 8).to_bytes(size, "big")
+
+
+def rowid_to_text(values: ValueColumn) -> ValueColumn:
+    """ROWID → its text of 18 characters.
+
+    Raises:
+        OlrPgError: 2050, a value of another length than 10 and 6.
+    """
+    if (values.length == _RESTRICTED_LENGTH).any():
+        return per_distinct(values, lambda raw: decode_rowid(raw).encode("ascii"))
+    null = nulls(values)
+    count = len(null)
+    out = np.empty(count * _TEXT_LENGTH, np.uint8)
+    row, outcome = rowid_kernel(*values, _ALPHABET, out)
+    check(row, outcome, values, "ROWID")
+    offset = np.arange(count, dtype=np.int64) * _TEXT_LENGTH
+    return ValueColumn(out, offset, np.where(null, np.int64(-1), np.int64(_TEXT_LENGTH)))
+
+
+def urowid_to_text(values: ValueColumn) -> ValueColumn:
+    """UROWID → text.
+
+    Raises:
+        OlrPgError: 2050.
+    """
+    return per_distinct(values, lambda raw: decode_urowid(raw).encode("ascii"))
+
+
+@kernel
+def _write_digits(value: int, count: int, alphabet: Bytes, out: Bytes, at: int) -> None:
+    for i in range(count):
+        out[at + count - 1 - i] = alphabet[value >> 6 * i & 63]
+
+
+@kernel
+def rowid_kernel(
+    data: Bytes, offset: Longs, length: Longs, alphabet: Bytes, out: Bytes
+) -> tuple[int, int]:
+    """Extended ROWIDs → 18 characters each; (row, outcome)."""
+    for row in range(len(length)):
+        if length[row] <= 0:
+            continue
+        if length[row] != 10:
+            return row, 1
+        start = offset[row]
+        data_object, dba, slot = 0, 0, 0
+        for i in range(4):
+            data_object = data_object << 8 | byte_at(data, start + i)
+            dba = dba << 8 | byte_at(data, start + 4 + i)
+        for i in range(2):
+            slot = slot << 8 | byte_at(data, start + 8 + i)
+        at = row * 18
+        _write_digits(data_object, 6, alphabet, out, at)
+        _write_digits(dba >> 22, 3, alphabet, out, at + 6)
+        _write_digits(dba & 0x3FFFFF, 6, alphabet, out, at + 9)
+        _write_digits(slot, 3, alphabet, out, at + 15)
+    return -1, 0
