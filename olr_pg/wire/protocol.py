@@ -232,8 +232,10 @@ class ServerProtocol:
 
     def _count_run(self) -> None:
         """Move the LastCommitedSCN requests at the head of the input to `_run`."""
+        if self._frames.waiting < _RUN_BYTES_MIN:
+            return
         if len(self._confirmations(_RUN_BYTES_MIN)) * _CONFIRM_BYTES < _RUN_BYTES_MIN:
-            return  # cheap to find out, whatever else waits behind
+            return  # found out cheaply, whatever else waits behind
         scns = self._confirmations(self._frames.waiting)
         # reversed: the next one to answer is at the end of the list
         self._run = _runs(scns)[::-1]
