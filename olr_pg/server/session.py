@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from olr_pg.errors import OlrPgError
 from olr_pg.scalars import MAX_SCN
@@ -15,11 +15,21 @@ if TYPE_CHECKING:
     from olr_pg.wire.protocol import Batch
 
 
-class Claim:
-    """The right to replicate: one session has it at a time."""
+CLAIM_SECONDS: Final = 1.0
+"""How long a subscription waits for a session that may be ending: the client that comes back at
+once after its connection broke must not find itself in the way."""
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
+
+class Claim:
+    """The right to replicate: one session has it at a time.
+
+    Args:
+        patience: seconds that `acquire` waits for the holder to end.
+    """
+
+    def __init__(self, patience: float = CLAIM_SECONDS) -> None:
+        self._patience = patience
+        self._released = threading.Condition()
         self._holder: Session | None = None
 
     def acquire(self, session: Session) -> None:
@@ -28,7 +38,8 @@ class Claim:
         Raises:
             OlrPgError: 4008, another session has it.
         """
-        with self._lock:
+        with self._released:
+            self._released.wait_for(lambda: self._holder in (None, session), self._patience)
             holder = self._holder
             if holder is not None and holder is not session:
                 raise OlrPgError(4008, "it subscribed first", client=holder.peer)
@@ -36,9 +47,10 @@ class Claim:
 
     def release(self, session: Session) -> None:
         """Take the claim back if `session` has it."""
-        with self._lock:
+        with self._released:
             if self._holder is session:
                 self._holder = None
+                self._released.notify_all()
 
     @property
     def holder(self) -> Session | None:
