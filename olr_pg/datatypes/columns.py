@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.datatypes.kernel import kernel
+from olr_pg.datatypes.kernel import kernel, located
+from olr_pg.errors import OlrPgError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 class ValueColumn(NamedTuple):
     """Values of one column as slices of a buffer.
 
-    Value i is ``data[offset[i] : offset[i] + length[i]]``: Oracle's internal form on the way in, PostgreSQL's binary form on the way out.
+    Value i is ``data[offset[i] : offset[i] + length[i]]``: Oracle's internal form on the way in,
+    PostgreSQL's binary form on the way out.
 
     Attributes:
         data: the buffer.
@@ -86,7 +88,7 @@ def replace_rows(
 
     The buffer is copied compactly, so that a few values do not drag a whole log window along.
     """
-    extra = column_of(_converted(source, rows, convert))
+    extra = column_of(_converted(source, rows.tolist(), convert))
     length = values.length.copy()
     length[rows] = 0
     kept = int(np.maximum(length, 0).sum())
@@ -110,7 +112,10 @@ def _converted(
             result.append(None)
             continue
         if raw not in seen:
-            seen[raw] = convert(raw)
+            try:
+                seen[raw] = convert(raw)
+            except OlrPgError as error:
+                raise located(error, row=row) from error
         result.append(seen[raw])
     return result
 

@@ -72,6 +72,12 @@ def malformed(oracle_type: str, raw: bytes) -> OlrPgError:
     return OlrPgError(2050, f"{oracle_type} {printed(raw) or '(no bytes)'}")
 
 
+def located(error: OlrPgError, **place: str | int) -> OlrPgError:
+    """`error` with `place` before the place that it has already."""
+    where = place | error.where
+    return OlrPgError(error.code, error.detail, action=error.action, **where)
+
+
 def check(row: int, outcome: int, values: ValueColumn, conversion: str) -> None:
     """Raise the error of a kernel's result; nothing where it reached the end.
 

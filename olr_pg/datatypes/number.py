@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.datatypes.columns import ValueColumn, fixed_width, nulls
-from olr_pg.datatypes.kernel import Outcome, byte_at, check, kernel, malformed
+from olr_pg.datatypes.kernel import Outcome, byte_at, check, fail, kernel, malformed
 from olr_pg.datatypes.policies import DEFAULT_POLICIES, Counters, Policies
 from olr_pg.errors import OlrPgError
 
@@ -181,7 +181,7 @@ def number_to_boolean(
     number = integers.data.view(">i8")
     odd = np.flatnonzero((integers.length > 0) & ((number < 0) | (number > 1)))
     if len(odd):
-        check(int(odd[0]), Outcome.OVERFLOW, values, "NUMBER to boolean")
+        fail(int(odd[0]), Outcome.OVERFLOW, values, "NUMBER to boolean")
     return fixed_width(number.astype(np.uint8), integers.length < 0), counters
 
 
@@ -247,7 +247,7 @@ def number_to_floats(
     items = out.astype(f">f{width}")
     over = np.flatnonzero(np.isinf(items) & ~np.isinf(out))
     if len(over):
-        check(int(over[0]), Outcome.OVERFLOW, values, f"NUMBER to float{width}")
+        fail(int(over[0]), Outcome.OVERFLOW, values, f"NUMBER to float{width}")
     return fixed_width(items, null), Counters(infinity=infinite, inexact=inexact)
 
 

@@ -204,6 +204,21 @@ def encode_timestamp_tz(value: ZonedDateTime) -> bytes:
     return encode_timestamp(value.utc)[:7] + value.utc.nanosecond.to_bytes(4, "big") + zone
 
 
+def local_isoformat(value: DateTime, zone: str) -> str:
+    """A label of `zone` as ISO 8601: with ``+HH:MM`` for an offset, in UTC with ``Z`` for a region.
+
+    Raises:
+        OlrPgError: 2059, the zone is not known.
+    """
+    if offset_minutes(zone) is not None:
+        return f"{value.isoformat()}{zone.strip()}"
+    raw = np.frombuffer(encode_date(value), np.uint8)
+    micros = np.zeros(1, np.int64)
+    micros_kernel(raw, np.zeros(1, np.int64), np.full(1, 7), 0, False, False, micros)
+    seconds = int((to_utc(micros, zone) - micros)[0]) // MICROS_PER_SECOND
+    return shifted(value, seconds).isoformat() + "Z"
+
+
 def _is_date(raw: bytes) -> bool:
     return bool(date_days.py_func(np.frombuffer(raw, np.uint8), 0)[0] >= 0)  # type: ignore[attr-defined]
 
@@ -344,7 +359,7 @@ _MINUTES_MAX: Final = (datetime(9998, 12, 31) - _EPOCH) // timedelta(minutes=1) 
 
 @kernel
 def civil_days(year: int, month: int, day: int) -> int:
-    """Days from 2000-01-01 to a proleptic Gregorian date; year 0 is 1 BC; excess days carry over."""
+    """Days from 2000-01-01 to a proleptic Gregorian date; 0 is 1 BC; excess days carry over."""
     shifted_year = year - 1 if month <= 2 else year
     era = shifted_year // 400
     of_era = shifted_year - era * 400

@@ -197,30 +197,11 @@ def text_to_utf8(
     if not len(rows):
         return clean, Counters()
     cleaner = _Cleaner(charset, policies)
-    result = _with_row(values, rows, clean, cleaner)
+    result = replace_rows(clean, rows, values, cleaner.utf8)
     return result, Counters(
         undecodable=_occurrences(values, rows, cleaner.undecodable),
         nul=_occurrences(values, rows, cleaner.with_nul),
     )
-
-
-def _with_row(
-    values: ValueColumn, rows: Longs, clean: ValueColumn, cleaner: _Cleaner
-) -> ValueColumn:
-    try:
-        return replace_rows(clean, rows, values, cleaner.utf8)
-    except OlrPgError as error:
-        # Which row it was is looked for only now, off the usual path.
-        row = next(row for row in rows.tolist() if _fails(values.value(row) or b"", cleaner))
-        raise OlrPgError(error.code, error.detail, action=error.action, row=row) from error
-
-
-def _fails(raw: bytes, cleaner: _Cleaner) -> bool:
-    try:
-        cleaner.utf8(raw)
-    except OlrPgError:
-        return True
-    return False
 
 
 def _occurrences(values: ValueColumn, rows: Longs, changed: set[bytes]) -> int:

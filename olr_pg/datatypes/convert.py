@@ -1,0 +1,345 @@
+"""Columns of Oracle values → columns of PostgreSQL's binary form, for any target type that fits.
+
+`encoder_for` resolves the pair of types once per column; the encoder then converts batches. The
+target may differ from the default mapping as long as its type can hold the values: a value that
+it cannot hold is an error that names the row, never a guess.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.datatypes.binary_float import binary_float_to_float, decode_binary_float, shortest
+from olr_pg.datatypes.boolean import boolean_to_bool, decode_boolean
+from olr_pg.datatypes.charsets import column_charset
+from olr_pg.datatypes.columns import ValueColumn, oracle_nulls, per_distinct
+from olr_pg.datatypes.interval import (
+    day_second_to_interval,
+    decode_day_second,
+    decode_year_month,
+    year_month_to_interval,
+)
+from olr_pg.datatypes.kernel import located
+from olr_pg.datatypes.mapping import (
+    OracleColumn,
+    OracleType,
+    PgKind,
+    oracle_type_name,
+    pg_kind,
+    pg_type,
+    refusal,
+)
+from olr_pg.datatypes.number import (
+    number_to_boolean,
+    number_to_floats,
+    number_to_integers,
+    number_to_numeric,
+    number_to_text,
+)
+from olr_pg.datatypes.policies import DEFAULT_POLICIES, NOTHING, Counters, Policies
+from olr_pg.datatypes.raw import raw_to_bytea, raw_to_text, raw_to_uuid
+from olr_pg.datatypes.rowid import rowid_to_text, urowid_to_text
+from olr_pg.datatypes.temporal import (
+    TemporalForm,
+    decode_date,
+    decode_timestamp,
+    decode_timestamp_tz,
+    local_isoformat,
+    temporal_to_date,
+    temporal_to_timestamp,
+)
+from olr_pg.datatypes.text import strip_blanks, text_to_utf8
+from olr_pg.errors import OlrPgError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Encoded = tuple[ValueColumn, Counters]
+    Encode = Callable[[ValueColumn], Encoded]
+    Plan = Callable[["_Request"], Encode | None]
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseFacts:
+    """What the conversions need to know of the source database.
+
+    Attributes:
+        charset, ncharset: NLS_CHARACTERSET and NLS_NCHAR_CHARACTERSET.
+        timezone: DBTIMEZONE, an offset or a region name.
+    """
+
+    charset: str = "AL32UTF8"
+    ncharset: str = "AL16UTF16"
+    timezone: str = "+00:00"
+
+
+DEFAULT_FACTS: Final = DatabaseFacts()
+
+
+@dataclass(frozen=True, slots=True)
+class Encoder:
+    """The conversion of one column into one PostgreSQL type.
+
+    Attributes:
+        column_name: for errors.
+        oracle_type: for errors.
+        kind: the target's binary form.
+        encode: the conversion itself.
+    """
+
+    column_name: str
+    oracle_type: str
+    kind: PgKind
+    encode: Encode
+
+    def __call__(self, values: ValueColumn) -> Encoded:
+        """(the values in PostgreSQL's binary form, what policies changed).
+
+        Raises:
+            OlrPgError: 2050–2057; `column` and `row` name the value.
+        """
+        try:
+            return self.encode(values)
+        except OlrPgError as error:
+            raise located(error, column=self.column_name, type=self.oracle_type) from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A column and the target type that its values are wanted in."""
+
+    column: OracleColumn
+    kind: PgKind
+    facts: DatabaseFacts
+    policies: Policies
+
+
+def encoder_for(
+    column: OracleColumn,
+    target: PgKind | int | str | None = None,
+    *,
+    facts: DatabaseFacts = DEFAULT_FACTS,
+    policies: Policies = DEFAULT_POLICIES,
+) -> Encoder:
+    """The encoder of a column for a PostgreSQL type.
+
+    Args:
+        column: the Oracle column.
+        target: a kind, an OID or a type name; None takes the default mapping.
+        facts: of the source database.
+        policies: what becomes of values that do not fit as they are.
+
+    Raises:
+        OlrPgError: 2054 not convertible, 2055 unsupported Oracle type, 2056 unsupported
+            character set.
+    """
+    kind = pg_type(column).kind if target is None else pg_kind(target)
+    reason = refusal(column)
+    name = oracle_type_name(column)
+    if reason is not None:
+        raise OlrPgError(2055, reason, column=column.name, type=name)
+    plan = None if kind is None else _PLANS.get(OracleType(column.type_code))
+    if kind is not None and plan is not None:
+        encode = plan(_Request(column, kind, facts, policies))
+        if encode is not None:
+            return Encoder(column.name, name, kind, encode)
+    wanted = target if kind is None else kind.name.lower()
+    raise OlrPgError(2054, f"{name} to {wanted}", column=column.name)
+
+
+def encode_postgres(
+    column: OracleColumn,
+    target: PgKind | int | str | None,
+    values: ValueColumn,
+    *,
+    facts: DatabaseFacts = DEFAULT_FACTS,
+    policies: Policies = DEFAULT_POLICIES,
+) -> Encoded:
+    """`encoder_for` and its call in one, for a single batch."""
+    return encoder_for(column, target, facts=facts, policies=policies)(values)
+
+
+# --- one plan per Oracle type --------------------------------------------------------------------
+
+_TEXT_KINDS: Final = frozenset({PgKind.TEXT, PgKind.VARCHAR, PgKind.BPCHAR, PgKind.JSON})
+_PLAIN_TEXT: Final = frozenset({PgKind.TEXT, PgKind.VARCHAR, PgKind.BPCHAR})
+_INTEGER_BYTES: Final = {PgKind.INT2: 2, PgKind.INT4: 4, PgKind.INT8: 8}
+_FLOAT_BYTES: Final = {PgKind.FLOAT4: 4, PgKind.FLOAT8: 8}
+_JSONB_VERSION: Final = b"\x01"
+_XML_ENCODING: Final = re.compile(rb"""^(<\?xml[^>]*?)\s+encoding\s*=\s*(?:"[^"]*"|'[^']*')""")
+"""PostgreSQL would decode binary XML by its declaration; the text is UTF-8 by now."""
+
+
+def _counting_nothing(convert: Callable[[ValueColumn], ValueColumn]) -> Encode:
+    return lambda values: (convert(values), NOTHING)
+
+
+def _printed(text_of: Callable[[bytes], str]) -> Encode:
+    """Any type's text for text targets that nobody reads in bulk."""
+    return _counting_nothing(
+        lambda values: per_distinct(values, lambda raw: text_of(raw).encode("utf-8"))
+    )
+
+
+def _number(request: _Request) -> Encode | None:
+    kind, policies = request.kind, request.policies
+    if kind in _INTEGER_BYTES:
+        return partial(number_to_integers, width=_INTEGER_BYTES[kind], policies=policies)
+    if kind in _FLOAT_BYTES:
+        return partial(number_to_floats, width=_FLOAT_BYTES[kind], policies=policies)
+    if kind is PgKind.NUMERIC:
+        return partial(number_to_numeric, policies=policies)
+    if kind in _PLAIN_TEXT:
+        return partial(number_to_text, policies=policies)
+    return partial(number_to_boolean, policies=policies) if kind is PgKind.BOOL else None
+
+
+def _text(request: _Request) -> Encode | None:
+    column, kind, facts = request.column, request.kind, request.facts
+    if kind is PgKind.BYTEA:
+        return _counting_nothing(oracle_nulls)
+    found = column_charset(column.charset_form, column.charset_id, facts.charset, facts.ncharset)
+    blanks = column.type_code != OracleType.CHAR or (
+        kind is PgKind.BPCHAR or request.policies.char_blanks
+    )
+
+    def utf8(values: ValueColumn) -> Encoded:
+        clean, counters = text_to_utf8(values, found, request.policies)
+        return (clean if blanks else strip_blanks(clean)), counters
+
+    if kind in _TEXT_KINDS:
+        return utf8
+    if kind is PgKind.JSONB:
+        return _then(utf8, lambda raw: _JSONB_VERSION + raw)
+    if kind is PgKind.XML:
+        return _then(utf8, lambda raw: _XML_ENCODING.sub(rb"\1", raw, 1))
+    return _then(utf8, _uuid_bytes) if kind is PgKind.UUID else None
+
+
+def _then(first: Encode, second: Callable[[bytes], bytes]) -> Encode:
+    """`first`, and what `second` makes of each distinct value."""
+
+    def both(values: ValueColumn) -> Encoded:
+        column, counters = first(values)
+        return per_distinct(column, second), counters
+
+    return both
+
+
+def _uuid_bytes(raw: bytes) -> bytes:
+    try:
+        return uuid.UUID(raw.decode("utf-8").strip()).bytes
+    except ValueError as error:
+        raise OlrPgError(2053, f"no uuid: {raw.decode('utf-8')!r}") from error
+
+
+def _raw(request: _Request) -> Encode | None:
+    if request.kind is PgKind.BYTEA:
+        return _counting_nothing(raw_to_bytea)
+    if request.kind is PgKind.UUID:
+        return _counting_nothing(raw_to_uuid)
+    return _counting_nothing(raw_to_text) if request.kind in _PLAIN_TEXT else None
+
+
+def _local(form: TemporalForm) -> Plan:
+    """DATE and TIMESTAMP: labels without a zone."""
+
+    def plan(request: _Request) -> Encode | None:
+        kind, policies = request.kind, request.policies
+        if kind is PgKind.TIMESTAMP:
+            return partial(temporal_to_timestamp, form=form, policies=policies)
+        if kind is PgKind.TIMESTAMPTZ and policies.local_timezone is not None:
+            zone = policies.local_timezone
+            return partial(temporal_to_timestamp, form=form, policies=policies, zone=zone)
+        if kind is PgKind.DATE:
+            return partial(temporal_to_date, form=form, policies=policies)
+        decode = decode_date if form is TemporalForm.DATE else decode_timestamp
+        return _printed(lambda raw: decode(raw).isoformat()) if kind in _PLAIN_TEXT else None
+
+    return plan
+
+
+def _timestamp_tz(request: _Request) -> Encode | None:
+    if request.kind is PgKind.TIMESTAMPTZ:
+        form = TemporalForm.TIMESTAMP_TZ
+        return partial(temporal_to_timestamp, form=form, policies=request.policies)
+    if request.kind in _PLAIN_TEXT:
+        return _printed(lambda raw: decode_timestamp_tz(raw).isoformat())
+    return None
+
+
+def _timestamp_ltz(request: _Request) -> Encode | None:
+    zone = request.facts.timezone
+    if request.kind is PgKind.TIMESTAMPTZ:
+        form = TemporalForm.TIMESTAMP
+        return partial(temporal_to_timestamp, form=form, policies=request.policies, zone=zone)
+    if request.kind in _PLAIN_TEXT:
+        return _printed(lambda raw: local_isoformat(decode_timestamp(raw), zone))
+    return None
+
+
+def _year_month(request: _Request) -> Encode | None:
+    if request.kind is PgKind.INTERVAL:
+        return _counting_nothing(year_month_to_interval)
+    if request.kind in _PLAIN_TEXT:
+        return _printed(lambda raw: decode_year_month(raw).isoformat())
+    return None
+
+
+def _day_second(request: _Request) -> Encode | None:
+    if request.kind is PgKind.INTERVAL:
+        return partial(day_second_to_interval, policies=request.policies)
+    if request.kind in _PLAIN_TEXT:
+        return _printed(lambda raw: decode_day_second(raw).isoformat())
+    return None
+
+
+def _binary_float(width: int) -> Plan:
+    def plan(request: _Request) -> Encode | None:
+        if request.kind in _FLOAT_BYTES:
+            target = _FLOAT_BYTES[request.kind]
+            return partial(binary_float_to_float, width=width, target_width=target)
+        if request.kind in _PLAIN_TEXT:
+            return _printed(lambda raw: shortest(decode_binary_float(raw, width), width))
+        return None
+
+    return plan
+
+
+def _boolean(request: _Request) -> Encode | None:
+    if request.kind is PgKind.BOOL:
+        return _counting_nothing(boolean_to_bool)
+    if request.kind in _PLAIN_TEXT:
+        return _printed(lambda raw: "true" if decode_boolean(raw) else "false")
+    return None
+
+
+def _address(to_text: Callable[[ValueColumn], ValueColumn]) -> Plan:
+    return lambda request: _counting_nothing(to_text) if request.kind in _PLAIN_TEXT else None
+
+
+_PLANS: Final[dict[OracleType, Plan]] = {
+    OracleType.NUMBER: _number,
+    OracleType.VARCHAR2: _text,
+    OracleType.VARCHAR: _text,
+    OracleType.CHAR: _text,
+    OracleType.LONG: _text,
+    OracleType.RAW: _raw,
+    OracleType.LONG_RAW: _raw,
+    OracleType.DATE: _local(TemporalForm.DATE),
+    OracleType.TIMESTAMP: _local(TemporalForm.TIMESTAMP),
+    OracleType.TIMESTAMP_TZ: _timestamp_tz,
+    OracleType.TIMESTAMP_LTZ: _timestamp_ltz,
+    OracleType.INTERVAL_YM: _year_month,
+    OracleType.INTERVAL_DS: _day_second,
+    OracleType.BINARY_FLOAT: _binary_float(4),
+    OracleType.BINARY_DOUBLE: _binary_float(8),
+    OracleType.ROWID: _address(rowid_to_text),
+    OracleType.UROWID: _address(urowid_to_text),
+    OracleType.BOOLEAN: _boolean,
+}
+"""LOB types have no plan: their row value is a locator, not the content."""
