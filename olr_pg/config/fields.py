@@ -17,6 +17,7 @@ from pydantic import (
     BeforeValidator,
     Discriminator,
     Field,
+    PlainSerializer,
     PlainValidator,
     SecretStr,
     Tag,
@@ -172,7 +173,9 @@ def _address(value: object) -> Address:
         raise problem(f'"host:port", ":port" or "[IPv6]:port"{reason}') from error
 
 
-ConfigAddress = Annotated[Address, PlainValidator(_address), WithJsonSchema({"type": "string"})]
+ConfigAddress = Annotated[
+    Address, PlainValidator(_address), PlainSerializer(str), WithJsonSchema({"type": "string"})
+]
 
 
 def _table(value: object) -> TableName:
@@ -184,7 +187,11 @@ def _table(value: object) -> TableName:
         raise problem('a table as OWNER.NAME or "Owner"."Name"') from error
 
 
-ConfigTable = Annotated[TableName, PlainValidator(_table)]
+def _quoted(table: TableName) -> str:
+    return f'"{table.owner}"."{table.name}"'
+
+
+ConfigTable = Annotated[TableName, PlainValidator(_table), PlainSerializer(_quoted)]
 
 _TABLE_KINDS: Final = "a TableList query (SELECT …) or a list of OWNER.NAME"
 

@@ -1,0 +1,72 @@
+"""The files in configs/ are valid and show every key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from olr_pg.config.load import load_config
+from olr_pg.config.model import Config, Section
+
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+EXAMPLES = sorted(CONFIGS.iterdir())
+ENVIRON = {"ORACLE_PASSWORD": "o", "PG_PASSWORD": "p", "METRICS_PASSWORD": "m"}
+
+
+def load(path: Path, folder: Path) -> Config:
+    """The example with its secret files in `folder`."""
+    (folder / "oracle_password").write_text("o\n")
+    copy = folder / path.name
+    copy.write_text(path.read_text().replace("/run/secrets/", f"{folder}/"))
+    return load_config(copy, ENVIRON)
+
+
+def test_there_is_one_of_each_kind() -> None:
+    assert [path.name for path in EXAMPLES] == [
+        "embedded.json5",
+        "offline-to-postgres.json5",
+        "oracle-to-postgres.json5",
+        "serve-only.json5",
+    ]
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_an_example_loads(path: Path, tmp_path: Path) -> None:
+    config = load(path, tmp_path)
+    assert (
+        "oracle" in path.name
+        or path.name == "serve-only.json5"
+        or config.source.kind == ("offline")
+    )
+    assert (config.apply is None) == (path.name == "serve-only.json5")
+    assert (config.apply is not None and config.apply.embedded) == (path.name == "embedded.json5")
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_an_example_is_commented(path: Path) -> None:
+    assert path.read_text().startswith("// ")
+
+
+def keys(section: Section) -> set[str]:
+    """The fields that the file gave, with those of the sections in it."""
+    found = {f"{type(section).__name__}.{name}" for name in section.model_fields_set}
+    for name in type(section).model_fields:
+        value = getattr(section, name)
+        if isinstance(value, Section):
+            found |= keys(value)
+    return found
+
+
+def all_keys(section: Section) -> set[str]:
+    found = {f"{type(section).__name__}.{name}" for name in type(section).model_fields}
+    for name in type(section).model_fields:
+        value = getattr(section, name)
+        if isinstance(value, Section):
+            found |= all_keys(value)
+    return found
+
+
+def test_the_oracle_example_shows_every_key_with_its_default(tmp_path: Path) -> None:
+    config = load(CONFIGS / "oracle-to-postgres.json5", tmp_path)
+    assert keys(config) == all_keys(config)

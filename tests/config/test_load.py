@@ -1,0 +1,364 @@
+"""Configuration files: OLR's own, the extensions, and everything that can be wrong with one."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from olr_pg.config.address import Address
+from olr_pg.config.load import ConfigError, json_schema, load_config, parse_config
+from olr_pg.config.model import Config, OfflineSource, OracleSource, secret_texts
+from olr_pg.datatypes.policies import Policies
+from olr_pg.errors import OlrPgError
+
+OLR_FILE = """{
+  "version": "1.2",
+  "context": {
+    "memory": {"min-mb": 16, "max-mb": 1024, "max-tx-msgs": 100},
+    "data": "/var/lib/olr"
+  },
+  "metrics": {
+    "postgres": {
+      "connect-string": "postgresql://m:hunter2@h/m",
+      "table-scheme": "s",
+      "table-name": "t"
+    }
+  },
+  "source": {
+    "user": "olr", "password": "hunter2", "server": "h:1521/S",
+    "path-mapping": ["/a", "/b"]
+  },
+  "target": {"address": "0.0.0.0:1234"}
+}"""
+
+ORACLE = {"user": "u", "password": "hunter2", "server": "h:1521/S"}
+OFFLINE = {"kind": "offline", "dictionary": "d.json", "logs": "archive"}
+APPLY = {"connect-string": "embedded", "tables": ["SHOP.ORDERS"]}
+
+
+def parse(folder: Path, environ: dict[str, str] | None = None, **sections: Any) -> Config:
+    return parse_config({"source": ORACLE, **sections}, folder, environ or {}, file="c.json")
+
+
+def problems(folder: Path, **sections: Any) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        parse(folder, **sections)
+    assert "hunter2" not in str(caught.value)
+    assert "hunter2" not in repr(caught.value)
+    assert caught.value.__context__ is None
+    assert caught.value.where == {"file": "c.json"}
+    return [str(problem) for problem in caught.value.problems]
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "c.json"
+    path.write_text(text)
+    return path
+
+
+def test_olr_s_own_file_is_accepted_as_it_is(tmp_path: Path) -> None:
+    config = load_config(write(tmp_path, OLR_FILE))
+    assert config.version == "1.2"
+    memory = config.context.memory
+    assert (memory.min_mb, memory.max_mb, memory.max_tx_msgs) == (16, 1024, 100)
+    assert config.context.data == Path("/var/lib/olr")
+    assert config.metrics is not None
+    assert config.metrics.postgres is not None
+    metrics = config.metrics.postgres
+    assert (metrics.table_scheme, metrics.table_name) == ("s", "t")
+    assert metrics.connect_string.get_secret_value() == "postgresql://m:hunter2@h/m"
+    assert isinstance(config.source, OracleSource)
+    assert (config.source.kind, config.source.user, config.source.server) == (
+        "oracle",
+        "olr",
+        "h:1521/S",
+    )
+    assert config.source.password.get_secret_value() == "hunter2"
+    assert config.source.path_mapping == (("/a", "/b"),)
+    assert config.target.address == Address("0.0.0.0", 1234)
+    assert config.apply is None
+
+
+def test_both_spellings_of_max_tx_msgs(tmp_path: Path) -> None:
+    for key in ("max-tx-msgs", "max-ts-msgs"):
+        config = parse(tmp_path, context={"memory": {key: 7}})
+        assert config.context.memory.max_tx_msgs == 7
+
+
+def test_the_least_file_has_defaults_for_the_rest(tmp_path: Path) -> None:
+    config = parse(tmp_path)
+    assert config.context.data == tmp_path / "data"
+    assert config.target.address == Address("127.0.0.1", 9700)
+    assert (config.target.byte_order, config.target.chunk_size) == ("little", 1 << 20)
+    assert (config.log.level, config.log.format) == (2, "human")
+    assert (config.spark.master, config.spark.conf) == ("local[*]", {})
+
+
+def test_an_offline_source(tmp_path: Path) -> None:
+    logs = ["archive", "/abs/*.arc"]
+    config = parse(tmp_path, source={**OFFLINE, "logs": logs})
+    assert isinstance(config.source, OfflineSource)
+    assert config.source.dictionary == tmp_path / "d.json"
+    assert config.source.logs == (tmp_path / "archive", Path("/abs/*.arc"))
+    one = parse(tmp_path, source=OFFLINE)
+    assert isinstance(one.source, OfflineSource)
+    assert one.source.logs == (tmp_path / "archive",)
+
+
+@pytest.mark.parametrize(
+    "form", [["/a", "/b", "/c", "/d"], {"/a": "/b", "/c": "/d"}, [["/a", "/b"], ["/c", "/d"]]]
+)
+def test_the_forms_of_path_mapping(tmp_path: Path, form: object) -> None:
+    config = parse(tmp_path, source={**ORACLE, "path-mapping": form})
+    assert isinstance(config.source, OracleSource)
+    assert config.source.path_mapping == (("/a", "/b"), ("/c", "/d"))
+
+
+def test_the_applier(tmp_path: Path) -> None:
+    config = parse(
+        tmp_path,
+        apply={
+            "connect-string": "host=h password=hunter2",
+            "tables": ["shop.orders", 'SHOP."Mixed"'],
+            "workers": 2,
+            "create-tables": True,
+            "schema-mapping": {"SHOP": "s"},
+            "table-mapping": {"shop.orders": "s.o"},
+            "on-conflict": "skip",
+            "batch-changes": 10,
+            "batch-ms": 0,
+            "policies": {"nul": "error", "char-blanks": True, "local-timezone": "+02:00"},
+        },
+    )
+    assert config.apply is not None
+    assert not config.apply.embedded
+    assert config.apply.table_names == (("SHOP", "ORDERS"), ("SHOP", "Mixed"))
+    assert "'Mixed' AS TABLE_NAME" in config.apply.table_query
+    assert config.apply.table_mapping == {"SHOP.ORDERS": "s.o"}
+    assert config.apply.value_policies == Policies(
+        nul="error", char_blanks=True, local_timezone="+02:00"
+    )
+
+
+def test_the_applier_takes_a_query_and_the_embedded_database(tmp_path: Path) -> None:
+    query = "select owner, table_name from all_tables"
+    config = parse(tmp_path, apply={"connect-string": "embedded", "tables": query})
+    assert config.apply is not None
+    assert config.apply.embedded
+    assert config.apply.table_names is None
+    assert query == config.apply.table_query
+
+
+def test_spark_properties_become_texts(tmp_path: Path) -> None:
+    conf = {"a": True, "b": 5, "c": "x${N}", "d": ""}
+    config = parse(tmp_path, {"N": "1"}, spark={"master": "spark://h:7077", "conf": conf})
+    assert config.spark.conf == {"a": "true", "b": "5", "c": "x1", "d": ""}
+
+
+def test_secrets_come_from_the_environment_and_from_files(tmp_path: Path) -> None:
+    (tmp_path / "pw").write_text("from file\n")
+    for form in ({"file": "pw"}, "file:pw"):
+        config = parse(tmp_path, source={**ORACLE, "password": form})
+        assert isinstance(config.source, OracleSource)
+        assert config.source.password.get_secret_value() == "from file"
+    config = parse(tmp_path, {"PW": "from env"}, source={**ORACLE, "password": "${PW}"})
+    assert isinstance(config.source, OracleSource)
+    assert config.source.password.get_secret_value() == "from env"
+
+
+def test_comments_and_trailing_commas_are_accepted(tmp_path: Path) -> None:
+    text = '{ // one\n "source": {"user": "a // b", /* two */ "password": "p", "server": "s",},}'
+    config = load_config(write(tmp_path, text))
+    assert isinstance(config.source, OracleSource)
+    assert config.source.user == "a // b"
+
+
+def test_no_secret_is_printed_by_the_values(tmp_path: Path) -> None:
+    config = parse(
+        tmp_path,
+        metrics={"postgres": {"connect-string": "password=hunter2", "table-name": "t"}},
+        apply={**APPLY, "connect-string": "postgresql://u:hunter2@h/d"},
+        spark={"conf": {"spark.hadoop.fs.s3a.secret.key": "hunter2"}},
+    )
+    for text in (repr(config), str(config), config.model_dump_json(exclude={"spark"})):
+        assert "hunter2" not in text
+    assert "hunter2" in secret_texts(config)
+    assert "postgresql://u:hunter2@h/d" in secret_texts(config)
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    for path in (tmp_path / "missing.json", tmp_path):
+        with pytest.raises(OlrPgError) as caught:
+            load_config(path)
+        assert caught.value.code == 1001
+        assert caught.value.where == {"file": str(path)}
+    path = tmp_path / "latin1.json"
+    path.write_bytes(b'{"source": "\xe9"}')
+    with pytest.raises(OlrPgError, match="not UTF-8") as caught:
+        load_config(path)
+    assert caught.value.code == 1001
+    assert caught.value.where["offset"] == 12
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "JSON"),
+        ("{", "line 1"),
+        ('{"source":\n  }', "line 2"),
+        ('{"source": {}, "source": {}}', 'Duplicate key "source"'),
+        ('{"source": {"password": "hunter2}', "line 1"),
+        ('{"source": {"password": hunter2}}', "line 1"),
+        ("[" * 100_000, "nested"),
+    ],
+)
+def test_a_file_that_is_not_json(tmp_path: Path, text: str, reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason) as caught:
+        load_config(write(tmp_path, text))
+    assert caught.value.code == 1002
+    assert caught.value.exit_code == 2
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("sections", "expected"),
+    [
+        ({"source": {**ORACLE, "usr": 1}}, 'source.usr: unknown key (did you mean "user"?)'),
+        ({"aply": {}}, 'aply: unknown key (did you mean "apply"?)'),
+        ({"target": {"byte_order": "big"}}, "target.byte_order: unknown key (did you mean"),
+        ({"log": {"zzz": 1}}, "log.zzz: unknown key; known here: format, level"),
+        ({"source": {**ORACLE, "logs": "x"}}, 'source.logs: unknown key here; it belongs to "kin'),
+        ({"source": {"user": "u", "password": "p"}}, "source.server: missing, expected host:port"),
+        ({"source": 5}, "source: found a number, expected an object"),
+        ({"source": {"kind": "offlin"}}, 'source.kind: found "offlin", expected "oracle" or "off'),
+        ({"source": {"kind": 5}}, 'source.kind: found 5, expected "oracle" or "offline"'),
+        ({"source": {**ORACLE, "password": 5}}, "source.password: found a number, expected a st"),
+        ({"source": {**ORACLE, "password": ""}}, "source.password: found a string, expected a st"),
+        (
+            {"source": {**ORACLE, "password": {"path": "hunter2"}}},
+            "source.password: found an object, expected a string",
+        ),
+        ({"source": {**ORACLE, "path-mapping": ["/a"]}}, "source.path-mapping: found a list, exp"),
+        ({"source": {**ORACLE, "path-mapping": "/a"}}, 'source.path-mapping: found "/a", expecte'),
+        ({"source": {**OFFLINE, "logs": []}}, "source.logs: found a list, expected at least one"),
+        ({"source": {**OFFLINE, "logs": ["a", 5]}}, "source.logs[1]: found 5, expected a path"),
+        ({"source": {**OFFLINE, "logs": 5}}, "source.logs: found 5, expected a path or a list"),
+        ({"source": {**OFFLINE, "dictionary": ""}}, 'source.dictionary: found "", expected a pat'),
+        ({"context": {"memory": {"min-mb": "16"}}}, 'context.memory.min-mb: found "16", expected'),
+        ({"context": {"memory": {"max-mb": 1.5}}}, "context.memory.max-mb: found 1.5, expected a"),
+        ({"context": {"memory": {"max-ts-msgs": 0}}}, "context.memory.max-ts-msgs: found 0, expe"),
+        ({"context": {"memory": {"min-mb": True}}}, "context.memory.min-mb: found true, expected"),
+        (
+            {"context": {"memory": {"max-ts-msgs": 1, "max-tx-msgs": 1}}},
+            "context.memory: expected one of max-tx-msgs and max-ts-msgs, not both",
+        ),
+        (
+            {"context": {"memory": {"min-mb": 64, "max-mb": 32}}},
+            "context.memory: expected min-mb (64) not to be greater than max-mb (32)",
+        ),
+        ({"context": None}, "context: found null, expected an object"),
+        ({"target": {"address": "localhost"}}, 'target.address: found "localhost", expected "hos'),
+        ({"target": {"address": 9700}}, 'target.address: found 9700, expected "host:port"'),
+        ({"target": {"byte-order": "bigg"}}, 'target.byte-order: found "bigg", expected "little'),
+        ({"target": {"chunk-size": 1}}, "target.chunk-size: found 1, expected at least 1024"),
+        ({"log": {"level": 4}}, "log.level: found 4, expected at most 3"),
+        ({"log": {"format": "xml"}}, 'log.format: found "xml", expected "human" or "json"'),
+        ({"apply": "postgresql://u:hunter2@h"}, "apply: found a string, expected an object"),
+        ({"apply": {**APPLY, "tables": "SHOP.ORDERS"}}, "apply.tables: found "),
+        ({"apply": {**APPLY, "tables": ["A.B", "hunter"]}}, 'apply.tables[1]: found "hunter", ex'),
+        ({"apply": {**APPLY, "tables": []}}, "apply.tables: found a list, expected a TableList"),
+        ({"apply": {**APPLY, "connect-string": "hunter2"}}, "apply.connect-string: found a strin"),
+        ({"apply": {**APPLY, "workers": 0}}, "apply.workers: found 0, expected at least 1"),
+        ({"apply": {**APPLY, "create-tables": "yes"}}, 'apply.create-tables: found "yes", expect'),
+        ({"apply": {**APPLY, "on-conflict": "skp"}}, 'apply.on-conflict: found "skp", expected "'),
+        ({"apply": {**APPLY, "schema-mapping": {"A": 1}}}, "apply.schema-mapping.A: found 1, exp"),
+        ({"apply": {**APPLY, "table-mapping": {"A": "b"}}}, "apply.table-mapping: expected every"),
+        (
+            {"apply": {**APPLY, "table-mapping": {"a.b": "c", "A.B": "d"}}},
+            "apply.table-mapping: expected each table once, but A.B is given twice",
+        ),
+        ({"apply": {**APPLY, "policies": {"nul": "x"}}}, 'apply.policies.nul: found "x", expecte'),
+        ({"spark": {"master": ""}}, 'spark.master: found "", expected a string that is not empty'),
+        ({"spark": {"conf": {"a.b": ["hunter2"]}}}, "spark.conf.a.b: found a list, expected a st"),
+        ({"metrics": {"postgres": {"connect-string": 5}}}, "metrics.postgres.connect-string: fou"),
+        ({"version": True}, "version: found true, expected a version"),
+    ],
+)
+def test_an_error_names_the_key_what_was_found_and_what_was_expected(
+    tmp_path: Path, sections: dict[str, Any], expected: str
+) -> None:
+    found = problems(tmp_path, **sections)
+    assert any(text.startswith(expected) for text in found), found
+
+
+def test_a_value_that_may_hold_a_password_is_not_shown(tmp_path: Path) -> None:
+    for address in ("u:hunter2@h", "x://hunter2", "password=hunter2", "hunter2" * 20):
+        (text,) = problems(tmp_path, target={"address": address})
+        assert text.startswith("target.address: found a string (not shown), expected")
+
+
+@pytest.mark.parametrize("data", [[], "x", None, 5])
+def test_the_file_must_hold_an_object(tmp_path: Path, data: object) -> None:
+    with pytest.raises(ConfigError, match="expected an object"):
+        parse_config(data, tmp_path, {})
+
+
+def test_all_errors_are_reported_at_once(tmp_path: Path) -> None:
+    (tmp_path / "empty").touch()
+    found = problems(
+        tmp_path,
+        context={"memory": {"min-mb": 0}},
+        source={"user": 5, "password": "${PW}", "server": "s"},
+        target={"address": "x"},
+        apply={"connect-string": {"file": "empty"}, "tables": ["x"]},
+        extra=1,
+    )
+    keys = [text.split(":")[0] for text in found]
+    assert keys == [
+        "context.memory.min-mb",
+        "source.user",
+        "source.password",
+        "target.address",
+        "apply.connect-string",
+        "apply.tables[0]",
+        "extra",
+    ]
+
+
+def test_secrets_alone_that_cannot_be_resolved_have_their_own_code(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse(tmp_path, source={**ORACLE, "password": "${PW}"})
+    assert caught.value.code == 1003
+    assert "source.password: the environment variable PW is not set" in str(caught.value)
+    with pytest.raises(ConfigError) as caught:
+        parse(tmp_path, source={**ORACLE, "password": "${PW}"}, log={"level": 9})
+    assert caught.value.code == 1002
+
+
+def test_an_error_survives_pickling(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse(tmp_path, log={"level": 9})
+    copy = pickle.loads(pickle.dumps(caught.value))
+    assert isinstance(copy, ConfigError)
+    assert str(caught.value) == str(copy)
+    assert caught.value.problems == copy.problems
+
+
+def test_the_schema_names_every_section_and_is_json() -> None:
+    schema = json.loads(json.dumps(json_schema()))
+    assert schema["additionalProperties"] is False
+    assert set(schema["properties"]) == {
+        "version",
+        "context",
+        "metrics",
+        "source",
+        "target",
+        "apply",
+        "spark",
+        "log",
+    }
+    assert "max-tx-msgs" in schema["$defs"]["Memory"]["properties"]
