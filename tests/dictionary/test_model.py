@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from olr_pg.dictionary.column_support import ROW_TYPES
+from olr_pg.dictionary.model import Column, Table
+
+NUMBER = Column("N", 1, 1, 1, 2, 22)
+
+
+def test_delivered_columns_are_stored_visible_and_supported() -> None:
+    columns = (
+        Column("V", 0, 5, 3, 2, 22, virtual=True),
+        NUMBER,
+        Column("GUARD", 2, 2, 0, 23, 513, hidden=True),
+        Column("PICTURE", 3, 3, 2, 113, 4000),
+        Column("SECRET", 4, 4, 4, 1, 10, encrypted=True),
+    )
+    table = Table("APP", "T", 1, 1, columns)
+
+    assert table.delivered == (NUMBER,)
+    assert {column.name: column.unsupported for column in table.left_out} == {
+        "V": "virtual columns are computed and never in redo",
+        "PICTURE": "LOB values are not decoded yet",
+        "SECRET": "the column is encrypted (TDE)",
+    }
+
+
+@pytest.mark.parametrize("type_code", sorted(ROW_TYPES))
+def test_types_that_stand_in_the_row_are_supported(type_code: int) -> None:
+    assert replace(NUMBER, type_code=type_code).unsupported is None
+
+
+@pytest.mark.parametrize(
+    "type_code", [58, 105, 106, 111, 112, 113, 114, 115, 119, 121, 122, 123, 127, 999]
+)
+def test_other_types_say_why_not(type_code: int) -> None:
+    assert replace(NUMBER, type_code=type_code).unsupported
+
+
+def test_an_extended_string_is_no_text_in_the_row() -> None:
+    column = Column("LONG_TEXT", 1, 1, 1, 1, 32767, stored_as_lob=True)
+
+    assert column.unsupported == "extended strings stored as LOB are not decoded yet"

@@ -1,0 +1,292 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from olr_pg.dictionary.consistency import sort_columns
+from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
+from olr_pg.dictionary.snapshot_file import dump_snapshot, parse_snapshot, write_snapshot
+from olr_pg.errors import OlrPgError
+from olr_pg.scalars import MAX_SCN
+
+# --- round trip ---
+
+names = st.text(
+    st.characters(codec="utf-8", exclude_characters='"\0'),
+    min_size=1,
+    max_size=60,
+)
+u16 = st.integers(0, 0xFFFF)
+u32 = st.integers(0, 0xFFFFFFFF)
+int32 = st.integers(-(1 << 31), (1 << 31) - 1)
+
+
+@st.composite
+def column_sets(draw: st.DrawFn) -> tuple[Column, ...]:
+    column_names = draw(st.lists(names, min_size=1, max_size=6, unique=True))
+    virtual = draw(st.lists(st.booleans(), min_size=len(column_names), max_size=len(column_names)))
+    intcols = draw(st.permutations(range(1, len(column_names) + 1)))
+    segcols = iter(range(1, len(column_names) + 1))
+    return sort_columns(
+        Column(
+            name=name,
+            segcol=0 if is_virtual else next(segcols),
+            intcol=intcol,
+            col=draw(u16),
+            type_code=draw(u16),
+            length=draw(u32),
+            precision=draw(st.none() | int32),
+            scale=draw(st.none() | int32),
+            charset_id=draw(st.none() | u16),
+            charset_form=draw(st.none() | st.integers(1, 4)),
+            nullable=draw(st.booleans()),
+            hidden=draw(st.booleans()),
+            virtual=is_virtual,
+            stored_as_lob=draw(st.booleans()),
+            encrypted=draw(st.booleans()),
+        )
+        for name, is_virtual, intcol in zip(column_names, virtual, intcols, strict=True)
+    )
+
+
+@st.composite
+def snapshots(draw: st.DrawFn) -> Snapshot:
+    pairs = draw(st.lists(st.tuples(names, names), max_size=4, unique=True))
+    objects = iter(draw(st.permutations(range(1, 3 * len(pairs) + 1))))
+    tables = []
+    for owner, name in pairs:
+        columns = draw(column_sets())
+        kind = draw(st.sampled_from(KeyKind))
+        intcols = st.sampled_from([column.intcol for column in columns])
+        key = draw(st.lists(intcols, min_size=1, unique=True)) if kind is not KeyKind.NONE else []
+        tables.append(
+            Table(
+                owner=owner,
+                name=name,
+                obj=next(objects),
+                dataobj=draw(st.none() | u32),
+                columns=columns,
+                partitions=tuple(next(objects) for _ in range(draw(st.integers(0, 2)))),
+                cluster_columns=draw(st.integers(0, 3)),
+                key_kind=kind,
+                key=tuple(key),
+                refusal=draw(st.none() | st.text(st.characters(codec="utf-8"), max_size=20)),
+            )
+        )
+    database = Database(
+        name=draw(names),
+        con_id=draw(u16),
+        con_name=draw(st.none() | names),
+        dbid=draw(st.none() | u32),
+        resetlogs=tuple(draw(st.lists(u32, max_size=3))),
+        activation=draw(st.none() | u32),
+        big_endian=draw(st.none() | st.booleans()),
+        charset=draw(names),
+        ncharset=draw(names),
+        timezone=draw(names),
+    )
+    return Snapshot(draw(st.integers(0, MAX_SCN)), database, tuple(tables))
+
+
+@given(snapshots())
+def test_what_is_written_reads_back_equal(snapshot: Snapshot) -> None:
+    document = orjson.loads(dump_snapshot(snapshot))
+
+    assert parse_snapshot(document, "memory") == snapshot
+
+
+def test_the_real_dictionary_survives_our_format(real_snapshot: Snapshot, tmp_path: Path) -> None:
+    path = str(tmp_path / "dictionary.json")
+    write_snapshot(real_snapshot, path)
+
+    assert load_snapshot(path) == real_snapshot
+
+
+def test_columns_may_stand_in_any_order(shop: Snapshot) -> None:
+    document = orjson.loads(dump_snapshot(shop))
+    for table in document["tables"]:
+        table["columns"].reverse()
+
+    assert parse_snapshot(document, "memory") == shop
+
+
+def test_writing_replaces_a_file_whole_and_leaves_nothing_beside_it(
+    shop: Snapshot, tmp_path: Path
+) -> None:
+    path = tmp_path / "dictionary.json"
+    path.write_text("older")
+    write_snapshot(shop, str(path))
+
+    assert load_snapshot(str(path)) == shop
+    assert [path.name for path in tmp_path.iterdir()] == ["dictionary.json"]
+
+
+def test_a_directory_that_is_not_there_cannot_be_written_to(shop: Snapshot, tmp_path: Path) -> None:
+    with pytest.raises(OlrPgError) as caught:
+        write_snapshot(shop, str(tmp_path / "missing" / "dictionary.json"))
+
+    assert caught.value.code == 3007
+
+
+def test_a_failed_replacement_leaves_nothing_behind(shop: Snapshot, tmp_path: Path) -> None:
+    (tmp_path / "dictionary.json").mkdir()
+    with pytest.raises(OlrPgError) as caught:
+        write_snapshot(shop, str(tmp_path / "dictionary.json"))
+
+    assert caught.value.code == 3007
+    assert [path.name for path in tmp_path.iterdir()] == ["dictionary.json"]
+
+
+# --- errors ---
+
+
+@pytest.fixture
+def document(shop: Snapshot) -> dict[str, Any]:
+    loaded: dict[str, Any] = orjson.loads(dump_snapshot(shop))
+    return loaded
+
+
+def error_of(document: dict[str, Any]) -> OlrPgError:
+    with pytest.raises(OlrPgError) as caught:
+        parse_snapshot(document, "d.json")
+    assert caught.value.where["file"] == "d.json"
+    return caught.value
+
+
+def test_a_missing_key_is_named(document: dict[str, Any]) -> None:
+    del document["tables"][1]["columns"][0]["type_code"]
+    error = error_of(document)
+
+    assert error.code == 3004
+    assert error.where["key"] == "tables[1].columns[0].type_code"
+    assert error.detail == "tables[1].columns[0].type_code: the key is missing"
+
+
+def test_an_unknown_key_is_named(document: dict[str, Any]) -> None:
+    document["database"]["charzet"] = "WE8ISO8859P1"
+    error = error_of(document)
+
+    assert (error.code, error.where["key"]) == (3004, "database.charzet")
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("12", 'valid integer, found "12"'),
+        (12.5, "valid integer, found 12.5"),
+        (True, "valid integer, found true"),
+        (None, "valid integer, found null"),
+        (-1, "greater than or equal to 0, found -1"),
+        (1 << 63, "less than or equal to 9223372036854775807"),
+        ([1, 2], "found a list of 2 elements"),
+        ({"a": 1}, "found an object with the keys a"),
+        ("x" * 100, "x…"),
+    ],
+)
+def test_a_wrong_value_says_what_was_expected_and_found(
+    document: dict[str, Any], value: object, expected: str
+) -> None:
+    document["scn"] = value
+    error = error_of(document)
+
+    assert (error.code, error.where["key"]) == (3004, "scn")
+    assert expected in error.detail
+
+
+@pytest.mark.parametrize("name", ["", 'a"b', "a\0b", "ä" * 128])
+def test_names_that_cannot_be_are_refused(document: dict[str, Any], name: str) -> None:
+    document["tables"][0]["owner"] = name
+    error = error_of(document)
+
+    assert (error.code, error.where["key"]) == (3004, "tables[0].owner")
+
+
+def test_many_faults_are_counted(document: dict[str, Any]) -> None:
+    for table in document["tables"]:
+        del table["name"]
+    error = error_of(document)
+
+    assert error.detail.count("the key is missing") == 3
+    assert error.detail.endswith("and 2 more")
+
+
+def test_another_version_of_the_format_is_refused(document: dict[str, Any]) -> None:
+    document["format"] = "olr-pg-dictionary/2"
+    error = error_of(document)
+
+    assert error.code == 3003
+    assert "'olr-pg-dictionary/1'" in error.detail
+    assert "'olr-pg-dictionary/2'" in error.detail
+
+
+@pytest.mark.parametrize(
+    ("segcols", "fault"),
+    [((1, 3), "SEGCOL# 2 is missing"), ((1, 1), "SEGCOL# 1 appears twice")],
+)
+def test_stored_columns_must_be_numbered_without_holes(
+    document: dict[str, Any], segcols: tuple[int, int], fault: str
+) -> None:
+    for column, segcol in zip(document["tables"][0]["columns"], segcols, strict=True):
+        column["segcol"] = segcol
+    error = error_of(document)
+
+    assert (error.code, error.where["key"]) == (3004, "tables[0].columns")
+    assert error.detail == f"APP.ORDERS: {fault}"
+
+
+def test_a_table_needs_columns(document: dict[str, Any]) -> None:
+    document["tables"][0]["columns"] = []
+    document["tables"][0].pop("key")
+
+    assert error_of(document).detail == "APP.ORDERS: it has no columns"
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value", "fault"),
+    [("intcol", 1, "INTCOL# 1 appears twice"), ("name", "ID", "column ID appears twice")],
+)
+def test_columns_are_told_apart(
+    document: dict[str, Any], attribute: str, value: object, fault: str
+) -> None:
+    document["tables"][0]["columns"][1][attribute] = value
+
+    assert error_of(document).detail == f"APP.ORDERS: {fault}"
+
+
+def test_a_refused_table_may_be_incomplete(document: dict[str, Any], shop: Snapshot) -> None:
+    document["tables"][3]["columns"] = []
+    document["tables"][3].pop("key")
+    lookup = replace(shop.tables[3], columns=(), key=(), key_kind=KeyKind.NONE)
+
+    assert parse_snapshot(document, "memory").tables[3] == lookup
+
+
+@pytest.mark.parametrize("columns", [["ID", "ID"], ["ID", "WRONG"]])
+def test_a_key_names_columns_of_its_table(document: dict[str, Any], columns: list[str]) -> None:
+    document["tables"][2]["key"]["columns"] = columns
+    error = error_of(document)
+
+    assert (error.code, error.where["key"]) == (3004, "tables[2].key.columns[1]")
+
+
+def test_two_tables_of_one_name_contradict(document: dict[str, Any]) -> None:
+    document["tables"][1]["name"] = "ORDERS"
+    error = error_of(document)
+
+    assert error.code == 3005
+    assert "two tables APP.ORDERS" in error.detail
+
+
+def test_an_object_number_belongs_to_one_table(document: dict[str, Any]) -> None:
+    document["tables"][1]["partitions"] = [103]
+    error = error_of(document)
+
+    assert error.code == 3005
+    assert error.detail == "object number 103 belongs to APP.ORDER_LINES and to App.Größe"
