@@ -1,0 +1,124 @@
+"""Rows to PostgreSQL's binary forms: arrays, arrays of composites, COPY; built by kernels.
+
+Facts: type-mapping §3.2 (COPY); arrays and composites as PostgreSQL's ``array_recv`` and
+``record_recv`` read them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from olr_pg.applier.netchange import Cells
+from olr_pg.datatypes.kernel import kernel
+
+U8 = npt.NDArray[np.uint8]
+I64 = npt.NDArray[np.int64]
+
+_ARRAY_HEADER: Final = 20
+_COPY_HEADER: Final = b"PGCOPY\n\xff\r\n\0" + bytes(8)
+
+
+@kernel
+def _put32(out: U8, at: int, value: int) -> int:
+    out[at] = (value >> 24) & 0xFF
+    out[at + 1] = (value >> 16) & 0xFF
+    out[at + 2] = (value >> 8) & 0xFF
+    out[at + 3] = value & 0xFF
+    return at + 4
+
+
+@kernel
+def _put_cell(data: U8, start: int, size: int, out: U8, at: int) -> int:
+    if size < 0:
+        return _put32(out, at, -1)
+    at = _put32(out, at, size)
+    if size > 32:
+        out[at : at + size] = data[start : start + size]
+    else:
+        for i in range(size):
+            out[at + i] = data[start + i]
+    return at + size
+
+
+@kernel
+def composite_kernel(
+    data: U8, offset: I64, length: I64, rows: I64, types: I64, out: U8, at: int
+) -> int:
+    """The array's elements; `types` has the type OID of each field. The end."""
+    width = types.size
+    for row in rows:
+        size = 4 + 8 * width
+        for column in range(width):
+            size += max(length[row, column], 0)
+        at = _put32(out, at, size)
+        at = _put32(out, at, width)
+        for column in range(width):
+            at = _put32(out, at, types[column])
+            at = _put_cell(data, offset[row, column], length[row, column], out, at)
+    return at
+
+
+@kernel
+def copy_kernel(
+    data: U8, offset: I64, length: I64, rows: I64, columns: I64, out: U8, at: int
+) -> int:
+    """The tuples of a binary COPY; the end."""
+    for row in rows:
+        out[at] = (columns.size >> 8) & 0xFF
+        out[at + 1] = columns.size & 0xFF
+        at += 2
+        for column in columns:
+            at = _put_cell(data, offset[row, column], length[row, column], out, at)
+    return at
+
+
+@kernel
+def array_kernel(data: U8, offset: I64, length: I64, rows: I64, out: U8, at: int) -> int:
+    """The elements of an array of one column; the end."""
+    for row in rows:
+        at = _put_cell(data, offset[row], length[row], out, at)
+    return at
+
+
+def _array_header(element_type: int, count: int) -> npt.NDArray[np.uint8]:
+    return np.array([1, 1, element_type, count, 1], ">u4").view(np.uint8)
+
+
+def composite_array(cells: Cells, rows: I64, row_type: int, types: I64) -> bytes:
+    """An array of composite values of `row_type`, one per row; absent cells are NULL.
+
+    Args:
+        types: OID of each field's type.
+    """
+    total = int(np.maximum(cells.length[rows], 0).sum())
+    out = np.empty(_ARRAY_HEADER + len(rows) * (8 + 8 * len(types)) + total, np.uint8)
+    out[:_ARRAY_HEADER] = _array_header(row_type, len(rows))
+    end = composite_kernel(*cells, rows, types, out, _ARRAY_HEADER)
+    assert end == out.size
+    return out.tobytes()
+
+
+def column_array(cells: Cells, rows: I64, column: int, element_type: int) -> bytes:
+    """An array of one column's values."""
+    offset, length = cells.offset[:, column], cells.length[:, column]
+    total = int(np.maximum(length[rows], 0).sum())
+    out = np.empty(_ARRAY_HEADER + 4 * len(rows) + total, np.uint8)
+    out[:_ARRAY_HEADER] = _array_header(element_type, len(rows))
+    end = array_kernel(cells.data, offset, length, rows, out, _ARRAY_HEADER)
+    assert end == out.size
+    return out.tobytes()
+
+
+def copy_buffer(cells: Cells, rows: I64, columns: I64) -> memoryview:
+    """A whole binary COPY stream of those columns."""
+    total = int(np.maximum(cells.length[rows][:, columns], 0).sum())
+    head = len(_COPY_HEADER)
+    out = np.empty(head + len(rows) * (2 + 4 * len(columns)) + total + 2, np.uint8)
+    out[:head] = np.frombuffer(_COPY_HEADER, np.uint8)
+    end = copy_kernel(*cells, rows, columns, out, head)
+    out[end:] = 0xFF
+    assert end == out.size - 2
+    return out.data

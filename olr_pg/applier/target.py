@@ -1,0 +1,170 @@
+"""The target's tables as PostgreSQL's catalogue has them, and making those that are missing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import psycopg
+from psycopg import sql
+
+from olr_pg.errors import OlrPgError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from psycopg import Connection
+
+MIN_VERSION = 150_000
+
+_TABLE = """
+SELECT c.oid::int8, c.reltype::int8, t.typarray::int8
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_type t ON t.oid = c.reltype
+WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p')
+"""
+_COLUMNS = """
+SELECT a.attname, a.atttypid::int8, format_type(a.atttypid, a.atttypmod),
+    COALESCE(NULLIF(t.typbasetype, 0), t.oid)::regtype::text,
+    format_type(COALESCE(NULLIF(t.typbasetype, 0), t.oid),
+        CASE WHEN t.typbasetype <> 0 THEN t.typtypmod ELSE a.atttypmod END),
+    t.typarray::int8, a.attgenerated <> '', a.attidentity,
+    EXISTS (SELECT FROM pg_operator o JOIN pg_opclass k ON k.opcmethod IN (403, 405)
+        AND k.opcdefault JOIN pg_amop m ON m.amopfamily = k.opcfamily AND m.amopopr = o.oid
+        WHERE o.oprname = '=' AND (k.opcintype = COALESCE(NULLIF(t.typbasetype, 0), t.oid)
+            OR (k.opcintype = 'text'::regtype AND t.typname = 'varchar')))
+FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
+"""
+_KEY = """
+SELECT array_agg(a.attname::text ORDER BY k.n)
+FROM pg_index i
+CROSS JOIN LATERAL unnest(i.indkey[0:i.indnkeyatts - 1]) WITH ORDINALITY k(attnum, n)
+LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
+WHERE i.indrelid = %s AND i.indisunique AND i.indisvalid AND i.indpred IS NULL
+    AND i.indexprs IS NULL
+GROUP BY i.indexrelid, i.indisprimary, i.indnkeyatts, i.indimmediate
+HAVING bool_and(a.attnotnull)
+ORDER BY i.indisprimary DESC, i.indimmediate DESC, i.indnkeyatts, i.indexrelid LIMIT 1
+"""
+
+
+class TargetColumn(NamedTuple):
+    """One column of the target.
+
+    Attributes:
+        type_oid: as a composite value must name it (a domain's own).
+        type_name: with its modifier, as SQL writes it.
+        base_name: the type without its modifier, below a domain.
+        base_type: the same with its modifier.
+        array_oid: of the array type, 0 where there is none.
+        generated: computed by the server; may not be written.
+        identity: '' none, 'a' ALWAYS, 'd' BY DEFAULT.
+        comparable: has an equality operator.
+    """
+
+    name: str
+    type_oid: int
+    type_name: str
+    base_name: str
+    base_type: str
+    array_oid: int
+    generated: bool
+    identity: str
+    comparable: bool
+
+
+class TargetTable(NamedTuple):
+    """One table of the target.
+
+    Attributes:
+        row_type_oid: of its composite type.
+        columns: all, in their order: the fields of the composite type.
+        key: names of the columns of its primary key, else of its narrowest unique key without
+            NULLs, else empty.
+    """
+
+    schema: str
+    name: str
+    oid: int
+    row_type_oid: int
+    columns: tuple[TargetColumn, ...]
+    key: tuple[str, ...]
+
+    @property
+    def identifier(self) -> sql.Identifier:
+        """``"schema"."name"``."""
+        return sql.Identifier(self.schema, self.name)
+
+    @property
+    def full_name(self) -> str:
+        """``schema.name`` for people."""
+        return f"{self.schema}.{self.name}"
+
+    def column_number(self, name: str) -> int | None:
+        """The place of a column in `columns`."""
+        for number, column in enumerate(self.columns):
+            if column.name == name:
+                return number
+        return None
+
+
+class NewColumn(NamedTuple):
+    """A column of a table to create; `type_name` as SQL writes it."""
+
+    name: str
+    type_name: str
+    not_null: bool = False
+
+
+def read_table(connection: Connection[Any], schema: str, name: str) -> TargetTable | None:
+    """The table as the catalogue has it, None where there is none."""
+    found = connection.execute(_TABLE, (schema, name)).fetchone()
+    if found is None:
+        return None
+    oid, row_type, _ = found
+    columns = tuple(TargetColumn(*row) for row in connection.execute(_COLUMNS, (oid,)))
+    key = connection.execute(_KEY, (oid,)).fetchone()
+    return TargetTable(schema, name, oid, row_type, columns, tuple(key[0]) if key else ())
+
+
+def create_table(
+    connection: Connection[Any],
+    schema: str,
+    name: str,
+    columns: Sequence[NewColumn],
+    key: Sequence[str],
+) -> None:
+    """Create the table, and its schema where that is missing (`connection` in autocommit).
+
+    Raises:
+        OlrPgError: 5004, this role may not.
+    """
+    parts: list[sql.Composable] = [
+        sql.SQL("{} {}{}").format(
+            sql.Identifier(column.name),
+            sql.SQL(column.type_name),
+            sql.SQL(" NOT NULL" if column.not_null else ""),
+        )
+        for column in columns
+    ]
+    if key:
+        parts.append(
+            sql.SQL("PRIMARY KEY ({})").format(sql.SQL(", ").join(map(sql.Identifier, key)))
+        )
+    try:
+        with connection.transaction():
+            if connection.execute(
+                "SELECT to_regnamespace(quote_ident(%s))", (schema,)
+            ).fetchone() == (None,):
+                connection.execute(
+                    sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema))
+                )
+            connection.execute(
+                sql.SQL("CREATE TABLE IF NOT EXISTS {} ({})").format(
+                    sql.Identifier(schema, name), sql.SQL(", ").join(parts)
+                )
+            )
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise OlrPgError(
+            5004, f"cannot create the table: {error.diag.message_primary}", table=f"{schema}.{name}"
+        ) from error
