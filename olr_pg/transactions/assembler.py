@@ -1,0 +1,409 @@
+"""Transactions from batches of events: finished ones come out, the others wait.
+
+The same assembler runs at two places. Over the windows of one split it finishes the transactions
+that begin and end there; what it cannot finish leaves as `remainder`, a batch like those that came
+in. On the driver it is fed these remainders, split after split, and finishes the rest. So any
+split of the redo gives the same transactions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from olr_pg.errors import OlrPgError
+from olr_pg.redo.batch import ChangeBatch, EventColumns, EventKind
+from olr_pg.scalars import format_xid
+from olr_pg.transactions.batch import DmlColumns, TransactionColumns
+from olr_pg.transactions.delimit import Instances, delimit, slot_keys
+from olr_pg.transactions.rows import MOST_OPEN, Groups, Job, Merge, RowStatus, assemble_rows
+from olr_pg.transactions.select import concatenate, first_rows, select_events
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from olr_pg.dictionary.model import Table
+    from olr_pg.dictionary.plan import RowPlan
+
+_REASONS: Final = {
+    RowStatus.UNKNOWN_COLUMN: (
+        "the redo names a column that the dictionary does not know",
+        "take a newer dictionary snapshot: the table was altered after this one",
+    ),
+    RowStatus.MULTI_PIECE: (
+        "a row of several pieces was changed without supplemental logging",
+        "run ALTER DATABASE ADD SUPPLEMENTAL LOG DATA on the source and load the table again",
+    ),
+    RowStatus.INCOMPLETE: ("not all redo records of a row change are there", None),
+    RowStatus.PACKED: (
+        "a compressed row was logged without supplemental columns",
+        "run ALTER TABLE … ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS on the source",
+    ),
+}
+
+
+class Finished(NamedTuple):
+    """Committed transactions with at least one row change, in commit order."""
+
+    transactions: TransactionColumns
+    dml: DmlColumns
+
+
+@dataclass(slots=True)
+class Account:
+    """What became of the transactions and changes that an assembler saw (design §5).
+
+    Attributes:
+        committed: committed transactions that were delivered.
+        empty: committed transactions without a change to deliver.
+        rolled_back: transactions that were rolled back.
+        unbegun: ended transactions whose begin was not read.
+        lost: transactions whose slot was taken by another before their end was read.
+        rows: row changes delivered.
+        undone: changes undone by savepoint or statement rollback, in committed transactions.
+        unmatched: undo markers for which no change was found.
+        without_set: updates that set no delivered column.
+    """
+
+    committed: int = 0
+    empty: int = 0
+    rolled_back: int = 0
+    unbegun: int = 0
+    lost: int = 0
+    rows: int = 0
+    undone: int = 0
+    unmatched: int = 0
+    without_set: int = 0
+
+    def add(self, other: Account) -> None:
+        """Add the counts of another account to this one."""
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+@dataclass(slots=True)
+class OpenTransaction:
+    """A transaction whose end was not read yet.
+
+    Attributes:
+        begin_scn: None where its begin was not read.
+        chunks: its events so far.
+    """
+
+    con_id: int
+    xid: int
+    begin_scn: int | None
+    chunks: list[ChangeBatch] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        """Bytes of its values."""
+        return sum(chunk.data.size for chunk in self.chunks)
+
+
+class Assembler:
+    """Collects events by transaction; see the module's docstring.
+
+    Args:
+        plan: the subscription.
+        tables: the tables of the plan, for errors.
+        is_split: whether earlier redo may hold the begin of what is fed: ended transactions
+            without a begin then go to the remainder instead of being dropped.
+    """
+
+    def __init__(self, plan: RowPlan, tables: Sequence[Table], *, is_split: bool) -> None:
+        self._plan = plan
+        self._tables = tables
+        self._is_split = is_split
+        self._open: dict[int, OpenTransaction] = {}
+        self._ended_unbegun: list[ChangeBatch] = []
+        self.account = Account()
+
+    @property
+    def open_transactions(self) -> list[OpenTransaction]:
+        """The transactions that wait for their end."""
+        return list(self._open.values())
+
+    def feed(self, batch: ChangeBatch) -> Finished | None:
+        """Take the next stretch of redo; what it finished, None if nothing.
+
+        Raises:
+            OlrPgError: 2011, a change that cannot be put together.
+        """
+        if batch.events.kind.size == 0:
+            return None
+        instances = delimit(batch.events)
+        keys = slot_keys(batch.events)
+        heads = instances.order[instances.first[:-1]]
+        closed = (instances.begin >= 0) & (instances.end >= 0)
+        on_open_slot = np.isin(keys[heads], np.array(list(self._open), np.uint64))
+        late: list[ChangeBatch] = []
+        for row in np.flatnonzero(~closed | on_open_slot).tolist():
+            ended = self._keep(batch, instances, int(keys[heads[row]]), row)
+            if ended is not None:
+                late.append(concatenate(ended.chunks))
+        if late:
+            rows = [instances.order[instances.first[r] : instances.first[r + 1]]
+                    for r in np.flatnonzero(closed).tolist()]  # fmt: skip
+            own = select_events(batch, np.concatenate(rows)) if rows else None
+            batch = concatenate([*late, own] if own is not None else late)
+            instances = delimit(batch.events)
+            closed = (instances.begin >= 0) & (instances.end >= 0)
+        return self._finish(batch, instances, np.flatnonzero(closed))
+
+    def remainder(self) -> ChangeBatch:
+        """Everything that waits, as one batch; the assembler is empty afterwards."""
+        chunks = [*self._ended_unbegun]
+        for transaction in self._open.values():
+            chunks.extend(transaction.chunks)
+        self._ended_unbegun, self._open = [], {}
+        return concatenate(chunks)
+
+    def _keep(
+        self, batch: ChangeBatch, instances: Instances, key: int, row: int
+    ) -> OpenTransaction | None:
+        """Store an instance that is not whole; the transaction if this was its end."""
+        begin, end = int(instances.begin[row]), int(instances.end[row])
+        if begin >= 0:
+            # Whoever still holds the slot ended in redo that was not read.
+            self.account.lost += self._open.pop(key, None) is not None
+            if end >= 0:
+                return None
+        chunk = select_events(
+            batch, instances.order[instances.first[row] : instances.first[row + 1]]
+        )
+        xid = int(chunk.events.xid.max())
+        con_id = int(chunk.events.con_id[0])
+        if begin >= 0:
+            self._open[key] = OpenTransaction(con_id, xid, int(batch.events.scn[begin]), [chunk])
+            return None
+        waiting = self._open.pop(key, None)
+        if waiting is not None and not _same_transaction(waiting.xid, xid):
+            self.account.lost += 1
+            waiting = None
+        if waiting is None and not self._is_split:
+            self.account.unbegun += end >= 0
+            return None
+        waiting = waiting or OpenTransaction(con_id, xid, None)
+        waiting.chunks.append(chunk)
+        if end < 0:
+            self._open[key] = waiting
+            return None
+        if waiting.begin_scn is not None:
+            return waiting
+        self._ended_unbegun.extend(waiting.chunks)
+        return None
+
+    def _finish(
+        self, batch: ChangeBatch, instances: Instances, closed: npt.NDArray[np.int64]
+    ) -> Finished | None:
+        events = batch.events
+        ends = instances.end[closed]
+        is_commit = events.kind[ends] == EventKind.COMMIT
+        self.account.rolled_back += int(np.count_nonzero(~is_commit))
+        closed, ends = closed[is_commit], ends[is_commit]
+        if closed.size == 0:
+            return None
+        by_commit = commit_order(
+            events.scn[ends],
+            events.thread[ends],
+            events.sequence[ends],
+            events.block[ends],
+            events.offset[ends],
+        )
+        # Two commit vectors may stand in one record: the vector order decides then.
+        closed = closed[by_commit]
+        job, dml_first = self._assemble(batch, instances, closed)
+        filled = np.flatnonzero(np.diff(dml_first))
+        self.account.committed += filled.size
+        self.account.empty += closed.size - filled.size
+        self.account.rows += int(job.counts[0])
+        self.account.undone += int(job.counts[4])
+        self.account.unmatched += int(job.counts[5])
+        self.account.without_set += int(job.counts[6])
+        if filled.size == 0:
+            return None
+        chosen = closed[filled]
+        transactions = _transactions(
+            events, instances, chosen, np.append(dml_first[filled], dml_first[-1])
+        )
+        return Finished(transactions, _cut(job))
+
+    def _assemble(
+        self, batch: ChangeBatch, instances: Instances, closed: npt.NDArray[np.int64]
+    ) -> tuple[Job, npt.NDArray[np.int64]]:
+        first, end = instances.first[closed], instances.first[closed + 1]
+        dml_first = np.zeros(closed.size + 1, np.int64)
+        live = np.empty(batch.events.kind.size, np.int64)
+        pieces = batch.pieces.op.size
+        room = 1024 + 2 * batch.entries.role.size + 4 * pieces
+        while True:
+            job = _job(batch, self._plan, room)
+            status, _, event = assemble_rows(job, instances.order, first, end, dml_first, live)
+            if status == RowStatus.OK:
+                return job, dml_first
+            if status != RowStatus.CAPACITY:
+                raise self._error(batch.events, RowStatus(status), int(event))
+            room *= 3
+
+    def _error(self, events: EventColumns, status: RowStatus, event: int) -> OlrPgError:
+        detail, action = _REASONS[status]
+        return OlrPgError(
+            2011,
+            detail,
+            action=action,
+            thread=int(events.thread[event]),
+            sequence=int(events.sequence[event]),
+            block=int(events.block[event]),
+            offset=int(events.offset[event]),
+            scn=int(events.scn[event]),
+            xid=format_xid(int(events.xid[event])),
+            table=self._tables[int(events.table[event])].full_name,
+        )
+
+
+def commit_order(
+    scn: npt.NDArray[np.uint64],
+    thread: npt.NDArray[np.uint16],
+    sequence: npt.NDArray[np.uint32],
+    block: npt.NDArray[np.uint32],
+    offset: npt.NDArray[np.uint16],
+) -> npt.NDArray[np.int64]:
+    """The order of delivery: commit SCN, then thread and RBA of the commit record."""
+    return np.lexsort((offset, block, sequence, thread, scn))
+
+
+def _same_transaction(one: int, other: int) -> bool:
+    """Whether two XIDs on one slot can be the same transaction: undo markers have no sequence."""
+    a, b = one & 0xFFFFFFFF, other & 0xFFFFFFFF
+    return a == 0 or b == 0 or a == b
+
+
+def _job(batch: ChangeBatch, plan: RowPlan, room: int) -> Job:
+    pieces = batch.pieces.op.size
+    widest = int(np.diff(plan.column_first).max(initial=1))
+
+    def numbers(*shape: int) -> npt.NDArray[np.int64]:
+        return np.empty(shape, np.int64)
+
+    changes = pieces + 1
+    merge = Merge(
+        np.zeros((4, widest), np.int64),
+        numbers(4, widest),
+        numbers(4, widest),
+        np.zeros(widest, np.uint8),
+        np.full(batch.entries.role.size, -1, np.int64),
+    )
+    groups = Groups(
+        numbers(MOST_OPEN),
+        numbers(MOST_OPEN),
+        numbers(MOST_OPEN),
+        numbers(MOST_OPEN),
+        numbers(MOST_OPEN),
+        numbers(pieces),
+        numbers(pieces),
+    )
+    out = DmlColumns(
+        np.empty(changes, np.uint8),
+        np.empty(changes, np.int32),
+        np.empty(changes, np.uint64),
+        np.empty(changes, np.uint32),
+        np.empty(changes, np.uint32),
+        np.empty(changes, np.uint32),
+        np.empty(changes, np.uint16),
+        np.empty(changes, np.uint32),
+        np.empty(changes, np.uint32),
+        np.empty(changes, np.uint16),
+        numbers(changes + 1),
+        np.empty(room, np.uint8),
+        np.empty(room, np.int32),
+        numbers(room),
+        numbers(room),
+        numbers(room),
+        batch.data,
+    )
+    return Job(
+        batch,
+        plan,
+        first_rows(batch.events.piece_count),
+        first_rows(batch.pieces.entry_count),
+        merge,
+        groups,
+        out,
+        numbers(3, batch.entries.role.size + 1),
+        np.zeros(7, np.int64),
+    )
+
+
+def _cut(job: Job) -> DmlColumns:
+    """The filled rows of a job's output, further value parts appended."""
+    changes, entries, parts = (int(count) for count in job.counts[:3])
+    out = job.out
+    following = out.value_next[:entries]
+    following = np.where(following < -1, entries - 2 - following, -1)
+    offset, length, part_next = job.parts[:, :parts]
+    return DmlColumns(
+        kind=out.kind[:changes],
+        table=out.table[:changes],
+        scn=out.scn[:changes],
+        time=out.time[:changes],
+        sequence=out.sequence[:changes],
+        block=out.block[:changes],
+        offset=out.offset[:changes],
+        dataobj=out.dataobj[:changes],
+        bdba=out.bdba[:changes],
+        slot=out.slot[:changes],
+        entry_first=out.entry_first[: changes + 1],
+        entry_image=out.entry_image[:entries],
+        entry_column=out.entry_column[:entries],
+        value_offset=np.concatenate([out.value_offset[:entries], offset]),
+        value_length=np.concatenate([out.value_length[:entries], length]),
+        value_next=np.concatenate([following, np.where(part_next >= 0, part_next + entries, -1)]),
+        data=out.data,
+    )
+
+
+def _transactions(
+    events: EventColumns,
+    instances: Instances,
+    chosen: npt.NDArray[np.int64],
+    dml_first: npt.NDArray[np.int64],
+) -> TransactionColumns:
+    begin, end = instances.begin[chosen], instances.end[chosen]
+    serial, session = _sessions(events, instances, chosen)
+    return TransactionColumns(
+        con_id=events.con_id[begin],
+        xid=events.xid[begin],
+        begin_scn=events.scn[begin],
+        begin_time=events.time[begin],
+        commit_scn=events.scn[end],
+        commit_time=events.time[end],
+        serial=serial,
+        session=session,
+        commit_thread=events.thread[end],
+        commit_sequence=events.sequence[end],
+        commit_block=events.block[end],
+        commit_offset=events.offset[end],
+        dml_first=dml_first,
+    )
+
+
+def _sessions(
+    events: EventColumns, instances: Instances, chosen: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint32]]:
+    """Serial and session number of each transaction: those of its first SESSION event, or 0."""
+    serial = np.zeros(chosen.size, np.uint16)
+    session = np.zeros(chosen.size, np.uint32)
+    instance = np.repeat(np.arange(instances.begin.size), np.diff(instances.first))
+    row_of = np.full(instances.begin.size, -1, np.int64)
+    row_of[chosen] = np.arange(chosen.size)
+    places = np.flatnonzero(events.kind[instances.order] == EventKind.SESSION)[::-1]
+    rows = row_of[instance[places]]
+    places, rows = places[rows >= 0], rows[rows >= 0]
+    # Later assignments win, and the places run backwards: the first attributes of each stay.
+    serial[rows] = events.serial[instances.order[places]]
+    session[rows] = events.session[instances.order[places]]
+    return serial, session

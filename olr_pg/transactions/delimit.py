@@ -1,0 +1,143 @@
+"""Where transactions begin and end in a batch, and which of their changes were undone.
+
+A transaction occupies one slot (container, undo segment, slot number) from its BEGIN to its COMMIT
+or ROLLBACK; 5.6/5.11 name nothing but the slot. Facts: redo-format §4.0, §4.5.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from olr_pg.redo.batch import EventKind
+from olr_pg.redo.kernel import kernel
+
+if TYPE_CHECKING:
+    from olr_pg.redo.batch import EventColumns
+
+UNDO_SEARCH_DEPTH: Final = 4096
+"""How far below the newest live change an undone one is looked for; undo runs newest first."""
+
+_BEGIN, _COMMIT, _ROLLBACK, _CHANGE, _UNDONE, _SESSION = (int(kind) for kind in EventKind)
+
+
+class Instances(NamedTuple):
+    """One row per stretch of events of one transaction in a batch.
+
+    Attributes:
+        order: the batch's events, grouped by instance, each group in redo order.
+        first: shape (n + 1), where each instance's events begin in `order`.
+        begin: the BEGIN event, −1 where it is not in the batch.
+        end: the COMMIT or ROLLBACK event, −1 where it is not in the batch.
+    """
+
+    order: npt.NDArray[np.int64]
+    first: npt.NDArray[np.int64]
+    begin: npt.NDArray[np.int64]
+    end: npt.NDArray[np.int64]
+
+
+def slot_keys(events: EventColumns) -> npt.NDArray[np.uint64]:
+    """``container << 32 | undo segment << 16 | low byte of the slot`` of each event."""
+    usn = events.xid >> np.uint64(48)
+    slot = events.xid >> np.uint64(32) & np.uint64(0xFF)
+    keys: npt.NDArray[np.uint64] = events.con_id.astype(np.uint64) << np.uint64(32)
+    keys |= usn << np.uint64(16)
+    keys |= slot
+    return keys
+
+
+def delimit(events: EventColumns) -> Instances:
+    """The instances of a batch."""
+    keys = slot_keys(events)
+    order = np.argsort(keys, kind="stable")
+    room = np.empty((3, events.kind.size + 1), np.int64)
+    count = _delimit(order, keys, events.kind, events.xid, room)
+    first = room[0, : count + 1]
+    first[count] = order.size
+    return Instances(order, first, room[1, :count], room[2, :count])
+
+
+@kernel
+def _delimit(order: Any, keys: Any, kind: Any, xid: Any, room: Any) -> int:
+    count = 0
+    sequence = np.uint64(0)
+    for i in range(order.size):
+        event = order[i]
+        own = xid[event] & np.uint64(0xFFFFFFFF)
+        opens = (
+            count == 0
+            or keys[event] != keys[order[i - 1]]
+            or kind[event] == 1
+            or room[2, count - 1] >= 0
+            or (own != 0 and sequence != 0 and own != sequence)
+        )
+        if opens:
+            room[0, count] = i
+            room[1, count] = -1
+            room[2, count] = -1
+            count += 1
+            sequence = np.uint64(0)
+        if own != 0:
+            sequence = own
+        if kind[event] == 1:
+            room[1, count - 1] = event
+        elif kind[event] == 2 or kind[event] == 3:
+            room[2, count - 1] = event
+    return count
+
+
+@kernel
+def live_changes(
+    events: EventColumns,
+    order: Any,
+    first: int,
+    end: int,
+    depth: int,
+    live: Any,
+) -> tuple[int, int, int]:
+    """Fill `live` with the CHANGE events of one instance that were not undone, in redo order.
+
+    Returns:
+        How many they are, how many were undone, how many undo markers found no change.
+    """
+    count = 0
+    undone = 0
+    unmatched = 0
+    for i in range(first, end):
+        event = order[i]
+        if events.kind[event] == 4:
+            live[count] = event
+            count += 1
+        elif events.kind[event] == 5:
+            found = -1
+            for back in range(count - 1, max(-1, count - 1 - depth), -1):
+                candidate = live[back]
+                same = events.dataobj[candidate] == events.dataobj[event]
+                if events.slot_head[event]:
+                    same = (
+                        same
+                        and events.rci[candidate] == 0
+                        and events.rci[event] == 0
+                        and events.prev_dba[candidate] == events.prev_dba[event]
+                    )
+                else:
+                    same = (
+                        same
+                        and events.undo_dba[candidate] == events.undo_dba[event]
+                        and events.rci[candidate] == events.rci[event]
+                        and events.wrp[candidate] == events.wrp[event]
+                    )
+                if same:
+                    found = back
+                    break
+            if found < 0:
+                unmatched += 1
+                continue
+            for k in range(found, count - 1):
+                live[k] = live[k + 1]
+            count -= 1
+            undone += 1
+    return count, undone, unmatched

@@ -1,0 +1,117 @@
+"""Joining change batches, and cutting events out of them with just the bytes they need."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from olr_pg.redo.batch import (
+    ChangeBatch,
+    EntryColumns,
+    EventColumns,
+    PieceColumns,
+    empty_batch,
+    empty_entries,
+    empty_events,
+    empty_pieces,
+)
+from olr_pg.redo.kernel import kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def first_rows(counts: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+    """Where each owner's rows begin, shape (n + 1), from how many each has."""
+    first = np.zeros(counts.size + 1, np.int64)
+    np.cumsum(counts, out=first[1:])
+    return first
+
+
+def concatenate(batches: Sequence[ChangeBatch]) -> ChangeBatch:
+    """One batch with the events of `batches` one behind the other."""
+    if len(batches) == 1:
+        return batches[0]
+    if not batches:
+        return empty_batch()
+    bases = np.cumsum([0, *(batch.data.size for batch in batches[:-1])])
+    events = EventColumns(*map(np.concatenate, zip(*(b.events for b in batches), strict=True)))
+    pieces = PieceColumns(*map(np.concatenate, zip(*(b.pieces for b in batches), strict=True)))
+    entries = EntryColumns(*map(np.concatenate, zip(*(b.entries for b in batches), strict=True)))
+    pieces.changed_offset[:] += np.repeat(bases, [batch.pieces.op.size for batch in batches])
+    entries.offset[:] += np.repeat(bases, [batch.entries.role.size for batch in batches])
+    return ChangeBatch(events, pieces, entries, np.concatenate([b.data for b in batches]))
+
+
+def select_events(batch: ChangeBatch, rows: npt.NDArray[np.int64]) -> ChangeBatch:
+    """The events `rows` of a batch, in that order, with their pieces, values and bytes."""
+    piece_first = first_rows(batch.events.piece_count)
+    entry_first = first_rows(batch.pieces.entry_count)
+    sizes = np.zeros(3, np.int64)
+    _measure(batch, rows, piece_first, entry_first, sizes)
+    chosen = ChangeBatch(
+        empty_events(0),
+        empty_pieces(int(sizes[0])),
+        empty_entries(int(sizes[1])),
+        np.empty(int(sizes[2]), np.uint8),
+    )
+    events = EventColumns(*(column[rows] for column in batch.events))
+    chosen = chosen._replace(events=events)
+    _copy(batch, rows, piece_first, entry_first, chosen)
+    return chosen
+
+
+@kernel
+def _measure(batch: ChangeBatch, rows: Any, piece_first: Any, entry_first: Any, sizes: Any) -> None:
+    for i in range(rows.size):
+        event = rows[i]
+        sizes[0] += batch.events.piece_count[event]
+        for piece in range(piece_first[event], piece_first[event + 1]):
+            sizes[1] += batch.pieces.entry_count[piece]
+            sizes[2] += batch.pieces.changed_length[piece]
+            for entry in range(entry_first[piece], entry_first[piece + 1]):
+                sizes[2] += max(0, batch.entries.length[entry])
+
+
+@kernel
+def _copy(
+    batch: ChangeBatch, rows: Any, piece_first: Any, entry_first: Any, chosen: ChangeBatch
+) -> None:
+    p = 0
+    e = 0
+    at = 0
+    source = batch.pieces
+    target = chosen.pieces
+    for i in range(rows.size):
+        event = rows[i]
+        for piece in range(piece_first[event], piece_first[event + 1]):
+            target.op[p] = source.op[piece]
+            target.supplemental[p] = source.supplemental[piece]
+            target.sup_type[p] = source.sup_type[piece]
+            target.sup_flags[p] = source.sup_flags[piece]
+            target.row_flags[p] = source.row_flags[piece]
+            target.bdba[p] = source.bdba[piece]
+            target.slot[p] = source.slot[piece]
+            target.head_bdba[p] = source.head_bdba[piece]
+            target.head_slot[p] = source.head_slot[piece]
+            target.packed[p] = source.packed[piece]
+            target.entry_count[p] = source.entry_count[piece]
+            target.changed_length[p] = source.changed_length[piece]
+            target.changed_offset[p] = at
+            for k in range(source.changed_length[piece]):
+                chosen.data[at + k] = batch.data[source.changed_offset[piece] + k]
+            at += source.changed_length[piece]
+            p += 1
+            for entry in range(entry_first[piece], entry_first[piece + 1]):
+                length = batch.entries.length[entry]
+                chosen.entries.role[e] = batch.entries.role[entry]
+                chosen.entries.part[e] = batch.entries.part[entry]
+                chosen.entries.segcol[e] = batch.entries.segcol[entry]
+                chosen.entries.length[e] = length
+                chosen.entries.offset[e] = at
+                for k in range(length):
+                    chosen.data[at + k] = batch.data[batch.entries.offset[entry] + k]
+                at += max(0, length)
+                e += 1
