@@ -16,6 +16,7 @@ import structlog
 
 from olr_pg.capture.readers import read_header, same_content
 from olr_pg.errors import OlrPgError
+from olr_pg.redo.layout import FIRST_DATA_BLOCK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -108,6 +109,14 @@ def open_log(path: str) -> ArchivedLog:
             file=path,
             thread=header.thread,
             sequence=header.sequence,
+        )
+    if header.nab < FIRST_DATA_BLOCK or header.next_scn < header.first_scn:
+        raise OlrPgError(
+            2005,
+            f"the header contradicts itself: {header.nab} blocks in use, SCNs"
+            f" {header.first_scn} to {header.next_scn}",
+            file=path,
+            block=1,
         )
     log = ArchivedLog(path, size, header)
     if size < log.used_bytes:

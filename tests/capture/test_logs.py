@@ -1,0 +1,275 @@
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from structlog.testing import capture_logs
+
+from olr_pg.capture.logs import discover_logs, open_log, scan_logs
+from olr_pg.errors import OlrPgError
+
+from .conftest import BLOCK, RealLogs
+
+
+def error_of(*specs: str) -> OlrPgError:
+    with pytest.raises(OlrPgError) as caught:
+        discover_logs(specs)
+    return caught.value
+
+
+def sequences(*specs: str) -> list[int]:
+    return [log.header.sequence for log in discover_logs(specs)]
+
+
+# --- where logs are looked for ---
+
+
+def test_headers_order_the_logs_whatever_their_names(logs: RealLogs) -> None:
+    first, second = logs.put("z.bin", logs.first), logs.put("a", logs.second)
+
+    assert [log.path for log in discover_logs([second, first])] == [first, second]
+
+
+def test_a_directory_is_searched_with_its_sub_directories(logs: RealLogs) -> None:
+    logs.put("2026_03_07/o1_mf_1_16_x_.arc", logs.second)
+    logs.put("2026_03_06/o1_mf_1_15_y_.arc", logs.first)
+
+    assert sequences(str(logs.folder)) == [15, 16]
+
+
+@pytest.mark.parametrize("pattern", ["*.arc", "day?", "**/*.arc", "day[12]"])
+def test_globs(logs: RealLogs, pattern: str) -> None:
+    logs.put("day1/x.arc", logs.first)
+    logs.put("day2/y.arc", logs.second)
+    logs.put("top.arc", logs.first)
+
+    assert set(sequences(str(logs.folder / pattern))) <= {15, 16}
+    assert 15 in sequences(str(logs.folder / pattern))
+
+
+def test_a_file_whose_name_looks_like_a_glob(logs: RealLogs) -> None:
+    assert sequences(logs.put("log[1].arc", logs.first)) == [15]
+
+
+def test_thread_and_incarnation_come_before_the_sequence(logs: RealLogs) -> None:
+    logs.put("a", logs.first)
+    logs.put("b", logs.changed(logs.first, (logs.THREAD, 2), sequence=3))
+    logs.put("c", logs.changed(logs.first, (logs.RESETLOGS, 1224959855), sequence=1))
+    found = discover_logs([str(logs.folder)])
+
+    assert [log.position[:3] for log in found] == [
+        (1224959854, 1, 15),
+        (1224959854, 2, 3),
+        (1224959855, 1, 1),
+    ]
+
+
+# --- files that are no redo logs ---
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"x", b"a text file\n", b"text " * 1000, b"\x1f\x8b" + bytes(600)],
+    ids=["empty", "tiny", "short", "text", "gzip"],
+)
+def test_other_files_beside_the_logs_are_skipped_with_a_warning(
+    logs: RealLogs, data: bytes
+) -> None:
+    logs.put("15", logs.first)
+    other = logs.put("README", data)
+    with capture_logs() as entries:
+        scan = scan_logs([str(logs.folder)])
+
+    assert [log.header.sequence for log in scan.logs] == [15]
+    assert scan.skipped == (other,)
+    assert scan.unusable == ()
+    assert [(entry["log_level"], entry["file"]) for entry in entries] == [("warning", other)]
+
+
+def test_hidden_files_are_copies_in_progress_and_not_looked_at(logs: RealLogs) -> None:
+    logs.put("15", logs.first)
+    logs.put(".arch1_16.dbf.Xa3", logs.second[:700])
+
+    assert sequences(str(logs.folder)) == [15]
+
+
+@pytest.mark.parametrize("data", [b"x", b"a text file\n", b"text " * 1000])
+def test_a_file_given_by_name_must_be_a_log(logs: RealLogs, data: bytes) -> None:
+    assert error_of(logs.put("README", data)).code == 2003
+
+
+def test_an_empty_file_given_by_name_is_truncated(logs: RealLogs) -> None:
+    assert error_of(logs.put("x", b"")).code == 2004
+
+
+def test_a_file_that_does_not_exist(logs: RealLogs) -> None:
+    error = error_of(str(logs.folder / "none.dbf"))
+
+    assert (error.code, error.detail) == (2002, "No such file or directory")
+
+
+def test_no_log_at_all(logs: RealLogs) -> None:
+    assert error_of(str(logs.folder), str(logs.folder / "*.arc")).code == 2001
+    assert error_of().code == 2001
+
+
+def test_a_link_that_leads_nowhere_is_no_log(logs: RealLogs) -> None:
+    logs.put("15", logs.first)
+    (logs.folder / "16").symlink_to(logs.folder / "gone")
+
+    assert sequences(str(logs.folder)) == [15]
+
+
+# --- logs that cannot be used ---
+
+
+@pytest.mark.parametrize("size", [32, 100, BLOCK, 2 * BLOCK - 1, 2 * BLOCK, 3000, 5119])
+def test_a_truncated_log(logs: RealLogs, size: int) -> None:
+    logs.put("15", logs.first)
+    cut = logs.put("16", logs.second[:size])
+
+    assert error_of(cut).code == 2004
+    assert error_of(str(logs.folder)).code == 2004
+    assert error_of(cut).where["file"] == cut
+
+
+def test_a_truncated_log_names_its_place_and_both_sizes(logs: RealLogs) -> None:
+    error = error_of(logs.put("x", logs.second[:4096]))
+
+    assert error.detail == "expected 5120 bytes (10 blocks of 512), found 4096"
+    assert (error.where["thread"], error.where["sequence"]) == (1, 16)
+
+
+def test_space_behind_the_last_block_in_use_is_tolerated(logs: RealLogs) -> None:
+    log = open_log(logs.put("x", logs.second + bytes(3 * BLOCK)))
+
+    assert (log.size, log.used_bytes, log.blocks, log.next_scn) == (6656, 5120, 10, 2267723)
+
+
+@pytest.mark.parametrize("field", ["NAB", "NEXT_SCN"])
+def test_a_log_copied_while_it_was_written(logs: RealLogs, field: str) -> None:
+    offset_and_form: tuple[int, str] = getattr(logs, field)
+    open_value = (1 << 32) - 1 if field == "NAB" else (1 << 64) - 1
+    logs.put("15", logs.first)
+    path = logs.put("16", logs.changed(logs.second, (offset_and_form, open_value)))
+    scan = scan_logs([str(logs.folder)])
+
+    assert error_of(path).code == 2008
+    assert [log.header.sequence for log in scan.logs] == [15]
+    assert [error.code for error in scan.unusable] == [2008]
+
+
+@pytest.mark.parametrize("offset", [0, 21, 28, BLOCK + 4, BLOCK + 160, BLOCK + 300])
+def test_a_flipped_bit_in_the_header_is_found(logs: RealLogs, offset: int) -> None:
+    data = bytearray(logs.second)
+    data[offset] ^= 4
+
+    assert error_of(logs.put("16", bytes(data))).code in {2003, 2005}
+
+
+@pytest.mark.parametrize("nab", [0, 1])
+def test_a_header_without_itself_in_use_is_corrupt(logs: RealLogs, nab: int) -> None:
+    assert error_of(logs.put("x", logs.changed(logs.second, (logs.NAB, nab)))).code == 2005
+
+
+def test_scns_that_run_backwards_are_corrupt(logs: RealLogs) -> None:
+    data = logs.changed(logs.second, (logs.NEXT_SCN, 2267716))
+
+    assert error_of(logs.put("x", data)).code == 2005
+
+
+@given(
+    places=st.lists(
+        st.tuples(st.sampled_from([*range(16, 84), *range(156, 304)]), st.integers(0, 255)),
+        min_size=1,
+        max_size=12,
+    )
+)
+def test_any_header_gives_a_log_or_a_coded_error(
+    real_log_dir: Path, tmp_path_factory: pytest.TempPathFactory, places: list[tuple[int, int]]
+) -> None:
+    logs = RealLogs(tmp_path_factory.getbasetemp(), real_log_dir)
+    fields = [((offset, "B"), value) for offset, value in places]
+    path = logs.put("mutated", logs.changed(logs.second, *fields))
+    try:
+        log = open_log(path)
+    except OlrPgError as error:
+        sound = error.code in {2003, 2004, 2005, 2007, 2008} and error.where["file"] == path
+    else:
+        sound = log.used_bytes <= log.size and log.header.first_scn <= log.next_scn
+
+    assert sound
+
+
+# --- the same log more than once ---
+
+
+def test_the_same_file_by_several_ways_is_one(logs: RealLogs) -> None:
+    path = logs.put("15", logs.first)
+    (logs.folder / "link").symlink_to(path)
+    with capture_logs() as entries:
+        found = discover_logs([path, str(logs.folder), path])
+
+    assert len(found) == 1
+    assert entries == []
+
+
+def test_an_identical_copy_is_ignored_with_a_warning(logs: RealLogs) -> None:
+    one, two = logs.put("a", logs.first), logs.put("b", logs.first)
+    with capture_logs() as entries:
+        found = discover_logs([str(logs.folder)])
+
+    assert [log.path for log in found] == [one]
+    assert [(entry["first"], entry["second"]) for entry in entries] == [(one, two)]
+
+
+def test_two_different_logs_for_one_place(logs: RealLogs) -> None:
+    changed = bytearray(logs.first)
+    changed[50_000] ^= 1
+    one, two = logs.put("a", logs.first), logs.put("b", bytes(changed))
+    error = error_of(one, two)
+
+    assert (error.code, error.where["sequence"]) == (2012, 15)
+    assert error.detail == f"{one} and {two} differ"
+
+
+def test_logs_of_two_databases_are_not_in_each_others_way(logs: RealLogs) -> None:
+    logs.put("a", logs.first)
+    logs.put("b", logs.changed(logs.first, (logs.DBID, 42)))
+
+    assert len(discover_logs([str(logs.folder)])) == 2
+
+
+def test_a_log_that_vanishes_between_listing_and_opening(
+    logs: RealLogs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs.put("15", logs.first)
+    path = logs.put("16", logs.second)
+
+    real_is_file = Path.is_file
+
+    def is_file_then_gone(self: Path) -> bool:
+        there = real_is_file(self)
+        if str(self) == path:
+            self.unlink()
+        return there
+
+    monkeypatch.setattr(Path, "is_file", is_file_then_gone)
+    scan = scan_logs([str(logs.folder)])
+
+    assert [log.header.sequence for log in scan.logs] == [15]
+    assert [error.code for error in scan.unusable] == [2002]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_directory_that_may_not_be_read(logs: RealLogs) -> None:
+    closed = logs.folder / "closed"
+    closed.mkdir(mode=0)
+    try:
+        assert error_of(str(logs.folder)).code == 2002
+    finally:
+        shutil.rmtree(closed)
