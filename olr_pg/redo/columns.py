@@ -10,3 +10,8 @@ C = TypeVar("C", bound=tuple[Any, ...])
 def head(columns: C, count: int) -> C:
     """The first `count` rows of every column."""
     return type(columns)(*(column[:count] for column in columns))
+
+
+def take(columns: C, rows: Any) -> C:
+    """The given rows of every column, in that order."""
+    return type(columns)(*(column[rows] for column in columns))

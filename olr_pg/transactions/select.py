@@ -17,6 +17,7 @@ from olr_pg.redo.batch import (
     empty_events,
     empty_pieces,
 )
+from olr_pg.redo.columns import take
 from olr_pg.redo.kernel import kernel
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def select_events(batch: ChangeBatch, rows: npt.NDArray[np.int64]) -> ChangeBatc
         empty_entries(int(sizes[1])),
         np.empty(int(sizes[2]), np.uint8),
     )
-    events = EventColumns(*(column[rows] for column in batch.events))
+    events = take(batch.events, rows)
     chosen = chosen._replace(events=events)
     _copy(batch, rows, piece_first, entry_first, chosen)
     return chosen
