@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from olr_pg.dictionary import snapshot_file
 from olr_pg.dictionary.consistency import sort_columns
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
@@ -290,3 +291,31 @@ def test_an_object_number_belongs_to_one_table(document: dict[str, Any]) -> None
 
     assert error.code == 3005
     assert error.detail == "object number 103 belongs to APP.ORDER_LINES and to App.Größe"
+
+
+# --- documentation ---
+
+
+def test_the_example_of_the_page_is_the_real_table(real_snapshot: Snapshot) -> None:
+    page = Path(__file__).parents[2] / "docs" / "dictionary-snapshot.md"
+    example = page.read_text().split("```json\n")[1].split("```")[0]
+    snapshot = parse_snapshot(orjson.loads(example), str(page))
+
+    assert snapshot.database == real_snapshot.database
+    assert snapshot.tables == (real_snapshot.find("OLR_TEST", "TEST_CDC"),)
+
+
+def test_the_example_of_the_module_is_the_same(real_snapshot: Snapshot) -> None:
+    assert snapshot_file.__doc__ is not None
+    example = snapshot_file.__doc__.split("::\n")[1].split("\nThe keys")[0]
+    snapshot = parse_snapshot(orjson.loads(example), "docstring")
+
+    assert snapshot.tables == (real_snapshot.find("OLR_TEST", "TEST_CDC"),)
+
+
+@pytest.mark.parametrize("model", [Column, Table, Database])
+def test_every_attribute_is_on_the_page(model: type[Column | Table | Database]) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "dictionary-snapshot.md").read_text()
+
+    for field in fields(model):
+        assert f"`{field.name}`" in page or field.name == "key_kind"
