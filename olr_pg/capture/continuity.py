@@ -46,6 +46,47 @@ class Gap:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class LogStream:
+    """A checked set of logs of one database.
+
+    Attributes:
+        logs: in stream order (`LogPosition`).
+        gaps: what is missing between them.
+    """
+
+    logs: tuple[ArchivedLog, ...]
+    gaps: tuple[Gap, ...]
+
+    @property
+    def readable(self) -> tuple[ArchivedLog, ...]:
+        """The logs before the first gap of their thread; what follows must wait for the gap."""
+        first_missing: dict[int, tuple[int, int]] = {}
+        for gap in self.gaps:
+            first_missing.setdefault(gap.thread, (gap.resetlogs_id, gap.first_sequence))
+        return tuple(
+            log
+            for log in self.logs
+            if (missing := first_missing.get(log.position.thread)) is None
+            or (log.position.resetlogs_id, log.position.sequence) < missing
+        )
+
+
+def join_logs(logs: Sequence[ArchivedLog], database: Database) -> LogStream:
+    """The logs as one stream of `database`.
+
+    Args:
+        logs: in the order of `discover_logs`.
+
+    Raises:
+        OlrPgError: 2009 a log of another database or incarnation, 2020 two logs do not join.
+    """
+    for log in logs:
+        check_origin(log, database)
+    check_chain(logs)
+    return LogStream(tuple(logs), tuple(find_gaps(logs)))
+
+
 def find_gaps(logs: Sequence[ArchivedLog]) -> list[Gap]:
     """The holes in every thread's sequences, in stream order.
 

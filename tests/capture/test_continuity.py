@@ -4,7 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from olr_pg.capture.continuity import Gap, check_chain, check_origin, find_gaps
+from olr_pg.capture.continuity import (
+    Gap,
+    LogStream,
+    check_chain,
+    check_origin,
+    find_gaps,
+    join_logs,
+)
 from olr_pg.capture.logs import ArchivedLog, discover_logs, open_log
 from olr_pg.dictionary.model import Database
 from olr_pg.errors import OlrPgError
@@ -73,6 +80,36 @@ def test_a_gap_as_an_error(last: int, detail: str) -> None:
 def test_no_logs_have_no_gaps() -> None:
     assert find_gaps([]) == []
     check_chain([])
+
+
+# --- the stream ---
+
+
+def test_the_real_logs_are_one_stream(pair: list[ArchivedLog], database: Database) -> None:
+    stream = join_logs(pair, database)
+
+    assert stream == LogStream(tuple(pair), ())
+    assert stream.readable == tuple(pair)
+
+
+def test_behind_a_gap_only_its_own_thread_waits(pair: list[ArchivedLog]) -> None:
+    log = pair[0]
+    first, third = log_at(log, 1), log_at(log, 3)
+    later = log_at(log, 1, resetlogs_id=1224959855)
+    others = [log_at(log, sequence, thread=2) for sequence in (5, 6)]
+    found = (first, third, *others, later)
+
+    assert LogStream(found, tuple(find_gaps(found))).readable == (first, *others)
+
+
+def test_a_foreign_log_is_never_part_of_a_stream(
+    pair: list[ArchivedLog], database: Database
+) -> None:
+    foreign = log_at(pair[1], 17, resetlogs_id=1111)
+    with pytest.raises(OlrPgError) as caught:
+        join_logs([*pair, foreign], database)
+
+    assert caught.value.code == 2009
 
 
 # --- the chain ---

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from olr_pg.dictionary.column_support import ROW_TYPES
-from olr_pg.dictionary.model import Column, Table
+from olr_pg.dictionary.model import Column, Snapshot, Table
 
 NUMBER = Column("N", 1, 1, 1, 2, 22)
 
@@ -44,3 +44,9 @@ def test_an_extended_string_is_no_text_in_the_row() -> None:
     column = Column("LONG_TEXT", 1, 1, 1, 1, 32767, stored_as_lob=True)
 
     assert column.unsupported == "extended strings stored as LOB are not decoded yet"
+
+
+def test_tables_are_found_by_exact_name(shop: Snapshot) -> None:
+    assert shop.find("APP", "ORDERS") is shop.tables[0]
+    assert shop.find("APP", "orders") is None
+    assert shop.tables[2].full_name == "App.Größe"
