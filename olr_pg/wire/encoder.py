@@ -271,7 +271,7 @@ def put_head(
 
 
 @njit(cache=True, nogil=True)
-def put_rowid(out: Any, at: int, dataobj: int, dba: int, slot: int) -> None:
+def put_rowid(out: Any, at: int, dataobj: Any, dba: Any, slot: Any) -> None:
     """Write the 18 characters of `olr_pg.scalars.format_rowid`."""
     put_digits(out, at, int(dataobj), 6)
     put_digits(out, at + 6, int(dba) >> 22, 3)
@@ -297,7 +297,7 @@ def put_bytes(out: Any, at: int, data: Any, begin: int, end: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def put16(out: Any, at: int, value: int, big: bool) -> None:
+def put16(out: Any, at: int, value: Any, big: bool) -> None:
     """Write 16 bits."""
     number = int(value)
     if big:
@@ -307,7 +307,7 @@ def put16(out: Any, at: int, value: int, big: bool) -> None:
 
 
 @njit(cache=True, nogil=True)
-def put32(out: Any, at: int, value: int, big: bool) -> None:
+def put32(out: Any, at: int, value: Any, big: bool) -> None:
     """Write 32 bits."""
     number = int(value)
     if big:
@@ -319,7 +319,7 @@ def put32(out: Any, at: int, value: int, big: bool) -> None:
 
 
 @njit(cache=True, nogil=True)
-def put64(out: Any, at: int, value: int, big: bool) -> None:
+def put64(out: Any, at: int, value: Any, big: bool) -> None:
     """Write 64 bits; a value of uint64 past 2⁶³ keeps its bits."""
     number = np.uint64(value)
     target = np.uint64(at)

@@ -1,0 +1,334 @@
+"""The compiled encoder against the pure-Python codec, on random row changes."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from olr_pg.dictionary.model import Column, Table
+from olr_pg.errors import OlrPgError
+from olr_pg.scalars import format_rowid
+from olr_pg.transactions.batch import DmlColumns, DmlKind, Image, TransactionColumns
+from olr_pg.wire import encoder
+from olr_pg.wire.elements import (
+    Begin,
+    ColumnValue,
+    Commit,
+    Delete,
+    Element,
+    Insert,
+    Update,
+    decode_element,
+    encode_element,
+)
+from olr_pg.wire.encoder import encode_transactions
+from olr_pg.wire.frames import ByteOrder
+from olr_pg.wire.messages import Data, encode_answer
+from olr_pg.wire.offsets import message_offsets
+from olr_pg.wire.plan import build_element_plan
+
+TABLES = (
+    Table(
+        "OLR_TEST", "TEST_CDC", 73001, 73002,
+        (
+            Column("ID", 1, 1, 1, 2, 22, precision=10, scale=0),
+            Column("SECRET", 2, 2, 0, 1, 10, hidden=True),
+            Column("NAME", 3, 3, 2, 1, 100, charset_id=873, charset_form=1),
+        ),
+    ),
+    Table("É", "ß", 2**32 - 1, None, (Column("Ω" * 100, 1, 1, 1, 23, 10),)),
+    Table("S", "W", 7, 7, tuple(Column(f"C{i}", i, i, i, 2, 22, scale=-127) for i in range(1, 9))),
+)  # fmt: skip
+PLAN = build_element_plan(TABLES)
+
+Value = tuple[bytes, ...] | None  # the parts of a value; None = NULL
+
+
+class Change(NamedTuple):
+    kind: DmlKind
+    table: int
+    scn: int
+    time: int
+    rowid: tuple[int, int, int]
+    before: dict[int, Value]
+    after: dict[int, Value]
+
+
+class Transaction(NamedTuple):
+    begin: Begin
+    commit_time: int
+    changes: list[Change]
+
+
+U16, U32, U64 = (st.integers(0, 2**bits - 1) for bits in (16, 32, 64))
+VALUE = st.none() | st.lists(st.binary(max_size=12), min_size=1, max_size=3).map(tuple)
+
+
+@st.composite
+def changes(draw: st.DrawFn) -> Change:
+    kind = draw(st.sampled_from(DmlKind))
+    table = draw(st.integers(0, len(TABLES) - 1))
+    image = st.dictionaries(st.integers(0, len(TABLES[table].delivered) - 1), VALUE)
+    return Change(
+        kind, table, draw(U64), draw(U32), (draw(U32), draw(U32), draw(U16)),
+        {} if kind is DmlKind.INSERT else dict(sorted(draw(image).items())),
+        {} if kind is DmlKind.DELETE else dict(sorted(draw(image).items())),
+    )  # fmt: skip
+
+
+TRANSACTIONS = st.lists(
+    st.builds(
+        Transaction,
+        st.builds(Begin, U64, U64, U64, U32, U16, U32),
+        U32,
+        st.lists(changes(), max_size=5),
+    ),
+    max_size=4,
+)
+
+
+KINDS: dict[DmlKind, type[Insert | Delete | Update]] = {
+    DmlKind.INSERT: Insert,
+    DmlKind.DELETE: Delete,
+    DmlKind.UPDATE: Update,
+}
+
+
+class Entries:
+    """Collects the value columns; further parts of values go past the last change's."""
+
+    def __init__(self) -> None:
+        self.rows: list[list[int]] = []  # image, column, offset, length, next
+        self.later: list[tuple[int, bytes]] = []
+        self.data = bytearray()
+
+    def add(self, image: Image, column: int, value: Value) -> None:
+        self.rows.append([image, column, *self.place(value[0] if value else None), -1])
+        last = len(self.rows) - 1
+        for part in value[1:] if value else ():
+            self.later.append((last, part))
+            last = -len(self.later)
+
+    def place(self, part: bytes | None) -> tuple[int, int]:
+        if part is None:
+            return 0, -1
+        self.data += part
+        return len(self.data) - len(part), len(part)
+
+    def finish(self) -> None:
+        first = len(self.rows)
+        for number, (owner, part) in enumerate(self.later):
+            self.rows.append([0, 0, *self.place(part), -1])
+            self.rows[owner if owner >= 0 else first - owner - 1][4] = first + number
+
+
+def to_columns(transactions: list[Transaction]) -> tuple[TransactionColumns, DmlColumns]:
+    entries, entry_first, rows = Entries(), [0], [c for t in transactions for c in t.changes]
+    for change in rows:
+        for image, values in ((Image.BEFORE, change.before), (Image.AFTER, change.after)):
+            for column, value in values.items():
+                entries.add(image, column, value)
+        entry_first.append(len(entries.rows))
+    entries.finish()
+    table = np.array(entries.rows, np.int64).reshape(-1, 5)
+    zero = np.zeros(len(rows))
+    dml = DmlColumns(
+        np.array([c.kind for c in rows], np.uint8), np.array([c.table for c in rows], np.int32),
+        np.array([c.scn for c in rows], np.uint64), np.array([c.time for c in rows], np.uint32),
+        zero.astype(np.uint32), zero.astype(np.uint32), zero.astype(np.uint16),
+        np.array([c.rowid[0] for c in rows], np.uint32),
+        np.array([c.rowid[1] for c in rows], np.uint32),
+        np.array([c.rowid[2] for c in rows], np.uint16),
+        np.array(entry_first, np.int64), table[:, 0].astype(np.uint8),
+        table[:, 1].astype(np.int32), table[:, 2].copy(), table[:, 3].copy(), table[:, 4].copy(),
+        np.frombuffer(bytes(entries.data), np.uint8),
+    )  # fmt: skip
+    begins = [t.begin for t in transactions]
+    zero = np.zeros(len(begins))
+    columns = TransactionColumns(
+        zero.astype(np.uint32), np.array([b.xid for b in begins], np.uint64),
+        np.array([b.scn for b in begins], np.uint64),
+        np.array([b.timestamp for b in begins], np.uint32),
+        np.array([b.commit_scn for b in begins], np.uint64),
+        np.array([t.commit_time for t in transactions], np.uint32),
+        np.array([b.serial for b in begins], np.uint16),
+        np.array([b.session for b in begins], np.uint32),
+        zero.astype(np.uint16), zero.astype(np.uint32), zero.astype(np.uint32),
+        zero.astype(np.uint16),
+        np.cumsum([0, *(len(t.changes) for t in transactions)]).astype(np.int64),
+    )  # fmt: skip
+    return columns, dml
+
+
+def columns_of(table: Table, values: dict[int, Value]) -> tuple[ColumnValue, ...]:
+    found = []
+    for ordinal, value in values.items():
+        c = table.delivered[ordinal]
+        joined = b"".join(value) if value else b""
+        found.append(
+            ColumnValue(c.name, c.type_code, c.precision, c.scale, c.charset_id, c.charset_form,
+                        value=joined or None)
+        )  # fmt: skip
+    return tuple(found)
+
+
+def elements_of(transaction: Transaction) -> list[Element]:
+    begin = transaction.begin
+    found: list[Element] = [begin]
+    for change in transaction.changes:
+        table = TABLES[change.table]
+        kind = KINDS[change.kind]
+        found.append(
+            kind(
+                scn=change.scn, commit_scn=begin.commit_scn, xid=begin.xid, timestamp=change.time,
+                object_id=table.obj, schema=table.owner, table=table.name,
+                rowid=format_rowid(*change.rowid),
+                before=columns_of(table, change.before), after=columns_of(table, change.after),
+            )
+        )  # fmt: skip
+    found.append(Commit(begin.commit_scn, begin.commit_scn, begin.xid, transaction.commit_time))
+    return found
+
+
+@given(TRANSACTIONS, st.sampled_from(ByteOrder))
+@settings(max_examples=200, deadline=None)
+def test_the_encoder_writes_what_the_codec_reads(
+    transactions: list[Transaction], order: ByteOrder
+) -> None:
+    encoded = encode_transactions(*to_columns(transactions), PLAN, order.is_big)
+    expected = [elements_of(transaction) for transaction in transactions]
+    assert encoded.messages.tolist() == [len(elements) for elements in expected]
+    for number, elements in enumerate(expected):
+        blob = encoded.blob[encoded.first[number] : encoded.first[number + 1]]
+        offsets = message_offsets(blob, order.is_big)
+        decoded = [
+            decode_element(blob[start + 6 : end].tobytes(), order)
+            for start, end in pairwise(offsets.tolist())
+        ]
+        assert decoded == elements
+        framed = [encode_answer(Data(encode_element(e, order)), order) for e in elements]
+        assert blob.tobytes() == b"".join(framed)
+
+
+@given(TRANSACTIONS, st.booleans())
+@settings(max_examples=50, deadline=None)
+def test_compiled_and_interpreted_kernels_agree(transactions: list[Transaction], big: bool) -> None:
+    columns, dml = to_columns(transactions)
+    encoded = encode_transactions(columns, dml, PLAN, big)
+    sizes, before = np.empty((2, dml.kind.size), np.int64)
+    status, rows = encoder.measure_changes.py_func(
+        dml, PLAN.table_first, PLAN.table_column, PLAN.column_first, sizes, before
+    )
+    assert (status, rows) == (0, dml.kind.size)
+    first = np.empty(columns.xid.size + 1, np.int64)
+    encoder.lay_out.py_func(columns.dml_first, sizes, first)
+    assert first.tolist() == encoded.first.tolist()
+    blob = np.empty(first[-1], np.uint8)
+    tables, data = (
+        (PLAN.table_big, PLAN.column_big) if big else (PLAN.table_little, PLAN.column_little)
+    )
+    encoder.write_transactions.py_func(
+        columns, dml, PLAN.table_first, tables, PLAN.table_column, PLAN.column_first, data,
+        sizes, before, first, big, blob,
+    )  # fmt: skip
+    assert blob.tobytes() == encoded.blob.tobytes()
+
+
+@given(U64, st.booleans())
+def test_interpreted_writers_agree(value: int, big: bool) -> None:
+    name = "big" if big else "little"
+    for put, width in ((encoder.put16, 2), (encoder.put32, 4), (encoder.put64, 8)):
+        number = value & (1 << 8 * width) - 1
+        for function in (put, put.py_func):
+            out = np.zeros(10, np.uint8)
+            function(out, 1, np.uint64(number), big)
+            assert out[1 : 1 + width].tobytes() == number.to_bytes(width, name)  # type: ignore[arg-type]
+            assert out[0] == out[1 + width] == 0
+
+
+@given(U32, U32, U16)
+def test_rowid_text(dataobj: int, dba: int, slot: int) -> None:
+    expected = format_rowid(dataobj, dba, slot).encode()
+    for function in (encoder.put_rowid, encoder.put_rowid.py_func):
+        out = np.empty(18, np.uint8)
+        function(out, 0, np.uint32(dataobj), np.uint32(dba), np.uint16(slot))
+        assert out.tobytes() == expected
+
+
+def test_no_transactions_give_an_empty_blob() -> None:
+    encoded = encode_transactions(*to_columns([]), PLAN, False)
+    assert encoded.blob.size == 0
+    assert encoded.first.tolist() == [0]
+
+
+def one_change(kind: DmlKind = DmlKind.UPDATE) -> tuple[TransactionColumns, DmlColumns]:
+    change = Change(kind, 0, 1, 1, (1, 1, 1), {0: (b"a", b"b")}, {1: (b"c",)})
+    return to_columns([Transaction(Begin(1, 2, 3, 4), 5, [change])])
+
+
+BROKEN: list[tuple[str, Any, str]] = [
+    ("kind", [7], "kind"),
+    ("table", [3], "table"),
+    ("table", [-1], "table"),
+    ("entry_image", [1, 0, 0], "image"),
+    ("entry_image", [0, 2, 0], "image"),
+    ("kind", [4], "image"),
+    ("kind", [5], "image"),
+    ("entry_column", [0, 2, 0], "column"),
+    ("entry_column", [-1, 0, 0], "column"),
+    ("value_offset", [0, -1, 0], "value"),
+    ("value_offset", [0, 3, 0], "value"),
+    ("value_next", [2, -1, 2], "circle"),
+    ("value_next", [9, -1, -1], "value"),
+    ("entry_first", [0, 4], "value"),
+    ("entry_first", [1, 0], "value"),
+]
+
+
+@pytest.mark.parametrize(("field", "values", "reason"), BROKEN)
+def test_columns_that_contradict_themselves_are_refused(
+    field: str, values: list[int], reason: str
+) -> None:
+    columns, dml = one_change()
+    broken = dml._replace(**{field: np.array(values, getattr(dml, field).dtype)})
+    with pytest.raises(OlrPgError, match=reason) as caught:
+        encode_transactions(columns, broken, PLAN, False)
+    assert caught.value.code == 4014
+    assert caught.value.where["change"] == 0
+
+
+def test_an_image_of_too_many_columns_is_refused() -> None:
+    columns, dml = one_change()
+    count = 65_537
+    wide = dml._replace(
+        entry_first=np.array([0, count], np.int64),
+        entry_image=np.zeros(count, np.uint8),
+        entry_column=np.zeros(count, np.int32),
+        value_offset=np.zeros(count, np.int64),
+        value_length=np.full(count, -1, np.int64),
+        value_next=np.full(count, -1, np.int64),
+    )
+    with pytest.raises(OlrPgError, match="65,535") as caught:
+        encode_transactions(columns, wide, PLAN, False)
+    assert caught.value.code == 4006
+
+
+def test_a_message_over_4_gib_is_refused_without_writing_it() -> None:
+    columns, dml = one_change()
+    # one megabyte, named 4,096 times as a part of the same value
+    parts = 4096
+    size = 1 << 20
+    large = dml._replace(
+        data=np.zeros(size, np.uint8),
+        value_offset=np.zeros(parts + 2, np.int64),
+        value_length=np.full(parts + 2, size, np.int64),
+        value_next=np.array([2, -1, *range(3, parts + 2), -1], np.int64),
+    )
+    with pytest.raises(OlrPgError, match="4 GiB") as caught:
+        encode_transactions(columns, large, PLAN, False)
+    assert caught.value.code == 4006

@@ -1,0 +1,161 @@
+"""Requests and answers: exact bytes, round trips, refusals."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from olr_pg.errors import OlrPgError
+from olr_pg.wire.frames import ByteOrder
+from olr_pg.wire.messages import (
+    Answer,
+    BackToScn,
+    Data,
+    Error,
+    GetSavedScn,
+    GetStatus,
+    LastCommitedScn,
+    LogOff,
+    NoMore,
+    Ok,
+    Request,
+    SavedScn,
+    StartScn,
+    State,
+    Status,
+    TableList,
+    decode_answer,
+    decode_request,
+    encode_answer,
+    encode_request,
+)
+
+U64 = st.integers(0, 2**64 - 1)
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+ORDERS = st.sampled_from(ByteOrder)
+
+REQUESTS: st.SearchStrategy[Request] = st.one_of(
+    TEXT.filter(lambda text: bool(text.strip())).map(TableList),
+    U64.map(StartScn),
+    U64.map(LastCommitedScn),
+    U64.map(BackToScn),
+    st.sampled_from([LogOff(), GetStatus(), GetSavedScn()]),
+)
+ANSWERS: st.SearchStrategy[Answer] = st.one_of(
+    st.sampled_from([Ok(), NoMore()]),
+    st.builds(Error, st.integers(0, 2**32 - 1), TEXT),
+    st.binary(min_size=1, max_size=20).map(Data),
+    st.sampled_from(State).map(Status),
+    st.none().map(SavedScn) | U64.map(SavedScn),
+)
+
+LITTLE_BYTES: list[tuple[Request, str]] = [
+    (TableList("é"), "04000000 0100 c3a9"),
+    (StartScn(1), "0a000000 0200 0100000000000000"),
+    (LastCommitedScn(2**64 - 1), "0a000000 0300 ffffffffffffffff"),
+    (BackToScn(0x0102030405060708), "0a000000 0400 0807060504030201"),
+    (LogOff(), "02000000 0500"),
+    (GetStatus(), "02000000 0600"),
+    (GetSavedScn(), "02000000 0700"),
+]
+
+ANSWER_BYTES: list[tuple[Answer, str, str]] = [
+    (Ok(), "02000000 0100", "00000002 0001"),
+    (NoMore(), "02000000 0200", "00000002 0002"),
+    (Error(3001, "é"), "08000000 0300 b90b0000 c3a9", "00000008 0003 00000bb9 c3a9"),
+    (Data(b"\x01\x02"), "04000000 0400 0102", "00000004 0004 0102"),
+    (Status(State.REPLICATING), "04000000 0500 0300", "00000004 0005 0003"),
+    (SavedScn(258), "0c000000 0600 0100 0201000000000000",
+     "0000000c 0006 0001 0000000000000102"),
+    (SavedScn(None), "0c000000 0600 0000 0000000000000000",
+     "0000000c 0006 0000 0000000000000000"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("request_", "expected"), LITTLE_BYTES)
+def test_request_bytes(request_: Request, expected: str) -> None:
+    data = encode_request(request_, ByteOrder.LITTLE)
+    assert data == bytes.fromhex(expected)
+    assert decode_request(data[4:], ByteOrder.LITTLE) == request_
+
+
+@pytest.mark.parametrize(("answer", "little", "big"), ANSWER_BYTES)
+def test_answer_bytes(answer: Answer, little: str, big: str) -> None:
+    assert encode_answer(answer, ByteOrder.LITTLE) == bytes.fromhex(little)
+    assert encode_answer(answer, ByteOrder.BIG) == bytes.fromhex(big)
+
+
+@given(REQUESTS, ORDERS)
+def test_requests_round_trip(request: Request, order: ByteOrder) -> None:
+    assert decode_request(encode_request(request, order)[4:], order) == request
+
+
+@given(ANSWERS, ORDERS)
+def test_answers_round_trip(answer: Answer, order: ByteOrder) -> None:
+    assert decode_answer(encode_answer(answer, order)[4:], order) == answer
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        ("", 4002),
+        ("00", 4002),
+        ("0000", 4003),
+        ("0800", 4003),
+        ("0100", 4002),  # no query
+        ("01002020", 4002),  # a blank one
+        ("0100ff", 4002),  # not UTF-8
+        ("020001020304050607", 4002),
+        ("0200010203040506070809", 4002),
+        ("0500aa", 4002),
+        ("060000", 4002),
+    ],
+)
+def test_refused_requests(message: str, code: int) -> None:
+    with pytest.raises(OlrPgError) as caught:
+        decode_request(bytes.fromhex(message), ByteOrder.LITTLE)
+    assert caught.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        ("0000", 4003),
+        ("0700", 4003),
+        ("010000", 4002),
+        ("0300010000", 4002),
+        ("030001000000ff", 4002),
+        ("0400", 4002),
+        ("05000000", 4002),
+        ("05000400", 4002),
+        ("060002000000000000000000", 4002),
+        ("06000100", 4002),
+    ],
+)
+def test_refused_answers(message: str, code: int) -> None:
+    with pytest.raises(OlrPgError) as caught:
+        decode_answer(bytes.fromhex(message), ByteOrder.LITTLE)
+    assert caught.value.code == code
+
+
+@given(st.binary(max_size=30), ORDERS)
+def test_any_bytes_give_a_message_or_a_documented_error(data: bytes, order: ByteOrder) -> None:
+    try:
+        request = decode_request(data, order)
+    except OlrPgError as error:
+        assert error.code in (4002, 4003)  # noqa: PT017 - one of two outcomes, both checked
+    else:
+        assert encode_request(request, order)[4:] == data
+    try:
+        answer = decode_answer(data, order)
+    except OlrPgError as error:
+        assert error.code in (4002, 4003)  # noqa: PT017
+    else:
+        assert isinstance(answer, SavedScn) or encode_answer(answer, order)[4:] == data
+
+
+@pytest.mark.parametrize("scn", [-1, 2**64])
+def test_an_scn_outside_64_bits_is_refused(scn: int) -> None:
+    with pytest.raises(OlrPgError, match="OLR-04002"):
+        encode_request(StartScn(scn), ByteOrder.LITTLE)

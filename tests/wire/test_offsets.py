@@ -1,0 +1,48 @@
+"""Message offsets: compiled and interpreted, whole and broken."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from olr_pg.errors import OlrPgError
+from olr_pg.wire import offsets
+from olr_pg.wire.frames import ByteOrder, encode_frame
+from olr_pg.wire.messages import Data, NoMore, encode_answer
+
+ORDERS = st.sampled_from(ByteOrder)
+
+
+@given(st.lists(st.binary(min_size=2, max_size=30)), ORDERS)
+def test_offsets_are_where_the_frames_begin(messages: list[bytes], order: ByteOrder) -> None:
+    frames = [encode_frame(message, order) for message in messages]
+    blob = np.frombuffer(b"".join(frames), np.uint8)
+    expected = np.cumsum([0, *map(len, frames)]).tolist()
+    assert offsets.message_offsets(blob, order.is_big).tolist() == expected
+    interpreted = np.empty(len(expected), np.int64)
+    offsets.fill_offsets.py_func(blob, order.is_big, interpreted)
+    assert interpreted.tolist() == expected
+
+
+@given(st.binary(max_size=60), st.booleans())
+def test_any_bytes_give_offsets_or_4001(data: bytes, big: bool) -> None:
+    blob = np.frombuffer(data, np.uint8)
+    count, end = offsets.count_messages(blob, big)
+    assert offsets.count_messages.py_func(blob, big) == (count, end)
+    assert offsets.data_run.py_func(blob, big, 5, 20) == offsets.data_run(blob, big, 5, 20)
+    if end == len(data):
+        assert offsets.message_offsets(blob, big)[-1] == end
+    else:
+        with pytest.raises(OlrPgError, match="OLR-04001"):
+            offsets.message_offsets(blob, big)
+
+
+def test_a_run_of_data_ends_at_its_limits(order: ByteOrder) -> None:
+    data = encode_answer(Data(b"12345"), order)
+    blob = np.frombuffer(data * 3 + encode_answer(NoMore(), order) + data, np.uint8)
+    assert offsets.data_run(blob, order.is_big, 9, 100) == (3, 33)
+    assert offsets.data_run(blob, order.is_big, 2, 100) == (2, 22)
+    assert offsets.data_run(blob, order.is_big, 9, 6) == (0, 0)
+    assert offsets.data_run(blob[:32], order.is_big, 9, 100) == (2, 22)
