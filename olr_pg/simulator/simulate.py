@@ -1,0 +1,325 @@
+"""One seed to one source database: archived logs, dictionary snapshot, truth.
+
+The same seed, workload and size give the same bytes, on every machine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.dictionary.model import Database, Snapshot
+from olr_pg.dictionary.snapshot_file import write_snapshot
+from olr_pg.errors import OlrPgError
+from olr_pg.scalars import encode_redo_time
+from olr_pg.simulator.instance import Container, Instance, Pace
+from olr_pg.simulator.noise import write_noise
+from olr_pg.simulator.redo_format import BLOCK_SIZES, COMPATIBLE, RedoFormat
+from olr_pg.simulator.session import SimSession
+from olr_pg.simulator.storage import TransactionalBlock, UndoSegment
+from olr_pg.simulator.tables import INDEX_BLOCKS, Logging, SimIndex, SimTable
+from olr_pg.simulator.truth import final_lines, final_tables, truth_lines
+from olr_pg.simulator.vectors import Session
+from olr_pg.simulator.workload import OrderEntry, RandomWorkload, TableSpec, Workload
+from olr_pg.simulator.writer import LogIdentity
+from olr_pg.transactions.batch import DmlKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from olr_pg.simulator.transactions import Transaction
+    from olr_pg.simulator.truth import Rows
+
+WORKLOADS: Final = ("random", "orders")
+DEFAULT_SIZE: Final = 256 * 1024
+FIRST_OBJECT: Final = 72_000
+UNDO_BLOCKS_PER_SEGMENT: Final = 4096
+SEGMENTS_PER_THREAD: Final = 3
+NOISE: Final = 0.06
+LEFT_OPEN: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseShape:
+    """What kind of database is modelled.
+
+    Attributes:
+        con_id: 0 non-CDB, 3 a PDB.
+        threads: redo threads.
+        neighbour: a second PDB works with the same object numbers and transaction ids.
+        logging: supplemental logging levels that tables may have.
+        sessions: concurrent sessions.
+    """
+
+    redo: RedoFormat
+    con_id: int = 0
+    threads: int = 1
+    neighbour: bool = False
+    logging: tuple[Logging, ...] = (Logging.ALL,)
+    sessions: int = 4
+    start_scn: int = 2_266_000
+    pace: Pace = field(default_factory=Pace)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a simulation has written.
+
+    Attributes:
+        logs: the archived logs in the order they were archived.
+        changes: delivered row changes by kind.
+        rows: the rows of each table at the end.
+    """
+
+    seed: int
+    shape: DatabaseShape
+    snapshot: Snapshot
+    logs: tuple[Path, ...]
+    log_bytes: int
+    transactions: int
+    changes: dict[DmlKind, int]
+    rows: dict[str, Rows]
+    tables: tuple[SimTable, ...]
+
+
+def draw_shape(rng: Random) -> DatabaseShape:
+    """A random database."""
+    version = rng.choice(sorted(COMPATIBLE.values()))
+    redo = RedoFormat(version, rng.random() < 0.25, rng.choice((512, 512, *BLOCK_SIZES)))
+    in_pdb = redo.has_container and rng.random() < 0.6
+    leveled = (Logging.MINIMAL, Logging.PRIMARY_KEY, Logging.ALL, Logging.ALL)
+    return DatabaseShape(
+        redo,
+        con_id=3 if in_pdb else 0,
+        neighbour=in_pdb and rng.random() < 0.4,
+        logging=(Logging.NONE,) if rng.random() < 0.05 else leveled,
+        sessions=rng.randint(1, 6),
+        start_scn=rng.choice((1_000_000, 8_992_197, 0xFFFFFF00, 6_108_387_148_033)),
+        pace=Pace(
+            lwn_bytes=rng.choice((2_000, 30_000)),
+            log_blocks=rng.choice((40, 200, 1000)) * 512 // redo.block_size,
+            flush_at_commit=rng.choice((0.3, 0.9)),
+            new_scn=rng.choice((0.05, 0.5)),
+            commit_new_scn=rng.choice((0.6, 1.0)),
+        ),
+    )
+
+
+def demo_shape() -> DatabaseShape:
+    """The database of the order-entry workload: a 19c PDB with ALL-column logging."""
+    return DatabaseShape(RedoFormat(COMPATIBLE["19"]), con_id=3)
+
+
+def _make_workload(name: str, rng: Random, shape: DatabaseShape) -> Workload:
+    if name == "random":
+        return RandomWorkload(rng, shape.logging)
+    if name == "orders":
+        return OrderEntry(rng, shape.logging[0])
+    raise OlrPgError(8001, f"no workload is named {name!r}: there are {', '.join(WORKLOADS)}")
+
+
+class Simulation:
+    """A database and its sessions, from the first log to the last."""
+
+    def __init__(
+        self, seed: int, directory: Path, workload: str, shape: DatabaseShape | None
+    ) -> None:
+        self._rng = Random(seed)  # noqa: S311 - reproducible, not secret
+        self._seed = seed
+        self._directory = directory
+        drawn = draw_shape(self._rng) if workload == "random" else demo_shape()
+        self.shape = shape or drawn
+        self._logs = list[Path]()
+        self.instance = self._start_instance()
+        self._threads = [
+            self.instance.start_thread(number, 15 + 3 * number)
+            for number in range(1, self.shape.threads + 1)
+        ]
+        self._start_scn = self.instance.scn
+        self.containers = self._start_containers()
+        self._workloads = [_make_workload(workload, self._rng, self.shape)]
+        if self.shape.neighbour:
+            self._workloads.append(RandomWorkload(self._rng, self.shape.logging, "OTHER"))
+        for container, work in zip(self.containers, self._workloads, strict=True):
+            container.tables = [
+                self._make_table(number, spec) for number, spec in enumerate(work.tables())
+            ]
+        self._sessions = self._connect()
+
+    def _start_instance(self) -> Instance:
+        rng, shape = self._rng, self.shape
+        start = datetime(2026, 1, 15, 9, 30, tzinfo=UTC) + timedelta(seconds=rng.randrange(10**6))
+        identity_rng = Random(self._seed ^ 0x5EED)  # noqa: S311
+        identity = LogIdentity(
+            dbid=identity_rng.randrange(1, 1 << 31),
+            name="SIMDB",
+            activation=identity_rng.randrange(1, 1 << 31),
+            resetlogs=encode_redo_time(datetime(2025, 12, 1, 8, 0, tzinfo=UTC)),
+            resetlogs_scn=1,
+        )
+        return Instance(
+            shape.redo,
+            rng,
+            self._archive,
+            identity=identity,
+            start_scn=shape.start_scn,
+            start=start,
+            zone=timedelta(hours=rng.choice((0, -4, 1))),
+            pace=shape.pace,
+        )
+
+    def _archive(self, name: str, data: bytes) -> None:
+        path = self._directory / "logs" / name
+        path.write_bytes(data)
+        self._logs.append(path)
+
+    def _start_containers(self) -> list[Container]:
+        shape, dbid = self.shape, self.instance.identity.dbid
+        if shape.con_id == 0:
+            return [self._add_segments(Container(0, None, dbid), 5)]
+        own = Container(shape.con_id, "SIMPDB", dbid ^ 0x1234567)
+        containers = [self._add_segments(own, 9)]
+        if shape.neighbour:
+            other = Container(shape.con_id + 1, "OTHERPDB", dbid ^ 0x7654321)
+            containers.append(self._add_segments(other, 14))
+        return containers
+
+    def _add_segments(self, container: Container, afn: int) -> Container:
+        for thread in self._threads:
+            first = 1 + (thread.number - 1) * SEGMENTS_PER_THREAD
+            container.segments[thread.number] = [
+                UndoSegment(
+                    usn, afn, (afn << 22) + 128 + usn * UNDO_BLOCKS_PER_SEGMENT, self._start_scn
+                )
+                for usn in range(first, first + SEGMENTS_PER_THREAD)
+            ]
+        return container
+
+    def _make_table(self, number: int, spec: TableSpec) -> SimTable:
+        obj, relative = FIRST_OBJECT + 20 * number, 12 + number % 3
+        indexes = list[SimIndex]()
+        for at, (columns, unique) in enumerate(spec.indexes):
+            dba = (relative << 22) + 1_000_000 + number * 10_000 + at * 1_000
+            blocks = [
+                TransactionalBlock(relative, dba + 1 + block, self._start_scn, first_itl=2)
+                for block in range(INDEX_BLOCKS)
+            ]
+            indexes.append(SimIndex(obj + 1 + at, columns, unique, dba, blocks))
+        return SimTable(
+            owner=spec.owner,
+            name=spec.name,
+            obj=obj,
+            dataobj=obj + (7 if number % 2 else 0),
+            columns=spec.columns,
+            key=spec.key,
+            logging=spec.logging,
+            tablespace=6,
+            afn=relative,
+            relative_file=relative,
+            segment_block=128 + number * 65_536,
+            indexes=tuple(indexes),
+        )
+
+    def _connect(self) -> list[tuple[SimSession, int]]:
+        sessions = list[tuple[SimSession, int]]()
+        for number in range(self.shape.sessions * len(self.containers)):
+            at = number % len(self.containers)
+            thread = self._threads[number // len(self.containers) % len(self._threads)]
+            who = Session(40 + number, 1000 + 7 * number, "SIM", 136)
+            sessions.append((SimSession(self.instance, self.containers[at], thread, who), at))
+        return sessions
+
+    def run(self, size: int) -> None:
+        """Work until about `size` bytes of redo are written, then archive everything."""
+        rng, instance = self._rng, self.instance
+        while instance.redo_bytes < size:
+            session, at = rng.choice(self._sessions)
+            self._workloads[at].step(session, self.containers[at].tables)
+            if rng.random() < NOISE:
+                thread = rng.choice(self._threads)
+                write_noise(instance, thread, self.containers[at], self.containers[at].tables, rng)
+            if rng.random() < 0.002:
+                rng.choice(self._threads).switch()
+        for session, _ in self._sessions:
+            if rng.random() >= LEFT_OPEN:
+                session.commit()
+        instance.shut_down()
+
+    def committed(self) -> list[Transaction]:
+        """The transactions that are delivered, in commit order."""
+        own = [t for t in self.instance.committed if t.con_id == self.containers[0].con_id]
+        return sorted(own, key=lambda t: (t.commit_scn, t.thread))
+
+    def snapshot(self) -> Snapshot:
+        """The dictionary at the start."""
+        own, container = self.instance.identity, self.containers[0]
+        database = Database(
+            own.name,
+            con_id=container.con_id,
+            con_name=container.name,
+            dbid=container.dbid,
+            resetlogs=(own.resetlogs,),
+            activation=own.activation,
+            big_endian=self.shape.redo.big_endian,
+        )
+        tables = tuple(table.describe() for table in container.tables)
+        return Snapshot(self._start_scn, database, tables)
+
+    def write(self) -> Summary:
+        """Write the snapshot and the truth beside the logs."""
+        snapshot, transactions = self.snapshot(), self.committed()
+        tables = tuple(self.containers[0].tables)
+        write_snapshot(snapshot, str(self._directory / "dictionary.json"))
+        _write_lines(self._directory / "truth.jsonl", truth_lines(transactions))
+        rows = final_tables(tables, transactions)
+        _write_lines(self._directory / "final.jsonl", final_lines(tables, rows))
+        changes = dict.fromkeys(DmlKind, 0)
+        for transaction in transactions:
+            for change in transaction.changes:
+                changes[change.kind] += 1
+        return Summary(
+            *(self._seed, self.shape, snapshot, tuple(self._logs)),
+            sum(path.stat().st_size for path in self._logs),
+            *(len(transactions), changes, rows, tables),
+        )
+
+
+def _write_lines(path: Path, lines: Iterable[str]) -> None:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(line + "\n" for line in lines)
+
+
+def simulate(
+    seed: int,
+    out_dir: Path | str,
+    *,
+    workload: str = "random",
+    size: int = DEFAULT_SIZE,
+    shape: DatabaseShape | None = None,
+) -> Summary:
+    """Write ``logs/``, ``dictionary.json``, ``truth.jsonl`` and ``final.jsonl`` into `out_dir`.
+
+    Args:
+        seed: decides everything else that is not given.
+        out_dir: made if it is not there; must hold no logs.
+        workload: one of `WORKLOADS`.
+        size: redo to write, in bytes, about.
+        shape: the database; drawn from the seed where it is None.
+
+    Raises:
+        OlrPgError: 8001 unknown workload, 8002 the directory cannot be used.
+    """
+    directory = Path(out_dir)
+    try:
+        (directory / "logs").mkdir(parents=True, exist_ok=True)
+        taken = any((directory / "logs").iterdir())
+    except OSError as error:
+        raise OlrPgError(8002, f"{directory}: {error.strerror}") from error
+    if taken:
+        raise OlrPgError(8002, f"{directory / 'logs'} is not empty")
+    simulation = Simulation(seed, directory, workload, shape)
+    simulation.run(size)
+    return simulation.write()

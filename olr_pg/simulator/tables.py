@@ -1,0 +1,147 @@
+"""Tables of the model: columns with their value generators, indexes, segments.
+
+Facts: values-and-lobs §1.1 (what COL$ says for each declaration).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.dictionary.model import Column, KeyKind, Table
+from olr_pg.simulator.storage import DataBlock, Row, TransactionalBlock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from random import Random
+
+    from olr_pg.simulator.cells import Cell
+
+    CellMaker = Callable[[Random], Cell]
+
+CHARSET_UTF8: Final = 873
+CHARSET_UTF16: Final = 2000
+BLOCKS_PER_FILE: Final = 1 << 22
+INDEX_BLOCKS: Final = 4
+
+
+class Logging(Enum):
+    """How much supplemental logging a table's changes carry."""
+
+    NONE = "none"
+    MINIMAL = "minimal"
+    PRIMARY_KEY = "primary key"
+    ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnType:
+    """A declaration: the COL$ numbers and how random values of it are made."""
+
+    type_code: int
+    length: int
+    make: CellMaker
+    precision: int | None = None
+    scale: int | None = None
+    charset_id: int | None = None
+    charset_form: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SimColumn:
+    """A column; its place in the table is its segment column number."""
+
+    name: str
+    type: ColumnType
+    nullable: bool = True
+
+
+@dataclass(slots=True, eq=False)
+class SimIndex:
+    """A B-tree index: its maintenance is noise in the redo. `columns` are 0-based."""
+
+    obj: int
+    columns: tuple[int, ...]
+    unique: bool
+    segment_dba: int
+    blocks: list[TransactionalBlock] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class SimTable:
+    """A heap table and its segment.
+
+    Attributes:
+        key: 0-based columns of the primary key, empty for none.
+        blocks: in the order they were formatted.
+        live: rows that SQL may see, in no order.
+    """
+
+    owner: str
+    name: str
+    obj: int
+    dataobj: int
+    columns: tuple[SimColumn, ...]
+    key: tuple[int, ...]
+    logging: Logging
+    tablespace: int
+    afn: int
+    relative_file: int
+    segment_block: int
+    indexes: tuple[SimIndex, ...] = ()
+    blocks: list[DataBlock] = field(default_factory=list)
+    live: list[Row] = field(default_factory=list)
+    next_key: int = 1
+
+    @property
+    def segment_dba(self) -> int:
+        """The segment header's address."""
+        return self.relative_file << 22 | self.segment_block
+
+    @property
+    def full_name(self) -> str:
+        """``OWNER.NAME``."""
+        return f"{self.owner}.{self.name}"
+
+    def add_live(self, row: Row) -> None:
+        """SQL may see the row."""
+        row.position = len(self.live)
+        self.live.append(row)
+
+    def drop_live(self, row: Row) -> None:
+        """SQL may not see the row any more."""
+        last = self.live.pop()
+        if last is not row:
+            self.live[row.position] = last
+            last.position = row.position
+        row.position = -1
+
+    def block_for(self, size: int, limit: int, scn: int) -> DataBlock:
+        """A block with `size` bytes free below `limit`: one of the last, or a new one."""
+        for block in self.blocks[-3:]:
+            if block.used + size <= limit:
+                return block
+        dba = self.segment_dba + 4 + len(self.blocks)
+        block = DataBlock(self.afn, dba, scn)
+        self.blocks.append(block)
+        return block
+
+    def describe(self) -> Table:
+        """The table as the dictionary snapshot has it."""
+        columns = tuple(
+            Column(
+                *(column.name, number, number, number, column.type.type_code, column.type.length),
+                precision=column.type.precision,
+                scale=column.type.scale,
+                charset_id=column.type.charset_id,
+                charset_form=column.type.charset_form,
+                nullable=column.nullable,
+            )
+            for number, column in enumerate(self.columns, 1)
+        )
+        return Table(
+            *(self.owner, self.name, self.obj, self.dataobj, columns),
+            key_kind=KeyKind.PRIMARY if self.key else KeyKind.NONE,
+            key=tuple(number + 1 for number in self.key),
+        )

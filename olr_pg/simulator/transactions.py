@@ -1,0 +1,86 @@
+"""Transactions of the model: the undo they hold, the changes they would deliver."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from olr_pg.transactions.batch import DmlKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from olr_pg.simulator.cells import Cell
+    from olr_pg.simulator.storage import (
+        Claim,
+        TransactionalBlock,
+        UndoBlock,
+        UndoPlace,
+        UndoSegment,
+    )
+    from olr_pg.simulator.tables import SimTable
+    from olr_pg.simulator.vectors import Ktub
+
+    Image = dict[int, Cell | None]
+    """Values by 0-based segment column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A row change as it must be delivered."""
+
+    kind: DmlKind
+    table: SimTable
+    dba: int
+    slot: int
+    scn: int
+    before: Image
+    after: Image
+
+
+@dataclass(frozen=True, slots=True)
+class UndoEntry:
+    """One undo record, and how to take its change back.
+
+    Attributes:
+        payload: fields from F3 on.
+        redo_code: opcode of the row or index vector that undoes it; None where the undo is
+            marked without one.
+        revert: takes the change back in the model's rows.
+        changes: how many changes the transaction had before this record.
+    """
+
+    place: UndoPlace
+    ktub: Ktub
+    payload: tuple[bytes, ...]
+    redo_code: tuple[int, int] | None
+    block: TransactionalBlock | None
+    cls: int
+    claim: Claim | None
+    revert: Callable[[], None]
+    changes: int
+
+
+@dataclass(slots=True, eq=False)
+class Transaction:
+    """A transaction. `commit_scn` counts from the end of `active` on."""
+
+    segment: UndoSegment
+    slot: int
+    sequence: int
+    xid_bytes: bytes
+    thread: int
+    con_id: int
+    begin_scn: int = 0
+    active: bool = True
+    commit_scn: int = 0
+    undo_block: UndoBlock | None = None
+    undo: list[UndoEntry] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
+    on_end: list[Callable[[bool], None]] = field(default_factory=list)
+    last_undo: tuple[bytes, int] | None = None
+
+    @property
+    def rci(self) -> int:
+        """Record number of the newest undo that still counts, 0 for none."""
+        return self.undo[-1].place.rec if self.undo else 0

@@ -1,0 +1,76 @@
+"""The truth: what decoding the logs must print, and what the tables hold at the end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from olr_pg.scalars import format_rowid, format_xid, pack_xid
+from olr_pg.transactions.batch import DmlKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from olr_pg.simulator.tables import SimTable
+    from olr_pg.simulator.transactions import Change, Image, Transaction
+
+    Rows = dict[str, Image]
+    """The rows of a table by ROWID."""
+
+_OPERATION = {DmlKind.INSERT: "insert", DmlKind.UPDATE: "update", DmlKind.DELETE: "delete"}
+
+
+def _image(table: SimTable, image: Image) -> str:
+    parts = (
+        f'"{table.columns[number].name}":{cell.json if cell else "null"}'
+        for number, cell in sorted(image.items())
+    )
+    return "{" + ",".join(parts) + "}"
+
+
+def _change_line(change: Change, commit_scn: int, xid: str) -> str:
+    rowid = format_rowid(change.table.dataobj, change.dba, change.slot)
+    line = (
+        f'{{"op":"{_OPERATION[change.kind]}","scn":{change.scn},"commit_scn":{commit_scn},'
+        f'"xid":"{xid}","table":"{change.table.full_name}","rowid":"{rowid}"'
+    )
+    if change.before:
+        line += f',"before":{_image(change.table, change.before)}'
+    if change.after:
+        line += f',"after":{_image(change.table, change.after)}'
+    return line + "}"
+
+
+def truth_lines(transactions: Iterable[Transaction]) -> Iterator[str]:
+    """The JSON lines of committed transactions, which come in commit order."""
+    for transaction in transactions:
+        xid = format_xid(pack_xid(transaction.segment.usn, transaction.slot, transaction.sequence))
+        scn, commit = transaction.begin_scn, transaction.commit_scn
+        yield f'{{"op":"begin","scn":{scn},"commit_scn":{commit},"xid":"{xid}"}}'
+        for change in transaction.changes:
+            yield _change_line(change, commit, xid)
+        yield f'{{"op":"commit","scn":{commit},"commit_scn":{commit},"xid":"{xid}"}}'
+
+
+def final_tables(
+    tables: Iterable[SimTable], transactions: Iterable[Transaction]
+) -> dict[str, Rows]:
+    """Every table's committed rows, by carrying the changes out in commit order."""
+    contents: dict[str, Rows] = {table.full_name: {} for table in tables}
+    for transaction in transactions:
+        for change in transaction.changes:
+            rows = contents[change.table.full_name]
+            rowid = format_rowid(change.table.dataobj, change.dba, change.slot)
+            if change.kind is DmlKind.DELETE:
+                del rows[rowid]
+            else:
+                rows[rowid] = {**rows.get(rowid, {}), **change.after}
+    return contents
+
+
+def final_lines(tables: Iterable[SimTable], contents: dict[str, Rows]) -> Iterator[str]:
+    """The rows at the end as JSON lines, by table and ROWID."""
+    for table in tables:
+        for rowid, image in sorted(contents[table.full_name].items()):
+            yield (
+                f'{{"table":"{table.full_name}","rowid":"{rowid}","row":{_image(table, image)}}}'
+            )

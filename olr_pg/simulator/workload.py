@@ -1,0 +1,320 @@
+"""Workloads: what the sessions do. Every choice comes from one seeded generator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Final, Protocol
+
+from olr_pg.simulator.cells import Cell, number
+from olr_pg.simulator.column_types import (
+    DECLARATIONS,
+    char,
+    date_type,
+    number_type,
+    nvarchar,
+    raw_type,
+    timestamp_type,
+    timestamp_tz_type,
+    varchar,
+)
+from olr_pg.simulator.rows import stored_size
+from olr_pg.simulator.tables import Logging, SimColumn
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from random import Random
+
+    from olr_pg.simulator.session import SimSession
+    from olr_pg.simulator.storage import Row
+    from olr_pg.simulator.tables import SimTable
+
+ROW_SIZE_MAX: Final = 3500
+ACTIONS: Final = (
+    *("insert", "insert", "insert_many", "update", "update", "update_key", "delete"),
+    *("delete_many", "lock", "failed_statement", "savepoint", "rollback_to", "begin_empty"),
+    *("commit", "commit", "rollback"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TableSpec:
+    """A table before it has its object numbers. `indexes`: columns, unique."""
+
+    owner: str
+    name: str
+    columns: tuple[SimColumn, ...]
+    key: tuple[int, ...]
+    logging: Logging
+    indexes: tuple[tuple[tuple[int, ...], bool], ...] = ()
+
+
+class Workload(Protocol):
+    """A source of work for the sessions of one container."""
+
+    def tables(self) -> Sequence[TableSpec]:
+        """The tables it works on."""
+
+    def step(self, session: SimSession, tables: Sequence[SimTable]) -> None:
+        """Let a session do one thing."""
+
+
+def random_row(rng: Random, table: SimTable) -> list[Cell | None]:
+    """A new row with the next key value."""
+    while True:
+        cells: list[Cell | None] = [
+            None if column.nullable and rng.random() < 0.2 else column.type.make(rng)
+            for column in table.columns
+        ]
+        if rng.random() < 0.15:
+            for at in range(rng.randrange(len(cells)), len(cells)):
+                if table.columns[at].nullable:
+                    cells[at] = None
+        for at in table.key[:1]:
+            cells[at] = number(Decimal(table.next_key))
+        if sum(stored_size(cell.raw if cell else None) for cell in cells) <= ROW_SIZE_MAX:
+            table.next_key += 1
+            return cells
+
+
+class RandomWorkload:
+    """Swarm: random tables, a random subset of the actions with random weights."""
+
+    def __init__(self, rng: Random, logging: Sequence[Logging], owner: str = "SIM") -> None:
+        self._rng = rng
+        self._logging = logging
+        self._owner = owner
+        self._weights = [rng.choice((0, 1, 1, 2, 5)) for _ in ACTIONS]
+        self._weights[0] += 2
+        self._weights[ACTIONS.index("commit")] += 1
+        self._marks = dict[int, list[int]]()
+
+    def tables(self) -> list[TableSpec]:
+        """One to six random tables."""
+        rng = self._rng
+        return [self._table(number) for number in range(rng.randint(1, 6))]
+
+    def _table(self, number: int) -> TableSpec:
+        rng = self._rng
+        keyed = rng.random() < 0.8
+        width = rng.choice((1, 2, 5, 9, 14, 14, 60))
+        columns = [
+            SimColumn(f"C{at}", rng.choice(DECLARATIONS)(rng), nullable=rng.random() < 0.8)
+            for at in range(1, width + 1)
+        ]
+        key = tuple[int, ...]()
+        if keyed:
+            at = rng.choice((0, 0, 0, rng.randrange(width)))
+            columns[at] = SimColumn("ID", number_type(12, 0), nullable=False)
+            key = (at,)
+        elif all(column.nullable for column in columns):
+            columns[0] = SimColumn("C1", columns[0].type, nullable=False)
+        indexes = [(key, True)] if keyed else []
+        short = [at for at, column in enumerate(columns) if column.type.length <= 50]
+        if short and rng.random() < 0.5:
+            indexes.append(((rng.choice(short),), False))
+        return TableSpec(
+            *(self._owner, f"T{number}", tuple(columns), key),
+            *(rng.choice(self._logging), tuple(indexes)),
+        )
+
+    def step(self, session: SimSession, tables: Sequence[SimTable]) -> None:
+        """One random action."""
+        action = self._rng.choices(ACTIONS, self._weights)[0]
+        getattr(self, "_" + action)(session, self._rng.choice(tables))
+
+    def _own_row(self, table: SimTable) -> Row | None:
+        return self._rng.choice(table.live) if table.live else None
+
+    def _insert(self, session: SimSession, table: SimTable) -> None:
+        session.insert(table, random_row(self._rng, table))
+
+    def _insert_many(self, session: SimSession, table: SimTable) -> None:
+        count = self._rng.randint(1, 12)
+        session.insert_many(table, [random_row(self._rng, table) for _ in range(count)])
+
+    def _new_values(self, row: Row) -> dict[int, Cell | None]:
+        rng, columns = self._rng, row.table.columns
+        free = [at for at in range(len(columns)) if at not in row.table.key]
+        if not free:
+            return {}
+        chosen = sorted(rng.sample(free, rng.randint(1, min(len(free), 6))))
+        if rng.random() < 0.2:
+            chosen = sorted({*chosen, *free[-2:]})
+        return {at: self._new_value(row, at) for at in chosen}
+
+    def _new_value(self, row: Row, at: int) -> Cell | None:
+        column = row.table.columns[at]
+        draw = self._rng.random()
+        if draw < 0.1:
+            return row.cells[at]
+        if draw < 0.3 and column.nullable:
+            return None
+        return column.type.make(self._rng)
+
+    def _update(self, session: SimSession, table: SimTable) -> None:
+        row = self._own_row(table)
+        if row is not None:
+            session.update(row, self._new_values(row))
+
+    def _update_key(self, session: SimSession, table: SimTable) -> None:
+        row = self._own_row(table)
+        if row is not None and table.key:
+            new = {table.key[0]: number(Decimal(table.next_key))}
+            table.next_key += 1
+            session.update(row, {**self._new_values(row), **new})
+
+    def _delete(self, session: SimSession, table: SimTable) -> None:
+        row = self._own_row(table)
+        if row is not None:
+            session.delete(row)
+
+    def _delete_many(self, session: SimSession, table: SimTable) -> None:
+        row = self._own_row(table)
+        if row is None:
+            return
+        taken = [
+            other
+            for other in row.block.rows
+            if other is not None
+            and not other.deleted
+            and other.table is table
+            and (other.owner is None or not other.owner.active)
+        ]
+        session.delete_many(taken[: self._rng.randint(1, 8)])
+
+    def _lock(self, session: SimSession, table: SimTable) -> None:
+        row = self._own_row(table)
+        if row is not None:
+            session.lock(row)
+
+    def _failed_statement(self, session: SimSession, table: SimTable) -> None:
+        mark = session.savepoint()
+        for _ in range(self._rng.randint(1, 3)):
+            self._rng.choice((self._insert, self._update, self._delete))(session, table)
+        session.rollback_to(mark)
+
+    def _savepoint(self, session: SimSession, _: SimTable) -> None:
+        self._marks.setdefault(id(session), []).append(session.savepoint())
+
+    def _rollback_to(self, session: SimSession, _: SimTable) -> None:
+        marks = self._marks.get(id(session))
+        if marks:
+            session.rollback_to(marks.pop())
+
+    def _begin_empty(self, session: SimSession, _: SimTable) -> None:
+        session.begin_empty()
+
+    def _commit(self, session: SimSession, _: SimTable) -> None:
+        session.commit()
+        self._marks.pop(id(session), None)
+
+    def _rollback(self, session: SimSession, _: SimTable) -> None:
+        session.rollback()
+        self._marks.pop(id(session), None)
+
+
+class OrderEntry:
+    """Customers place, pay, change and cancel orders."""
+
+    def __init__(self, rng: Random, logging: Logging, owner: str = "SHOP") -> None:
+        self._rng = rng
+        self._logging = logging
+        self._owner = owner
+
+    def tables(self) -> list[TableSpec]:
+        """CUSTOMERS, ORDERS, ORDER_LINES."""
+        identity = number_type(12, 0)
+        customers = (
+            SimColumn("CUSTOMER_ID", identity, nullable=False),
+            SimColumn("NAME", varchar(40), nullable=False),
+            SimColumn("CITY", nvarchar(20)),
+            SimColumn("BALANCE", number_type(12, 2), nullable=False),
+            SimColumn("SINCE", date_type()),
+            SimColumn("NOTES", varchar(200)),
+        )
+        orders = (
+            SimColumn("ORDER_ID", identity, nullable=False),
+            SimColumn("CUSTOMER_ID", identity, nullable=False),
+            SimColumn("STATUS", char(1), nullable=False),
+            SimColumn("ENTERED", timestamp_type(6), nullable=False),
+            SimColumn("SHIPPED", timestamp_tz_type(3)),
+        )
+        lines = (
+            SimColumn("ORDER_ID", identity, nullable=False),
+            SimColumn("LINE", number_type(4, 0), nullable=False),
+            SimColumn("ITEM", varchar(24), nullable=False),
+            SimColumn("QUANTITY", number_type(6, 0), nullable=False),
+            SimColumn("PRICE", number_type(10, 2), nullable=False),
+            SimColumn("TAG", raw_type(16)),
+        )
+        return [
+            self._spec("CUSTOMERS", customers, (0,), ((0,), True)),
+            self._spec("ORDERS", orders, (0,), ((0,), True), ((1,), False)),
+            self._spec("ORDER_LINES", lines, (0, 1), ((0, 1), True)),
+        ]
+
+    def _spec(
+        self,
+        name: str,
+        columns: tuple[SimColumn, ...],
+        key: tuple[int, ...],
+        *indexes: tuple[tuple[int, ...], bool],
+    ) -> TableSpec:
+        return TableSpec(self._owner, name, columns, key, self._logging, indexes)
+
+    def step(self, session: SimSession, tables: Sequence[SimTable]) -> None:
+        """One business transaction's next statement, or its end."""
+        rng, (customers, orders, lines) = self._rng, tables
+        if session.transaction is not None and rng.random() < 0.45:
+            if rng.random() < 0.08:
+                session.rollback()
+            else:
+                session.commit()
+            return
+        draw = rng.random()
+        if draw < 0.15 or not customers.live:
+            session.insert(customers, random_row(rng, customers))
+        elif draw < 0.60:
+            self._place_order(session, rng.choice(customers.live), orders, lines)
+        elif draw < 0.75:
+            self._pay(session, rng.choice(customers.live))
+        elif orders.live:
+            self._handle(session, rng.choice(orders.live), lines, cancel=draw > 0.95)
+
+    def _place_order(
+        self, session: SimSession, customer: Row, orders: SimTable, lines: SimTable
+    ) -> None:
+        rng = self._rng
+        order = random_row(rng, orders)
+        order[1], order[4] = customer.cells[0], None
+        mark = session.savepoint()
+        session.insert(orders, order)
+        batch = list[list[Cell | None]]()
+        for line in range(1, rng.randint(1, 6) + 1):
+            cells = random_row(rng, lines)
+            cells[0], cells[1] = order[0], number(Decimal(line))
+            batch.append(cells)
+        if rng.random() < 0.4:
+            session.insert_many(lines, batch)
+        else:
+            for cells in batch:
+                session.insert(lines, cells)
+        if rng.random() < 0.05:
+            session.rollback_to(mark)
+
+    def _pay(self, session: SimSession, customer: Row) -> None:
+        balance = customer.table.columns[3].type.make(self._rng)
+        if self._rng.random() < 0.3:
+            session.lock(customer)
+        session.update(customer, {3: balance})
+
+    def _handle(self, session: SimSession, order: Row, lines: SimTable, *, cancel: bool) -> None:
+        rng, columns = self._rng, order.table.columns
+        if not cancel:
+            session.update(order, {2: columns[2].type.make(rng), 4: columns[4].type.make(rng)})
+            return
+        key = order.cells[0]
+        if session.delete(order):
+            for row in [row for row in lines.live[-200:] if row.cells[0] == key]:
+                session.delete(row)
