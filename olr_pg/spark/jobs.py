@@ -1,0 +1,220 @@
+"""Running one task per payload on Spark, results in order.
+
+Payloads go out in jobs of `max_parallel` tasks through ``mapInArrow``; a task returns few large
+binary cells, not a row per change (design §4). Two jobs are under way at a time, so that no core
+waits for the slowest task of a job or for the driver; the next one is submitted when all results
+of the oldest have been taken. So at most ``2 * max_parallel`` results exist at once.
+
+**Large results.** What passes through the JVM is copied several times and has to fit its heap. When
+all tasks run on this machine, a result of more than `cells.INLINE_MAX` bytes is therefore left in a
+spool file, and the cell holds the file's name. On a cluster it is cut into cells of
+`cells.PART_MAX` bytes.
+
+**Errors.** A task that raises has its error in its cell, so that the driver raises the same
+`OlrPgError`, and Spark does not repeat what fails for a reason. Spark itself repeats tasks whose
+worker or executor was lost, where the master has retries (``local[N,F]``, clusters); every attempt
+has a spool file of its own, and only the one named by the cell that arrives is read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+import threading
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self, cast, overload
+
+from olr_pg.errors import OlrPgError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+_JOBS_UNDER_WAY: Final = 2
+
+
+@overload
+def run_tasks(
+    spark: SparkSession,
+    payloads: Sequence[bytes],
+    task: Callable[[bytes], bytes],
+    *,
+    broadcast: None = None,
+    max_parallel: int | None = None,
+    inline_only: bool = False,
+) -> Iterator[tuple[int, bytes]]: ...
+
+
+@overload
+def run_tasks(
+    spark: SparkSession,
+    payloads: Sequence[bytes],
+    task: Callable[[bytes, bytes], bytes],
+    *,
+    broadcast: bytes,
+    max_parallel: int | None = None,
+    inline_only: bool = False,
+) -> Iterator[tuple[int, bytes]]: ...
+
+
+def run_tasks(
+    spark: SparkSession,
+    payloads: Sequence[bytes],
+    task: Callable[..., bytes],
+    *,
+    broadcast: bytes | None = None,
+    max_parallel: int | None = None,
+    inline_only: bool = False,
+) -> Iterator[tuple[int, bytes]]:
+    """Run `task` once per payload and yield ``(index, result)`` in the payloads' order.
+
+    Nothing is submitted before the first result is asked for, and no more than two jobs before
+    their results are taken. Closing the iterator cancels what is under way.
+
+    Args:
+        spark: the session.
+        payloads: what each task is given; small (a path and a range, not the data), since every
+            task of a job is sent the payloads of that job.
+        task: called in a worker process as ``task(payload)``, or ``task(payload, broadcast)`` where
+            there is a broadcast; importable there, or a closure. It may run more than once for a
+            payload, so it changes nothing outside.
+        broadcast: what all tasks need; sent to each executor once. A worker process gets the same
+            object in every task of this call.
+        max_parallel: tasks of one job, at least 1; default: the session's number of cores.
+        inline_only: send every result through the JVM, as on a cluster.
+
+    Raises:
+        OlrPgError: the error that a task raised, after the results before it; 6004 a task raised
+            anything else; 6005 Spark could not run a job; 6006 a result could not be handed over.
+    """
+    if not payloads:
+        return
+    width = max_parallel or max(1, spark.sparkContext.defaultParallelism)
+    spool = None if inline_only else _new_spool(spark)
+    with _Run(spark, task, broadcast, spool) as run:
+        yield from run.results(payloads, width)
+
+
+class _Run:
+    """One call of `run_tasks`: what it holds in Spark and on disk, released at its end."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        task: Callable[..., bytes],
+        broadcast: bytes | None,
+        spool: Path | None,
+    ) -> None:
+        self._spark = spark
+        self._task = task
+        self._spool = spool
+        self._broadcast = None if broadcast is None else spark.sparkContext.broadcast(broadcast)
+        self._group = f"olr_pg-{uuid.uuid4()}"
+        self._closing = threading.Event()
+        self._threads = ThreadPoolExecutor(_JOBS_UNDER_WAY, thread_name_prefix="spark-job")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        from py4j.protocol import Py4JError
+
+        self._closing.set()
+        # A JVM that has gone away has nothing left to cancel or to release.
+        with contextlib.suppress(Py4JError, OSError):
+            self._spark.sparkContext.cancelJobGroup(self._group)
+        self._threads.shutdown(wait=True, cancel_futures=True)
+        if self._broadcast is not None:
+            with contextlib.suppress(Py4JError, OSError):
+                self._broadcast.destroy()
+        if self._spool is not None:
+            shutil.rmtree(self._spool, ignore_errors=True)
+
+    def results(self, payloads: Sequence[bytes], width: int) -> Iterator[tuple[int, bytes]]:
+        """Yield the results in order, submitting jobs of `width` payloads as they are taken."""
+        from pyspark.util import inheritable_thread_target
+
+        # The wrapper closes the thread's connection to the JVM when the job is done.
+        collect = inheritable_thread_target(self._spark)(self._collect)
+        waiting = deque(range(0, len(payloads), width))
+        under_way: deque[tuple[int, Future[pa.Table]]] = deque()
+        while waiting or under_way:
+            while waiting and len(under_way) < _JOBS_UNDER_WAY:
+                first = waiting.popleft()
+                job = self._threads.submit(collect, first, payloads[first : first + width])
+                under_way.append((first, job))
+            first, job = under_way[0]
+            yield from self._read(range(first, min(first + width, len(payloads))), job.result())
+            # Only now: results that wait to be taken count as under way.
+            under_way.popleft()
+
+    def _collect(self, first: int, payloads: Sequence[bytes]) -> pa.Table:
+        """Run one job (in a thread of its own) and return its rows."""
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        from olr_pg.spark.cells import CELL_COLUMNS
+
+        if self._closing.is_set():
+            raise OlrPgError(6005, "it was cancelled")
+        try:
+            self._spark.sparkContext.setJobGroup(self._group, "olr_pg tasks")
+            count = len(payloads)
+            frame = self._spark.range(first, first + count, 1, count)
+            return frame.mapInArrow(self._mapper(first, payloads), CELL_COLUMNS).toArrow()
+        except (PySparkException, Py4JError, OSError) as error:
+            raise OlrPgError(6005, _reason(error), tasks=f"{first}-{first + count - 1}") from error
+
+    def _mapper(
+        self, first: int, payloads: Sequence[bytes]
+    ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+        # Only what the worker needs is captured, above all not `self`.
+        task, broadcast = self._task, self._broadcast
+        spool = None if self._spool is None else str(self._spool)
+
+        def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            from olr_pg.spark.cells import cells
+
+            arguments = () if broadcast is None else (broadcast.value,)
+            for batch in batches:
+                for index in cast("list[int]", batch.column(0).to_pylist()):
+                    call = partial(task, payloads[index - first], *arguments)
+                    yield from cells(index, call, spool)
+
+        return run
+
+    def _read(self, indices: range, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
+        import pyarrow.compute as pc
+
+        from olr_pg.spark.cells import result
+
+        for index in indices:
+            yield index, result(index, rows.filter(pc.field("task") == index), self._spool)
+
+
+def _new_spool(spark: SparkSession) -> Path | None:
+    """A directory that the driver and every task share, or None where there is none."""
+    context = spark.sparkContext
+    if not str(context.master).startswith("local"):
+        return None
+    parent = context.getConf().get("spark.local.dir")
+    try:
+        return Path(tempfile.mkdtemp(prefix="results-", dir=parent))
+    except OSError as error:
+        raise OlrPgError(6006, f"{error.strerror}", directory=parent) from error
+
+
+def _reason(error: Exception) -> str:
+    """The first line of the innermost cause, without the JVM's stack."""
+    words = str(error)
+    cause: Any = getattr(error, "java_exception", None)
+    while cause is not None:
+        words = str(cause.toString())
+        cause = cause.getCause()
+    return next(iter(words.strip().splitlines()), type(error).__name__)

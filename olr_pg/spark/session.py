@@ -1,0 +1,289 @@
+"""The process's one Spark session: started when first asked for, stopped for good.
+
+Local mode by default; every socket of a local session is bound to the loopback address. What Java
+prints goes to a file in the session's scratch directory, and into the error if Spark does not
+start. The JVM ends with this process however that ends: it holds the read end of a pipe whose other
+end only this process has.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from olr_pg.errors import OlrPgError
+from olr_pg.observability.logs import get_logger
+from olr_pg.spark.daemon import PRELOAD_VARIABLE
+from olr_pg.spark.java import Java, find_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LOOPBACK: Final = "127.0.0.1"
+_STOP_SECONDS_MAX: Final = 15
+_JAVA_WORDS_MAX: Final = 2_000
+
+_JAVA_OPTIONS: Final = (
+    # Spark here only hands out tasks: the quick compiler and the small collector start faster and
+    # take less memory than the defaults, which are tuned for long computations inside the JVM.
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+)
+
+_LOG_SETTINGS: Final = """\
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{yyyy-MM-dd'T'HH:mm:ss.SSSXXX} %p %c{1}: %m%n%ex
+"""
+
+_PRELOADED: Final = ("pandas", "pyarrow", "pyspark.worker")
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSettings:
+    """What a session is started with.
+
+    Attributes:
+        master: the Spark master URL (`spark.master` of the configuration).
+        conf: Spark properties (`spark.conf`); they win over this module's defaults.
+        preload: modules and ``module:function`` entries that the workers are warmed with, see
+            `olr_pg.spark.daemon`.
+    """
+
+    master: str = "local[*]"
+    conf: Mapping[str, str] = field(default_factory=dict)
+    preload: tuple[str, ...] = ()
+
+    @property
+    def local(self) -> bool:
+        """Whether every task runs on this machine."""
+        return self.master.startswith("local")
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    settings: SparkSettings
+    spark: SparkSession
+    process: subprocess.Popen[bytes] | None
+    scratch: Path
+
+
+_lock = threading.Lock()
+_running: _Running | None = None
+
+
+def get_session(settings: SparkSettings) -> SparkSession:
+    """The session, started if none runs (seconds).
+
+    Raises:
+        OlrPgError: 6001 and 6002 no usable Java, 6003 Spark does not start, 6007 a session with
+            other settings runs.
+    """
+    global _running
+    with _lock:
+        if _running is None:
+            _running = _start(settings)
+        elif _running.settings != settings:
+            raise OlrPgError(6007, f"it runs on {_running.settings.master}")
+        return _running.spark
+
+
+def stop_session() -> None:
+    """Stop the session and its JVM, and remove its files; does nothing if none runs."""
+    global _running
+    with _lock:
+        running, _running = _running, None
+        if running is not None:
+            _stop(running)
+
+
+@contextlib.contextmanager
+def spark_session(settings: SparkSettings) -> Iterator[SparkSession]:
+    """The session as a context, stopped at its end.
+
+    Raises:
+        OlrPgError: as `get_session`.
+    """
+    try:
+        yield get_session(settings)
+    finally:
+        stop_session()
+
+
+def default_properties(settings: SparkSettings, scratch: Path) -> dict[str, str]:
+    """The Spark properties of a session before the user's own are laid over them.
+
+    Args:
+        settings: the session's.
+        scratch: a directory of this session for Java's settings and for Spark's files.
+    """
+    java_options = [*_JAVA_OPTIONS, f"-Dlog4j2.configurationFile={(scratch / _LOG_FILE).as_uri()}"]
+    properties = {
+        "spark.app.name": "olr_pg",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        "spark.driver.extraJavaOptions": " ".join(java_options),
+        # Large results of local tasks do not pass through the JVM (see `jobs`).
+        "spark.driver.memory": "512m" if settings.local else "2g",
+        "spark.driver.maxResultSize": "0",
+        "spark.python.daemon.module": "olr_pg.spark.daemon",
+        "spark.python.worker.reuse": "true",
+        "spark.python.worker.faulthandler.enabled": "true",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        # Rows are few and large here (`cells.PART_MAX`), and an Arrow batch ends at 2 GiB.
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "16",
+        f"spark.executorEnv.{PRELOAD_VARIABLE}": ",".join((*_PRELOADED, *settings.preload)),
+    }
+    if settings.local:
+        properties |= {
+            "spark.driver.bindAddress": _LOOPBACK,
+            "spark.driver.host": _LOOPBACK,
+            "spark.local.dir": str(scratch),
+        }
+    return properties
+
+
+_LOG_FILE: Final = "log4j2.properties"
+_JAVA_WORDS_FILE: Final = "java.log"
+
+
+def _start(settings: SparkSettings) -> _Running:
+    java = find_java()
+    scratch = Path(tempfile.mkdtemp(prefix="olr-pg-spark-"))
+    try:
+        (scratch / _LOG_FILE).write_text(_LOG_SETTINGS)
+        properties = default_properties(settings, scratch) | dict(settings.conf)
+        spark, process = _launch(settings, properties, java, scratch)
+    except BaseException:
+        shutil.rmtree(scratch, ignore_errors=True)
+        raise
+    atexit.register(stop_session)
+    get_logger("spark").info(
+        "session started",
+        spark=spark.version,
+        master=settings.master,
+        java=java.version,
+        java_bundled=java.bundled,
+    )
+    return _Running(settings, spark, process, scratch)
+
+
+def _launch(
+    settings: SparkSettings, properties: Mapping[str, str], java: Java, scratch: Path
+) -> tuple[SparkSession, subprocess.Popen[bytes] | None]:
+    from py4j.protocol import Py4JError
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkException
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    conf = SparkConf(loadDefaults=False).setMaster(settings.master)
+    conf.setAll(list(properties.items()))
+    words = scratch / _JAVA_WORDS_FILE
+    with words.open("wb") as log, _launch_environment(settings, java), _interrupts_kept():
+        gateway = None
+        try:
+            gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
+            context = SparkContext(conf=conf, gateway=gateway)
+            return SparkSession(context), gateway.proc
+        except BaseException as error:
+            if gateway is not None:
+                _close_gateway(gateway, gateway.proc)
+            if isinstance(error, PySparkException | Py4JError | OSError):
+                said = words.read_text(errors="replace").strip()[-_JAVA_WORDS_MAX:]
+                raise OlrPgError(6003, said or str(error), master=settings.master) from error
+            raise
+
+
+@contextlib.contextmanager
+def _launch_environment(settings: SparkSettings, java: Java) -> Iterator[None]:
+    """The environment variables that Spark's start reads, put back afterwards."""
+    import pyspark
+
+    changes = {
+        "JAVA_HOME": str(java.home),
+        # Another installation of Spark on this host would not fit this Python package.
+        "SPARK_HOME": str(Path(pyspark.__file__).parent),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    }
+    if settings.local:
+        changes["SPARK_LOCAL_IP"] = _LOOPBACK
+    before = {name: os.environ.get(name) for name in changes}
+    os.environ.update(changes)
+    try:
+        with warnings.catch_warnings():
+            # From Python 3.12 on; the child only sets a signal to be ignored before it executes.
+            warnings.filterwarnings(
+                "ignore", "This process .* is multi-threaded", DeprecationWarning
+            )
+            yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@contextlib.contextmanager
+def _interrupts_kept() -> Iterator[None]:
+    """Keep this process's way with Ctrl-C: a SparkContext puts in a handler of its own."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _stop(running: _Running) -> None:
+    from py4j.protocol import Py4JError
+
+    gateway = running.spark.sparkContext._gateway
+    try:
+        # A JVM that is gone already (killed, out of memory) has nothing left to stop.
+        with contextlib.suppress(Py4JError, OSError):
+            running.spark.stop()
+    finally:
+        _close_gateway(gateway, running.process)
+        shutil.rmtree(running.scratch, ignore_errors=True)
+        atexit.unregister(stop_session)
+
+
+def _close_gateway(gateway: Any, process: subprocess.Popen[bytes] | None) -> None:
+    """Close the connection to the JVM and wait for its end, so that a new one can be started."""
+    from pyspark import SparkContext
+
+    gateway.shutdown()
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    if process is None:  # started by spark-submit, not by us
+        return
+    if process.stdin is not None:
+        process.stdin.close()
+    try:
+        process.wait(_STOP_SECONDS_MAX)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
