@@ -36,12 +36,16 @@ def decode(
 
     Each transaction is a "begin", its changes and a "commit".
     """
+    log_to_stderr()
     from olr_pg.cli.render import render_blob
-    from olr_pg.cli.values import render_value
+    from olr_pg.cli.values import value_renderer
+    from olr_pg.dictionary.loader import load_snapshot
     from olr_pg.replicator.decode import decode_logs
     from olr_pg.wire.frames import ByteOrder
 
-    log_to_stderr()
+    snapshot = load_snapshot(str(dictionary))
+    render_value = value_renderer(snapshot.database)
+    paths = [str(path) for path in logs]
     with progress_bar("decoding", "bytes") as advance:
-        for blob in decode_logs(dictionary, logs, tables=table or None, progress=advance):
+        for blob in decode_logs(snapshot, paths, tables=table or None, progress=advance):
             write_bytes(render_blob(blob, ByteOrder.LITTLE, render_value))

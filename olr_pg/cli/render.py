@@ -123,9 +123,9 @@ def render_line(element: Element, render_value: ValueRenderer) -> bytes:
         record["table"] = f"{element.schema}.{element.table}"
         record["rowid"] = element.rowid
         if not isinstance(element, Insert):
-            record["before"] = _image(element.before, render_value)
+            record["before"] = _image(element, element.before, render_value)
         if not isinstance(element, Delete):
-            record["after"] = _image(element.after, render_value)
+            record["after"] = _image(element, element.after, render_value)
     return orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
 
 
@@ -135,7 +135,23 @@ def render_blob(framed: Buffer, order: ByteOrder, render_value: ValueRenderer) -
     return b"".join(render_line(element, render_value) for element in elements)
 
 
-def _image(columns: tuple[ColumnValue, ...], render_value: ValueRenderer) -> dict[str, Any]:
-    return {
-        column.name: None if column.value is None else render_value(column) for column in columns
-    }
+def _image(
+    change: Insert | Update | Delete,
+    columns: tuple[ColumnValue, ...],
+    render_value: ValueRenderer,
+) -> dict[str, Any]:
+    image: dict[str, Any] = {}
+    for column in columns:
+        try:
+            image[column.name] = None if column.value is None else render_value(column)
+        except OlrPgError as error:
+            place: dict[str, Any] = {
+                **error.where,
+                "table": f"{change.schema}.{change.table}",
+                "column": column.name,
+                "rowid": change.rowid,
+                "xid": format_xid(change.xid),
+                "scn": change.scn,
+            }
+            raise OlrPgError(error.code, error.detail, action=error.action, **place) from error
+    return image

@@ -1,0 +1,53 @@
+"""Values of protocol elements as JSON values, by the character sets and zone of their database."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from olr_pg.datatypes.json_values import json_converter
+from olr_pg.dictionary.model import Column
+
+if TYPE_CHECKING:
+    from olr_pg.cli.render import ValueRenderer
+    from olr_pg.datatypes.json_values import JsonConverter
+    from olr_pg.dictionary.model import Database
+    from olr_pg.wire.elements import ColumnValue
+
+
+def value_renderer(database: Database) -> ValueRenderer:
+    """The rendering of values that come from `database`; conversions are made once per type.
+
+    The renderer raises OlrPgError 2050, 2051 or 2056 for bytes that are no value of the type and
+    for character sets without a decoder.
+    """
+    converters: dict[tuple[int, int | None, int | None], JsonConverter] = {}
+
+    def render(column: ColumnValue) -> Any:
+        key = (column.type_code, column.charset_id, column.charset_form)
+        converter = converters.get(key)
+        if converter is None:
+            converter = converters[key] = json_converter(
+                _as_column(column),
+                charset=database.charset,
+                ncharset=database.ncharset,
+                timezone=database.timezone,
+            )
+        return converter(column.value)
+
+    return render
+
+
+def _as_column(column: ColumnValue) -> Column:
+    # The place in the row and the declared length do not matter for a value's JSON form.
+    return Column(
+        name=column.name,
+        segcol=0,
+        intcol=0,
+        col=0,
+        type_code=column.type_code,
+        length=0,
+        precision=column.precision,
+        scale=column.scale,
+        charset_id=column.charset_id,
+        charset_form=column.charset_form,
+    )

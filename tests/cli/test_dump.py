@@ -1,0 +1,85 @@
+"""``olr-pg dump``: the statistics of the real logs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Cli = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def test_the_statistics_of_real_logs(cli: Cli, real_log_dir: Path) -> None:
+    result = cli("dump", "--stats", "--json", real_log_dir)
+    assert result.returncode == 0
+    first, second = [json.loads(line) for line in result.stdout.splitlines()]
+    # redo-format §10.1, §10.2 and §10.4.
+    assert {key: first[key] for key in ("blocks", "lwns", "records", "vectors")} == {
+        "blocks": 597,
+        "lwns": 524,
+        "records": 1154,
+        "vectors": 764,
+    }
+    assert (first["transactions"], first["rolled_back"]) == (20, 0)
+    assert (first["opcodes"]["5.1"], first["opcodes"]["22.15"]) == (51, 128)
+    names = list(first["opcodes"])
+    assert names == sorted(names, key=lambda name: tuple(map(int, name.split("."))))
+    assert {key: second[key] for key in second if key not in {"file", "opcodes"}} == {
+        "thread": 1,
+        "sequence": 16,
+        "resetlogs": 0x4903676E,
+        "compat": "23.6.0.0",
+        "dbid": 1497016494,
+        "db_name": "FREE",
+        "first_scn": 2267717,
+        "next_scn": 2267723,
+        "blocks": 9,
+        "lwns": 2,
+        "records": 7,
+        "vectors": 12,
+        "transactions": 1,
+        "rolled_back": 0,
+    }
+    assert second["opcodes"] == {
+        "5.1": 4,
+        "5.2": 1,
+        "5.4": 1,
+        "5.20": 1,
+        "10.2": 3,
+        "11.2": 1,
+        "24.4": 1,
+    }
+
+
+def test_warnings_do_not_mix_with_the_result(cli: Cli, real_log_dir: Path) -> None:
+    # The folder also holds files that are no logs.
+    assert "skipped" in cli("dump", "--stats", "--json", real_log_dir).stderr
+
+
+def test_a_table_for_people(cli: Cli, real_log_dir: Path) -> None:
+    result = cli("dump", "--stats", *sorted(real_log_dir.glob("*.dbf")))
+    assert (result.returncode, result.stderr) == (0, "")
+    for text in ("sequence", "2266630", "1154", "22.15"):
+        assert text in result.stdout
+
+
+@pytest.mark.parametrize("kept", [0, 10, 512, 2000])
+def test_a_truncated_log_is_refused(
+    cli: Cli, real_log_dir: Path, tmp_path: Path, kept: int
+) -> None:
+    path = tmp_path / "cut.arc"
+    path.write_bytes((real_log_dir / "arch1_16_1224959854.dbf").read_bytes()[:kept])
+    result = cli("dump", "--stats", path)
+    assert (result.returncode, result.stdout) == (3, "")
+    assert result.stderr.startswith("OLR-02004")
+
+
+def test_a_text_file_is_refused(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("not a log, " * 100)
+    result = cli("dump", "--stats", path)
+    assert (result.returncode, result.stdout) == (3, "")
+    assert result.stderr.startswith("OLR-02003")

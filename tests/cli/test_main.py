@@ -1,0 +1,149 @@
+"""The command line as a process: help, exit codes, signals, closed pipes, lazy imports."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Callable
+from importlib.metadata import entry_points, version
+from pathlib import Path
+
+import pytest
+
+Cli = Callable[..., "subprocess.CompletedProcess[str]"]
+Start = Callable[..., "subprocess.Popen[str]"]
+
+COMMANDS = ("run", "decode", "dump", "demo", "config", "version")
+HEAVY = ("pyspark", "numba", "numpy", "pandas", "pyarrow", "psycopg", "sqlalchemy", "oracledb")
+
+
+def test_the_entry_point_is_what_these_tests_run() -> None:
+    (script,) = entry_points(group="console_scripts", name="olr-pg")
+    assert script.value == "olr_pg.cli.main:run"
+
+
+def test_help_names_every_command(cli: Cli) -> None:
+    result = cli("--help")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert all(name in result.stdout for name in COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help(cli: Cli, name: str) -> None:
+    result = cli(name, "--help")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert f"Usage: olr-pg {name}" in result.stdout
+
+
+def test_without_a_command_help_is_printed(cli: Cli) -> None:
+    result = cli()
+    assert "Usage: olr-pg" in result.stdout + result.stderr
+    assert result.returncode == 2
+
+
+@pytest.mark.parametrize("args", [["--help"], ["--version"], *([c, "--help"] for c in COMMANDS)])
+def test_help_imports_nothing_heavy(start_cli: Start, args: list[str]) -> None:
+    entry = (
+        "import sys\nfrom olr_pg.cli.main import run\n"
+        "try:\n    run()\nexcept SystemExit:\n    pass\n"
+        f"print(sorted(set(sys.modules) & set({HEAVY!r})), file=sys.stderr)"
+    )
+    process = start_cli(*args, entry=entry)
+    _, stderr = process.communicate(timeout=60)
+    assert stderr == "[]\n"
+
+
+def test_version(cli: Cli) -> None:
+    assert cli("--version").stdout == f"olr-pg {version('olr-pg')}\n"
+    assert cli("version").stdout.startswith(f"olr-pg {version('olr-pg')} (")
+    assert json.loads(cli("version", "--json").stdout)["version"] == version("olr-pg")
+
+
+@pytest.mark.parametrize(
+    ("args", "text"),
+    [
+        (["bogus"], "No such command"),
+        (["run"], "--config"),
+        (["decode", "x"], "--dictionary"),
+        (["dump"], "LOG"),
+        (["dump", "--json", "x"], "--stats"),
+        (["run", "--config", "x", "--log-level", "4"], "--log-level"),
+        (["run", "--config", "x", "--log-format", "xml"], "--log-format"),
+    ],
+)
+def test_wrong_usage_exits_with_2(cli: Cli, args: list[str], text: str) -> None:
+    result = cli(*args)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert text in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "exit_code"),
+    [
+        (["run", "--config", "missing.json"], "OLR-01001", 2),
+        (["config", "check", "--config", "missing.json"], "OLR-01001", 2),
+        (["dump", "--stats", "missing.arc"], "OLR-02002", 3),
+        (["dump", "--stats", "*.arc"], "OLR-02001", 3),
+    ],
+)
+def test_an_error_prints_code_what_where_and_what_to_do(
+    cli: Cli, args: list[str], code: str, exit_code: int
+) -> None:
+    result = cli(*args)
+    assert (result.returncode, result.stdout) == (exit_code, "")
+    lines = result.stderr.splitlines()
+    assert lines[0].startswith(f"{code}: ")
+    assert lines[-1].startswith("  to do: ")
+    assert "Traceback" not in result.stderr
+
+
+def test_an_error_as_json(cli: Cli) -> None:
+    result = cli("--json-errors", "config", "check", "--config", "missing.json")
+    assert result.returncode == 2
+    error = json.loads(result.stderr)
+    assert list(error) == ["code", "what", "where", "action"]
+    assert error["code"] == "OLR-01001"
+    assert error["where"] == {"file": "missing.json"}
+
+
+def open_for_writing(fifo: Path, reader: subprocess.Popen[str]) -> int:
+    """The descriptor of a named pipe, as soon as `reader` has opened its end."""
+    while True:
+        try:
+            return os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise
+        assert reader.poll() is None
+
+
+@pytest.mark.parametrize(
+    ("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["INT", "TERM"]
+)
+def test_signals_end_a_command_quietly(
+    tmp_path: Path, start_cli: Start, number: signal.Signals, exit_code: int
+) -> None:
+    # A command that waits for its configuration from a pipe that nobody writes to.
+    fifo = tmp_path / "c.json"
+    os.mkfifo(fifo)
+    process = start_cli("config", "check", "--config", fifo)
+    writer = open_for_writing(fifo, process)
+    try:
+        process.send_signal(number)
+        stdout, stderr = process.communicate(timeout=60)
+    finally:
+        os.close(writer)
+    assert (process.returncode, stdout) == (exit_code, "")
+    assert "Traceback" not in stderr
+
+
+@pytest.mark.parametrize("args", [["config", "schema"], ["version"]])
+def test_a_reader_who_goes_away_is_no_error(start_cli: Start, args: list[str]) -> None:
+    process = start_cli(*args)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    assert (process.stderr.read(), process.wait(timeout=60)) == ("", 141)
