@@ -39,8 +39,6 @@ class Role(IntFlag):
     AFTER = 2
     BEFORE_SUPPLEMENTAL = 4
     AFTER_SUPPLEMENTAL = 8
-    WHOLE_PIECE = 16
-    """AFTER, from a vector that writes the whole piece (11.2, 11.6), changed or not."""
 
 
 class Part(IntFlag):

@@ -36,7 +36,6 @@ COLUMN_VECTOR: Final = 0x80
 
 _BEFORE = int(Role.BEFORE)
 _AFTER = int(Role.AFTER)
-_WHOLE = int(Role.WHOLE_PIECE)
 _TO_NEXT = 1
 _FROM_PREVIOUS = 2
 
@@ -275,9 +274,7 @@ def push_redo_columns(
     """After values of a row vector (KDO is field 2); the field after them, or −1."""
     state[4] = 0
     if op in (2, 6):
-        return push_whole_piece(
-            payload, offset, length, fields, 2, big, _AFTER | _WHOLE, entries, state
-        )
+        return push_whole_piece(payload, offset, length, fields, 2, big, _AFTER, entries, state)
     if op == 5:
         return push_updated_columns(payload, offset, length, fields, 2, big, _AFTER, entries, state)
     return 3

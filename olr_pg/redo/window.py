@@ -176,7 +176,7 @@ def _window(
         capacity *= 3
     _raise(log, status, first + position // width, BLOCK_HEADER + position % width)
     records = head(records, count)
-    return Window(log, first, end, payload, lwns, records, _processing_order(lwns, records))
+    return Window(log, first, end, payload, lwns, records, processing_order(lwns, records))
 
 
 def _empty_records(capacity: int) -> RecordColumns:
@@ -188,7 +188,7 @@ def _empty_records(capacity: int) -> RecordColumns:
     )
 
 
-def _processing_order(lwns: LwnColumns, records: RecordColumns) -> npt.NDArray[np.int64]:
+def processing_order(lwns: LwnColumns, records: RecordColumns) -> npt.NDArray[np.int64]:
     """Valid records by (LWN group, SCN, SUBSCN, position): redo-format §2.5.
 
     One strand is in that order already; with several, the chunks of a group must be merged.

@@ -294,7 +294,6 @@ def _job(batch: ChangeBatch, plan: RowPlan, room: int) -> Job:
         np.zeros((4, widest), np.int64),
         numbers(4, widest),
         numbers(4, widest),
-        np.zeros(widest, np.uint8),
         np.full(batch.entries.role.size, -1, np.int64),
     )
     groups = Groups(

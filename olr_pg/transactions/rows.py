@@ -41,14 +41,12 @@ class Merge(NamedTuple):
     Attributes:
         stamp: shape (4, columns); the change that last set a role's column.
         first, last: shape (4, columns); first and last entry of the value's parts.
-        whole: shape (columns); 1 where AFTER comes from a vector that writes whole pieces.
         following: shape (entries); the entry that goes on with a value, −1 = none.
     """
 
     stamp: npt.NDArray[np.int64]
     first: npt.NDArray[np.int64]
     last: npt.NDArray[np.int64]
-    whole: npt.NDArray[np.uint8]
     following: npt.NDArray[np.int64]
 
 
@@ -111,7 +109,9 @@ def _gather_entry(job: Job, role: int, column: int, entry: int, stamp: int) -> N
     elif part[entry] & 1 and part[first] & 2:
         merge.following[entry] = first
         merge.first[role, column] = entry
-    elif role == 1:
+    elif role == 1 or (role >= 2 and job.batch.entries.length[first] < 0):
+        # The newest after value counts, else the first value that is not NULL: where a piece
+        # lists a column it does not have as NULL, the 11.16 of the piece that has it follows.
         merge.first[role, column] = entry
         merge.last[role, column] = entry
 
@@ -134,8 +134,6 @@ def _gather_piece(job: Job, piece: int, table: int, stamp: int) -> int:
         for r in range(4):
             if role >> r & 1:
                 _gather_entry(job, r, column, entry, stamp)
-        if role & 2:
-            job.merge.whole[column] = 1 if role & 16 else 0
     return 0
 
 
@@ -185,22 +183,6 @@ def _chosen(job: Job, plain: int, supplemental: int, column: int, stamp: int) ->
     ] == stamp:
         entry = merge.first[supplemental, column]
     return entry
-
-
-@inlined
-def _same_value(job: Job, one: int, other: int) -> bool:
-    if one < 0 or other < 0:
-        return False
-    entries = job.batch.entries
-    if job.merge.following[one] >= 0 or job.merge.following[other] >= 0:
-        return False
-    length = entries.length[one]
-    if length != entries.length[other]:
-        return False
-    for k in range(length):
-        if job.batch.data[entries.offset[one] + k] != job.batch.data[entries.offset[other] + k]:
-            return False
-    return True
 
 
 @inlined
@@ -280,7 +262,7 @@ def _push_update(job: Job, head: int, table: int, stamp: int) -> tuple[bool, int
         sets = merge.stamp[1, column] == stamp
         if entry < 0 and not sets and merge.stamp[3, column] == stamp:
             entry = merge.first[3, column]
-        known = entry >= 0 or sets or merge.stamp[0, column] == stamp
+        known = entry >= 0 or merge.stamp[0, column] == stamp
         if known and not _push_value(job, 0, column, entry):
             return False, 0
     count = 0
@@ -293,9 +275,6 @@ def _push_update(job: Job, head: int, table: int, stamp: int) -> tuple[bool, int
         if not sets and merge.stamp[0, column] != stamp:
             continue
         entry = merge.first[1, column] if sets else -1
-        before = _chosen(job, 0, 2, column, stamp)
-        if sets and merge.whole[column] and _same_value(job, entry, before):
-            continue
         if not _really_changed(job, head, segcol):
             continue
         if not _push_value(job, 1, column, entry):

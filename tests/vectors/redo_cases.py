@@ -1,0 +1,210 @@
+"""Real redo records of the shared vectors, run through the decoder.
+
+The records of a case become one window, one record to a block, so that a change's block number
+tells which record it came from. Transactions are closed by hand where the case has no 5.2/5.4.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from olr_pg.dictionary.model import Column, Table
+from olr_pg.dictionary.plan import build_row_plan
+from olr_pg.redo.batch import ChangeBatch, EventKind, empty_batch, empty_events
+from olr_pg.redo.blocks import LwnColumns, RecordColumns
+from olr_pg.redo.changes import Objects, changes_of
+from olr_pg.redo.columns import take
+from olr_pg.redo.header import LogHeader
+from olr_pg.redo.window import Log, Window, processing_order
+from olr_pg.scalars import Rba, format_rowid, pack_xid
+from olr_pg.transactions.assembler import Assembler, Finished
+from olr_pg.transactions.batch import DmlKind, Image
+from olr_pg.transactions.select import concatenate
+
+SLOT_BYTES = 65_536
+VERSIONS = {"11.2": 0x0B200400, "12.1": 0x0C100200, "12.2": 0x0C200100, "19.0": 0x13000000}
+
+Case = dict[str, Any]
+
+
+def vectors_dir() -> Path:
+    """The folder with the vectors: OLR_PG_VECTORS, by default OLR_PG_SHARED/vectors."""
+    root = Path(__file__).resolve().parents[2]
+    shared = Path(os.environ.get("OLR_PG_SHARED", root.parent / "shared"))
+    return Path(os.environ.get("OLR_PG_VECTORS", shared / "vectors"))
+
+
+def load_cases() -> list[tuple[str, Case]]:
+    """(name, case) of every case of redo records in the folder."""
+    cases: list[tuple[str, Case]] = []
+    for path in sorted(vectors_dir().glob("*.json")):
+        document = json.loads(path.read_text("utf-8"))
+        if document.get("schema") == "oracle-redo-vectors/1":
+            cases.extend((f"{path.stem}-{case['case']}", case) for case in document["cases"])
+    return cases
+
+
+@dataclass(frozen=True)
+class Change:
+    """One decoded change; columns by SEGCOL#, NULL as None."""
+
+    operation: str
+    object_id: int
+    rowid: str
+    record: str
+    scn: int
+    before: dict[int, str | None]
+    after: dict[int, str | None]
+
+
+def window_of(case: Case) -> tuple[Window, list[Case]]:
+    """The case's records as a window, in feed order, and the records in that order."""
+    by_id = {record["id"]: record for record in case["records"]}
+    fed = [by_id[key] for key in case.get("transaction", {}).get("feed_order", list(by_id))]
+    fed += case.get("extra_records", [])
+    header = LogHeader(
+        block_size=SLOT_BYTES + 16,
+        big_endian=case["format"]["endian"] == "big",
+        compat_version=VERSIONS[case["format"]["oracle_version"]],
+        dbid=1,
+        db_name="VECTORS",
+        activation=1,
+        resetlogs_id=1,
+        resetlogs_scn=1,
+        thread=1,
+        sequence=1,
+        first_scn=0,
+        next_scn=1 << 48,
+        first_time=0,
+        next_time=0,
+        nab=len(fed),
+        file_blocks=len(fed),
+    )
+    payload = np.zeros(len(fed) * SLOT_BYTES, np.uint8)
+    for index, record in enumerate(fed):
+        data = bytes.fromhex(record["hex"])
+        payload[index * SLOT_BYTES : index * SLOT_BYTES + len(data)] = np.frombuffer(data, np.uint8)
+    count = len(fed)
+    records = RecordColumns(
+        np.arange(count, dtype=np.int64) * SLOT_BYTES,
+        np.array([len(bytes.fromhex(record["hex"])) for record in fed], np.int64),
+        np.array([record["scn"] for record in fed], np.int64),
+        np.array([record["subscn"] for record in fed], np.int64),
+        np.array([int(record["vld"], 16) for record in fed], np.uint8),
+        np.zeros(count, np.int64),
+    )
+    zero: npt.NDArray[np.int64] = np.zeros(1, np.int64)
+    lwns = LwnColumns(zero, zero, zero, zero)
+    order = processing_order(lwns, records)
+    return Window(Log("vectors", header, payload), 0, count, payload, lwns, records, order), fed
+
+
+def tables_of(case: Case) -> tuple[list[Table], int]:
+    """A table for every object of the case, wide enough for its columns; the container."""
+    objects: set[int] = set()
+    width = 1
+    containers: set[int] = set()
+    for record in case["records"] + case.get("extra_records", []):
+        decoded = record.get("decoded", {})
+        objects.add(decoded.get("object_id") or 0)
+        for columns in decoded.get("columns", {}).values():
+            width = max([width, *map(int, columns)])
+        containers.update(vector.get("con_id") or 0 for vector in record["vectors"])
+    columns = tuple(Column(f"C{n}", n, n, n, 23, 4000) for n in range(1, width + 1))
+    tables = [Table("T", f"T{obj}", obj, obj, columns) for obj in sorted(objects - {0})]
+    assert len(containers) == 1
+    return tables, containers.pop()
+
+
+def closed(batch: ChangeBatch) -> ChangeBatch:
+    """The batch as one committed transaction from its first to its last event."""
+    kind = batch.events.kind
+    inner = np.flatnonzero(
+        (kind == EventKind.CHANGE) | (kind == EventKind.UNDONE) | (kind == EventKind.SESSION)
+    )
+    if inner.size == 0:
+        return empty_batch()
+    begin, end = (take(batch.events, inner[[index]]) for index in (0, -1))
+    whole = int(batch.events.xid.max())
+    for events, what in ((begin, EventKind.BEGIN), (end, EventKind.COMMIT)):
+        events.kind[:] = what
+        events.xid[:] = whole
+        events.piece_count[:] = 0
+    nothing = empty_batch()
+    return concatenate(
+        [
+            nothing._replace(events=begin),
+            batch._replace(events=take(batch.events, inner)),
+            nothing._replace(events=end),
+        ]
+    )
+
+
+def decode_case(case: Case) -> tuple[list[Change], Assembler]:
+    """The changes that the case's records make, in order of delivery."""
+    window, fed = window_of(case)
+    tables, con_id = tables_of(case)
+    plan = build_row_plan(tables, con_id)
+    objects = Objects(plan.object_key, plan.object_table, plan.cluster_columns)
+    batch, _ = changes_of(window, objects)
+    assembler = Assembler(plan, tables, is_split=False)
+    finished = assembler.feed(closed(batch))
+    return ([] if finished is None else _changes(finished, tables, fed)), assembler
+
+
+def _changes(finished: Finished, tables: list[Table], fed: list[Case]) -> list[Change]:
+    dml = finished.dml
+    changes = []
+    for row in range(dml.kind.size):
+        images: dict[int, dict[int, str | None]] = {Image.BEFORE: {}, Image.AFTER: {}}
+        for entry in range(int(dml.entry_first[row]), int(dml.entry_first[row + 1])):
+            image = images[int(dml.entry_image[entry])]
+            image[int(dml.entry_column[entry]) + 1] = _value(finished, entry)
+        table = tables[int(dml.table[row])]
+        changes.append(
+            Change(
+                DmlKind(int(dml.kind[row])).name,
+                table.obj,
+                format_rowid(int(dml.dataobj[row]), int(dml.bdba[row]), int(dml.slot[row])),
+                fed[int(dml.block[row])]["id"],
+                int(dml.scn[row]),
+                images[Image.BEFORE],
+                images[Image.AFTER],
+            )
+        )
+    return changes
+
+
+def _value(finished: Finished, entry: int) -> str | None:
+    dml = finished.dml
+    if dml.value_length[entry] < 0:
+        return None
+    parts = []
+    while entry >= 0:
+        at = int(dml.value_offset[entry])
+        parts.append(dml.data[at : at + int(dml.value_length[entry])].tobytes())
+        entry = int(dml.value_next[entry])
+    return b"".join(parts).hex()
+
+
+def parse_rba(text: str) -> Rba:
+    """The RBA of LogMiner's text."""
+    sequence, block, offset = (int(part.removeprefix("0x"), 16) for part in text.split("."))
+    return Rba(sequence, block, offset)
+
+
+def make_events(kind: EventKind, xid: tuple[int, int, int]) -> ChangeBatch:
+    """A batch of one event."""
+    events = empty_events(1)
+    for column in events:
+        column[:] = 0
+    events.kind[:] = kind
+    events.xid[:] = pack_xid(*xid)
+    return empty_batch()._replace(events=events)
