@@ -58,7 +58,10 @@ def shortest(value: float, width: int) -> str:
     """The shortest decimal text that comes back as the same number of `width` bytes."""
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return str(np.float32(value)) if width == 4 else repr(value)
+    if width == 4:
+        with np.errstate(over="ignore"):
+            return str(np.float32(value))
+    return repr(value)
 
 
 def _flipped(raw: bytes, *, to_oracle: bool) -> bytes:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
+from olr_pg.datatypes.binary_float import shortest
 from olr_pg.datatypes.columns import ValueColumn, fixed_width, nulls
 from olr_pg.datatypes.kernel import Outcome, byte_at, check, fail, kernel, malformed
 from olr_pg.datatypes.policies import DEFAULT_POLICIES, Counters, Policies
@@ -222,10 +223,11 @@ def number_to_text(
 def number_to_floats(
     values: ValueColumn, width: int, policies: Policies = DEFAULT_POLICIES
 ) -> tuple[ValueColumn, Counters]:
-    """NUMBER → float4 or float8, correctly rounded; `inexact` counts what does not come back.
+    """NUMBER → float4 or float8, correctly rounded.
 
     The kernel answers where one multiplication or division of exact doubles does; the others
-    (beyond 15 digits or 10^22) go through their decimal text.
+    (many digits, powers beyond 10^22) go through their decimal text, one by one. `inexact` counts
+    those whose shortest float text is another number.
 
     Raises:
         OlrPgError: 2050 malformed, 2053 infinite where the policy forbids it or beyond float4.
@@ -233,18 +235,20 @@ def number_to_floats(
     count = len(values.length)
     out, null, slow = np.zeros(count), nulls(values), np.zeros(count, np.bool_)
     rule = _INFINITY_RULES[policies.infinity]
-    row, outcome, infinite = floats_kernel(*values, rule, out, null, slow)
+    digits_max = 8 if width == 8 else 3
+    row, outcome, infinite = floats_kernel(*values, rule, digits_max, out, null, slow)
     check(row, outcome, values, f"NUMBER to float{width}")
     if width == 4:
         # A double halfway between two floats hides which way the decimal leaned.
         slow |= (out.view(np.int64) & (2 * _FLOAT32_TIE - 1)) == _FLOAT32_TIE
-        slow &= ~null
+        slow &= np.isfinite(out) & ~null
     inexact = 0
     for index in np.flatnonzero(slow).tolist():
         text = decode_number(values.value(index) or b"")
         out[index] = float(text) if width == 8 else _nearest_float32(text)
-        inexact += Fraction(text) != Fraction(float(out[index]))
-    items = out.astype(f">f{width}")
+        inexact += Decimal(text) != Decimal(shortest(float(out[index]), width))
+    with np.errstate(over="ignore"):
+        items = out.astype(f">f{width}")
     over = np.flatnonzero(np.isinf(items) & ~np.isinf(out))
     if len(over):
         fail(int(over[0]), Outcome.OVERFLOW, values, f"NUMBER to float{width}")
@@ -549,6 +553,7 @@ def floats_kernel(
     offset: Longs,
     length: Longs,
     infinity: int,
+    digits_max: int,
     out: npt.NDArray[np.float64],
     null: npt.NDArray[np.bool_],
     slow: npt.NDArray[np.bool_],
@@ -559,7 +564,7 @@ def floats_kernel(
         kind, sign, first, count, exponent = significant(data, offset[row], length[row])
         if kind == 1:
             power = 2 * (exponent - count + 1)
-            if count > 8 or power > 22 or power < -22:
+            if count > digits_max or power > 22 or power < -22:
                 slow[row] = True
                 continue
             magnitude = np.int64(0)
