@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from olr_pg.cli.output import log_to_stderr, progress_bar, write_bytes
+from olr_pg.cli.output import byte_progress, log_to_stderr, write_bytes
 
 LogArguments = Annotated[
     list[Path],
@@ -46,6 +46,6 @@ def decode(
     snapshot = load_snapshot(str(dictionary))
     render_value = value_renderer(snapshot.database)
     paths = [str(path) for path in logs]
-    with progress_bar("decoding", "bytes") as advance:
+    with byte_progress("decoding") as advance:
         for blob in decode_logs(snapshot, paths, tables=table or None, progress=advance):
             write_bytes(render_blob(blob, ByteOrder.LITTLE, render_value))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from olr_pg.cli.decode import LogArguments
-from olr_pg.cli.output import log_to_stderr, print_json, print_line, progress_bar
+from olr_pg.cli.output import byte_progress, log_to_stderr, print_json, print_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -92,7 +92,7 @@ def _statistics(specs: Sequence[str]) -> Iterator[dict[str, Any]]:
 
     opened = list(_open(specs))
     total = sum(log.raw.size for log in opened)
-    with progress_bar("reading", "bytes") as advance:
+    with byte_progress("reading") as advance:
         done = 0
         for log in opened:
             advance(done, total)

@@ -36,24 +36,32 @@ def log_to_stderr() -> None:
 
 
 @contextmanager
-def progress_bar(label: str, unit: str) -> Iterator[Callable[[int, int], None]]:
+def byte_progress(label: str) -> Iterator[Callable[[int, int], None]]:
     """A progress bar on stderr, shown only where stderr is a terminal.
 
     Yields:
-        A function to call with (done, total), both in `unit`.
+        A function to call with (done, total), both in bytes.
     """
     if not sys.stderr.isatty():
         yield lambda _done, _total: None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
 
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn(f"{{task.completed:,.0f}} of {{task.total:,.0f}} {unit}"),
+        DownloadColumn(),
+        TransferSpeedColumn(),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(label, total=0)
+        task = progress.add_task(label, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)

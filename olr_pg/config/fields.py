@@ -114,6 +114,15 @@ Setting = Annotated[
 """A value of `spark.conf`; may hold ``${ENV_NAME}`` and is never printed."""
 
 
+def _server(value: str) -> str:
+    if not value or "@" in value:
+        raise problem("host:port/service (user and password have keys of their own)", show="kind")
+    return value
+
+
+OracleServer = Annotated[str, AfterValidator(_server)]
+
+
 def _path(value: object, info: ValidationInfo) -> object:
     match value:
         case Path():
@@ -231,8 +240,9 @@ def _table_mapping(value: dict[str, str]) -> dict[str, str]:
             raise problem(
                 f"every key to be a table as OWNER.NAME, which {key!r} is not", show="nothing"
             ) from error
-        if not target:
-            raise problem(f"a target table for {name}", show="nothing")
+        schema, dot, table = target.partition(".")
+        if not (schema and dot and table):
+            raise problem(f"schema.table as the target of {name}", show="nothing")
         if name in mapping:
             raise problem(f"each table once, but {name} is given twice", show="nothing")
         mapping[name] = target

@@ -26,6 +26,7 @@ from olr_pg.config.fields import (
     ConfigPath,
     ConfigPaths,
     ConfigTables,
+    OracleServer,
     PathMapping,
     PostgresConnection,
     Secret,
@@ -36,6 +37,7 @@ from olr_pg.config.fields import (
 )
 from olr_pg.config.names import TableName, table_list_query
 from olr_pg.datatypes.policies import Calendar, Fraction, Infinity, Nul, Policies, Undecodable
+from olr_pg.scalars import MAX_SCN
 
 MIB: Final = 1024 * 1024
 
@@ -128,7 +130,7 @@ class OracleSource(Section):
     kind: Literal["oracle"] = Field(default="oracle", description='"oracle" or "offline"')
     user: str = Field(min_length=1, description="the database user")
     password: Secret = Field(description='a string, "${ENV_NAME}" or {"file": "PATH"}')
-    server: str = Field(min_length=1, description="host:port/service")
+    server: OracleServer = Field(description="host:port/service")
     path_mapping: PathMapping = Field(
         default=(),
         description="pairs of an archive path as Oracle names it and as it is mounted here",
@@ -204,6 +206,15 @@ class Apply(Section):
         description='the target database: "embedded", a PostgreSQL URL or parameters'
     )
     tables: ConfigTables = Field(description="a TableList query or a list of OWNER.NAME")
+    subscription: str = Field(
+        default="olr_pg", min_length=1, description="the name of this stream in the target's ledger"
+    )
+    start_scn: int = Field(
+        default=0,
+        ge=0,
+        le=MAX_SCN,
+        description="the SCN to start at where the port has no saved one; 0 the oldest log",
+    )
     workers: int = Field(default=4, ge=1, le=256, description="connections that apply in parallel")
     create_tables: bool = Field(default=False, description="create missing target tables")
     schema_mapping: dict[str, str] = Field(
