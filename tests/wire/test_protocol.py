@@ -125,7 +125,8 @@ def in_state(
     state: State, order: ByteOrder, delivery: ModelDelivery | None = None
 ) -> ServerProtocol:
     protocol = ServerProtocol(delivery or ModelDelivery(order), order)
-    way = [TableList("select 1"), StartScn(5)][: state - 1]
+    way: list[Request] = [TableList("select 1"), StartScn(5)]
+    way = way[: state - 1]
     assert ask(protocol, order, *way) == [Ok()] * len(way)
     assert protocol.state is state
     return protocol

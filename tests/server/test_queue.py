@@ -1,0 +1,267 @@
+"""The ready queue against a slow model, and its bound between real threads."""
+
+from __future__ import annotations
+
+import threading
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from olr_pg.errors import OlrPgError
+from olr_pg.server.queue import CommitPosition, ReadyQueue, ReadyTransaction, ready_transactions
+from olr_pg.transactions.batch import TransactionColumns
+from olr_pg.wire.elements import Begin, Commit, Element, decode_element, encode_element
+from olr_pg.wire.encoder import EncodedTransactions
+from olr_pg.wire.frames import ByteOrder
+from olr_pg.wire.messages import Data, encode_answer
+from olr_pg.wire.offsets import message_offsets
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LITTLE = ByteOrder.LITTLE
+
+
+def messages_of(xid: int, begin_scn: int, commit_scn: int, count: int = 2) -> list[bytes]:
+    elements: list[Element] = [Begin(begin_scn, commit_scn, xid, 0)]
+    # any element will do in the middle: the queue does not look inside
+    elements += [Commit(n, commit_scn, xid, 0) for n in range(count - 2)]
+    elements.append(Commit(commit_scn, commit_scn, xid, 0))
+    return [encode_answer(Data(encode_element(element, LITTLE)), LITTLE) for element in elements]
+
+
+def transaction(xid: int, begin_scn: int, commit_scn: int, count: int = 2) -> ReadyTransaction:
+    blob = b"".join(messages_of(xid, begin_scn, commit_scn, count))
+    position = CommitPosition(1, 1, xid, 16)
+    return ReadyTransaction(0, xid, begin_scn, commit_scn, position, memoryview(blob), count)
+
+
+def xids_of(framed: bytes | bytearray | memoryview) -> list[int]:
+    offsets = message_offsets(np.frombuffer(framed, np.uint8), False).tolist()
+    edges = pairwise(offsets)
+    return [decode_element(bytes(framed[start + 6 : end]), LITTLE).xid for start, end in edges]
+
+
+class QueueModel(RuleBasedStateMachine):
+    """Lists of messages, searched and sorted on every step."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.queue = ReadyQueue(transactions_max=10**6, bytes_max=10**12)
+        self.all: list[tuple[int, int, list[bytes]]] = []  # begin SCN, commit SCN, messages
+        self.sent: list[int] = []
+        self.ready: list[int] = []
+        self.taken = 0
+        self.commit_scn = 10
+
+    @rule(step=st.integers(0, 2), age=st.integers(1, 9), count=st.integers(2, 5))
+    def put(self, step: int, age: int, count: int) -> None:
+        self.commit_scn += step
+        xid, begin_scn = len(self.all), self.commit_scn - age
+        self.all.append(
+            (begin_scn, self.commit_scn, messages_of(xid, begin_scn, self.commit_scn, count))
+        )
+        self.ready.append(xid)
+        assert self.queue.put(transaction(xid, begin_scn, self.commit_scn, count))
+
+    @rule(messages=st.integers(1, 12), stop=st.integers(-1, 40), bytes_max=st.integers(1, 400))
+    def take(self, messages: int, stop: int, bytes_max: int) -> None:
+        expected: list[bytes] = []
+        while self.ready and len(expected) < messages:
+            xid = self.ready[0]
+            _, commit_scn, all_messages = self.all[xid]
+            message = all_messages[self.taken]
+            if expected and sum(map(len, [*expected, message])) > bytes_max:
+                break
+            expected.append(message)
+            self.taken += 1
+            if self.taken == len(all_messages):
+                self.taken = 0
+                self.sent.append(self.ready.pop(0))
+                if commit_scn <= stop:
+                    break
+        batch = self.queue.take(messages, stop_scn=stop, bytes_max=bytes_max)
+        assert bytes(batch.framed) == b"".join(expected)
+        assert batch.messages == len(expected)
+
+    @rule(back=st.integers(-3, 12))
+    def confirm(self, back: int) -> None:
+        scn = self.commit_scn - back
+        dropped = [xid for xid in self.sent if self.all[xid][1] <= scn]
+        self.sent = [xid for xid in self.sent if xid not in dropped]
+        assert self.queue.confirms(scn) == bool(dropped)
+        left = [self.all[xid][0] for xid in self.sent + self.ready]
+        assert self.queue.lowest_begin_scn(confirming=scn) == min(left, default=None)
+        assert self.queue.confirm(scn) == len(dropped)
+
+    @rule(back=st.integers(-3, 12))
+    def rewind(self, back: int) -> None:
+        scn = self.commit_scn - back
+        again = [xid for xid in self.sent if self.all[xid][1] > scn]
+        self.sent = [xid for xid in self.sent if xid not in again]
+        self.ready = again + self.ready
+        self.taken = 0
+        self.queue.rewind(scn)
+
+    @precondition(lambda self: self.commit_scn > 10)
+    @rule()
+    def put_out_of_order(self) -> None:
+        if self.all:
+            with pytest.raises(OlrPgError, match="OLR-04015"):
+                self.queue.put(transaction(0, 1, self.all[-1][1] - 1))
+
+    @invariant()
+    def same(self) -> None:
+        held = self.sent + self.ready
+        status = self.queue.status()
+        assert status.transmitting == (1 if self.taken else 0)
+        assert status.ready + status.transmitting == len(self.ready)
+        assert status.transmitted == len(self.sent)
+        assert status.held_bytes == sum(len(m) for xid in held for m in self.all[xid][2])
+        assert not status.full
+        assert self.queue.is_empty() == (not held)
+        lowest = min((self.all[xid][0] for xid in held), default=None)
+        assert self.queue.lowest_begin_scn() == lowest
+
+
+QueueModel.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestQueueModel = QueueModel.TestCase
+
+
+class Putter:
+    """A decoder's thread that puts what it is given."""
+
+    def __init__(self, queue: ReadyQueue, transactions: list[ReadyTransaction]) -> None:
+        self.queue = queue
+        self.results: list[bool] = []
+        self.thread = threading.Thread(target=self._run, args=(transactions,))
+        self.thread.start()
+
+    def _run(self, transactions: list[ReadyTransaction]) -> None:
+        for one in transactions:
+            self.results.append(self.queue.put(one))
+
+    def wait(self, condition: Callable[[], bool]) -> None:
+        pause = threading.Event()
+        for _ in range(100_000):
+            if condition():
+                return
+            pause.wait(0.0005)
+        raise AssertionError("it did not come to pass")
+
+    def wait_until_blocked(self) -> None:
+        self.wait(lambda: bool(self.queue._changed._waiters))  # type: ignore[attr-defined]
+
+    def join(self) -> None:
+        self.thread.join(60)
+        assert not self.thread.is_alive()
+
+
+def series(count: int) -> list[ReadyTransaction]:
+    return [transaction(n, n, 100 + n) for n in range(count)]
+
+
+@pytest.mark.parametrize(
+    "queue", [ReadyQueue(3, 10**9), ReadyQueue(10**9, 3 * len(series(1)[0].blob))]
+)
+def test_put_waits_at_the_bound_until_a_confirmation(queue: ReadyQueue) -> None:
+    putter = Putter(queue, series(5))
+    putter.wait_until_blocked()
+    assert putter.results == [True] * 3
+    assert queue.status().ready == 3
+    assert queue.take(2).messages == 2
+    assert putter.results == [True] * 3  # transmitted, not confirmed: it still counts
+    putter.wait_until_blocked()
+    assert queue.confirm(100) == 1
+    putter.wait(lambda: len(putter.results) == 4)
+    putter.wait_until_blocked()
+    queue.take(2)
+    queue.confirm(101)
+    putter.join()
+    assert putter.results == [True] * 5
+
+
+def test_a_client_that_confirms_only_at_the_end_is_never_stuck() -> None:
+    queue = ReadyQueue(2, 10**9)
+    putter = Putter(queue, series(50))
+    seen = 0
+    while seen < 100:
+        putter.wait(lambda: queue.status().ready + queue.status().transmitting > 0)
+        seen += queue.take(10).messages
+    putter.join()
+    status = queue.status()
+    assert status.transmitted == 50
+    assert status.held_back
+    assert not status.full
+    assert queue.confirm(149) == 50
+    assert not queue.status().held_back
+
+
+def test_a_transaction_larger_than_the_bound_goes_through() -> None:
+    queue = ReadyQueue(10, bytes_max=10)
+    putter = Putter(queue, series(2))
+    putter.wait_until_blocked()
+    queue.take(2)
+    putter.join()
+    assert queue.status().ready == 1
+
+
+def test_close_wakes_the_decoder_and_refuses_more() -> None:
+    queue = ReadyQueue(1, 10**9)
+    putter = Putter(queue, series(3))
+    putter.wait_until_blocked()
+    queue.close()
+    putter.join()
+    assert putter.results == [True, False, False]
+    assert queue.closed
+    assert queue.take(9).messages == 2
+
+
+def test_a_failure_comes_after_what_is_ready() -> None:
+    queue = ReadyQueue()
+    queue.put(transaction(1, 1, 10))
+    queue.fail(OlrPgError(4019, "the decoder stopped"))
+    assert queue.take(9).messages == 2
+    for _ in range(2):
+        with pytest.raises(OlrPgError, match="the decoder stopped"):
+            queue.take(9)
+    queue.rewind(0)
+    assert queue.take(9).messages == 2
+
+
+def test_wait_until_confirmed() -> None:
+    queue = ReadyQueue()
+    assert queue.wait_until_confirmed(0)
+    queue.put(transaction(1, 1, 10))
+    assert not queue.wait_until_confirmed(0)
+    client = threading.Thread(target=lambda: (queue.take(2), queue.confirm(10)))
+    client.start()
+    assert queue.wait_until_confirmed()
+    client.join()
+
+
+def test_the_encoders_output_becomes_transactions() -> None:
+    blobs = [b"".join(messages_of(n, n, 100 + n, 3)) for n in range(3)]
+    first = np.cumsum([0, *map(len, blobs)]).astype(np.int64)
+    encoded = EncodedTransactions(
+        np.frombuffer(b"".join(blobs), np.uint8), first, np.full(3, 3, np.int64)
+    )
+    numbers = np.arange(3)
+    columns = TransactionColumns(
+        numbers.astype(np.uint32), numbers.astype(np.uint64), numbers.astype(np.uint64),
+        numbers.astype(np.uint32), (numbers + 100).astype(np.uint64), numbers.astype(np.uint32),
+        numbers.astype(np.uint16), numbers.astype(np.uint32), np.full(3, 2, np.uint16),
+        numbers.astype(np.uint32), numbers.astype(np.uint32), numbers.astype(np.uint16),
+        np.arange(4).astype(np.int64),
+    )  # fmt: skip
+    found = list(ready_transactions(columns, encoded, LITTLE))
+    assert [bytes(one.blob) for one in found] == blobs
+    assert [one.commit_scn for one in found] == [100, 101, 102]
+    assert found[1].position == CommitPosition(2, 1, 1, 1)
+    assert found[1].offsets.tolist()[-1] == len(blobs[1])
+    assert xids_of(found[2].blob) == [2, 2, 2]
