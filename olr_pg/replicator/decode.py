@@ -1,0 +1,86 @@
+"""Decoding archived logs in this process, without Spark: ``olr-pg decode``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import structlog
+
+from olr_pg.capture.continuity import join_logs
+from olr_pg.capture.logs import discover_logs
+from olr_pg.dictionary.selection import select_tables, user_tables
+from olr_pg.replicator.merge import Merger
+from olr_pg.replicator.split import decode_split, open_for_decoding, plan_splits, subscribe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from olr_pg.capture.logs import ArchivedLog
+    from olr_pg.dictionary.model import Snapshot, Table
+
+_log = structlog.get_logger(__name__)
+
+
+def decode_logs(
+    snapshot: Snapshot,
+    specs: Sequence[str],
+    *,
+    tables: Sequence[str] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Iterator[memoryview]:
+    """The framed messages of every committed transaction, one blob each, in delivery order.
+
+    Args:
+        snapshot: the dictionary.
+        specs: files, directories or globs of archived logs.
+        tables: ``OWNER.NAME``; None for every table that is not Oracle's own.
+        progress: called as ``progress(bytes done, bytes in all)``.
+
+    Raises:
+        OlrPgError: 2xxx the logs, 3xxx the tables. What was yielded before it is whole.
+    """
+    stream = join_logs(discover_logs(specs), snapshot.database)
+    subscription = subscribe(chosen_tables(snapshot, tables), snapshot.database.con_id)
+    logs = sorted(stream.readable, key=lambda log: log.header.first_scn)
+    merger = Merger(subscription, 0, thread_starts(logs))
+    done, total = 0, sum(log.used_bytes for log in logs)
+    for log in logs:
+        opened = open_for_decoding(log.path)
+        for split in plan_splits(log):
+            result = decode_split(subscription, opened, split.first_block, split.end_block)
+            for transaction in merger.feed(log.header.thread, result):
+                yield transaction.blob
+            done += (split.end_block - split.first_block) * log.header.block_size
+            if progress is not None:
+                progress(min(done, total), total)
+    if merger.waiting:
+        _log.warning(
+            "transactions wait for the logs of other redo threads",
+            transactions=merger.waiting,
+            read_up_to_scn=merger.watermark,
+        )
+    if stream.gaps:
+        raise stream.gaps[0].as_error()
+
+
+def chosen_tables(snapshot: Snapshot, names: Sequence[str] | None) -> tuple[Table, ...]:
+    """The named tables; without names, every table that is not Oracle's own.
+
+    Raises:
+        OlrPgError: 3xxx, an unknown table or one that cannot be replicated.
+    """
+    if names is not None:
+        return select_tables(snapshot, names)
+    selection = user_tables(snapshot)
+    for table in selection.refused:
+        _log.warning("the table is left out", table=table.full_name, reason=table.refusal)
+    return selection.tables
+
+
+def thread_starts(logs: Sequence[ArchivedLog]) -> dict[int, int]:
+    """The SCN from which each redo thread will be read."""
+    starts: dict[int, int] = {}
+    for log in logs:
+        first = log.header.first_scn
+        starts[log.header.thread] = min(first, starts.get(log.header.thread, first))
+    return starts

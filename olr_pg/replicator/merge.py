@@ -1,0 +1,101 @@
+"""The driver's side of decoding: remainders to transactions, transactions to commit order.
+
+Splits are merged in redo order, thread by thread. A transaction leaves when every open redo thread
+has been read past its commit SCN (the watermark); ties leave in the order of their commit records.
+"""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from olr_pg.redo.changes import Tally
+from olr_pg.replicator.split import encode
+from olr_pg.server.queue import ReadyTransaction, ready_transactions
+from olr_pg.transactions.assembler import Account, Assembler
+from olr_pg.wire.frames import ByteOrder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from olr_pg.replicator.split import Encoded, SplitResult, Subscription
+
+_commit_position = attrgetter("commit_scn", "position")
+
+
+class Merger:
+    """Puts the results of splits together.
+
+    Args:
+        subscription: what the splits were decoded with.
+        start_scn: transactions that began before it are not delivered.
+        threads: the open redo threads, with the SCN from which each will be read.
+    """
+
+    def __init__(self, subscription: Subscription, start_scn: int, threads: dict[int, int]) -> None:
+        self._subscription = subscription
+        self._order = ByteOrder.BIG if subscription.big_endian else ByteOrder.LITTLE
+        self._start_scn = start_scn
+        self._watermarks = dict(threads)
+        self._assembler = Assembler(subscription.row_plan, subscription.tables, is_split=False)
+        self._waiting: list[ReadyTransaction] = []
+        self.tally = Tally()
+        self.account = Account()
+
+    @property
+    def watermark(self) -> int:
+        """Every transaction that commits below it has been decoded."""
+        return min(self._watermarks.values(), default=0)
+
+    @property
+    def waiting(self) -> int:
+        """How many finished transactions wait for the other redo threads."""
+        return len(self._waiting)
+
+    def open_scn(self) -> int:
+        """The lowest begin SCN of what has not left yet: decoded or not."""
+        opened = [t.begin_scn for t in self._assembler.open_transactions]
+        return min(
+            self.watermark,
+            *(scn for scn in opened if scn is not None and scn >= self._start_scn),
+            *(transaction.begin_scn for transaction in self._waiting),
+            self.watermark,
+        )
+
+    def add_thread(self, thread: int, scn: int) -> None:
+        """Another redo thread is open, read from `scn` on."""
+        self._watermarks.setdefault(thread, scn)
+
+    def feed(self, thread: int, result: SplitResult) -> list[ReadyTransaction]:
+        """Take the next split of a thread; the transactions that may leave now, in order.
+
+        Raises:
+            OlrPgError: 2011, a change that cannot be put together.
+        """
+        self.tally = self.tally.plus(result.tally)
+        self.account.add(result.account)
+        self._keep(result.encoded)
+        finished = self._assembler.feed(result.remainder)
+        if finished is not None:
+            self._keep([encode(self._subscription, finished)])
+        self.account.add(self._assembler.account)
+        self._assembler.account = Account()
+        self._watermarks[thread] = result.watermark
+        return self._release()
+
+    def _keep(self, parts: Iterable[Encoded]) -> None:
+        for part in parts:
+            self._waiting.extend(
+                transaction
+                for transaction in ready_transactions(*part, self._order)
+                if transaction.begin_scn >= self._start_scn
+            )
+
+    def _release(self) -> list[ReadyTransaction]:
+        self._waiting.sort(key=_commit_position)
+        limit = self.watermark
+        count = len(self._waiting)
+        while count and self._waiting[count - 1].commit_scn >= limit:
+            count -= 1
+        released, self._waiting = self._waiting[:count], self._waiting[count:]
+        return released

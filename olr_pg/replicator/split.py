@@ -1,0 +1,241 @@
+"""Decoding one split of a log: what a Spark task does, and what it sends back.
+
+A split is a range of blocks; it owns the LWN groups that begin in it. Transactions that begin and
+end in the split come back finished, in output format; everything else comes back as the remainder,
+for the driver's assembler.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from olr_pg.capture.logs import open_log
+from olr_pg.capture.readers import map_log
+from olr_pg.dictionary.plan import RowPlan, build_row_plan
+from olr_pg.redo.batch import ChangeBatch, EntryColumns, EventColumns, PieceColumns
+from olr_pg.redo.changes import Objects, Tally, changes_of
+from olr_pg.redo.kernel import scn8
+from olr_pg.redo.layout import BLOCK_HEADER, FIRST_DATA_BLOCK
+from olr_pg.redo.window import Log, blocks_in_use, read_windows
+from olr_pg.transactions.assembler import Account, Assembler, Finished
+from olr_pg.transactions.batch import TransactionColumns
+from olr_pg.transactions.select import concatenate
+from olr_pg.wire.encoder import EncodedTransactions, encode_transactions
+from olr_pg.wire.plan import ElementPlan, build_element_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from olr_pg.capture.logs import ArchivedLog
+    from olr_pg.dictionary.model import Table
+
+SPLIT_BYTES: Final = 32 << 20
+"""How much of a log one task decodes: large against a task's overhead, small in memory."""
+
+_LWN_SCN: Final = 40
+
+
+class Subscription(NamedTuple):
+    """The tables to decode, ready for the kernels.
+
+    Attributes:
+        tables: all of one container.
+        big_endian: byte order of the output.
+    """
+
+    tables: tuple[Table, ...]
+    row_plan: RowPlan
+    element_plan: ElementPlan
+    big_endian: bool
+
+    @property
+    def objects(self) -> Objects:
+        """What the redo kernels need of it."""
+        plan = self.row_plan
+        return Objects(plan.object_key, plan.object_table, plan.cluster_columns)
+
+
+def subscribe(tables: Sequence[Table], con_id: int, *, big_endian: bool = False) -> Subscription:
+    """The subscription to `tables` of container `con_id`.
+
+    Raises:
+        OlrPgError: 4006, a name does not fit the protocol.
+    """
+    return Subscription(
+        tuple(tables), build_row_plan(tables, con_id), build_element_plan(tables), big_endian
+    )
+
+
+class Split(NamedTuple):
+    """Blocks [first_block, end_block) of the log at `path`."""
+
+    path: str
+    first_block: int
+    end_block: int
+
+
+class Encoded(NamedTuple):
+    """Finished transactions with their framed messages."""
+
+    transactions: TransactionColumns
+    messages: EncodedTransactions
+
+
+class SplitResult(NamedTuple):
+    """What a split holds of the subscription.
+
+    Attributes:
+        encoded: finished transactions, a part per window that finished any.
+        remainder: events of the transactions that do not begin and end in the split.
+        watermark: every record behind the split has this SCN or a higher one.
+        tally, account: what was seen.
+    """
+
+    encoded: tuple[Encoded, ...]
+    remainder: ChangeBatch
+    watermark: int
+    tally: Tally
+    account: Account
+
+
+def plan_splits(log: ArchivedLog, split_bytes: int = SPLIT_BYTES) -> list[Split]:
+    """The splits of a log, in order, of about `split_bytes` each."""
+    step = max(1, split_bytes // log.header.block_size)
+    starts = range(FIRST_DATA_BLOCK, max(log.blocks, FIRST_DATA_BLOCK + 1), step)
+    return [Split(log.path, start, min(start + step, log.blocks)) for start in starts]
+
+
+def decode_split(subscription: Subscription, log: Log, first: int, end: int) -> SplitResult:
+    """Decode the LWN groups that begin in blocks [first, end) of `log`.
+
+    Raises:
+        OlrPgError: 2004, 2005, 2006, 2008, 2011 with the place.
+    """
+    assembler = Assembler(subscription.row_plan, subscription.tables, is_split=True)
+    encoded = []
+    tally = Tally()
+    last = min(end, blocks_in_use(log))
+    for window in read_windows(log, first, end):
+        batch, seen = changes_of(window, subscription.objects)
+        tally = tally.plus(seen)
+        last = window.end
+        finished = assembler.feed(batch)
+        if finished is not None:
+            encoded.append(encode(subscription, finished))
+    return SplitResult(
+        tuple(encoded), assembler.remainder(), _watermark(log, last), tally, assembler.account
+    )
+
+
+def encode(subscription: Subscription, finished: Finished) -> Encoded:
+    """Finished transactions in output format."""
+    messages = encode_transactions(
+        finished.transactions, finished.dml, subscription.element_plan, subscription.big_endian
+    )
+    return Encoded(finished.transactions, messages)
+
+
+def open_for_decoding(path: str) -> Log:
+    """The log at `path`, mapped.
+
+    Raises:
+        OlrPgError: 2002 to 2008.
+    """
+    archived = open_log(path)
+    return Log(path, archived.header, map_log(path))
+
+
+def _watermark(log: Log, block: int) -> int:
+    if block < blocks_in_use(log):
+        at = block * log.header.block_size + BLOCK_HEADER + _LWN_SCN
+        return scn8(log.raw, at, log.header.big_endian)
+    next_scn = log.header.next_scn
+    assert next_scn is not None  # blocks_in_use refuses open logs
+    return next_scn
+
+
+def pack_result(result: SplitResult) -> bytes:
+    """A result as one Arrow IPC stream: one row, one binary cell per column of each part."""
+    columns: dict[str, npt.NDArray[Any]] = {
+        "tally": np.array(result.tally, np.int64),
+        "account": np.array([getattr(result.account, n) for n in Account.__slots__], np.int64),
+        "watermark": np.array([result.watermark], np.uint64),
+        "remainder.data": result.remainder.data,
+    }
+    for name, part in zip(("events", "pieces", "entries"), result.remainder[:3], strict=True):
+        _flatten(f"remainder.{name}", part, columns)
+    for index, encoded in enumerate(result.encoded):
+        _flatten(f"encoded.{index}.transactions", encoded.transactions, columns)
+        _flatten(f"encoded.{index}.messages", encoded.messages, columns)
+    fields = [pa.field(name, pa.large_binary(), metadata={"dtype": array.dtype.str})
+              for name, array in columns.items()]  # fmt: skip
+    schema = pa.schema(fields, metadata={"encoded": str(len(result.encoded))})
+    cells = [_cell(array) for array in columns.values()]
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        writer.write_batch(pa.record_batch(cells, schema=schema))
+    return sink.getvalue().to_pybytes()
+
+
+def unpack_result(data: bytes) -> SplitResult:
+    """The inverse of `pack_result`; the arrays share the memory of `data`."""
+    with pa.ipc.open_stream(data) as reader:
+        schema = reader.schema
+        batch = reader.read_next_batch()
+    columns = {
+        field.name: np.frombuffer(
+            cast("Any", batch.column(index)[0]).as_buffer(), _metadata(field, "dtype")
+        )
+        for index, field in enumerate(schema)
+    }
+
+    def part(kind: type[Any], prefix: str) -> Any:
+        return kind(*(columns[f"{prefix}.{name}"] for name in kind._fields))
+
+    encoded = tuple(
+        Encoded(
+            part(TransactionColumns, f"encoded.{index}.transactions"),
+            part(EncodedTransactions, f"encoded.{index}.messages"),
+        )
+        for index in range(int(_metadata(schema, "encoded")))
+    )
+    remainder = ChangeBatch(
+        part(EventColumns, "remainder.events"),
+        part(PieceColumns, "remainder.pieces"),
+        part(EntryColumns, "remainder.entries"),
+        columns["remainder.data"],
+    )
+    return SplitResult(
+        encoded,
+        # The kernels and the joining of batches want arrays of their own.
+        concatenate([remainder, _NOTHING]),
+        int(columns["watermark"][0]),
+        Tally(*columns["tally"].tolist()),
+        Account(*columns["account"].tolist()),
+    )
+
+
+def _flatten(
+    prefix: str, part: tuple[npt.NDArray[Any], ...], columns: dict[str, npt.NDArray[Any]]
+) -> None:
+    names = cast("Any", part)._fields
+    columns.update({f"{prefix}.{name}": array for name, array in zip(names, part, strict=True)})
+
+
+def _cell(array: npt.NDArray[Any]) -> Any:
+    values = pa.py_buffer(memoryview(np.ascontiguousarray(array)).cast("B"))
+    offsets = pa.py_buffer(memoryview(np.array([0, values.size], np.int64)).cast("B"))
+    return pa.Array.from_buffers(pa.large_binary(), 1, [None, offsets, values])
+
+
+def _metadata(holder: pa.Field[Any] | pa.Schema, key: str) -> str:
+    metadata = holder.metadata
+    assert metadata is not None  # pack_result wrote it
+    return metadata[key.encode()].decode()
+
+
+_NOTHING: Final = concatenate([])
