@@ -17,7 +17,7 @@ from olr_pg.scalars import format_xid
 if TYPE_CHECKING:
     from typing import Any
 
-    from psycopg import Connection
+    from psycopg import Connection, Cursor
 
 _CREATE_LOCK = 0x6F6C_725F_7067  # "olr_pg": one creator at a time
 _TABLES = "SELECT to_regclass('olr_pg.ledger'), to_regclass('olr_pg.error')"
@@ -146,11 +146,21 @@ class TableLedger:
             OlrPgError: 5015, the row cannot be made.
         """
         for _ in range(2):
-            row = connection.execute(LOCK, self._key).fetchone()
-            if row is not None:
-                return Position(row[0], tuple(row[1]))
+            position = self.locked(self.send_lock(connection))
+            if position is not None:
+                return position
             connection.execute(_SEED, (*self._key, self._target))
         raise OlrPgError(5015, "its row vanishes", table=self._key[1])
+
+    def send_lock(self, connection: Connection[Any]) -> Cursor[Any]:
+        """Ask for the position and its lock, for `locked` to read (pipelined)."""
+        return connection.execute(LOCK, self._key)
+
+    @staticmethod
+    def locked(cursor: Cursor[Any]) -> Position | None:
+        """What `send_lock` found."""
+        row = cursor.fetchone()
+        return None if row is None else Position(row[0], tuple(row[1]))
 
     def advance(self, connection: Connection[Any], position: Position, counters: Counters) -> None:
         """Move the row to `position`, in the transaction that holds its lock."""

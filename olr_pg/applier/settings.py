@@ -6,6 +6,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from olr_pg.datatypes.convert import DEFAULT_FACTS, DatabaseFacts
+from olr_pg.datatypes.policies import DEFAULT_POLICIES, Policies
+from olr_pg.wire.frames import ByteOrder
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -42,6 +46,8 @@ class ApplierSettings:
             is rewound; `rewinds` such rewinds in a row without progress end the run.
         poll_milliseconds: pause after NoMore.
         window: most requests in flight.
+        byte_order: of the protocol (`target.byte-order`).
+        facts, policies: for the conversion of values.
     """
 
     connect_string: str
@@ -63,3 +69,6 @@ class ApplierSettings:
     rewinds: int = 5
     poll_milliseconds: int = 100
     window: int = 2_048
+    byte_order: ByteOrder = ByteOrder.LITTLE
+    facts: DatabaseFacts = DEFAULT_FACTS
+    policies: Policies = DEFAULT_POLICIES

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import psycopg
 from psycopg import sql
 
+from olr_pg.datatypes.mapping import PgKind
 from olr_pg.errors import OlrPgError
 
 if TYPE_CHECKING:
@@ -18,21 +19,17 @@ if TYPE_CHECKING:
 MIN_VERSION = 150_000
 
 _TABLE = """
-SELECT c.oid::int8, c.reltype::int8, t.typarray::int8
-FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_type t ON t.oid = c.reltype
+SELECT c.oid::int8, c.reltype::int8
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p')
 """
 _COLUMNS = """
-SELECT a.attname, a.atttypid::int8, format_type(a.atttypid, a.atttypmod),
-    COALESCE(NULLIF(t.typbasetype, 0), t.oid)::regtype::text,
-    format_type(COALESCE(NULLIF(t.typbasetype, 0), t.oid),
-        CASE WHEN t.typbasetype <> 0 THEN t.typtypmod ELSE a.atttypmod END),
-    t.typarray::int8, a.attgenerated <> '', a.attidentity,
-    EXISTS (SELECT FROM pg_operator o JOIN pg_opclass k ON k.opcmethod IN (403, 405)
-        AND k.opcdefault JOIN pg_amop m ON m.amopfamily = k.opcfamily AND m.amopopr = o.oid
-        WHERE o.oprname = '=' AND (k.opcintype = COALESCE(NULLIF(t.typbasetype, 0), t.oid)
-            OR (k.opcintype = 'text'::regtype AND t.typname = 'varchar')))
-FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+SELECT a.attname, a.atttypid::int8, b.oid::int8,
+    quote_ident(n.nspname) || '.' || quote_ident(b.typname), a.attgenerated <> '', a.attidentity
+FROM pg_attribute a
+JOIN pg_type t ON t.oid = a.atttypid
+JOIN pg_type b ON b.oid = CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END
+JOIN pg_namespace n ON n.oid = b.typnamespace
 WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
 """
 _KEY = """
@@ -53,24 +50,23 @@ class TargetColumn(NamedTuple):
 
     Attributes:
         type_oid: as a composite value must name it (a domain's own).
-        type_name: with its modifier, as SQL writes it.
-        base_name: the type without its modifier, below a domain.
-        base_type: the same with its modifier.
-        array_oid: of the array type, 0 where there is none.
+        base_oid: of the type, below a domain.
+        base_name: the same as SQL writes it, without modifiers (a cast must cut nothing).
         generated: computed by the server; may not be written.
         identity: '' none, 'a' ALWAYS, 'd' BY DEFAULT.
-        comparable: has an equality operator.
     """
 
     name: str
     type_oid: int
-    type_name: str
+    base_oid: int
     base_name: str
-    base_type: str
-    array_oid: int
     generated: bool
     identity: str
-    comparable: bool
+
+    @property
+    def comparable(self) -> bool:
+        """Whether its type has an equality operator."""
+        return self.base_oid not in (PgKind.JSON, PgKind.XML)
 
 
 class TargetTable(NamedTuple):
@@ -121,7 +117,7 @@ def read_table(connection: Connection[Any], schema: str, name: str) -> TargetTab
     found = connection.execute(_TABLE, (schema, name)).fetchone()
     if found is None:
         return None
-    oid, row_type, _ = found
+    oid, row_type = found
     columns = tuple(TargetColumn(*row) for row in connection.execute(_COLUMNS, (oid,)))
     key = connection.execute(_KEY, (oid,)).fetchone()
     return TargetTable(schema, name, oid, row_type, columns, tuple(key[0]) if key else ())

@@ -1,0 +1,81 @@
+"""Connections to the target, set up for applying; which errors may pass by themselves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import psycopg
+from psycopg.adapt import Dumper
+from psycopg.pq import Format
+
+from olr_pg.applier.target import MIN_VERSION
+from olr_pg.errors import OlrPgError
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+    from psycopg.abc import Buffer
+
+_TRANSIENT_CLASSES: Final = ("08", "40", "53", "57P", "58")
+_TRANSIENT_STATES: Final = frozenset({"55P03", "55006", "XX000"})
+
+
+class Binary:
+    """A parameter that is in PostgreSQL's binary form already; SQL must cast it."""
+
+    __slots__ = ("data",)
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+
+class _BinaryDumper(Dumper):
+    format = Format.BINARY
+    oid = 0
+
+    def dump(self, obj: Binary) -> Buffer | None:
+        return obj.data
+
+
+def connect(connect_string: str) -> Connection[Any]:
+    """A connection in autocommit whose changes fire no ordinary triggers or foreign keys.
+
+    Raises:
+        OlrPgError: 5004 the role may not set session_replication_role, 5014 an old server.
+        psycopg.OperationalError: the server cannot be reached (5003 by `unreachable`).
+    """
+    connection = psycopg.connect(
+        connect_string,
+        autocommit=True,
+        application_name="olr_pg applier",
+        # Plans must know how long an array is; a generic one would guess.
+        prepare_threshold=None,
+    )
+    try:
+        connection.adapters.register_dumper(Binary, _BinaryDumper)
+        if connection.info.server_version < MIN_VERSION:
+            version = connection.info.parameter_status("server_version")
+            raise OlrPgError(5014, f"the server is {version}")
+        connection.execute("SET session_replication_role = replica")
+        connection.execute("SET client_encoding = 'UTF8'")
+        connection.execute("SET default_transaction_isolation = 'read committed'")
+    except psycopg.errors.InsufficientPrivilege as error:
+        connection.close()
+        raise OlrPgError(5004, str(error.diag.message_primary)) from error
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def is_transient(error: psycopg.Error) -> bool:
+    """Whether trying again may help: lost connection, deadlock, serialization, no resources."""
+    state = error.sqlstate
+    if state is None:
+        return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+    return state.startswith(_TRANSIENT_CLASSES) or state in _TRANSIENT_STATES
+
+
+def unreachable(error: psycopg.Error) -> OlrPgError:
+    """The coded error for a target that stays out of reach."""
+    reason = error.diag.message_primary or str(error).strip().replace("\n", " ")
+    return OlrPgError(5003, reason)

@@ -1,0 +1,290 @@
+"""Plans: how the changes of one source table become rows of one target table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from olr_pg.applier.target import NewColumn, TargetTable, create_table, read_table
+from olr_pg.datatypes.convert import Encoder, encoder_for
+from olr_pg.datatypes.mapping import OracleType, fold_identifier, fold_identifiers, pg_type
+from olr_pg.dictionary.model import Column, Table
+from olr_pg.errors import OlrPgError
+from olr_pg.transactions.batch import DmlKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    from psycopg import Connection
+
+    from olr_pg.applier.parse import Layout
+    from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.wire.elements import ColumnValue
+
+
+class BoundColumn(NamedTuple):
+    """One column of a layout on its way into the target.
+
+    Attributes:
+        entry: its place among the values of a change.
+        field: the target column's place.
+        after: whether it is of the after image.
+    """
+
+    entry: int
+    field: int
+    after: bool
+    encoder: Encoder
+
+
+class BoundLayout(NamedTuple):
+    """A layout whose columns have found their targets.
+
+    Attributes:
+        needed: the columns that the net change needs.
+        all: every column.
+    """
+
+    needed: tuple[BoundColumn, ...]
+    all: tuple[BoundColumn, ...]
+
+
+class TablePlan:
+    """The plan of one table.
+
+    Args:
+        source: the table as the source's dictionary has it, None where nobody told; then the
+            target's key decides and every writable target column counts as the source's.
+
+    Attributes:
+        name: ``OWNER.NAME``.
+        target: the target table.
+        key: places of the key's columns, in key order; empty = no key.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        target: TargetTable,
+        source: Table | None,
+        settings: ApplierSettings,
+    ) -> None:
+        self.name = name
+        self.target = target
+        self._settings = settings
+        self._source = {column.name: column for column in source.delivered} if source else {}
+        self._names = target_columns(source)
+        self._bound: dict[Layout, BoundLayout] = {}
+        self.key = np.array(self._key_fields(source), np.int64)
+        self._whole = (
+            {self.field(column) for column in self._source}
+            if source
+            else {i for i, column in enumerate(target.columns) if not column.generated}
+        )
+        self._known = set(self._whole) if source else set[int]()
+
+    @property
+    def whole(self) -> npt.NDArray[np.int64]:
+        """Places of the columns that a whole row has."""
+        return np.array(sorted(self._whole), np.int64)
+
+    @property
+    def inserted(self) -> npt.NDArray[np.int64]:
+        """Places of the columns that INSERT names: those the source is known to have."""
+        return np.array(
+            [i for i in sorted(self._known) if not self.target.columns[i].generated], np.int64
+        )
+
+    @property
+    def types(self) -> npt.NDArray[np.int64]:
+        """Type OID of each target column."""
+        return np.array([column.type_oid for column in self.target.columns], np.int64)
+
+    def field(self, column: str) -> int:
+        """The place of a source column in the target.
+
+        Raises:
+            OlrPgError: 5006, there is none.
+        """
+        name = self._names.get(column) or fold_identifier(column, column=True)
+        found = self.target.column_number(name)
+        if found is None:
+            raise OlrPgError(
+                5006,
+                f"{self.target.full_name} has no column {name!r}",
+                table=self.name,
+                column=column,
+            )
+        return found
+
+    def bind(self, layout: Layout) -> BoundLayout:
+        """Find the targets of a layout's columns.
+
+        Raises:
+            OlrPgError: 5006 a column is missing, 5018 a large object, 2054–2056 a column cannot
+                go into its target's type.
+        """
+        bound = self._bound.get(layout)
+        if bound is None:
+            bound = self._bound[layout] = self._bind(layout)
+        return bound
+
+    def _bind(self, layout: Layout) -> BoundLayout:
+        columns = []
+        for entry, column in enumerate(layout.columns):
+            if column.chunked:
+                raise OlrPgError(
+                    5018, "its values come in chunks", table=self.name, column=column.name
+                )
+            field = self.field(column.name)
+            self._known.add(field)
+            if self.target.columns[field].generated:
+                continue
+            columns.append(
+                BoundColumn(entry, field, entry >= layout.before, self._encoder(column, field))
+            )
+        keys = set(self.key.tolist())
+        moves = any(column.after and column.field in keys for column in columns)
+        every = not keys or (layout.kind is DmlKind.UPDATE and moves)
+        needed = [column for column in columns if every or column.after or column.field in keys]
+        return BoundLayout(tuple(needed), tuple(columns))
+
+    def _encoder(self, column: ColumnValue, field: int) -> Encoder:
+        described = self._source.get(column.name) or described_column(column)
+        try:
+            return encoder_for(
+                described,
+                self.target.columns[field].base_oid,
+                facts=self._settings.facts,
+                policies=self._settings.policies,
+            )
+        except OlrPgError as error:
+            raise OlrPgError(
+                5007,
+                f"{error.title}: {error.detail}",
+                table=self.name,
+                column=column.name,
+                target=self.target.columns[field].base_name,
+            ) from error
+
+    def _key_fields(self, source: Table | None) -> list[int]:
+        if source and source.key:
+            names = {column.intcol: column.name for column in source.columns}
+            return [self.field(names[number]) for number in source.key]
+        return [i for i in map(self.target.column_number, self.target.key) if i is not None]
+
+
+def described_column(column: ColumnValue) -> Column:
+    """What the protocol says of a column, as the dictionary would; the length is not known (0)."""
+    return Column(
+        name=column.name,
+        segcol=1,
+        intcol=1,
+        col=1,
+        type_code=column.type_code,
+        length=0,
+        precision=column.precision,
+        scale=column.scale,
+        charset_id=column.charset_id,
+        charset_form=column.charset_form,
+    )
+
+
+def target_columns(source: Table | None) -> dict[str, str]:
+    """Target names of a table's delivered columns (folded, collisions kept apart)."""
+    if source is None:
+        return {}
+    names = tuple(column.name for column in source.delivered)
+    return dict(zip(names, fold_identifiers(names, column=True), strict=True))
+
+
+def target_name(settings: ApplierSettings, owner: str, table: str) -> tuple[str, str]:
+    """(schema, table) in the target: the mapping's, else folded."""
+    named = settings.table_names.get(f"{owner}.{table}")
+    if named is not None:
+        schema, _, name = named.partition(".")
+        return schema, name
+    return settings.schema_names.get(owner) or fold_identifier(owner), fold_identifier(table)
+
+
+def check_names(settings: ApplierSettings, tables: Iterable[Table]) -> None:
+    """No two source tables may go into one target table.
+
+    Raises:
+        OlrPgError: 5016.
+    """
+    seen: dict[tuple[str, str], str] = {}
+    for table in tables:
+        name = target_name(settings, table.owner, table.name)
+        other = seen.setdefault(name, table.full_name)
+        if other != table.full_name:
+            raise OlrPgError(5016, f"{other} and {table.full_name} would both be {'.'.join(name)}")
+
+
+def plan_table(
+    connection: Connection[Any],
+    settings: ApplierSettings,
+    layout: Layout | Table,
+    source: Table | None,
+) -> TablePlan:
+    """The plan of a table, which is created where it is missing and that is allowed.
+
+    Args:
+        layout: names the table; of an Insert it can also say what columns to create.
+
+    Raises:
+        OlrPgError: 5005 the table is missing, 5006 a key column is.
+    """
+    owner, table = (
+        (layout.owner, layout.name) if isinstance(layout, Table) else (layout.owner, layout.table)
+    )
+    schema, name = target_name(settings, owner, table)
+    target = read_table(connection, schema, name)
+    if target is None and settings.create_tables:
+        columns, key = new_table(layout, source)
+        if columns:
+            create_table(connection, schema, name, columns, key)
+            target = read_table(connection, schema, name)
+    if target is None:
+        raise OlrPgError(5005, f"{schema}.{name} does not exist", table=f"{owner}.{table}")
+    return TablePlan(f"{owner}.{table}", target, source, settings)
+
+
+def new_table(layout: Layout | Table, source: Table | None) -> tuple[list[NewColumn], list[str]]:
+    """Columns and key of a table to create; no columns where nothing tells them all."""
+    if source is not None:
+        names = target_columns(source)
+        key = [column.name for number in source.key for column in source.columns
+               if column.intcol == number]  # fmt: skip
+        return (
+            [
+                NewColumn(
+                    names[column.name],
+                    pg_type(column).name,
+                    not column.nullable or column.name in key,
+                )
+                for column in source.delivered
+            ],
+            [names[name] for name in key],
+        )
+    if isinstance(layout, Table) or layout.kind is not DmlKind.INSERT:
+        return [], []
+    names_of: Sequence[str] = fold_identifiers(
+        tuple(column.name for column in layout.columns), column=True
+    )
+    return (
+        [
+            NewColumn(name, _type_of_unknown_length(column))
+            for name, column in zip(names_of, layout.columns, strict=True)
+        ],
+        [],
+    )
+
+
+def _type_of_unknown_length(column: ColumnValue) -> str:
+    if column.type_code == OracleType.CHAR:
+        return "text"  # char(n) needs a length
+    return pg_type(described_column(column)).name

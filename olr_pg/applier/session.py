@@ -1,0 +1,407 @@
+"""The applier: a client of the replication server that brings what it gets into PostgreSQL.
+
+Theory of operation. The session's thread asks (`LastCommitedSCN`, many requests in flight), parses
+each received run of elements by one kernel, cuts it into changes per table — a transaction leaves
+only when its Commit is here — and hands these to the workers, which apply them each at its own
+pace. Each request carries the highest SCN up to which everything is durable in every table. Two
+transactions may share a commit SCN, and a request in flight may bring the second one, so while
+requests are in flight that SCN stays below the last commit SCN seen (protocol "The session").
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import psycopg
+import structlog
+import tenacity
+
+from olr_pg.applier.changes import Chunk, Selection, join, select
+from olr_pg.applier.connection import connect, unreachable
+from olr_pg.applier.ledger import Counters, ensure_ledger
+from olr_pg.applier.parse import parse_answers, read_layout
+from olr_pg.applier.plan import check_names, plan_table
+from olr_pg.applier.worker import Worker
+from olr_pg.errors import OlrPgError
+from olr_pg.wire.client import ClientProtocol, Elements, Reply
+from olr_pg.wire.elements import ElementCode
+from olr_pg.wire.messages import (
+    BackToScn,
+    Error,
+    GetSavedScn,
+    GetStatus,
+    LastCommitedScn,
+    LogOff,
+    Request,
+    SavedScn,
+    StartScn,
+    State,
+    Status,
+    TableList,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.dictionary.model import Table
+    from olr_pg.wire.messages import Answer
+
+_log = structlog.get_logger(__name__)
+
+_RECEIVE_BYTES = 1 << 20
+_FIRST_WINDOW = 64
+_CONNECT_SECONDS = 10
+
+
+class ApplyReport(NamedTuple):
+    """What a run of the applier did.
+
+    Attributes:
+        tables: counters by ``OWNER.NAME``.
+        confirmed_scn: the highest SCN that was confirmed to the server.
+    """
+
+    tables: Mapping[str, Counters]
+    confirmed_scn: int
+
+
+class Applier:
+    """Applies a subscription.
+
+    Args:
+        settings: what to apply where.
+        source_tables: the source's tables, where the caller knows them: their keys, and the
+            types of tables to create. The protocol carries neither.
+    """
+
+    def __init__(self, settings: ApplierSettings, source_tables: Sequence[Table] = ()) -> None:
+        self._settings = settings
+        self._tables = {table.full_name: table for table in source_tables}
+        self._stop = threading.Event()
+        self._progress = threading.Event()
+
+    def stop(self) -> None:
+        """Let `run` end after the batches at work; from any thread or signal handler."""
+        self._stop.set()
+        self._progress.set()
+
+    def run(self, *, once: bool = False, drained: Callable[[], bool] | None = None) -> ApplyReport:
+        """Apply until `stop`, or with `once` until the source has nothing more.
+
+        Args:
+            once: end when the source is drained, and everything is durable and confirmed.
+            drained: whether everything the source has is ready to be taken from the server;
+                without it the first NoMore counts as that.
+
+        Raises:
+            OlrPgError: 5003–5019; 5010 at the end where tables stopped and the others went on.
+        """
+        self._prepare()
+        workers = [
+            Worker(number, self._settings, self._tables, self._progress)
+            for number in range(max(1, self._settings.workers))
+        ]
+        session = _Session(self._settings, workers, self._stop, self._progress)
+        try:
+            for worker in workers:
+                worker.start()
+            self._run_sessions(session, once=once, drained=drained or (lambda: True))
+        finally:
+            for worker in workers:
+                worker.close()
+        session.check_workers()
+        _raise_stopped(workers)
+        return ApplyReport(
+            {f.name: f.applier.counters for w in workers for f in w.feeds() if f.applier},
+            session.confirmed_scn,
+        )
+
+    def _prepare(self) -> None:
+        """Check the target before the server is asked for anything."""
+        check_names(self._settings, self._tables.values())
+        try:
+            with connect(self._settings.connect_string) as connection:
+                ensure_ledger(connection)
+                if self._settings.create_tables:
+                    for table in self._tables.values():
+                        if table.refusal is None:
+                            plan_table(connection, self._settings, table, table)
+        except psycopg.OperationalError as error:
+            raise unreachable(error) from error
+
+    def _run_sessions(self, session: _Session, *, once: bool, drained: Callable[[], bool]) -> None:
+        """One session after the other, as long as the connection to the server gets lost."""
+        retrying = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(OSError),
+            wait=tenacity.wait_random_exponential(multiplier=0.05, max=2),
+            stop=tenacity.stop_any(
+                tenacity.stop_after_delay(self._settings.retry_seconds),
+                tenacity.stop_when_event_set(self._stop),
+            ),
+            sleep=tenacity.sleep_using_event(self._stop),
+            before_sleep=lambda state: _log.warning(
+                "connecting to the server again",
+                error=str(state.outcome.exception()) if state.outcome else "",
+            ),
+            reraise=True,
+        )
+        while not self._stop.is_set():
+            try:
+                retrying(session.open)
+            except OSError as error:
+                if self._stop.is_set():
+                    return
+                raise OlrPgError(
+                    5011, str(error), address=f"{self._settings.host}:{self._settings.port}"
+                ) from error
+            try:
+                session.converse(once=once, drained=drained)
+                return
+            except OSError as error:
+                _log.warning("the connection to the server is lost", error=str(error))
+            finally:
+                session.close()
+
+
+def _raise_stopped(workers: Sequence[Worker]) -> None:
+    errors = [feed.error for worker in workers for feed in worker.feeds() if feed.error]
+    if errors:
+        others = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+        raise OlrPgError(5010, f"{errors[0]}{others}", action=errors[0].action)
+
+
+class _Session:
+    """One connection to the server at a time."""
+
+    def __init__(
+        self,
+        settings: ApplierSettings,
+        workers: Sequence[Worker],
+        stop: threading.Event,
+        progress: threading.Event,
+    ) -> None:
+        self._settings = settings
+        self._workers = workers
+        self._stop = stop
+        self._progress = progress
+        self._socket: socket.socket | None = None
+        self._protocol = ClientProtocol(settings.byte_order)
+        self._buffer = bytearray(_RECEIVE_BYTES)
+        self._tail: list[tuple[str, Selection]] = []
+        self._open_scn: int | None = None
+        self._last_scn = 0
+        self._rewinds = 0
+        self._window = _FIRST_WINDOW
+        self.confirmed_scn = 0
+
+    # --- the connection ---
+
+    def open(self) -> None:
+        """Connect and subscribe.
+
+        Raises:
+            OSError: the server cannot be reached.
+            OlrPgError: 5012, it refuses.
+        """
+        self._forget()
+        self._protocol = ClientProtocol(self._settings.byte_order)
+        self._socket = socket.create_connection(
+            (self._settings.host, self._settings.port), timeout=_CONNECT_SECONDS
+        )
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket.settimeout(None)
+        status = self._ask(GetStatus())
+        assert isinstance(status, Status)
+        saved = self._ask(GetSavedScn())
+        assert isinstance(saved, SavedScn)
+        if status.state is State.WAIT_TABLE_LIST:
+            self._ask(TableList(self._settings.table_query))
+        if status.state is not State.REPLICATING:
+            self._ask(StartScn(self._settings.start_scn if saved.scn is None else saved.scn))
+
+    def close(self) -> None:
+        """Log off, as far as there is a connection."""
+        if self._socket is None:
+            return
+        try:
+            self._socket.sendall(self._protocol.request(LogOff()))
+        except OSError as error:
+            _log.debug("no log off", error=str(error))
+        self._socket.close()
+        self._socket = None
+
+    def _ask(self, request: Request) -> Answer:
+        """One request and its answer, with nothing else in flight."""
+        self._send(request, 1)
+        while (event := self._protocol.next_event()) is None:
+            self._receive()
+        assert isinstance(event, Reply)
+        if isinstance(event.answer, Error):
+            raise _refusal(event)
+        return event.answer
+
+    def _send(self, request: Request, count: int) -> None:
+        assert self._socket is not None
+        self._socket.sendall(self._protocol.request(request, count))
+
+    def _receive(self) -> None:
+        assert self._socket is not None
+        size = self._socket.recv_into(self._buffer)
+        if size == 0:
+            raise ConnectionResetError("the server closed the connection")
+        with memoryview(self._buffer) as view:
+            self._protocol.receive(view[:size])
+
+    # --- the conversation ---
+
+    def converse(self, *, once: bool, drained: Callable[[], bool]) -> None:
+        """Ask and apply, until `stop` or the end of the source.
+
+        Raises:
+            OSError: the connection is lost.
+            OlrPgError: what ends the run.
+        """
+        was_drained = drained()
+        while not self._stop.is_set():
+            self.check_workers()
+            if any(worker.failure is not None for worker in self._workers):
+                self._rewind()
+            self._progress.clear()
+            if self._protocol.pending == 0:
+                was_drained = drained()
+            self._top_up()
+            if not self._take_answers():
+                continue
+            # NoMore, and nothing is in flight.
+            for worker in self._workers:
+                worker.hurry()
+            if once and was_drained and all(worker.is_drained() for worker in self._workers):
+                if self._confirm_all():
+                    return
+                continue
+            self._progress.wait(self._settings.poll_milliseconds / 1000)
+
+    def check_workers(self) -> None:
+        """Raise what ended a worker that should not have ended."""
+        for worker in self._workers:
+            if worker.crash is not None:
+                raise worker.crash
+
+    def _top_up(self) -> None:
+        missing = self._window - self._protocol.pending
+        if missing * 2 >= self._window:
+            self._send(LastCommitedScn(self._confirmable()), missing)
+
+    def _take_answers(self) -> bool:
+        """Take what came; True where the server had nothing more."""
+        idle = False
+        self._receive()
+        while True:
+            event = self._protocol.next_event()
+            if event is None:
+                if not idle or self._protocol.pending == 0:
+                    break
+                self._receive()  # the answers to the rest of the window
+                continue
+            if isinstance(event, Elements):
+                self._take_elements(event)
+                self._window = min(self._window * 2, self._settings.window)
+                idle = False
+            elif isinstance(event.answer, Error):
+                raise _refusal(event)
+            else:
+                idle = True
+        if idle:
+            self._window = _FIRST_WINDOW
+        return idle
+
+    def _take_elements(self, elements: Elements) -> None:
+        order = self._settings.byte_order
+        answers = parse_answers(elements.blob, order)
+        layouts = [read_layout(answers, i, order) for i in range(len(answers.layout_of))]
+        chunk = Chunk(answers, layouts)
+        names = [f"{layout.owner}.{layout.table}" for layout in layouts]
+        changes = np.flatnonzero(answers.layout >= 0)
+        commits = np.flatnonzero(answers.kind == ElementCode.COMMIT)
+        whole = int(commits[-1]) if len(commits) else -1
+        delivered = self._tail if len(commits) else []
+        if len(commits):
+            self._tail = []
+        for table in dict.fromkeys(names):
+            of_table = np.array([name == table for name in names])
+            rows = changes[of_table[answers.layout[changes]]]
+            ready, rest = rows[rows < whole], rows[rows > whole]
+            if len(ready):
+                delivered.append((table, select(chunk, ready)))
+            if len(rest):
+                self._tail.append((table, select(chunk, rest)))
+        self._last_scn = int(answers.commit_scn[-1])
+        self._open_scn = None if whole == len(answers.kind) - 1 else self._last_scn
+        for table in dict.fromkeys(name for name, _ in delivered):
+            parts = [part for name, part in delivered if name == table]
+            self._worker(table).deliver(table, join(parts))
+
+    def _worker(self, table: str) -> Worker:
+        for worker in self._workers:
+            if any(feed.name == table for feed in worker.feeds()):
+                return worker
+        return min(self._workers, key=lambda worker: len(worker.feeds()))
+
+    # --- positions ---
+
+    def _lowest_pending(self) -> int | None:
+        scns = [worker.lowest_pending() for worker in self._workers]
+        return min((scn for scn in [*scns, self._open_scn] if scn is not None), default=None)
+
+    def _confirmable(self) -> int:
+        """The SCN to confirm: see the module's theory of operation."""
+        lowest = self._lowest_pending()
+        limit = self._last_scn if self._protocol.pending == 0 else self._last_scn - 1
+        if lowest is not None:
+            limit = min(limit, lowest - 1)
+        if limit > self.confirmed_scn:
+            self.confirmed_scn = limit
+            self._rewinds = 0
+        return self.confirmed_scn
+
+    def _confirm_all(self) -> bool:
+        """Confirm what is durable with nothing else in flight; False where more came instead."""
+        self._send(LastCommitedScn(self._confirmable()), 1)
+        return self._take_answers()
+
+    def _rewind(self) -> None:
+        """Go back to just before the transactions that could not be applied, and try again."""
+        failure = next(w.failure for w in self._workers if w.failure is not None)
+        self._rewinds += 1
+        if self._rewinds > self._settings.rewinds:
+            raise failure
+        while self._protocol.pending:
+            event = self._protocol.next_event()
+            if event is None:
+                self._receive()
+            elif isinstance(event, Reply) and isinstance(event.answer, Error):
+                raise _refusal(event)
+        lowest = self._lowest_pending()
+        scn = self._last_scn if lowest is None else lowest - 1
+        _log.warning("going back", scn=scn, rewind=self._rewinds, error=str(failure))
+        self._forget()
+        self._send(BackToScn(scn), 1)
+
+    def _forget(self) -> None:
+        """What was received and not applied comes again."""
+        self._tail.clear()
+        self._open_scn = None
+        self._last_scn = self.confirmed_scn
+        self._window = _FIRST_WINDOW
+        for worker in self._workers:
+            worker.reset()
+
+
+def _refusal(reply: Reply) -> OlrPgError:
+    assert isinstance(reply.answer, Error)
+    request = type(reply.request).__name__
+    return OlrPgError(5012, f"{request}: {reply.answer.text}", server_code=reply.answer.code)

@@ -1,0 +1,327 @@
+"""The SQL that brings changes into one target table.
+
+Facts: apply §2 (which statement is fastest when), §4 (what PostgreSQL refuses).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from psycopg import sql
+
+from olr_pg.applier.connection import Binary
+from olr_pg.applier.images import column_array, composite_array, copy_buffer
+from olr_pg.applier.netchange import ABSENT, SINGLE, Cells, net_change
+from olr_pg.errors import OlrPgError
+from olr_pg.transactions.batch import DmlKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from olr_pg.applier.changes import Changes
+    from olr_pg.applier.plan import TablePlan
+
+I64 = npt.NDArray[np.int64]
+
+
+class Step(NamedTuple):
+    """One statement.
+
+    Attributes:
+        kind: what it does, for the counters.
+        query: with ``%b`` placeholders; of a COPY, whole.
+        parameters: its parameters, none for a COPY.
+        copy: the COPY's stream.
+        expected: rows it must touch.
+    """
+
+    kind: DmlKind
+    query: sql.Composed
+    parameters: tuple[Binary | None, ...]
+    copy: memoryview | None
+    expected: int
+
+
+def steps(plan: TablePlan, changes: Changes, copy_rows: int) -> Iterator[Step]:
+    """The statements of these changes, in order.
+
+    Args:
+        copy_rows: inserts from which on COPY is used.
+
+    Raises:
+        KeyMissingError: a change does not have its key.
+    """
+    writer = _Writer(plan, copy_rows)
+    if len(plan.key) == 0:
+        yield from _without_key(writer, changes)
+        return
+    start, count = 0, len(changes.kind)
+    while start < count:
+        net = net_change(
+            changes.kind, changes.row, changes.before, changes.after, plan.key, plan.whole, start
+        )
+        images = Cells(changes.before.data, net.image_offset, net.image_length)
+        yield from writer.deletes(images, net.delete)
+        yield from writer.updates(images, net.update)
+        yield from writer.inserts(images, net.insert)
+        start = net.end
+        if start < count and net.reason == SINGLE:
+            yield single(plan, changes, start)
+            start += 1
+        elif start < count and net.reason:
+            raise KeyMissingError(start)
+
+
+class KeyMissingError(Exception):
+    """A change does not have its key's values.
+
+    Attributes:
+        number: of the change.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+    @property
+    def error(self) -> OlrPgError:
+        """As it is reported."""
+        return OlrPgError(
+            5009,
+            "the change does not have the values of the key; check the supplemental logging of"
+            " the key's columns",
+        )
+
+
+def _without_key(writer: _Writer, changes: Changes) -> Iterator[Step]:
+    inserts = changes.kind == DmlKind.INSERT
+    bounds = [0, *(np.flatnonzero(np.diff(inserts)) + 1).tolist(), len(inserts)]
+    for start, end in zip(bounds[:-1], bounds[1:], strict=True):  # noqa: RUF007 - same length
+        if start < end and inserts[start]:
+            yield from writer.inserts(changes.after, np.arange(start, end))
+        else:
+            for number in range(start, end):
+                yield single(writer.plan, changes, number)
+
+
+class _Writer:
+    """Sets of rows as statements."""
+
+    def __init__(self, plan: TablePlan, copy_rows: int) -> None:
+        self.plan = plan
+        self._copy_rows = copy_rows
+        self._columns = plan.target.columns
+        self._table = plan.target.identifier
+
+    def _composites(self, cells: Cells, rows: I64) -> tuple[Binary]:
+        target = self.plan.target
+        return (Binary(composite_array(cells, rows, target.row_type_oid, self.plan.types)),)
+
+    def deletes(self, cells: Cells, rows: I64) -> Iterator[Step]:
+        if len(rows) == 0:
+            return
+        keys = [self._columns[i] for i in self.plan.key]
+        if len(keys) == 1:
+            query = sql.SQL("DELETE FROM {} WHERE {} = ANY(%b::{}[])").format(
+                self._table, sql.Identifier(keys[0].name), sql.SQL(keys[0].base_name)
+            )
+            array = column_array(cells, rows, int(self.plan.key[0]), keys[0].base_oid)
+            yield Step(DmlKind.DELETE, query, (Binary(array),), None, len(rows))
+            return
+        only_key = np.full_like(cells.length, ABSENT)
+        only_key[:, self.plan.key] = cells.length[:, self.plan.key]
+        query = sql.SQL("DELETE FROM {0} AS t USING unnest(%b::{0}[]) AS s WHERE {1}").format(
+            self._table, self._same_key()
+        )
+        parameters = self._composites(cells._replace(length=only_key), rows)
+        yield Step(DmlKind.DELETE, query, parameters, None, len(rows))
+
+    def updates(self, cells: Cells, rows: I64) -> Iterator[Step]:
+        if len(rows) == 0:
+            return
+        present = cells.length[rows] != ABSENT
+        present[:, self._unset()] = False
+        for columns, chosen in _by_columns(present):
+            if len(columns) == 0:
+                continue
+            names = [sql.Identifier(self._columns[i].name) for i in columns]
+            query = sql.SQL("UPDATE {0} AS t SET {1} FROM unnest(%b::{0}[]) AS s WHERE {2}").format(
+                self._table,
+                sql.SQL(", ").join(sql.SQL("{0} = s.{0}").format(name) for name in names),
+                self._same_key(),
+            )
+            parameters = self._composites(cells, rows[chosen])
+            yield Step(DmlKind.UPDATE, query, parameters, None, len(chosen))
+
+    def inserts(self, cells: Cells, rows: I64) -> Iterator[Step]:
+        if len(rows) == 0:
+            return
+        columns = self.plan.inserted
+        names = sql.SQL(", ").join(sql.Identifier(self._columns[i].name) for i in columns)
+        if len(rows) >= self._copy_rows:
+            query = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT BINARY)").format(self._table, names)
+            stream = copy_buffer(cells, rows, columns)
+            yield Step(DmlKind.INSERT, query, (), stream, len(rows))
+            return
+        query = sql.SQL(
+            "INSERT INTO {0} ({1}) OVERRIDING SYSTEM VALUE SELECT {2} FROM unnest(%b::{0}[]) AS s"
+        ).format(
+            self._table,
+            names,
+            sql.SQL(", ").join(
+                sql.SQL("s.{}").format(sql.Identifier(self._columns[i].name)) for i in columns
+            ),
+        )
+        yield Step(DmlKind.INSERT, query, self._composites(cells, rows), None, len(rows))
+
+    def _same_key(self) -> sql.Composed:
+        names = [sql.Identifier(self._columns[i].name) for i in self.plan.key]
+        return sql.SQL(" AND ").join(sql.SQL("t.{0} = s.{0}").format(name) for name in names)
+
+    def _unset(self) -> list[int]:
+        """Columns that UPDATE does not set here: the key, and what the server does not let set."""
+        return [
+            i
+            for i, column in enumerate(self._columns)
+            if i in self.plan.key or column.generated or column.identity == "a"
+        ]
+
+
+def _by_columns(present: npt.NDArray[np.bool_]) -> list[tuple[I64, I64]]:
+    """(columns, rows) of each set of columns."""
+    if (present == present[0]).all():
+        return [(np.flatnonzero(present[0]), np.arange(len(present)))]
+    sets, which = np.unique(present, axis=0, return_inverse=True)
+    return [
+        (np.flatnonzero(columns), np.flatnonzero(which.reshape(-1) == number))
+        for number, columns in enumerate(sets)
+    ]
+
+
+def single(plan: TablePlan, changes: Changes, number: int) -> Step:
+    """The statement of one change, which must touch one row.
+
+    Without a key the row is found by all its old values; of equal rows one is taken.
+
+    Raises:
+        KeyMissingError: the change does not have its key, or nothing to find the row by.
+    """
+    kind = DmlKind(int(changes.kind[number]))
+    if kind is DmlKind.INSERT:
+        return _single_insert(plan, changes.after, number)
+    head, where, parameters = _find(plan, changes.before, number)
+    if kind is DmlKind.DELETE:
+        using = " USING found" if head is not None else ""
+        query = sql.SQL("{}DELETE FROM {} AS t{} WHERE {}").format(
+            head or sql.SQL(""), plan.target.identifier, sql.SQL(using), where
+        )
+        return Step(kind, query, parameters, None, 1)
+    columns = [
+        i
+        for i in np.flatnonzero(changes.after.length[number] != ABSENT).tolist()
+        if not plan.target.columns[i].generated and plan.target.columns[i].identity != "a"
+    ]
+    setting, values = _set(plan, changes.after, number, columns)
+    query = sql.SQL("{}UPDATE {} AS t SET {}{} WHERE {}").format(
+        head or sql.SQL(""),
+        plan.target.identifier,
+        setting,
+        sql.SQL(" FROM found" if head is not None else ""),
+        where,
+    )
+    return Step(
+        kind, query, parameters + values if head is not None else values + parameters, None, 1
+    )
+
+
+def _set(
+    plan: TablePlan, cells: Cells, number: int, columns: Sequence[int]
+) -> tuple[sql.Composed, tuple[Binary | None, ...]]:
+    if not columns:
+        # Nothing may be set: touch the row, so that it counts.
+        name = sql.Identifier(_settable(plan))
+        return sql.SQL("{0} = t.{0}").format(name), ()
+    parts = [
+        sql.SQL("{} = %b::{}").format(
+            sql.Identifier(plan.target.columns[i].name), sql.SQL(plan.target.columns[i].base_name)
+        )
+        for i in columns
+    ]
+    return sql.SQL(", ").join(parts), tuple(_value(cells, number, i) for i in columns)
+
+
+def _settable(plan: TablePlan) -> str:
+    return next(c.name for c in plan.target.columns if not c.generated and c.identity != "a")
+
+
+def _find(
+    plan: TablePlan, before: Cells, number: int
+) -> tuple[sql.Composed | None, sql.Composed, tuple[Binary | None, ...]]:
+    """(a WITH clause that finds one row, the condition, parameters)."""
+    keyed = len(plan.key) > 0
+    columns: list[int] = plan.key.tolist() if keyed else [
+        i
+        for i in np.flatnonzero(before.length[number] != ABSENT).tolist()
+        if plan.target.columns[i].comparable
+    ]  # fmt: skip
+    if not columns or (keyed and (before.length[number, columns] < 0).any()):
+        raise KeyMissingError(number)
+    test = sql.SQL("t.{} = %b::{}" if keyed else "t.{} IS NOT DISTINCT FROM %b::{}")
+    condition = sql.SQL(" AND ").join(
+        test.format(
+            sql.Identifier(plan.target.columns[i].name), sql.SQL(plan.target.columns[i].base_name)
+        )
+        for i in columns
+    )
+    parameters = tuple(_value(before, number, i) for i in columns)
+    if keyed:
+        return None, sql.SQL("{}").format(condition), parameters
+    head = sql.SQL(
+        "WITH found AS (SELECT t.tableoid AS part, t.ctid AS place FROM {} AS t WHERE {} LIMIT 1) "
+    ).format(plan.target.identifier, condition)
+    where = sql.SQL("t.ctid = found.place AND t.tableoid = found.part").format()
+    return head, where, parameters
+
+
+def _single_insert(plan: TablePlan, after: Cells, number: int) -> Step:
+    columns = plan.inserted.tolist()
+    query = sql.SQL("INSERT INTO {} ({}) OVERRIDING SYSTEM VALUE VALUES ({})").format(
+        plan.target.identifier,
+        sql.SQL(", ").join(sql.Identifier(plan.target.columns[i].name) for i in columns),
+        sql.SQL(", ").join(
+            sql.SQL("%b::{}").format(sql.SQL(plan.target.columns[i].base_name)) for i in columns
+        ),
+    )
+    return Step(DmlKind.INSERT, query, tuple(_value(after, number, i) for i in columns), None, 1)
+
+
+def _value(cells: Cells, number: int, column: int) -> Binary | None:
+    start, size = int(cells.offset[number, column]), int(cells.length[number, column])
+    return None if size < 0 else Binary(cells.data[start : start + size].tobytes())
+
+
+def overwriting(plan: TablePlan, changes: Changes, number: int) -> list[Step]:
+    """What puts the row of a conflicting insert or update into place, empty where it cannot be.
+
+    The rows with the new key go away and the whole row comes in: for an update only where the
+    change has the whole row (never upsert a part).
+    """
+    kind = DmlKind(int(changes.kind[number]))
+    if kind is DmlKind.DELETE or len(plan.key) == 0:
+        return []
+    offset, length = changes.before.offset[number].copy(), changes.before.length[number].copy()
+    if kind is DmlKind.INSERT:
+        length[:] = ABSENT
+    present = changes.after.length[number] != ABSENT
+    offset[present] = changes.after.offset[number][present]
+    length[present] = changes.after.length[number][present]
+    if kind is DmlKind.UPDATE and (length[plan.whole] == ABSENT).any():
+        return []
+    row = Cells(changes.before.data, offset.reshape(1, -1), length.reshape(1, -1))
+    writer, rows = _Writer(plan, 2), np.array([0])
+    return [
+        *(step._replace(expected=-1) for step in writer.deletes(row, rows)),
+        *writer.inserts(row, rows),
+    ]

@@ -1,0 +1,330 @@
+"""Workers: threads that apply, each with a connection and tables of its own."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from typing import TYPE_CHECKING
+
+import psycopg
+import structlog
+import tenacity
+
+from olr_pg.applier.changes import Selection, join
+from olr_pg.applier.connection import connect, is_transient, unreachable
+from olr_pg.applier.ledger import TableLedger
+from olr_pg.applier.plan import plan_table, target_name
+from olr_pg.applier.table import TableApplier, TableStoppedError, error_row
+from olr_pg.errors import OlrPgError
+from olr_pg.transactions.batch import DmlKind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from psycopg import Connection
+
+    from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.dictionary.model import Table
+
+_log = structlog.get_logger(__name__)
+
+
+class Feed:
+    """What waits for one table; guarded by its worker's condition.
+
+    Attributes:
+        name: ``OWNER.NAME``.
+        waiting: deliveries that no batch has taken.
+        since: when the oldest of them came (`time.monotonic`).
+        pending: the first commit SCN of every delivery that is not durable, ascending.
+        error: why the table stopped.
+        applier: made with the first delivery.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.waiting: deque[Selection] = deque()
+        self.since = 0.0
+        self.pending: deque[int] = deque()
+        self.error: OlrPgError | None = None
+        self.applier: TableApplier | None = None
+
+    @property
+    def changes(self) -> int:
+        """How many changes wait."""
+        return sum(map(len, self.waiting))
+
+    def stop(self, error: OlrPgError, commit_scn: int) -> None:
+        """The table takes nothing from that commit SCN on, and holds the confirmation there."""
+        self.error = error
+        self.waiting.clear()
+        self.pending = deque([commit_scn])
+
+
+class Worker:
+    """A thread that applies the deliveries of its tables in order.
+
+    Args:
+        source: the source's tables by ``OWNER.NAME``, as far as anyone told.
+        progress: set whenever something became durable or went wrong.
+
+    Attributes:
+        failure: an error that may pass but did not in `retry_seconds`; the worker rests until
+            `reset` then.
+        crash: an error that nobody foresaw; the worker has ended.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        settings: ApplierSettings,
+        source: Mapping[str, Table],
+        progress: threading.Event,
+    ) -> None:
+        self._settings = settings
+        self._source = source
+        self._progress = progress
+        self._changed = threading.Condition()
+        self._feeds: dict[str, Feed] = {}
+        self._connection: Connection[Any] | None = None
+        self._hurry = False
+        self._busy = False
+        self._closing = threading.Event()
+        self._queued_bytes = 0
+        self.failure: OlrPgError | None = None
+        self.crash: Exception | None = None
+        self._thread = threading.Thread(target=self._run, name=f"apply-{number}", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop after the batch at work and wait for the thread."""
+        self._closing.set()
+        self._notify()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    # --- for the session's thread ---
+
+    def deliver(self, table: str, selection: Selection) -> None:
+        """Queue changes of whole transactions; waits while too much waits already."""
+        with self._changed:
+            self._hurry = False
+            while self._queued_bytes > 2 * self._settings.batch_bytes and self._is_working():
+                self._changed.wait()
+            feed = self._feeds.setdefault(table, Feed(table))
+            if feed.error is not None:
+                return
+            if not feed.waiting:
+                feed.since = time.monotonic()
+            feed.waiting.append(selection)
+            feed.pending.append(int(selection.commit_scn[0]))
+            self._queued_bytes += selection.value_bytes()
+            self._changed.notify_all()
+
+    def hurry(self) -> None:
+        """Nothing more comes for now: apply what waits, however little it is."""
+        with self._changed:
+            self._hurry = True
+            self._changed.notify_all()
+
+    def lowest_pending(self) -> int | None:
+        """The lowest commit SCN that is not durable, None where everything is."""
+        with self._changed:
+            firsts = [feed.pending[0] for feed in self._feeds.values() if feed.pending]
+        return min(firsts, default=None)
+
+    def is_drained(self) -> bool:
+        """Whether all is durable but for the tables that stopped."""
+        with self._changed:
+            return all(not f.pending or f.error is not None for f in self._feeds.values())
+
+    def feeds(self) -> list[Feed]:
+        """The tables."""
+        with self._changed:
+            return list(self._feeds.values())
+
+    def reset(self) -> None:
+        """Forget what waits: the server delivers it again. Tables that stopped stay so."""
+        with self._changed:
+            while self._busy and self.crash is None:
+                self._changed.wait()
+            for feed in self._feeds.values():
+                if feed.error is None:
+                    feed.waiting.clear()
+                    feed.pending.clear()
+                if feed.applier is not None:
+                    feed.applier.forget()
+            self._queued_bytes = 0
+            self.failure = None
+            self._changed.notify_all()
+
+    def _is_working(self) -> bool:
+        return self.failure is None and self.crash is None and not self._closing.is_set()
+
+    # --- the thread ---
+
+    def _notify(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+        self._progress.set()
+
+    def _run(self) -> None:
+        try:
+            while (taken := self._take()) is not None:
+                self._work(*taken)
+        except Exception as error:  # noqa: BLE001 - the thread's supervisor; the session raises it
+            self.crash = error
+        finally:
+            self._disconnect()
+            self._notify()
+
+    def _take(self) -> tuple[Feed, list[Selection]] | None:
+        """The next batch and its table; None when the worker closes."""
+        with self._changed:
+            while not self._closing.is_set():
+                wait = None if self.failure is not None else self._next_due()
+                if wait is None or wait > 0:
+                    self._changed.wait(wait)
+                    continue
+                feed = min(
+                    (feed for feed in self._feeds.values() if self._due_in(feed) <= 0),
+                    key=lambda feed: feed.since,
+                )
+                self._busy = True
+                return feed, self._batch(feed)
+            return None
+
+    def _next_due(self) -> float | None:
+        return min(
+            (self._due_in(feed) for feed in self._feeds.values() if feed.waiting), default=None
+        )
+
+    def _due_in(self, feed: Feed) -> float:
+        if not feed.waiting:
+            return float("inf")
+        if self._hurry or feed.changes >= self._settings.batch_changes:
+            return 0.0
+        return feed.since + self._settings.batch_milliseconds / 1000 - time.monotonic()
+
+    def _batch(self, feed: Feed) -> list[Selection]:
+        parts: list[Selection] = []
+        changes = size = 0
+        while feed.waiting and (
+            not parts
+            or (changes < self._settings.batch_changes and size < self._settings.batch_bytes)
+        ):
+            part = feed.waiting.popleft()
+            parts.append(part)
+            changes += len(part)
+            size += part.value_bytes()
+        feed.since = time.monotonic()
+        return parts
+
+    def _work(self, feed: Feed, parts: list[Selection]) -> None:
+        failure: OlrPgError | None = None
+        stopped: TableStoppedError | None = None
+        selection = join(parts)
+        try:
+            self._apply_with_retries(feed, selection)
+        except TableStoppedError as error:
+            stopped = error
+        except psycopg.Error as error:
+            failure = unreachable(error)
+        with self._changed:
+            self._busy = False
+            self._queued_bytes -= sum(part.value_bytes() for part in parts)
+            self.failure = failure
+            if stopped is not None:
+                _log.error("table stopped", table=feed.name, error=str(stopped.error))
+                feed.stop(stopped.error, stopped.commit_scn)
+            elif failure is None:
+                for _ in parts:
+                    feed.pending.popleft()
+            self._changed.notify_all()
+        self._progress.set()
+
+    def _apply_with_retries(self, feed: Feed, selection: Selection) -> None:
+        """Apply, again while the error may pass.
+
+        Raises:
+            TableStoppedError: an error that stays.
+            psycopg.Error: one that may pass, and did not in `retry_seconds`.
+        """
+        retrying = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(psycopg.Error),
+            wait=tenacity.wait_random_exponential(multiplier=0.05, max=2),
+            stop=tenacity.stop_any(
+                tenacity.stop_after_delay(self._settings.retry_seconds),
+                tenacity.stop_when_event_set(self._closing),
+            ),
+            sleep=tenacity.sleep_using_event(self._closing),
+            before_sleep=lambda state: _log.warning(
+                "applying again",
+                table=feed.name,
+                attempt=state.attempt_number,
+                error=str(state.outcome.exception()).strip() if state.outcome else "",
+            ),
+            reraise=True,
+        )
+        retrying(self._apply, feed, selection)
+
+    def _apply(self, feed: Feed, selection: Selection) -> None:
+        try:
+            connection = self._connected()
+            if feed.applier is None:
+                feed.applier = self._planned(connection, feed.name, selection)
+            feed.applier.apply(connection, selection)
+        except psycopg.Error as error:
+            # Whatever it was, the connection's state is not known any more.
+            self._disconnect()
+            if feed.applier is not None:
+                feed.applier.forget()
+            if is_transient(error):
+                raise
+            raise TableStoppedError(
+                OlrPgError(5008, str(error).strip(), table=feed.name),
+                int(selection.commit_scn[0]),
+            ) from error
+
+    def _connected(self) -> Connection[Any]:
+        if self._connection is None:
+            try:
+                self._connection = connect(self._settings.connect_string)
+            except OlrPgError as error:
+                raise psycopg.OperationalError(str(error)) from error
+        return self._connection
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+        for feed in self._feeds.values():
+            if feed.applier is not None:
+                feed.applier.forget()
+
+    def _planned(
+        self, connection: Connection[Any], name: str, selection: Selection
+    ) -> TableApplier:
+        layouts = [layout for chunk in selection.chunks for layout in chunk.layouts
+                   if f"{layout.owner}.{layout.table}" == name]  # fmt: skip
+        # An insert names every column, should the table have to be created.
+        layout = next((one for one in layouts if one.kind is DmlKind.INSERT), layouts[0])
+        try:
+            plan = plan_table(connection, self._settings, layout, self._source.get(name))
+        except OlrPgError as error:
+            target = ".".join(target_name(self._settings, layout.owner, layout.table))
+            ledger = TableLedger(self._settings.subscription, name, target)
+            with connection.transaction():
+                position = ledger.lock(connection)
+                todo = [i for i in range(min(len(selection), 1)) if not position.has(
+                    int(selection.commit_scn[i]), int(selection.xid[i]))]  # fmt: skip
+                ledger.stop(connection)
+                for number in todo:
+                    ledger.record(connection, error_row(selection, number, error, "stopped"))
+            raise TableStoppedError(error, int(selection.commit_scn[0])) from error
+        return TableApplier(plan, self._settings)
