@@ -2,7 +2,8 @@
 
 The thousand tells the area: 1 configuration and command line, 2 logs and redo, 3 dictionary and
 TableList, 4 protocol and server, 5 PostgreSQL and the applier, 6 Spark and Java, 7 the live Oracle
-source, 8 simulator. A code never changes its meaning and is never used again.
+source, 8 simulator, 9 the appliance itself. A code never changes its meaning and is never used
+again.
 
 An error says what went wrong (the message), where (`where`, an ordered mapping such as
 ``thread``, ``sequence``, ``block``, ``offset``, ``xid``, ``table``, ``column``) and what to do
@@ -512,6 +513,13 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         "the directory for the simulation cannot be used",
         "give a new or an empty directory that this user may write",
         9,
+    ),
+    # 9xxx the appliance itself (exit code 70)
+    9001: ErrorEntry(
+        "an internal error",
+        "this is a defect of the appliance: report it with the log; a restart goes on from the"
+        " last confirmed position",
+        70,
     ),
 }
 

@@ -227,8 +227,8 @@ def _flatten(
 
 
 def _cell(array: npt.NDArray[Any]) -> Any:
-    values = pa.py_buffer(memoryview(np.ascontiguousarray(array)).cast("B"))
-    offsets = pa.py_buffer(memoryview(np.array([0, values.size], np.int64)).cast("B"))
+    values = pa.py_buffer(np.ascontiguousarray(array).data)
+    offsets = pa.py_buffer(np.array([0, values.size], np.int64).data)
     return pa.Array.from_buffers(pa.large_binary(), 1, [None, offsets, values])
 
 

@@ -1,0 +1,280 @@
+"""The replicator's side of a session: archived logs, decoded on Spark, into the ready queue.
+
+One decoder serves one appliance. A session subscribes (`resolve`), then starts at an SCN; from then
+on a thread finds new logs, has their splits decoded by Spark tasks, merges the results and fills
+the queue, until the session ends. Recovery is by SCN alone: a new session reads again, from the
+first log that reaches its SCN.
+"""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import structlog
+
+from olr_pg.capture.continuity import join_logs
+from olr_pg.capture.logs import scan_logs
+from olr_pg.dictionary.table_list import query_tables
+from olr_pg.errors import OlrPgError
+from olr_pg.replicator.merge import Merger
+from olr_pg.replicator.split import (
+    Split,
+    Subscription,
+    decode_split,
+    open_for_decoding,
+    pack_result,
+    plan_splits,
+    subscribe,
+    unpack_result,
+)
+from olr_pg.server.queue import ReadyQueue
+from olr_pg.spark.jobs import run_tasks
+from olr_pg.spark.session import SparkSettings, get_session
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from olr_pg.capture.logs import ArchivedLog, LogPosition
+    from olr_pg.dictionary.model import Snapshot
+    from olr_pg.server.queue import ReadyTransaction
+
+POLL_SECONDS: Final = 1.0
+"""How often the logs' places are looked at when there is nothing to decode."""
+
+PRELOAD: Final = ("olr_pg.replicator.split",)
+"""What Spark's workers import before they fork."""
+
+_log = structlog.get_logger(__name__)
+
+
+def decode_task(payload: bytes, subscription: bytes) -> bytes:
+    """What a Spark task does: decode one split, send back its packed result."""
+    split: Split = pickle.loads(payload)  # noqa: S301 - made by this driver
+    log = open_for_decoding(split.path)
+    result = decode_split(_subscription(subscription), log, split.first_block, split.end_block)
+    return pack_result(result)
+
+
+@lru_cache(maxsize=2)
+def _subscription(packed: bytes) -> Subscription:
+    subscription: Subscription = pickle.loads(packed)  # noqa: S301 - made by this driver
+    return subscription
+
+
+class OfflineDecoder:
+    """Decodes the archived logs at fixed places; a `server.source.Source`.
+
+    Args:
+        snapshot: the dictionary.
+        specs: files, directories or globs of archived logs.
+        spark: the session to decode in; started with the first log.
+        big_endian: byte order of the output.
+        transactions_max, bytes_max: the bound of the ready queue.
+        once: decode what is there, then set `drained` and wait for the session's end, instead of
+            looking for new logs.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        specs: Sequence[str],
+        spark: SparkSettings,
+        *,
+        big_endian: bool = False,
+        transactions_max: int = 10_000,
+        bytes_max: int = 256 << 20,
+        once: bool = False,
+    ) -> None:
+        self._snapshot = snapshot
+        self._specs = tuple(specs)
+        self._spark = spark
+        self._big_endian = big_endian
+        self._bounds = (transactions_max, bytes_max)
+        self._once = once
+        self._subscription: Subscription | None = None
+        self._thread: threading.Thread | None = None
+        self._stopping = threading.Event()
+        self._open_scn = 0
+        self.drained = threading.Event()
+
+    def resolve(self, sql: str) -> None:
+        """Subscribe to the tables of a TableList query.
+
+        Raises:
+            OlrPgError: 3xxx, why it cannot be done.
+        """
+        tables = query_tables(self._snapshot, sql)
+        for table in tables:
+            for column in table.left_out:
+                _log.warning(
+                    "the column is left out",
+                    table=table.full_name,
+                    column=column.name,
+                    reason=column.unsupported,
+                )
+        con_id = self._snapshot.database.con_id
+        self._subscription = subscribe(tables, con_id, big_endian=self._big_endian)
+        _log.info("subscribed", tables=len(tables))
+
+    def start(self, scn: int) -> ReadyQueue:
+        """Begin to decode every transaction that began at or after `scn`; 0 is the oldest log.
+
+        Raises:
+            OlrPgError: 2010 the log that holds `scn` is not there; 2xxx the logs cannot be used.
+        """
+        assert self._subscription is not None  # the protocol asks for TableList first
+        run = _Run(self, self._subscription, scn)
+        run.check_start()
+        self._open_scn = scn
+        self._stopping.clear()
+        self.drained.clear()
+        self._thread = threading.Thread(target=run.run, name="olr-decode", daemon=True)
+        self._thread.start()
+        return run.queue
+
+    def open_scn(self) -> int:
+        """See `server.source.Source.open_scn`."""
+        return self._open_scn
+
+    def stop(self) -> None:
+        """End the run and drop the subscription."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join()
+        self._thread, self._subscription = None, None
+
+
+class _Run:
+    """One session's decoding, in a thread of its own."""
+
+    def __init__(self, decoder: OfflineDecoder, subscription: Subscription, scn: int) -> None:
+        transactions_max, bytes_max = decoder._bounds
+        self.queue = ReadyQueue(transactions_max=transactions_max, bytes_max=bytes_max)
+        self._decoder = decoder
+        self._subscription = subscription
+        self._broadcast = pickle.dumps(subscription)
+        self._scn = scn
+        self._merger = Merger(subscription, scn, {})
+        self._decoded: set[LogPosition] = set()
+        self._gap_reported: object = None
+
+    def check_start(self) -> None:
+        """Refuse a start before the oldest log.
+
+        Raises:
+            OlrPgError: 2010, and what the scan raises.
+        """
+        oldest: dict[int, ArchivedLog] = {}
+        for log in scan_logs(self._decoder._specs).logs:
+            oldest.setdefault(log.header.thread, log)
+        for thread, log in oldest.items():
+            if 0 < self._scn < log.header.first_scn:
+                raise OlrPgError(
+                    2010,
+                    f"the oldest log begins at SCN {log.header.first_scn},"
+                    f" decoding must start at {self._scn}",
+                    thread=thread,
+                    sequence=log.header.sequence,
+                    scn=self._scn,
+                )
+
+    def run(self) -> None:
+        """Decode until the session ends; a failure ends the queue."""
+        try:
+            self._follow()
+        except OlrPgError as error:
+            _log.error("decoding has stopped", code=error.label, reason=str(error))
+            self.queue.fail(error)
+        except Exception as error:  # noqa: BLE001 - the thread's outer edge: the client must hear
+            _log.exception("decoding has stopped")
+            self.queue.fail(OlrPgError(9001, f"{type(error).__name__}: {error}"))
+
+    def _follow(self) -> None:
+        stopping = self._decoder._stopping
+        while not stopping.is_set():
+            logs = self._new_logs()
+            if logs and not self._decode(logs):
+                return
+            if logs:
+                continue
+            if self._decoder._once:
+                self._decoder.drained.set()
+                return
+            stopping.wait(POLL_SECONDS)
+
+    def _new_logs(self) -> list[ArchivedLog]:
+        """Logs to decode now, oldest first."""
+        scan = scan_logs(self._decoder._specs)
+        if self._decoder._once and scan.unusable:
+            raise scan.unusable[0]
+        for error in scan.unusable:
+            # A copy that is still being written looks like this: it is looked at again.
+            _log.warning("waiting for a usable log", code=error.label, reason=str(error))
+        stream = join_logs(scan.logs, self._decoder._snapshot.database)
+        for log in stream.readable:
+            self._merger.add_thread(log.header.thread, log.header.first_scn)
+        logs = [
+            log
+            for log in stream.readable
+            if log.position not in self._decoded and log.next_scn > self._scn
+        ]
+        if stream.gaps and not logs:
+            if self._decoder._once:
+                raise stream.gaps[0].as_error()
+            if self._gap_reported != stream.gaps[0]:
+                self._gap_reported = stream.gaps[0]
+                _log.warning("WAITING_FOR_REDO", reason=str(stream.gaps[0].as_error()))
+        return sorted(logs, key=lambda log: log.header.first_scn)
+
+    def _decode(self, logs: Sequence[ArchivedLog]) -> bool:
+        """Decode whole logs; False where the session has ended."""
+        splits = [(log, split) for log in logs for split in plan_splits(log)]
+        payloads = [pickle.dumps(split) for _, split in splits]
+        session = get_session(self._decoder._spark)
+        results = run_tasks(session, payloads, decode_task, broadcast=self._broadcast)
+        for (index, packed), (log, split) in zip(results, splits, strict=True):
+            assert splits[index][1] == split
+            released = self._merger.feed(log.header.thread, unpack_result(packed))
+            if not self._deliver(released):
+                return False
+            if split.end_block == log.blocks:
+                self._decoded.add(log.position)
+                self._report(log)
+        return True
+
+    def _deliver(self, transactions: Sequence[ReadyTransaction]) -> bool:
+        """Queue transactions; False where the session has ended.
+
+        What `open_scn` answers covers a transaction until its `put` has returned.
+        """
+        rest = self._merger.open_scn()
+        begins = np.array([t.begin_scn for t in transactions], np.int64)
+        lowest = np.minimum.accumulate(begins[::-1])[::-1].tolist()
+        for transaction, scn in zip(transactions, lowest, strict=True):
+            self._decoder._open_scn = min(rest, scn)
+            if not self.queue.put(transaction):
+                return False
+        self._decoder._open_scn = rest
+        return not self._decoder._stopping.is_set()
+
+    def _report(self, log: ArchivedLog) -> None:
+        account = self._merger.account
+        _log.info(
+            "log decoded",
+            thread=log.header.thread,
+            sequence=log.header.sequence,
+            next_scn=log.next_scn,
+            transactions=account.committed,
+            rows=account.rows,
+            waiting=self._merger.waiting,
+        )
+        if account.unmatched or account.lost:
+            _log.warning(
+                "the redo is not whole",
+                undo_without_change=account.unmatched,
+                transactions_without_end=account.lost,
+            )
