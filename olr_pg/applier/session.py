@@ -10,6 +10,7 @@ requests are in flight that SCN stays below the last commit SCN seen (protocol "
 
 from __future__ import annotations
 
+import select
 import socket
 import threading
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,7 +20,8 @@ import psycopg
 import structlog
 import tenacity
 
-from olr_pg.applier.changes import Chunk, Selection, join, select
+from olr_pg.applier.changes import Chunk, Selection, join
+from olr_pg.applier.changes import select as select_changes
 from olr_pg.applier.connection import connect, unreachable
 from olr_pg.applier.ledger import Counters, ensure_ledger
 from olr_pg.applier.parse import parse_answers, read_layout
@@ -55,6 +57,7 @@ _log = structlog.get_logger(__name__)
 _RECEIVE_BYTES = 1 << 20
 _FIRST_WINDOW = 64
 _CONNECT_SECONDS = 10
+_STOP_MILLISECONDS = 250
 
 
 class ApplyReport(NamedTuple):
@@ -162,7 +165,8 @@ class Applier:
                 session.converse(once=once, drained=drained)
                 return
             except OSError as error:
-                _log.warning("the connection to the server is lost", error=str(error))
+                if not self._stop.is_set():
+                    _log.warning("the connection to the server is lost", error=str(error))
             finally:
                 session.close()
 
@@ -196,6 +200,7 @@ class _Session:
         self._last_scn = 0
         self._rewinds = 0
         self._window = _FIRST_WINDOW
+        self._assigned: dict[str, Worker] = {}
         self.confirmed_scn = 0
 
     # --- the connection ---
@@ -250,6 +255,11 @@ class _Session:
 
     def _receive(self) -> None:
         assert self._socket is not None
+        ready = select.poll()
+        ready.register(self._socket, select.POLLIN)
+        while not ready.poll(_STOP_MILLISECONDS):
+            if self._stop.is_set():
+                raise ConnectionAbortedError("stopped while the server was silent")
         size = self._socket.recv_into(self._buffer)
         if size == 0:
             raise ConnectionResetError("the server closed the connection")
@@ -336,9 +346,9 @@ class _Session:
             rows = changes[of_table[answers.layout[changes]]]
             ready, rest = rows[rows < whole], rows[rows > whole]
             if len(ready):
-                delivered.append((table, select(chunk, ready)))
+                delivered.append((table, select_changes(chunk, ready)))
             if len(rest):
-                self._tail.append((table, select(chunk, rest)))
+                self._tail.append((table, select_changes(chunk, rest)))
         self._last_scn = int(answers.commit_scn[-1])
         self._open_scn = None if whole == len(answers.kind) - 1 else self._last_scn
         for table in dict.fromkeys(name for name, _ in delivered):
@@ -346,10 +356,9 @@ class _Session:
             self._worker(table).deliver(table, join(parts))
 
     def _worker(self, table: str) -> Worker:
-        for worker in self._workers:
-            if any(feed.name == table for feed in worker.feeds()):
-                return worker
-        return min(self._workers, key=lambda worker: len(worker.feeds()))
+        if table not in self._assigned:
+            self._assigned[table] = self._workers[len(self._assigned) % len(self._workers)]
+        return self._assigned[table]
 
     # --- positions ---
 
@@ -386,7 +395,8 @@ class _Session:
             elif isinstance(event, Reply) and isinstance(event.answer, Error):
                 raise _refusal(event)
         lowest = self._lowest_pending()
-        scn = self._last_scn if lowest is None else lowest - 1
+        # One less: another transaction may share the commit SCN.
+        scn = max(0, (self._last_scn if lowest is None else lowest) - 1)
         _log.warning("going back", scn=scn, rewind=self._rewinds, error=str(failure))
         self._forget()
         self._send(BackToScn(scn), 1)

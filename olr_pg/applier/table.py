@@ -231,9 +231,10 @@ class TableApplier:
         outcome = _Outcome(position, counters)
         if stopped is not None:
             self._note(outcome)
-            raise TableStoppedError(_located(stopped[0].error, self.plan, stopped[1])) from stopped[
-                0
-            ]
+            refused, part = stopped
+            raise TableStoppedError(
+                _located(refused.error, self.plan, part), int(part.commit_scn[0])
+            ) from refused
         return outcome
 
     def _apply_transaction(self, connection: Connection[Any], part: Selection) -> Counters:

@@ -293,17 +293,14 @@ class Worker:
 
     def _connected(self) -> Connection[Any]:
         if self._connection is None:
-            try:
-                self._connection = connect(self._settings.connect_string)
-            except OlrPgError as error:
-                raise psycopg.OperationalError(str(error)) from error
+            self._connection = connect(self._settings.connect_string)
         return self._connection
 
     def _disconnect(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
-        for feed in self._feeds.values():
+        for feed in self.feeds():
             if feed.applier is not None:
                 feed.applier.forget()
 
