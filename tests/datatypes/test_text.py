@@ -113,7 +113,7 @@ def test_round_trip(source: Charset, texts: list[str]) -> None:
 @given(st.lists(st.binary()), st.sampled_from(supported_charsets()))
 def test_any_bytes_become_text_that_postgresql_takes(raws: list[bytes], source: Charset) -> None:
     for undecodable in ("replace", "hex"):
-        policies = Policies(undecodable=undecodable)  # type: ignore[arg-type]
+        policies = Policies(undecodable=undecodable)
         values, _ = text_to_utf8(column_of(raws), source, policies)
         for raw, value in zip(raws, values.values(), strict=True):
             assert (value is None) == (not raw)
