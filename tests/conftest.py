@@ -20,6 +20,8 @@ from olr_pg.applier.embedded import EmbeddedPostgres, start_embedded
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pyspark.sql import SparkSession
+
 # The first call of a kernel compiles it, which no deadline forgives.
 hypothesis.settings.register_profile("olr_pg", deadline=None)
 hypothesis.settings.load_profile("olr_pg")
@@ -72,3 +74,12 @@ def postgres_database(postgres: str) -> Iterator[str]:
         connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
         yield make_conninfo(postgres, dbname=name)
         connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """One local Spark session on two cores for all tests; a task gets two attempts."""
+    from olr_pg.spark.session import SparkSettings, spark_session
+
+    with spark_session(SparkSettings("local[2,2]")) as session:
+        yield session

