@@ -82,11 +82,10 @@ def test_an_error_of_a_task_arrives_after_the_results_before_it(spark: SparkSess
             raise OlrPgError(2006, "bad length", thread=1, sequence=42, block=7, offset=16)
         return payload
 
-    results = []
+    results = run_tasks(spark, numbered(6), lambda p: fail_on_two(p), max_parallel=4)
+    assert [next(results), next(results)] == [(0, b"0"), (1, b"1")]
     with pytest.raises(OlrPgError) as raised:
-        for index, _ in run_tasks(spark, numbered(6), lambda p: fail_on_two(p), max_parallel=4):
-            results.append(index)
-    assert results == [0, 1]
+        next(results)
     assert raised.value.code == 2006
     assert raised.value.where == {"thread": 1, "sequence": 42, "block": 7, "offset": 16}
 
