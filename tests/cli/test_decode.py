@@ -1,0 +1,74 @@
+"""``olr-pg decode``: the real logs as JSON Lines, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Cli = Callable[..., "subprocess.CompletedProcess[str]"]
+
+DICTIONARY = "TEST-chkpt-2266634.json"
+LOGS = ("arch1_16_1224959854.dbf", "arch1_15_1224959854.dbf")
+EXPECTED = """\
+{"op":"begin","scn":2267707,"commit_scn":2267708,"xid":"10.12.572"}
+{"op":"insert","scn":2267707,"commit_scn":2267708,"xid":"10.12.572",\
+"table":"OLR_TEST.TEST_CDC","rowid":"AAARwWAAYAAAAAOAAA","after":{"ID":1,"NAME":"hello world"}}
+{"op":"commit","scn":2267708,"commit_scn":2267708,"xid":"10.12.572"}
+"""
+
+
+def test_the_real_logs_give_their_one_transaction(cli: Cli, real_log_dir: Path) -> None:
+    logs = [real_log_dir / name for name in LOGS]
+    for tables in ([], ["--table", "olr_test.test_cdc"]):
+        result = cli("decode", "--dictionary", real_log_dir / DICTIONARY, *tables, *logs)
+        assert (result.returncode, result.stdout, result.stderr) == (0, EXPECTED, "")
+
+
+def test_a_directory_of_logs_gives_what_the_reference_has(cli: Cli, real_log_dir: Path) -> None:
+    result = cli("decode", "--dictionary", real_log_dir / DICTIONARY, real_log_dir)
+    assert (result.returncode, result.stdout) == (0, EXPECTED)
+    reference = [
+        json.loads(line) for line in (real_log_dir / "output.json").read_text().splitlines()
+    ]
+    ours = [json.loads(line) for line in result.stdout.splitlines()]
+    assert {line["xid"] for line in ours} == {line["xid"] for line in reference}
+    payload = reference[1]["payload"][0]
+    schema = payload["schema"]
+    assert ours[1]["table"] == f"{schema['owner']}.{schema['table']}"
+    assert ours[1]["after"] == payload["after"]
+
+
+@pytest.mark.parametrize(
+    ("table", "exit_code"), [("OLR_TEST.NO_SUCH", 4), ("TEST_CDC", 4), ("A.B.C", 4)]
+)
+def test_a_table_that_is_not_there_is_refused(
+    cli: Cli, real_log_dir: Path, table: str, exit_code: int
+) -> None:
+    dictionary = real_log_dir / DICTIONARY
+    result = cli("decode", "--dictionary", dictionary, "--table", table, real_log_dir)
+    assert (result.returncode, result.stdout) == (exit_code, "")
+    assert "OLR-03" in result.stderr
+
+
+def test_a_dictionary_that_is_none_is_refused(cli: Cli, real_log_dir: Path, tmp_path: Path) -> None:
+    path = tmp_path / "dictionary.json"
+    for content in ("", "{}", "not json"):
+        path.write_text(content)
+        result = cli("decode", "--dictionary", path, real_log_dir)
+        assert (result.returncode, result.stdout) == (4, "")
+        assert "OLR-03" in result.stderr
+
+
+def test_a_corrupt_log_is_refused(cli: Cli, real_log_dir: Path, tmp_path: Path) -> None:
+    path = tmp_path / "corrupt.arc"
+    content = bytearray((real_log_dir / LOGS[1]).read_bytes())
+    content[300 * 512 + 100] ^= 0x10
+    path.write_bytes(content)
+    result = cli("decode", "--dictionary", real_log_dir / DICTIONARY, path)
+    assert result.returncode == 3
+    assert result.stderr.startswith("OLR-02005")
+    assert "block 300" in result.stderr
