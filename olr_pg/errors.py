@@ -48,6 +48,21 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         "set the environment variable, or make the file readable, that the configuration names",
         2,
     ),
+    1090: ErrorEntry(
+        "the configuration asks for something that this version cannot do",
+        "use an offline source: a dictionary snapshot and archived logs (configs/ has an example)",
+        2,
+    ),
+    1091: ErrorEntry(
+        "the configuration says nothing of a target",
+        "add an `apply` section, or run with --no-apply to serve the port only",
+        2,
+    ),
+    1092: ErrorEntry(
+        "the data directory cannot be used",
+        "make the directory of `context.data` writable for this user",
+        2,
+    ),
     # 2xxx logs and redo (exit code 3)
     2001: ErrorEntry(
         "no archived log was found",

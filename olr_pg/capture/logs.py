@@ -19,7 +19,7 @@ from olr_pg.errors import OlrPgError
 from olr_pg.redo.layout import FIRST_DATA_BLOCK
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from olr_pg.redo.header import LogHeader
 
@@ -78,6 +78,13 @@ class ArchivedLog:
         return self.blocks * self.header.block_size
 
 
+class SkippedFile(NamedTuple):
+    """A file of a directory or glob that is no redo log, and why it is taken for none."""
+
+    path: str
+    reason: str
+
+
 @dataclass(frozen=True, slots=True)
 class LogScan:
     """What was found at the given places.
@@ -90,7 +97,7 @@ class LogScan:
     """
 
     logs: tuple[ArchivedLog, ...]
-    skipped: tuple[str, ...]
+    skipped: tuple[SkippedFile, ...]
     unusable: tuple[OlrPgError, ...]
 
 
@@ -142,6 +149,7 @@ def discover_logs(specs: Sequence[str]) -> list[ArchivedLog]:
         OlrPgError: 2001 no log at all; the first of `LogScan.unusable`; what `scan_logs` raises.
     """
     scan = scan_logs(specs)
+    report_skipped(scan.skipped)
     if scan.unusable:
         raise scan.unusable[0]
     if not scan.logs:
@@ -149,18 +157,24 @@ def discover_logs(specs: Sequence[str]) -> list[ArchivedLog]:
     return list(scan.logs)
 
 
+def report_skipped(files: Iterable[SkippedFile]) -> None:
+    """Warn of files that are no redo logs."""
+    for file in files:
+        _log.warning("file is no redo log, skipped", file=file.path, reason=file.reason)
+
+
 def scan_logs(specs: Sequence[str]) -> LogScan:
     """What is at the given places, for callers that wait for logs which are not complete yet.
 
     A file named by its own path must be a redo log. Of the files in a directory or glob, those
-    that are not are skipped with a warning.
+    that are not are skipped; `report_skipped` warns of them.
 
     Raises:
         OlrPgError: 2002 a path does not exist, 2003 a file given by name is no redo log,
             2012 two different logs for one position.
     """
     found: dict[LogPosition, ArchivedLog] = {}
-    skipped: list[str] = []
+    skipped: list[SkippedFile] = []
     unusable: list[OlrPgError] = []
     for path, named in _files(specs):
         try:
@@ -173,8 +187,7 @@ def scan_logs(specs: Sequence[str]) -> LogScan:
             elif named:
                 raise
             else:
-                _log.warning("file is no redo log, skipped", file=path, reason=error.detail)
-                skipped.append(path)
+                skipped.append(SkippedFile(path, error.detail))
             continue
         _add(found, log)
     return LogScan(

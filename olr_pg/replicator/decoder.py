@@ -17,7 +17,7 @@ import numpy as np
 import structlog
 
 from olr_pg.capture.continuity import join_logs
-from olr_pg.capture.logs import scan_logs
+from olr_pg.capture.logs import report_skipped, scan_logs
 from olr_pg.dictionary.table_list import query_tables
 from olr_pg.errors import OlrPgError
 from olr_pg.replicator.merge import Merger
@@ -160,6 +160,7 @@ class _Run:
         self._scn = scn
         self._merger = Merger(subscription, scn, {})
         self._decoded: set[LogPosition] = set()
+        self._skipped: set[str] = set()
         self._gap_reported: object = None
 
     def check_start(self) -> None:
@@ -209,6 +210,8 @@ class _Run:
     def _new_logs(self) -> list[ArchivedLog]:
         """Logs to decode now, oldest first."""
         scan = scan_logs(self._decoder._specs)
+        report_skipped([file for file in scan.skipped if file.path not in self._skipped])
+        self._skipped.update(file.path for file in scan.skipped)
         if self._decoder._once and scan.unusable:
             raise scan.unusable[0]
         for error in scan.unusable:

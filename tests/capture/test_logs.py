@@ -82,10 +82,11 @@ def test_other_files_beside_the_logs_are_skipped_with_a_warning(
     logs.put("15", logs.first)
     other = logs.put("README", data)
     with capture_logs() as entries:
-        scan = scan_logs([str(logs.folder)])
+        discover_logs([str(logs.folder)])
+    scan = scan_logs([str(logs.folder)])
 
     assert [log.header.sequence for log in scan.logs] == [15]
-    assert scan.skipped == (other,)
+    assert [file.path for file in scan.skipped] == [other]
     assert scan.unusable == ()
     assert [(entry["log_level"], entry["file"]) for entry in entries] == [("warning", other)]
 

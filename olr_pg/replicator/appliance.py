@@ -1,0 +1,189 @@
+"""The appliance: ``olr-pg run``. Puts the parts together, starts them, and ends them in order."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import structlog
+
+from olr_pg.applier.embedded import start_embedded
+from olr_pg.applier.session import Applier
+from olr_pg.applier.settings import ApplierSettings, ConflictPolicy
+from olr_pg.config.model import MIB, OfflineSource
+from olr_pg.datatypes.convert import DatabaseFacts
+from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.dictionary.table_list import query_tables
+from olr_pg.errors import OlrPgError
+from olr_pg.replicator.decoder import PRELOAD, OfflineDecoder
+from olr_pg.server.checkpoint import FILE_NAME, Checkpoint
+from olr_pg.server.listener import Listener
+from olr_pg.spark.session import SparkSettings, stop_session
+from olr_pg.wire.frames import ByteOrder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from olr_pg.applier.session import ApplyReport
+    from olr_pg.config.model import Apply, Config
+    from olr_pg.dictionary.model import Database, Snapshot, Table
+
+_WAIT_SECONDS = 0.2
+
+_log = structlog.get_logger(__name__)
+
+
+def run_appliance(config: Config, *, once: bool, apply: bool) -> int:
+    """Serve the port and, with `apply`, bring what it serves into PostgreSQL.
+
+    Args:
+        config: the configuration.
+        once: end when what is there has been confirmed.
+        apply: run the bundled applier.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        OlrPgError: what went wrong, once everything has been stopped.
+        KeyboardInterrupt: passed on, once everything has been stopped.
+    """
+    source = config.source
+    if not isinstance(source, OfflineSource):
+        raise OlrPgError(
+            1090, "source.kind oracle (a live database) is not implemented in this version"
+        )
+    if apply and config.apply is None:
+        raise OlrPgError(1091, "there is no `apply` section")
+    snapshot = load_snapshot(str(source.dictionary))
+    data = _data_directory(config)
+    with ExitStack() as stack:
+        stack.callback(stop_session)
+        target = _target(config.apply, data, stack) if apply and config.apply else None
+        memory = config.context.memory
+        decoder = OfflineDecoder(
+            snapshot,
+            [str(place) for place in source.logs],
+            SparkSettings(config.spark.master, dict(config.spark.conf), PRELOAD),
+            big_endian=config.target.byte_order == "big",
+            transactions_max=memory.max_tx_msgs,
+            bytes_max=memory.max_mb * MIB // 2,
+            once=once,
+        )
+        order = ByteOrder(config.target.byte_order)
+        listener = stack.enter_context(
+            Listener(
+                decoder,
+                Checkpoint(data / FILE_NAME, _identity(snapshot.database)),
+                host=config.target.address.host,
+                port=config.target.address.port,
+                order=order,
+            )
+        )
+        if target is not None and config.apply is not None:
+            settings = _applier_settings(
+                config.apply, target, listener.address, order, snapshot.database
+            )
+            applier = Applier(settings, _source_tables(config.apply, snapshot))
+            report = _run_applier(applier, once=once, drained=decoder.drained.is_set)
+            _report(report)
+        else:
+            _serve(decoder, listener, once=once)
+    return 0
+
+
+def _data_directory(config: Config) -> Path:
+    data = Path(config.context.data)
+    try:
+        data.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OlrPgError(1092, str(error), path=str(data)) from error
+    return data
+
+
+def _target(apply: Apply, data: Path, stack: ExitStack) -> str:
+    """The connection string of the target; an embedded one is started for the stack's span."""
+    if not apply.embedded:
+        return apply.connect_string.get_secret_value()
+    cluster = start_embedded(data / "postgres")
+    stack.callback(cluster.stop)
+    _log.info("embedded PostgreSQL runs", port=cluster.port, directory=str(cluster.directory))
+    return cluster.connect_string
+
+
+def _identity(database: Database) -> str:
+    """What a checkpoint's SCNs belong to."""
+    return f"{database.name}/{database.con_id}/{database.dbid or 0}"
+
+
+def _source_tables(apply: Apply, snapshot: Snapshot) -> tuple[Table, ...]:
+    return query_tables(snapshot, apply.table_query)
+
+
+def _applier_settings(
+    apply: Apply,
+    target: str,
+    address: tuple[str, int],
+    order: ByteOrder,
+    database: Database,
+) -> ApplierSettings:
+    return ApplierSettings(
+        connect_string=target,
+        host=address[0],
+        port=address[1],
+        table_query=apply.table_query,
+        start_scn=apply.start_scn,
+        subscription=apply.subscription,
+        workers=apply.workers,
+        batch_changes=apply.batch_changes,
+        batch_milliseconds=apply.batch_ms,
+        create_tables=apply.create_tables,
+        schema_names=apply.schema_mapping,
+        table_names=apply.table_mapping,
+        conflict=ConflictPolicy(apply.on_conflict),
+        byte_order=order,
+        facts=DatabaseFacts(database.charset, database.ncharset, database.timezone),
+        policies=apply.value_policies,
+    )
+
+
+def _run_applier(applier: Applier, *, once: bool, drained: Callable[[], bool]) -> ApplyReport:
+    """Run the applier in a thread, so that this one is free for signals."""
+    outcome: list[ApplyReport | BaseException] = []
+
+    def work() -> None:
+        try:
+            outcome.append(applier.run(once=once, drained=drained))
+        except BaseException as error:  # noqa: BLE001 - raised again in the main thread
+            outcome.append(error)
+
+    thread = threading.Thread(target=work, name="olr-apply")
+    thread.start()
+    try:
+        while thread.is_alive():
+            thread.join(_WAIT_SECONDS)
+    finally:
+        applier.stop()
+        thread.join()
+    if isinstance(outcome[0], BaseException):
+        raise outcome[0]
+    return outcome[0]
+
+
+def _serve(decoder: OfflineDecoder, listener: Listener, *, once: bool) -> None:
+    """Serve external clients until interrupted; with `once` until one has confirmed everything."""
+    if not once:
+        threading.Event().wait()
+    decoder.drained.wait()
+    while (session := listener.replicating) is not None:
+        queue = session.queue
+        if queue is None or queue.wait_until_confirmed(_WAIT_SECONDS):
+            return
+
+
+def _report(report: ApplyReport) -> None:
+    for name, counters in sorted(report.tables.items()):
+        _log.info("applied", table=name, **counters._asdict())
+    _log.info("done", confirmed_scn=report.confirmed_scn)
