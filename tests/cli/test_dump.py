@@ -83,3 +83,44 @@ def test_a_text_file_is_refused(cli: Cli, tmp_path: Path) -> None:
     result = cli("dump", "--stats", path)
     assert (result.returncode, result.stdout) == (3, "")
     assert result.stderr.startswith("OLR-02003")
+
+
+def test_one_record_as_text(cli: Cli, real_log_dir: Path) -> None:
+    log = real_log_dir / "arch1_15_1224959854.dbf"
+    result = cli("dump", log, "--xid", "10.12.572", "--opcode", "11.2", "--hex")
+    assert result.returncode == 0
+    # redo-format §9.1.
+    for text in (
+        "REDO RECORD - Thread:1 RBA: 0x00000f.00000244.0168 LEN: 0x0200 VLD: 0x01",
+        "SCN: 0x0000000000229a3b (2267707) SUBSCN: 1 2026-03-07 01:44:40",
+        "OP:11.2",
+        "col  0: [  2] c1 02",
+        "0000: 0b 02 01 00",
+    ):
+        assert text in result.stdout
+    assert result.stdout.count("REDO RECORD") == 1
+
+
+def test_filters_of_the_dump(cli: Cli, real_log_dir: Path) -> None:
+    def records(*options: object) -> int:
+        result = cli("dump", *sorted(real_log_dir.glob("*.dbf")), *options)
+        assert result.returncode == 0, result.stderr
+        return result.stdout.count("REDO RECORD")
+
+    assert records() == 1154 + 7
+    assert records("--limit", 3) == 3
+    assert records("--scn", "2267707..2267708", "--xid", "10.12.572") == 3
+    assert records("--scn", "2267717..") == 7
+    assert records("--rba", "0x0f.244.168") == records("--rba", "15.581.16") == 1
+    assert records("--opcode", "5.4") == 21
+    assert records("--object", 72726, "--opcode", "5.1") == 1
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--scn", "a..b"), ("--rba", "1.2"), ("--xid", "1.2"), ("--opcode", "5"), ("--limit", "0")],
+)
+def test_a_wrong_filter_is_refused(cli: Cli, real_log_dir: Path, option: str, value: str) -> None:
+    result = cli("dump", real_log_dir, option, value)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert option in result.stderr

@@ -1,0 +1,95 @@
+"""``olr-pg run`` as a process: what it says at start, where it listens, how it ends."""
+
+from __future__ import annotations
+
+import json
+import platform
+import signal
+import socket
+import subprocess
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Cli = Callable[..., "subprocess.CompletedProcess[str]"]
+Start = Callable[..., "subprocess.Popen[str]"]
+
+GET_STATUS = bytes.fromhex("02000000 0600")
+WAIT_TABLE_LIST = bytes.fromhex("04000000 0500 0100")
+
+
+def write_config(folder: Path, real_log_dir: Path, **sections: Any) -> Path:
+    path = folder / "c.json"
+    source = {
+        "kind": "offline",
+        "dictionary": str(real_log_dir / "TEST-chkpt-2266634.json"),
+        "logs": str(real_log_dir / "*.dbf"),
+    }
+    path.write_text(json.dumps({"source": source, "target": {"address": ":0"}, **sections}))
+    return path
+
+
+def next_event(process: subprocess.Popen[str], message: str) -> dict[str, Any]:
+    """The next log line with that message."""
+    assert process.stderr is not None
+    for line in process.stderr:
+        event: dict[str, Any] = json.loads(line)
+        if event["message"] == message:
+            return event
+    pytest.fail(f"the process ended without {message!r}")
+
+
+@pytest.mark.parametrize(
+    ("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["INT", "TERM"]
+)
+def test_a_serving_process(
+    start_cli: Start,
+    tmp_path: Path,
+    real_log_dir: Path,
+    number: signal.Signals,
+    exit_code: int,
+) -> None:
+    path = write_config(tmp_path, real_log_dir)
+    process = start_cli("run", "--config", path.name, "--no-apply", "--log-format", "json")
+    start = next_event(process, "starting")
+    assert (start["version"], start["config"]) == (version("olr-pg"), str(path))
+    assert platform.system() in start["platform"]
+    address = next_event(process, "listening")
+    with socket.create_connection((address["host"], address["port"]), timeout=60) as client:
+        client.sendall(GET_STATUS)
+        assert client.recv(64) == WAIT_TABLE_LIST
+    process.send_signal(number)
+    stdout, stderr = process.communicate(timeout=60)
+    assert (process.returncode, stdout) == (exit_code, "")
+    assert "Traceback" not in stderr
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((address["host"], address["port"]), timeout=60)
+
+
+def test_the_command_line_wins_over_the_file_s_log_options(
+    cli: Cli, tmp_path: Path, real_log_dir: Path
+) -> None:
+    # A directory that cannot be made ends the command early.
+    (tmp_path / "data").touch()
+    path = write_config(tmp_path, real_log_dir, log={"level": 2, "format": "human"})
+    assert "starting" in cli("run", "--config", path, "--no-apply").stderr
+    quiet = cli("run", "--config", path, "--no-apply", "--log-level", "1").stderr
+    assert quiet.startswith("OLR-01")
+    as_json = cli("run", "--config", path, "--no-apply", "--log-format", "json").stderr
+    assert json.loads(as_json.splitlines()[0])["message"] == "starting"
+
+
+def test_a_port_in_use_is_an_error_with_advice(
+    cli: Cli, tmp_path: Path, real_log_dir: Path
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        path = write_config(tmp_path, real_log_dir, target={"address": address})
+        result = cli("run", "--config", path, "--no-apply", "--log-level", "0")
+    assert result.returncode == 5
+    assert result.stderr.startswith("OLR-04")
+    assert address.split(":")[1] in result.stderr
+    assert result.stderr.splitlines()[-1].startswith("  to do: ")
