@@ -29,6 +29,19 @@ class Rba(NamedTuple):
         return f"0x{self.sequence:06x}.{self.block:08x}.{self.offset:04x}"
 
 
+def parse_rba(text: str) -> Rba:
+    """The RBA of ``0x00000f.00000244.0168`` (hexadecimal after 0x), or of three decimal numbers.
+
+    Raises:
+        ValueError: the text has neither form.
+    """
+    parts = text.lower().split(".")
+    if len(parts) != 3:
+        raise ValueError(f"not a redo byte address (sequence.block.offset): {text!r}")
+    base = 16 if parts[0].startswith("0x") else 10
+    return Rba(*(int(part, base) for part in parts))
+
+
 def pack_xid(usn: int, slot: int, sequence: int) -> int:
     """An XID as the protocol has it: undo segment bits 63–48, slot 47–32, sequence 31–0."""
     return (usn & 0xFFFF) << 48 | (slot & 0xFFFF) << 32 | (sequence & 0xFFFFFFFF)

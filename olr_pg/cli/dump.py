@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
 
@@ -12,13 +12,16 @@ from olr_pg.cli.decode import LogArguments
 from olr_pg.cli.output import byte_progress, log_to_stderr, print_json, print_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from rich.table import Table
 
+    from olr_pg.redo.dump import DumpFilter
     from olr_pg.redo.header import LogHeader
     from olr_pg.redo.stats import LogStatistics
     from olr_pg.redo.window import Log
+
+T = TypeVar("T")
 
 _FILE_WIDTH: Final = 400
 _TABLE_WIDTH_MIN: Final = 200
@@ -34,19 +37,103 @@ def dump(
     as_json: Annotated[
         bool, typer.Option("--json", help="With --stats: one JSON object per log and line.")
     ] = False,
+    scn: Annotated[
+        str | None,
+        typer.Option(metavar="FROM..TO", help="Only records of these SCNs; either may be absent."),
+    ] = None,
+    rba: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SEQ.BLOCK.OFFSET",
+            help="Only the record that holds this redo byte address (hexadecimal after 0x).",
+        ),
+    ] = None,
+    xid: Annotated[
+        str | None,
+        typer.Option(metavar="USN.SLOT.SEQ", help="Only records of this transaction."),
+    ] = None,
+    objects: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--object",
+            metavar="NUMBER",
+            help="Only records of this object or data object number; repeatable.",
+        ),
+    ] = None,
+    opcodes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--opcode",
+            metavar="LAYER.CODE",
+            help="Only records with such a change vector; repeatable.",
+        ),
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="At most so many records.")
+    ] = None,
+    raw: Annotated[bool, typer.Option("--hex", help="Also print the records' bytes.")] = False,
 ) -> None:
-    """Print the redo records and change vectors of archived logs, log by log in stream order."""
+    """Print the redo records and change vectors of archived logs, log by log in stream order.
+
+    With several conditions, a record must fit all of them; it is printed whole.
+    """
     if as_json and not stats:
         raise typer.BadParameter("is only there together with --stats", param_hint="--json")
+    wanted = _filter(scn, rba, xid, objects, opcodes, limit)
     log_to_stderr()
     if stats:
         _print_statistics(list(_statistics([str(path) for path in logs])), as_json=as_json)
         return
-    from olr_pg.redo.dump import dump_log
+    from olr_pg.redo.dump import dump_logs
 
-    for log in _open([str(path) for path in logs]):
-        for line in dump_log(log):
-            print_line(line)
+    for line in dump_logs(_open([str(path) for path in logs]), wanted, raw=raw):
+        print_line(line)
+
+
+def _filter(
+    scn: str | None,
+    rba: str | None,
+    xid: str | None,
+    objects: Sequence[int] | None,
+    opcodes: Sequence[str] | None,
+    limit: int | None,
+) -> DumpFilter:
+    from olr_pg.redo.dump import DumpFilter
+    from olr_pg.scalars import parse_rba, parse_xid
+
+    scn_from, scn_to = (0, None) if scn is None else _parsed("--scn", _scn_range, scn)
+    return DumpFilter(
+        scn_from=scn_from,
+        scn_to=scn_to,
+        rba=None if rba is None else _parsed("--rba", parse_rba, rba),
+        xid=None if xid is None else _parsed("--xid", parse_xid, xid),
+        objects=frozenset(objects or ()),
+        opcodes=frozenset(_parsed("--opcode", _opcode, text) for text in opcodes or ()),
+        limit=limit,
+    )
+
+
+def _parsed(option: str, parse: Callable[[str], T], text: str) -> T:
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint=option) from None
+
+
+def _scn_range(text: str) -> tuple[int, int | None]:
+    low, dots, high = text.partition("..")
+    try:
+        first = int(low or "0", 0)
+        return first, (int(high, 0) if high else None) if dots else first
+    except ValueError:
+        raise ValueError(f"not an SCN or range of SCNs (FROM..TO): {text!r}") from None
+
+
+def _opcode(text: str) -> int:
+    layer, dot, code = text.partition(".")
+    if not (dot and layer.isdecimal() and code.isdecimal() and max(int(layer), int(code)) < 256):
+        raise ValueError(f"not an opcode (LAYER.CODE): {text!r}")
+    return int(layer) << 8 | int(code)
 
 
 def statistics_record(log: Log, counts: LogStatistics) -> dict[str, Any]:
