@@ -1,0 +1,231 @@
+"""A source of transactions that tests write down, behind the real server."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+
+from olr_pg.applier.session import Applier, ApplyReport
+from olr_pg.applier.settings import ApplierSettings
+from olr_pg.datatypes.number import encode_number
+from olr_pg.server.checkpoint import Checkpoint
+from olr_pg.server.listener import Listener
+from olr_pg.server.queue import CommitPosition, ReadyQueue, ReadyTransaction
+from olr_pg.wire.elements import (
+    Begin,
+    ColumnValue,
+    Commit,
+    Delete,
+    Element,
+    Insert,
+    Update,
+    encode_element,
+)
+from olr_pg.wire.frames import ByteOrder
+from olr_pg.wire.messages import Data, encode_answer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+Row = dict[str, Any]
+Change = Insert | Update | Delete
+NUMBER, VARCHAR2 = 2, 1
+
+
+def column(name: str, value: Any) -> ColumnValue:
+    """A NUMBER for an int, VARCHAR2 in UTF-8 for anything else; a ColumnValue stays as it is."""
+    if isinstance(value, ColumnValue):
+        return value
+    if name.startswith("N") or name == "ID" or isinstance(value, int):
+        raw = None if value is None else encode_number(value)
+        return ColumnValue(name, NUMBER, value=raw)
+    raw = None if value is None else value.encode() if isinstance(value, str) else value
+    return ColumnValue(name, VARCHAR2, charset_id=873, charset_form=1, value=raw)
+
+
+def _image(row: Row) -> tuple[ColumnValue, ...]:
+    return tuple(column(name, value) for name, value in row.items())
+
+
+@dataclass
+class Script:
+    """Transactions in delivery order, and the server's view of them (a `server.source.Source`)."""
+
+    order: ByteOrder = ByteOrder.LITTLE
+    transactions: list[ReadyTransaction] = field(default_factory=list)
+    queue_transactions: int = 10_000
+    started: list[int] = field(default_factory=list)
+    _queue: ReadyQueue | None = None
+    _feeder: threading.Thread | None = None
+    _taken: int = 0
+    complete: threading.Event = field(default_factory=threading.Event)
+
+    def transaction(self, *changes: Change, scn: int | None = None, xid: int | None = None) -> int:
+        """Append a transaction; its commit SCN."""
+        number = len(self.transactions) + 1
+        scn = number * 10 if scn is None else scn
+        xid = number if xid is None else xid
+        head = (scn - 5, scn, xid, 0)
+        elements: list[Element] = [Begin(*head), *changes, Commit(scn, scn, xid, 0)]
+        for change in changes:
+            object.__setattr__(change, "commit_scn", scn)
+            object.__setattr__(change, "xid", xid)
+        blob = b"".join(
+            encode_answer(Data(encode_element(element, self.order)), self.order)
+            for element in elements
+        )
+        self.transactions.append(
+            ReadyTransaction(
+                0,
+                xid,
+                scn - 5,
+                scn,
+                CommitPosition(1, 1, number, 0),
+                memoryview(blob),
+                len(elements),
+                self.order,
+            )
+        )
+        return scn
+
+    def resolve(self, sql: str) -> None:
+        """Any query will do."""
+
+    def start(self, scn: int) -> ReadyQueue:
+        self.started.append(scn)
+        self.complete.clear()
+        self._queue = queue = ReadyQueue(transactions_max=self.queue_transactions)
+        self._taken = 0
+        wanted = [one for one in self.transactions if one.begin_scn >= scn]
+
+        def feed() -> None:
+            for one in wanted:
+                if not queue.put(one):
+                    return
+                self._taken += 1
+            self.complete.set()
+
+        self._feeder = threading.Thread(target=feed, daemon=True)
+        self._feeder.start()
+        return queue
+
+    def open_scn(self) -> int:
+        if self._taken < len(self.transactions):
+            return self.transactions[0].begin_scn
+        return self.transactions[-1].commit_scn + 1 if self.transactions else 0
+
+    def stop(self) -> None:
+        if self._queue is not None:
+            self._queue.close()
+        if self._feeder is not None:
+            self._feeder.join()
+
+
+def insert(row: Row, table: str = "T", rowid: str = "") -> Insert:
+    return Insert(
+        scn=1, commit_scn=0, xid=0, timestamp=0, object_id=1, schema="S", table=table,
+        rowid=rowid, after=_image(row),
+    )  # fmt: skip
+
+
+def update(before: Row, after: Row, table: str = "T", rowid: str = "") -> Update:
+    return Update(
+        scn=1, commit_scn=0, xid=0, timestamp=0, object_id=1, schema="S", table=table,
+        rowid=rowid, before=_image(before), after=_image(after),
+    )  # fmt: skip
+
+
+def delete(before: Row, table: str = "T", rowid: str = "") -> Delete:
+    return Delete(
+        scn=1, commit_scn=0, xid=0, timestamp=0, object_id=1, schema="S", table=table,
+        rowid=rowid, before=_image(before),
+    )  # fmt: skip
+
+
+class Replication:
+    """A script behind a server, and a target database."""
+
+    insert = staticmethod(insert)
+    update = staticmethod(update)
+    delete = staticmethod(delete)
+
+    def __init__(self, target: str, folder: Path) -> None:
+        self.target = target
+        self.folder = folder
+        self.script = Script()
+        self.listener: Listener | None = None
+        self.options: dict[str, Any] = {}
+
+    def transaction(self, *changes: Change, **identity: int) -> int:
+        return self.script.transaction(*changes, **identity)
+
+    def serve(self) -> tuple[str, int]:
+        """Start the server, or start it again."""
+        if self.listener is not None:
+            self.listener.stop()
+        checkpoint = Checkpoint(self.folder / "checkpoint.json", "test")
+        self.listener = Listener(self.script, checkpoint, order=self.script.order)
+        self.listener.start()
+        return self.listener.address
+
+    def settings(self, **options: Any) -> ApplierSettings:
+        host, port = self.serve() if self.listener is None else self.listener.address
+        chosen = {
+            "connect_string": self.target,
+            "host": host,
+            "port": port,
+            "table_query": "select owner, table_name from all_tables",
+            "byte_order": self.script.order,
+            "retry_seconds": 20.0,
+            **self.options,
+            **options,
+        }
+        return ApplierSettings(**chosen)
+
+    def apply(self, source_tables: Sequence[Any] = (), **options: Any) -> ApplyReport:
+        """Run the applier once over everything."""
+        applier = Applier(self.settings(**options), source_tables)
+        return applier.run(once=True, drained=self.script.complete.is_set)
+
+    def execute(self, query: str) -> None:
+        with psycopg.connect(self.target, autocommit=True) as connection:
+            connection.execute(query.encode())
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        with psycopg.connect(self.target) as connection:
+            return connection.execute(query.encode()).fetchall()
+
+    def close(self) -> None:
+        if self.listener is not None:
+            self.listener.stop()
+
+
+@pytest.fixture
+def replicate(tmp_path: Path) -> Iterator[Callable[[str], Replication]]:
+    """Makes a replication into a database."""
+    made: list[Replication] = []
+
+    def make(target: str) -> Replication:
+        folder = tmp_path / str(len(made))
+        folder.mkdir()
+        made.append(Replication(target, folder))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def replication(postgres_database: str, replicate: Callable[[str], Replication]) -> Replication:
+    """A replication into a database of its own, with a table ``s.t (id, n, v)``."""
+    made = replicate(postgres_database)
+    made.execute(
+        "CREATE SCHEMA s; CREATE TABLE s.t (id bigint PRIMARY KEY, n numeric, v varchar(20))"
+    )
+    return made

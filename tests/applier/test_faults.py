@@ -1,0 +1,334 @@
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+
+from olr_pg.applier.embedded import start_embedded
+from olr_pg.applier.session import Applier
+from olr_pg.applier.settings import ConflictPolicy
+from olr_pg.datatypes.policies import Policies
+from olr_pg.errors import OlrPgError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+Replication = Any  # tests/applier/conftest.py
+
+
+def _fails(replication: Replication, **options: Any) -> OlrPgError:
+    with pytest.raises(OlrPgError) as caught:
+        replication.apply(**options)
+    return caught.value
+
+
+def _errors(replication: Replication) -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = replication.rows(
+        "SELECT source_table, commit_scn, position, operation, code, sqlstate, resolution,"
+        " attempts FROM olr_pg.error ORDER BY id"
+    )
+    return rows
+
+
+def _rows(replication: Replication, table: str = "s.t") -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = replication.rows(f"SELECT * FROM {table} ORDER BY 1")
+    return rows
+
+
+def _other(r: Replication) -> None:
+    r.execute("CREATE TABLE s.o (id int PRIMARY KEY)")
+
+
+def test_a_value_that_does_not_fit_stops_only_its_table(replication: Replication) -> None:
+    r = replication
+    _other(r)
+    r.execute("ALTER TABLE s.t ALTER n TYPE numeric(3, 0)")
+    good = r.transaction(r.insert({"ID": 1, "N": 1}), r.insert({"ID": 1}, "O"))
+    bad = r.transaction(
+        r.insert({"ID": 2}), r.insert({"ID": 3, "N": 10**20}), r.insert({"ID": 2}, "O")
+    )
+    r.transaction(r.insert({"ID": 4, "N": 4}), r.insert({"ID": 3}, "O"))
+    error = _fails(r)
+    assert error.code == 5010
+    assert "S.T" in error.detail
+    assert _rows(r) == [(1, 1, None)], "nothing half applied"
+    assert _rows(r, "s.o") == [(1,), (2,), (3,)]
+    assert _errors(r) == [("S.T", bad, 1, "insert", 5008, "22003", "stopped", 1)]
+    after = r.rows("SELECT after, message, statement FROM olr_pg.error")[0]
+    assert after[0] == {"ID": "c104", "N": "cb02"}
+    assert "overflow" in after[1]
+    assert after[2].startswith('INSERT INTO "s"."t"')
+    assert r.rows("SELECT commit_scn, stopped FROM olr_pg.ledger WHERE source_table = 'S.T'") == [
+        (good, True)
+    ]
+    # Mended, started again (the server kept everything from the stopped table's transaction on).
+    r.execute("ALTER TABLE s.t ALTER n TYPE numeric")
+    r.serve()
+    r.apply()
+    assert [row[0] for row in _rows(r)] == [1, 2, 3, 4]
+    assert _rows(r, "s.o") == [(1,), (2,), (3,)]
+    assert r.rows("SELECT stopped FROM olr_pg.ledger WHERE source_table = 'S.T'") == [(False,)]
+
+
+def test_a_value_that_cannot_be_converted(replication: Replication) -> None:
+    r = replication
+    r.execute("CREATE TABLE s.i (id int PRIMARY KEY, n smallint)")
+    r.transaction(r.insert({"ID": 1, "N": 1}, "I"))
+    bad = r.transaction(r.insert({"ID": 2, "N": 40_000}, "I"))
+    assert _fails(r).code == 5010
+    assert _fails(r).code == 5010
+    assert _rows(r, "s.i") == [(1, 1)]
+    assert _errors(r) == [("S.I", bad, 0, "insert", 2053, None, "stopped", 2)]
+
+
+def test_missing_table_and_missing_column(replication: Replication) -> None:
+    r = replication
+    r.transaction(r.insert({"ID": 1}, "NOWHERE"), r.insert({"ID": 1, "N": 1, "EXTRA": "x"}))
+    _other(r)
+    r.transaction(r.insert({"ID": 1}, "O"))
+    error = _fails(r)
+    assert (error.code, error.exit_code) == (5010, 6)
+    assert sorted(row[0:1] + row[4:5] for row in _errors(r)) == [("S.NOWHERE", 5005), ("S.T", 5006)]
+    assert _rows(r, "s.o") == [(1,)]
+    r.execute("ALTER TABLE s.t ADD extra text; CREATE TABLE s.nowhere (id int PRIMARY KEY)")
+    r.serve()
+    r.apply()
+    assert _rows(r) == [(1, 1, None, "x")]
+    assert _rows(r, "s.nowhere") == [(1,)]
+
+
+def test_a_column_of_another_type(replication: Replication) -> None:
+    r = replication
+    r.execute("CREATE TABLE s.d (id int PRIMARY KEY, v date)")
+    r.transaction(r.insert({"ID": 1, "V": "x"}, "D"))
+    assert _fails(r).code == 5010
+    assert _errors(r)[0][4] == 5007
+
+
+@pytest.mark.parametrize(
+    ("policy", "rows", "resolutions"),
+    [
+        (ConflictPolicy.ERROR, [(1, 1, "mine"), (2, 2, "two")], ["stopped"]),
+        (
+            ConflictPolicy.SKIP,
+            [(1, 1, "mine"), (2, 2, "two"), (5, 5, None)],
+            ["skipped"] * 4,
+        ),
+        (
+            ConflictPolicy.OVERWRITE,
+            [(1, 10, "theirs"), (2, 2, "two"), (4, 4, "new"), (5, 5, None)],
+            ["overwritten", "skipped", "overwritten", "skipped"],
+        ),
+    ],
+)
+def test_conflicts(
+    replication: Replication,
+    policy: ConflictPolicy,
+    rows: list[tuple[Any, ...]],
+    resolutions: list[str],
+) -> None:
+    r = replication
+    r.execute("INSERT INTO s.t VALUES (1, 1, 'mine')")
+    r.transaction(r.insert({"ID": 2, "N": 2, "V": "two"}))
+    bad = r.transaction(r.insert({"ID": 1, "N": 10, "V": "theirs"}))
+    r.transaction(r.update({"ID": 3}, {"V": "nothing there"}))
+    r.transaction(r.update({"ID": 4, "N": 4, "V": "old"}, {"V": "new"}))
+    r.transaction(r.delete({"ID": 6}), r.insert({"ID": 5, "N": 5, "V": None}))
+    if policy is ConflictPolicy.ERROR:
+        assert _fails(r, conflict=policy).code == 5010
+        assert _errors(r) == [("S.T", bad, 0, "insert", 5009, "23505", "stopped", 1)]
+    else:
+        r.apply(conflict=policy)
+        assert r.rows("SELECT conflicts FROM olr_pg.ledger") == [(4,)]
+    assert _rows(r) == rows
+    assert [row[6] for row in _errors(r)] == resolutions
+
+
+def test_a_key_that_two_rows_have(replication: Replication) -> None:
+    r = replication
+    r.execute("CREATE TABLE s.w (id int, v text)")
+    r.execute("INSERT INTO s.w VALUES (1, 'a'), (1, 'b')")
+    r.execute("CREATE UNIQUE INDEX ON s.w (id) WHERE v = 'a'")  # partial: no key
+    r.transaction(r.update({"ID": 1, "V": "a"}, {"V": "c"}, "W"))
+    r.apply()
+    assert sorted(_rows(r, "s.w")) == [(1, "b"), (1, "c")]
+
+
+def test_text_policies(replication: Replication) -> None:
+    r = replication
+    r.transaction(r.insert({"ID": 1, "V": b"a\0b"}), r.insert({"ID": 2, "V": b"x\xffy"}))
+    r.apply(policies=Policies(nul="replace"))
+    assert _rows(r) == [(1, None, "a\ufffdb"), (2, None, "x\ufffdy")]
+    r.transaction(r.insert({"ID": 3, "V": b"a\0b"}))
+    r.serve()
+    assert _fails(r, policies=Policies(nul="error")).code == 5010
+
+
+def test_unique_values_that_change_places(replication: Replication) -> None:
+    """One UPDATE of the set would meet a duplicate; the changes one by one do not."""
+    r = replication
+    r.execute("ALTER TABLE s.t ADD UNIQUE (v)")
+    r.transaction(*(r.insert({"ID": i, "V": v}) for i, v in enumerate("abc")))
+    r.transaction(
+        r.update({"ID": 2}, {"V": "d"}),
+        r.update({"ID": 1}, {"V": "c"}),
+        r.update({"ID": 0}, {"V": "b"}),
+    )
+    r.apply(batch_changes=1)
+    assert [row[2] for row in _rows(r)] == ["b", "c", "d"]
+
+
+def test_lost_connections_are_made_again(replication: Replication) -> None:
+    r = replication
+    for i in range(2_000):
+        r.transaction(r.insert({"ID": i, "N": i}))
+    settings = r.settings(batch_changes=20, batch_milliseconds=1, window=64)
+    applier = Applier(settings)
+    ended = threading.Event()
+
+    def cut() -> None:
+        with psycopg.connect(r.target, autocommit=True) as connection:
+            while not ended.is_set():
+                connection.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                    " WHERE application_name = 'olr_pg applier' AND datname = current_database()"
+                    " AND xact_start IS NOT NULL"
+                )
+                ended.wait(0.05)
+
+    thread = threading.Thread(target=cut)
+    # The start checks the target without retries; the cutting begins after the first rows.
+    runner = threading.Thread(
+        target=lambda: applier.run(once=True, drained=r.script.complete.is_set)
+    )
+    runner.start()
+    while r.rows("SELECT to_regclass('olr_pg.ledger') IS NULL OR NOT EXISTS (SELECT FROM s.t)") == [
+        (True,)
+    ]:
+        time.sleep(0.01)
+    thread.start()
+    runner.join()
+    ended.set()
+    thread.join()
+    assert r.rows("SELECT count(*), sum(n) FROM s.t") == [(2_000, sum(range(2_000)))]
+
+
+@pytest.fixture
+def own_cluster() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="olr-pg-test-"))
+    yield folder
+    shutil.rmtree(folder)
+
+
+def test_postgres_killed_and_started_again(
+    own_cluster: Path, replicate: Callable[[str], Replication]
+) -> None:
+    """The outage is longer than the retries: the session is rewound."""
+    cluster = start_embedded(own_cluster)
+    r = replicate(cluster.connect_string)
+    r.execute("CREATE SCHEMA s; CREATE TABLE s.t (id int PRIMARY KEY, n int)")
+    for i in range(3_000):
+        r.transaction(r.insert({"ID": i, "N": i}), scn=100 + i // 3)
+    applier = Applier(
+        r.settings(
+            batch_changes=20, batch_milliseconds=1, window=64, retry_seconds=0.3, rewinds=200
+        )
+    )
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            applier.run(once=True, drained=r.script.complete.is_set)
+        except OlrPgError as error:
+            failures.append(error)
+
+    runner = threading.Thread(target=run)
+    runner.start()
+    while r.rows("SELECT count(*) FROM s.t")[0][0] < 100:
+        time.sleep(0.01)
+    pid = cluster.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    while Path(f"/proc/{pid}").exists() and Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z":
+        time.sleep(0.01)
+    again = start_embedded(own_cluster)
+    runner.join()
+    assert failures == []
+    assert r.rows("SELECT count(*), sum(n) FROM s.t") == [(3_000, sum(range(3_000)))]
+    again.stop()
+    cluster.stop()
+
+
+_PROCESS = """
+import sys
+from olr_pg.applier.session import Applier
+from olr_pg.applier.settings import ApplierSettings
+connect_string, port = sys.argv[1:]
+Applier(ApplierSettings(connect_string, "127.0.0.1", int(port), "q", batch_changes=10,
+    batch_milliseconds=1, window=32)).run()
+"""
+
+
+def test_kill_9_in_the_middle_and_start_again(replication: Replication) -> None:
+    r = replication
+    for i in range(1_500):
+        r.transaction(
+            r.insert({"ID": i, "N": i}), r.update({"ID": 0}, {"V": str(i)}), scn=10 + i // 4
+        )
+    _, port = r.serve()
+    for at_least in (50, 300, 700):
+        process = subprocess.Popen([sys.executable, "-c", _PROCESS, r.target, str(port)])
+        try:
+            while r.rows("SELECT count(*) FROM s.t")[0][0] < at_least:
+                assert process.poll() is None
+                time.sleep(0.005)
+        finally:
+            process.kill()
+            process.wait()
+    r.apply(batch_changes=10)
+    assert r.rows("SELECT count(*), sum(n) FROM s.t") == [(1_500, sum(range(1_500)))]
+    assert r.rows("SELECT v FROM s.t WHERE id = 0") == [("1499",)]
+    assert r.rows("SELECT transactions, inserted FROM olr_pg.ledger") == [(1_500, 1_500)]
+
+
+def test_two_appliers_of_one_subscription_do_not_apply_twice(replication: Replication) -> None:
+    """A left-over backend that commits late looks like this to the ledger."""
+    r = replication
+    r.transaction(r.insert({"ID": 1, "N": 1}))
+    r.apply()
+    r.transaction(r.insert({"ID": 2, "N": 2}))
+    r.execute("INSERT INTO s.t VALUES (2, 2)")
+    r.execute("UPDATE olr_pg.ledger SET commit_scn = 20, xids = '{0.0.2}'")
+    r.serve()
+    r.apply()
+    assert _rows(r) == [(1, 1, None), (2, 2, None)]
+
+
+def test_a_role_with_the_minimal_grants(replication: Replication) -> None:
+    r = replication
+    r.transaction(r.insert({"ID": 1}))
+    r.apply()  # makes the ledger
+    script = (Path(__file__).parents[2] / "sql" / "postgres" / "role.sql").read_text()
+    script = script.replace(':"role"', '"applier"').replace(':"target_schema"', '"s"')
+    r.execute(script)
+    r.execute("ALTER ROLE applier PASSWORD 'secret'")
+    try:
+        r.transaction(r.update({"ID": 1}, {"N": 5}), r.insert({"ID": 2}))
+        r.serve()
+        target = psycopg.conninfo.make_conninfo(r.target, user="applier", password="secret")
+        r.apply(connect_string=target)
+        assert _rows(r) == [(1, 5, None), (2, None, None)]
+        r.execute("REVOKE SET ON PARAMETER session_replication_role FROM applier")
+        assert _fails(r, connect_string=target).code == 5004
+    finally:
+        r.execute("DROP OWNED BY applier; DROP ROLE applier")

@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from olr_pg.applier.session import Applier
+from olr_pg.errors import OlrPgError
+from olr_pg.wire.frames import ByteOrder
+
+Replication = Any  # tests/applier/conftest.py
+
+
+def _table(replication: Replication, table: str = "s.t") -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = replication.rows(f"SELECT * FROM {table} ORDER BY 1")
+    return rows
+
+
+def _ledger(replication: Replication) -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = replication.rows(
+        "SELECT source_table, commit_scn, xids, transactions, inserted, updated, deleted"
+        " FROM olr_pg.ledger ORDER BY 1"
+    )
+    return rows
+
+
+def test_inserts_updates_and_deletes(replication: Replication) -> None:
+    r = replication
+    r.transaction(r.insert({"ID": 1, "N": 10, "V": "one"}), r.insert({"ID": 2, "N": 20, "V": None}))
+    r.transaction(r.update({"ID": 1}, {"V": "eins"}), r.insert({"ID": 3, "N": None, "V": "three"}))
+    last = r.transaction(r.delete({"ID": 2}), xid=10 << 48 | 12 << 32 | 572)
+    report = r.apply()
+    assert _table(r) == [(1, 10, "eins"), (3, None, "three")]
+    assert report.confirmed_scn == last
+    assert _ledger(r) == [("S.T", last, ["10.12.572"], 3, 2, 0, 0)]
+
+
+def test_a_second_run_applies_nothing(replication: Replication) -> None:
+    r = replication
+    r.transaction(r.insert({"ID": 1, "N": 1, "V": "x"}))
+    r.apply()
+    before = _ledger(r)
+    r.serve()
+    r.apply()
+    assert _ledger(r) == before
+    assert _table(r) == [(1, 1, "x")]
+
+
+@pytest.mark.parametrize("order", list(ByteOrder))
+def test_both_byte_orders(replication: Replication, order: ByteOrder) -> None:
+    r = replication
+    r.script.order = order
+    r.transaction(r.insert({"ID": 1, "N": 1, "V": "x"}))
+    r.apply()
+    assert _table(r) == [(1, 1, "x")]
+
+
+def test_redelivered_transactions_are_skipped_one_by_one(replication: Replication) -> None:
+    """A checkpoint that is behind: the server sends all again, the ledger knows better."""
+    r = replication
+    for i in range(1, 6):
+        r.transaction(r.insert({"ID": i, "N": i, "V": None}), scn=100 if i in (3, 4, 5) else 10 + i)
+    everything = list(r.script.transactions)
+    for count in (1, 3, 4, 5):  # ends in the middle of a tie
+        r.script.transactions = everything[:count]
+        (r.folder / "checkpoint.json").unlink(missing_ok=True)
+        r.serve()
+        r.apply()
+        assert len(_table(r)) == count
+    assert _ledger(r)[0][1:4] == (100, ["0.0.3", "0.0.4", "0.0.5"], 5)
+
+
+def test_confirmation_does_not_reach_an_unseen_tie(replication: Replication) -> None:
+    r = replication
+    for i in range(1, 200):
+        r.transaction(r.insert({"ID": i, "N": i, "V": None}), scn=10 + i // 7)
+    report = r.apply(window=3, batch_changes=1, batch_milliseconds=1)
+    assert len(_table(r)) == 199
+    assert report.confirmed_scn == r.script.transactions[-1].commit_scn
+    assert r.listener is not None
+    r.serve()
+    r.apply()
+    assert len(_table(r)) == 199
+
+
+def test_key_changes(replication: Replication) -> None:
+    r = replication
+    r.transaction(*(r.insert({"ID": i, "N": i, "V": str(i)}) for i in range(1, 6)))
+    r.transaction(r.update({"ID": 1, "N": 1, "V": "1"}, {"ID": 11}))  # whole row known
+    r.transaction(r.update({"ID": 2}, {"ID": 12, "V": "zwei"}))  # only the key known
+    r.transaction(*(r.update({"ID": i, "N": i, "V": str(i)}, {"ID": i + 1}, rowid=f"row{i}")
+                    for i in (3, 4, 5)))  # fmt: skip
+    r.apply(batch_changes=1)
+    assert _table(r) == [(4, 3, "3"), (5, 4, "4"), (6, 5, "5"), (11, 1, "1"), (12, 2, "zwei")]
+
+
+def test_composite_key_and_several_column_sets(replication: Replication) -> None:
+    r = replication
+    r.execute("CREATE TABLE s.c (v text, n int, a int, b int, UNIQUE (v, n));"
+              "ALTER TABLE s.c ALTER v SET NOT NULL, ALTER n SET NOT NULL")  # fmt: skip
+    rows = [{"V": v, "N": n, "NA": 0, "NB": 0} for v in ("x", "y") for n in (1, 2)]
+    r.execute("ALTER TABLE s.c RENAME a TO na; ALTER TABLE s.c RENAME b TO nb")
+    r.transaction(*(r.insert(row, "C") for row in rows))
+    r.transaction(
+        r.update({"V": "x", "N": 1}, {"NA": 1}, "C"),
+        r.update({"V": "x", "N": 2}, {"NB": 2}, "C"),
+        r.update({"V": "y", "N": 1}, {"NA": 3, "NB": 3}, "C"),
+        r.delete({"V": "y", "N": 2}, "C"),
+    )
+    r.apply(batch_changes=1)
+    assert _table(r, "s.c") == [("x", 1, 1, 0), ("x", 2, 0, 2), ("y", 1, 3, 3)]
+
+
+def test_tables_without_a_key(replication: Replication) -> None:
+    r = replication
+    r.execute("CREATE TABLE s.k (n int, v text)")
+    same = {"N": 1, "V": "a"}
+    r.transaction(r.insert(same, "K"), r.insert(same, "K"), r.insert({"N": 2, "V": None}, "K"))
+    r.transaction(r.delete(same, "K"), r.update({"N": 2, "V": None}, {"V": "b"}, "K"))
+    r.transaction(r.insert({"N": 3, "V": "c"}, "K"), r.delete({"N": 3, "V": "c"}, "K"))
+    r.apply()
+    assert _table(r, "s.k") == [(1, "a"), (2, "b")]
+
+
+def test_large_insert_runs_go_by_copy(replication: Replication) -> None:
+    r = replication
+    r.transaction(*(r.insert({"ID": i, "N": i, "V": "é" * (i % 20)}) for i in range(5000)))
+    r.transaction(*(r.update({"ID": i}, {"V": None}) for i in range(0, 5000, 2)))
+    r.transaction(*(r.delete({"ID": i}) for i in range(0, 5000, 5)))
+    r.apply(copy_rows=100, batch_changes=100)
+    assert len(_table(r)) == 4000
+    assert _table(r)[:3] == [(1, 1, "é"), (2, 2, None), (3, 3, "ééé")]
+
+
+def test_a_transaction_larger_than_any_window(replication: Replication) -> None:
+    r = replication
+    r.transaction(*(r.insert({"ID": i, "N": i, "V": "x" * 20}) for i in range(20_000)))
+    r.apply(window=64)
+    assert r.rows("SELECT count(*), sum(n) FROM s.t") == [(20_000, sum(range(20_000)))]
+
+
+def test_several_workers(replication: Replication) -> None:
+    r = replication
+    for table in "abcde":
+        r.execute(f"CREATE TABLE s.{table} (id int PRIMARY KEY, v text)")
+    for i in range(50):
+        r.transaction(*(r.insert({"ID": i, "V": table}, table.upper()) for table in "abcde"))
+    report = r.apply(workers=3, batch_changes=7)
+    assert {name: c.inserted for name, c in report.tables.items()} == {
+        f"S.{table}": 50 for table in "ABCDE"
+    }
+
+
+def test_triggers_and_foreign_keys_do_not_fire(replication: Replication) -> None:
+    r = replication
+    r.execute(
+        "CREATE TABLE s.parent (id int PRIMARY KEY);"
+        "CREATE TABLE s.child (id int PRIMARY KEY, nparent int REFERENCES s.parent);"
+        "CREATE TABLE s.seen (id int);"
+        "CREATE FUNCTION s.note() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$BEGIN INSERT INTO s.seen VALUES (new.id); RETURN new; END$$;"
+        "CREATE TRIGGER note AFTER INSERT ON s.child FOR EACH ROW EXECUTE FUNCTION s.note()"
+    )
+    r.transaction(r.insert({"ID": 1, "NPARENT": 99}, "CHILD"))
+    r.apply()
+    assert _table(r, "s.child") == [(1, 99)]
+    assert _table(r, "s.seen") == []
+
+
+def test_generated_and_identity_columns(replication: Replication) -> None:
+    r = replication
+    r.execute(
+        "CREATE TABLE s.g (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, n int,"
+        " ndouble int GENERATED ALWAYS AS (n * 2) STORED)"
+    )
+    r.transaction(r.insert({"ID": 7, "N": 1, "NDOUBLE": 99}, "G"))
+    r.transaction(r.insert({"ID": 8, "N": 2}, "G"), r.update({"ID": 7}, {"N": 5, "ID": 7}, "G"))
+    r.apply(batch_changes=1)
+    assert _table(r, "s.g") == [(7, 5, 10), (8, 2, 4)]
+
+
+def test_created_tables(replication: Replication) -> None:
+    r = replication
+    r.transaction(r.insert({"ID": 1, "V": "x", "Mixed": "y"}, "NEW"))
+    r.apply(create_tables=True, schema_names={"S": "fresh"})
+    assert _table(r, "fresh.new") == [(1, "x", "y")]
+    columns = r.rows(
+        "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute"
+        " WHERE attrelid = 'fresh.new'::regclass AND attnum > 0 ORDER BY attnum"
+    )
+    assert columns == [("id", "numeric"), ("v", "text"), ("Mixed", "text")]
+
+
+def test_table_names_can_be_mapped(replication: Replication) -> None:
+    r = replication
+    r.execute('CREATE SCHEMA "Other"; CREATE TABLE "Other"."X" (id int PRIMARY KEY)')
+    r.transaction(r.insert({"ID": 1}))
+    r.apply(table_names={"S.T": "Other.X"})
+    assert _table(r, '"Other"."X"') == [(1,)]
+
+
+def test_nothing_to_apply(replication: Replication) -> None:
+    report = replication.apply()
+    assert report.tables == {}
+
+
+def test_server_that_is_not_there(replication: Replication) -> None:
+    r = replication
+    settings = replace(r.settings(), retry_seconds=0.1)
+    r.close()
+    with pytest.raises(OlrPgError) as caught:
+        Applier(settings).run(once=True)
+    assert caught.value.code == 5011
+
+
+def test_postgres_that_is_not_there(replication: Replication) -> None:
+    with pytest.raises(OlrPgError) as caught:
+        replication.apply(connect_string="host=127.0.0.1 port=1 connect_timeout=2")
+    assert caught.value.code == 5003
