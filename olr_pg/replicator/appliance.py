@@ -87,7 +87,11 @@ def run_appliance(config: Config, *, once: bool, apply: bool) -> int:
                 config.apply, target, listener.address, order, snapshot.database
             )
             applier = Applier(settings, _source_tables(config.apply, snapshot))
-            report = _run_applier(applier, once=once, drained=decoder.drained.is_set)
+            try:
+                report = _run_applier(applier, once=once, drained=decoder.drained.is_set)
+            except OlrPgError as error:
+                # The applier only knows what the port told it; the cause is here.
+                raise (decoder.failure or error) from error
             _report(report)
         else:
             _serve(decoder, listener, once=once)

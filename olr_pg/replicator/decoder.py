@@ -76,6 +76,10 @@ class OfflineDecoder:
         transactions_max, bytes_max: the bound of the ready queue.
         once: decode what is there, then set `drained` and wait for the session's end, instead of
             looking for new logs.
+
+    Attributes:
+        drained: set once everything that is there has been queued.
+        failure: what ended the last run's decoding, if anything did.
     """
 
     def __init__(
@@ -100,6 +104,7 @@ class OfflineDecoder:
         self._stopping = threading.Event()
         self._open_scn = 0
         self.drained = threading.Event()
+        self.failure: OlrPgError | None = None
 
     def resolve(self, sql: str) -> None:
         """Subscribe to the tables of a TableList query.
@@ -132,6 +137,7 @@ class OfflineDecoder:
         self._open_scn = scn
         self._stopping.clear()
         self.drained.clear()
+        self.failure = None
         self._thread = threading.Thread(target=run.run, name="olr-decode", daemon=True)
         self._thread.start()
         return run.queue
@@ -188,11 +194,14 @@ class _Run:
         try:
             self._follow()
         except OlrPgError as error:
-            _log.error("decoding has stopped", code=error.label, reason=str(error))
-            self.queue.fail(error)
+            self._fail(error)
         except Exception as error:  # noqa: BLE001 - the thread's outer edge: the client must hear
             _log.exception("decoding has stopped")
-            self.queue.fail(OlrPgError(9001, f"{type(error).__name__}: {error}"))
+            self._fail(OlrPgError(9001, f"{type(error).__name__}: {error}"))
+
+    def _fail(self, error: OlrPgError) -> None:
+        self._decoder.failure = error
+        self.queue.fail(error)
 
     def _follow(self) -> None:
         stopping = self._decoder._stopping
