@@ -186,6 +186,16 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         " of the one that follows it",
         3,
     ),
+    2100: ErrorEntry(
+        "the file is not an incident file",
+        "give a file that olr-pg wrote on a decoding error (*.incident.json)",
+        3,
+    ),
+    2101: ErrorEntry(
+        "the incident file is damaged or of another version",
+        "copy the file again, or open it with the release of olr-pg that wrote it",
+        3,
+    ),
     # 3xxx dictionary and TableList (exit code 4)
     3001: ErrorEntry(
         "the dictionary file cannot be read",

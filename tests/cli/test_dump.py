@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 Cli = Callable[..., "subprocess.CompletedProcess[str]"]
+Start = Callable[..., "subprocess.Popen[str]"]
 
 
 def test_the_statistics_of_real_logs(cli: Cli, real_log_dir: Path) -> None:
@@ -115,3 +116,20 @@ def test_a_wrong_filter_is_refused(cli: Cli, real_log_dir: Path, option: str, va
     result = cli("dump", real_log_dir, option, value)
     assert (result.returncode, result.stdout) == (2, "")
     assert option in result.stderr
+
+
+def test_records_and_vectors_are_printed(cli: Cli, real_log_dir: Path) -> None:
+    result = cli("dump", real_log_dir / "arch1_16_1224959854.dbf")
+    assert (result.returncode, result.stderr) == (0, "")
+    lines = result.stdout.splitlines()
+    assert sum(line.startswith("REDO RECORD") for line in lines) == 7
+    assert sum(line.startswith("CHANGE #") for line in lines) == 12
+
+
+def test_a_reader_may_stop_in_the_middle(start_cli: Start, real_log_dir: Path) -> None:
+    process = start_cli("dump", real_log_dir / "arch1_15_1224959854.dbf")
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert process.stdout.readline().startswith("LOG FILE")
+    process.stdout.close()
+    assert (process.stderr.read(), process.wait(timeout=60)) == ("", 141)

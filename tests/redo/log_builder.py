@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.redo.header import LogHeader, parse_log_header
+from olr_pg.redo.header import LogHeader, parse_log_header, probe_geometry
 from olr_pg.redo.record_view import Record, records_of
 from olr_pg.redo.window import Log, read_windows
 
@@ -112,7 +112,7 @@ def seal(raw: npt.NDArray[np.uint8], block_size: int) -> npt.NDArray[np.uint8]:
 def open_log(raw: npt.NDArray[np.uint8], path: str = "built.arc") -> Log:
     """A log from the bytes of its file."""
     data = raw[: 2 * 4096].tobytes()
-    size = int.from_bytes(data[20:24], "big" if data[28] == 0x7A else "little")
+    size, _ = probe_geometry(data, path=path)
     header: LogHeader = parse_log_header(data[:size], data[size : 2 * size], path=path)
     return Log(path, header, raw)
 
