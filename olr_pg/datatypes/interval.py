@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from olr_pg.datatypes.columns import ValueColumn, fixed_width, nulls
-from olr_pg.datatypes.kernel import byte_at, check, kernel, malformed
+from olr_pg.datatypes.kernel import byte_at, check, inlined, kernel, malformed
 from olr_pg.datatypes.policies import DEFAULT_POLICIES, Counters, Policies
 from olr_pg.errors import OlrPgError
 
@@ -192,7 +192,7 @@ def day_second_to_interval(
 # --- kernels -------------------------------------------------------------------------------------
 
 
-@kernel
+@inlined
 def _biased(data: Bytes, at: int) -> int:
     value = 0
     for i in range(4):

@@ -16,12 +16,13 @@ import numpy.typing as npt
 
 from olr_pg.datatypes.binary_float import shortest
 from olr_pg.datatypes.columns import ValueColumn, fixed_width, nulls
-from olr_pg.datatypes.kernel import Outcome, byte_at, check, fail, kernel, malformed
+from olr_pg.datatypes.kernel import Outcome, byte_at, check, fail, inlined, kernel, malformed
 from olr_pg.datatypes.policies import DEFAULT_POLICIES, Counters, Policies
 from olr_pg.errors import OlrPgError
 
 if TYPE_CHECKING:
     Bytes = npt.NDArray[np.uint8]
+    Shorts = npt.NDArray[np.uint16]
     Longs = npt.NDArray[np.int64]
 
 _ZERO: Final = 0x80
@@ -44,14 +45,14 @@ _AS_NULL: Final = 1
 _AS_ERROR: Final = 2
 _INFINITY_RULES: Final = {"keep": _KEEP, "null": _AS_NULL, "error": _AS_ERROR}
 
-_PG_NUMERIC_BYTES_MAX: Final = 8 + 2 * 11
-_PG_NEGATIVE: Final = 0x4000
-_PG_PLUS_INFINITY: Final = 0xD0
-_PG_MINUS_INFINITY: Final = 0xF0
+_PG_NUMERIC_UNITS_MAX: Final = 4 + 11
 
-_EXACT_INTEGER_MAX: Final = 1 << 53
 _EXACT_POWER_MAX: Final = 22
 _POWERS_OF_TEN: Final = np.array([10.0**i for i in range(_EXACT_POWER_MAX + 1)], np.float64)
+_NOT_SHORT: Final = -(2**63)
+_POWERS_OF_HUNDRED: Final = np.array([100**i for i in range(10)], np.int64)
+_TENS: Final = np.array([48 + i // 10 for i in range(100)], np.uint8)
+_UNITS: Final = np.array([48 + i % 10 for i in range(100)], np.uint8)
 _FLOAT32_TIE: Final = 1 << 28
 
 
@@ -195,12 +196,12 @@ def number_to_numeric(
         OlrPgError: 2050 malformed, 2053 infinite where the policy forbids it.
     """
     count = len(values.length)
-    out = np.empty(count * _PG_NUMERIC_BYTES_MAX, np.uint8)
+    out = np.empty(count * _PG_NUMERIC_UNITS_MAX, np.uint16)
     offset, length = np.empty(count, np.int64), np.empty(count, np.int64)
     rule = _INFINITY_RULES[policies.infinity]
     row, outcome, infinite, used = numeric_kernel(*values, rule, out, offset, length)
     check(row, outcome, values, "NUMBER to numeric")
-    return ValueColumn(out[:used], offset, length), Counters(infinity=infinite)
+    return ValueColumn(out[:used].view(np.uint8), offset, length), Counters(infinity=infinite)
 
 
 def number_to_text(
@@ -269,7 +270,7 @@ def _nearest_float32(text: str) -> float:
 # --- kernels -------------------------------------------------------------------------------------
 
 
-@kernel
+@inlined
 def significant(data: Bytes, start: int, length: int) -> tuple[int, int, int, int, int]:
     """(kind, sign, first digit's position, digits, exponent) of the NUMBER at `start`.
 
@@ -297,9 +298,12 @@ def significant(data: Bytes, start: int, length: int) -> tuple[int, int, int, in
         sign, zero, low, high, exponent = -1, 101, 2, 101, 62 - head
     if first == end:
         return _BAD, 1, start, 0, 0
+    faults = 0  # negative as soon as one byte is out of range: one branch instead of two a byte
     for i in range(first, end):
-        if data[i] < low or data[i] > high:
-            return _BAD, 1, start, 0, 0
+        digit = byte_at(data, i)
+        faults |= (digit - low) | (high - digit)
+    if faults < 0:
+        return _BAD, 1, start, 0, 0
     while end > first and data[end - 1] == zero:
         end -= 1
     while first < end and data[first] == zero:
@@ -308,12 +312,12 @@ def significant(data: Bytes, start: int, length: int) -> tuple[int, int, int, in
     return _FINITE, sign, first, end - first, exponent
 
 
-@kernel
+@inlined
 def _digit(byte: int, sign: int) -> int:
     return byte - 1 if sign > 0 else 101 - byte
 
 
-@kernel
+@inlined
 def _integer(
     data: Bytes, first: int, count: int, sign: int, exponent: int
 ) -> tuple[int, np.uint64]:
@@ -332,6 +336,33 @@ def _integer(
     return 0, magnitude
 
 
+@inlined
+def _short_integer(data: Bytes, start: int, length: int) -> int:
+    """An integer below 10^18 in canonical form, in one pass; `_NOT_SHORT` for anything else."""
+    if length < 2:
+        return _NOT_SHORT
+    head = byte_at(data, start)
+    end = start + length
+    if head >= 0x80:
+        sign, bias, exponent = 1, -1, head - 193
+    else:
+        sign, bias, exponent = -1, 101, 62 - head
+        if data[end - 1] == 0x66:
+            end -= 1
+    zeros = exponent + start + 2 - end
+    if zeros < 0 or exponent > 8 or end - start < 2:
+        return _NOT_SHORT
+    value = 0
+    faults = 0
+    for i in range(start + 1, end):
+        digit = sign * byte_at(data, i) + bias
+        faults |= digit | (99 - digit)
+        value = value * 100 + digit
+    if faults < 0:
+        return _NOT_SHORT
+    return int(sign * value * _POWERS_OF_HUNDRED[zeros])
+
+
 @kernel
 def integers_kernel(
     data: Bytes,
@@ -345,6 +376,10 @@ def integers_kernel(
     """NUMBER → int64 within −high − 1 … high; (row, outcome, infinite values)."""
     infinite = 0
     for row in range(len(length)):
+        short = _short_integer(data, offset[row], length[row])
+        if -high - 1 <= short <= high and short != _NOT_SHORT:
+            out[row] = short
+            continue
         kind, sign, first, count, exponent = significant(data, offset[row], length[row])
         if kind == 1:
             outcome, magnitude = _integer(data, first, count, sign, exponent)
@@ -366,48 +401,71 @@ def integers_kernel(
     return -1, 0, infinite
 
 
-@kernel
-def _put16(out: Bytes, at: int, value: int) -> None:
-    out[at] = (value >> 8) & 0xFF
-    out[at + 1] = value & 0xFF
+@inlined
+def _big_endian(value: int) -> int:
+    return (value & 0xFF) << 8 | (value >> 8) & 0xFF
 
 
-@kernel
+@inlined
 def _write_numeric(
-    data: Bytes, first: int, count: int, sign: int, exponent: int, out: Bytes, at: int
+    data: Bytes, first: int, count: int, sign: int, exponent: int, out: Shorts, at: int
 ) -> int:
-    """Write one finite value as PostgreSQL numeric; its size."""
+    """Write a finite value as PostgreSQL numeric; its size in 16-bit units, 0 for a bad digit."""
     if count == 0:
-        out[at : at + 8] = 0
-        return 8
+        for i in range(4):
+            out[at + i] = 0
+        return 4
+    bias = -1 if sign > 0 else 101
     pad = 1 - (exponent & 1)
-    groups = (count + pad + 1) >> 1
-    last = _digit(byte_at(data, first + count - 1), sign)
+    end = first + count
+    last = sign * byte_at(data, end - 1) + bias
     dscale = -2 * (exponent - count + 1)
     if dscale <= 0:
         dscale = 0
     elif last % 10 == 0:
         dscale -= 1
-    _put16(out, at, groups)
-    _put16(out, at + 2, exponent >> 1)
-    _put16(out, at + 4, 0 if sign > 0 else 0x4000)
-    _put16(out, at + 6, dscale)
-    place = at + 8
+    out[at] = _big_endian((count + pad + 1) >> 1)
+    out[at + 1] = _big_endian(exponent >> 1)
+    out[at + 2] = 0 if sign > 0 else 0x40
+    out[at + 3] = _big_endian(dscale)
+    place = at + 4
     i = first
-    end = first + count
+    faults = last | (99 - last)
     if pad:
-        _put16(out, place, _digit(byte_at(data, i), sign))
-        place += 2
+        digit = sign * byte_at(data, i) + bias
+        faults |= digit | (99 - digit)
+        out[place] = _big_endian(digit)
+        place += 1
         i += 1
     while i + 1 < end:
-        pair = _digit(byte_at(data, i), sign) * 100 + _digit(byte_at(data, i + 1), sign)
-        _put16(out, place, pair)
-        place += 2
+        high = sign * byte_at(data, i) + bias
+        low = sign * byte_at(data, i + 1) + bias
+        faults |= high | (99 - high) | low | (99 - low)
+        out[place] = _big_endian(high * 100 + low)
+        place += 1
         i += 2
     if i < end:
-        _put16(out, place, _digit(byte_at(data, i), sign) * 100)
-        place += 2
-    return place - at
+        out[place] = _big_endian(last * 100)
+        place += 1
+    return place - at if faults >= 0 else 0
+
+
+@inlined
+def _write_canonical(data: Bytes, start: int, length: int, out: Shorts, at: int) -> int:
+    """`_write_numeric` of a value in canonical form, in one pass; 0 for anything else."""
+    if length < 2 or length > 21:
+        return 0
+    head = byte_at(data, start)
+    first, end = start + 1, start + length
+    if head >= 0x80:
+        sign, zero, exponent = 1, 1, head - 193
+    else:
+        sign, zero, exponent = -1, 101, 62 - head
+        if data[end - 1] == 0x66:
+            end -= 1
+    if first == end or data[first] == zero or data[end - 1] == zero:
+        return 0
+    return _write_numeric(data, first, end - first, sign, exponent, out, at)
 
 
 @kernel
@@ -416,20 +474,29 @@ def numeric_kernel(
     offset: Longs,
     length: Longs,
     infinity: int,
-    out: Bytes,
+    out: Shorts,
     out_offset: Longs,
     out_length: Longs,
 ) -> tuple[int, int, int, int]:
-    """NUMBER → numeric binary; (row, outcome, infinite values, bytes written)."""
+    """NUMBER → numeric binary in 16-bit units whose bytes are right on a little-endian host.
+
+    Returns:
+        (row, outcome, infinite values, units written); `out_offset` and `out_length` are bytes.
+    """
     at = 0
     infinite = 0
     for row in range(len(length)):
-        kind, sign, first, count, exponent = significant(data, offset[row], length[row])
-        out_offset[row] = at
+        out_offset[row] = 2 * at
+        size = _write_canonical(data, offset[row], length[row], out, at)
+        if size:
+            out_length[row] = 2 * size
+            at += size
+            continue
         out_length[row] = -1
+        kind, sign, first, count, exponent = significant(data, offset[row], length[row])
         if kind == 1:
             size = _write_numeric(data, first, count, sign, exponent, out, at)
-            out_length[row] = size
+            out_length[row] = 2 * size
             at += size
         elif kind < 0:
             return row, 1, infinite, at
@@ -438,10 +505,11 @@ def numeric_kernel(
                 return row, 4, infinite, at
             infinite += 1
             if infinity == 0:
-                out[at : at + 8] = 0
-                out[at + 4] = 0xD0 if kind == 2 else 0xF0
+                for i in range(4):
+                    out[at + i] = 0
+                out[at + 2] = 0xD0 if kind == 2 else 0xF0
                 out_length[row] = 8
-                at += 8
+                at += 4
     return -1, 0, infinite, at
 
 
@@ -459,14 +527,7 @@ def text_size_kernel(data: Bytes, offset: Longs, length: Longs) -> int:
     return total
 
 
-@kernel
-def _write_pair(out: Bytes, at: int, digit: int) -> int:
-    out[at] = 48 + digit // 10
-    out[at + 1] = 48 + digit % 10
-    return at + 2
-
-
-@kernel
+@inlined
 def _write_text(
     data: Bytes, first: int, count: int, sign: int, exponent: int, out: Bytes, at: int
 ) -> int:
@@ -478,31 +539,42 @@ def _write_text(
     if sign < 0:
         out[place] = 45
         place += 1
+    bias = -1 if sign > 0 else 101
     whole = exponent + 1
-    if whole <= 0:
+    for i in range(min(whole, count)):
+        digit = sign * byte_at(data, first + i) + bias
+        out[place] = _TENS[digit]
+        out[place + 1] = _UNITS[digit]
+        place += 2
+    if whole > 0:
+        for _ in range(2 * (whole - count)):
+            out[place] = 48
+            place += 1
+        begin = at + 1 if sign < 0 else at
+        if out[begin] == 48:
+            place -= 1
+            for i in range(begin, place):
+                out[i] = out[i + 1]
+    else:
         out[place] = 48
         place += 1
-    else:
-        for i in range(whole):
-            digit = _digit(byte_at(data, first + i), sign) if i < count else 0
-            if i == 0 and digit < 10:
-                out[place] = 48 + digit
-                place += 1
-            else:
-                place = _write_pair(out, place, digit)
     if count > whole:
         out[place] = 46
         place += 1
-        for _ in range(whole, 0):
-            place = _write_pair(out, place, 0)
+        for _ in range(-2 * whole):
+            out[place] = 48
+            place += 1
         for i in range(max(whole, 0), count):
-            place = _write_pair(out, place, _digit(byte_at(data, first + i), sign))
+            digit = sign * byte_at(data, first + i) + bias
+            out[place] = _TENS[digit]
+            out[place + 1] = _UNITS[digit]
+            place += 2
         if out[place - 1] == 48:
             place -= 1
     return place - at
 
 
-@kernel
+@inlined
 def _write_infinity(negative: bool, out: Bytes, at: int) -> int:
     place = at
     if negative:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.datatypes.columns import ValueColumn, fixed_width, nulls
-from olr_pg.datatypes.kernel import Outcome, byte_at, check, fail, kernel, malformed
+from olr_pg.datatypes.kernel import Outcome, byte_at, check, fail, inlined, kernel, malformed
 from olr_pg.datatypes.policies import DEFAULT_POLICIES, Counters, Policies
 from olr_pg.errors import OlrPgError
 
@@ -232,7 +232,7 @@ def _fields(raw: bytes, nanosecond: int) -> DateTime:
 def shifted(value: DateTime, seconds: int) -> DateTime:
     """`value` moved by `seconds` in the proleptic Gregorian calendar."""
     astronomical = value.year + 1 if value.year < 0 else value.year
-    days = civil_days.py_func(astronomical, value.month, value.day)  # type: ignore[attr-defined]
+    days = int(civil_days.py_func(astronomical, value.month, value.day))  # type: ignore[attr-defined]
     total = days * 86_400 + value.hour * 3600 + value.minute * 60 + value.second + seconds
     days, rest = divmod(total, 86_400)
     year, month, day = _civil(days)
@@ -357,17 +357,24 @@ _MINUTES_MAX: Final = (datetime(9998, 12, 31) - _EPOCH) // timedelta(minutes=1) 
 # --- kernels -------------------------------------------------------------------------------------
 
 
-@kernel
+@inlined
 def civil_days(year: int, month: int, day: int) -> int:
-    """Days from 2000-01-01 to a proleptic Gregorian date; 0 is 1 BC; excess days carry over."""
-    shifted_year = year - 1 if month <= 2 else year
-    era = shifted_year // 400
-    of_era = shifted_year - era * 400
-    of_year = (153 * (month - 3 if month > 2 else month + 9) + 2) // 5 + day - 1
-    return era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 730_425
+    """Days from 2000-01-01 to a proleptic Gregorian date; 0 is 1 BC; excess days carry over.
+
+    Args:
+        year: −4799 or later.
+    """
+    # Counted from 1 March 4801 BC, so that leap days end a year and nothing is negative.
+    if month > 2:
+        years, months = np.uint64(year + 4800), np.uint64(month - 3)
+    else:
+        years, months = np.uint64(year + 4799), np.uint64(month + 9)
+    leap_days = years // np.uint64(4) - years // np.uint64(100) + years // np.uint64(400)
+    of_year = (months * np.uint64(153) + np.uint64(2)) // np.uint64(5)
+    return int(np.int64(years * np.uint64(365) + leap_days + of_year)) + day - 2_483_590
 
 
-@kernel
+@inlined
 def date_days(data: Bytes, at: int) -> tuple[int, int]:
     """(−1 malformed, 0, or 1 where the calendar moved a 29 February; days) of 7 bytes at `at`.
 

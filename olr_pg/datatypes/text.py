@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.datatypes.columns import ValueColumn, nulls, oracle_nulls, replace_rows
-from olr_pg.datatypes.kernel import byte_at, kernel, printed
+from olr_pg.datatypes.kernel import byte_at, inlined, kernel, printed
 from olr_pg.datatypes.policies import DEFAULT_POLICIES, Counters, Policies
 from olr_pg.errors import OlrPgError
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 _REPLACEMENT: Final = "\ufffd"
 _NUL: Final = "\x00"
+_ONES: Final = np.uint64(0x0101010101010101)
+_TOPS: Final = np.uint64(0x8080808080808080)
 _CESU_PAIR: Final = re.compile(rb"\xed[\xa0-\xaf][\x80-\xbf]\xed[\xb0-\xbf][\x80-\xbf]")
 _TWO_BYTE: Final = re.compile(rb"[\x81-\xfe].|.", re.DOTALL)
 _CHARACTERS: Final = {
@@ -252,7 +254,26 @@ def _from_utf16(values: ValueColumn, dirty: Flags) -> ValueColumn:
 # --- kernels -------------------------------------------------------------------------------------
 
 
-@kernel
+@inlined
+def _ascii_run(data: Bytes, start: int, end: int) -> int:
+    """The position behind the bytes from `start` on that are 0x01 … 0x7F, eight at a time."""
+    at = np.uint64(start)
+    stop = np.uint64(end)
+    eight = np.uint64(8)
+    while at + eight <= stop:
+        word = np.uint64(0)
+        for i in range(8):
+            word |= np.uint64(data[at + np.uint64(i)]) << np.uint64(8 * i)
+        # A byte of 0 borrows, a byte above 0x7F has its top bit: either way a top bit is left.
+        if (word | (word - _ONES)) & _TOPS:
+            break
+        at += eight
+    while at < stop and np.uint8(data[at] - np.uint8(1)) < 0x7F:
+        at += np.uint64(1)
+    return int(np.int64(at))
+
+
+@inlined
 def _utf8_step(data: Bytes, at: int, end: int) -> int:
     """Bytes of the well-formed UTF-8 character at `at`, 0 for none and for U+0000."""
     head = data[at]
@@ -280,11 +301,10 @@ def utf8_kernel(data: Bytes, offset: Longs, length: Longs, dirty: Flags) -> None
     for row in range(len(length)):
         at = offset[row]
         end = at + length[row]
-        while at < end:
-            byte = data[at]
-            if 0 < byte < 0x80:
-                at += 1
-                continue
+        while True:
+            at = _ascii_run(data, at, end)
+            if at >= end:
+                break
             step = _utf8_step(data, at, end)
             if step == 0:
                 dirty[row] = True
@@ -297,13 +317,9 @@ def ascii_kernel(data: Bytes, offset: Longs, length: Longs, usable: bool, dirty:
     """Mark the values that are not ASCII without U+0000; all of them where not `usable`."""
     for row in range(len(length)):
         start = offset[row]
-        if length[row] > 0 and not usable:
+        end = start + length[row]
+        if length[row] > 0 and not (usable and _ascii_run(data, start, end) == end):
             dirty[row] = True
-            continue
-        for i in range(start, start + length[row]):
-            if data[i] == 0 or data[i] >= 0x80:
-                dirty[row] = True
-                break
 
 
 @kernel
@@ -358,9 +374,10 @@ def single_byte_kernel(
         start = offset[row]
         for i in range(start, start + length[row]):
             byte = data[i]
-            for j in range(size[byte]):
-                out[at] = encoded[byte, j]
-                at += 1
+            out[at] = encoded[byte, 0]
+            for j in range(1, size[byte]):
+                out[at + j] = encoded[byte, j]
+            at += size[byte]
 
 
 @kernel
