@@ -31,6 +31,7 @@ What a session needs from the outside is `Delivery`.
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import numpy as np
@@ -65,6 +66,8 @@ ANSWER_BYTES: Final = 1 << 20
 """Where a piece of output ends by default; one message may be larger."""
 
 _CONFIRM_BYTES: Final = 14
+_SCN_BYTES: Final = 8
+_NO_SCNS: Final = np.empty(0, np.uint64)
 _RUN_BYTES_MIN: Final = 8 * _CONFIRM_BYTES
 """Below this, looking for a run costs more than it saves."""
 
@@ -148,6 +151,9 @@ class ServerProtocol:
             [("size", order.prefix + "u4"), ("code", order.prefix + "u2"),
              ("scn", order.prefix + "u8")]
         )  # fmt: skip
+        self._confirm_head = struct.pack(
+            order.prefix + "IH", _CONFIRM_BYTES - 4, RequestCode.LAST_COMMITED_SCN
+        )
         self._run: list[tuple[int, int]] = []  # (scn, requests) that are counted, not answered yet
         self._no_more = encode_answer(NoMore(), order)
         self.state = State.WAIT_TABLE_LIST
@@ -232,10 +238,15 @@ class ServerProtocol:
 
     def _count_run(self) -> None:
         """Move the LastCommitedSCN requests at the head of the input to `_run`."""
-        if self._frames.waiting < _RUN_BYTES_MIN:
+        head = self._frames.peek(_CONFIRM_BYTES)
+        if len(head) < _CONFIRM_BYTES or not head.startswith(self._confirm_head):
             return
         if len(self._confirmations(_RUN_BYTES_MIN)) * _CONFIRM_BYTES < _RUN_BYTES_MIN:
-            return  # found out cheaply, whatever else waits behind
+            # a short run, found out cheaply whatever else waits behind: one at a time
+            scn = int.from_bytes(head[-_SCN_BYTES:], self._order.value)
+            self._run = [(scn, 1)]
+            self._frames.skip(_CONFIRM_BYTES)
+            return
         scns = self._confirmations(self._frames.waiting)
         # reversed: the next one to answer is at the end of the list
         self._run = _runs(scns)[::-1]
@@ -243,6 +254,8 @@ class ServerProtocol:
 
     def _confirmations(self, size: int) -> npt.NDArray[np.uint64]:
         """The SCNs of the LastCommitedSCN requests at the head of the next `size` bytes."""
+        if self._frames.waiting < size:
+            return _NO_SCNS
         data = self._frames.peek(size)
         requests = np.frombuffer(data, self._run_layout, len(data) // _CONFIRM_BYTES)
         other = (requests["size"] != _CONFIRM_BYTES - 4) | (
