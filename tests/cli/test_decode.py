@@ -7,8 +7,6 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 Cli = Callable[..., "subprocess.CompletedProcess[str]"]
 
 DICTIONARY = "TEST-chkpt-2266634.json"
@@ -23,9 +21,9 @@ EXPECTED = """\
 
 def test_the_real_logs_give_their_one_transaction(cli: Cli, real_log_dir: Path) -> None:
     logs = [real_log_dir / name for name in LOGS]
-    for tables in ([], ["--table", "olr_test.test_cdc"]):
-        result = cli("decode", "--dictionary", real_log_dir / DICTIONARY, *tables, *logs)
-        assert (result.returncode, result.stdout, result.stderr) == (0, EXPECTED, "")
+    table = "olr_test.test_cdc"
+    result = cli("decode", "--dictionary", real_log_dir / DICTIONARY, "--table", table, *logs)
+    assert (result.returncode, result.stdout, result.stderr) == (0, EXPECTED, "")
 
 
 def test_a_directory_of_logs_gives_what_the_reference_has(cli: Cli, real_log_dir: Path) -> None:
@@ -42,25 +40,20 @@ def test_a_directory_of_logs_gives_what_the_reference_has(cli: Cli, real_log_dir
     assert ours[1]["after"] == payload["after"]
 
 
-@pytest.mark.parametrize(
-    ("table", "exit_code"), [("OLR_TEST.NO_SUCH", 4), ("TEST_CDC", 4), ("A.B.C", 4)]
-)
-def test_a_table_that_is_not_there_is_refused(
-    cli: Cli, real_log_dir: Path, table: str, exit_code: int
-) -> None:
-    dictionary = real_log_dir / DICTIONARY
+def test_a_table_that_is_not_there_is_refused(cli: Cli, real_log_dir: Path) -> None:
+    dictionary, table = real_log_dir / DICTIONARY, "OLR_TEST.NO_SUCH"
     result = cli("decode", "--dictionary", dictionary, "--table", table, real_log_dir)
-    assert (result.returncode, result.stdout) == (exit_code, "")
-    assert "OLR-03" in result.stderr
+    assert (result.returncode, result.stdout) == (4, "")
+    assert "OLR-03012" in result.stderr
+    assert table in result.stderr
 
 
 def test_a_dictionary_that_is_none_is_refused(cli: Cli, real_log_dir: Path, tmp_path: Path) -> None:
     path = tmp_path / "dictionary.json"
-    for content in ("", "{}", "not json"):
-        path.write_text(content)
-        result = cli("decode", "--dictionary", path, real_log_dir)
-        assert (result.returncode, result.stdout) == (4, "")
-        assert "OLR-03" in result.stderr
+    path.write_text("not json")
+    result = cli("decode", "--dictionary", path, real_log_dir)
+    assert (result.returncode, result.stdout) == (4, "")
+    assert "OLR-03" in result.stderr
 
 
 def test_a_corrupt_log_is_refused(cli: Cli, real_log_dir: Path, tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ Start = Callable[..., "subprocess.Popen[str]"]
 def test_the_statistics_of_real_logs(cli: Cli, real_log_dir: Path) -> None:
     result = cli("dump", "--stats", "--json", real_log_dir)
     assert result.returncode == 0
+    # The folder also holds files that are no logs; warnings do not mix with the result.
+    assert "skipped" in result.stderr
     first, second = [json.loads(line) for line in result.stdout.splitlines()]
     # redo-format §10.1, §10.2 and §10.4.
     assert {key: first[key] for key in ("blocks", "lwns", "records", "vectors")} == {
@@ -55,11 +57,6 @@ def test_the_statistics_of_real_logs(cli: Cli, real_log_dir: Path) -> None:
     }
 
 
-def test_warnings_do_not_mix_with_the_result(cli: Cli, real_log_dir: Path) -> None:
-    # The folder also holds files that are no logs.
-    assert "skipped" in cli("dump", "--stats", "--json", real_log_dir).stderr
-
-
 def test_a_table_for_people(cli: Cli, real_log_dir: Path) -> None:
     result = cli("dump", "--stats", *sorted(real_log_dir.glob("*.dbf")))
     assert (result.returncode, result.stderr) == (0, "")
@@ -67,12 +64,9 @@ def test_a_table_for_people(cli: Cli, real_log_dir: Path) -> None:
         assert text in result.stdout
 
 
-@pytest.mark.parametrize("kept", [0, 10, 512, 2000])
-def test_a_truncated_log_is_refused(
-    cli: Cli, real_log_dir: Path, tmp_path: Path, kept: int
-) -> None:
+def test_a_truncated_log_is_refused(cli: Cli, real_log_dir: Path, tmp_path: Path) -> None:
     path = tmp_path / "cut.arc"
-    path.write_bytes((real_log_dir / "arch1_16_1224959854.dbf").read_bytes()[:kept])
+    path.write_bytes((real_log_dir / "arch1_16_1224959854.dbf").read_bytes()[:2000])
     result = cli("dump", "--stats", path)
     assert (result.returncode, result.stdout) == (3, "")
     assert result.stderr.startswith("OLR-02004")
