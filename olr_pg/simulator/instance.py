@@ -88,7 +88,8 @@ class RedoThread:
         """Take a record; flush where enough redo waits."""
         if scn != self._scn:
             self._scn, self._subscn = scn, 0
-        self._subscn += 1
+        if self._subscn == 0 or not self._instance.redo.single_subscn:
+            self._subscn += 1
         self._pending.append(RedoRecord(scn, self._subscn, body, vld, con_uid))
         self._pending_bytes += len(body)
         self._instance.redo_bytes += len(body) + RECORD_HEADER_SIZE
@@ -195,6 +196,7 @@ class Instance:
         self.pace = pace or Pace()
         self.scn_due = False
         self.redo_bytes = 0
+        self._last_thread = 0
         self._clock = start
         self._zone = timezone(zone)
         self.threads = list[RedoThread]()
@@ -236,8 +238,11 @@ class Instance:
     ) -> RecordWriter:
         """A new record, at a new SCN as often as the pace says."""
         chance = self.pace.commit_new_scn if commit else self.pace.new_scn
-        if self.scn_due or self.rng.random() < chance:
+        # Blocks pass from instance to instance at a new SCN only.
+        moved = thread.number != self._last_thread
+        if moved or self.scn_due or self.rng.random() < chance:
             self.advance_scn()
+        self._last_thread = thread.number
         return RecordWriter(self, thread, container)
 
     def shut_down(self) -> None:

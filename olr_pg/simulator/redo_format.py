@@ -74,6 +74,11 @@ class RedoFormat:
         return self.version >= 0x17000000
 
     @property
+    def single_subscn(self) -> bool:
+        """SUBSCN stays at 1 within an SCN (real 23ai logs; 19c counts)."""
+        return self.version >= 0x17000000
+
+    @property
     def vector_header_size(self) -> int:
         """Bytes before the field list of a change vector."""
         return 32 if self.has_container else 24

@@ -39,8 +39,8 @@ def test_real_records_laid_out_again_give_the_real_blocks(shared_dir: Path, name
     ours = seal_blocks(log.format, payload, np.concatenate(firsts), log.sequence)
     real = np.frombuffer(data[2 * size : log.nab * size], np.uint8).reshape(-1, size)
     assert ours.shape == real.shape
-    # The < 24 bytes after the last record of a block are memory that the database never cleared, and the checksum
-    # goes with them (redo-format §11.2).
+    # The < 24 bytes after the last record of a block are memory that the database never
+    # cleared, and the checksum goes with them (redo-format §11.2).
     differing = np.flatnonzero((ours != real).any(axis=1))
     for block in differing:
         columns = np.flatnonzero(ours[block] != real[block])

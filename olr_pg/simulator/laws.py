@@ -1,0 +1,272 @@
+"""The laws that hold in every real log, checked on parsed logs.
+
+Each law returns the places where it is broken. Facts: redo-format §1.3, §2.5, §3.1, §4.1–§4.5,
+§4.8 (consistency of a pair), §5.2 (KDO sizes), §5.4 (tl), §11.5.
+"""
+
+from __future__ import annotations
+
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.simulator.layout import checksum, lay_out_group
+from olr_pg.simulator.vectors import NO_OBJECT, TYP_DELAYED, TYP_MARKER, TYP_NEW, undo_size
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from olr_pg.simulator.reader import ParsedLog, ParsedRecord, ParsedVector
+    from olr_pg.simulator.redo_format import RedoFormat
+
+    LogLaw = Callable[[ParsedLog], Iterator[str]]
+
+OP_IRP: Final = 2
+OP_ORP: Final = 6
+UNDO_SPACE: Final = 8150
+
+
+def broken_blocks(log: ParsedLog) -> Iterator[str]:
+    """Checksums, block numbers, sequences, and the size that block 0 tells."""
+    size, redo = log.format.block_size, log.format
+    if len(log.blocks) != log.nab * size or redo.unpack("I", log.blocks, 24)[0] != log.nab - 1:
+        yield "block 0: the block count is not nab - 1"
+    for number in range(log.nab):
+        block = log.blocks[number * size : (number + 1) * size]
+        if checksum(block):
+            yield f"block {number}: checksum"
+        if number and redo.unpack("II", block, 4) != (number, log.sequence):
+            yield f"block {number}: number or sequence"
+
+
+def broken_layout(log: ParsedLog) -> Iterator[str]:
+    """The records laid out again give the payload of each LWN."""
+    size = log.format.block_size
+    for lwn in log.lwns:
+        stream, first = lay_out_group(log.format, [record.raw for record in lwn.records])
+        for at in range(lwn.size):
+            base = (lwn.block + at) * size
+            payload = stream[at * (size - 16) : (at + 1) * (size - 16)]
+            stored = log.format.unpack("H", log.blocks, base + 12)[0] & 0x7FFF
+            if log.blocks[base + 16 : base + size] != payload or stored != first[at]:
+                yield f"block {lwn.block + at}: another layout"
+
+
+def broken_order(log: ParsedLog) -> Iterator[str]:
+    """(SCN, SUBSCN) never falls; every SCN is within the log's range and not below its LWN's.
+
+    19c counts SUBSCN up within an SCN, 23ai leaves it at 1 (real logs), so equal pairs are lawful
+    and the place in the file decides.
+    """
+    last = (0, 0)
+    for lwn in log.lwns:
+        for record in lwn.records:
+            place = f"{record.block}.{record.offset}"
+            if (record.scn, record.subscn) < last:
+                yield f"{place}: SCN order"
+            last = (record.scn, record.subscn)
+            if not log.first_scn <= lwn.scn <= record.scn < log.next_scn:
+                yield f"{place}: SCN outside the log or the LWN"
+
+
+def broken_pairs(log: ParsedLog) -> Iterator[str]:
+    """An undo vector and the change after it agree: UBA, block, object."""
+    for record in log.records:
+        for undo, redo_vector in zip(record.vectors, record.vectors[1:], strict=False):
+            if undo.opcode == "5.1" and redo_vector.layer in (10, 11):
+                yield from (
+                    f"{record.block}.{record.offset}: {fault}"
+                    for fault in _pair_faults(log.format, undo, redo_vector)
+                )
+            if undo.opcode == "5.2" and redo_vector.opcode == "5.1":
+                head = redo_vector.fields[0]
+                uba = log.format.pack("I", redo_vector.dba) + head[16:19]
+                if undo.fields[0][8:15] != uba or undo.fields[0][18:20] != head[0:2]:
+                    yield f"{record.block}.{record.offset}: 5.2 does not name its 5.1"
+
+
+def _pair_faults(redo: RedoFormat, undo: ParsedVector, change: ParsedVector) -> Iterator[str]:
+    head, ktub = undo.fields[0], undo.fields[1]
+    uba = redo.pack("I", undo.dba) + head[16:19]
+    ktb = change.fields[0]
+    start = 8 if ktb[1] & 8 else 4
+    at = start + 8 if ktb[0] & 15 == 1 else start
+    if ktb[at : at + 7] != uba:
+        yield f"{change.opcode}: KTB has another UBA"
+    undo_op = undo.fields[2][0] & 15
+    if (ktb[0] & 15, undo_op) not in ((1, 3), (1, 4), (2, 2)):
+        yield f"{change.opcode}: KTB ops {ktb[0] & 15} and {undo_op}"
+    if redo.unpack("I", ktub, 4)[0] != change.obj:
+        yield f"{change.opcode}: OBJ is not the undo's objd"
+    if change.layer == 11:
+        addresses = {
+            change.dba,
+            *redo.unpack("I", change.fields[1]),
+            *redo.unpack("I", undo.fields[3]),
+        }
+        if len(addresses) != 1:
+            yield f"{change.opcode}: KDO bdba differs"
+        for kdo, code in ((change.fields[1], change.code), (undo.fields[3], None)):
+            yield from _kdo_faults(redo, kdo, code)
+
+
+def _kdo_faults(redo: RedoFormat, kdo: bytes, code: int | None) -> Iterator[str]:
+    op = kdo[10] & 31
+    if code is not None and op != code:
+        yield f"11.{code}: KDO op {op}"
+    if bool(kdo[10] & 0x20) is (code is not None):
+        yield f"KDO {op}: undo bit"
+    sizes = {3: 20, 4: 20, 8: 32, 16: 16}
+    if op in (OP_IRP, OP_ORP):
+        expected = 48 + (kdo[18] + 7) // 8
+    elif op == 5:
+        expected = 28 + (kdo[23] + 7) // 8
+    elif op in (11, 12):
+        expected = 22 + 2 * kdo[18]
+    else:
+        expected = sizes[op]
+    if len(kdo) != expected:
+        yield f"KDO {op}: {len(kdo)} bytes, not {expected}"
+
+
+def broken_rows(log: ParsedLog) -> Iterator[str]:
+    """Tl of a row piece is the sum over its columns; both sides of a URP grow alike."""
+    redo = log.format
+    for record in log.records:
+        for vector in record.vectors:
+            kdo_at = 3 if vector.opcode == "5.1" else 1 if vector.layer == 11 else 0
+            if not kdo_at or len(vector.fields) <= kdo_at:
+                continue
+            if kdo_at == 3 and vector.fields[1][16:18] != b"\x0b\x01":
+                continue
+            kdo = vector.fields[kdo_at]
+            if kdo[10] & 31 in (OP_IRP, OP_ORP):
+                (tl,) = redo.unpack("H", kdo, 40)
+                if tl != _row_size(kdo, vector.fields[kdo_at + 1 : kdo_at + 1 + kdo[18]]):
+                    yield f"{record.block}.{record.offset}: tl {tl}"
+        yield from _update_faults(redo, record)
+
+
+def _row_size(kdo: bytes, columns: tuple[bytes, ...]) -> int:
+    fb = kdo[16]
+    links = 6 * (not fb & 4) + 6 * (fb & 0x28 == 8)
+    cluster = (1 if fb & 0x40 else 0) + (16 if fb & 0x80 else 0)
+    total = 3 + links + cluster
+    for number, data in enumerate(columns):
+        if kdo[45 + number // 8] >> number % 8 & 1:
+            total += 1
+        else:
+            total += len(data) + (1 if len(data) <= 250 else 3)
+    return total
+
+
+def _update_faults(redo: RedoFormat, record: ParsedRecord) -> Iterator[str]:
+    for undo, change in zip(record.vectors, record.vectors[1:], strict=False):
+        if undo.opcode == "5.1" and change.opcode == "11.5":
+            (down,), (up,) = (
+                redo.unpack("h", undo.fields[3], 24),
+                redo.unpack("h", change.fields[1], 24),
+            )
+            if up != -down:
+                yield f"{record.block}.{record.offset}: URP sizes {up} and {down}"
+
+
+def broken_undo_chains(logs: Iterable[ParsedLog]) -> Iterator[str]:
+    """Siz of each undo record; rec and spc rise and fall by it in each undo block; 5.4 agrees."""
+    last: dict[tuple[int, int, int], tuple[int, int]] = {}
+    newest: dict[tuple[int, bytes], tuple[bytes, int]] = {}
+    for log in logs:
+        redo = log.format
+        for record in log.records:
+            for vector in record.vectors:
+                place = f"{log.sequence}.{record.block}.{record.offset}"
+                if vector.opcode == "5.1":
+                    yield from (f"{place}: {f}" for f in _undo_faults(redo, vector, last, newest))
+                elif vector.opcode == "5.4" and vector.fields[0][16] & 2:
+                    yield from (f"{place}: {f}" for f in _commit_faults(redo, vector, newest))
+
+
+def _undo_faults(
+    redo: RedoFormat,
+    vector: ParsedVector,
+    last: dict[tuple[int, int, int], tuple[int, int]],
+    newest: dict[tuple[int, bytes], tuple[bytes, int]],
+) -> Iterator[str]:
+    siz, spc, flg = redo.unpack("HHH", vector.fields[0])
+    (seq,), rec = redo.unpack("H", vector.fields[0], 16), vector.fields[0][18]
+    if siz != undo_size([len(data) for data in vector.fields[1:]]):
+        yield f"5.1: siz {siz}"
+    block = (vector.con_id, vector.dba, seq)
+    if flg & 0x08:
+        if rec != 1:
+            yield f"5.1: a new block begins with record {rec}"
+        left = UNDO_SPACE - siz - 2
+    else:
+        before = last.get(block)
+        if before and before != (rec - 1, spc):
+            yield f"5.1: rec {rec} spc {spc} after {before}"
+        left = spc - siz - 2
+    if left < 0:
+        yield "5.1: more than the undo block holds"
+    last[block] = (rec, left)
+    usn = redo.pack("H", (vector.cls - 15) // 2)
+    if vector.fields[0][8:10] != usn:
+        yield "5.1: the block class is of another undo segment"
+    newest[vector.con_id, vector.fields[0][8:16]] = (
+        redo.pack("I", vector.dba) + vector.fields[0][16:19],
+        left,
+    )
+
+
+def _commit_faults(
+    redo: RedoFormat, vector: ParsedVector, newest: dict[tuple[int, bytes], tuple[bytes, int]]
+) -> Iterator[str]:
+    head = vector.fields[0]
+    xid = redo.pack("H", (vector.cls - 15) // 2) + head[0:2] + head[4:8]
+    known = newest.get((vector.con_id, xid))
+    if known and (vector.fields[1][0:7], redo.unpack("H", vector.fields[1], 10)[0]) != known:
+        yield "5.4: ktucf is not the last undo record"
+
+
+def broken_block_states(logs: Iterable[ParsedLog]) -> Iterator[str]:
+    """A vector's SCN and sequence are the state that the block's last change left.
+
+    Threads are merged by SCN: a block goes to another instance at a new SCN only.
+    """
+    states: dict[tuple[int, int, int], tuple[int, int]] = {}
+    records = [(record.scn, log, record) for log in logs for record in log.records]
+    for _, log, record in sorted(records, key=itemgetter(0)):
+        for vector in record.vectors:
+            if vector.typ & 15 == TYP_MARKER or (vector.obj == NO_OBJECT and vector.layer != 5):
+                continue
+            key = (vector.con_id, vector.afn, vector.dba)
+            before = (vector.scn, vector.seq)
+            if states.get(key, before) != before and vector.typ not in (TYP_NEW, TYP_DELAYED):
+                yield (
+                    f"{log.thread}.{log.sequence}.{record.block}.{record.offset}:"
+                    f" {vector.opcode} finds {before}, not {states[key]}"
+                )
+            same = vector.scn == record.scn
+            states[key] = (record.scn, vector.seq + 1 if same else 1)
+
+
+LOG_LAWS: Final = (broken_blocks, broken_order, broken_pairs, broken_rows)
+"""The laws of a single log that real logs keep to the letter."""
+
+
+def broken_laws(
+    logs: Iterable[ParsedLog], *, log_laws: Iterable[LogLaw] = (*LOG_LAWS, broken_layout)
+) -> list[str]:
+    """Every breach in all the logs of a database.
+
+    Real logs have garbage after the last record of some blocks, so `broken_layout` is for our own.
+    """
+    ordered = sorted(logs, key=lambda log: (log.thread, log.sequence))
+    found = list[str]()
+    for log in ordered:
+        for law in log_laws:
+            found.extend(
+                f"log {log.thread}.{log.sequence}: {law.__name__}: {fault}" for fault in law(log)
+            )
+    found.extend(f"broken_undo_chains: {fault}" for fault in broken_undo_chains(ordered))
+    found.extend(f"broken_block_states: {fault}" for fault in broken_block_states(ordered))
+    return found
