@@ -180,6 +180,22 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         "give DBTIMEZONE as an offset (+02:00) or as a region name of the tz database",
         3,
     ),
+    2120: ErrorEntry(
+        "a LOB value is not whole in the redo",
+        "the target's column keeps its value; load the rows again from the source. Partial writes"
+        " (DBMS_LOB), NOLOGGING and deduplicated LOBs cannot be rebuilt from redo",
+        3,
+    ),
+    2121: ErrorEntry(
+        "a LOB was changed without a change of its row in the redo",
+        "the target's column keeps its value; load the rows again from the source",
+        3,
+    ),
+    2122: ErrorEntry(
+        "a LOB locator is not understood",
+        "report the bytes above; the target's column keeps its value meanwhile",
+        3,
+    ),
     2020: ErrorEntry(
         "two consecutive logs do not join",
         "copy both archived logs again from one database; the next SCN of a log is the first SCN"
@@ -194,6 +210,11 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
     2101: ErrorEntry(
         "the incident file is damaged or of another version",
         "copy the file again, or open it with the release of olr-pg that wrote it",
+        3,
+    ),
+    2102: ErrorEntry(
+        "the masked copy of an incident cannot be written",
+        "name a new file in a directory that this user may write to",
         3,
     ),
     # 3xxx dictionary and TableList (exit code 4)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
 
-from olr_pg.cli.decode import LogArguments
 from olr_pg.cli.output import byte_progress, log_to_stderr, print_json, print_line
+from olr_pg.errors import OlrPgError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -29,8 +30,23 @@ _TEXT_COLUMNS: Final = {"file", "compat", "db_name"}
 
 
 def dump(
-    logs: LogArguments,
+    logs: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="LOG...", help="Archived logs: files, directories or globs."),
+    ] = None,
     *,
+    incident: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Print this incident file instead of logs."),
+    ] = None,
+    mask: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="With --incident: write a copy to this new file in which random bytes stand for"
+            " all column values and texts, so that it can be shared.",
+        ),
+    ] = None,
     stats: Annotated[
         bool, typer.Option("--stats", help="Print counts and header fields per log instead.")
     ] = False,
@@ -73,21 +89,53 @@ def dump(
     ] = None,
     raw: Annotated[bool, typer.Option("--hex", help="Also print the records' bytes.")] = False,
 ) -> None:
-    """Print the redo records and change vectors of archived logs, log by log in stream order.
+    """Print redo records and change vectors of archived logs in stream order, or of an incident.
 
     With several conditions, a record must fit all of them; it is printed whole.
     """
     if as_json and not stats:
         raise typer.BadParameter("is only there together with --stats", param_hint="--json")
+    if bool(logs) == (incident is not None):
+        raise typer.BadParameter("give either archived logs or --incident", param_hint="LOG...")
+    if incident is not None and stats:
+        raise typer.BadParameter("an incident file has no statistics", param_hint="--stats")
+    if mask is not None and incident is None:
+        raise typer.BadParameter("is only there together with --incident", param_hint="--mask")
     wanted = _filter(scn, rba, xid, objects, opcodes, limit)
     log_to_stderr()
+    if incident is not None:
+        _dump_incident(incident, mask, wanted, raw=raw)
+        return
+    paths = [str(path) for path in logs or ()]
     if stats:
-        _print_statistics(list(_statistics([str(path) for path in logs])), as_json=as_json)
+        _print_statistics(list(_statistics(paths)), as_json=as_json)
         return
     from olr_pg.redo.dump import dump_logs
 
-    for line in dump_logs(_open([str(path) for path in logs]), wanted, raw=raw):
+    for line in dump_logs(_open(paths), wanted, raw=raw):
         print_line(line)
+
+
+def _dump_incident(path: Path, mask: Path | None, wanted: DumpFilter, *, raw: bool) -> None:
+    import secrets
+
+    from olr_pg.redo.incident import dump_incident, mask_incident, read_incident, write_incident
+
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise OlrPgError(2002, error.strerror or str(error), file=str(path)) from error
+    incident = read_incident(content, path=str(path))
+    if mask is None:
+        for line in dump_incident(incident, wanted, raw=raw):
+            print_line(line)
+        return
+    masked = write_incident(mask_incident(incident, secrets.token_bytes))
+    try:
+        with mask.open("xb") as target:
+            target.write(masked)
+    except OSError as error:
+        raise OlrPgError(2102, error.strerror or str(error), file=str(mask)) from error
 
 
 def _filter(
