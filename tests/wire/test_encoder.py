@@ -196,7 +196,7 @@ def elements_of(transaction: Transaction) -> list[Element]:
 
 
 @given(TRANSACTIONS, st.sampled_from(ByteOrder))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_the_encoder_writes_what_the_codec_reads(
     transactions: list[Transaction], order: ByteOrder
 ) -> None:
