@@ -52,7 +52,8 @@ class Position(NamedTuple):
     """What a table has: everything below `commit_scn`, and of that SCN the transactions `xids`.
 
     Attributes:
-        xids: printed XIDs in the order they were applied.
+        xids: printed XIDs in the order they were applied; empty = all of that SCN (a table that
+            was loaded as of an SCN, or one that has nothing yet).
     """
 
     commit_scn: int
@@ -60,8 +61,8 @@ class Position(NamedTuple):
 
     def has(self, commit_scn: int, xid: int) -> bool:
         """Whether that transaction is applied already."""
-        if commit_scn != self.commit_scn:
-            return commit_scn < self.commit_scn
+        if commit_scn != self.commit_scn or not self.xids:
+            return commit_scn <= self.commit_scn
         return format_xid(xid) in self.xids
 
     def after(self, commit_scn: int, xid: int) -> Position:

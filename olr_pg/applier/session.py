@@ -47,6 +47,9 @@ from olr_pg.wire.messages import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from psycopg import Connection
 
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.dictionary.model import Table
@@ -131,10 +134,18 @@ class Applier:
                 ensure_ledger(connection)
                 if self._settings.create_tables:
                     for table in self._tables.values():
-                        if table.refusal is None:
-                            plan_table(connection, self._settings, table, table)
+                        self._create(connection, table)
         except psycopg.OperationalError as error:
             raise unreachable(error) from error
+
+    def _create(self, connection: Connection[Any], table: Table) -> None:
+        if table.refusal is not None:
+            return
+        try:
+            plan_table(connection, self._settings, table, table)
+        except OlrPgError as error:
+            # The others go on; this one stops with its first change.
+            _log.warning("table cannot be created", table=table.full_name, error=str(error))
 
     def _run_sessions(self, session: _Session, *, once: bool, drained: Callable[[], bool]) -> None:
         """One session after the other, as long as the connection to the server gets lost."""

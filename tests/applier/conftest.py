@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -114,6 +115,14 @@ class Script:
         self._feeder.start()
         return queue
 
+    def put_rest(self) -> None:
+        """Put the transactions that were written after the start."""
+        self.complete.wait()
+        assert self._queue is not None
+        for one in self.transactions[self._taken :]:
+            self._queue.put(one)
+            self._taken += 1
+
     def open_scn(self) -> int:
         if self._taken < len(self.transactions):
             return self.transactions[0].begin_scn
@@ -164,12 +173,12 @@ class Replication:
     def transaction(self, *changes: Change, **identity: int) -> int:
         return self.script.transaction(*changes, **identity)
 
-    def serve(self) -> tuple[str, int]:
+    def serve(self, port: int = 0) -> tuple[str, int]:
         """Start the server, or start it again."""
         if self.listener is not None:
             self.listener.stop()
         checkpoint = Checkpoint(self.folder / "checkpoint.json", "test")
-        self.listener = Listener(self.script, checkpoint, order=self.script.order)
+        self.listener = Listener(self.script, checkpoint, port=port, order=self.script.order)
         self.listener.start()
         return self.listener.address
 
@@ -199,6 +208,12 @@ class Replication:
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         with psycopg.connect(self.target) as connection:
             return connection.execute(query.encode()).fetchall()
+
+    def wait_for(self, query: str) -> None:
+        """Wait until a query says true."""
+        with psycopg.connect(self.target, autocommit=True) as connection:
+            while connection.execute(query.encode()).fetchone() != (True,):
+                time.sleep(0.005)
 
     def close(self) -> None:
         if self.listener is not None:

@@ -279,6 +279,7 @@ Applier(ApplierSettings(connect_string, "127.0.0.1", int(port), "q", batch_chang
 """
 
 
+@pytest.mark.timeout(600)  # each process loads everything anew
 def test_kill_9_in_the_middle_and_start_again(replication: Replication) -> None:
     r = replication
     for i in range(1_500):

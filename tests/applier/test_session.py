@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from olr_pg.applier.session import Applier
+from olr_pg.dictionary.model import Column, KeyKind, Table
 from olr_pg.errors import OlrPgError
 from olr_pg.wire.frames import ByteOrder
 
@@ -190,6 +192,86 @@ def test_created_tables(replication: Replication) -> None:
         " WHERE attrelid = 'fresh.new'::regclass AND attnum > 0 ORDER BY attnum"
     )
     assert columns == [("id", "numeric"), ("v", "text"), ("Mixed", "text")]
+
+
+def test_created_from_the_source_dictionary(replication: Replication) -> None:
+    r = replication
+    columns = (
+        Column("ID", 1, 1, 1, 2, 22, 9, 0, nullable=False),
+        Column("V", 2, 2, 2, 1, 30, charset_id=873, charset_form=1, nullable=False),
+        Column("HIDDEN", 3, 3, 0, 2, 22, hidden=True),
+        Column("D", 4, 4, 3, 12, 7),
+    )
+    known = Table("S", "MADE", 1, 1, columns, key_kind=KeyKind.PRIMARY, key=(1,))
+    empty = replace(known, name="EMPTY")
+    r.transaction(r.insert({"ID": 1, "V": "x"}, "MADE"), r.update({"ID": 1}, {"V": "y"}, "MADE"))
+    r.apply([known, empty], create_tables=True)
+    assert _table(r, "s.made") == [(1, "y", None)]
+    assert _table(r, "s.empty") == []
+    made = r.rows(
+        "SELECT attname, format_type(atttypid, atttypmod), attnotnull FROM pg_attribute"
+        " WHERE attrelid = 's.made'::regclass AND attnum > 0 ORDER BY attnum"
+    )
+    assert made == [
+        ("id", "integer", True),
+        ("v", "character varying(30)", True),
+        ("d", "timestamp(0) without time zone", False),
+    ]
+    r.transaction(r.delete({"ID": 1}, "MADE"))
+    r.serve()
+    r.apply([known, empty])
+    assert _table(r, "s.made") == []
+
+
+def test_two_tables_of_one_name(replication: Replication) -> None:
+    tables = [Table(owner, "T", 1, 1, ()) for owner in ("A", "B")]
+    with pytest.raises(OlrPgError) as caught:
+        replication.apply(tables, schema_names={"A": "s", "B": "s"})
+    assert caught.value.code == 5016
+
+
+def test_a_seeded_ledger_skips_what_was_loaded(replication: Replication) -> None:
+    r = replication
+    r.apply()
+    r.execute("INSERT INTO s.t VALUES (1, 1, 'loaded');"
+              "INSERT INTO olr_pg.ledger (subscription, source_table, target_table, commit_scn)"
+              " VALUES ('olr_pg', 'S.T', 's.t', 10)")  # fmt: skip
+    r.transaction(r.insert({"ID": 1, "N": 1, "V": "loaded"}), scn=10)
+    r.transaction(r.update({"ID": 1}, {"V": "changed"}), scn=11)
+    r.serve()
+    r.apply()
+    assert _table(r) == [(1, 1, "changed")]
+
+
+def test_runs_until_it_is_stopped(replication: Replication) -> None:
+    r = replication
+    r.transaction(r.insert({"ID": 1, "N": 1}))
+    applier = Applier(r.settings(poll_milliseconds=10))
+    thread = threading.Thread(target=applier.run)
+    thread.start()
+    r.wait_for("SELECT count(*) = 1 FROM s.t")
+    r.transaction(r.insert({"ID": 2, "N": 2}))
+    r.script.put_rest()
+    r.wait_for("SELECT count(*) = 2 FROM s.t")
+    applier.stop()
+    thread.join()
+
+
+def test_a_server_that_restarts(replication: Replication) -> None:
+    r = replication
+    for i in range(1_000):
+        r.transaction(r.insert({"ID": i, "N": i}))
+    settings = r.settings(batch_changes=10, window=16)
+    applier = Applier(settings)
+    thread = threading.Thread(target=applier.run)
+    thread.start()
+    for count in (50, 200):
+        r.wait_for(f"SELECT count(*) >= {count} FROM s.t")
+        r.serve(settings.port)
+    r.wait_for("SELECT count(*) = 1000 FROM s.t")
+    applier.stop()
+    thread.join()
+    assert r.rows("SELECT transactions FROM olr_pg.ledger") == [(1_000,)]
 
 
 def test_table_names_can_be_mapped(replication: Replication) -> None:

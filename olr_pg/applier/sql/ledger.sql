@@ -9,7 +9,7 @@ CREATE TABLE IF NOT EXISTS olr_pg.ledger (
     source_table  text NOT NULL,              -- OWNER.NAME
     target_table  text NOT NULL,              -- schema.name, quoted where needed
     commit_scn    bigint NOT NULL,            -- of the last transaction applied; 0 = none yet
-    xids          text[] NOT NULL DEFAULT '{}', -- applied at that commit SCN (it may be shared)
+    xids          text[] NOT NULL DEFAULT '{}', -- applied at that commit SCN; empty = all
     applied_at    timestamptz NOT NULL DEFAULT now(),
     transactions  bigint NOT NULL DEFAULT 0,
     inserted      bigint NOT NULL DEFAULT 0,
