@@ -95,7 +95,10 @@ def subject(name: str, compat: int, records: list[bytes], *, big: bool, scn: int
         for vector in vectors_in(record, compat, big=big):
             if vector.opcode == UNDO or vector.opcode in UNDONE:
                 field = 2 if vector.opcode == UNDO else 1
-                objects.add(vector.fields.number(field, 0, 4))
+                is_row = vector.fields.bytes(field)[16:18] == b"\x0b\x01"
+                # Elsewhere index changes belong to plain indexes, which nobody subscribes.
+                if is_row or name.startswith("Op10"):
+                    objects.add(vector.fields.number(field, 0, 4))
                 containers.add(vector.con_id)
     columns = tuple(Column(f"C{n}", n, n, n, 23, 4000) for n in range(1, COLUMNS + 1))
     tables = tuple(Table("T", f"T{obj}", obj, obj, columns) for obj in sorted(objects - {0}))
