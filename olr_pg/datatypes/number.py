@@ -541,34 +541,41 @@ def _write_text(
         place += 1
     bias = -1 if sign > 0 else 101
     whole = exponent + 1
-    for i in range(min(whole, count)):
-        digit = sign * byte_at(data, first + i) + bias
-        out[place] = _TENS[digit]
-        out[place + 1] = _UNITS[digit]
-        place += 2
+    i = first
+    end = first + count
     if whole > 0:
+        digit = sign * byte_at(data, i) + bias
+        if digit >= 10:
+            out[place] = _TENS[digit]
+            place += 1
+        out[place] = _UNITS[digit]
+        place += 1
+        i += 1
+        point = min(first + whole, end)
+        while i < point:
+            digit = sign * byte_at(data, i) + bias
+            out[place] = _TENS[digit]
+            out[place + 1] = _UNITS[digit]
+            place += 2
+            i += 1
         for _ in range(2 * (whole - count)):
             out[place] = 48
             place += 1
-        begin = at + 1 if sign < 0 else at
-        if out[begin] == 48:
-            place -= 1
-            for i in range(begin, place):
-                out[i] = out[i + 1]
     else:
         out[place] = 48
         place += 1
-    if count > whole:
+    if i < end:
         out[place] = 46
         place += 1
         for _ in range(-2 * whole):
             out[place] = 48
             place += 1
-        for i in range(max(whole, 0), count):
-            digit = sign * byte_at(data, first + i) + bias
+        while i < end:
+            digit = sign * byte_at(data, i) + bias
             out[place] = _TENS[digit]
             out[place + 1] = _UNITS[digit]
             place += 2
+            i += 1
         if out[place - 1] == 48:
             place -= 1
     return place - at
