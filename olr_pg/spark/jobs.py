@@ -151,7 +151,8 @@ class _Run:
         from pyspark.util import inheritable_thread_target
 
         # The wrapper closes the thread's connection to the JVM when the job is done.
-        collect = inheritable_thread_target(self._spark)(self._collect)
+        with _spark_errors():
+            collect = inheritable_thread_target(self._spark)(self._collect)
         waiting = deque(range(0, len(payloads), width))
         under_way: deque[tuple[int, Future[pa.Table]]] = deque()
         while waiting or under_way:
@@ -160,7 +161,9 @@ class _Run:
                 job = self._threads.submit(collect, first, payloads[first : first + width])
                 under_way.append((first, job))
             first, job = under_way[0]
-            yield from self._read(range(first, min(first + width, len(payloads))), job.result())
+            with _spark_errors():  # the wrapper of `collect` calls Spark, too
+                rows = job.result()
+            yield from self._read(range(first, min(first + width, len(payloads))), rows)
             # Only now: results that wait to be taken count as under way.
             under_way.popleft()
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -67,7 +68,7 @@ class SparkSettings:
     """
 
     master: str = "local[*]"
-    conf: Mapping[str, str] = field(default_factory=dict)
+    conf: Mapping[str, str] = field(default_factory=dict, repr=False)
     preload: tuple[str, ...] = ()
 
     @property
@@ -83,13 +84,17 @@ class _Running:
     process: subprocess.Popen[bytes] | None
     scratch: Path
 
+    @property
+    def dead(self) -> bool:
+        return self.process is not None and self.process.poll() is not None
+
 
 _lock = threading.Lock()
 _running: _Running | None = None
 
 
 def get_session(settings: SparkSettings) -> SparkSession:
-    """The session, started if none runs (seconds).
+    """The session, started if none runs (seconds), and started again if its JVM has died.
 
     Raises:
         OlrPgError: 6001 and 6002 no usable Java, 6003 Spark does not start, 6007 a session with
@@ -97,6 +102,9 @@ def get_session(settings: SparkSettings) -> SparkSession:
     """
     global _running
     with _lock:
+        if _running is not None and _running.dead:
+            _stop(_running)
+            _running = None
         if _running is None:
             _running = _start(settings)
         elif _running.settings != settings:
@@ -162,6 +170,7 @@ def default_properties(settings: SparkSettings, scratch: Path) -> dict[str, str]
 
 _LOG_FILE: Final = "log4j2.properties"
 _JAVA_WORDS_FILE: Final = "java.log"
+_PROPERTIES_FILE: Final = "spark.properties"
 
 
 def _start(settings: SparkSettings) -> _Running:
@@ -197,10 +206,11 @@ def _launch(
     conf = SparkConf(loadDefaults=False).setMaster(settings.master)
     conf.setAll(list(properties.items()))
     words = scratch / _JAVA_WORDS_FILE
-    with words.open("wb") as log, _launch_environment(settings, java), _interrupts_kept():
+    environment = _launch_environment(settings, properties, java, scratch)
+    with words.open("wb") as log, environment, _interrupts_kept():
         gateway = None
         try:
-            gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
+            gateway = launch_gateway(None, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
             context = SparkContext(conf=conf, gateway=gateway)
             return SparkSession(context), gateway.proc
         except BaseException as error:
@@ -213,7 +223,9 @@ def _launch(
 
 
 @contextlib.contextmanager
-def _launch_environment(settings: SparkSettings, java: Java) -> Iterator[None]:
+def _launch_environment(
+    settings: SparkSettings, properties: Mapping[str, str], java: Java, scratch: Path
+) -> Iterator[None]:
     """The environment variables that Spark's start reads, put back afterwards."""
     import pyspark
 
@@ -224,6 +236,7 @@ def _launch_environment(settings: SparkSettings, java: Java) -> Iterator[None]:
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "PYSPARK_SUBMIT_ARGS": _submit_arguments(properties, scratch),
     }
     if settings.local:
         changes["SPARK_LOCAL_IP"] = _LOOPBACK
@@ -244,6 +257,21 @@ def _launch_environment(settings: SparkSettings, java: Java) -> Iterator[None]:
                 os.environ[name] = value
 
 
+def _submit_arguments(properties: Mapping[str, str], scratch: Path) -> str:
+    """Arguments of spark-submit that name a file with `properties`.
+
+    Not the properties themselves: a command line is open to every user of the machine, and they may
+    hold secrets. The file is closed to others, as the scratch directory is.
+    """
+    file = scratch / _PROPERTIES_FILE
+    with file.open("w", encoding="utf-8") as lines:
+        for key, value in properties.items():
+            escaped = value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+            lines.write(f"{key}={escaped}\n")
+    user_arguments = os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell")
+    return f"--properties-file {shlex.quote(str(file))} --load-spark-defaults {user_arguments}"
+
+
 @contextlib.contextmanager
 def _interrupts_kept() -> Iterator[None]:
     """Keep this process's way with Ctrl-C: a SparkContext puts in a handler of its own."""
@@ -262,9 +290,12 @@ def _stop(running: _Running) -> None:
 
     gateway = running.spark.sparkContext._gateway
     try:
-        # A JVM that is gone already (killed, out of memory) has nothing left to stop.
-        with contextlib.suppress(Py4JError, OSError):
+        # A JVM that is gone already (killed, out of memory) has nothing left to stop ...
+        with contextlib.suppress(Py4JError, OSError), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Unable to cleanly shutdown Spark", RuntimeWarning)
             running.spark.stop()
+        # ... and ends that call early: the second one only makes pyspark forget the context.
+        running.spark.sparkContext.stop()
     finally:
         _close_gateway(gateway, running.process)
         shutil.rmtree(running.scratch, ignore_errors=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
+import pyspark
 import pytest
 
 from olr_pg.errors import OlrPgError
@@ -51,7 +52,7 @@ if "stop" in sys.argv:
     tell("children", len(psutil.Process().children()))
     spark = get_session(SparkSettings("local[1]"))
     [jvm] = psutil.Process().children()
-    results = run_tasks(spark, [b"1", b"2"], lambda payload: payload, max_parallel=1)
+    results = run_tasks(spark, [b"1", b"2", b"3"], lambda payload: payload, max_parallel=1)
     tell("first", *next(results))
     jvm.kill()
     for attempt in (results, run_tasks(spark, [b"3"], lambda payload: payload)):
@@ -60,6 +61,7 @@ if "stop" in sys.argv:
                 pass
         except OlrPgError as error:
             tell("broken", error.code)
+    tell("again", get_session(SparkSettings("local[1]")).version)
     stop_session()
     tell("children", len(psutil.Process().children()))
 else:
@@ -118,6 +120,7 @@ def test_without_java_on_the_machine_it_starts_works_and_leaves_nothing(tmp_path
         assert told(process, "first") == ["0", "b'1'"]
         assert told(process, "broken") == ["6005"]
         assert told(process, "broken") == ["6005"]
+        assert told(process, "again") == [pyspark.__version__]
         assert told(process, "children") == ["0"]
         _, errors = process.communicate(timeout=WAIT_SECONDS)
     assert process.returncode == 0, errors
@@ -154,6 +157,22 @@ def test_there_is_one_session(spark: SparkSession) -> None:
     with pytest.raises(OlrPgError) as raised:
         get_session(SparkSettings("local[1]"))
     assert raised.value.code == 6007
+
+
+def test_properties_reach_spark_but_no_command_line() -> None:
+    program = (
+        "import psutil\n"
+        "from olr_pg.spark.session import SparkSettings, spark_session\n"
+        "conf = {'spark.olr.secret': 'tiger \\\\ = é', 'spark.driver.memory': '600m'}\n"
+        "with spark_session(SparkSettings('local[1]', conf)) as spark:\n"
+        "    print(spark.conf.get('spark.olr.secret') == conf['spark.olr.secret'])\n"
+        "    [jvm] = psutil.Process().children()\n"
+        "    print(any('tiger' in word for word in jvm.cmdline()), '-Xmx600m' in jvm.cmdline())\n"
+    )
+    command = [sys.executable, "-W", "error", "-c", program]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout.split()[-3:] == ["True", "False", "True"]
 
 
 def test_the_interrupt_handler_is_left_alone(spark: SparkSession) -> None:
