@@ -30,6 +30,7 @@ class EventKind(IntEnum):
     CHANGE = 4
     UNDONE = 5
     SESSION = 6
+    LOB = 7
 
 
 class Role(IntFlag):
@@ -52,9 +53,10 @@ class EventColumns(NamedTuple):
     """One row per event.
 
     Attributes:
-        kind: `EventKind`.
+        kind: `EventKind`; the pieces of a LOB event are those of `redo.lobs`.
         con_id: container of the undo segment (of the 5.x vector).
-        xid: packed as `scalars.pack_xid`; the sequence is 0 in UNDONE events.
+        xid: packed as `scalars.pack_xid`; the sequence is 0 in UNDONE events. 0 in LOB events that
+            name no transaction: they belong to the one that refers to their LOB id.
         scn, time, thread, sequence, block, offset: of the record, its redo time and its place.
         table: index into the row plan (CHANGE, UNDONE), else −1.
         dataobj: objd of the undo.

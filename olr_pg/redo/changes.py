@@ -22,8 +22,18 @@ from olr_pg.redo.batch import (
     empty_pieces,
 )
 from olr_pg.redo.columns import head
+from olr_pg.redo.iot import Pair, index_piece
 from olr_pg.redo.kernel import inlined, kernel, u16, u32
 from olr_pg.redo.layout import BLOCK_HEADER
+from olr_pg.redo.lobs import (
+    NO_LOB_OBJECTS,
+    LobFields,
+    LobObjects,
+    LobSink,
+    is_lob_object,
+    lob_alone,
+    lob_pair,
+)
 from olr_pg.redo.opcodes import ENTRIES, EVENTS, PIECES, STATE_SIZE
 from olr_pg.redo.pieces import ChangeStatus, multi_row_pieces, single_piece
 from olr_pg.redo.vectors import (
@@ -58,11 +68,16 @@ class Objects(NamedTuple):
         key: ascending ``con_id << 32 | obj#``.
         table: the table of each key.
         cluster_columns: CLUCOLS of each table.
+        lob_tables: 1 for each table with delivered LOB columns; empty where no table has any.
+        lob_objects, lob_data: LOB segments and indexes by OBJ# and by DATAOBJ#.
     """
 
     key: npt.NDArray[np.uint64]
     table: npt.NDArray[np.int32]
     cluster_columns: npt.NDArray[np.int32]
+    lob_tables: npt.NDArray[np.uint8] = NO_LOB_OBJECTS.is_index
+    lob_objects: LobObjects = NO_LOB_OBJECTS
+    lob_data: LobObjects = NO_LOB_OBJECTS
 
 
 class Tally(NamedTuple):
@@ -70,7 +85,7 @@ class Tally(NamedTuple):
 
     Attributes:
         vectors: change vectors parsed.
-        row_vectors: 11.x vectors among them.
+        row_vectors: 11.x vectors among them, and 10.x of subscribed index-organised tables.
         changes: row vectors that became CHANGE events.
         filtered: row vectors of objects that are not subscribed.
         undoing: row vectors that undo a change (before 5.6/5.11).
@@ -215,13 +230,19 @@ def _undo_record(walk: Walk, vector: int, at: int) -> int:
 
 
 @inlined
-def _pair_pieces(walk: Walk, at: int, undo_at: int, code: int, table: int) -> int:
+def _pair_pieces(walk: Walk, at: int, undo_at: int, layer: int, code: int, table: int) -> int:
     """The row pieces of a pair; 0 kept, −1 carries no row, else a `ChangeStatus`."""
     payload, big = walk.payload, walk.big
     undo_offset, undo_length = walk.scratch[0], walk.scratch[1]
     redo_offset, redo_length = walk.scratch[2], walk.scratch[3]
     undo_fields = read_fields(payload, undo_at, walk.header, big, undo_offset, undo_length)
     redo_fields = read_fields(payload, at, walk.header, big, redo_offset, redo_length)
+    if layer == 10:
+        pair = Pair(
+            payload, big, undo_offset, undo_length, undo_fields,
+            redo_offset, redo_length, redo_fields, walk.pieces, walk.entries, walk.state,
+        )  # fmt: skip
+        return index_piece(pair, code)
     if code == 11:
         return multi_row_pieces(
             payload, big, code, walk.row_scn, redo_offset, redo_length, redo_fields, 2, 2,
@@ -242,26 +263,28 @@ def _pair_pieces(walk: Walk, at: int, undo_at: int, code: int, table: int) -> in
 
 
 @inlined
-def _change(walk: Walk, at: int, code: int) -> int:
-    """A row vector behind its undo record: a CHANGE event if the object is subscribed."""
+def _change(walk: Walk, at: int, layer: int, code: int) -> int:
+    """A row or leaf vector behind its undo record: a CHANGE event if the object is subscribed."""
     payload, big = walk.payload, walk.big
     undo_at = walk.vectors.position[walk.current[1]]
     ktub, size = _field(walk, undo_at, 2)
     if size < 24:
         return 2
     table = -1
-    if payload[ktub + 16] == 11 and payload[ktub + 17] == 1:
+    undoes = u16(payload, ktub + 16, True)
+    if (layer == 11 and undoes == 0x0B01) or (layer == 10 and undoes == 0x0A16):
         con_id = container_of(payload, at, walk.header, big)
         table = _find_table(walk.objects, con_id, u32(payload, ktub, big))
     if table < 0:
-        walk.tally[3] += 1
+        walk.tally[3] += layer == 11
         return 0
+    walk.tally[1] += layer == 10
     if (payload[at + 21] | payload[undo_at + 21]) & 0x80:
         return 5
     if u16(payload, ktub + 20, big) & 0x103:
         return 6
     first_piece = walk.state[1]
-    status = _pair_pieces(walk, at, undo_at, code, table)
+    status = _pair_pieces(walk, at, undo_at, layer, code, table)
     if status < 0:
         walk.tally[5] += 1
         return 0
@@ -278,6 +301,63 @@ def _change(walk: Walk, at: int, code: int) -> int:
 
 
 @inlined
+def _is_lob_undo(walk: Walk, con_id: int, ktub: int) -> bool:
+    """Whether a ktub names a LOB segment or index of the subscription."""
+    objects = walk.objects
+    if objects.lob_tables.size == 0:
+        return False
+    obj, dataobj = u32(walk.payload, ktub, walk.big), u32(walk.payload, ktub + 4, walk.big)
+    return is_lob_object(objects.lob_objects, con_id, obj) or is_lob_object(
+        objects.lob_data, con_id, dataobj
+    )
+
+
+@inlined
+def _lob_fields(walk: Walk, at: int, side: int) -> LobFields:
+    payload, big = walk.payload, walk.big
+    offset, length = walk.scratch[side], walk.scratch[side + 1]
+    count = read_fields(payload, at, walk.header, big, offset, length)
+    con_id = container_of(payload, at, walk.header, big)
+    return LobFields(payload, big, dba_of(payload, at, big), con_id, offset, length, count)
+
+
+@inlined
+def _push_lob_event(walk: Walk, con_id: int, xid: int, table: int, pieces: int) -> int:
+    event = _push_event(walk, 7, con_id, xid)
+    walk.events.table[event] = table
+    walk.events.piece_count[event] = pieces
+    return event
+
+
+@inlined
+def _lob(walk: Walk, at: int, op: int) -> int:
+    """A vector of LOB storage: a LOB event if its column is subscribed; −1 where it is none."""
+    sink = LobSink(walk.pieces, walk.entries, walk.state)
+    if op == 0x1A06 or op == 0x1301 or op == 0x0B11:
+        vector = _lob_fields(walk, at, 2)
+        pushed, xid, table = lob_alone(op, vector, walk.objects, sink)
+        if pushed > 0:
+            _push_lob_event(walk, vector.con_id, xid, table, pushed)
+        return 2 if pushed < 0 else 0
+    is_pair = op == 0x1A02 or op == 0x0A02 or op == 0x0A08 or op == 0x0A12
+    pending = walk.current[1]
+    if not is_pair or pending < 0 or walk.vectors.opcode[pending] != 0x0501:
+        return -1
+    undo = _lob_fields(walk, walk.vectors.position[pending], 0)
+    vector = _lob_fields(walk, at, 2)
+    pushed, table = lob_pair(op, vector, undo, walk.objects, sink)
+    if pushed <= 0:
+        return 2 if pushed < 0 else -1
+    # A leaf may be initialised by a recursive transaction: its row goes with its LOB id.
+    xid = 0 if op == 0x0A08 else walk.current[2]
+    event = _push_lob_event(walk, walk.current[3], xid, table, pushed)
+    if xid != 0:
+        _undo_link(walk, undo.offset[2], event, undo.dba)
+    walk.current[1] = -1
+    return 0
+
+
+@inlined
 def _undone(walk: Walk, at: int, op: int) -> int:
     """A 5.6 or 5.11: an UNDONE event if the object is subscribed."""
     payload, big = walk.payload, walk.big
@@ -286,7 +366,7 @@ def _undone(walk: Walk, at: int, op: int) -> int:
         return 2
     con_id = container_of(payload, at, walk.header, big)
     table = _find_table(walk.objects, con_id, u32(payload, ktub, big))
-    if table < 0:
+    if table < 0 and not _is_lob_undo(walk, con_id, ktub):
         return 0
     usn = (u16(payload, at + 2, big) - 15) >> 1
     event = _push_event(walk, 5, con_id, _xid(usn, int(payload[ktub + 18]), 0))
@@ -354,12 +434,17 @@ def _step(walk: Walk, vector: int) -> int:
     at = walk.vectors.position[vector]
     op = int(walk.vectors.opcode[vector])
     pending = walk.current[1]
+    if walk.objects.lob_tables.size > 0:
+        status = _lob(walk, at, op)
+        if status >= 0:
+            return status
     if op >> 8 == 11:
         walk.tally[1] += 1
-        if pending >= 0 and walk.vectors.opcode[pending] == 0x0501:
-            status = _change(walk, at, op & 0xFF)
-            walk.current[1] = -1
-            return status
+    is_pair = pending >= 0 and walk.vectors.opcode[pending] == 0x0501
+    if is_pair and (op >> 8 == 11 or op >> 8 == 10):
+        status = _change(walk, at, op >> 8, op & 0xFF)
+        walk.current[1] = -1
+        return status
     alone = _row_vector_alone(walk)
     walk.current[1] = vector if op >> 8 == 11 else -1
     if op == 0x0506 or op == 0x050B:

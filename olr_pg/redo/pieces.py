@@ -34,7 +34,8 @@ class ChangeStatus(IntEnum):
 
 
 @inlined
-def _open_piece(pieces: PieceColumns, at: int, op: int) -> None:
+def open_piece(pieces: PieceColumns, at: int, op: int) -> None:
+    """A piece of operation `op` with everything else zero."""
     pieces.op[at] = op
     pieces.supplemental[at] = 0
     pieces.sup_type[at] = 0
@@ -91,7 +92,7 @@ def single_piece(
 ) -> int:
     """One row piece from a pair; 0 kept, −1 carries no row, else a `ChangeStatus`."""
     piece = state[1]
-    _open_piece(pieces, piece, op)
+    open_piece(pieces, piece, op)
     if redo_fields < 2 or redo_length[2] < 16 or undo_fields < 4 or undo_length[4] < 16:
         return 2
     kdo = redo_offset[2]
@@ -200,7 +201,7 @@ def multi_row_pieces(
         if piece == pieces.op.size:
             state[3] = 1
             return 0
-        _open_piece(pieces, piece, op)
+        open_piece(pieces, piece, op)
         pieces.row_flags[piece] = payload[row]
         pieces.bdba[piece] = u32(payload, at, big)
         pieces.slot[piece] = u16(payload, at + 20 + 2 * r, big)

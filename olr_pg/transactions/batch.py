@@ -69,7 +69,7 @@ class DmlColumns(NamedTuple):
         table: index into the row plan.
         scn, time: SCN and redo time of the change's first record.
         sequence, block, offset: RBA of the change's first record.
-        dataobj, bdba, slot: the parts of the ROWID.
+        dataobj, bdba, slot: the parts of the ROWID; dataobj 0 where the row has none.
         entry_first: shape (n + 1); where each change's entries begin.
         entry_image: `Image`.
         entry_column: ordinal among the table's delivered columns.

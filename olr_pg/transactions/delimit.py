@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.redo.batch import EventKind
 from olr_pg.redo.kernel import kernel
 
 if TYPE_CHECKING:
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
 
 UNDO_SEARCH_DEPTH: Final = 4096
 """How far below the newest live change an undone one is looked for; undo runs newest first."""
-
-_BEGIN, _COMMIT, _ROLLBACK, _CHANGE, _UNDONE, _SESSION = (int(kind) for kind in EventKind)
 
 
 class Instances(NamedTuple):
@@ -98,7 +95,7 @@ def live_changes(
     depth: int,
     live: Any,
 ) -> tuple[int, int, int]:
-    """Fill `live` with the CHANGE events of one instance that were not undone, in redo order.
+    """Fill `live` with the CHANGE and LOB events of one instance that were not undone, in order.
 
     Returns:
         How many they are, how many were undone, how many undo markers found no change.
@@ -108,7 +105,7 @@ def live_changes(
     unmatched = 0
     for i in range(first, end):
         event = order[i]
-        if events.kind[event] == 4:
+        if events.kind[event] == 4 or events.kind[event] == 7:
             live[count] = event
             count += 1
         elif events.kind[event] == 5:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from olr_pg.dictionary.plan import RowPlan
 from olr_pg.redo.batch import ChangeBatch
+from olr_pg.redo.iot import NO_ROWID
 from olr_pg.redo.kernel import inlined, kernel
 from olr_pg.transactions.batch import DmlColumns
 from olr_pg.transactions.delimit import UNDO_SEARCH_DEPTH, live_changes
@@ -314,6 +315,8 @@ def _place(job: Job, head: int, kind: int, table: int) -> None:
     out.block[at] = events.block[event]
     out.offset[at] = events.offset[event]
     out.dataobj[at] = events.dataobj[event]
+    if not pieces.supplemental[row] and pieces.sup_flags[row] & NO_ROWID:
+        out.dataobj[at] = 0
 
 
 @inlined
@@ -450,6 +453,8 @@ def assemble_rows(
         groups = 0
         for k in range(count):
             event = live[k]
+            if job.batch.events.kind[event] == 7:
+                continue
             for piece in range(job.piece_first[event], job.piece_first[event + 1]):
                 status, groups = _add_piece(job, event, piece, groups)
                 if status != 0:

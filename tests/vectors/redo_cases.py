@@ -114,8 +114,9 @@ def tables_of(case: Case) -> tuple[list[Table], int]:
     for record in case["records"] + case.get("extra_records", []):
         decoded = record.get("decoded", {})
         objects.add(decoded.get("object_id") or 0)
-        for columns in decoded.get("columns", {}).values():
-            width = max([width, *map(int, columns)])
+        images = [*decoded.get("columns", {}).values(), *decoded.get("iot_columns", {}).values()]
+        for columns in images:
+            width = max([width, *(int(number) for number in columns if number.isdecimal())])
         containers.update(vector.get("con_id") or 0 for vector in record["vectors"])
     columns = tuple(Column(f"C{n}", n, n, n, 23, 4000) for n in range(1, width + 1))
     tables = [Table("T", f"T{obj}", obj, obj, columns) for obj in sorted(objects - {0})]
@@ -172,7 +173,7 @@ def _changes(finished: Finished, tables: list[Table], fed: list[Case]) -> list[C
             Change(
                 DmlKind(int(dml.kind[row])).name,
                 table.obj,
-                format_rowid(int(dml.dataobj[row]), int(dml.bdba[row]), int(dml.slot[row])),
+                _rowid(finished, row),
                 fed[int(dml.block[row])]["id"],
                 int(dml.scn[row]),
                 images[Image.BEFORE],
@@ -180,6 +181,13 @@ def _changes(finished: Finished, tables: list[Table], fed: list[Case]) -> list[C
             )
         )
     return changes
+
+
+def _rowid(finished: Finished, row: int) -> str:
+    dml = finished.dml
+    if dml.dataobj[row] == 0:
+        return ""
+    return format_rowid(int(dml.dataobj[row]), int(dml.bdba[row]), int(dml.slot[row]))
 
 
 def _value(finished: Finished, entry: int) -> str | None:
