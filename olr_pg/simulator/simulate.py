@@ -81,8 +81,8 @@ class Summary:
     log_bytes: int
     transactions: int
     changes: dict[DmlKind, int]
-    rows: dict[str, Rows]
-    tables: tuple[SimTable, ...]
+    rows: dict[str, Rows] = field(repr=False)
+    tables: tuple[SimTable, ...] = field(repr=False)
 
 
 def draw_shape(rng: Random) -> DatabaseShape:

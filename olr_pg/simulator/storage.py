@@ -40,7 +40,7 @@ CLASS_DATA: Final = 1
 ITL_MAX: Final = 200
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class BlockState:
     """A block's address and the SCN and sequence of its last change."""
 
@@ -87,7 +87,7 @@ class Claim:
         return ktb_previous(redo, owner.xid_bytes, self.before.uba, owner.commit_scn)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class TransactionalBlock(BlockState):
     """A block with an ITL: table or index leaf."""
 
@@ -147,7 +147,7 @@ class TransactionalBlock(BlockState):
         return len(self.itl)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Row:
     """A row as SQL sees it.
 
@@ -170,7 +170,7 @@ class Row:
     position: int = -1
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class DataBlock(TransactionalBlock):
     """A table block: rows by slot, and the bytes that they take."""
 
@@ -197,7 +197,7 @@ class DataBlock(TransactionalBlock):
         self.free_slots.append(slot)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class UndoBlock(BlockState):
     """An undo block. `incarnation` is the sequence in UBAs, `count` its newest record."""
 

@@ -57,7 +57,7 @@ class SimColumn:
     nullable: bool = True
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class SimIndex:
     """A B-tree index: its maintenance is noise in the redo. `columns` are 0-based."""
 
@@ -68,7 +68,7 @@ class SimIndex:
     blocks: list[TransactionalBlock] = field(default_factory=list)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class SimTable:
     """A heap table and its segment.
 

@@ -61,7 +61,7 @@ class UndoEntry:
     changes: int
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Transaction:
     """A transaction. `commit_scn` counts from the end of `active` on."""
 

@@ -86,7 +86,7 @@ class RandomWorkload:
         self._owner = owner
         self._weights = [rng.choice((0, 1, 1, 2, 5)) for _ in ACTIONS]
         self._weights[0] += 2
-        self._weights[ACTIONS.index("commit")] += 1
+        self._weights[ACTIONS.index("commit")] += rng.choice((1, 4, 8))
         self._marks = dict[int, list[int]]()
 
     def tables(self) -> list[TableSpec]:

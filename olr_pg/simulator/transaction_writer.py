@@ -1,0 +1,377 @@
+"""Transactions in redo: begin, undo and redo pairs, rollback, commit.
+
+Facts: redo-format §4.0–§4.6, §11.4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.simulator.storage import (
+    CLASS_DATA,
+    TransactionalBlock,
+    undo_vector_block,
+)
+from olr_pg.simulator.transactions import Change, Transaction, UndoEntry
+from olr_pg.simulator.vectors import (
+    KTUB_BEGIN,
+    OPC_BEGIN,
+    TYP_DELAYED,
+    TYP_NORMAL,
+    UNDO_BEGIN,
+    UNDO_BEGIN_NEW_BLOCK,
+    UNDO_BEGIN_ONLY,
+    UNDO_NEW_BLOCK,
+    UNDO_REGULAR,
+    CommitMark,
+    Ktub,
+    Session,
+    UndoControl,
+    block_cleanout,
+    commit_fields,
+    index_row,
+    ktb_continue,
+    ktb_first,
+    ktudb,
+    ktudh,
+    marker_fields,
+    rollback_marker_fields,
+    session_fields,
+    undo_applied,
+    undo_size,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from olr_pg.simulator.instance import Container, Instance, RecordWriter, RedoThread
+
+    FieldPair = tuple[list[bytes], list[bytes]]
+
+KDO_XTYPE: Final = 11
+XTYPE_ROLLBACK: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class BlockChange:
+    """One undo and redo pair to write.
+
+    Attributes:
+        fields: from the ITL entry to the fields after the KTB redo, undo side and redo side.
+        undone_by: opcode of the vector that takes it back, None where there is none.
+        revert: takes it back in the model.
+        delivers: the change that it completes.
+    """
+
+    block: TransactionalBlock
+    obj: int
+    dataobj: int
+    tablespace: int
+    opc: tuple[int, int]
+    code: tuple[int, int]
+    undone_by: tuple[int, int] | None
+    fields: Callable[[int], FieldPair]
+    revert: Callable[[], None]
+    delivers: tuple[Change, ...] = ()
+
+
+class TransactionWriter:
+    """Writes the undo and redo of one session, which has at most one transaction at a time."""
+
+    def __init__(
+        self,
+        instance: Instance,
+        container: Container,
+        thread: RedoThread,
+        attributes: Session,
+    ) -> None:
+        self.instance = instance
+        self.container = container
+        self.thread = thread
+        self.attributes = attributes
+        self.transaction: Transaction | None = None
+        self._announced = -1
+        self._redo = instance.redo
+        self._rng = instance.rng
+
+    def begin_empty(self) -> bool:
+        """Begin a transaction without a change (undo operation 5.7). False: no slot is free."""
+        if self.transaction is not None or not self._open_transaction():
+            return False
+        record = self._record()
+        self._write_begin_only(record)
+        record.emit()
+        return True
+
+    def savepoint(self) -> int:
+        """A mark for `rollback_to`."""
+        return len(self.transaction.undo) if self.transaction else 0
+
+    def rollback_to(self, mark: int) -> None:
+        """Take back the newest changes down to a savepoint; also a failed statement's."""
+        transaction = self.transaction
+        while transaction is not None and len(transaction.undo) > mark:
+            if not self._undo_newest(transaction):
+                break
+
+    def commit(self) -> None:
+        """COMMIT; nothing where no transaction is open."""
+        transaction = self.transaction
+        if transaction is None:
+            return
+        record = self.instance.record(self.thread, self.container, commit=True)
+        with_undo = transaction.last_undo if self._rng.random() < 0.85 else None
+        self._write_end(record, transaction, rolled_back=False, undo=with_undo)
+        self._close(transaction, record.scn, committed=True)
+        if transaction.changes:
+            self.instance.committed.append(transaction)
+        if self._rng.random() < self.instance.pace.flush_at_commit:
+            self.thread.flush()
+
+    def rollback(self) -> None:
+        """ROLLBACK of the whole transaction."""
+        transaction = self.transaction
+        if transaction is None:
+            return
+        record = self._record()
+        record.vector((24, 4), rollback_marker_fields(self._redo, transaction.xid_bytes))
+        record.emit()
+        self.rollback_to(0)
+        record = self._record()
+        self._write_end(record, transaction, rolled_back=True, undo=None)
+        self._close(transaction, record.scn, committed=False)
+
+    def _write_end(
+        self,
+        record: RecordWriter,
+        transaction: Transaction,
+        *,
+        rolled_back: bool,
+        undo: tuple[bytes, int] | None,
+    ) -> None:
+        segment = transaction.segment
+        long_form = not rolled_back and self._redo.long_scn and self._rng.random() < 0.2
+        with_time = self._redo.has_container
+        mark = CommitMark(
+            *(transaction.slot, transaction.sequence, rolled_back, undo, long_form),
+            self.instance.unix_time if with_time else None,
+        )
+        header = undo_vector_block(segment.header, record.scn, cls=segment.header_class)
+        record.vector((5, 4), commit_fields(self._redo, mark), header)
+        outcome = 2 if rolled_back else 1
+        record.vector(
+            (24, 4),
+            marker_fields(self._redo, transaction.xid_bytes, transaction.begin_scn, outcome, 0),
+        )
+        record.emit()
+
+    def _close(self, transaction: Transaction, scn: int, *, committed: bool) -> None:
+        transaction.active, transaction.commit_scn = False, scn
+        for finish in transaction.on_end:
+            finish(committed)
+        transaction.on_end.clear()
+        transaction.segment.retire(transaction)
+        slot = transaction.segment.slots[transaction.slot]
+        slot.holder, slot.commit_scn = None, scn
+        if transaction.last_undo and transaction.undo_block:
+            slot.last_uba, slot.last_dba = transaction.last_undo[0], transaction.undo_block.dba
+        transaction.segment.max_commit_scn = scn
+        transaction.undo.clear()
+        self.transaction = None
+
+    def _record(self) -> RecordWriter:
+        return self.instance.record(self.thread, self.container)
+
+    def _ready(self) -> bool:
+        return self.transaction is not None or self._open_transaction()
+
+    def _open_transaction(self) -> bool:
+        segments = self.container.segments[self.thread.number]
+        segment = segments[self._rng.randrange(len(segments))]
+        number = segment.free_slot()
+        if number is None:
+            return False
+        slot = segment.slots[number]
+        slot.sequence += 1
+        xid = self._redo.xid(segment.usn, number, slot.sequence)
+        slot.holder = Transaction(
+            *(segment, number, slot.sequence, xid, self.thread.number, self.container.con_id)
+        )
+        self.transaction = slot.holder
+        return True
+
+    def _ktub(
+        self,
+        transaction: Transaction,
+        change: BlockChange | None,
+        *,
+        begins: bool,
+        prev_dba: int,
+        rci: int,
+    ) -> Ktub:
+        return Ktub(
+            change.obj if change else 0,
+            change.dataobj if change else 0,
+            change.tablespace if change else 0,
+            prev_dba,
+            change.opc if change else OPC_BEGIN,
+            transaction.slot,
+            rci,
+            KTUB_BEGIN if begins else 0,
+            1 if begins else transaction.sequence & 0xFFFF,
+        )
+
+    def _write_undo(
+        self, record: RecordWriter, change: BlockChange | None, payload: Sequence[bytes]
+    ) -> tuple[UndoEntry, bytes]:
+        """Place and write the undo record (with 5.2 where it is due); the entry and its UBA."""
+        transaction = self.transaction
+        assert transaction is not None
+        segment, begins = transaction.segment, not transaction.begin_scn
+        size = undo_size([76 if begins else 24, *map(len, payload)])
+        place = segment.place(transaction, size)
+        transaction.undo_block = place.block
+        ktub = self._ktub(
+            transaction, change, begins=begins, prev_dba=place.prev_dba, rci=place.rci
+        )
+        uba = self._redo.uba(place.block.dba, place.block.incarnation, place.rec)
+        header_flg, flg = self._undo_flags(begins, place.new_block, empty=change is None)
+        if begins or place.new_block:
+            self._write_header(record, uba, header_flg, size, begins=begins)
+        if begins:
+            image = ktub.begin_image(self._redo, self._control(transaction))
+            transaction.begin_scn = record.scn
+        else:
+            image = ktub.image(self._redo)
+        head = ktudb(
+            *(self._redo, size, place.space_before, flg, transaction.xid_bytes),
+            *(place.block.incarnation, place.rec),
+        )
+        block = undo_vector_block(
+            place.block, record.scn, cls=segment.block_class, new=place.new_block
+        )
+        record.vector((5, 1), [head, image, *payload], block)
+        transaction.last_undo = (uba, place.block.space)
+        entry = UndoEntry(
+            place,
+            ktub,
+            tuple(payload),
+            change.undone_by if change else None,
+            change.block if change else None,
+            CLASS_DATA,
+            None,
+            change.revert if change else nothing,
+            len(transaction.changes),
+        )
+        return entry, uba
+
+    def _undo_flags(self, begins: bool, new_block: bool, *, empty: bool) -> tuple[int, int]:
+        in_container = self.container.con_id > 0
+        if begins and empty:
+            return (0x09, UNDO_BEGIN_NEW_BLOCK) if new_block else (0x451, UNDO_BEGIN_ONLY)
+        if new_block:
+            return (0x44A if begins else 0x0A), UNDO_NEW_BLOCK
+        return (0x452 if in_container else 0x12), UNDO_BEGIN if begins else UNDO_REGULAR
+
+    def _write_header(
+        self, record: RecordWriter, uba: bytes, flg: int, size: int, *, begins: bool
+    ) -> None:
+        transaction = self.transaction
+        assert transaction is not None
+        segment = transaction.segment
+        sequence = transaction.sequence if begins else 0
+        fields = [ktudh(self._redo, transaction.slot, sequence, uba, flg, size)]
+        if begins and self.container.con_id > 0 and self._redo.has_container:
+            fields.append(self._redo.pack("I", self.container.uid))
+        header = undo_vector_block(segment.header, record.scn, cls=segment.header_class)
+        record.vector((5, 2), fields, header)
+
+    def _control(self, transaction: Transaction) -> UndoControl:
+        slot = transaction.segment.slots[transaction.slot]
+        return UndoControl(
+            *(slot.last_uba, transaction.segment.max_commit_scn, slot.commit_scn, slot.last_dba),
+            self.attributes.user_number,
+        )
+
+    def _write_begin_only(self, record: RecordWriter) -> None:
+        transaction = self.transaction
+        assert transaction is not None
+        entry, _ = self._write_undo(record, None, [])
+        transaction.undo.append(entry)
+        self._announce(record)
+
+    def _announce(self, record: RecordWriter) -> None:
+        full = self._announced != self.thread.sequence
+        self._announced = self.thread.sequence
+        fields = session_fields(self._redo, self.attributes, full=full)
+        record.vector((5, 19 if full else 20), fields)
+
+    def _write(self, record: RecordWriter, change: BlockChange) -> None:
+        """Write the pair of a change, and what its transaction's begin asks for."""
+        transaction = self.transaction
+        assert transaction is not None
+        begins = not transaction.begin_scn
+        claim = change.block.claim(transaction)
+        undo_rest, redo_rest = change.fields(claim.itli)
+        payload = [claim.undo_ktb(self._redo), *undo_rest]
+        entry, uba = self._write_undo(record, change, payload)
+        cleanout = b""
+        if claim.cleaned:
+            cleanout = block_cleanout(self._redo, record.scn, claim.cleaned)
+        if claim.fresh:
+            ktb = ktb_first(self._redo, transaction.xid_bytes, uba, cleanout)
+        else:
+            ktb = ktb_continue(self._redo, uba, cleanout)
+        typ = TYP_DELAYED if claim.cleaned else TYP_NORMAL
+        block = change.block.change(record.scn, cls=CLASS_DATA, obj=change.dataobj, typ=typ)
+        record.vector(change.code, [ktb, *redo_rest], block)
+        change.block.take(claim, transaction, uba)
+        transaction.undo.append(
+            UndoEntry(
+                *(entry.place, entry.ktub, entry.payload, entry.redo_code, entry.block),
+                *(entry.cls, claim, entry.revert, entry.changes),
+            )
+        )
+        transaction.changes.extend(change.delivers)
+        if begins:
+            self._announce(record)
+
+    def _undo_newest(self, transaction: Transaction) -> bool:
+        """Apply the newest undo record; False where it is the begin itself."""
+        entry = transaction.undo[-1]
+        if entry.block is None:
+            return False
+        transaction.undo.pop()
+        record = self._record()
+        ktub, block = entry.ktub, entry.block
+        if entry.redo_code is not None:
+            fields = list(entry.payload)
+            if entry.redo_code[0] == 11:
+                kdo = bytearray(fields[1])
+                kdo[KDO_XTYPE] = kdo[KDO_XTYPE] & ~3 | XTYPE_ROLLBACK
+                fields[1] = bytes(kdo)
+            else:
+                fields = [*fields[:1], index_row(self._redo, entry.payload[1][1], 0, 0)]
+            where = block.change(record.scn, cls=CLASS_DATA, obj=ktub.dataobj)
+            record.vector(entry.redo_code, fields, where)
+        segment, undo_block = transaction.segment, entry.place.block
+        applied = undo_applied(self._redo, ktub, 8192 - 40 - undo_block.count * 16 & 0xFFFF)
+        if ktub.rci:
+            where = undo_vector_block(undo_block, record.scn, cls=segment.block_class)
+            record.vector((5, 6), applied, where)
+        else:
+            where = undo_vector_block(segment.header, record.scn, cls=segment.header_class)
+            record.vector((5, 11), applied, where)
+        record.emit()
+        assert entry.claim is not None
+        block.restore(entry.claim)
+        entry.revert()
+        del transaction.changes[entry.changes :]
+        if transaction.undo:
+            transaction.undo_block = transaction.undo[-1].place.block
+        return True
+
+
+def nothing() -> None:
+    """The revert of a change that the model's rows do not show."""
