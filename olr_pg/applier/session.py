@@ -61,6 +61,7 @@ _RECEIVE_BYTES = 1 << 20
 _FIRST_WINDOW = 64
 _CONNECT_SECONDS = 10
 _STOP_MILLISECONDS = 250
+_ANOTHER_CLIENT = 4008
 
 
 class ApplyReport(NamedTuple):
@@ -228,8 +229,15 @@ class _Session:
         self._socket = socket.create_connection(
             (self._settings.host, self._settings.port), timeout=_CONNECT_SECONDS
         )
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._socket.settimeout(None)
+        try:
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._socket.settimeout(None)
+            self._subscribe()
+        except BaseException:
+            self.close()
+            raise
+
+    def _subscribe(self) -> None:
         status = self._ask(GetStatus())
         assert isinstance(status, Status)
         saved = self._ask(GetSavedScn())
@@ -257,6 +265,9 @@ class _Session:
             self._receive()
         assert isinstance(event, Reply)
         if isinstance(event.answer, Error):
+            if event.answer.code == _ANOTHER_CLIENT:
+                # Perhaps our own lost connection, which the server has not noticed yet.
+                raise ConnectionRefusedError(event.answer.text)
             raise _refusal(event)
         return event.answer
 

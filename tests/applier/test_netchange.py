@@ -3,9 +3,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from olr_pg.applier import netchange
 from olr_pg.applier.netchange import ABSENT, NO_KEY, SINGLE, Cells, net_change
 
 KEY = np.array([0])
@@ -198,3 +200,27 @@ def test_the_net_change_equals_the_changes_one_by_one(
             single(actual, changes[end])
             start += 1
     assert actual == expected
+
+
+def test_interpreted_kernels_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    changes = [
+        Change(INSERT, (), (1, 2, 3)),
+        Change(UPDATE, (1, None, None), (9, 5, None)),
+        Change(DELETE, (4, None, None), ()),
+        Change(INSERT, (), (4, 1, 1)),
+        Change(UPDATE, (2, 2, 2), (3, None, None), row=7),
+        Change(UPDATE, (3, 3, 3), (5, None, None), row=8),
+    ]
+    compiled = _fold(changes)
+    assert compiled == (
+        6,
+        0,
+        [2, 3, 4],
+        {},
+        {3: (3, 2, 2), 4: (4, 1, 1), 5: (5, 3, 3), 9: (9, 5, 3)},
+    )
+    for name, kernel in list(vars(netchange).items()):
+        if hasattr(kernel, "py_func") and kernel.__module__ == netchange.__name__:
+            monkeypatch.setattr(netchange, name, kernel.py_func)
+    with np.errstate(over="ignore"):
+        assert _fold(changes) == compiled

@@ -9,6 +9,7 @@ import pytest
 from olr_pg.applier.session import Applier
 from olr_pg.dictionary.model import Column, KeyKind, Table
 from olr_pg.errors import OlrPgError
+from olr_pg.wire.elements import ColumnValue
 from olr_pg.wire.frames import ByteOrder
 
 Replication = Any  # tests/applier/conftest.py
@@ -280,6 +281,83 @@ def test_table_names_can_be_mapped(replication: Replication) -> None:
     r.transaction(r.insert({"ID": 1}))
     r.apply(table_names={"S.T": "Other.X"})
     assert _table(r, '"Other"."X"') == [(1,)]
+
+
+def test_two_clients_at_once(replication: Replication) -> None:
+    r = replication
+    r.transaction(r.insert({"ID": 1, "N": 1}))
+    first = Applier(r.settings(poll_milliseconds=10))
+    thread = threading.Thread(target=first.run)
+    thread.start()
+    r.wait_for("SELECT count(*) = 1 FROM s.t")
+    second = Applier(r.settings(subscription="other", retry_seconds=0.2))
+    with pytest.raises(OlrPgError) as caught:
+        second.run(once=True)
+    assert caught.value.code == 5011
+    first.stop()
+    thread.join()
+
+
+def test_unusual_targets(replication: Replication) -> None:
+    """Dropped and further columns, another order, domains, partitions, reserved names."""
+    r = replication
+    r.execute(
+        "CREATE DOMAIN s.name AS varchar(30) CHECK (value <> 'bad');"
+        "CREATE TABLE s.u (gone int, \"limit\" s.name, extra text DEFAULT 'own', id bigint,"
+        " n numeric(10, 2), PRIMARY KEY (id)) PARTITION BY RANGE (id);"
+        "CREATE TABLE s.u1 PARTITION OF s.u FOR VALUES FROM (0) TO (10);"
+        "CREATE TABLE s.u2 PARTITION OF s.u FOR VALUES FROM (10) TO (99);"
+        "ALTER TABLE s.u DROP gone"
+    )
+    r.transaction(*(r.insert({"ID": i, "LIMIT": str(i), "N": i}, "U") for i in (1, 2, 3, 20)))
+    r.transaction(
+        r.update({"ID": 1, "LIMIT": "1", "N": 1}, {"ID": 11}, "U"),
+        r.update({"ID": 2}, {"LIMIT": None}, "U"),
+        r.delete({"ID": 20}, "U"),
+    )
+    r.transaction(r.update({"ID": 3}, {"ID": 13, "N": 7}, "U"))
+    r.apply(batch_changes=1)
+    assert r.rows('SELECT id, "limit", n, extra FROM s.u ORDER BY 1') == [
+        (2, None, 2, "own"),
+        (11, "1", 1, "own"),
+        (13, "3", 7, "own"),
+    ]
+
+
+def test_partitioned_table_without_a_key(replication: Replication) -> None:
+    r = replication
+    r.execute(
+        "CREATE TABLE s.p (n int, v text) PARTITION BY RANGE (n);"
+        "CREATE TABLE s.p1 PARTITION OF s.p FOR VALUES FROM (0) TO (10);"
+        "CREATE TABLE s.p2 PARTITION OF s.p FOR VALUES FROM (10) TO (20)"
+    )
+    r.transaction(*(r.insert({"N": n, "V": "x"}, "P") for n in (1, 11)))
+    r.transaction(r.delete({"N": 11, "V": "x"}, "P"), r.update({"N": 1, "V": "x"}, {"N": 12}, "P"))
+    r.apply()
+    assert _table(r, "s.p") == [(12, "x")]
+
+
+@pytest.mark.parametrize(
+    ("column", "key", "other"),
+    [
+        ("char(5)", ColumnValue("K", 96, charset_id=873, charset_form=1, value=b"ab   "),
+         ColumnValue("K", 96, charset_id=873, charset_form=1, value=b"cd   ")),
+        ("timestamp(0)", ColumnValue("K", 12, value=bytes.fromhex("787e0307022d28")),
+         ColumnValue("K", 12, value=bytes.fromhex("787e0307022d29"))),
+        ("numeric", ColumnValue("K", 2, value=bytes.fromhex("c2021744")),
+         ColumnValue("K", 2, value=bytes.fromhex("3f5a4d66"))),
+        ("bytea", ColumnValue("K", 23, value=b"\x00\xff"), ColumnValue("K", 23, value=b"\x01")),
+    ],
+)  # fmt: skip
+def test_keys_of_other_types(
+    replication: Replication, column: str, key: ColumnValue, other: ColumnValue
+) -> None:
+    r = replication
+    r.execute(f"CREATE TABLE s.y (k {column} PRIMARY KEY, n int)")
+    r.transaction(*(r.insert({"K": k, "N": 1}, "Y") for k in (key, other)))
+    r.transaction(r.update({"K": key}, {"N": 2}, "Y"), r.delete({"K": other}, "Y"))
+    r.apply(batch_changes=1)
+    assert r.rows("SELECT n FROM s.y") == [(2,)]
 
 
 def test_nothing_to_apply(replication: Replication) -> None:
