@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Final
 
 from olr_pg.simulator.index_writer import IndexedWriter
 from olr_pg.simulator.rows import (
+    FB_HEAD,
+    FB_MIGRATED,
     FB_ROW,
     GROUP_FIRST,
     GROUP_LAST,
     OP_DRP,
     OP_IRP,
     OP_LKR,
+    OP_ORP,
     OP_QMD,
     OP_QMI,
     OP_URP,
@@ -40,13 +43,12 @@ from olr_pg.simulator.rows import (
     update_kdo,
 )
 from olr_pg.simulator.storage import (
-    ROW_SPACE,
-    UPDATE_SPACE,
+    UPDATE_RESERVE,
     DataBlock,
     Row,
 )
 from olr_pg.simulator.tables import Logging, SimTable
-from olr_pg.simulator.transaction_writer import BlockChange
+from olr_pg.simulator.transaction_writer import BlockChange, nothing
 from olr_pg.simulator.transactions import Change
 from olr_pg.simulator.vectors import (
     OPC_ROW,
@@ -81,7 +83,7 @@ class SimSession(IndexedWriter):
             return None
         piece = RowPiece(FB_ROW, stored_columns(cells))
         space = piece.size + SLOT_SIZE
-        block = table.block_for(space, ROW_SPACE, self.instance.scn)
+        block = table.block_for(space, self.instance.scn)
         slot = block.next_slot()
         row = Row(table, block, slot, list(cells), self.transaction)
         record = self._record()
@@ -111,11 +113,11 @@ class SimSession(IndexedWriter):
         if not self._ready():
             return []
         pieces = [RowPiece(FB_ROW, stored_columns(cells)) for cells in rows]
-        block = table.block_for(pieces[0].size + SLOT_SIZE, ROW_SPACE, self.instance.scn)
+        block = table.block_for(pieces[0].size + SLOT_SIZE, self.instance.scn)
         record = self._record()
         made, slots = list[Row](), list[int]()
         for cells, piece in zip(rows, pieces, strict=True):
-            if block.used + piece.size + SLOT_SIZE > ROW_SPACE:
+            if made and block.used + piece.size + SLOT_SIZE > table.row_space:
                 break
             slot = block.next_slot()
             row = Row(table, block, slot, list(cells), self.transaction)
@@ -153,6 +155,8 @@ class SimSession(IndexedWriter):
         """DELETE of one row; False where it may not."""
         if not self._may_change(row):
             return False
+        if row.piece_block:
+            return self._delete_migrated(row)
         table, block, owner = row.table, row.block, row.owner
         piece = RowPiece(FB_ROW, stored_columns(row.cells))
         record = self._record()
@@ -174,7 +178,9 @@ class SimSession(IndexedWriter):
         return True
 
     def delete_many(self, rows: Sequence[Row]) -> bool:
-        """Array DELETE of rows of one block: QMD."""
+        """Array DELETE of rows of one block: QMD. Migrated rows are no part of it."""
+        if any(row.piece_block for row in rows):
+            return False
         if not rows or not all(self._may_change(row) for row in rows):
             return False
         table, block = rows[0].table, rows[0].block
@@ -214,11 +220,13 @@ class SimSession(IndexedWriter):
         """UPDATE of one row; `new` by 0-based column. False where it may not or does not fit."""
         if not new or not self._may_change(row):
             return False
-        table, block, owner, old = row.table, row.block, row.owner, list(row.cells)
+        table, owner, old = row.table, row.owner, list(row.cells)
+        block, slot = row.data_place
         cells = [new.get(number, cell) for number, cell in enumerate(old)]
-        undo_side, redo_side = self._sides(old, cells, list(new))
-        if block.used + redo_side.size > UPDATE_SPACE:
-            return False
+        fb = FB_MIGRATED if row.piece_block else FB_ROW
+        undo_side, redo_side = self._sides(old, cells, list(new), fb)
+        if block.used + redo_side.size > table.row_space + UPDATE_RESERVE:
+            return self._migrate(row, cells)
         record = self._record()
         logged = self._logged_columns(table, new)
         before = {number: old[number] for number in sorted({*new, *logged})}
@@ -235,8 +243,8 @@ class SimSession(IndexedWriter):
         def fields(itli: int) -> FieldPair:
             own = base(itli)
             lock = itli if held else 0
-            undo = update_kdo(self._redo, own, OP_URP | UNDO_SIDE, undo_side, row.slot, lock)
-            redo = update_kdo(self._redo, own, OP_URP, redo_side, row.slot, itli)
+            undo = update_kdo(self._redo, own, OP_URP | UNDO_SIDE, undo_side, slot, lock)
+            redo = update_kdo(self._redo, own, OP_URP, redo_side, slot, itli)
             return (
                 [undo, *update_fields(self._redo, undo_side), *supplemental],
                 [redo, *update_fields(self._redo, redo_side)],
@@ -253,9 +261,123 @@ class SimSession(IndexedWriter):
         self._maintain_changed_indexes(row, old, cells)
         return True
 
+    def _migrate(self, row: Row, cells: list[Cell | None]) -> bool:
+        """Move a row that does not fit any more: 11.2 elsewhere, 11.6 leaves a stub."""
+        table, block, owner, old = row.table, row.block, row.owner, list(row.cells)
+        if row.piece_block or table.logging is Logging.NONE:
+            return False
+        head = Address(block.dba, row.slot)
+        before = RowPiece(FB_ROW, stored_columns(old))
+        after = RowPiece(FB_MIGRATED, stored_columns(cells), hrid=head)
+        target = table.block_for(after.size + SLOT_SIZE, self.instance.scn)
+        slot = target.next_slot()
+        stub = RowPiece(FB_HEAD, (), nrid=Address(target.dba, slot))
+        held = owner is self.transaction
+        first = self._record()
+        base = self._kdo(table, target)
+        supplemental = self._supplemental(SUPPLEMENTAL_UPDATE, row, 0, 1, (), GROUP_FIRST)
+
+        def insert_fields(itli: int) -> FieldPair:
+            undo = delete_kdo(self._redo, base(itli), OP_DRP | UNDO_SIDE, slot)
+            redo = insert_kdo(self._redo, base(itli), OP_IRP, after, slot, itli)
+            return [undo, *supplemental], [redo, *column_fields(after.columns)]
+
+        def take_out() -> None:
+            target.release(slot)
+            target.used -= after.size + SLOT_SIZE
+
+        target.put(slot, row)
+        target.used += after.size + SLOT_SIZE
+        self._write(first, self._row_change(table, target, OP_IRP, OP_DRP, insert_fields, take_out))
+        first.emit()
+        second = self._record()
+        change = self._moved(row, cells, first.scn)
+        logged = tuple(
+            (number + 1, None)
+            for number in change.before
+            if number >= len(before.columns) and table.logging is Logging.ALL
+        )
+        last = self._supplemental(SUPPLEMENTAL_UPDATE, row, 1, 0, logged, GROUP_LAST)
+        own_base = self._kdo(table, block)
+
+        def stub_fields(itli: int) -> FieldPair:
+            own, lock = own_base(itli), itli if held else 0
+            undo = insert_kdo(self._redo, own, OP_ORP | UNDO_SIDE, before, row.slot, lock)
+            redo = insert_kdo(self._redo, own, OP_ORP, stub, row.slot, itli)
+            return [undo, *column_fields(before.columns), *last], [redo]
+
+        def move_back() -> None:
+            row.cells, row.owner, row.piece_block = old, owner, None
+            block.used += before.size - stub.size
+
+        row.cells, row.owner = cells, self.transaction
+        row.piece_block, row.piece_slot = target, slot
+        block.used -= before.size - stub.size
+        self._write(
+            second, self._row_change(table, block, OP_ORP, OP_ORP, stub_fields, move_back, change)
+        )
+        second.emit()
+        self._maintain_changed_indexes(row, old, cells)
+        return True
+
+    def _moved(self, row: Row, cells: Sequence[Cell | None], scn: int) -> Change:
+        """The change of a migration: whole rows are logged, so only differences are told."""
+        old = row.cells
+        width = max(len(stored_columns(old)), len(stored_columns(cells)))
+        known = sorted({*range(width), *self._logged_columns(row.table, {})})
+        after = {number: cells[number] for number in range(width) if cells[number] != old[number]}
+        before = {number: old[number] for number in known}
+        return self._delivered(DmlKind.UPDATE, row, scn, before, after)
+
+    def _delete_migrated(self, row: Row) -> bool:
+        """DELETE of a migrated row: the stub first, then the piece."""
+        table, held = row.table, row.owner is self.transaction
+        (target, slot), head = row.data_place, Address(row.block.dba, row.slot)
+        stub = RowPiece(FB_HEAD, (), nrid=Address(target.dba, slot))
+        piece = RowPiece(FB_MIGRATED, stored_columns(row.cells), hrid=head)
+        scn, revert = 0, nothing
+        for block, at, part, group in (
+            (row.block, row.slot, stub, GROUP_FIRST),
+            (target, slot, piece, GROUP_LAST),
+        ):
+            record = self._record()
+            scn = scn or record.scn
+            starts = 1 if part is piece else 0
+            logged = self._supplemental(SUPPLEMENTAL_DELETE, row, starts, 0, (), group)
+            base = self._kdo(table, block)
+            changes: tuple[Change, ...] = ()
+            if part is piece:
+                before = dict(enumerate(row.cells))
+                changes = (self._delivered(DmlKind.DELETE, row, scn, before, {}),)
+                revert = self._mark_deleted(row, piece.size + SLOT_SIZE)
+            fields = self._piece_delete(base, part, at, logged, held=held)
+            self._write(
+                record, self._row_change(table, block, OP_DRP, OP_IRP, fields, revert, *changes)
+            )
+            record.emit()
+        self._maintain_indexes(row, row.cells, insert=False)
+        return True
+
+    def _piece_delete(
+        self,
+        base: Callable[[int], KdoBase],
+        piece: RowPiece,
+        slot: int,
+        supplemental: list[bytes],
+        *,
+        held: bool,
+    ) -> Callable[[int], FieldPair]:
+        def fields(itli: int) -> FieldPair:
+            own, lock = base(itli), itli if held else 0
+            undo = insert_kdo(self._redo, own, OP_IRP | UNDO_SIDE, piece, slot, lock)
+            redo = delete_kdo(self._redo, own, OP_DRP, slot)
+            return [undo, *column_fields(piece.columns), *supplemental], [redo]
+
+        return fields
+
     def lock(self, row: Row) -> bool:
         """SELECT … FOR UPDATE of one row: LKR."""
-        if not self._may_change(row) or row.owner is self.transaction:
+        if row.piece_block or not self._may_change(row) or row.owner is self.transaction:
             return False
         table, owner = row.table, row.owner
         record = self._record()
@@ -316,11 +438,13 @@ class SimSession(IndexedWriter):
         before: int,
         after: int,
         columns: tuple[tuple[int, Value], ...] = (),
+        group: int = GROUP_FIRST | GROUP_LAST,
     ) -> list[bytes]:
         if row.table.logging is Logging.NONE:
             return []
-        head = Address(row.block.dba, row.slot) if self._rng.random() < 0.2 else None
-        group = GROUP_FIRST | GROUP_LAST
+        migrated = row.piece_block is not None or group != GROUP_FIRST | GROUP_LAST
+        with_head = migrated or self._rng.random() < 0.2
+        head = Address(row.block.dba, row.slot) if with_head else None
         return Supplemental(kind, group, before, after, columns, head).fields(self._redo)
 
     def _logged_columns(self, table: SimTable, changed: Mapping[int, object]) -> list[int]:
@@ -333,7 +457,11 @@ class SimSession(IndexedWriter):
         return [number for number in columns if number not in changed]
 
     def _sides(
-        self, old: Sequence[Cell | None], new: Sequence[Cell | None], changed: list[int]
+        self,
+        old: Sequence[Cell | None],
+        new: Sequence[Cell | None],
+        changed: list[int],
+        fb: int,
     ) -> tuple[ColumnChange, ColumnChange]:
         if self._rng.random() < 0.2:
             changed.reverse()
@@ -341,7 +469,7 @@ class SimSession(IndexedWriter):
         growth = sum(map(stored_size, after)) - sum(map(stored_size, before))
         with_surplus = self._rng.random() < 0.5
         sides = [
-            _side(columns, changed, size, with_surplus=with_surplus)
+            _side(columns, changed, fb, size, with_surplus=with_surplus)
             for columns, size in ((before, -growth), (after, growth))
         ]
         return sides[0], sides[1]
@@ -358,7 +486,9 @@ class SimSession(IndexedWriter):
         def finish(committed: bool) -> None:
             if committed and row.deleted and row.owner is transaction:
                 row.block.release(row.slot)
-                row.block.used -= space
+                if row.piece_block:
+                    row.piece_block.release(row.piece_slot)
+                row.data_place[0].used -= space
 
         def revert() -> None:
             row.deleted, row.owner = False, owner
@@ -372,11 +502,11 @@ class SimSession(IndexedWriter):
 
 
 def _side(
-    columns: Sequence[Value], changed: Sequence[int], size: int, *, with_surplus: bool
+    columns: Sequence[Value], changed: Sequence[int], fb: int, size: int, *, with_surplus: bool
 ) -> ColumnChange:
     """One side of a URP; columns past the row's end are listed only now and then."""
     given = [number for number in changed if number < len(columns)]
     beyond = [number for number in changed if number >= len(columns)]
     numbers = given + beyond if with_surplus else given or beyond[:1]
     values = tuple(columns[number] for number in given)
-    return ColumnChange(FB_ROW, len(columns), tuple(numbers), values, size)
+    return ColumnChange(fb, len(columns), tuple(numbers), values, size)

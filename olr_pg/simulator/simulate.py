@@ -19,7 +19,7 @@ from olr_pg.simulator.instance import Container, Instance, Pace
 from olr_pg.simulator.noise import write_noise
 from olr_pg.simulator.redo_format import BLOCK_SIZES, COMPATIBLE, RedoFormat
 from olr_pg.simulator.session import SimSession
-from olr_pg.simulator.storage import TransactionalBlock, UndoSegment
+from olr_pg.simulator.storage import ROW_SPACE, TransactionalBlock, UndoSegment
 from olr_pg.simulator.tables import INDEX_BLOCKS, Logging, SimIndex, SimTable
 from olr_pg.simulator.truth import final_lines, final_tables, truth_lines
 from olr_pg.simulator.vectors import Session
@@ -38,6 +38,7 @@ DEFAULT_SIZE: Final = 256 * 1024
 FIRST_OBJECT: Final = 72_000
 UNDO_BLOCKS_PER_SEGMENT: Final = 4096
 SEGMENTS_PER_THREAD: Final = 3
+ROW_SPACES: Final = (400, 2000, ROW_SPACE)
 NOISE: Final = 0.06
 LEFT_OPEN: Final = 0.1
 
@@ -221,6 +222,7 @@ class Simulation:
             relative_file=relative,
             segment_block=128 + number * 65_536,
             indexes=tuple(indexes),
+            row_space=self._rng.choice(ROW_SPACES),
         )
 
     def _connect(self) -> list[tuple[SimSession, int]]:

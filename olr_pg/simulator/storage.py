@@ -29,8 +29,8 @@ DATABASE_BLOCK_SIZE: Final = 8192
 ROW_SPACE: Final = 7200
 """Bytes of a block that rows may fill: the block without its headers and PCTFREE."""
 
-UPDATE_SPACE: Final = 7900
-"""Bytes that rows may grow to: the block without its headers."""
+UPDATE_RESERVE: Final = 120
+"""Bytes that updates may fill beyond what inserts may."""
 
 UNDO_SPACE: Final = 8150
 UNDO_RECORDS_MAX: Final = 255
@@ -168,6 +168,13 @@ class Row:
     piece_block: DataBlock | None = None
     piece_slot: int = 0
     position: int = -1
+
+    @property
+    def data_place(self) -> tuple[DataBlock, int]:
+        """Where the columns are: block and slot."""
+        if self.piece_block is not None:
+            return self.piece_block, self.piece_slot
+        return self.block, self.slot
 
 
 @dataclass(slots=True, eq=False, repr=False)

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.dictionary.model import Column, KeyKind, Table
-from olr_pg.simulator.storage import DataBlock, Row, TransactionalBlock
+from olr_pg.simulator.storage import ROW_SPACE, DataBlock, Row, TransactionalBlock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,6 +76,7 @@ class SimTable:
         key: 0-based columns of the primary key, empty for none.
         blocks: in the order they were formatted.
         live: rows that SQL may see, in no order.
+        row_space: bytes of a block that inserts may fill.
     """
 
     owner: str
@@ -93,6 +94,7 @@ class SimTable:
     blocks: list[DataBlock] = field(default_factory=list)
     live: list[Row] = field(default_factory=list)
     next_key: int = 1
+    row_space: int = ROW_SPACE
 
     @property
     def segment_dba(self) -> int:
@@ -117,10 +119,10 @@ class SimTable:
             last.position = row.position
         row.position = -1
 
-    def block_for(self, size: int, limit: int, scn: int) -> DataBlock:
-        """A block with `size` bytes free below `limit`: one of the last, or a new one."""
+    def block_for(self, size: int, scn: int) -> DataBlock:
+        """A block with `size` bytes free for inserts: one of the last, or a new one."""
         for block in self.blocks[-3:]:
-            if block.used + size <= limit:
+            if block.used + size <= self.row_space:
                 return block
         dba = self.segment_dba + 4 + len(self.blocks)
         block = DataBlock(self.afn, dba, scn)

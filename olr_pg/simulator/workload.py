@@ -178,7 +178,8 @@ class RandomWorkload:
             for other in row.block.rows
             if other is not None
             and not other.deleted
-            and other.table is table
+            and other.block is row.block
+            and other.piece_block is None
             and (other.owner is None or not other.owner.active)
         ]
         session.delete_many(taken[: self._rng.randint(1, 8)])
