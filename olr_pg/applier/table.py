@@ -263,7 +263,10 @@ class TableApplier:
         return counters
 
     def _apply_change(self, connection: Connection[Any], change: Selection) -> Counters:
-        step = single(self.plan, self._encoded(change), 0)
+        try:
+            step = single(self.plan, self._encoded(change), 0)
+        except KeyMissingError as error:
+            raise _RefusedError(0, error.error) from error
         self._run(connection, step)
         return _counted([step])
 
@@ -282,9 +285,13 @@ class TableApplier:
         if self._settings.conflict is ConflictPolicy.OVERWRITE:
             changes = self._encoded(part.part(slice(number, number + 1)))
             done = overwriting(self.plan, changes, 0)
-            with connection.transaction():
-                for step in done:
-                    self._run(connection, step)
+            try:
+                with connection.transaction():
+                    for step in done:
+                        self._run(connection, step)
+            except _RefusedError as worse:
+                worse.number = number
+                raise
         self._record(connection, part, refused, "overwritten" if done else "skipped")
         return Counters(conflicts=1)
 

@@ -154,6 +154,24 @@ def test_conflicts(
     assert [row[6] for row in _errors(r)] == resolutions
 
 
+def test_changes_without_their_key(replication: Replication) -> None:
+    r = replication
+    r.transaction(r.insert({"ID": 1, "N": 1}))
+    bad = r.transaction(r.update({"N": 1}, {"N": 2}))
+    assert _fails(r).code == 5010
+    assert _errors(r) == [("S.T", bad, 0, "update", 5009, None, "stopped", 1)]
+    assert _rows(r) == [(1, 1, None)]
+
+
+def test_overwriting_that_is_refused(replication: Replication) -> None:
+    r = replication
+    r.execute("ALTER TABLE s.t ADD UNIQUE (v); INSERT INTO s.t VALUES (1, 1, 'a'), (3, 3, 'b')")
+    bad = r.transaction(r.insert({"ID": 2, "V": "c"}), r.insert({"ID": 1, "V": "b"}))
+    assert _fails(r, conflict=ConflictPolicy.OVERWRITE).code == 5010
+    assert _rows(r) == [(1, 1, "a"), (3, 3, "b")]
+    assert _errors(r) == [("S.T", bad, 1, "insert", 5009, "23505", "stopped", 1)]
+
+
 def test_a_key_that_two_rows_have(replication: Replication) -> None:
     r = replication
     r.execute("CREATE TABLE s.w (id int, v text)")
