@@ -9,7 +9,14 @@ import numpy.typing as npt
 
 from olr_pg.applier.target import NewColumn, TargetTable, create_table, read_table
 from olr_pg.datatypes.convert import Encoder, encoder_for
-from olr_pg.datatypes.mapping import OracleType, fold_identifier, fold_identifiers, pg_type
+from olr_pg.datatypes.mapping import (
+    OracleType,
+    PgKind,
+    fold_identifier,
+    fold_identifiers,
+    pg_type,
+)
+from olr_pg.datatypes.policies import NOTHING, Counters
 from olr_pg.dictionary.model import Column, Table
 from olr_pg.errors import OlrPgError
 from olr_pg.transactions.batch import DmlKind
@@ -22,6 +29,7 @@ if TYPE_CHECKING:
 
     from olr_pg.applier.parse import Layout
     from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.datatypes.columns import ValueColumn
     from olr_pg.wire.elements import ColumnValue
 
 
@@ -154,6 +162,8 @@ class TablePlan:
 
     def _encoder(self, column: ColumnValue, field: int) -> Encoder:
         described = self._source.get(column.name) or described_column(column)
+        if column.type_code in (OracleType.CLOB, OracleType.BLOB):
+            return Encoder(column.name, "LOB", PgKind.BYTEA, _only_nulls)
         try:
             return encoder_for(
                 described,
@@ -175,6 +185,14 @@ class TablePlan:
             names = {column.intcol: column.name for column in source.columns}
             return [self.field(names[number]) for number in source.key]
         return [i for i in map(self.target.column_number, self.target.key) if i is not None]
+
+
+def _only_nulls(values: ValueColumn) -> tuple[ValueColumn, Counters]:
+    """Large objects come in chunks; what stands in the row itself can only be NULL."""
+    present = np.flatnonzero(values.length > 0)
+    if len(present):
+        raise OlrPgError(5018, "a locator is no content", row=int(present[0]))
+    return values, NOTHING
 
 
 def described_column(column: ColumnValue) -> Column:

@@ -19,6 +19,7 @@ from olr_pg.applier.session import Applier
 from olr_pg.applier.settings import ConflictPolicy
 from olr_pg.datatypes.policies import Policies
 from olr_pg.errors import OlrPgError
+from olr_pg.wire.elements import ColumnValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -152,6 +153,26 @@ def test_conflicts(
         assert r.rows("SELECT conflicts FROM olr_pg.ledger") == [(4,)]
     assert _rows(r) == rows
     assert [row[6] for row in _errors(r)] == resolutions
+
+
+def test_large_objects_are_refused_but_for_null(replication: Replication) -> None:
+    r = replication
+    r.execute("ALTER TABLE s.t ADD c text, ADD d text")
+    null = {"C": ColumnValue("C", 112)}
+    r.transaction(r.insert({"ID": 1, **null}))
+    bad = r.transaction(
+        r.insert({"ID": 2, **null}), r.insert({"ID": 3, "C": ColumnValue("C", 112, value=b"x")})
+    )
+    assert _fails(r).code == 5010
+    assert _errors(r) == [("S.T", bad, 1, "insert", 5018, None, "stopped", 1)]
+    assert _rows(r) == [(1, None, None, None, None)]
+    chunked = {"D": ColumnValue("D", 112, chunked=True)}
+    r.script.transactions.pop()
+    bad = r.transaction(r.insert({"ID": 2, **chunked}))
+    (r.folder / "checkpoint.json").unlink()
+    r.serve()
+    assert _fails(r).code == 5010
+    assert _errors(r)[-1][1:5] == (bad, 0, "insert", 5018)
 
 
 def test_changes_without_their_key(replication: Replication) -> None:
