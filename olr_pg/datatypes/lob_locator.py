@@ -179,11 +179,8 @@ def _read_basicfile(data: Any, at: int, length: int, facts: Any) -> int:
 
 @kernel
 def _read_securefile(data: Any, at: int, length: int, facts: Any) -> int:
-    in_row, options = int(data[at + 22]) & 0x08 != 0, int(data[at + 23])
-    end = at + length
-    p = at + 24
-    if options & 0x40:
-        p += 1
+    options, end = int(data[at + 23]), at + length
+    p = at + (25 if options & 0x40 else 24)
     extra = 0
     if options & 0x02:
         if p + 2 > end:
@@ -196,15 +193,18 @@ def _read_securefile(data: Any, at: int, length: int, facts: Any) -> int:
     p += 2
     if p + extra + body != end:
         return 2
-    stored = -1
     if extra > 1:
         width = (int(data[p + 2]) & 3) + 1 if extra >= 3 else 0
         if width == 0 or 3 + width > extra:
             return 1
-        stored = number_be(data, p + 3, width)
+        facts[4] = number_be(data, p + 3, width)
         facts[5] = 2 if int(data[p + 1]) & 0x02 else 1
-    p += extra
-    if body < 2:
+    return _read_body(data, p + extra, end, int(data[at + 22]) & 0x08 != 0, facts)
+
+
+@kernel
+def _read_body(data: Any, p: int, end: int, in_row: bool, facts: Any) -> int:
+    if p + 2 > end:
         return 1
     form, wide = int(data[p]), (int(data[p]) & 7) + 1
     version = (int(data[p + 1]) & 0x0F) + 1
@@ -213,8 +213,7 @@ def _read_securefile(data: Any, at: int, length: int, facts: Any) -> int:
         return 1
     facts[3] = number_be(data, p, wide)
     p += wide + version
-    facts[4] = facts[3] if stored < 0 else stored
-    if not form & 0x10:
+    if facts[5] == 0 or not form & 0x10:
         facts[5] = 0
         facts[4] = facts[3]
     if facts[3] == 0:
@@ -254,7 +253,7 @@ def _read_inline(data: Any, p: int, end: int, form: int, facts: Any) -> int:
 
 @kernel
 def extent_at(data: Any, p: int, end: int, compressed: bool) -> tuple[int, int, int]:
-    """(first block, blocks, where the next extent begins) of the extent at `p`; blocks −1 = none."""
+    """(first block, blocks or −1, where the next extent begins) of the extent at `p`."""
     if p + 6 > end:
         return 0, -1, p
     flag = int(data[p])

@@ -9,14 +9,14 @@ ROW_TYPES: Final = frozenset(
 )
 """COL$.TYPE# whose values stand in the row itself (values-and-lobs §1)."""
 
-_LOB_REASON: Final = "LOB values are not decoded yet"
+LOB_TYPES: Final = frozenset({112, 113})
+"""COL$.TYPE# whose row bytes are a LOB locator."""
+
 _OTHER_TYPES: Final = {
     58: "XMLTYPE and other opaque types are not decoded yet",
     105: "MLSLABEL columns are not supported",
     106: "MLSLABEL columns are not supported",
     111: "REF columns are not supported",
-    112: _LOB_REASON,
-    113: _LOB_REASON,
     114: "BFILE columns are not supported: the data is outside the database",
     115: "CFILE columns are not supported: the data is outside the database",
     119: "JSON columns are not decoded yet",
@@ -28,15 +28,15 @@ _OTHER_TYPES: Final = {
 
 
 def unsupported_reason(
-    type_code: int, *, virtual: bool, stored_as_lob: bool, encrypted: bool
+    type_code: int, *, virtual: bool, encrypted: bool, lob_encrypted: bool
 ) -> str | None:
     """Why values of such a column cannot be replicated; None where they can."""
     if virtual:
         return "virtual columns are computed and never in redo"
     if encrypted:
         return "the column is encrypted (TDE)"
-    if stored_as_lob:
-        return "extended strings stored as LOB are not decoded yet"
-    if type_code in ROW_TYPES:
+    if lob_encrypted:
+        return "the LOB is encrypted: redo holds cipher text"
+    if type_code in ROW_TYPES or type_code in LOB_TYPES:
         return None
     return _OTHER_TYPES.get(type_code, f"type code {type_code} is not known")

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from olr_pg.dictionary.column_support import unsupported_reason
+from olr_pg.dictionary.lob import Lob
 
 
 class KeyKind(Enum):
@@ -37,6 +38,7 @@ class Column:
         stored_as_lob: a VARCHAR2 or RAW column whose row bytes are a LOB locator (values-and-lobs
             §15.4); False for the LOB types themselves.
         encrypted: by column encryption (TDE): the row bytes are cipher text.
+        lob: how LOB values are stored; None for other columns, and where nobody told.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Column:
     virtual: bool = False
     stored_as_lob: bool = False
     encrypted: bool = False
+    lob: Lob | None = None
 
     @property
     def unsupported(self) -> str | None:
@@ -61,8 +64,8 @@ class Column:
         return unsupported_reason(
             self.type_code,
             virtual=self.virtual,
-            stored_as_lob=self.stored_as_lob,
             encrypted=self.encrypted,
+            lob_encrypted=self.lob is not None and self.lob.encrypted,
         )
 
 

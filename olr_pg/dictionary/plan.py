@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from olr_pg.dictionary.lob import LobDelivery, lob_delivery
+from olr_pg.redo.lobs import NO_LOB_OBJECTS, LobObjects, lob_objects
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from olr_pg.dictionary.model import Table
 
@@ -25,6 +28,12 @@ class RowPlan(NamedTuple):
             table's delivered columns, or −1 for a column that is not delivered.
         column_first: shape (tables + 1); running number of delivered columns.
         cluster_columns: CLUCOLS of each table.
+        column_lob: `LobDelivery` of each delivered column, by running number.
+        column_charset: the character set of a text LOB whose locator names none (values-and-lobs
+            §17.1), by running number; 0 where the dictionary does not tell.
+        column_pages: 0 where a BASICFILE page of the column takes several blocks, else 1.
+        lob_tables: 1 for each table with delivered LOB columns; empty where no table has any.
+        lob_objects, lob_data: LOB segments and indexes by OBJ# and by DATAOBJ#.
     """
 
     object_key: npt.NDArray[np.uint64]
@@ -34,6 +43,12 @@ class RowPlan(NamedTuple):
     segment_column: npt.NDArray[np.int32]
     column_first: npt.NDArray[np.int64]
     cluster_columns: npt.NDArray[np.int32]
+    column_lob: npt.NDArray[np.uint8]
+    column_charset: npt.NDArray[np.int32]
+    column_pages: npt.NDArray[np.uint8]
+    lob_tables: npt.NDArray[np.uint8]
+    lob_objects: LobObjects = NO_LOB_OBJECTS
+    lob_data: LobObjects = NO_LOB_OBJECTS
 
 
 def build_row_plan(tables: Sequence[Table], con_id: int) -> RowPlan:
@@ -48,6 +63,10 @@ def build_row_plan(tables: Sequence[Table], con_id: int) -> RowPlan:
         segment_first.append(len(segment_column))
         column_first.append(column_first[-1] + len(ordinals))
     keys.sort()
+    delivered = [column for table in tables for column in table.delivered]
+    delivery = [lob_delivery(column) for column in delivered]
+    has_lobs = [any(map(lob_delivery, table.delivered)) for table in tables]
+    pages = [column.lob is None or (column.lob.chunk_blocks or 1) == 1 for column in delivered]
     return RowPlan(
         np.array([key for key, _ in keys], np.uint64),
         np.array([number for _, number in keys], np.int32),
@@ -56,4 +75,27 @@ def build_row_plan(tables: Sequence[Table], con_id: int) -> RowPlan:
         np.array(segment_column, np.int32),
         np.array(column_first, np.int64),
         np.array([table.cluster_columns for table in tables], np.int32),
+        np.array(delivery, np.uint8),
+        np.array([column.charset_id or 0 for column in delivered], np.int32),
+        np.array(pages, np.uint8),
+        np.array(has_lobs if any(has_lobs) else [], np.uint8),
+        lob_objects(_lob_objects(tables, con_id, by_data=False)),
+        lob_objects(_lob_objects(tables, con_id, by_data=True)),
     )
+
+
+def _lob_objects(
+    tables: Sequence[Table], con_id: int, *, by_data: bool
+) -> Iterator[tuple[int, bool, int]]:
+    for number, table in enumerate(tables):
+        for column in table.delivered:
+            if lob_delivery(column) is LobDelivery.NONE or column.lob is None:
+                continue
+            for part in column.lob.segments:
+                segment, index = (
+                    (part.dataobj, part.index_dataobj) if by_data else (part.obj, part.index_obj)
+                )
+                if segment:
+                    yield con_id << 32 | segment, False, number
+                if index:
+                    yield con_id << 32 | index, True, number

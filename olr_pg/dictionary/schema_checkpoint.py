@@ -19,6 +19,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from olr_pg.dictionary import column_bits
 from olr_pg.dictionary.consistency import check_unique_tables, column_fault, sort_columns
 from olr_pg.dictionary.json_document import validate
+from olr_pg.dictionary.lob import Lob, LobSegment
 from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
 from olr_pg.dictionary.refusal import table_refusal
 from olr_pg.errors import OlrPgError
@@ -60,6 +61,7 @@ class _User(_Document):
 class _Object(_Document):
     owner: _Number
     obj: _Number
+    data_obj: _Number = 0
     name: str
     type: _Number
     flags: _Bits
@@ -111,6 +113,29 @@ class _SubPartition(_Document):
     p_obj: _Number
 
 
+class _LobRow(_Document):
+    obj: _Number
+    int_col: _Number
+    l_obj: _Number
+    ts: _Number = 0
+
+
+class _LobCompositePart(_Document):
+    part_obj: _Number
+    l_obj: _Number
+
+
+class _LobFragment(_Document):
+    frag_obj: _Number
+    parent_obj: _Number
+    ts: _Number = 0
+
+
+class _Tablespace(_Document):
+    ts: _Number
+    block_size: _Number
+
+
 class _Incarnation(_Document):
     incarnation: _Number
     resetlogs: _Number
@@ -140,6 +165,10 @@ class _Checkpoint(_Document):
     sys_tabpart: list[_Partition]
     sys_tabcompart: list[_Partition]
     sys_tabsubpart: list[_SubPartition]
+    sys_lob: list[_LobRow] = []
+    sys_lob_comp_part: list[_LobCompositePart] = []
+    sys_lob_frag: list[_LobFragment] = []
+    sys_ts: list[_Tablespace] = []
 
 
 def is_schema_checkpoint(document: dict[str, Any]) -> bool:
@@ -213,6 +242,7 @@ class _TableReader:
             self._columns[column.obj].append(column)
         self._keys = _primary_keys(checkpoint)
         self._partitions = _partitions(checkpoint)
+        self._lobs = _lobs(checkpoint, self._objects)
 
     def tables(self) -> Iterable[Table]:
         for i, tab in enumerate(self._checkpoint.sys_tab):
@@ -226,7 +256,10 @@ class _TableReader:
 
     def _table(self, tab: _Tab, obj: _Object, owner: str) -> Table:
         key = self._keys.get(tab.obj, ())
-        columns = sort_columns(_read_column(row, key) for row in self._columns[tab.obj])
+        columns = sort_columns(
+            _read_column(row, key, self._lobs.get((tab.obj, row.int_col)))
+            for row in self._columns[tab.obj]
+        )
         refusal = table_refusal(
             owner,
             obj.name,
@@ -257,7 +290,7 @@ class _TableReader:
         return OlrPgError(3005, f"{what} {number} has no row in {where}", file=self._path)
 
 
-def _read_column(row: _Col, key: Sequence[int]) -> Column:
+def _read_column(row: _Col, key: Sequence[int], lob: Lob | None) -> Column:
     return Column(
         name=row.name,
         segcol=row.seg_col,
@@ -274,6 +307,7 @@ def _read_column(row: _Col, key: Sequence[int]) -> Column:
         virtual=column_bits.is_virtual(row.property),
         stored_as_lob=column_bits.is_string_stored_as_lob(row.type, row.property),
         encrypted=column_bits.is_encrypted(row.property),
+        lob=lob,
     )
 
 
@@ -299,6 +333,33 @@ def _partitions(checkpoint: _Checkpoint) -> dict[int, list[int]]:
         # A sub-partition whose partition is not in the file belongs to a table that is not either.
         if sub.p_obj in table_of_composite:
             found[table_of_composite[sub.p_obj]].append(sub.obj)
+    return found
+
+
+def _lobs(checkpoint: _Checkpoint, objects: dict[int, _Object]) -> dict[tuple[int, int], Lob]:
+    """LOBs by (OBJ#, INTCOL#). LOB indexes are known by their names only, fragments' not at all."""
+    block_sizes = {row.ts: row.block_size for row in checkpoint.sys_ts}
+    indexes = {row.name: row for row in objects.values() if row.name.startswith("SYS_IL")}
+    lob_of_part = {row.part_obj: row.l_obj for row in checkpoint.sys_lob_comp_part}
+    fragments: dict[int, list[_LobFragment]] = defaultdict(list)
+    for fragment in checkpoint.sys_lob_frag:
+        fragments[lob_of_part.get(fragment.parent_obj, fragment.parent_obj)].append(fragment)
+
+    def segment(obj: int, ts: int, index: _Object | None) -> LobSegment:
+        row = objects.get(obj)
+        return LobSegment(
+            obj,
+            row.data_obj or None if row else None,
+            index.obj if index else None,
+            index.data_obj or None if index else None,
+            block_sizes.get(ts),
+        )
+
+    found: dict[tuple[int, int], Lob] = {}
+    for row in checkpoint.sys_lob:
+        index = indexes.get(f"SYS_IL{row.obj:010d}C{row.int_col:05d}$$")
+        parts = [segment(part.frag_obj, part.ts, None) for part in fragments[row.l_obj]]
+        found[row.obj, row.int_col] = Lob((segment(row.l_obj, row.ts, index), *parts))
     return found
 
 

@@ -18,7 +18,8 @@
         "key": {"kind": "primary key", "columns": ["ID"]}}]}
 
 The keys are the attributes of `Snapshot`, `Database`, `Table` and `Column` in
-`olr_pg.dictionary.model`, and mean the same. A key whose value is the default may be left out.
+`olr_pg.dictionary.model`, and of `Lob` and `LobSegment` in `olr_pg.dictionary.lob` (key ``lob`` of
+a column), and mean the same. A key whose value is the default may be left out.
 Differences: ``key`` names its columns where the model has their INTCOL#, and the order of
 ``columns`` does not matter. Unknown keys are errors. ``docs/dictionary-snapshot.md`` is the page
 for users.
@@ -39,6 +40,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from olr_pg.dictionary.consistency import check_unique_tables, column_fault, sort_columns
 from olr_pg.dictionary.json_document import validate
+from olr_pg.dictionary.lob import Lob, LobSegment
 from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
 from olr_pg.errors import OlrPgError
 from olr_pg.scalars import MAX_SCN
@@ -68,6 +70,24 @@ class _Document(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
+class _LobSegment(_Document):
+    obj: _U32
+    dataobj: _U32 | None = None
+    index_obj: _U32 | None = None
+    index_dataobj: _U32 | None = None
+    block_size: _U32 | None = None
+
+
+class _Lob(_Document):
+    segments: list[_LobSegment] = []
+    securefile: bool | None = None
+    chunk_blocks: _U16 | None = None
+    nologging: bool = False
+    compressed: bool = False
+    deduplicated: bool = False
+    encrypted: bool = False
+
+
 class _Column(_Document):
     name: _Name
     segcol: _U16
@@ -84,6 +104,7 @@ class _Column(_Document):
     virtual: bool = False
     stored_as_lob: bool = False
     encrypted: bool = False
+    lob: _Lob | None = None
 
 
 class _Key(_Document):
@@ -151,7 +172,7 @@ def parse_snapshot(document: dict[str, Any], path: str) -> Snapshot:
 
 
 def _read_table(table: _Table, place: str, path: str) -> Table:
-    columns = sort_columns(Column(**column.model_dump()) for column in table.columns)
+    columns = sort_columns(_read_column(column) for column in table.columns)
     fault = column_fault(columns)
     if fault is not None and table.refusal is None:
         raise OlrPgError(
@@ -180,6 +201,16 @@ def _read_table(table: _Table, place: str, path: str) -> Table:
         key=tuple(intcols[name] for name in key),
         refusal=table.refusal,
     )
+
+
+def _read_column(column: _Column) -> Column:
+    values = column.model_dump(exclude={"lob"})
+    return Column(**values, lob=None if column.lob is None else _read_lob(column.lob))
+
+
+def _read_lob(lob: _Lob) -> Lob:
+    segments = tuple(LobSegment(**segment.model_dump()) for segment in lob.segments)
+    return Lob(segments, **lob.model_dump(exclude={"segments"}))
 
 
 def dump_snapshot(snapshot: Snapshot) -> bytes:
@@ -223,7 +254,7 @@ def _write_table(table: Table) -> dict[str, Any]:
     written = _set_attributes(table)
     for key in ("key", "key_kind"):
         written.pop(key, None)
-    written["columns"] = [_set_attributes(column) for column in table.columns]
+    written["columns"] = [_write_column(column) for column in table.columns]
     if table.key_kind is not KeyKind.NONE:
         written["key"] = {
             "kind": table.key_kind.value,
@@ -232,7 +263,15 @@ def _write_table(table: Table) -> dict[str, Any]:
     return written
 
 
-def _set_attributes(value: Column | Table) -> dict[str, Any]:
+def _write_column(column: Column) -> dict[str, Any]:
+    written = _set_attributes(column)
+    if column.lob is not None:
+        written["lob"] = _set_attributes(column.lob)
+        written["lob"]["segments"] = [_set_attributes(segment) for segment in column.lob.segments]
+    return written
+
+
+def _set_attributes(value: Column | Table | Lob | LobSegment) -> dict[str, Any]:
     """The attributes that are not at their default."""
     return {
         field.name: getattr(value, field.name)

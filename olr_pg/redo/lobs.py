@@ -98,7 +98,7 @@ class LobFields(NamedTuple):
     con_id: int
     offset: npt.NDArray[np.int64]
     length: npt.NDArray[np.int64]
-    count: int
+    fields: int
 
 
 class LobSink(NamedTuple):
@@ -165,7 +165,7 @@ def _push_piece(
     pieces.changed_length[at] = 0
     pieces.packed[at] = 0
     pieces.entry_count[at] = 2
-    _push_entry(sink, lob if lob >= 0 else 0, 10 if lob >= 0 else -1)
+    _push_entry(sink, max(lob, 0), 10 if lob >= 0 else -1)
     _push_entry(sink, offset, length)
     state[1] = at + 1
     return int(at)
@@ -267,9 +267,7 @@ def _push_list(
     if head + count * width > size:
         return -2
     start = u32(payload, at + 8, big) if partial else 0
-    piece = _push_piece(
-        sink, 5 if partial else 4, dba, 0, start, lob, at + head, count * width
-    )
+    piece = _push_piece(sink, 5 if partial else 4, dba, 0, start, lob, at + head, count * width)
     sink.pieces.row_flags[piece] = (1 if big else 0) | (2 if wide else 0)
     return 0
 
@@ -286,9 +284,7 @@ def push_long_field(
     at = offset[1]
     if u32(payload, at + 4, True) != 1:
         return 0
-    _push_piece(
-        sink, 1, dba, 0, u32(payload, at + 24, big), at + 4, at + 36, length[1] - 36
-    )
+    _push_piece(sink, 1, dba, 0, u32(payload, at + 24, big), at + 4, at + 36, length[1] - 36)
     return 1
 
 
@@ -374,7 +370,7 @@ def lob_alone(op: int, vector: LobFields, objects: Objects, sink: LobSink) -> tu
     A page of 19.1 names no transaction: whoever maps its LOB id owns it.
     """
     payload, big, offset, length = vector.payload, vector.big, vector.offset, vector.length
-    count = vector.count
+    count = vector.fields
     if op == 0x1301:
         if count < 1 or length[1] < 36:
             return 0, 0, -1
@@ -405,11 +401,11 @@ def _direct_load_owner(vector: LobFields, objects: Objects) -> tuple[int, int]:
     """(XID or 0, table or −1) of a 26.6, from its fpload and suplog items."""
     payload, big, offset, length = vector.payload, vector.big, vector.offset, vector.length
     xid, table = 0, -1
-    load = kdli_item(payload, offset, length, vector.count, 2, 0x0B, 28)
+    load = kdli_item(payload, offset, length, vector.fields, 2, 0x0B, 28)
     if load >= 0:
         xid = _read_xid(payload, load + 16, big)
         table = find_lob(objects.lob_data, vector.con_id, u32(payload, load + 24, big), 0)
-    logged = kdli_item(payload, offset, length, vector.count, 2, 0x09, 24)
+    logged = kdli_item(payload, offset, length, vector.fields, 2, 0x09, 24)
     if logged >= 0:
         xid = _read_xid(payload, logged + 4, big)
         if table < 0:
@@ -422,7 +418,7 @@ def lob_pair(
     op: int, vector: LobFields, undo: LobFields, objects: Objects, sink: LobSink
 ) -> tuple[int, int]:
     """A 26.2, 10.2, 10.8 or 10.18 behind its undo record; (pieces pushed or −2, table)."""
-    if undo.count < 2 or undo.length[2] < 24:
+    if undo.fields < 2 or undo.length[2] < 24:
         return -2, -1
     ktub = undo.offset[2]
     obj = u32(undo.payload, ktub, undo.big)
@@ -437,9 +433,9 @@ def lob_pair(
         return 0, -1
     if is_index:
         return push_index(
-            vector.payload, op & 0xFF, undo.offset, undo.length, undo.count,
-            vector.offset, vector.length, vector.count, sink,
+            vector.payload, op & 0xFF, undo.offset, undo.length, undo.fields,
+            vector.offset, vector.length, vector.fields, sink,
         ), table  # fmt: skip
     return push_kdli(
-        vector.payload, vector.big, vector.offset, vector.length, vector.count, 2, sink
+        vector.payload, vector.big, vector.offset, vector.length, vector.fields, 2, sink
     ), table

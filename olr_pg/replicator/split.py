@@ -56,7 +56,14 @@ class Subscription(NamedTuple):
     def objects(self) -> Objects:
         """What the redo kernels need of it."""
         plan = self.row_plan
-        return Objects(plan.object_key, plan.object_table, plan.cluster_columns)
+        return Objects(
+            plan.object_key,
+            plan.object_table,
+            plan.cluster_columns,
+            plan.lob_tables,
+            plan.lob_objects,
+            plan.lob_data,
+        )
 
 
 def subscribe(tables: Sequence[Table], con_id: int, *, big_endian: bool = False) -> Subscription:

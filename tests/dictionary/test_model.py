@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from olr_pg.dictionary.column_support import ROW_TYPES
+from olr_pg.dictionary.lob import Lob
 from olr_pg.dictionary.model import Column, Snapshot, Table
 
 NUMBER = Column("N", 1, 1, 1, 2, 22)
@@ -20,10 +21,9 @@ def test_delivered_columns_are_stored_visible_and_supported() -> None:
     )
     table = Table("APP", "T", 1, 1, columns)
 
-    assert table.delivered == (NUMBER,)
+    assert table.delivered == (NUMBER, columns[3])
     assert {column.name: column.unsupported for column in table.left_out} == {
         "V": "virtual columns are computed and never in redo",
-        "PICTURE": "LOB values are not decoded yet",
         "SECRET": "the column is encrypted (TDE)",
     }
 
@@ -33,17 +33,16 @@ def test_types_that_stand_in_the_row_are_supported(type_code: int) -> None:
     assert replace(NUMBER, type_code=type_code).unsupported is None
 
 
-@pytest.mark.parametrize(
-    "type_code", [58, 105, 106, 111, 112, 113, 114, 115, 119, 121, 122, 123, 127, 999]
-)
+@pytest.mark.parametrize("type_code", [58, 105, 106, 111, 114, 115, 119, 121, 122, 123, 127, 999])
 def test_other_types_say_why_not(type_code: int) -> None:
     assert replace(NUMBER, type_code=type_code).unsupported
 
 
-def test_an_extended_string_is_no_text_in_the_row() -> None:
-    column = Column("LONG_TEXT", 1, 1, 1, 1, 32767, stored_as_lob=True)
+def test_lobs_are_delivered_but_encrypted_ones() -> None:
+    column = Column("TEXT", 1, 1, 1, 112, 4000)
 
-    assert column.unsupported == "extended strings stored as LOB are not decoded yet"
+    assert column.unsupported is None
+    assert replace(column, lob=Lob(encrypted=True)).unsupported
 
 
 def test_tables_are_found_by_exact_name(shop: Snapshot) -> None:

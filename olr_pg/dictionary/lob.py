@@ -1,0 +1,103 @@
+"""LOB columns: what LOB$ and its relatives say of them, and in which form their values travel.
+
+Facts: dictionary §2.7, values-and-lobs §15.4, §17.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.datatypes.charsets import AL16UTF16, charset
+from olr_pg.errors import OlrPgError
+
+if TYPE_CHECKING:
+    from olr_pg.dictionary.model import Column
+
+CLOB: Final = 112
+BLOB: Final = 113
+_TEXT_TYPES: Final = frozenset({1, 9})
+
+
+@dataclass(frozen=True, slots=True)
+class LobSegment:
+    """Where LOB values of one table or one of its partitions are kept.
+
+    Attributes:
+        obj, dataobj: OBJ# and DATAOBJ# of the LOB segment (or of the partition's fragment).
+        index_obj, index_dataobj: of the LOB index; None where the dictionary does not tell.
+        block_size: of the segment's tablespace, in bytes; None where not known.
+    """
+
+    obj: int
+    dataobj: int | None = None
+    index_obj: int | None = None
+    index_dataobj: int | None = None
+    block_size: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lob:
+    """How the values of a LOB column are stored; None = not known.
+
+    Attributes:
+        segments: the table's own, and one per partition that holds rows.
+        securefile: False for BASICFILE.
+        chunk_blocks: blocks of a BASICFILE page.
+        nologging: page data may be missing from redo.
+        compressed, deduplicated: SECUREFILE options.
+        encrypted: the bytes are cipher text: the column cannot be replicated.
+    """
+
+    segments: tuple[LobSegment, ...] = ()
+    securefile: bool | None = None
+    chunk_blocks: int | None = None
+    nologging: bool = False
+    compressed: bool = False
+    deduplicated: bool = False
+    encrypted: bool = False
+
+
+class LobDelivery(IntEnum):
+    """In which form a column's values are delivered; 0 is no LOB (docs/lobs.md)."""
+
+    NONE = 0
+    BYTES = 1
+    UTF16 = 2
+    CHARSET = 3
+
+
+def lob_delivery(column: Column) -> LobDelivery:
+    """How the values of a column are delivered.
+
+    Character LOBs are UTF-16BE wherever the database's set is not single-byte (values-and-lobs
+    §17.1); that is how they go out. Elsewhere they go out in the column's own set.
+    """
+    if column.type_code == BLOB:
+        return LobDelivery.BYTES
+    if column.type_code == CLOB or (column.stored_as_lob and column.type_code in _TEXT_TYPES):
+        return LobDelivery.CHARSET if _is_single_byte(column) else LobDelivery.UTF16
+    return LobDelivery.BYTES if column.stored_as_lob else LobDelivery.NONE
+
+
+def delivered_type(column: Column) -> int:
+    """ColumnType on the wire: 112 or 113 for everything that is kept as a LOB."""
+    delivery = lob_delivery(column)
+    if delivery is LobDelivery.NONE:
+        return column.type_code
+    return BLOB if delivery is LobDelivery.BYTES else CLOB
+
+
+def delivered_charset_id(column: Column) -> int | None:
+    """ColumnCSId on the wire: the set that the delivered bytes are in."""
+    return AL16UTF16 if lob_delivery(column) is LobDelivery.UTF16 else column.charset_id
+
+
+def _is_single_byte(column: Column) -> bool:
+    if not column.charset_id or column.charset_form == 2:
+        return False
+    try:
+        return charset(column.charset_id).structure == "single-byte"
+    except OlrPgError:
+        return False

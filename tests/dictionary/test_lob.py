@@ -1,0 +1,58 @@
+"""In which form LOB columns are delivered, and what the checkpoint tells of their storage."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.dictionary.lob import (
+    LobDelivery,
+    LobSegment,
+    delivered_charset_id,
+    delivered_type,
+    lob_delivery,
+)
+from olr_pg.dictionary.model import Column
+from olr_pg.dictionary.plan import build_row_plan
+
+CLOB = Column("C", 1, 1, 1, 112, 4000, charset_id=873, charset_form=1)
+STRING = Column("S", 1, 1, 1, 1, 32767, charset_id=873, charset_form=1, stored_as_lob=True)
+
+
+@pytest.mark.parametrize(
+    ("column", "delivery", "type_code", "charset_id"),
+    [
+        (CLOB, LobDelivery.UTF16, 112, 2000),
+        (replace(CLOB, charset_id=2000, charset_form=2), LobDelivery.UTF16, 112, 2000),
+        (replace(CLOB, charset_id=178), LobDelivery.CHARSET, 112, 178),
+        (replace(CLOB, charset_id=852), LobDelivery.UTF16, 112, 2000),
+        (replace(CLOB, charset_id=None), LobDelivery.UTF16, 112, 2000),
+        (STRING, LobDelivery.UTF16, 112, 2000),
+        (replace(STRING, type_code=23, charset_id=None), LobDelivery.BYTES, 113, None),
+        (replace(CLOB, type_code=113, charset_id=None), LobDelivery.BYTES, 113, None),
+        (replace(STRING, stored_as_lob=False), LobDelivery.NONE, 1, 873),
+    ],
+)
+def test_the_form_of_delivery(
+    column: Column, delivery: LobDelivery, type_code: int, charset_id: int | None
+) -> None:
+    assert lob_delivery(column) is delivery
+    assert delivered_type(column) == type_code
+    assert delivered_charset_id(column) == charset_id
+
+
+def test_the_real_checkpoint_tells_lob_segments(real_log_dir: Path) -> None:
+    snapshot = load_snapshot(str(real_log_dir / "TEST-chkpt-2266634.json"))
+    table = snapshot.find("SYS", "ECOL$")
+    assert table is not None
+    column = next(column for column in table.columns if column.name == "BINARYDEFVAL")
+    assert column.lob is not None
+    assert column.lob.segments == (LobSegment(159, block_size=8192),)
+
+    plan = build_row_plan([table], 3)
+    assert plan.lob_objects.key.tolist() == [3 << 32 | 159]
+    assert plan.lob_objects.table.tolist() == [0]
+    assert plan.lob_tables.tolist() == [1]
