@@ -9,13 +9,17 @@ from __future__ import annotations
 import math
 import struct
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Final, NamedTuple
 
 import orjson
 
 MAX_MANTISSA: Final = 20
 """Base-100 digits that a NUMBER holds."""
+
+
+EXACT: Final = Context(prec=64)
+"""Decimal arithmetic that rounds no NUMBER."""
 
 
 class Cell(NamedTuple):
@@ -31,7 +35,7 @@ def _json_text(value: str) -> str:
 
 def number(value: Decimal) -> Cell:
     """A NUMBER of at most 38 significant digits."""
-    value = value.normalize()
+    value = value.normalize(EXACT)
     if not value:
         return Cell(b"\x80", "0")
     return Cell(_number_bytes(value), _number_text(value))

@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.simulator.cells import (
+    EXACT,
     Cell,
     Moment,
     binary_double,
@@ -39,10 +40,10 @@ def number_type(precision: int | None = None, scale: int | None = None) -> Colum
     """NUMBER, NUMBER(p) or NUMBER(p, s)."""
 
     def make(rng: Random) -> Cell:
-        digits = rng.randint(1, precision or 30)
+        digits = rng.randint(1, precision or 38)
         value = Decimal(rng.randrange(10**digits)) * rng.choice((1, 1, 1, -1))
         places = rng.randint(-8, 12) if precision is None else scale or 0
-        return number(value.scaleb(-places))
+        return number(value.scaleb(-places, EXACT))
 
     return ColumnType(2, 22, make, precision, scale)
 

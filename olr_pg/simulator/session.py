@@ -223,6 +223,11 @@ class SimSession(IndexedWriter):
         table, owner, old = row.table, row.owner, list(row.cells)
         block, slot = row.data_place
         cells = [new.get(number, cell) for number, cell in enumerate(old)]
+        # A NULL past both ends of the row that stays NULL leaves nothing in the redo.
+        width = max(len(stored_columns(old)), len(stored_columns(cells)))
+        new = {number: cell for number, cell in new.items() if number < width}
+        if not new:
+            return False
         fb = FB_MIGRATED if row.piece_block else FB_ROW
         undo_side, redo_side = self._sides(old, cells, list(new), fb)
         if block.used + redo_side.size > table.row_space + UPDATE_RESERVE:

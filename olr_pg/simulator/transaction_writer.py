@@ -120,6 +120,9 @@ class TransactionWriter:
         transaction = self.transaction
         if transaction is None:
             return
+        if not transaction.begin_scn:
+            self._forget(transaction)
+            return
         record = self.instance.record(self.thread, self.container, commit=True)
         with_undo = transaction.last_undo if self._rng.random() < 0.85 else None
         self._write_end(record, transaction, rolled_back=False, undo=with_undo)
@@ -134,6 +137,9 @@ class TransactionWriter:
         transaction = self.transaction
         if transaction is None:
             return
+        if not transaction.begin_scn:
+            self._forget(transaction)
+            return
         record = self._record()
         record.vector((24, 4), rollback_marker_fields(self._redo, transaction.xid_bytes))
         record.emit()
@@ -141,6 +147,12 @@ class TransactionWriter:
         record = self._record()
         self._write_end(record, transaction, rolled_back=True, undo=None)
         self._close(transaction, record.scn, committed=False)
+
+    def _forget(self, transaction: Transaction) -> None:
+        """Give up a transaction that has written nothing."""
+        transaction.active = False
+        transaction.segment.slots[transaction.slot].holder = None
+        self.transaction = None
 
     def _write_end(
         self,
