@@ -1,0 +1,6 @@
+"""``python -m olr_pg`` is ``olr-pg``."""
+
+from olr_pg.cli.main import run
+
+if __name__ == "__main__":
+    run()
