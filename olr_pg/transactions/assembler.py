@@ -140,8 +140,11 @@ class Assembler:
         heads = instances.order[instances.first[:-1]]
         closed = (instances.begin >= 0) & (instances.end >= 0)
         on_open_slot = np.isin(keys[heads], np.array(list(self._open), np.uint64))
+        # A whole transaction right behind one without its end tells that that end was missed.
+        after_lost = np.zeros(closed.size, np.bool_)
+        after_lost[1:] = ~closed[:-1] & (keys[heads[1:]] == keys[heads[:-1]])
         late: list[ChangeBatch] = []
-        for row in np.flatnonzero(~closed | on_open_slot).tolist():
+        for row in np.flatnonzero(~closed | on_open_slot | after_lost).tolist():
             ended = self._keep(batch, instances, int(keys[heads[row]]), row)
             if ended is not None:
                 late.append(concatenate(ended.chunks))
@@ -169,7 +172,8 @@ class Assembler:
         begin, end = int(instances.begin[row]), int(instances.end[row])
         if begin >= 0:
             # Whoever still holds the slot ended in redo that was not read.
-            self.account.lost += self._open.pop(key, None) is not None
+            lost = self._open.pop(key, None)
+            self.account.lost += lost is not None and lost.begin_scn is not None
             if end >= 0:
                 return None
         chunk = select_events(
@@ -182,7 +186,7 @@ class Assembler:
             return None
         waiting = self._open.pop(key, None)
         if waiting is not None and not _same_transaction(waiting.xid, xid):
-            self.account.lost += 1
+            self.account.lost += waiting.begin_scn is not None
             waiting = None
         if waiting is None and not self._is_split:
             self.account.unbegun += end >= 0
@@ -294,7 +298,7 @@ def _job(batch: ChangeBatch, plan: RowPlan, room: int) -> Job:
         np.zeros((4, widest), np.int64),
         numbers(4, widest),
         numbers(4, widest),
-        np.full(batch.entries.role.size, -1, np.int64),
+        np.full((4, batch.entries.role.size), -1, np.int64),
     )
     groups = Groups(
         numbers(MOST_OPEN),

@@ -42,7 +42,7 @@ class Merge(NamedTuple):
     Attributes:
         stamp: shape (4, columns); the change that last set a role's column.
         first, last: shape (4, columns); first and last entry of the value's parts.
-        following: shape (entries); the entry that goes on with a value, −1 = none.
+        following: shape (4, entries); by role, the entry that goes on with a value, −1 = none.
     """
 
     stamp: npt.NDArray[np.int64]
@@ -105,10 +105,10 @@ def _gather_entry(job: Job, role: int, column: int, entry: int, stamp: int) -> N
     first = merge.first[role, column]
     last = merge.last[role, column]
     if part[entry] & 2 and part[last] & 1:
-        merge.following[last] = entry
+        merge.following[role, last] = entry
         merge.last[role, column] = entry
     elif part[entry] & 1 and part[first] & 2:
-        merge.following[entry] = first
+        merge.following[role, entry] = first
         merge.first[role, column] = entry
     elif role == 1 or (role >= 2 and job.batch.entries.length[first] < 0):
         # The newest after value counts, else the first value that is not NULL: where a piece
@@ -130,7 +130,7 @@ def _gather_piece(job: Job, piece: int, table: int, stamp: int) -> int:
         column = plan.segment_column[first + segcol - 1]
         if column < 0:
             continue
-        job.merge.following[entry] = -1
+        job.merge.following[:, entry] = -1
         role = entries.role[entry]
         for r in range(4):
             if role >> r & 1:
@@ -173,21 +173,27 @@ def _kind_of(job: Job, head: int) -> int:
 
 
 @inlined
-def _chosen(job: Job, plain: int, supplemental: int, column: int, stamp: int) -> int:
-    """The first entry of a column's value: the logged one, or the supplemental one; −1 = none."""
+def _chosen(job: Job, plain: int, supplemental: int, column: int, stamp: int) -> tuple[int, int]:
+    """(first entry of a column's value, its role): the logged one or the supplemental one.
+
+    The entry is −1 where there is none.
+    """
     merge = job.merge
     entry = -1
+    role = plain
     if merge.stamp[plain, column] == stamp:
         entry = merge.first[plain, column]
     if (entry < 0 or job.batch.entries.length[entry] < 0) and merge.stamp[
         supplemental, column
     ] == stamp:
         entry = merge.first[supplemental, column]
-    return entry
+        role = supplemental
+    return entry, role
 
 
 @inlined
-def _push_value(job: Job, image: int, column: int, entry: int) -> bool:
+def _push_value(job: Job, image: int, column: int, entry: int, role: int) -> bool:
+    """Append a value, which begins at `entry` of `role`; −1 is NULL. Whether there was room."""
     out = job.out
     at = job.counts[1]
     if at == out.entry_image.size:
@@ -203,7 +209,7 @@ def _push_value(job: Job, image: int, column: int, entry: int) -> bool:
     entries = job.batch.entries
     out.value_offset[at] = entries.offset[entry]
     out.value_length[at] = entries.length[entry]
-    following = job.merge.following[entry]
+    following = job.merge.following[role, entry]
     if following >= 0:
         out.value_next[at] = -2 - job.counts[2]
     while following >= 0:
@@ -212,7 +218,7 @@ def _push_value(job: Job, image: int, column: int, entry: int) -> bool:
             return False
         job.parts[0, part] = entries.offset[following]
         job.parts[1, part] = max(0, entries.length[following])
-        following = job.merge.following[following]
+        following = job.merge.following[role, following]
         job.parts[2, part] = part + 1 if following >= 0 else -1
         job.counts[2] = part + 1
     return True
@@ -247,7 +253,8 @@ def _push_full_image(
 ) -> bool:
     columns = job.plan.column_first[table + 1] - job.plan.column_first[table]
     for column in range(columns):
-        if not _push_value(job, image, column, _chosen(job, plain, supplemental, column, stamp)):
+        entry, role = _chosen(job, plain, supplemental, column, stamp)
+        if not _push_value(job, image, column, entry, role):
             return False
     return True
 
@@ -259,12 +266,13 @@ def _push_update(job: Job, head: int, table: int, stamp: int) -> tuple[bool, int
     plan = job.plan
     columns = plan.column_first[table + 1] - plan.column_first[table]
     for column in range(columns):
-        entry = _chosen(job, 0, 2, column, stamp)
+        entry, role = _chosen(job, 0, 2, column, stamp)
         sets = merge.stamp[1, column] == stamp
         if entry < 0 and not sets and merge.stamp[3, column] == stamp:
             entry = merge.first[3, column]
+            role = 3
         known = entry >= 0 or merge.stamp[0, column] == stamp
-        if known and not _push_value(job, 0, column, entry):
+        if known and not _push_value(job, 0, column, entry, role):
             return False, 0
     count = 0
     base = plan.segment_first[table]
@@ -278,7 +286,7 @@ def _push_update(job: Job, head: int, table: int, stamp: int) -> tuple[bool, int
         entry = merge.first[1, column] if sets else -1
         if not _really_changed(job, head, segcol):
             continue
-        if not _push_value(job, 1, column, entry):
+        if not _push_value(job, 1, column, entry, 1):
             return False, 0
         count += 1
     return True, count
