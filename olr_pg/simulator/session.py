@@ -326,11 +326,13 @@ class SimSession(IndexedWriter):
         return True
 
     def _moved(self, row: Row, cells: Sequence[Cell | None], scn: int) -> Change:
-        """The change of a migration: whole rows are logged, so only differences are told."""
+        """The change of a migration: the redo has the whole row, old and new, and LogMiner shows
+        all of it, the columns that stay equal too (real records that move a row).
+        """
         old = row.cells
         width = max(len(stored_columns(old)), len(stored_columns(cells)))
         known = sorted({*range(width), *self._logged_columns(row.table, {})})
-        after = {number: cells[number] for number in range(width) if cells[number] != old[number]}
+        after = {number: cells[number] for number in range(width)}
         before = {number: old[number] for number in known}
         return self._delivered(DmlKind.UPDATE, row, scn, before, after)
 
