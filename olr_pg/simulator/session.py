@@ -56,7 +56,7 @@ from olr_pg.simulator.vectors import (
 from olr_pg.transactions.batch import DmlKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from olr_pg.simulator.cells import Cell
 
@@ -233,7 +233,9 @@ class SimSession(IndexedWriter):
         if block.used + redo_side.size > table.row_space + UPDATE_RESERVE:
             return self._migrate(row, cells)
         record = self._record()
-        logged = self._logged_columns(table, new)
+        # Every column that the undo has no value of: a NULL past the old end of the row too.
+        in_undo = [number for number in new if number < undo_side.width]
+        logged = self._logged_columns(table, in_undo)
         before = {number: old[number] for number in sorted({*new, *logged})}
         change = self._delivered(DmlKind.UPDATE, row, record.scn, before, dict(sorted(new.items())))
         base, held = self._kdo(table, block), owner is self.transaction
@@ -331,7 +333,7 @@ class SimSession(IndexedWriter):
         """
         old = row.cells
         width = max(len(stored_columns(old)), len(stored_columns(cells)))
-        known = sorted({*range(width), *self._logged_columns(row.table, {})})
+        known = sorted({*range(width), *self._logged_columns(row.table, ())})
         after = {number: cells[number] for number in range(width)}
         before = {number: old[number] for number in known}
         return self._delivered(DmlKind.UPDATE, row, scn, before, after)
@@ -454,14 +456,14 @@ class SimSession(IndexedWriter):
         head = Address(row.block.dba, row.slot) if with_head else None
         return Supplemental(kind, group, before, after, columns, head).fields(self._redo)
 
-    def _logged_columns(self, table: SimTable, changed: Mapping[int, object]) -> list[int]:
+    def _logged_columns(self, table: SimTable, in_undo: Collection[int]) -> list[int]:
         if table.logging is Logging.ALL:
             columns: Sequence[int] = range(len(table.columns))
         elif table.logging is Logging.PRIMARY_KEY:
             columns = sorted(table.key)
         else:
             columns = ()
-        return [number for number in columns if number not in changed]
+        return [number for number in columns if number not in in_undo]
 
     def _sides(
         self,
