@@ -9,6 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from olr_pg.capture.readers import map_log, read_header
+from olr_pg.errors import OlrPgError
+from olr_pg.redo.incident import (
+    collect_incident,
+    payload_position,
+    read_incident,
+    write_incident,
+)
+from olr_pg.redo.window import Log, read_windows
+from olr_pg.scalars import parse_xid
+
 Cli = Callable[..., "subprocess.CompletedProcess[str]"]
 Start = Callable[..., "subprocess.Popen[str]"]
 
@@ -127,3 +138,23 @@ def test_a_reader_may_stop_in_the_middle(start_cli: Start, real_log_dir: Path) -
     assert process.stdout.readline().startswith("LOG FILE")
     process.stdout.close()
     assert (process.stderr.read(), process.wait(timeout=60)) == ("", 141)
+
+
+def test_an_incident_is_shown_and_masked(cli: Cli, real_log_dir: Path, tmp_path: Path) -> None:
+    path = real_log_dir / "arch1_15_1224959854.dbf"
+    window = next(read_windows(Log(str(path), read_header(str(path))[0], map_log(str(path)))))
+    failed = payload_position(window, 580, 360)
+    incident = collect_incident(window, failed, parse_xid("10.12.572"), OlrPgError(2011, "why"))
+    file, copy = tmp_path / "one.incident.json", tmp_path / "masked.json"
+    file.write_bytes(write_incident(incident))
+    shown = cli("dump", "--incident", file)
+    assert shown.returncode == 0
+    assert shown.stdout.startswith("INCIDENT OLR-02011 why\n")
+    assert "68 65 6c 6c 6f" in shown.stdout
+    assert cli("dump", "--incident", file, "--mask", copy).returncode == 0
+    masked = read_incident(copy.read_bytes(), path=str(copy))
+    assert masked.masked
+    assert all(b"hello world" not in record.data for record in masked.records)
+    again = cli("dump", "--incident", file, "--mask", copy)
+    assert again.returncode == 3
+    assert again.stderr.startswith("OLR-02102")

@@ -212,6 +212,7 @@ def fuzz(count: int, seed: int, **changes: str) -> str:
     return result.stdout
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.usefixtures("shared_dir")
 def test_mutated_records_through_the_whole_chain() -> None:
     assert fuzz(1500, 10_000_000).startswith("1500 mutations")
