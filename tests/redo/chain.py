@@ -52,17 +52,31 @@ def changes_between(
     )
 
 
+def columns_of(table: Any) -> dict[str, Any]:
+    """The columns of a table by name, whether it is a tuple of arrays or one structured array."""
+    names = getattr(table, "_fields", None) or table.dtype.names
+    return {name: getattr(table, name) for name in names}
+
+
+def clear(table: Any) -> None:
+    """Fill every column with zeros."""
+    for column in columns_of(table).values():
+        column[:] = 0
+
+
 def events_of(batch: ChangeBatch) -> list[tuple[Any, ...]]:
     """Every event with its pieces and values, free of offsets."""
     piece_first = first_rows(batch.events.piece_count)
     entry_first = first_rows(batch.pieces.entry_count)
     found: list[tuple[Any, ...]] = []
+    event_columns = columns_of(batch.events).values()
+    piece_columns = columns_of(batch.pieces)
     for event in range(batch.events.kind.size):
         pieces = []
         for piece in range(int(piece_first[event]), int(piece_first[event + 1])):
             fields = {
                 name: column[piece].item()
-                for name, column in batch.pieces._asdict().items()
+                for name, column in piece_columns.items()
                 if name not in ("changed_offset", "entry_count")
             }
             entries = [
@@ -75,7 +89,7 @@ def events_of(batch: ChangeBatch) -> list[tuple[Any, ...]]:
                 for entry in range(int(entry_first[piece]), int(entry_first[piece + 1]))
             ]
             pieces.append((tuple(fields.items()), tuple(entries)))
-        found.append((*(column[event].item() for column in batch.events), tuple(pieces)))
+        found.append((*(column[event].item() for column in event_columns), tuple(pieces)))
     return found
 
 

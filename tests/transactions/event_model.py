@@ -6,6 +6,7 @@ import random
 from dataclasses import dataclass, field
 
 import numpy as np
+from chain import clear
 
 from olr_pg.redo.batch import (
     ChangeBatch,
@@ -63,8 +64,7 @@ def batch_of(events: list[Event]) -> ChangeBatch:
         empty_entries(len(changes)),
     )
     for columns in (rows, pieces, entries):
-        for column in columns:
-            column[:] = 0
+        clear(columns)
     rows.con_id[:] = CON_ID
     rows.sequence[:] = 7
     rows.dataobj[:] = OBJ

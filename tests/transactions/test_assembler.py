@@ -7,7 +7,7 @@ import random
 
 import numpy as np
 import pytest
-from chain import Transaction, assemble, subscribe, transactions_of
+from chain import Transaction, assemble, clear, subscribe, transactions_of
 from event_model import CON_ID, OBJ, Committed, Event, Workload, batch_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -196,8 +196,7 @@ def test_parts_of_before_and_after_values_do_not_mix() -> None:
     given_entries = [(roles[0], 3), (roles[1], 2), (both, 3), (both, 3), (Role.AFTER, 0)]
     pieces, entries = empty_pieces(4), empty_entries(5)
     for columns in (pieces, entries):
-        for column in columns:
-            column[:] = 0
+        clear(columns)
     pieces.op[:] = 16
     pieces.supplemental[:] = 1
     pieces.sup_type[:] = 1
