@@ -3,15 +3,21 @@
 An event is one thing that happened to a transaction; a CHANGE event has the row pieces of its
 vector pair (one, or one per row for multi-row vectors); a piece has column values. Values stay in
 the window's payload (`ChangeBatch.data`).
+
+Each of the three is one structured array: a column is a field of it (``events.scn``), and a kernel
+takes the table as one argument. As one array per column they made the kernels' signatures some four
+hundred machine arguments long, which Numba needed a minute to compile.
 """
 
 from __future__ import annotations
 
 from enum import IntEnum, IntFlag
-from typing import Any, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+from olr_pg.redo.columns import Table
 
 U8 = npt.NDArray[np.uint8]
 U16 = npt.NDArray[np.uint16]
@@ -49,8 +55,33 @@ class Part(IntFlag):
     FROM_PREVIOUS = 2
 
 
-class EventColumns(NamedTuple):
-    """One row per event.
+EVENT: Final = np.dtype(
+    [
+        ("kind", "u1"),
+        ("con_id", "u4"),
+        ("xid", "u8"),
+        ("scn", "u8"),
+        ("time", "u4"),
+        ("thread", "u2"),
+        ("sequence", "u4"),
+        ("block", "u4"),
+        ("offset", "u2"),
+        ("table", "i4"),
+        ("dataobj", "u4"),
+        ("undo_dba", "u4"),
+        ("prev_dba", "u4"),
+        ("rci", "u1"),
+        ("wrp", "u2"),
+        ("slot_head", "u1"),
+        ("serial", "u2"),
+        ("session", "u4"),
+        ("piece_count", "i4"),
+    ],
+    align=True,
+)
+
+EventColumns: TypeAlias = Table
+"""One row per event.
 
     Attributes:
         kind: `EventKind`; the pieces of a LOB event are those of `redo.lobs`.
@@ -67,29 +98,28 @@ class EventColumns(NamedTuple):
         piece_count: pieces of a CHANGE event.
     """
 
-    kind: U8
-    con_id: U32
-    xid: U64
-    scn: U64
-    time: U32
-    thread: U16
-    sequence: U32
-    block: U32
-    offset: U16
-    table: I32
-    dataobj: U32
-    undo_dba: U32
-    prev_dba: U32
-    rci: U8
-    wrp: U16
-    slot_head: U8
-    serial: U16
-    session: U32
-    piece_count: I32
 
+PIECE: Final = np.dtype(
+    [
+        ("op", "u1"),
+        ("supplemental", "u1"),
+        ("sup_type", "u1"),
+        ("sup_flags", "u1"),
+        ("row_flags", "u1"),
+        ("bdba", "u4"),
+        ("slot", "u2"),
+        ("head_bdba", "u4"),
+        ("head_slot", "u2"),
+        ("changed_offset", "i8"),
+        ("changed_length", "i4"),
+        ("packed", "u1"),
+        ("entry_count", "i4"),
+    ],
+    align=True,
+)
 
-class PieceColumns(NamedTuple):
-    """One row per row piece, in the order of the events that own them.
+PieceColumns: TypeAlias = Table
+"""One row per row piece, in the order of the events that own them.
 
     Attributes:
         op: code of the 11.x vector.
@@ -104,23 +134,20 @@ class PieceColumns(NamedTuple):
         entry_count: values of the piece.
     """
 
-    op: U8
-    supplemental: U8
-    sup_type: U8
-    sup_flags: U8
-    row_flags: U8
-    bdba: U32
-    slot: U16
-    head_bdba: U32
-    head_slot: U16
-    changed_offset: I64
-    changed_length: I32
-    packed: U8
-    entry_count: I32
 
+ENTRY: Final = np.dtype(
+    [
+        ("role", "u1"),
+        ("part", "u1"),
+        ("segcol", "i4"),
+        ("offset", "i8"),
+        ("length", "i8"),
+    ],
+    align=True,
+)
 
-class EntryColumns(NamedTuple):
-    """One row per column value, in the order of the pieces that own them.
+EntryColumns: TypeAlias = Table
+"""One row per column value, in the order of the pieces that own them.
 
     Attributes:
         role: `Role`.
@@ -128,12 +155,6 @@ class EntryColumns(NamedTuple):
         segcol: SEGCOL#, from 1.
         offset, length: in the batch's data; length −1 is NULL.
     """
-
-    role: U8
-    part: U8
-    segcol: I32
-    offset: I64
-    length: I64
 
 
 class ChangeBatch(NamedTuple):
@@ -145,35 +166,24 @@ class ChangeBatch(NamedTuple):
     data: U8
 
 
-_EVENT_TYPES = (
-    np.uint8, np.uint32, np.uint64, np.uint64, np.uint32, np.uint16, np.uint32, np.uint32,
-    np.uint16, np.int32, np.uint32, np.uint32, np.uint32, np.uint8, np.uint16, np.uint8,
-    np.uint16, np.uint32, np.int32,
-)  # fmt: skip
-_PIECE_TYPES = (
-    np.uint8, np.uint8, np.uint8, np.uint8, np.uint8, np.uint32, np.uint16, np.uint32,
-    np.uint16, np.int64, np.int32, np.uint8, np.int32,
-)  # fmt: skip
-_ENTRY_TYPES = (np.uint8, np.uint8, np.int32, np.int64, np.int64)
-
-
-def _arrays(types: tuple[Any, ...], capacity: int) -> list[Any]:
-    return [np.empty(capacity, dtype) for dtype in types]
+def columns_of(dtype: np.dtype[np.void], capacity: int) -> Table:
+    """Room for `capacity` rows of a table, content undefined."""
+    return np.empty(capacity, dtype).view(np.recarray)
 
 
 def empty_events(capacity: int) -> EventColumns:
     """Room for `capacity` events, content undefined."""
-    return EventColumns(*_arrays(_EVENT_TYPES, capacity))
+    return columns_of(EVENT, capacity)
 
 
 def empty_pieces(capacity: int) -> PieceColumns:
     """Room for `capacity` pieces, content undefined."""
-    return PieceColumns(*_arrays(_PIECE_TYPES, capacity))
+    return columns_of(PIECE, capacity)
 
 
 def empty_entries(capacity: int) -> EntryColumns:
     """Room for `capacity` values, content undefined."""
-    return EntryColumns(*_arrays(_ENTRY_TYPES, capacity))
+    return columns_of(ENTRY, capacity)
 
 
 def empty_batch() -> ChangeBatch:

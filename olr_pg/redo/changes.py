@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -21,9 +22,9 @@ from olr_pg.redo.batch import (
     empty_events,
     empty_pieces,
 )
-from olr_pg.redo.columns import head
+from olr_pg.redo.columns import Table, as_table, head
 from olr_pg.redo.iot import Pair, index_piece
-from olr_pg.redo.kernel import inlined, kernel, u16, u32
+from olr_pg.redo.kernel import inlined, inlined_for, kernel, u16, u32
 from olr_pg.redo.layout import BLOCK_HEADER
 from olr_pg.redo.lobs import (
     NO_LOB_OBJECTS,
@@ -106,14 +107,24 @@ class Tally(NamedTuple):
         return Tally(*(a + b for a, b in zip(self, other, strict=True)))
 
 
+class ObjectTables(NamedTuple):
+    """`Objects` with one table for each group of its columns, as the kernels take them."""
+
+    tables: Table
+    cluster_columns: npt.NDArray[np.int32]
+    lob_tables: npt.NDArray[np.uint8]
+    lob_objects: Table
+    lob_data: Table
+
+
 class Walk(NamedTuple):
     """What the walk over a window's vectors needs at hand, so that all its kernels share it.
 
     Attributes:
         payload: shape (bytes), the window.
         header, row_scn, long_session, big: the layout.
-        record_position, record_scn, record_time: per record of the window.
-        vectors: in processing order.
+        records: position, scn and redo time of every record of the window.
+        vectors: `VectorColumns` as one table, in processing order.
         objects: the subscription.
         events, pieces, entries: to be filled; CAPACITY asks for more room.
         scratch: shape (4, MAX_FIELDS + 1); field offsets and lengths of undo and redo.
@@ -128,11 +139,9 @@ class Walk(NamedTuple):
     row_scn: int
     long_session: bool
     big: bool
-    record_position: npt.NDArray[np.int64]
-    record_scn: npt.NDArray[np.int64]
-    record_time: npt.NDArray[np.int64]
-    vectors: VectorColumns
-    objects: Objects
+    records: Table
+    vectors: Table
+    objects: ObjectTables
     events: EventColumns
     pieces: PieceColumns
     entries: EntryColumns
@@ -144,22 +153,23 @@ class Walk(NamedTuple):
 
 
 @inlined
-def _find_table(objects: Objects, con_id: int, obj: int) -> int:
+def _find_table(objects: ObjectTables, con_id: int, obj: int) -> int:
     wanted = np.uint64(con_id) << np.uint64(32) | np.uint64(obj)
+    key = objects.tables.key
     low = 0
-    high = objects.key.size
+    high = key.size
     while low < high:
         middle = (low + high) >> 1
-        if objects.key[middle] < wanted:
+        if key[middle] < wanted:
             low = middle + 1
         else:
             high = middle
-    if low < objects.key.size and objects.key[low] == wanted:
-        return int(objects.table[low])
+    if low < key.size and key[low] == wanted:
+        return int(objects.tables.table[low])
     return -1
 
 
-@inlined
+@inlined_for(numba.int64(numba.int64, numba.int64, numba.int64))
 def _xid(usn: int, slot: int, sequence: int) -> int:
     return usn << 48 | slot << 32 | sequence
 
@@ -184,8 +194,8 @@ def _push_event(walk: Walk, kind: int, con_id: int, xid: int) -> int:
     events.kind[at] = kind
     events.con_id[at] = con_id
     events.xid[at] = xid
-    events.scn[at] = walk.record_scn[record]
-    events.time[at] = walk.record_time[record]
+    events.scn[at] = walk.records.scn[record]
+    events.time[at] = walk.records.time[record]
     events.thread[at] = walk.place[0]
     events.sequence[at] = walk.place[1]
     events.block[at] = walk.place[2]
@@ -414,7 +424,7 @@ def _session(walk: Walk, at: int) -> int:
 
 @inlined
 def _open_record(walk: Walk, record: int, first_block: int, width: int) -> None:
-    position = walk.record_position[record]
+    position = walk.records.position[record]
     walk.current[0] = record
     walk.current[1] = -1
     walk.current[2] = 0
@@ -527,11 +537,19 @@ def _walk(
         layout.row_scn,
         layout.long_session,
         layout.big_endian,
-        window.records.position,
-        window.records.scn,
-        window.lwns.time[window.records.lwn],
-        vectors,
-        objects,
+        as_table(
+            position=window.records.position,
+            scn=window.records.scn,
+            time=window.lwns.time[window.records.lwn],
+        ),
+        as_table(**vectors._asdict()),
+        ObjectTables(
+            as_table(key=objects.key, table=objects.table),
+            objects.cluster_columns,
+            objects.lob_tables,
+            as_table(**objects.lob_objects._asdict()),
+            as_table(**objects.lob_data._asdict()),
+        ),
         empty_events(capacity),
         empty_pieces(capacity),
         empty_entries(entry_capacity),

@@ -23,7 +23,8 @@ from olr_pg.redo.kernel import inlined, u16, u32
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from olr_pg.redo.changes import Objects
+    from olr_pg.redo.changes import ObjectTables
+    from olr_pg.redo.columns import Table
 
 
 class LobOp(IntEnum):
@@ -110,7 +111,7 @@ class LobSink(NamedTuple):
 
 
 @inlined
-def find_lob(objects: LobObjects, con_id: int, number: int, wanted: int) -> int:
+def find_lob(objects: Table, con_id: int, number: int, wanted: int) -> int:
     """The table of a LOB segment (`wanted` 0) or index (1), −1 for other objects."""
     key = np.uint64(con_id) << np.uint64(32) | np.uint64(number)
     at = np.searchsorted(objects.key, key)
@@ -120,7 +121,7 @@ def find_lob(objects: LobObjects, con_id: int, number: int, wanted: int) -> int:
 
 
 @inlined
-def is_lob_object(objects: LobObjects, con_id: int, number: int) -> bool:
+def is_lob_object(objects: Table, con_id: int, number: int) -> bool:
     """Whether the object is a LOB segment or index of the subscription."""
     key = np.uint64(con_id) << np.uint64(32) | np.uint64(number)
     at = np.searchsorted(objects.key, key)
@@ -348,12 +349,12 @@ def push_operation(
 
 
 @inlined
-def find_table(objects: Objects, con_id: int, number: int) -> int:
+def find_table(objects: ObjectTables, con_id: int, number: int) -> int:
     """The table with LOB columns that an OBJ# belongs to, −1 = none."""
     key = np.uint64(con_id) << np.uint64(32) | np.uint64(number)
-    at = np.searchsorted(objects.key, key)
-    if at < objects.key.size and objects.key[at] == key:
-        table = int(objects.table[at])
+    at = np.searchsorted(objects.tables.key, key)
+    if at < objects.tables.key.size and objects.tables.key[at] == key:
+        table = int(objects.tables.table[at])
         return table if objects.lob_tables[table] else -1
     return -1
 
@@ -364,7 +365,9 @@ def _read_xid(payload: Any, at: int, big: bool) -> int:
 
 
 @inlined
-def lob_alone(op: int, vector: LobFields, objects: Objects, sink: LobSink) -> tuple[int, int, int]:
+def lob_alone(
+    op: int, vector: LobFields, objects: ObjectTables, sink: LobSink
+) -> tuple[int, int, int]:
     """A 11.17, 19.1 or 26.6; (pieces pushed or −2, XID or 0, table).
 
     A page of 19.1 names no transaction: whoever maps its LOB id owns it.
@@ -397,7 +400,7 @@ def lob_alone(op: int, vector: LobFields, objects: Objects, sink: LobSink) -> tu
 
 
 @inlined
-def _direct_load_owner(vector: LobFields, objects: Objects) -> tuple[int, int]:
+def _direct_load_owner(vector: LobFields, objects: ObjectTables) -> tuple[int, int]:
     """(XID or 0, table or −1) of a 26.6, from its fpload and suplog items."""
     payload, big, offset, length = vector.payload, vector.big, vector.offset, vector.length
     xid, table = 0, -1
@@ -415,7 +418,7 @@ def _direct_load_owner(vector: LobFields, objects: Objects) -> tuple[int, int]:
 
 @inlined
 def lob_pair(
-    op: int, vector: LobFields, undo: LobFields, objects: Objects, sink: LobSink
+    op: int, vector: LobFields, undo: LobFields, objects: ObjectTables, sink: LobSink
 ) -> tuple[int, int]:
     """A 26.2, 10.2, 10.8 or 10.18 behind its undo record; (pieces pushed or −2, table)."""
     if undo.fields < 2 or undo.length[2] < 24:

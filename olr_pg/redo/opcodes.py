@@ -9,8 +9,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from olr_pg.redo.batch import EntryColumns, Role
-from olr_pg.redo.kernel import inlined, u16
+from numba import boolean, from_dtype, int64, void
+
+from olr_pg.redo.batch import ENTRY, EntryColumns, Role
+from olr_pg.redo.kernel import BYTES, inlined, inlined_for, u16
+
+ENTRIES_TYPE: Final = from_dtype(ENTRY)[::1]
+INTEGERS: Final = int64[::1]
 
 IRP: Final = 2
 DRP: Final = 3
@@ -40,7 +45,7 @@ _TO_NEXT = 1
 _FROM_PREVIOUS = 2
 
 
-@inlined
+@inlined_for(void(ENTRIES_TYPE, INTEGERS, int64, int64, int64, int64, int64))
 def push(
     entries: EntryColumns, state: Any, role: int, part: int, segcol: int, offset: int, length: int
 ) -> None:
@@ -198,7 +203,7 @@ def _push_column_vector(
     return kdo + 3 if end >= 0 else -1
 
 
-@inlined
+@inlined_for(int64(BYTES[0], int64, int64, int64, boolean, int64, int64, ENTRIES_TYPE, INTEGERS))
 def push_row(
     payload: Any,
     at: int,

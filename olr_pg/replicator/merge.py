@@ -10,9 +10,11 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from olr_pg.redo.changes import Tally
+from olr_pg.replicator.losses import LossReporter
 from olr_pg.replicator.split import encode
 from olr_pg.server.queue import ReadyTransaction, ready_transactions
 from olr_pg.transactions.assembler import Account, Assembler
+from olr_pg.transactions.lobs import no_losses
 from olr_pg.wire.frames import ByteOrder
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ class Merger:
         self._waiting: list[ReadyTransaction] = []
         self.tally = Tally()
         self.account = Account()
+        self._losses = LossReporter(subscription.tables)
 
     @property
     def watermark(self) -> int:
@@ -80,6 +83,8 @@ class Merger:
             self._keep([encode(self._subscription, finished)])
         self.account.add(self._assembler.account)
         self._assembler.account = Account()
+        self._losses.report(result.losses.plus(self._assembler.losses))
+        self._assembler.losses = no_losses(self._subscription.row_plan)
         self._watermarks[thread] = result.watermark
         return self._release()
 

@@ -16,14 +16,16 @@ import pyarrow as pa
 from olr_pg.capture.logs import open_log
 from olr_pg.capture.readers import map_log
 from olr_pg.dictionary.plan import RowPlan, build_row_plan
-from olr_pg.redo.batch import ChangeBatch, EntryColumns, EventColumns, PieceColumns
+from olr_pg.redo.batch import ENTRY, EVENT, PIECE, ChangeBatch
 from olr_pg.redo.changes import Objects, Tally, changes_of
-from olr_pg.redo.kernel import scn8
+from olr_pg.redo.header import read_scn
 from olr_pg.redo.layout import BLOCK_HEADER, FIRST_DATA_BLOCK
 from olr_pg.redo.window import Log, blocks_in_use, read_windows
 from olr_pg.transactions.assembler import Account, Assembler, Finished
 from olr_pg.transactions.batch import TransactionColumns
+from olr_pg.transactions.lobs import LobLosses
 from olr_pg.transactions.select import concatenate
+from olr_pg.wire.chunks import CHUNK_BYTES
 from olr_pg.wire.encoder import EncodedTransactions, encode_transactions
 from olr_pg.wire.plan import ElementPlan, build_element_plan
 
@@ -45,12 +47,14 @@ class Subscription(NamedTuple):
     Attributes:
         tables: all of one container.
         big_endian: byte order of the output.
+        chunk_bytes: bytes of a LOB value in one Chunk element.
     """
 
     tables: tuple[Table, ...]
     row_plan: RowPlan
     element_plan: ElementPlan
     big_endian: bool
+    chunk_bytes: int = CHUNK_BYTES
 
     @property
     def objects(self) -> Objects:
@@ -66,14 +70,24 @@ class Subscription(NamedTuple):
         )
 
 
-def subscribe(tables: Sequence[Table], con_id: int, *, big_endian: bool = False) -> Subscription:
+def subscribe(
+    tables: Sequence[Table],
+    con_id: int,
+    *,
+    big_endian: bool = False,
+    chunk_bytes: int = CHUNK_BYTES,
+) -> Subscription:
     """The subscription to `tables` of container `con_id`.
 
     Raises:
         OlrPgError: 4006, a name does not fit the protocol.
     """
     return Subscription(
-        tuple(tables), build_row_plan(tables, con_id), build_element_plan(tables), big_endian
+        tuple(tables),
+        build_row_plan(tables, con_id),
+        build_element_plan(tables),
+        big_endian,
+        chunk_bytes,
     )
 
 
@@ -100,6 +114,7 @@ class SplitResult(NamedTuple):
         remainder: events of the transactions that do not begin and end in the split.
         watermark: every record behind the split has this SCN or a higher one.
         tally, account: what was seen.
+        losses: LOB values that could not be delivered.
     """
 
     encoded: tuple[Encoded, ...]
@@ -107,6 +122,7 @@ class SplitResult(NamedTuple):
     watermark: int
     tally: Tally
     account: Account
+    losses: LobLosses
 
 
 def plan_splits(log: ArchivedLog, split_bytes: int = SPLIT_BYTES) -> list[Split]:
@@ -134,14 +150,23 @@ def decode_split(subscription: Subscription, log: Log, first: int, end: int) -> 
         if finished is not None:
             encoded.append(encode(subscription, finished))
     return SplitResult(
-        tuple(encoded), assembler.remainder(), _watermark(log, last), tally, assembler.account
+        tuple(encoded),
+        assembler.remainder(),
+        _watermark(log, last),
+        tally,
+        assembler.account,
+        assembler.losses,
     )
 
 
 def encode(subscription: Subscription, finished: Finished) -> Encoded:
     """Finished transactions in output format."""
     messages = encode_transactions(
-        finished.transactions, finished.dml, subscription.element_plan, subscription.big_endian
+        finished.transactions,
+        finished.dml,
+        subscription.element_plan,
+        subscription.big_endian,
+        subscription.chunk_bytes,
     )
     return Encoded(finished.transactions, messages)
 
@@ -159,7 +184,8 @@ def open_for_decoding(path: str) -> Log:
 def _watermark(log: Log, block: int) -> int:
     if block < blocks_in_use(log):
         at = block * log.header.block_size + BLOCK_HEADER + _LWN_SCN
-        return scn8(log.raw, at, log.header.big_endian)
+        head = log.raw[at : at + 8].tobytes()
+        return read_scn(head, 0, big_endian=log.header.big_endian)
     next_scn = log.header.next_scn
     assert next_scn is not None  # blocks_in_use refuses open logs
     return next_scn
@@ -171,10 +197,9 @@ def pack_result(result: SplitResult) -> bytes:
         "tally": np.array(result.tally, np.int64),
         "account": np.array([getattr(result.account, n) for n in Account.__slots__], np.int64),
         "watermark": np.array([result.watermark], np.uint64),
-        "remainder.data": result.remainder.data,
     }
-    for name, part in zip(("events", "pieces", "entries"), result.remainder[:3], strict=True):
-        _flatten(f"remainder.{name}", part, columns)
+    _flatten("remainder", result.remainder, columns)
+    _flatten("losses", result.losses, columns)
     for index, encoded in enumerate(result.encoded):
         _flatten(f"encoded.{index}.transactions", encoded.transactions, columns)
         _flatten(f"encoded.{index}.messages", encoded.messages, columns)
@@ -211,9 +236,9 @@ def unpack_result(data: bytes) -> SplitResult:
         for index in range(int(_metadata(schema, "encoded")))
     )
     remainder = ChangeBatch(
-        part(EventColumns, "remainder.events"),
-        part(PieceColumns, "remainder.pieces"),
-        part(EntryColumns, "remainder.entries"),
+        columns["remainder.events"].view(EVENT).view(np.recarray),
+        columns["remainder.pieces"].view(PIECE).view(np.recarray),
+        columns["remainder.entries"].view(ENTRY).view(np.recarray),
         columns["remainder.data"],
     )
     return SplitResult(
@@ -223,6 +248,7 @@ def unpack_result(data: bytes) -> SplitResult:
         int(columns["watermark"][0]),
         Tally(*columns["tally"].tolist()),
         Account(*columns["account"].tolist()),
+        part(LobLosses, "losses"),
     )
 
 
@@ -234,7 +260,7 @@ def _flatten(
 
 
 def _cell(array: npt.NDArray[Any]) -> Any:
-    values = pa.py_buffer(np.ascontiguousarray(array).data)
+    values = pa.py_buffer(np.ascontiguousarray(array).view(np.uint8).data)
     offsets = pa.py_buffer(np.array([0, values.size], np.int64).data)
     return pa.Array.from_buffers(pa.large_binary(), 1, [None, offsets, values])
 

@@ -15,11 +15,30 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.errors import OlrPgError
-from olr_pg.redo.batch import ChangeBatch, EventColumns, EventKind
-from olr_pg.scalars import format_xid
+from olr_pg.redo.batch import ChangeBatch, EventColumns, EventKind, columns_of
+from olr_pg.redo.columns import head
+from olr_pg.scalars import MAX_SCN, format_xid
 from olr_pg.transactions.batch import DmlColumns, TransactionColumns
 from olr_pg.transactions.delimit import Instances, delimit, slot_keys
-from olr_pg.transactions.rows import MOST_OPEN, Groups, Job, Merge, RowStatus, assemble_rows
+from olr_pg.transactions.lobs import (
+    Owners,
+    UnownedPages,
+    no_losses,
+    referred_lobs,
+    resolve_lobs,
+)
+from olr_pg.transactions.rows import (
+    CHANGE,
+    GROUP,
+    LINK,
+    MOST_OPEN,
+    VALUE,
+    Job,
+    Merge,
+    RowStatus,
+    Shape,
+    assemble_rows,
+)
 from olr_pg.transactions.select import concatenate, first_rows, select_events
 
 if TYPE_CHECKING:
@@ -66,6 +85,9 @@ class Account:
         undone: changes undone by savepoint or statement rollback, in committed transactions.
         unmatched: undo markers for which no change was found.
         without_set: updates that set no delivered column.
+        lob_values: LOB values delivered.
+        lob_unavailable: LOB values left out because they are not whole in the redo.
+        lob_unclaimed: LOBs changed without a change of their row.
     """
 
     committed: int = 0
@@ -77,6 +99,9 @@ class Account:
     undone: int = 0
     unmatched: int = 0
     without_set: int = 0
+    lob_values: int = 0
+    lob_unavailable: int = 0
+    lob_unclaimed: int = 0
 
     def add(self, other: Account) -> None:
         """Add the counts of another account to this one."""
@@ -120,7 +145,9 @@ class Assembler:
         self._is_split = is_split
         self._open: dict[int, OpenTransaction] = {}
         self._ended_unbegun: list[ChangeBatch] = []
+        self._unowned = UnownedPages()
         self.account = Account()
+        self.losses = no_losses(plan)
 
     @property
     def open_transactions(self) -> list[OpenTransaction]:
@@ -133,8 +160,19 @@ class Assembler:
         Raises:
             OlrPgError: 2011, a change that cannot be put together.
         """
+        batch = self._unowned.take_from(batch)
         if batch.events.kind.size == 0:
             return None
+        finished = self._feed(batch)
+        if not self._is_split:
+            self._unowned.drop_before(self._lowest_begin())
+        return finished
+
+    def _lowest_begin(self) -> int:
+        begins = [t.begin_scn for t in self._open.values() if t.begin_scn is not None]
+        return min(begins, default=MAX_SCN)
+
+    def _feed(self, batch: ChangeBatch) -> Finished | None:
         instances = delimit(batch.events)
         keys = slot_keys(batch.events)
         heads = instances.order[instances.first[:-1]]
@@ -159,10 +197,10 @@ class Assembler:
 
     def remainder(self) -> ChangeBatch:
         """Everything that waits, as one batch; the assembler is empty afterwards."""
-        chunks = [*self._ended_unbegun]
+        chunks = [self._unowned.batch, *self._ended_unbegun]
         for transaction in self._open.values():
             chunks.extend(transaction.chunks)
-        self._ended_unbegun, self._open = [], {}
+        self._ended_unbegun, self._open, self._unowned = [], {}, UnownedPages()
         return concatenate(chunks)
 
     def _keep(
@@ -220,11 +258,35 @@ class Assembler:
         )
         # Two commit vectors may stand in one record: the vector order decides then.
         closed = closed[by_commit]
+        return self._deliver(batch, instances, closed)
+
+    def _deliver(
+        self, batch: ChangeBatch, instances: Instances, closed: npt.NDArray[np.int64]
+    ) -> Finished | None:
+        """The committed transactions `closed`, which are in commit order."""
+        events = batch.events
         job, dml_first = self._assemble(batch, instances, closed)
+        dml = _cut(job)
+        if self._plan.lob_tables.size:
+            owners = _owners(events, instances, closed)
+            lobs = resolve_lobs(batch, self._unowned.batch, owners, dml, dml_first, self._plan)
+            if self._is_split and lobs.incomplete.any():
+                # A page that names no transaction may stand before the split.
+                self._defer(batch, instances, closed[lobs.incomplete])
+                return self._deliver(batch, instances, closed[~lobs.incomplete])
+            self._unowned.drop_lobs(referred_lobs(dml, dml_first, owners, self._plan))
+            self.losses = self.losses.plus(lobs.losses)
+            self.account.lob_values += lobs.values
+            self.account.lob_unavailable += int(
+                lobs.losses.missing.sum() + lobs.losses.malformed.sum()
+            )
+            self.account.lob_unclaimed += int(lobs.losses.unclaimed.sum())
+            self.account.without_set += lobs.emptied
+            dml, dml_first = lobs.dml, lobs.dml_first
         filled = np.flatnonzero(np.diff(dml_first))
         self.account.committed += filled.size
         self.account.empty += closed.size - filled.size
-        self.account.rows += int(job.counts[0])
+        self.account.rows += dml.kind.size
         self.account.undone += int(job.counts[4])
         self.account.unmatched += int(job.counts[5])
         self.account.without_set += int(job.counts[6])
@@ -234,7 +296,15 @@ class Assembler:
         transactions = _transactions(
             events, instances, chosen, np.append(dml_first[filled], dml_first[-1])
         )
-        return Finished(transactions, _cut(job))
+        return Finished(transactions, dml)
+
+    def _defer(
+        self, batch: ChangeBatch, instances: Instances, closed: npt.NDArray[np.int64]
+    ) -> None:
+        """Leave whole transactions to the driver's assembler."""
+        for row in np.sort(closed).tolist():
+            events = instances.order[instances.first[row] : instances.first[row + 1]]
+            self._ended_unbegun.append(select_events(batch, events))
 
     def _assemble(
         self, batch: ChangeBatch, instances: Instances, closed: npt.NDArray[np.int64]
@@ -300,42 +370,17 @@ def _job(batch: ChangeBatch, plan: RowPlan, room: int) -> Job:
         numbers(4, widest),
         np.full((4, batch.entries.role.size), -1, np.int64),
     )
-    groups = Groups(
-        numbers(MOST_OPEN),
-        numbers(MOST_OPEN),
-        numbers(MOST_OPEN),
-        numbers(MOST_OPEN),
-        numbers(MOST_OPEN),
-        numbers(pieces),
-        numbers(pieces),
-    )
-    out = DmlColumns(
-        np.empty(changes, np.uint8),
-        np.empty(changes, np.int32),
-        np.empty(changes, np.uint64),
-        np.empty(changes, np.uint32),
-        np.empty(changes, np.uint32),
-        np.empty(changes, np.uint32),
-        np.empty(changes, np.uint16),
-        np.empty(changes, np.uint32),
-        np.empty(changes, np.uint32),
-        np.empty(changes, np.uint16),
-        numbers(changes + 1),
-        np.empty(room, np.uint8),
-        np.empty(room, np.int32),
-        numbers(room),
-        numbers(room),
-        numbers(room),
-        batch.data,
-    )
     return Job(
         batch,
-        plan,
+        Shape(plan.segment_first, plan.segment_column, plan.column_first),
         first_rows(batch.events.piece_count),
         first_rows(batch.pieces.entry_count),
         merge,
-        groups,
-        out,
+        columns_of(GROUP, MOST_OPEN + 1),
+        columns_of(LINK, pieces),
+        columns_of(CHANGE, changes),
+        numbers(changes + 1),
+        columns_of(VALUE, room),
         numbers(3, batch.entries.role.size + 1),
         np.zeros(7, np.int64),
     )
@@ -344,28 +389,41 @@ def _job(batch: ChangeBatch, plan: RowPlan, room: int) -> Job:
 def _cut(job: Job) -> DmlColumns:
     """The filled rows of a job's output, further value parts appended."""
     changes, entries, parts = (int(count) for count in job.counts[:3])
-    out = job.out
-    following = out.value_next[:entries]
-    following = np.where(following < -1, entries - 2 - following, -1)
+    rows, values = head(job.changes, changes), head(job.values, entries)
+    following = np.where(values.value_next < -1, entries - 2 - values.value_next, -1)
     offset, length, part_next = job.parts[:, :parts]
-    return DmlColumns(
-        kind=out.kind[:changes],
-        table=out.table[:changes],
-        scn=out.scn[:changes],
-        time=out.time[:changes],
-        sequence=out.sequence[:changes],
-        block=out.block[:changes],
-        offset=out.offset[:changes],
-        dataobj=out.dataobj[:changes],
-        bdba=out.bdba[:changes],
-        slot=out.slot[:changes],
-        entry_first=out.entry_first[: changes + 1],
-        entry_image=out.entry_image[:entries],
-        entry_column=out.entry_column[:entries],
-        value_offset=np.concatenate([out.value_offset[:entries], offset]),
-        value_length=np.concatenate([out.value_length[:entries], length]),
+    columns = DmlColumns(
+        kind=rows.kind,
+        table=rows.table,
+        scn=rows.scn,
+        time=rows.time,
+        sequence=rows.sequence,
+        block=rows.block,
+        offset=rows.offset,
+        dataobj=rows.dataobj,
+        bdba=rows.bdba,
+        slot=rows.slot,
+        entry_first=job.entry_start[: changes + 1],
+        entry_image=values.entry_image,
+        entry_column=values.entry_column,
+        value_offset=np.concatenate([values.value_offset, offset]),
+        value_length=np.concatenate([values.value_length, length]),
         value_next=np.concatenate([following, np.where(part_next >= 0, part_next + entries, -1)]),
-        data=out.data,
+        data=job.batch.data,
+    )
+    # The encoder is compiled for columns that lie one value behind the other.
+    return DmlColumns(*map(np.ascontiguousarray, columns))
+
+
+def _owners(events: EventColumns, instances: Instances, closed: npt.NDArray[np.int64]) -> Owners:
+    begin, end = instances.begin[closed], instances.end[closed]
+    return Owners(
+        instances.order,
+        instances.first[closed],
+        instances.first[closed + 1],
+        events.con_id[begin],
+        events.scn[begin],
+        events.scn[end],
     )
 
 

@@ -8,16 +8,14 @@ real logs and records of 19c, 23ai and 11.2.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.dictionary.plan import RowPlan
 from olr_pg.redo.batch import ChangeBatch
 from olr_pg.redo.iot import NO_ROWID
 from olr_pg.redo.kernel import inlined, kernel
-from olr_pg.transactions.batch import DmlColumns
 from olr_pg.transactions.delimit import UNDO_SEARCH_DEPTH, live_changes
 
 _DEPTH = UNDO_SEARCH_DEPTH
@@ -51,23 +49,52 @@ class Merge(NamedTuple):
     following: npt.NDArray[np.int64]
 
 
-class Groups(NamedTuple):
-    """Open groups of pieces, one row each.
+class Shape(NamedTuple):
+    """What of a row plan the assembly needs; see `dictionary.plan.RowPlan`."""
 
-    Attributes:
-        table, bdba, slot: the row that a group belongs to.
-        head, tail: its first and last piece.
-        next_piece: shape (pieces); the next piece of the same group.
-        owner: shape (pieces); the event that a piece belongs to.
-    """
+    segment_first: npt.NDArray[np.int64]
+    segment_column: npt.NDArray[np.int32]
+    column_first: npt.NDArray[np.int64]
 
-    table: npt.NDArray[np.int64]
-    bdba: npt.NDArray[np.int64]
-    slot: npt.NDArray[np.int64]
-    head: npt.NDArray[np.int64]
-    tail: npt.NDArray[np.int64]
-    next_piece: npt.NDArray[np.int64]
-    owner: npt.NDArray[np.int64]
+
+GROUP: Final = np.dtype(
+    [("table", "i8"), ("bdba", "i8"), ("slot", "i8"), ("head", "i8"), ("tail", "i8")]
+)
+"""An open group of pieces: the row it belongs to, its first and last piece."""
+
+LINK: Final = np.dtype([("next_piece", "i8"), ("owner", "i8")])
+"""Of a piece: the next piece of its group, −1 = none, and the event it belongs to."""
+
+CHANGE: Final = np.dtype(
+    [
+        ("kind", "u1"),
+        ("table", "i4"),
+        ("scn", "u8"),
+        ("time", "u4"),
+        ("sequence", "u4"),
+        ("block", "u4"),
+        ("offset", "u2"),
+        ("dataobj", "u4"),
+        ("bdba", "u4"),
+        ("slot", "u2"),
+    ],
+    align=True,
+)
+"""A row change; the fields are the columns of `DmlColumns` of the same names."""
+
+VALUE: Final = np.dtype(
+    [
+        ("entry_image", "u1"),
+        ("entry_column", "i4"),
+        ("value_offset", "i8"),
+        ("value_length", "i8"),
+        ("value_next", "i8"),
+    ],
+    align=True,
+)
+"""A value of a row change; the fields are the columns of `DmlColumns` of the same names."""
+
+Rows: TypeAlias = "np.recarray[Any, np.dtype[np.void]]"
 
 
 class Job(NamedTuple):
@@ -76,19 +103,26 @@ class Job(NamedTuple):
     Attributes:
         batch, plan: the input.
         piece_first, entry_first: where each event's pieces and each piece's entries begin.
-        out: the row changes; `value_next` of −2 − k means part k of `parts`.
+        groups: open `GROUP`s.
+        links: the `LINK` of each piece.
+        changes: `CHANGE` rows to be filled.
+        entry_start: where each change's values begin.
+        values: `VALUE` rows to be filled; `value_next` of −2 − k means part k of `parts`.
         parts: shape (3, …); offset, length and next of further value parts.
         counts: [changes, entries, parts, stamp, changes undone, undo without match,
             updates that set nothing].
     """
 
     batch: ChangeBatch
-    plan: RowPlan
+    plan: Shape
     piece_first: npt.NDArray[np.int64]
     entry_first: npt.NDArray[np.int64]
     merge: Merge
-    groups: Groups
-    out: DmlColumns
+    groups: Rows
+    links: Rows
+    changes: Rows
+    entry_start: npt.NDArray[np.int64]
+    values: Rows
     parts: npt.NDArray[np.int64]
     counts: npt.NDArray[np.int64]
 
@@ -150,7 +184,7 @@ def _kind_by_opcode(job: Job, head: int) -> int:
             kind = 5 if kind == 0 else (6 if kind == 4 else kind)
         elif op in (5, 6, 8) or (op in (16, 22) and kind == 0):
             kind = 6
-        piece = job.groups.next_piece[piece]
+        piece = job.links.next_piece[piece]
     return kind
 
 
@@ -194,24 +228,24 @@ def _chosen(job: Job, plain: int, supplemental: int, column: int, stamp: int) ->
 @inlined
 def _push_value(job: Job, image: int, column: int, entry: int, role: int) -> bool:
     """Append a value, which begins at `entry` of `role`; −1 is NULL. Whether there was room."""
-    out = job.out
+    values = job.values
     at = job.counts[1]
-    if at == out.entry_image.size:
+    if at == values.entry_image.size:
         return False
-    out.entry_image[at] = image
-    out.entry_column[at] = column
-    out.value_offset[at] = 0
-    out.value_length[at] = -1
-    out.value_next[at] = -1
+    values.entry_image[at] = image
+    values.entry_column[at] = column
+    values.value_offset[at] = 0
+    values.value_length[at] = -1
+    values.value_next[at] = -1
     job.counts[1] = at + 1
     if entry < 0:
         return True
     entries = job.batch.entries
-    out.value_offset[at] = entries.offset[entry]
-    out.value_length[at] = entries.length[entry]
+    values.value_offset[at] = entries.offset[entry]
+    values.value_length[at] = entries.length[entry]
     following = job.merge.following[role, entry]
     if following >= 0:
-        out.value_next[at] = -2 - job.counts[2]
+        values.value_next[at] = -2 - job.counts[2]
     while following >= 0:
         part = job.counts[2]
         if part == job.parts.shape[1]:
@@ -243,7 +277,7 @@ def _really_changed(job: Job, head: int, segcol: int) -> bool:
             if _bit(job, piece, segcol):
                 return True
             logged = True
-        piece = job.groups.next_piece[piece]
+        piece = job.links.next_piece[piece]
     return not logged
 
 
@@ -297,7 +331,7 @@ def _place(job: Job, head: int, kind: int, table: int) -> None:
     """Where the change happened: its row and its first record."""
     pieces = job.batch.pieces
     events = job.batch.events
-    out = job.out
+    changes = job.changes
     at = job.counts[0]
     row = head
     if kind == 4:
@@ -305,34 +339,34 @@ def _place(job: Job, head: int, kind: int, table: int) -> None:
         while piece >= 0:
             if pieces.op[piece] in (2, 11) and pieces.row_flags[piece] & 0x08:
                 row = piece
-            piece = job.groups.next_piece[piece]
-        out.bdba[at] = pieces.bdba[row]
-        out.slot[at] = pieces.slot[row]
+            piece = job.links.next_piece[piece]
+        changes.bdba[at] = pieces.bdba[row]
+        changes.slot[at] = pieces.slot[row]
     else:
-        out.bdba[at] = pieces.head_bdba[row]
-        out.slot[at] = pieces.head_slot[row]
+        changes.bdba[at] = pieces.head_bdba[row]
+        changes.slot[at] = pieces.head_slot[row]
     first = head
-    while pieces.op[first] == 4 and job.groups.next_piece[first] >= 0:
-        first = job.groups.next_piece[first]
-    event = job.groups.owner[first]
-    out.kind[at] = kind
-    out.table[at] = table
-    out.scn[at] = events.scn[event]
-    out.time[at] = events.time[event]
-    out.sequence[at] = events.sequence[event]
-    out.block[at] = events.block[event]
-    out.offset[at] = events.offset[event]
-    out.dataobj[at] = events.dataobj[event]
+    while pieces.op[first] == 4 and job.links.next_piece[first] >= 0:
+        first = job.links.next_piece[first]
+    event = job.links.owner[first]
+    changes.kind[at] = kind
+    changes.table[at] = table
+    changes.scn[at] = events.scn[event]
+    changes.time[at] = events.time[event]
+    changes.sequence[at] = events.sequence[event]
+    changes.block[at] = events.block[event]
+    changes.offset[at] = events.offset[event]
+    changes.dataobj[at] = events.dataobj[event]
     if not pieces.supplemental[row] and pieces.sup_flags[row] & NO_ROWID:
-        out.dataobj[at] = 0
+        changes.dataobj[at] = 0
 
 
 @inlined
 def _emit(job: Job, head: int) -> int:
     """One row change from the group that begins with piece `head`; a `RowStatus`."""
-    if job.counts[0] == job.out.kind.size:
+    if job.counts[0] == job.changes.kind.size:
         return 1
-    table = job.batch.events.table[job.groups.owner[head]]
+    table = job.batch.events.table[job.links.owner[head]]
     kind = _kind_of(job, head)
     if kind == 0:
         return 0
@@ -347,11 +381,11 @@ def _emit(job: Job, head: int) -> int:
             return status
         packed = packed or job.batch.pieces.packed[piece] != 0
         supplemental += job.batch.pieces.entry_count[piece]
-        piece = job.groups.next_piece[piece]
+        piece = job.links.next_piece[piece]
     if packed and supplemental == 0:
         return 5
     _place(job, head, kind, table)
-    job.out.entry_first[job.counts[0]] = job.counts[1]
+    job.entry_start[job.counts[0]] = job.counts[1]
     room = True
     if kind == 4:
         room = _push_full_image(job, 1, 1, 3, table, stamp)
@@ -401,8 +435,8 @@ def _close_group(job: Job, groups: int, group: int) -> int:
 def _add_piece(job: Job, event: int, piece: int, groups: int) -> tuple[int, int]:
     """Put one live piece into its group; (status, open groups)."""
     pieces = job.batch.pieces
-    job.groups.owner[piece] = event
-    job.groups.next_piece[piece] = -1
+    job.links.owner[piece] = event
+    job.links.next_piece[piece] = -1
     op = pieces.op[piece]
     if op == 11 or op == 12:
         return _emit(job, piece), groups
@@ -429,7 +463,7 @@ def _add_piece(job: Job, event: int, piece: int, groups: int) -> tuple[int, int]
         job.groups.slot[group] = pieces.head_slot[piece]
         job.groups.head[group] = piece
     else:
-        job.groups.next_piece[job.groups.tail[group]] = piece
+        job.links.next_piece[job.groups.tail[group]] = piece
     job.groups.tail[group] = piece
     if flags & 0x04:
         return _close_group(job, groups, group), groups - 1
@@ -468,7 +502,7 @@ def assemble_rows(
                 if status != 0:
                     return status, i, event
         if groups > 0:
-            return 4, i, job.groups.owner[job.groups.head[0]]
+            return 4, i, job.links.owner[job.groups.head[0]]
     dml_first[first.size] = job.counts[0]
-    job.out.entry_first[job.counts[0]] = job.counts[1]
+    job.entry_start[job.counts[0]] = job.counts[1]
     return 0, 0, 0

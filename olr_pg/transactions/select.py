@@ -9,9 +9,6 @@ import numpy.typing as npt
 
 from olr_pg.redo.batch import (
     ChangeBatch,
-    EntryColumns,
-    EventColumns,
-    PieceColumns,
     empty_batch,
     empty_entries,
     empty_events,
@@ -38,9 +35,9 @@ def concatenate(batches: Sequence[ChangeBatch]) -> ChangeBatch:
     if not batches:
         return empty_batch()
     bases = np.cumsum([0, *(batch.data.size for batch in batches[:-1])])
-    events = EventColumns(*map(np.concatenate, zip(*(b.events for b in batches), strict=True)))
-    pieces = PieceColumns(*map(np.concatenate, zip(*(b.pieces for b in batches), strict=True)))
-    entries = EntryColumns(*map(np.concatenate, zip(*(b.entries for b in batches), strict=True)))
+    events = np.concatenate([batch.events for batch in batches]).view(np.recarray)
+    pieces = np.concatenate([batch.pieces for batch in batches]).view(np.recarray)
+    entries = np.concatenate([batch.entries for batch in batches]).view(np.recarray)
     pieces.changed_offset[:] += np.repeat(bases, [batch.pieces.op.size for batch in batches])
     entries.offset[:] += np.repeat(bases, [batch.entries.role.size for batch in batches])
     return ChangeBatch(events, pieces, entries, np.concatenate([b.data for b in batches]))

@@ -16,22 +16,24 @@ from numba import njit
 
 from olr_pg.errors import OlrPgError
 from olr_pg.transactions.batch import DmlKind, Image
+from olr_pg.wire.chunks import CHUNK_BYTES, measure_chunks, write_chunks
 from olr_pg.wire.elements import ElementCode
-from olr_pg.wire.messages import AnswerCode
 from olr_pg.wire.plan import ROWID_BYTES
+from olr_pg.wire.put import put16, put32, put64, put_bytes, put_head
 
 if TYPE_CHECKING:
     from olr_pg.transactions.batch import DmlColumns, TransactionColumns
     from olr_pg.wire.plan import ElementPlan
 
 _FRAME: Final = 6
+_ROWID_SIZE: Final = 6
+_IS_CHUNKED: Final = 36
 _HEAD: Final = 29
 _BEGIN_FRAME: Final = _FRAME + _HEAD + 6
 _COMMIT_FRAME: Final = _FRAME + _HEAD
 _SIZE_MAX: Final = (1 << 32) - 1
 _COUNT_MAX: Final = 0xFFFF
 
-_DATA: Final = int(AnswerCode.DATA)
 _BEGIN: Final = int(ElementCode.BEGIN)
 _COMMIT: Final = int(ElementCode.COMMIT)
 _INSERT: Final = int(DmlKind.INSERT)
@@ -79,7 +81,11 @@ class EncodedTransactions(NamedTuple):
 
 
 def encode_transactions(
-    transactions: TransactionColumns, dml: DmlColumns, plan: ElementPlan, big_endian: bool
+    transactions: TransactionColumns,
+    dml: DmlColumns,
+    plan: ElementPlan,
+    big_endian: bool,
+    chunk_bytes: int = CHUNK_BYTES,
 ) -> EncodedTransactions:
     """The framed Data messages of `transactions`, with the commit SCN filled in.
 
@@ -88,6 +94,7 @@ def encode_transactions(
         dml: their row changes; `dml.table` and `dml.entry_column` number as `plan` does.
         plan: of the same tables as the row plan that `dml` was made with.
         big_endian: byte order of the output.
+        chunk_bytes: bytes of a LOB value in one Chunk element, 1 or more.
 
     Raises:
         OlrPgError: 4014 the columns contradict themselves; 4006 a message over 4 GiB or an image
@@ -96,25 +103,32 @@ def encode_transactions(
     sizes = np.empty(dml.kind.size, np.int64)
     before = np.empty(dml.kind.size, np.int64)
     status, row = measure_changes(dml, plan.table_first, plan.table_column, plan.column_first,
-                                  sizes, before)  # fmt: skip
+                                  plan.column_chunked, sizes, before)  # fmt: skip
     if status != _DONE:
         raise _refused(status, row, dml)
+    chunk_sizes, chunk_counts = np.zeros((2, dml.kind.size), np.int64)
+    if plan.column_chunked.any():
+        measure_chunks(dml, plan.table_column, plan.column_first, plan.column_chunked, chunk_bytes,
+                       chunk_sizes, chunk_counts)  # fmt: skip
     count = transactions.xid.size
     first = np.empty(count + 1, np.int64)
-    lay_out(transactions.dml_first, sizes, first)
+    lay_out(transactions.dml_first, sizes + chunk_sizes, first)
     blob = np.empty(int(first[-1]), np.uint8)
     tables = plan.table_big if big_endian else plan.table_little
     columns = plan.column_big if big_endian else plan.column_little
     write_transactions(transactions, dml, plan.table_first, tables, plan.table_column,
-                       plan.column_first, columns, sizes, before, first, big_endian,
-                       blob)  # fmt: skip
-    return EncodedTransactions(blob, first, np.diff(transactions.dml_first) + 2)
+                       plan.column_first, columns, plan.column_chunked, sizes, before,
+                       chunk_sizes, chunk_bytes, first, big_endian, blob)  # fmt: skip
+    running = np.concatenate([[0], np.cumsum(chunk_counts)])
+    chunks = np.diff(running[transactions.dml_first])
+    return EncodedTransactions(blob, first, np.diff(transactions.dml_first) + 2 + chunks)
 
 
 @njit(cache=True, nogil=True)
 def measure_changes(
-    dml: Any, table_first: Any, table_column: Any, column_first: Any, sizes: Any, before: Any
-) -> tuple[int, int]:
+    dml: Any, table_first: Any, table_column: Any, column_first: Any, column_chunked: Any,
+    sizes: Any, before: Any,
+) -> tuple[int, int]:  # fmt: skip
     """Fill the frame size and the number of before-image columns of every change.
 
     Returns:
@@ -131,7 +145,8 @@ def measure_changes(
             return _BAD_VALUE, row
         base, width = table_column[table], table_column[table + 1] - table_column[table]
         old = 0
-        size = _FRAME + _HEAD + table_first[table + 1] - table_first[table] + ROWID_BYTES + 2
+        size = _FRAME + _HEAD + table_first[table + 1] - table_first[table] + 2
+        size += ROWID_BYTES if dml.dataobj[row] != 0 else 0
         for entry in range(begin, end):
             column = dml.entry_column[entry]
             if column < 0 or column >= width:
@@ -145,7 +160,8 @@ def measure_changes(
             length = measure_value(dml, entry)
             if length < 0:
                 return _BAD_VALUE, row
-            size += column_first[base + column + 1] - column_first[base + column] + length
+            size += column_first[base + column + 1] - column_first[base + column]
+            size += 0 if column_chunked[base + column] else length
         if (kind == _INSERT and old > 0) or (kind == _DELETE and old < end - begin):
             return _BAD_IMAGE, row
         if old > _COUNT_MAX or end - begin - old > _COUNT_MAX:
@@ -191,7 +207,8 @@ def lay_out(dml_first: Any, sizes: Any, first: Any) -> None:
 @njit(cache=True, nogil=True)
 def write_transactions(
     transactions: Any, dml: Any, table_first: Any, table_data: Any, table_column: Any,
-    column_first: Any, column_data: Any, sizes: Any, before: Any, first: Any, big: bool, out: Any,
+    column_first: Any, column_data: Any, column_chunked: Any, sizes: Any, before: Any,
+    chunk_sizes: Any, chunk_bytes: int, first: Any, big: bool, out: Any,
 ) -> None:  # fmt: skip
     """Write every transaction at its place in `out`; the measuring pass has checked all indexes."""
     for number in range(transactions.xid.size):
@@ -206,38 +223,46 @@ def write_transactions(
             put_head(out, at, sizes[row], dml.kind[row], dml.scn[row], commit_scn, xid,
                      dml.time[row], big)  # fmt: skip
             table = dml.table[row]
-            start = at + _FRAME + _HEAD
-            start = put_bytes(out, start, table_data, table_first[table], table_first[table + 1])
-            put_rowid(out, start, dml.dataobj[row], dml.bdba[row], dml.slot[row])
+            names = at + _FRAME + _HEAD
+            start = put_bytes(out, names, table_data, table_first[table], table_first[table + 1])
+            if dml.dataobj[row] == 0:
+                out[names + _ROWID_SIZE] = 0
+            else:
+                put_rowid(out, start, dml.dataobj[row], dml.bdba[row], dml.slot[row])
+                start += ROWID_BYTES
             write_images(dml, row, before[row], table_column[table], column_first, column_data,
-                         big, out, start + ROWID_BYTES)  # fmt: skip
+                         column_chunked, big, out, start)  # fmt: skip
             at += sizes[row]
+            if chunk_sizes[row] > 0:
+                at = write_chunks(dml, row, commit_scn, xid, table_column[table], column_first,
+                                  column_data, column_chunked, chunk_bytes, big, out,
+                                  at)  # fmt: skip
         put_head(out, at, _COMMIT_FRAME, _COMMIT, commit_scn, commit_scn, xid,
                  transactions.commit_time[number], big)  # fmt: skip
 
 
 @njit(cache=True, nogil=True)
 def write_images(
-    dml: Any, row: int, old: int, base: int, column_first: Any, column_data: Any, big: bool,
-    out: Any, at: int,
+    dml: Any, row: int, old: int, base: int, column_first: Any, column_data: Any,
+    column_chunked: Any, big: bool, out: Any, at: int,
 ) -> int:  # fmt: skip
     """Write BeforeData and AfterData of a change; returns the end."""
     begin, end = dml.entry_first[row], dml.entry_first[row + 1]
     if dml.kind[row] != _INSERT:
         put16(out, at, old, big)
-        at = write_columns(dml, begin, begin + old, base, column_first, column_data, big, out,
-                           at + 2)  # fmt: skip
+        at = write_columns(dml, begin, begin + old, base, column_first, column_data,
+                           column_chunked, big, out, at + 2)  # fmt: skip
     if dml.kind[row] != _DELETE:
         put16(out, at, end - begin - old, big)
-        at = write_columns(dml, begin + old, end, base, column_first, column_data, big, out,
-                           at + 2)  # fmt: skip
+        at = write_columns(dml, begin + old, end, base, column_first, column_data,
+                           column_chunked, big, out, at + 2)  # fmt: skip
     return at
 
 
 @njit(cache=True, nogil=True)
 def write_columns(
-    dml: Any, begin: int, end: int, base: int, column_first: Any, column_data: Any, big: bool,
-    out: Any, at: int,
+    dml: Any, begin: int, end: int, base: int, column_first: Any, column_data: Any,
+    column_chunked: Any, big: bool, out: Any, at: int,
 ) -> int:  # fmt: skip
     """Write the ColumnValues of entries [begin, end); returns the end."""
     for entry in range(begin, end):
@@ -245,6 +270,9 @@ def write_columns(
         header = at
         at = put_bytes(out, at, column_data, column_first[column], column_first[column + 1])
         value = at
+        if column_chunked[column]:
+            out[header + _IS_CHUNKED] = 1 if dml.value_length[entry] >= 0 else 0
+            continue
         part = entry
         while part >= 0:
             offset, length = dml.value_offset[part], dml.value_length[part]
@@ -253,21 +281,6 @@ def write_columns(
             part = dml.value_next[part]
         put64(out, header + 1, at - value, big)
     return at
-
-
-@njit(cache=True, nogil=True)
-def put_head(
-    out: Any, at: int, frame: int, code: int, scn: int, commit_scn: int, xid: int, time: int,
-    big: bool,
-) -> None:  # fmt: skip
-    """Write MessageSize, OperationCode and the 29 bytes that every element begins with."""
-    put32(out, at, frame - 4, big)
-    put16(out, at + 4, _DATA, big)
-    out[at + _FRAME] = code
-    put64(out, at + _FRAME + 1, scn, big)
-    put64(out, at + _FRAME + 9, commit_scn, big)
-    put64(out, at + _FRAME + 17, xid, big)
-    put32(out, at + _FRAME + 25, time, big)
 
 
 @njit(cache=True, nogil=True)
@@ -284,51 +297,6 @@ def put_digits(out: Any, at: int, value: int, count: int) -> None:
     """Write `value` in `count` base-64 digits of the ROWID alphabet."""
     for i in range(count):
         out[at + i] = _ROWID_ALPHABET[value >> 6 * (count - 1 - i) & 63]
-
-
-@njit(cache=True, nogil=True)
-def put_bytes(out: Any, at: int, data: Any, begin: int, end: int) -> int:
-    """Copy ``data[begin:end]`` to `at`; returns where it ends."""
-    # unsigned indices: Numba leaves out the test for negative ones, and the loop vectorises
-    target, source = np.uint64(at), np.uint64(begin)
-    for i in range(np.uint64(end - begin)):
-        out[target + i] = data[source + i]
-    return at + end - begin
-
-
-@njit(cache=True, nogil=True)
-def put16(out: Any, at: int, value: Any, big: bool) -> None:
-    """Write 16 bits."""
-    number = int(value)
-    if big:
-        out[at], out[at + 1] = number >> 8 & 255, number & 255
-    else:
-        out[at], out[at + 1] = number & 255, number >> 8 & 255
-
-
-@njit(cache=True, nogil=True)
-def put32(out: Any, at: int, value: Any, big: bool) -> None:
-    """Write 32 bits."""
-    number = int(value)
-    if big:
-        for i in range(4):
-            out[at + i] = number >> 8 * (3 - i) & 255
-    else:
-        for i in range(4):
-            out[at + i] = number >> 8 * i & 255
-
-
-@njit(cache=True, nogil=True)
-def put64(out: Any, at: int, value: Any, big: bool) -> None:
-    """Write 64 bits; a value of uint64 past 2⁶³ keeps its bits."""
-    number = np.uint64(value)
-    target = np.uint64(at)
-    if big:
-        for i in range(np.uint64(8)):
-            out[target + i] = number >> np.uint64(56) - np.uint64(8) * i & np.uint64(255)
-    else:
-        for i in range(np.uint64(8)):
-            out[target + i] = number >> np.uint64(8) * i & np.uint64(255)
 
 
 def _refused(status: int, row: int, dml: DmlColumns) -> OlrPgError:

@@ -9,6 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from olr_pg.dictionary.lob import (
+    LobDelivery,
+    delivered_charset_id,
+    delivered_type,
+    lob_delivery,
+)
 from olr_pg.errors import OlrPgError
 from olr_pg.wire.elements import (
     COLUMN_COUNT_MAX,
@@ -38,6 +44,7 @@ class ElementPlan(NamedTuple):
         column_first: shape (columns + 1); where each column's bytes begin: a ColumnValue up to
             and with its name, with ColumnValueSize 0 (at byte 1).
         column_little, column_big: those bytes.
+        column_chunked: shape (columns); 1 where the column's values go out in Chunk elements.
     """
 
     table_first: npt.NDArray[np.int64]
@@ -47,6 +54,7 @@ class ElementPlan(NamedTuple):
     column_first: npt.NDArray[np.int64]
     column_little: npt.NDArray[np.uint8]
     column_big: npt.NDArray[np.uint8]
+    column_chunked: npt.NDArray[np.uint8]
 
 
 def build_element_plan(tables: Sequence[Table]) -> ElementPlan:
@@ -68,6 +76,10 @@ def build_element_plan(tables: Sequence[Table]) -> ElementPlan:
         _running(len(header) for header in flat),
         _joined(flat),
         _joined([header for headers in columns_big for header in headers]),
+        np.array(
+            [lob_delivery(column) != LobDelivery.NONE for t in tables for column in t.delivered],
+            np.uint8,
+        ),
     )
 
 
@@ -90,10 +102,10 @@ def _column_bytes(table: Table, order: ByteOrder) -> list[bytes]:
 def _column_header(table: Table, column: Column, order: ByteOrder) -> bytes:
     value = ColumnValue(
         column.name,
-        column.type_code,
+        delivered_type(column),
         column.precision,
         column.scale,
-        column.charset_id,
+        delivered_charset_id(column),
         column.charset_form,
     )
     try:

@@ -116,7 +116,7 @@ def tables_of(case: Case) -> tuple[list[Table], int]:
         objects.add(decoded.get("object_id") or 0)
         images = [*decoded.get("columns", {}).values(), *decoded.get("iot_columns", {}).values()]
         for columns in images:
-            width = max([width, *(int(number) for number in columns if number.isdecimal())])
+            width = max([width, *(int(number) for number in columns if str(number).isdecimal())])
         containers.update(vector.get("con_id") or 0 for vector in record["vectors"])
     columns = tuple(Column(f"C{n}", n, n, n, 23, 4000) for n in range(1, width + 1))
     tables = [Table("T", f"T{obj}", obj, obj, columns) for obj in sorted(objects - {0})]
@@ -211,8 +211,7 @@ def parse_rba(text: str) -> Rba:
 def make_events(kind: EventKind, xid: tuple[int, int, int]) -> ChangeBatch:
     """A batch of one event."""
     events = empty_events(1)
-    for column in events:
-        column[:] = 0
+    events[:] = 0
     events.kind[:] = kind
     events.xid[:] = pack_xid(*xid)
     return empty_batch()._replace(events=events)

@@ -10,13 +10,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from olr_pg.dictionary.lob import (
+    LobDelivery,
+    delivered_charset_id,
+    delivered_type,
+    lob_delivery,
+)
 from olr_pg.dictionary.model import Column, Table
 from olr_pg.errors import OlrPgError
 from olr_pg.scalars import format_rowid
 from olr_pg.transactions.batch import DmlColumns, DmlKind, Image, TransactionColumns
-from olr_pg.wire import encoder
+from olr_pg.wire import chunks, encoder, put
 from olr_pg.wire.elements import (
     Begin,
+    Chunk,
+    ChunkFlags,
     ColumnValue,
     Commit,
     Delete,
@@ -42,9 +50,20 @@ TABLES = (
         ),
     ),
     Table("É", "ß", 2**32 - 1, None, (Column("Ω" * 100, 1, 1, 1, 23, 10),)),
+    Table(
+        "L", "OBS", 8, 8,
+        (
+            Column("ID", 1, 1, 1, 2, 22),
+            Column("TEXT", 2, 2, 2, 112, 4000, charset_id=873, charset_form=1),
+            Column("IMAGE", 3, 3, 3, 113, 4000),
+            Column("LONG_TEXT", 4, 4, 4, 1, 32767, charset_id=178, charset_form=1,
+                   stored_as_lob=True),
+        ),
+    ),
     Table("S", "W", 7, 7, tuple(Column(f"C{i}", i, i, i, 2, 22, scale=-127) for i in range(1, 9))),
 )  # fmt: skip
 PLAN = build_element_plan(TABLES)
+CHUNK_BYTES = 5
 
 Value = tuple[bytes, ...] | None  # the parts of a value; None = NULL
 
@@ -73,10 +92,12 @@ VALUE = st.none() | st.lists(st.binary(max_size=12), min_size=1, max_size=3).map
 def changes(draw: st.DrawFn) -> Change:
     kind = draw(st.sampled_from(DmlKind))
     table = draw(st.integers(0, len(TABLES) - 1))
-    image = st.dictionaries(st.integers(0, len(TABLES[table].delivered) - 1), VALUE)
+    columns = TABLES[table].delivered
+    image = st.dictionaries(st.integers(0, len(columns) - 1), VALUE)
+    before = {} if kind is DmlKind.INSERT else draw(image)
     return Change(
         kind, table, draw(U64), draw(U32), (draw(U32), draw(U32), draw(U16)),
-        {} if kind is DmlKind.INSERT else dict(sorted(draw(image).items())),
+        dict(sorted((c, v) for c, v in before.items() if not lob_delivery(columns[c]))),
         {} if kind is DmlKind.DELETE else dict(sorted(draw(image).items())),
     )  # fmt: skip
 
@@ -170,11 +191,28 @@ def columns_of(table: Table, values: dict[int, Value]) -> tuple[ColumnValue, ...
     for ordinal, value in values.items():
         c = table.delivered[ordinal]
         joined = b"".join(value) if value else b""
+        chunked = lob_delivery(c) != LobDelivery.NONE and value is not None
         found.append(
-            ColumnValue(c.name, c.type_code, c.precision, c.scale, c.charset_id, c.charset_form,
-                        value=joined or None)
+            ColumnValue(c.name, delivered_type(c), c.precision, c.scale, delivered_charset_id(c),
+                        c.charset_form, chunked, None if chunked else joined or None)
         )  # fmt: skip
     return tuple(found)
+
+
+def chunks_of(change: Insert | Delete | Update, values: dict[int, Value]) -> list[Element]:
+    """What follows a change: its LOB values in pieces of `CHUNK_BYTES`."""
+    table = next(t for t in TABLES if t.obj == change.object_id)
+    columns = [(table.delivered[c], v) for c, v in values.items() if v is not None]
+    lobs = [(c, b"".join(v)) for c, v in columns if lob_delivery(c)]
+    head = (change.scn, change.commit_scn, change.xid, change.timestamp)
+    found: list[Element] = []
+    for number, (column, value) in enumerate(lobs, 1):
+        for start in range(0, max(len(value), 1), CHUNK_BYTES):
+            is_last = start + CHUNK_BYTES >= len(value)
+            flags = ChunkFlags(is_last) | (2 if is_last and number == len(lobs) else 0)
+            part = value[start : start + CHUNK_BYTES]
+            found.append(Chunk(*head, column.name, delivered_type(column), flags, part))
+    return found
 
 
 def elements_of(transaction: Transaction) -> list[Element]:
@@ -183,14 +221,13 @@ def elements_of(transaction: Transaction) -> list[Element]:
     for change in transaction.changes:
         table = TABLES[change.table]
         kind = KINDS[change.kind]
-        found.append(
-            kind(
-                scn=change.scn, commit_scn=begin.commit_scn, xid=begin.xid, timestamp=change.time,
-                object_id=table.obj, schema=table.owner, table=table.name,
-                rowid=format_rowid(*change.rowid),
-                before=columns_of(table, change.before), after=columns_of(table, change.after),
-            )
+        element = kind(
+            scn=change.scn, commit_scn=begin.commit_scn, xid=begin.xid, timestamp=change.time,
+            object_id=table.obj, schema=table.owner, table=table.name,
+            rowid=format_rowid(*change.rowid) if change.rowid[0] else "",
+            before=columns_of(table, change.before), after=columns_of(table, change.after),
         )  # fmt: skip
+        found += [element, *chunks_of(element, change.after)]
     found.append(Commit(begin.commit_scn, begin.commit_scn, begin.xid, transaction.commit_time))
     return found
 
@@ -200,7 +237,7 @@ def elements_of(transaction: Transaction) -> list[Element]:
 def test_the_encoder_writes_what_the_codec_reads(
     transactions: list[Transaction], order: ByteOrder
 ) -> None:
-    encoded = encode_transactions(*to_columns(transactions), PLAN, order.is_big)
+    encoded = encode_transactions(*to_columns(transactions), PLAN, order.is_big, CHUNK_BYTES)
     expected = [elements_of(transaction) for transaction in transactions]
     assert encoded.messages.tolist() == [len(elements) for elements in expected]
     for number, elements in enumerate(expected):
@@ -219,14 +256,20 @@ def test_the_encoder_writes_what_the_codec_reads(
 @settings(max_examples=50, deadline=None)
 def test_compiled_and_interpreted_kernels_agree(transactions: list[Transaction], big: bool) -> None:
     columns, dml = to_columns(transactions)
-    encoded = encode_transactions(columns, dml, PLAN, big)
+    encoded = encode_transactions(columns, dml, PLAN, big, CHUNK_BYTES)
     sizes, before = np.empty((2, dml.kind.size), np.int64)
     status, rows = encoder.measure_changes.py_func(
-        dml, PLAN.table_first, PLAN.table_column, PLAN.column_first, sizes, before
-    )
+        dml, PLAN.table_first, PLAN.table_column, PLAN.column_first, PLAN.column_chunked, sizes,
+        before,
+    )  # fmt: skip
     assert (status, rows) == (0, dml.kind.size)
     first = np.empty(columns.xid.size + 1, np.int64)
-    encoder.lay_out.py_func(columns.dml_first, sizes, first)
+    chunk_sizes, chunk_counts = np.zeros((2, dml.kind.size), np.int64)
+    chunks.measure_chunks.py_func(
+        dml, PLAN.table_column, PLAN.column_first, PLAN.column_chunked, CHUNK_BYTES, chunk_sizes,
+        chunk_counts,
+    )  # fmt: skip
+    encoder.lay_out.py_func(columns.dml_first, sizes + chunk_sizes, first)
     assert first.tolist() == encoded.first.tolist()
     blob = np.empty(first[-1], np.uint8)
     tables, data = (
@@ -234,7 +277,7 @@ def test_compiled_and_interpreted_kernels_agree(transactions: list[Transaction],
     )
     encoder.write_transactions.py_func(
         columns, dml, PLAN.table_first, tables, PLAN.table_column, PLAN.column_first, data,
-        sizes, before, first, big, blob,
+        PLAN.column_chunked, sizes, before, chunk_sizes, CHUNK_BYTES, first, big, blob,
     )  # fmt: skip
     assert blob.tobytes() == encoded.blob.tobytes()
 
@@ -242,9 +285,9 @@ def test_compiled_and_interpreted_kernels_agree(transactions: list[Transaction],
 @given(U64, st.booleans())
 def test_interpreted_writers_agree(value: int, big: bool) -> None:
     name = "big" if big else "little"
-    for put, width in ((encoder.put16, 2), (encoder.put32, 4), (encoder.put64, 8)):
+    for put_kernel, width in ((put.put16, 2), (put.put32, 4), (put.put64, 8)):
         number = value & (1 << 8 * width) - 1
-        for function in (put, put.py_func):
+        for function in (put_kernel, put_kernel.py_func):
             out = np.zeros(10, np.uint8)
             function(out, 1, np.uint64(number), big)
             assert out[1 : 1 + width].tobytes() == number.to_bytes(width, name)  # type: ignore[arg-type]
@@ -273,7 +316,7 @@ def one_change(kind: DmlKind = DmlKind.UPDATE) -> tuple[TransactionColumns, DmlC
 
 BROKEN: list[tuple[str, Any, str]] = [
     ("kind", [7], "kind"),
-    ("table", [3], "table"),
+    ("table", [4], "table"),
     ("table", [-1], "table"),
     ("entry_image", [1, 0, 0], "image"),
     ("entry_image", [0, 2, 0], "image"),

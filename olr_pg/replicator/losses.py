@@ -1,0 +1,54 @@
+"""Warnings of LOB values that could not be delivered: once per table and column, then counted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import structlog
+
+from olr_pg.errors import OlrPgError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from olr_pg.dictionary.model import Table
+    from olr_pg.transactions.lobs import LobLosses
+
+_log = structlog.get_logger(__name__)
+
+_MISSING = 2120
+_UNCLAIMED = 2121
+_MALFORMED = 2122
+
+
+class LossReporter:
+    """Says each loss the first time that it happens.
+
+    Args:
+        tables: the subscription, in the order of its row plan.
+    """
+
+    def __init__(self, tables: Sequence[Table]) -> None:
+        self._columns = [(table, column.name) for table in tables for column in table.delivered]
+        self._tables = tables
+        self._reported: set[tuple[int, str, str]] = set()
+
+    def report(self, losses: LobLosses) -> None:
+        """Warn of what is new in `losses`."""
+        if not losses.any:
+            return
+        for code, counts in ((_MISSING, losses.missing), (_MALFORMED, losses.malformed)):
+            for number in counts.nonzero()[0].tolist():
+                table, column = self._columns[number]
+                self._warn(code, table.full_name, column, int(counts[number]))
+        for number in losses.unclaimed.nonzero()[0].tolist():
+            name = self._tables[number].full_name
+            self._warn(_UNCLAIMED, name, "", int(losses.unclaimed[number]))
+
+    def _warn(self, code: int, table: str, column: str, count: int) -> None:
+        if (code, table, column) in self._reported:
+            return
+        self._reported.add((code, table, column))
+        where = {"table": table, "column": column} if column else {"table": table}
+        error = OlrPgError(code, f"{count} so far; reported once", **where)
+        _log.warning(error.title, code=error.label, action=error.action, **where)

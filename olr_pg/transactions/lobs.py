@@ -1,0 +1,570 @@
+"""LOB values of assembled row changes: locators out, content in (docs/lobs.md).
+
+A value comes out whole or not at all: one that the redo does not hold whole is left out of its
+change's columns, so that whoever applies the change keeps what is there. Old values of LOBs are
+never delivered. Facts: values-and-lobs §16–§22.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from olr_pg.datatypes.charsets import charset
+from olr_pg.datatypes.lob_locator import (
+    COMPRESSION,
+    LENGTH,
+    STORED,
+    TEXT,
+    LobCompression,
+    LobText,
+)
+from olr_pg.datatypes.text import encode_text
+from olr_pg.dictionary.lob import LobDelivery
+from olr_pg.errors import OlrPgError
+from olr_pg.redo.batch import ChangeBatch, EventKind, empty_batch
+from olr_pg.redo.columns import head, take
+from olr_pg.transactions.batch import DmlColumns, DmlKind, Image
+from olr_pg.transactions.delimit import UNDO_SEARCH_DEPTH
+from olr_pg.transactions.lob_pages import (
+    LobRows,
+    Space,
+    ValueRoom,
+    Values,
+    ValueStatus,
+    all_rows,
+    collect_rows,
+    empty_rows,
+    resolve_values,
+    sort_rows,
+    value_room,
+)
+from olr_pg.transactions.select import concatenate, first_rows, select_events
+
+if TYPE_CHECKING:
+    from olr_pg.dictionary.plan import RowPlan
+
+I64 = npt.NDArray[np.int64]
+
+_CHUNK_MAP_MARK: Final = b"\xde\xad\xbe\xef\x01"
+_CHUNK_MAP_HEAD: Final = 29
+
+
+class LobLosses(NamedTuple):
+    """LOB values that could not be delivered.
+
+    Attributes:
+        missing: by running column number: bytes are not in the redo (2120).
+        malformed: by running column number: the locator is not understood (2122).
+        unclaimed: by table: LOBs that were changed without a change of their row (2121).
+    """
+
+    missing: I64
+    malformed: I64
+    unclaimed: I64
+
+    def plus(self, other: LobLosses) -> LobLosses:
+        """The sums of both."""
+        return LobLosses(*(a + b for a, b in zip(self, other, strict=True)))
+
+    @property
+    def any(self) -> bool:
+        """Whether anything was lost."""
+        return any(bool(counts.any()) for counts in self)
+
+
+def no_losses(plan: RowPlan) -> LobLosses:
+    """Nothing lost of the columns and tables of `plan`."""
+    columns = int(plan.column_first[-1])
+    return LobLosses(
+        np.zeros(columns, np.int64),
+        np.zeros(columns, np.int64),
+        np.zeros(plan.table_obj.size, np.int64),
+    )
+
+
+class Owners(NamedTuple):
+    """The transactions whose LOBs are resolved: events ``order[first[i] : end[i]]`` are i's."""
+
+    order: I64
+    first: I64
+    end: I64
+    con_id: npt.NDArray[np.uint32]
+    begin_scn: npt.NDArray[np.uint64]
+    commit_scn: npt.NDArray[np.uint64]
+
+
+class LobOutcome(NamedTuple):
+    """Row changes with LOB contents.
+
+    Attributes:
+        dml, dml_first: what goes on; `dml_first` as in `TransactionColumns`.
+        incomplete: shape (transactions); True where a value misses bytes.
+        losses: what was left out.
+        values: LOB values delivered.
+        emptied: updates that set nothing any more and were left out.
+    """
+
+    dml: DmlColumns
+    dml_first: I64
+    incomplete: npt.NDArray[np.bool_]
+    losses: LobLosses
+    values: int
+    emptied: int
+
+
+def is_unowned(batch: ChangeBatch) -> npt.NDArray[np.bool_]:
+    """LOB events that name no transaction."""
+    events = batch.events
+    unowned: npt.NDArray[np.bool_] = (events.kind == EventKind.LOB) & (events.xid == 0)
+    return unowned
+
+
+class UnownedPages:
+    """LOB events that name no transaction, until one refers to their LOB.
+
+    Every transaction that began by then and is not over may own a page; a page older than all of
+    them is dropped, so what waits is bounded by the redo of the longest open transaction.
+    """
+
+    def __init__(self) -> None:
+        self._batch = empty_batch()
+
+    @property
+    def batch(self) -> ChangeBatch:
+        """What waits, in redo order."""
+        return self._batch
+
+    def take_from(self, batch: ChangeBatch) -> ChangeBatch:
+        """The batch without such events, which wait here now."""
+        unowned = is_unowned(batch)
+        if not unowned.any():
+            return batch
+        rows = np.flatnonzero(unowned)
+        self._batch = concatenate([self._batch, select_events(batch, rows)])
+        return select_events(batch, np.flatnonzero(~unowned))
+
+    def drop_before(self, scn: int) -> None:
+        """Drop events older than every transaction that could own them."""
+        self._keep(self._batch.events.scn >= np.uint64(scn))
+
+    def drop_lobs(self, lobs: set[tuple[int, int]]) -> None:
+        """Drop the events of LOBs (container, number) that finished transactions referred to."""
+        if not lobs or self._batch.events.kind.size == 0:
+            return
+        rows, event_of = _unowned_rows(self._batch)
+        con_id = self._batch.events.con_id[event_of].tolist()
+        keep = np.ones(self._batch.events.kind.size, np.bool_)
+        pairs = zip(con_id, rows.lob.tolist(), strict=True)
+        keep[event_of] = [pair not in lobs for pair in pairs]
+        self._keep(keep)
+
+    def _keep(self, keep: npt.NDArray[np.bool_]) -> None:
+        if not keep.all():
+            self._batch = select_events(self._batch, np.flatnonzero(keep))
+
+
+def resolve_lobs(
+    batch: ChangeBatch,
+    unowned: ChangeBatch,
+    owners: Owners,
+    dml: DmlColumns,
+    dml_first: I64,
+    plan: RowPlan,
+) -> LobOutcome:
+    """Put contents in the place of locators.
+
+    Args:
+        batch: the events that `dml` was assembled from.
+        unowned: LOB events that name no transaction.
+        owners: the transactions of `dml_first`.
+        dml, dml_first: row changes with locators.
+        plan: the subscription.
+    """
+    table_of = np.repeat(dml.table, np.diff(dml.entry_first))
+    column_of = plan.column_first[table_of] + dml.entry_column
+    delivery = plan.column_lob[column_of]
+    is_lob = delivery != LobDelivery.NONE
+    entry = np.flatnonzero(is_lob & (dml.entry_image == Image.AFTER))
+    change_of = np.repeat(np.arange(dml.kind.size), np.diff(dml.entry_first))
+    owner_of = np.repeat(np.arange(owners.first.size), np.diff(dml_first))
+    values = Values(
+        entry,
+        owner_of[change_of[entry]],
+        _before_of(dml, entry, change_of, column_of, is_lob),
+        dml.kind[change_of[entry]] == DmlKind.INSERT,
+        plan.column_pages[column_of[entry]],
+        dml.value_offset,
+        dml.value_length,
+        dml.value_next,
+        dml.data,
+    )
+    rows, undid, data = _rows(batch, unowned, owners, values)
+    values = values._replace(data=data)
+    room = _resolve(values, rows)
+    rewritten = _rewrite(values, room, delivery[entry], plan.column_charset[column_of[entry]])
+    losses = no_losses(plan)
+    np.add.at(losses.missing, column_of[entry[room.status == ValueStatus.MISSING]], 1)
+    np.add.at(losses.malformed, column_of[entry[room.status == ValueStatus.MALFORMED]], 1)
+    _count_unclaimed(rows, undid, dml, values, is_lob, owner_of[change_of], losses.unclaimed)
+    incomplete = np.zeros(owners.first.size, np.bool_)
+    incomplete[values.owner[room.status == ValueStatus.MISSING]] = True
+    return _put_back(dml, dml_first, values, room, rewritten, is_lob, incomplete, losses)
+
+
+def _before_of(
+    dml: DmlColumns,
+    entry: I64,
+    change_of: I64,
+    column_of: I64,
+    is_lob: npt.NDArray[np.bool_],
+) -> I64:
+    """The entry of the same column's old value for each of `entry`, −1 where there is none."""
+    old = np.flatnonzero(is_lob & (dml.entry_image == Image.BEFORE))
+    width = int(column_of.max(initial=0)) + 1
+    keys = change_of[old] * width + column_of[old]
+    wanted = change_of[entry] * width + column_of[entry]
+    at = np.minimum(np.searchsorted(keys, wanted), max(keys.size - 1, 0))
+    if keys.size == 0:
+        return np.full(entry.size, -1, np.int64)
+    return np.where(keys[at] == wanted, old[at], -1)
+
+
+def _rows(
+    batch: ChangeBatch, unowned: ChangeBatch, owners: Owners, values: Values
+) -> tuple[LobRows, npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
+    """(the LOB pieces of the transactions, whether they undid something, the bytes of both)."""
+    undid = np.zeros(owners.first.size, np.uint8)
+    is_lob = batch.events.kind == EventKind.LOB
+    rows = empty_rows(int(batch.events.piece_count[is_lob].sum()))
+    count = 0
+    if is_lob.any():
+        count = collect_rows(
+            batch,
+            first_rows(batch.events.piece_count),
+            first_rows(batch.pieces.entry_count),
+            owners.order,
+            owners.first,
+            owners.end,
+            UNDO_SEARCH_DEPTH,
+            np.empty(batch.events.kind.size, np.int64),
+            undid,
+            rows,
+        )
+    rows = head(rows, count)
+    if unowned.events.kind.size == 0:
+        return sort_rows(rows), undid, values.data
+    adopted = _adopt(unowned, owners, values)
+    adopted.offset[:] += values.data.size
+    both = np.concatenate([rows, adopted]).view(np.recarray)
+    return sort_rows(both), undid, np.concatenate([values.data, unowned.data])
+
+
+def _unowned_rows(unowned: ChangeBatch) -> tuple[LobRows, I64]:
+    """(the pieces of such events, the event of each)."""
+    rows = empty_rows(unowned.pieces.op.size)
+    event_of = np.empty(unowned.pieces.op.size, np.int64)
+    count = all_rows(
+        unowned,
+        first_rows(unowned.events.piece_count),
+        first_rows(unowned.pieces.entry_count),
+        event_of,
+        rows,
+    )
+    return head(rows, count), event_of[:count]
+
+
+def _adopt(unowned: ChangeBatch, owners: Owners, values: Values) -> LobRows:
+    """The pieces without a transaction, once for each transaction that refers to their LOB."""
+    rows, event_of = _unowned_rows(unowned)
+    by_lob = np.argsort(rows.lob, kind="stable")
+    wanted = _referred(values)
+    low = np.searchsorted(rows.lob[by_lob], wanted[:, 1], "left")
+    counts = np.searchsorted(rows.lob[by_lob], wanted[:, 1], "right") - low
+    pair = np.repeat(np.arange(len(wanted)), counts)
+    within = np.arange(pair.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    chosen = by_lob[low[pair] + within]
+    owner, event = wanted[pair, 0], event_of[chosen]
+    scn = unowned.events.scn[event]
+    fits = (
+        (unowned.events.con_id[event] == owners.con_id[owner])
+        & (scn >= owners.begin_scn[owner])
+        & (scn <= owners.commit_scn[owner])
+    )
+    adopted = take(rows, chosen[fits])
+    adopted.owner[:] = owner[fits]
+    return adopted
+
+
+def _referred(values: Values) -> I64:
+    """The distinct (transaction, LOB number) of locators of one part; shape (n, 2)."""
+    fits = values.length[values.entry] >= 20
+    entry = values.entry[fits]
+    lob = _lob_numbers(values.data, values.offset[entry])
+    return np.unique(np.stack([values.owner[fits], lob], axis=1), axis=0)
+
+
+def _lob_numbers(data: npt.NDArray[np.uint8], offset: I64) -> I64:
+    """The LOB number in each locator at `offset`."""
+    number = np.zeros(offset.size, np.int64)
+    for i in range(14, 20):
+        number = number << 8 | data[offset + i].astype(np.int64)
+    return number
+
+
+def referred_lobs(dml: DmlColumns, dml_first: I64, owners: Owners, plan: RowPlan) -> set[Any]:
+    """The (container, LOB number) of every new locator of one part."""
+    table_of = np.repeat(dml.table, np.diff(dml.entry_first))
+    is_lob = plan.column_lob[plan.column_first[table_of] + dml.entry_column] != LobDelivery.NONE
+    entries = dml.entry_image.size
+    entry = np.flatnonzero(is_lob & (dml.value_length[:entries] >= 20))
+    change_of = np.repeat(np.arange(dml.kind.size), np.diff(dml.entry_first))
+    owner_of = np.repeat(np.arange(owners.first.size), np.diff(dml_first))
+    con_id = owners.con_id[owner_of[change_of[entry]]].tolist()
+    lobs = _lob_numbers(dml.data, dml.value_offset[entry]).tolist()
+    return set(zip(con_id, lobs, strict=True))
+
+
+def _resolve(values: Values, rows: LobRows) -> ValueRoom:
+    parts = 64 + values.entry.size + rows.owner.size
+    extra = 1 << 16
+    while True:
+        room = value_room(values.entry.size, parts, extra)
+        if resolve_values(values, rows, room):
+            return room
+        parts, extra = parts * 2, extra * 4
+
+
+def _rewrite(
+    values: Values,
+    room: ValueRoom,
+    delivery: npt.NDArray[np.uint8],
+    charset_id: npt.NDArray[np.int32],
+) -> dict[int, bytes]:
+    """Contents that are not delivered as they stand: compressed ones, other character sets."""
+    text = room.facts[:, TEXT]
+    as_it_stands = (
+        (delivery == LobDelivery.BYTES)
+        | ((delivery == LobDelivery.UTF16) & (text == LobText.UTF16_BE))
+        | ((delivery == LobDelivery.CHARSET) & (text == LobText.CHARSET))
+    )
+    packed = room.facts[:, COMPRESSION] != LobCompression.NONE
+    whole = room.status == ValueStatus.WHOLE
+    rewritten: dict[int, bytes] = {}
+    for i in np.flatnonzero(whole & (packed | ~as_it_stands)).tolist():
+        content = _inflated(_content(values, room, i), room.facts[i])
+        if content is not None and not as_it_stands[i]:
+            content = _in_delivered_charset(
+                content, LobText(int(text[i])), LobDelivery(int(delivery[i])), int(charset_id[i])
+            )
+        if content is None:
+            room.status[i] = ValueStatus.MALFORMED
+        else:
+            rewritten[i] = content
+    return rewritten
+
+
+def _content(values: Values, room: ValueRoom, i: int) -> bytes:
+    """The stored bytes of value i."""
+    parts = []
+    size = values.data.size
+    for part in range(int(room.part_first[i]), int(room.part_first[i + 1])):
+        offset, length = int(room.parts[0, part]), int(room.parts[1, part])
+        source, at = (values.data, offset) if offset < size else (room.extra, offset - size)
+        parts.append(source[at : at + length].tobytes())
+    return b"".join(parts)
+
+
+def _inflated(stored: bytes, facts: I64) -> bytes | None:
+    """The content of a value that is stored compressed, None where it does not inflate whole."""
+    compression, length = LobCompression(int(facts[COMPRESSION])), int(facts[LENGTH])
+    if compression is LobCompression.NONE:
+        return stored
+    if len(stored) != int(facts[STORED]):
+        return None
+    if compression is LobCompression.STREAM:
+        return _inflated_stream(stored, length)
+    return _inflated_chunks(stored, length)
+
+
+def _inflated_stream(stored: bytes, length: int) -> bytes | None:
+    try:
+        stream = zlib.decompressobj()
+        content = stream.decompress(stored, length + 1)
+    except zlib.error:
+        return None
+    return content if len(content) == length else None
+
+
+def _inflated_chunks(stored: bytes, length: int) -> bytes | None:
+    """Chunk-map units one behind the other (values-and-lobs §22)."""
+    parts: list[bytes] = []
+    at, done = 0, 0
+    while at < len(stored) and done < length:
+        unit = stored[at:]
+        if not unit.startswith(_CHUNK_MAP_MARK) or len(unit) < _CHUNK_MAP_HEAD:
+            return None
+        total = int.from_bytes(unit[13:21])
+        count, start = int.from_bytes(unit[21:23]), int.from_bytes(unit[23:25])
+        if total <= 0 or len(unit) < _CHUNK_MAP_HEAD + 8 * count:
+            return None
+        for k in range(count):
+            entry = unit[_CHUNK_MAP_HEAD + 8 * k : _CHUNK_MAP_HEAD + 8 * k + 8]
+            logical, packed = int.from_bytes(entry[:4]), int.from_bytes(entry[4:])
+            part = _inflated_stream(unit[start : start + packed], logical)
+            if part is None:
+                return None
+            parts.append(part)
+            done += logical
+            start += packed
+        at += total
+    return b"".join(parts) if done == length else None
+
+
+def _in_delivered_charset(
+    content: bytes, text: LobText, delivery: LobDelivery, charset_id: int
+) -> bytes | None:
+    """Text whose locator says another set than the column's values are delivered in."""
+    try:
+        if text is LobText.UTF16_LE:
+            decoded = content.decode("utf-16-le", "surrogatepass")
+        elif text is LobText.UTF16_BE:
+            decoded = content.decode("utf-16-be", "surrogatepass")
+        elif text is LobText.CHARSET and charset_id:
+            decoded = content.decode(charset(charset_id).codec)
+        else:
+            return None
+        if delivery is LobDelivery.UTF16:
+            return decoded.encode("utf-16-be", "surrogatepass")
+        return encode_text(decoded, charset(charset_id))
+    except (UnicodeError, OlrPgError):
+        return None
+
+
+def _count_unclaimed(
+    rows: LobRows,
+    undid: npt.NDArray[np.uint8],
+    dml: DmlColumns,
+    values: Values,
+    is_lob: npt.NDArray[np.bool_],
+    owner_of: I64,
+    unclaimed: I64,
+) -> None:
+    """Count the LOBs with pages that no row change of their transaction refers to.
+
+    Not where the transaction undid something: the row change may have been undone, and direct
+    loads (26.6) have no undo.
+    """
+    mine = (rows.space != Space.LIST) & (rows.lob != 0) & (undid[rows.owner] == 0)
+    if not mine.any():
+        return
+    entries = np.flatnonzero(is_lob)
+    entries = entries[dml.value_length[entries] >= 20]
+    lob = _lob_numbers(values.data, dml.value_offset[entries])
+    known = np.stack([owner_of[entries], lob], axis=1)
+    found = np.unique(np.stack([rows.owner[mine], rows.lob[mine], rows.table[mine]], 1), axis=0)
+    claimed = set(map(tuple, known.tolist()))
+    for owner, number, table in found.tolist():
+        if (owner, number) not in claimed:
+            unclaimed[table] += 1
+
+
+def _put_back(
+    dml: DmlColumns,
+    dml_first: I64,
+    values: Values,
+    room: ValueRoom,
+    rewritten: dict[int, bytes],
+    is_lob: npt.NDArray[np.bool_],
+    incomplete: npt.NDArray[np.bool_],
+    losses: LobLosses,
+) -> LobOutcome:
+    entries = dml.entry_image.size
+    whole = room.status == ValueStatus.WHOLE
+    keep = ~is_lob
+    keep[values.entry[whole | (room.status == ValueStatus.NULL)]] = True
+    change_of = np.repeat(np.arange(dml.kind.size), np.diff(dml.entry_first))
+    emptied = _emptied(dml, keep, change_of)
+    keep &= ~emptied[change_of]
+    offset, length, following, tail = _chains(dml, values, room, rewritten)
+    kept = int(np.count_nonzero(keep))
+    shift = kept - entries
+    following = np.where(following >= 0, following + shift, -1)
+    chosen = np.concatenate([np.flatnonzero(keep), np.arange(entries, offset.size)])
+    stays = ~emptied
+    counts = np.bincount(change_of[keep], minlength=dml.kind.size)[stays]
+    running = np.concatenate([[0], np.cumsum(stays)])
+    one_row = {
+        name: getattr(dml, name)[stays]
+        for name in (
+            "kind", "table", "scn", "time", "sequence", "block", "offset", "dataobj", "bdba",
+            "slot",
+        )
+    }  # fmt: skip
+    return LobOutcome(
+        DmlColumns(
+            **one_row,
+            entry_first=first_rows(counts.astype(np.int32)),
+            entry_image=dml.entry_image[keep],
+            entry_column=dml.entry_column[keep],
+            value_offset=offset[chosen],
+            value_length=length[chosen],
+            value_next=following[chosen],
+            data=np.concatenate([values.data, *tail]) if tail else values.data,
+        ),
+        running[dml_first],
+        incomplete,
+        losses,
+        int(np.count_nonzero(whole)),
+        int(np.count_nonzero(emptied)),
+    )
+
+
+def _emptied(dml: DmlColumns, keep: npt.NDArray[np.bool_], change_of: I64) -> npt.NDArray[np.bool_]:
+    """Updates that set something before and nothing any more."""
+    after = dml.entry_image == Image.AFTER
+    had = np.bincount(change_of[after], minlength=dml.kind.size)
+    has = np.bincount(change_of[after & keep], minlength=dml.kind.size)
+    emptied: npt.NDArray[np.bool_] = (dml.kind == DmlKind.UPDATE) & (had > 0) & (has == 0)
+    return emptied
+
+
+def _chains(
+    dml: DmlColumns, values: Values, room: ValueRoom, rewritten: dict[int, bytes]
+) -> tuple[I64, I64, I64, list[npt.NDArray[np.uint8]]]:
+    """The value columns with contents: (offset, length, next, bytes behind the data)."""
+    extra = room.extra[: int(room.counts[1])]
+    tail = [extra] if extra.size else []
+    at = values.data.size + extra.size
+    offset, length = dml.value_offset.copy(), dml.value_length.copy()
+    following = dml.value_next.copy()
+    whole = np.flatnonzero(room.status == ValueStatus.WHOLE)
+    entry = values.entry[whole]
+    first, count = room.part_first[whole], np.diff(room.part_first)[whole]
+    one = count > 0
+    offset[entry] = 0
+    length[entry] = 0
+    following[entry] = -1
+    offset[entry[one]] = room.parts[0, first[one]]
+    length[entry[one]] = room.parts[1, first[one]]
+    # Further parts stand behind everything else, in their order.
+    more = np.maximum(count - 1, 0)
+    base = offset.size + np.cumsum(more) - more
+    following[entry[more > 0]] = base[more > 0]
+    owner = np.repeat(np.arange(whole.size), more)
+    within = np.arange(owner.size) - (base - offset.size)[owner]
+    part = first[owner] + 1 + within
+    is_last = within == more[owner] - 1
+    place = offset.size + np.arange(owner.size)
+    offset = np.concatenate([offset, room.parts[0, part]])
+    length = np.concatenate([length, room.parts[1, part]])
+    following = np.concatenate([following, np.where(is_last, -1, place + 1)])
+    for i, content in rewritten.items():
+        number = int(values.entry[i])
+        offset[number], length[number], following[number] = at, len(content), -1
+        tail.append(np.frombuffer(content, np.uint8))
+        at += len(content)
+    return offset, length, following, tail

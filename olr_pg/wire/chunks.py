@@ -1,0 +1,103 @@
+"""Chunk elements of chunked values, compiled: measured first, then written behind their row change.
+
+A chunked value has ColumnValueSize 0 and IsChunked 1 in its row change; its bytes follow in Chunk
+elements, column after column, in pieces of at most the chunk size. A value of no bytes has one
+Chunk of no bytes. Facts: protocol "Elements inside Data".
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from numba import njit
+
+from olr_pg.wire.elements import ChunkFlags, ElementCode
+from olr_pg.wire.put import put16, put64, put_bytes, put_head
+
+CHUNK_BYTES: Final = 1 << 20
+"""Bytes of a value in one Chunk element, where nobody says otherwise."""
+
+_CHUNK: Final = int(ElementCode.CHUNK)
+_LAST_OF_COLUMN: Final = int(ChunkFlags.LAST_OF_COLUMN)
+_LAST_OF_ROW: Final = int(ChunkFlags.LAST_OF_ROW)
+_FRAME_AND_HEAD: Final = 35
+_FIXED: Final = _FRAME_AND_HEAD + 13
+_COLUMN_TYPE: Final = 9
+_NAME: Final = 37
+
+
+@njit(cache=True, nogil=True)
+def value_size(dml: Any, entry: int) -> int:
+    """Bytes of a value over its parts, which are in bounds."""
+    size = 0
+    while entry >= 0:
+        size += max(0, dml.value_length[entry])
+        entry = dml.value_next[entry]
+    return size
+
+
+@njit(cache=True, nogil=True)
+def measure_chunks(
+    dml: Any, table_column: Any, column_first: Any, column_chunked: Any, chunk_bytes: int,
+    sizes: Any, counts: Any,
+) -> None:  # fmt: skip
+    """Fill the bytes and the number of every change's chunk frames."""
+    for row in range(dml.kind.size):
+        sizes[row] = 0
+        counts[row] = 0
+        base = table_column[dml.table[row]]
+        for entry in range(dml.entry_first[row], dml.entry_first[row + 1]):
+            column = base + dml.entry_column[entry]
+            if column_chunked[column] == 0 or dml.value_length[entry] < 0:
+                continue
+            size = value_size(dml, entry)
+            chunks = max(1, (size + chunk_bytes - 1) // chunk_bytes)
+            name = column_first[column + 1] - column_first[column] - _NAME
+            sizes[row] += size + chunks * (_FIXED + name)
+            counts[row] += chunks
+
+
+@njit(cache=True, nogil=True)
+def write_chunks(
+    dml: Any, row: int, commit_scn: int, xid: int, base: int, column_first: Any, column_data: Any,
+    column_chunked: Any, chunk_bytes: int, big: bool, out: Any, at: int,
+) -> int:  # fmt: skip
+    """Write the chunk frames of a change; returns the end."""
+    last = -1
+    for entry in range(dml.entry_first[row], dml.entry_first[row + 1]):
+        if column_chunked[base + dml.entry_column[entry]] and dml.value_length[entry] >= 0:
+            last = entry
+    for entry in range(dml.entry_first[row], last + 1):
+        column = base + dml.entry_column[entry]
+        if column_chunked[column] == 0 or dml.value_length[entry] < 0:
+            continue
+        header = column_first[column]
+        name = column_first[column + 1] - header - _NAME
+        left = value_size(dml, entry)
+        part, within, more = entry, 0, True
+        while more:
+            size = min(left, chunk_bytes)
+            left -= size
+            more = left > 0
+            flags = 0 if more else _LAST_OF_COLUMN
+            if entry == last and not more:
+                flags |= _LAST_OF_ROW
+            put_head(out, at, _FIXED + name + size, _CHUNK, dml.scn[row], commit_scn, xid,
+                     dml.time[row], big)  # fmt: skip
+            at += _FRAME_AND_HEAD
+            out[at] = name
+            at = put_bytes(out, at + 1, column_data, header + _NAME, header + _NAME + name)
+            at = put_bytes(out, at, column_data, header + _COLUMN_TYPE, header + _COLUMN_TYPE + 2)
+            put16(out, at, flags, big)
+            put64(out, at + 2, size, big)
+            at += 10
+            while size > 0:
+                count = min(dml.value_length[part] - within, size)
+                if count <= 0:
+                    part, within = dml.value_next[part], 0
+                    continue
+                start = dml.value_offset[part] + within
+                at = put_bytes(out, at, dml.data, start, start + count)
+                within += count
+                size -= count
+    return at
