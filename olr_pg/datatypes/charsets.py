@@ -351,6 +351,22 @@ def supported_charsets() -> tuple[Charset, ...]:
     return tuple(sorted(_by_number().values(), key=lambda one: one.number))
 
 
+def lob_charset(charset_form: int | None, charset_id: int | None, database: str) -> Charset:
+    """The character set of a delivered CLOB or NCLOB: the one named, whatever its form says.
+
+    Args:
+        charset_form: ColumnCSForm; 2 without an id is AL16UTF16.
+        charset_id: ColumnCSId; 2000 for everything that Oracle keeps as UTF-16 (docs/lobs.md).
+        database: NLS_CHARACTERSET.
+
+    Raises:
+        OlrPgError: 2056.
+    """
+    if charset_id:
+        return charset(charset_id)
+    return charset(AL16UTF16) if charset_form == 2 else charset(database)
+
+
 def column_charset(
     charset_form: int | None, charset_id: int | None, database: str, national: str
 ) -> Charset:

@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from olr_pg.datatypes.binary_float import binary_float_to_float, decode_binary_float, shortest
 from olr_pg.datatypes.boolean import boolean_to_bool, decode_boolean
-from olr_pg.datatypes.charsets import column_charset
+from olr_pg.datatypes.charsets import Charset, column_charset, lob_charset
 from olr_pg.datatypes.columns import ValueColumn, oracle_nulls, per_distinct
 from olr_pg.datatypes.interval import (
     day_second_to_interval,
@@ -199,10 +201,15 @@ def _number(request: _Request) -> Encode | None:
 
 
 def _text(request: _Request) -> Encode | None:
-    column, kind, facts = request.column, request.kind, request.facts
-    if kind is PgKind.BYTEA:
+    column, facts = request.column, request.facts
+    if request.kind is PgKind.BYTEA:
         return _counting_nothing(oracle_nulls)
     found = column_charset(column.charset_form, column.charset_id, facts.charset, facts.ncharset)
+    return _text_in(request, found)
+
+
+def _text_in(request: _Request, found: Charset) -> Encode | None:
+    column, kind = request.column, request.kind
     blanks = column.type_code != OracleType.CHAR or (
         kind is PgKind.BPCHAR or request.policies.char_blanks
     )
@@ -243,6 +250,33 @@ def _raw(request: _Request) -> Encode | None:
     if request.kind is PgKind.UUID:
         return _counting_nothing(raw_to_uuid)
     return _counting_nothing(raw_to_text) if request.kind in _PLAIN_TEXT else None
+
+
+def _clob(request: _Request) -> Encode | None:
+    column = request.column
+    if request.kind is PgKind.BYTEA:
+        return lambda values: (values, NOTHING)
+    found = lob_charset(column.charset_form, column.charset_id, request.facts.charset)
+    return _keeping_empty(_text_in(request, found))
+
+
+def _blob(request: _Request) -> Encode | None:
+    if request.kind is PgKind.BYTEA:
+        return lambda values: (values, NOTHING)
+    return _keeping_empty(_raw(request))
+
+
+def _keeping_empty(encode: Encode | None) -> Encode | None:
+    """`encode` for LOBs: a value of no bytes is no NULL."""
+    if encode is None:
+        return None
+
+    def encode_lobs(values: ValueColumn) -> Encoded:
+        column, counters = encode(values)
+        length = np.where(values.length == 0, np.int64(0), column.length)
+        return column._replace(length=length), counters
+
+    return encode_lobs
 
 
 def _local(form: TemporalForm) -> Plan:
@@ -330,6 +364,8 @@ _PLANS: Final[dict[OracleType, Plan]] = {
     OracleType.LONG: _text,
     OracleType.RAW: _raw,
     OracleType.LONG_RAW: _raw,
+    OracleType.CLOB: _clob,
+    OracleType.BLOB: _blob,
     OracleType.DATE: _local(TemporalForm.DATE),
     OracleType.TIMESTAMP: _local(TemporalForm.TIMESTAMP),
     OracleType.TIMESTAMP_TZ: _timestamp_tz,
@@ -342,4 +378,4 @@ _PLANS: Final[dict[OracleType, Plan]] = {
     OracleType.UROWID: _address(urowid_to_text),
     OracleType.BOOLEAN: _boolean,
 }
-"""LOB types have no plan: their row value is a locator, not the content."""
+"""The values of LOB types are their contents, not the locators of the rows."""

@@ -12,9 +12,9 @@ import orjson
 
 from olr_pg.datatypes.binary_float import decode_binary_float, shortest
 from olr_pg.datatypes.boolean import decode_boolean
-from olr_pg.datatypes.charsets import column_charset
+from olr_pg.datatypes.charsets import column_charset, lob_charset
 from olr_pg.datatypes.interval import decode_day_second, decode_year_month
-from olr_pg.datatypes.mapping import CHARACTER_TYPES, OracleType
+from olr_pg.datatypes.mapping import CHARACTER_TYPES, LOB_TYPES, OracleType
 from olr_pg.datatypes.number import decode_number
 from olr_pg.datatypes.policies import DEFAULT_POLICIES, Policies
 from olr_pg.datatypes.raw import decode_raw
@@ -92,11 +92,16 @@ def json_converter(
     if column.type_code in CHARACTER_TYPES:
         found = column_charset(column.charset_form, column.charset_id, charset, ncharset)
         convert = _text(found, policies)
+    elif column.type_code == OracleType.CLOB:
+        convert = _text(lob_charset(column.charset_form, column.charset_id, charset), policies)
     elif column.type_code == OracleType.TIMESTAMP_LTZ:
         convert = _local(timezone)
     else:
-        # What has no form of its own (LOB locators, objects) is shown as hex, like RAW.
+        # What has no form of its own (BLOBs, objects) is shown as hex, like RAW.
         convert = _CONVERTERS.get(column.type_code, decode_raw)
+    if column.type_code in LOB_TYPES:
+        # An empty LOB is no NULL.
+        return lambda raw: None if raw is None else convert(raw)
 
     def converter(raw: bytes | None) -> JsonValue:
         return convert(raw) if raw else None

@@ -82,6 +82,9 @@ CHARACTER_TYPES: Final = frozenset(
 )
 """The types whose values are text in the row itself."""
 
+LOB_TYPES: Final = frozenset({OracleType.CLOB, OracleType.BLOB})
+"""The types whose values are delivered in chunks, and may be empty without being NULL."""
+
 
 class PgKind(IntEnum):
     """The PostgreSQL types that values are encoded for; the numbers are their OIDs."""

@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 POLL_SECONDS: Final = 1.0
 """How often the logs' places are looked at when there is nothing to decode."""
 
-PRELOAD: Final = ("olr_pg.replicator.split",)
-"""What Spark's workers import before they fork."""
+PRELOAD: Final = ("olr_pg.replicator.warm:warm_kernels",)
+"""What Spark's daemon does before it forks workers."""
 
 _log = structlog.get_logger(__name__)
 

@@ -152,7 +152,7 @@ def test_targets_are_named_by_kind_oid_or_name() -> None:
         (VARCHAR2, "integer", r"VARCHAR2\(40\) to int4"),
         (VARCHAR2, "point", "to point"),
         (VARCHAR2, 600, "to 600"),
-        (column(112), None, "CLOB to text"),
+        (column(112), "integer", "CLOB to int4"),
         (column(252), "bytea", "BOOLEAN to bytea"),
     ],
 )

@@ -1,0 +1,77 @@
+"""Logs of LOB redo to rows, through the splits, the merger and the protocol's elements."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from lob_redo import LobRedo, snapshot
+
+from olr_pg.cli.render import render_blob
+from olr_pg.cli.values import value_renderer
+from olr_pg.replicator.merge import Merger
+from olr_pg.replicator.split import (
+    decode_split,
+    open_for_decoding,
+    pack_result,
+    subscribe,
+    unpack_result,
+)
+from olr_pg.wire.frames import ByteOrder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from olr_pg.dictionary.model import Snapshot
+    from olr_pg.transactions.assembler import Account
+
+Row = dict[str, Any]
+
+
+class Decoded:
+    """What came out of a log.
+
+    Attributes:
+        blobs: framed messages, one per transaction.
+        account: of the assemblers.
+    """
+
+    def __init__(self, blobs: list[bytes], account: Account, dictionary: Snapshot) -> None:
+        self.blobs = blobs
+        self.account = account
+        self._render = value_renderer(dictionary.database)
+
+    @property
+    def changes(self) -> list[Row]:
+        """The row changes as JSON."""
+        lines = b"".join(render_blob(b, ByteOrder.LITTLE, self._render) for b in self.blobs)
+        rows = [json.loads(line) for line in lines.splitlines()]
+        return [row for row in rows if row["op"] not in ("begin", "commit")]
+
+    @property
+    def after(self) -> list[Row]:
+        """The new values of each change."""
+        return [change["after"] for change in self.changes]
+
+
+def decode(
+    redo: LobRedo,
+    folder: Path,
+    dictionary: Snapshot | None = None,
+    *,
+    split_blocks: int = 1 << 20,
+    chunk_bytes: int = 1000,
+) -> Decoded:
+    """Decode a log in splits of so many blocks."""
+    dictionary = dictionary or snapshot()
+    path = redo.write(folder)
+    log = open_for_decoding(str(path))
+    subscription = subscribe(dictionary.tables, 0, chunk_bytes=chunk_bytes)
+    merger = Merger(subscription, 0, {1: 0})
+    blocks = log.header.nab or 0
+    blobs: list[bytes] = []
+    for start in range(2, max(blocks, 3), split_blocks):
+        result = decode_split(subscription, log, start, min(start + split_blocks, blocks))
+        result = unpack_result(pack_result(result))
+        blobs += [bytes(ready.blob) for ready in merger.feed(1, result)]
+    return Decoded(blobs, merger.account, dictionary)
