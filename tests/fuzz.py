@@ -25,11 +25,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE / "redo"), str(HERE / "vectors")]
-
-from log_builder import LogBuilder, all_records, open_log, seal, without_lwn
-from redo_cases import VERSIONS, closed, load_cases, vectors_dir
-
 from olr_pg.dictionary.model import Column, Table
 from olr_pg.dictionary.plan import RowPlan, build_row_plan
 from olr_pg.errors import OlrPgError
@@ -39,6 +34,8 @@ from olr_pg.redo.layout import layout_of
 from olr_pg.redo.record_view import UNDO, UNDONE, Vector, read_vector
 from olr_pg.redo.window import Log, read_windows
 from olr_pg.transactions.assembler import Assembler
+from tests.redo.log_builder import LogBuilder, all_records, open_log, seal, without_lwn
+from tests.vectors.redo_cases import VERSIONS, closed, load_cases, vectors_dir
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,8 +1,3 @@
 """Decoding logs of LOB redo to JSON lines."""
 
 from __future__ import annotations
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent))

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from lob_redo import LobRedo, snapshot
-
 from olr_pg.cli.render import render_blob
 from olr_pg.cli.values import value_renderer
 from olr_pg.replicator.merge import Merger
@@ -18,6 +16,7 @@ from olr_pg.replicator.split import (
     unpack_result,
 )
 from olr_pg.wire.frames import ByteOrder
+from tests.lobs.lob_redo import LobRedo, snapshot
 
 if TYPE_CHECKING:
     from pathlib import Path

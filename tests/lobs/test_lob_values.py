@@ -8,8 +8,10 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import pytest
-from lob_decoding import decode
-from lob_redo import (
+
+from olr_pg.dictionary.lob import Lob
+from tests.lobs.lob_decoding import decode
+from tests.lobs.lob_redo import (
     BASIC_PAGE,
     BLOB,
     CLOB,
@@ -29,8 +31,6 @@ from lob_redo import (
     snapshot,
     table,
 )
-
-from olr_pg.dictionary.lob import Lob
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,19 +1,14 @@
-# ruff: noqa: E402 - the parts of other test folders are found by path
 """Real logs for the tests of this folder; their shared parts are found by path."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "vectors")]
-
-from log_builder import open_log
-
 from olr_pg.redo.window import Log
+from tests.redo.log_builder import open_log
 
 
 @pytest.fixture(scope="session")

@@ -13,11 +13,11 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from log_builder import open_log, seal
 
 from olr_pg.errors import OlrPgError
 from olr_pg.redo.changes import Objects, changes_of
 from olr_pg.redo.window import Log, read_windows
+from tests.redo.log_builder import open_log, seal
 
 SIZE = 512
 NOTHING = Objects(np.empty(0, np.uint64), np.empty(0, np.int32), np.empty(0, np.int32))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from log_builder import LogBuilder, all_records, open_log, seal, without_lwn
-from redo_cases import VERSIONS, load_cases
 
 from olr_pg.errors import OlrPgError
 from olr_pg.redo.dump import DumpFilter, dump_logs
 from olr_pg.redo.window import Log
 from olr_pg.scalars import pack_xid, parse_rba
+from tests.redo.log_builder import LogBuilder, all_records, open_log, seal, without_lwn
+from tests.vectors.redo_cases import VERSIONS, load_cases
 
 XID = pack_xid(10, 12, 572)
 CASES = load_cases()

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from log_builder import open_log
 
 from olr_pg.errors import OlrPgError
 from olr_pg.redo.dump import DumpFilter
@@ -27,6 +26,7 @@ from olr_pg.redo.incident import (
 from olr_pg.redo.vectors import vectors_of
 from olr_pg.redo.window import Log, Window, read_windows
 from olr_pg.scalars import pack_xid
+from tests.redo.log_builder import open_log
 
 XID = pack_xid(10, 12, 572)
 SECRET = b"hello world"

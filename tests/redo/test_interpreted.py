@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from chain import assemble, changes_between, events_of, subscribe
-from log_builder import open_log
 
 from olr_pg.redo.stats import log_statistics
+from tests.redo.chain import assemble, changes_between, events_of, subscribe
+from tests.redo.log_builder import open_log
 
 HERE = Path(__file__).resolve().parent
 

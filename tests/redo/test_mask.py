@@ -5,14 +5,14 @@ from __future__ import annotations
 import random
 
 import pytest
-from chain import columns_of, subscribe
-from log_builder import LogBuilder, all_records, open_log, without_lwn
-from redo_cases import VERSIONS, Case, load_cases
 
 from olr_pg.redo.changes import Tally, changes_of
 from olr_pg.redo.mask import mask_record
 from olr_pg.redo.record_view import vector_objects
 from olr_pg.redo.window import Log, read_windows
+from tests.redo.chain import columns_of, subscribe
+from tests.redo.log_builder import LogBuilder, all_records, open_log, without_lwn
+from tests.vectors.redo_cases import VERSIONS, Case, load_cases
 
 CASES = [
     (name, case)

@@ -6,7 +6,11 @@ import itertools
 import random
 
 import pytest
-from chain import (
+
+from olr_pg.redo.window import Log
+from olr_pg.scalars import format_xid
+from olr_pg.transactions.assembler import Assembler
+from tests.redo.chain import (
     Subscription,
     assemble,
     changes_between,
@@ -14,10 +18,6 @@ from chain import (
     subscribe,
     transactions_of,
 )
-
-from olr_pg.redo.window import Log
-from olr_pg.scalars import format_xid
-from olr_pg.transactions.assembler import Assembler
 
 SYS_OBJECTS = (4, 14, 19, 22, 81, 72726)
 """What the pluggable database's transactions in the real logs change (redo-format §10.6)."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 
 import pytest
-from chain import Subscription, assemble, changes_between, events_of, subscribe
-from log_builder import LogBuilder, all_records, open_log, without_lwn
 
 from olr_pg.errors import OlrPgError
 from olr_pg.redo.batch import ChangeBatch
 from olr_pg.redo.window import Log, read_windows
+from tests.redo.chain import Subscription, assemble, changes_between, events_of, subscribe
+from tests.redo.log_builder import LogBuilder, all_records, open_log, without_lwn
 
 PLACE = (7, 8)
 """Where block and offset stand among an event's columns."""

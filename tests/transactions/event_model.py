@@ -6,7 +6,6 @@ import random
 from dataclasses import dataclass, field
 
 import numpy as np
-from chain import clear
 
 from olr_pg.redo.batch import (
     ChangeBatch,
@@ -17,6 +16,7 @@ from olr_pg.redo.batch import (
     empty_pieces,
 )
 from olr_pg.scalars import pack_xid
+from tests.redo.chain import clear
 
 CON_ID = 3
 OBJ = 1000

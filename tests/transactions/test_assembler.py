@@ -7,14 +7,14 @@ import random
 
 import numpy as np
 import pytest
-from chain import Transaction, assemble, clear, subscribe, transactions_of
-from event_model import CON_ID, OBJ, Committed, Event, Workload, batch_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from olr_pg.redo.batch import EventKind, Role, empty_batch, empty_entries, empty_pieces
 from olr_pg.scalars import pack_xid
 from olr_pg.transactions.assembler import Assembler
+from tests.redo.chain import Transaction, assemble, clear, subscribe, transactions_of
+from tests.transactions.event_model import CON_ID, OBJ, Committed, Event, Workload, batch_of
 
 WANTED = subscribe([OBJ], CON_ID)
 XID = pack_xid(1, 2, 3)

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from redo_cases import Case, Change, decode_case, load_cases, parse_rba, vectors_dir
+from tests.vectors.redo_cases import Case, Change, decode_case, load_cases, parse_rba, vectors_dir
 
 CASES = load_cases()
 ROW_OPS = {
