@@ -499,8 +499,8 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         6,
     ),
     5018: ErrorEntry(
-        "large object values are not applied yet",
-        "leave the table out of the subscription",
+        "a LOB value is too large for PostgreSQL",
+        "a text or bytea value holds less than 1 GiB: leave the table out of the subscription",
         6,
     ),
     5019: ErrorEntry(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import orjson
 
+from olr_pg.applier.chunks import ROW_BYTES_MAX, TOO_LARGE
 from olr_pg.applier.netchange import ABSENT, Cells
 from olr_pg.datatypes.columns import ValueColumn
 from olr_pg.datatypes.kernel import kernel
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 U8 = npt.NDArray[np.uint8]
 I64 = npt.NDArray[np.int64]
 U64 = npt.NDArray[np.uint64]
+
+
+_RAW_BYTES_MAX: Final = 1 << 16
+"""Bytes of a value that an error's record shows."""
 
 
 class Chunk(NamedTuple):
@@ -73,6 +78,7 @@ class Selection(NamedTuple):
         return int(
             sum(
                 chunk.answers.body_length[self.element[self.chunk == i]].sum()
+                + chunk.answers.lob_bytes[self.element[self.chunk == i]].sum()
                 for i, chunk in enumerate(self.chunks)
             )
         )
@@ -191,11 +197,22 @@ def encode_changes(plan: TablePlan, selection: Selection, *, whole: bool = False
 def _encode(answers: Answers, column: BoundColumn, first: I64, rows: I64) -> ValueColumn:
     entries = first + column.entry
     values = ValueColumn(answers.data, answers.value_offset[entries], answers.value_length[entries])
+    _check_size(values.length == TOO_LARGE, column, rows)
     try:
-        return column.encoder(values)[0]
+        encoded = column.encoder(values)[0]
     except OlrPgError as error:
         failed = error.where.get("row", 0)
         raise ChangeError(int(rows[int(failed)]), error) from error
+    _check_size(encoded.length > ROW_BYTES_MAX, column, rows)
+    return encoded
+
+
+def _check_size(refused: npt.NDArray[np.bool_], column: BoundColumn, rows: I64) -> None:
+    if refused.any():
+        error = OlrPgError(
+            5018, f"more than {ROW_BYTES_MAX} bytes", column=column.encoder.column_name
+        )
+        raise ChangeError(int(rows[int(np.flatnonzero(refused)[0])]), error)
 
 
 @kernel
@@ -222,11 +239,16 @@ def raw_images(selection: Selection, number: int) -> tuple[str | None, str | Non
     for place, column in enumerate(layout.columns):
         start = int(answers.value_offset[first + place])
         size = int(answers.value_length[first + place])
-        value = None if size < 0 else answers.data[start : start + size].tobytes().hex()
+        value = None if size < 0 else _hex(answers.data[start : start + size])
         images[place >= layout.before][column.name] = value
     before = None if layout.kind is DmlKind.INSERT else orjson.dumps(images[0]).decode()
     after = None if layout.kind is DmlKind.DELETE else orjson.dumps(images[1]).decode()
     return before, after
+
+
+def _hex(value: U8) -> str:
+    raw = value[:_RAW_BYTES_MAX].tobytes().hex()
+    return raw if value.size <= _RAW_BYTES_MAX else f"{raw}… ({value.size} bytes)"
 
 
 def row_id(selection: Selection, number: int) -> str | None:

@@ -46,8 +46,10 @@ class Answers(NamedTuple):
         scn, commit_scn, xid: of the element.
         layout: number of the layout of an Insert, Delete or Update, else −1.
         entry_first: shape (n + 1); where the element's column values begin.
-        value_offset, value_length: shape (entries); length −1 is NULL.
+        value_offset, value_length: shape (entries); length −1 is NULL, −3 a chunked value
+            (`applier.chunks` puts them together).
         layout_of: shape (layouts); the answer that has the layout first.
+        lob_bytes: bytes of the element's chunks.
     """
 
     data: U8
@@ -64,6 +66,7 @@ class Answers(NamedTuple):
     value_offset: I64
     value_length: I64
     layout_of: I64
+    lob_bytes: I64
 
 
 class Layout(NamedTuple):
@@ -82,21 +85,24 @@ class Layout(NamedTuple):
 
 
 @kernel
-def _u16(data: U8, at: int, big: bool) -> int:
+def read_u16(data: U8, at: int, big: bool) -> int:
+    """The unsigned 16-bit integer at `at`."""
     if big:
         return int(data[at]) << 8 | int(data[at + 1])
     return int(data[at]) | int(data[at + 1]) << 8
 
 
 @kernel
-def _u32(data: U8, at: int, big: bool) -> int:
-    low, high = _u16(data, at, big), _u16(data, at + 2, big)
+def read_u32(data: U8, at: int, big: bool) -> int:
+    """The unsigned 32-bit integer at `at`."""
+    low, high = read_u16(data, at, big), read_u16(data, at + 2, big)
     return low << 16 | high if big else low | high << 16
 
 
 @kernel
-def _u64(data: U8, at: int, big: bool) -> np.uint64:
-    low, high = np.uint64(_u32(data, at, big)), np.uint64(_u32(data, at + 4, big))
+def read_u64(data: U8, at: int, big: bool) -> np.uint64:
+    """The unsigned 64-bit integer at `at`."""
+    low, high = np.uint64(read_u32(data, at, big)), np.uint64(read_u32(data, at + 4, big))
     return low << np.uint64(32) | high if big else low | high << np.uint64(32)
 
 
@@ -115,8 +121,8 @@ def _same_layout(data: U8, left: int, left_end: int, right: int, right_end: int,
     a = left + 36 + names + int(data[left + 35])
     b = right + 36 + names + int(data[right + 35])
     while a < left_end and b < right_end:
-        count = _u16(data, a, big)
-        if _u16(data, b, big) != count:
+        count = read_u16(data, a, big)
+        if read_u16(data, b, big) != count:
             return False
         a += 2
         b += 2
@@ -127,8 +133,8 @@ def _same_layout(data: U8, left: int, left_end: int, right: int, right_end: int,
             for i in range(9, 37 + name):
                 if data[a + i] != data[b + i]:
                     return False
-            a += 37 + name + int(_u64(data, a + 1, big))
-            b += 37 + name + int(_u64(data, b + 1, big))
+            a += 37 + name + int(read_u64(data, a + 1, big))
+            b += 37 + name + int(read_u64(data, b + 1, big))
     return a == left_end and b == right_end
 
 
@@ -155,20 +161,22 @@ def _scan_row_change(
     for _ in range(2 if data[first] == 6 else 1):
         if end - place < 2:
             return -1, digest
-        count = _u16(data, place, big)
+        count = read_u16(data, place, big)
         digest = (digest ^ np.uint64(count)) * prime
         place += 2
         for _column in range(count):
             if end - place < 37:
                 return -1, digest
             start = place + 37 + int(data[place])
-            wide = _u64(data, place + 1, big)
+            wide = read_u64(data, place + 1, big)
             if start > end or wide > np.uint64(end - start):
                 return -1, digest
             for i in range(place + 37, start):
                 digest = (digest ^ np.uint64(data[i])) * prime
             value_offset[entries] = start
             value_length[entries] = int(wide) if wide > np.uint64(0) else -1
+            if wide == np.uint64(0) and data[place + 36] != 0:
+                value_length[entries] = -3
             entries += 1
             place = start + int(wide)
     return (entries if place == end else -1), digest
@@ -231,7 +239,7 @@ def parse_kernel(
     at = answers = entries = layouts = 0
     entry_first[0] = 0
     while data.size - at >= 4:
-        size = _u32(data, at, big)
+        size = read_u32(data, at, big)
         if size < 2:
             return _BAD_FRAME, at, answers, entries, layouts
         if data.size - at - 4 < size:
@@ -239,7 +247,7 @@ def parse_kernel(
         if answers >= code.size:
             return _FULL, at, answers, entries, layouts
         first, end = at + 6, at + 4 + size
-        code[answers] = _u16(data, at + 4, big)
+        code[answers] = read_u16(data, at + 4, big)
         body[answers], body_length[answers] = first, end - first
         kind[answers], layout[answers] = 0, -1
         if code[answers] == 4:
@@ -247,9 +255,9 @@ def parse_kernel(
                 return _BAD_ELEMENT, at, answers, entries, layouts
             element = int(data[first])
             kind[answers] = element
-            scn[answers] = _u64(data, first + 1, big)
-            commit_scn[answers] = _u64(data, first + 9, big)
-            xid[answers] = _u64(data, first + 17, big)
+            scn[answers] = read_u64(data, first + 1, big)
+            commit_scn[answers] = read_u64(data, first + 9, big)
+            xid[answers] = read_u64(data, first + 17, big)
             if 4 <= element <= 6:
                 entries, digest = _scan_row_change(
                     data, first, end, big, value_offset, value_length, entries
@@ -310,7 +318,7 @@ def _parse(data: U8, order: ByteOrder, answers: int, layouts: int) -> Answers | 
     return Answers(
         data, int(position), code[:n], body[:n], body_length[:n], kind[:n], scn[:n],
         commit_scn[:n], xid[:n], layout[:n], entry_first[: n + 1], value_offset[:m],
-        value_length[:m], layout_of[:k],
+        value_length[:m], layout_of[:k], np.zeros(n, np.int64),
     )  # fmt: skip
 
 

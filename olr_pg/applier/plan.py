@@ -10,6 +10,7 @@ import numpy.typing as npt
 from olr_pg.applier.target import NewColumn, TargetTable, create_table, read_table
 from olr_pg.datatypes.convert import Encoder, encoder_for
 from olr_pg.datatypes.mapping import (
+    LOB_TYPES,
     OracleType,
     PgKind,
     fold_identifier,
@@ -132,8 +133,8 @@ class TablePlan:
         """Find the targets of a layout's columns.
 
         Raises:
-            OlrPgError: 5006 a column is missing, 5018 a large object, 2054–2056 a column cannot
-                go into its target's type.
+            OlrPgError: 5006 a column is missing, 2054–2056 a column cannot go into its target's
+                type.
         """
         bound = self._bound.get(layout)
         if bound is None:
@@ -143,10 +144,6 @@ class TablePlan:
     def _bind(self, layout: Layout) -> BoundLayout:
         columns = []
         for entry, column in enumerate(layout.columns):
-            if column.chunked:
-                raise OlrPgError(
-                    5018, "its values come in chunks", table=self.name, column=column.name
-                )
             field = self.field(column.name)
             self._known.add(field)
             if self.target.columns[field].generated:
@@ -161,8 +158,11 @@ class TablePlan:
         return BoundLayout(tuple(needed), tuple(columns))
 
     def _encoder(self, column: ColumnValue, field: int) -> Encoder:
-        described = self._source.get(column.name) or described_column(column)
-        if column.type_code in (OracleType.CLOB, OracleType.BLOB):
+        described = described_column(column)
+        if column.type_code not in LOB_TYPES:
+            # The protocol does not tell the length; of LOBs it alone tells the delivered form.
+            described = self._source.get(column.name, described)
+        elif not column.chunked:
             return Encoder(column.name, "LOB", PgKind.BYTEA, _only_nulls)
         try:
             return encoder_for(
@@ -191,7 +191,7 @@ def _only_nulls(values: ValueColumn) -> tuple[ValueColumn, Counters]:
     """Large objects come in chunks; what stands in the row itself can only be NULL."""
     present = np.flatnonzero(values.length > 0)
     if len(present):
-        raise OlrPgError(5018, "a locator is no content", row=int(present[0]))
+        raise OlrPgError(5013, "a LOB that is not chunked", row=int(present[0]))
     return values, NOTHING
 
 

@@ -22,9 +22,10 @@ import tenacity
 
 from olr_pg.applier.changes import Chunk, Selection, join
 from olr_pg.applier.changes import select as select_changes
+from olr_pg.applier.chunks import ChunkedRows
 from olr_pg.applier.connection import connect, unreachable
 from olr_pg.applier.ledger import Counters, ensure_ledger
-from olr_pg.applier.parse import parse_answers, read_layout
+from olr_pg.applier.parse import read_layout
 from olr_pg.applier.plan import check_names, plan_table
 from olr_pg.applier.worker import Worker
 from olr_pg.errors import OlrPgError
@@ -208,6 +209,7 @@ class _Session:
         self._protocol = ClientProtocol(settings.byte_order)
         self._buffer = bytearray(_RECEIVE_BYTES)
         self._tail: list[tuple[str, Selection]] = []
+        self._rows = ChunkedRows(settings.byte_order)
         self._open_scn: int | None = None
         self._last_scn = 0
         self._rewinds = 0
@@ -353,7 +355,9 @@ class _Session:
 
     def _take_elements(self, elements: Elements) -> None:
         order = self._settings.byte_order
-        answers = parse_answers(elements.blob, order)
+        answers = self._rows.feed(elements.blob)
+        if answers is None:
+            return
         layouts = [read_layout(answers, i, order) for i in range(len(answers.layout_of))]
         chunk = Chunk(answers, layouts)
         names = [f"{layout.owner}.{layout.table}" for layout in layouts]
@@ -426,6 +430,7 @@ class _Session:
     def _forget(self) -> None:
         """What was received and not applied comes again."""
         self._tail.clear()
+        self._rows.forget()
         self._open_scn = None
         self._last_scn = self.confirmed_scn
         self._window = _FIRST_WINDOW
