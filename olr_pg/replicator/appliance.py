@@ -68,6 +68,7 @@ def run_appliance(config: Config, *, once: bool, apply: bool) -> int:
             [str(place) for place in source.logs],
             SparkSettings(config.spark.master, dict(config.spark.conf), PRELOAD),
             big_endian=config.target.byte_order == "big",
+            chunk_bytes=config.target.chunk_size,
             transactions_max=memory.max_tx_msgs,
             bytes_max=memory.max_mb * MIB // 2,
             once=once,

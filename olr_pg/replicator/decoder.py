@@ -34,6 +34,7 @@ from olr_pg.replicator.split import (
 from olr_pg.server.queue import ReadyQueue
 from olr_pg.spark.jobs import run_tasks
 from olr_pg.spark.session import SparkSettings, get_session
+from olr_pg.wire.chunks import CHUNK_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,13 +74,14 @@ class OfflineDecoder:
         specs: files, directories or globs of archived logs.
         spark: the session to decode in; started with the first log.
         big_endian: byte order of the output.
+        chunk_bytes: bytes of a LOB value in one Chunk element.
         transactions_max, bytes_max: the bound of the ready queue.
         once: decode what is there, then set `drained` and wait for the session's end, instead of
             looking for new logs.
 
     Attributes:
         drained: set once everything that is there has been queued.
-        failure: what ended the last run's decoding, if anything did.
+        failure: what ended the last run's decoding, or kept it from starting, if anything did.
     """
 
     def __init__(
@@ -89,6 +91,7 @@ class OfflineDecoder:
         spark: SparkSettings,
         *,
         big_endian: bool = False,
+        chunk_bytes: int = CHUNK_BYTES,
         transactions_max: int = 10_000,
         bytes_max: int = 256 << 20,
         once: bool = False,
@@ -97,6 +100,7 @@ class OfflineDecoder:
         self._specs = tuple(specs)
         self._spark = spark
         self._big_endian = big_endian
+        self._chunk_bytes = chunk_bytes
         self._bounds = (transactions_max, bytes_max)
         self._once = once
         self._subscription: Subscription | None = None
@@ -122,7 +126,9 @@ class OfflineDecoder:
                     reason=column.unsupported,
                 )
         con_id = self._snapshot.database.con_id
-        self._subscription = subscribe(tables, con_id, big_endian=self._big_endian)
+        self._subscription = subscribe(
+            tables, con_id, big_endian=self._big_endian, chunk_bytes=self._chunk_bytes
+        )
         _log.info("subscribed", tables=len(tables))
 
     def start(self, scn: int) -> ReadyQueue:
@@ -133,7 +139,11 @@ class OfflineDecoder:
         """
         assert self._subscription is not None  # the protocol asks for TableList first
         run = _Run(self, self._subscription, scn)
-        run.check_start()
+        try:
+            run.check_start()
+        except OlrPgError as error:
+            self.failure = error
+            raise
         self._open_scn = scn
         self._stopping.clear()
         self.drained.clear()

@@ -19,6 +19,7 @@ from olr_pg.server.listener import Listener
 from olr_pg.server.queue import CommitPosition, ReadyQueue, ReadyTransaction
 from olr_pg.wire.elements import (
     Begin,
+    Chunk,
     ColumnValue,
     Commit,
     Delete,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 Row = dict[str, Any]
-Change = Insert | Update | Delete
+Change = Insert | Update | Delete | Chunk
 NUMBER, VARCHAR2 = 2, 1
 
 

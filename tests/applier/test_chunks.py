@@ -27,21 +27,23 @@ from olr_pg.wire.frames import ByteOrder
 from olr_pg.wire.messages import Data, encode_answer
 
 if TYPE_CHECKING:
-    from conftest import Replication
+    from collections.abc import Sequence
+
+    from tests.applier.conftest import Replication
 
 HEAD: dict[str, Any] = {"scn": 1, "commit_scn": 2, "xid": 3, "timestamp": 4}
 Value = bytes | None
 
 
-def row_of(values: dict[str, Value], size: int, **place: Any) -> list[Element]:
+def row_of(values: dict[str, Value], size: int) -> list[Insert | Chunk]:
     """An insert of LOB columns and its chunks of at most `size` bytes."""
     columns = tuple(
         ColumnValue(name, 112, charset_id=2000, charset_form=1, chunked=value is not None)
         for name, value in values.items()
     )
     key = ColumnValue("ID", 2, value=b"\xc1\x02")
-    found: list[Element] = [
-        Insert(**HEAD, object_id=1, schema="S", table="T", rowid="", after=(key, *columns), **place)
+    found: list[Insert | Chunk] = [
+        Insert(**HEAD, object_id=1, schema="S", table="T", rowid="", after=(key, *columns))
     ]
     present = [(name, value) for name, value in values.items() if value is not None]
     for number, (name, value) in enumerate(present, 1):
@@ -52,7 +54,7 @@ def row_of(values: dict[str, Value], size: int, **place: Any) -> list[Element]:
     return found
 
 
-def frames(elements: list[Element], order: ByteOrder) -> list[bytes]:
+def frames(elements: Sequence[Element], order: ByteOrder) -> list[bytes]:
     return [encode_answer(Data(encode_element(element, order)), order) for element in elements]
 
 
@@ -105,7 +107,7 @@ def test_interpreted_kernels_give_the_same(monkeypatch: pytest.MonkeyPatch) -> N
         assert fed(framed, ByteOrder.BIG) == [[b"abcdefg", b"", b"x"]]
 
 
-BROKEN = {
+BROKEN: dict[str, list[Element]] = {
     "no row": [Chunk(1, 2, 3, 4, "A", 112, ChunkFlags(3), b"x")],
     "another column": [
         row_of({"A": b"x"}, 9)[0],
@@ -127,7 +129,7 @@ BROKEN = {
 @pytest.mark.parametrize("name", BROKEN)
 @pytest.mark.parametrize("apart", [True, False])
 def test_chunks_out_of_order_are_refused(name: str, apart: bool) -> None:
-    framed = frames(list(BROKEN[name]), ByteOrder.LITTLE)
+    framed = frames(BROKEN[name], ByteOrder.LITTLE)
     with pytest.raises(OlrPgError) as caught:
         fed(framed if apart else [b"".join(framed)], ByteOrder.LITTLE)
     assert caught.value.code == 5013
@@ -148,7 +150,7 @@ def utf16(text: str) -> bytes:
     return text.encode("utf-16-be")
 
 
-def lob_row(number: int, text: str | None, image: bytes | None, size: int) -> list[Element]:
+def lob_row(number: int, text: str | None, image: bytes | None, size: int) -> list[Insert | Chunk]:
     """An insert into ``s.t (id, c, b)`` with its chunks."""
     values = {"C": None if text is None else utf16(text), "B": image}
     row = row_of(values, size)
@@ -172,7 +174,7 @@ def test_lobs_go_in_byte_for_byte(replication: Replication, size: int) -> None:
     small = max(size, 200)
     rows = [(1, text, image), (2, "", b""), (3, None, None), (4, "x", b"\0")]
     for row in rows:
-        r.transaction(*lob_row(*row, small if len(row[1] or "") > 1 else size))  # type: ignore[arg-type]
+        r.transaction(*lob_row(*row, small if len(row[1] or "") > 1 else size))
     r.apply()
     assert r.rows("SELECT id, c, b FROM s.t ORDER BY id") == rows
 
@@ -187,7 +189,7 @@ def test_an_absent_lob_stays_as_it_is(replication: Replication) -> None:
     assert isinstance(insert, Insert)
     update = r.update({"ID": 1}, {})
     object.__setattr__(update, "after", insert.after[1:])
-    r.transaction(update, *row[1:])  # type: ignore[arg-type]
+    r.transaction(update, *row[1:])
     r.apply()
     assert r.rows("SELECT id, n, c, b FROM s.t") == [(1, 5, "new", b"old")]
 

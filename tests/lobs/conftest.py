@@ -1,3 +1,0 @@
-"""Decoding logs of LOB redo to JSON lines."""
-
-from __future__ import annotations
