@@ -274,7 +274,8 @@ class Assembler:
                 # A page that names no transaction may stand before the split.
                 self._defer(batch, instances, closed[lobs.incomplete])
                 return self._deliver(batch, instances, closed[~lobs.incomplete])
-            self._unowned.drop_lobs(referred_lobs(dml, dml_first, owners, self._plan))
+            if self._unowned.batch.events.kind.size:
+                self._unowned.drop_lobs(referred_lobs(dml, dml_first, owners, self._plan))
             self.losses = self.losses.plus(lobs.losses)
             self.account.lob_values += lobs.values
             self.account.lob_unavailable += int(

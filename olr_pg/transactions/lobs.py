@@ -8,7 +8,7 @@ never delivered. Facts: values-and-lobs §16–§22.
 from __future__ import annotations
 
 import zlib
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from olr_pg.datatypes.charsets import charset
 from olr_pg.datatypes.lob_locator import (
     COMPRESSION,
     LENGTH,
+    LOCATOR_HEAD,
     STORED,
     TEXT,
     LobCompression,
@@ -151,15 +152,16 @@ class UnownedPages:
         """Drop events older than every transaction that could own them."""
         self._keep(self._batch.events.scn >= np.uint64(scn))
 
-    def drop_lobs(self, lobs: set[tuple[int, int]]) -> None:
-        """Drop the events of LOBs (container, number) that finished transactions referred to."""
-        if not lobs or self._batch.events.kind.size == 0:
-            return
+    def drop_lobs(self, lobs: I64) -> None:
+        """Drop the events of LOBs that finished transactions referred to.
+
+        Args:
+            lobs: shape (n, 2): container, LOB number.
+        """
         rows, event_of = _unowned_rows(self._batch)
-        con_id = self._batch.events.con_id[event_of].tolist()
+        con_id = self._batch.events.con_id[event_of].astype(np.int64)
         keep = np.ones(self._batch.events.kind.size, np.bool_)
-        pairs = zip(con_id, rows.lob.tolist(), strict=True)
-        keep[event_of] = [pair not in lobs for pair in pairs]
+        keep[event_of] = ~_are_among(np.stack([con_id, rows.lob], axis=1), lobs)
         self._keep(keep)
 
     def _keep(self, keep: npt.NDArray[np.bool_]) -> None:
@@ -301,7 +303,7 @@ def _adopt(unowned: ChangeBatch, owners: Owners, values: Values) -> LobRows:
 
 def _referred(values: Values) -> I64:
     """The distinct (transaction, LOB number) of locators of one part; shape (n, 2)."""
-    fits = values.length[values.entry] >= 20
+    fits = values.length[values.entry] >= LOCATOR_HEAD
     entry = values.entry[fits]
     lob = _lob_numbers(values.data, values.offset[entry])
     return np.unique(np.stack([values.owner[fits], lob], axis=1), axis=0)
@@ -315,17 +317,24 @@ def _lob_numbers(data: npt.NDArray[np.uint8], offset: I64) -> I64:
     return number
 
 
-def referred_lobs(dml: DmlColumns, dml_first: I64, owners: Owners, plan: RowPlan) -> set[Any]:
-    """The (container, LOB number) of every new locator of one part."""
+def referred_lobs(dml: DmlColumns, dml_first: I64, owners: Owners, plan: RowPlan) -> I64:
+    """The (container, LOB number) of every locator of one part; shape (n, 2)."""
     table_of = np.repeat(dml.table, np.diff(dml.entry_first))
     is_lob = plan.column_lob[plan.column_first[table_of] + dml.entry_column] != LobDelivery.NONE
-    entries = dml.entry_image.size
-    entry = np.flatnonzero(is_lob & (dml.value_length[:entries] >= 20))
+    entry = np.flatnonzero(is_lob & (dml.value_length[: dml.entry_image.size] >= LOCATOR_HEAD))
     change_of = np.repeat(np.arange(dml.kind.size), np.diff(dml.entry_first))
     owner_of = np.repeat(np.arange(owners.first.size), np.diff(dml_first))
-    con_id = owners.con_id[owner_of[change_of[entry]]].tolist()
-    lobs = _lob_numbers(dml.data, dml.value_offset[entry]).tolist()
-    return set(zip(con_id, lobs, strict=True))
+    con_id = owners.con_id[owner_of[change_of[entry]]].astype(np.int64)
+    return np.stack([con_id, _lob_numbers(dml.data, dml.value_offset[entry])], axis=1)
+
+
+def _are_among(rows: I64, others: I64) -> npt.NDArray[np.bool_]:
+    """For each row of a table whether the other one has it."""
+    if not len(rows) or not len(others):
+        return np.zeros(len(rows), np.bool_)
+    _, number = np.unique(np.concatenate([rows, others]), axis=0, return_inverse=True)
+    number = number.reshape(-1)
+    return np.isin(number[: len(rows)], number[len(rows) :])
 
 
 def _resolve(values: Values, rows: LobRows) -> ValueRoom:
@@ -462,14 +471,12 @@ def _count_unclaimed(
     if not mine.any():
         return
     entries = np.flatnonzero(is_lob)
-    entries = entries[dml.value_length[entries] >= 20]
+    entries = entries[dml.value_length[entries] >= LOCATOR_HEAD]
     lob = _lob_numbers(values.data, dml.value_offset[entries])
     known = np.stack([owner_of[entries], lob], axis=1)
     found = np.unique(np.stack([rows.owner[mine], rows.lob[mine], rows.table[mine]], 1), axis=0)
-    claimed = set(map(tuple, known.tolist()))
-    for owner, number, table in found.tolist():
-        if (owner, number) not in claimed:
-            unclaimed[table] += 1
+    unknown = found[~_are_among(found[:, :2], known)]
+    np.add.at(unclaimed, unknown[:, 2], 1)
 
 
 def _put_back(

@@ -1,4 +1,4 @@
-"""Logical LOB operations (11.17): real records of both byte orders."""
+"""Record facts of logical LOB operations (11.17): real records of both byte orders."""
 
 from __future__ import annotations
 
