@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from olr_pg.cli import config, decode, demo, dump, version
+from olr_pg.cli import config, decode, demo, dump, simulate, version
 from olr_pg.cli import run as run_command
 from olr_pg.cli.group import ReportingGroup
 
@@ -56,6 +56,7 @@ app.command("run")(run_command.run)
 app.command("decode")(decode.decode)
 app.command("dump")(dump.dump)
 app.command("demo")(demo.demo)
+app.command("simulate")(simulate.simulate)
 app.add_typer(config.app, name="config")
 app.command("version")(version.version)
 

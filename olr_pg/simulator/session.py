@@ -236,7 +236,7 @@ class SimSession(IndexedWriter):
         # Every column that the undo has no value of: a NULL past the old end of the row too.
         in_undo = [number for number in new if number < undo_side.width]
         logged = self._logged_columns(table, in_undo)
-        before = {number: old[number] for number in sorted({*new, *logged})}
+        before = {number: old[number] for number in sorted({*undo_side.numbers, *logged})}
         change = self._delivered(DmlKind.UPDATE, row, record.scn, before, dict(sorted(new.items())))
         base, held = self._kdo(table, block), owner is self.transaction
         supplemental = self._supplemental(
@@ -332,8 +332,9 @@ class SimSession(IndexedWriter):
         all of it, the columns that stay equal too (real records that move a row).
         """
         old = row.cells
-        width = max(len(stored_columns(old)), len(stored_columns(cells)))
-        known = sorted({*range(width), *self._logged_columns(row.table, ())})
+        stored = len(stored_columns(old))
+        width = max(stored, len(stored_columns(cells)))
+        known = sorted({*range(stored), *self._logged_columns(row.table, ())})
         after = {number: cells[number] for number in range(width)}
         before = {number: old[number] for number in known}
         return self._delivered(DmlKind.UPDATE, row, scn, before, after)

@@ -5,7 +5,7 @@ The same seed, workload and size give the same bytes, on every machine.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -112,6 +112,44 @@ def draw_shape(rng: Random) -> DatabaseShape:
 def demo_shape() -> DatabaseShape:
     """The database of the order-entry workload: a 19c PDB with ALL-column logging."""
     return DatabaseShape(RedoFormat(COMPATIBLE["19"]), con_id=3)
+
+
+def choose_shape(
+    seed: int,
+    workload: str,
+    *,
+    version: int | None = None,
+    big_endian: bool | None = None,
+    block_size: int | None = None,
+    threads: int | None = None,
+) -> DatabaseShape:
+    """The database that `simulate` would model, with what is given in place of its own.
+
+    Args:
+        seed: the seed that `simulate` will get, from which the rest is drawn.
+        workload: one of `WORKLOADS`.
+        version: one of `COMPATIBLE`'s; before 12.1 there are no containers.
+        big_endian: byte order of the platform.
+        block_size: one of `BLOCK_SIZES`. A log keeps its bytes.
+        threads: redo threads, from 1.
+    """
+    rng = Random(seed)  # noqa: S311 - reproducible, not secret
+    drawn = draw_shape(rng) if workload == "random" else demo_shape()
+    own = drawn.redo
+    redo = RedoFormat(
+        own.version if version is None else version,
+        own.big_endian if big_endian is None else big_endian,
+        block_size or own.block_size,
+    )
+    blocks = drawn.pace.log_blocks * own.block_size // redo.block_size
+    return replace(
+        drawn,
+        redo=redo,
+        con_id=drawn.con_id if redo.has_container else 0,
+        threads=threads or drawn.threads,
+        neighbour=drawn.neighbour and redo.has_container,
+        pace=replace(drawn.pace, log_blocks=blocks),
+    )
 
 
 def _make_workload(name: str, rng: Random, shape: DatabaseShape) -> Workload:

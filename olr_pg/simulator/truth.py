@@ -1,4 +1,11 @@
-"""The truth: what decoding the logs must print, and what the tables hold at the end."""
+"""The truth: what decoding the logs must print, and what the tables hold at the end.
+
+The old values of a changed row are those that its redo tells: the columns that the undo gives and
+the supplemental ones. Where an update makes a row longer, its undo need not name the columns behind
+the old end of the row; unless they are logged supplementally, they are then absent from ``before``,
+though SQL would have found NULL in them. Real records say the same: the WHERE that LogMiner shows
+for such an update lists no such column.
+"""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ import pytest
 Cli = Callable[..., "subprocess.CompletedProcess[str]"]
 Start = Callable[..., "subprocess.Popen[str]"]
 
-COMMANDS = ("run", "decode", "dump", "demo", "config", "version")
+COMMANDS = ("run", "decode", "dump", "demo", "simulate", "config", "version")
 HEAVY = ("pyspark", "numba", "numpy", "pandas", "pyarrow", "psycopg", "sqlalchemy", "oracledb")
 
 

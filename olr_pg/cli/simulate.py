@@ -1,0 +1,160 @@
+"""``olr-pg simulate``: archived logs of a database that never was, and what is in them."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from olr_pg.cli.output import print_json, print_line
+
+if TYPE_CHECKING:
+    from olr_pg.simulator.simulate import Summary
+
+THREADS_MAX: Final = 8
+
+
+class Release(StrEnum):
+    """The choices of ``--version``."""
+
+    R11_2 = "11.2"
+    R12_1 = "12.1"
+    R12_2 = "12.2"
+    R18 = "18"
+    R19 = "19"
+    R21 = "21"
+    R23 = "23"
+
+
+class BlockSize(StrEnum):
+    """The choices of ``--block-size``."""
+
+    B512 = "512"
+    B1024 = "1024"
+    B4096 = "4096"
+
+
+def simulate(
+    *,
+    seed: Annotated[
+        int,
+        typer.Option(min=0, metavar="N", help="Decides everything that the options do not."),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="DIR",
+            help="Where to write; made if it is not there, must hold no logs.",
+        ),
+    ],
+    workload: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="random: random tables, types and actions; orders: a shop in a 19c PDB.",
+        ),
+    ] = "random",
+    size: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE", help="Redo to write, about: bytes, or as in 500KB, 1MB, 1GB.  [256KiB]"
+        ),
+    ] = None,
+    version: Annotated[
+        Release | None,
+        typer.Option(
+            metavar="RELEASE",
+            help="COMPATIBLE: 11.2, 12.1, 12.2, 18, 19, 21 or 23; default: by the seed.",
+        ),
+    ] = None,
+    big_endian: Annotated[
+        bool | None,
+        typer.Option(
+            "--big-endian/--little-endian", help="Byte order of the logs; default: by the seed."
+        ),
+    ] = None,
+    block_size: Annotated[
+        BlockSize | None,
+        typer.Option(
+            metavar="BYTES", help="Of a log's block: 512, 1024 or 4096; default: by the seed."
+        ),
+    ] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option(min=1, max=THREADS_MAX, metavar="N", help="Redo threads, as in RAC.  [1]"),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object.")] = False,
+) -> None:
+    """Write archived redo logs from a seeded workload, with their dictionary and the truth.
+
+    DIR gets logs/, dictionary.json, truth.jsonl (what decode must print) and final.jsonl (the
+    tables' rows at the end). The same options always give the same bytes.
+    """
+    wanted = None if size is None else _parse_size(size)
+    from olr_pg.simulator.redo_format import COMPATIBLE
+    from olr_pg.simulator.simulate import DEFAULT_SIZE, choose_shape
+    from olr_pg.simulator.simulate import simulate as write_simulation
+
+    shape = choose_shape(
+        seed,
+        workload,
+        version=None if version is None else COMPATIBLE[version.value],
+        big_endian=big_endian,
+        block_size=None if block_size is None else int(block_size),
+        threads=threads,
+    )
+    size_bytes = DEFAULT_SIZE if wanted is None else wanted
+    summary = write_simulation(seed, out, workload=workload, size=size_bytes, shape=shape)
+    record = summary_record(summary, workload, out)
+    if as_json:
+        print_json(record)
+        return
+    for key, value in record.items():
+        print_line(f"{key.replace('_', ' ')}: {_text(value)}")
+
+
+def summary_record(summary: Summary, workload: str, directory: Path) -> dict[str, Any]:
+    """What was written, as ``--json`` prints it."""
+    from olr_pg.simulator.redo_format import COMPATIBLE
+
+    shape, redo = summary.shape, summary.shape.redo
+    releases = {compatible: name for name, compatible in COMPATIBLE.items()}
+    return {
+        "directory": str(directory),
+        "seed": summary.seed,
+        "workload": workload,
+        "version": releases[redo.version],
+        "big_endian": redo.big_endian,
+        "block_size": redo.block_size,
+        "threads": shape.threads,
+        "con_id": shape.con_id,
+        "supplemental_logging": {t.full_name: t.logging.value for t in summary.tables},
+        "logs": len(summary.logs),
+        "log_bytes": summary.log_bytes,
+        "transactions": summary.transactions,
+        "changes": {kind.name.lower(): count for kind, count in summary.changes.items()},
+        "rows": {name: len(rows) for name, rows in summary.rows.items()},
+    }
+
+
+def _parse_size(text: str) -> int:
+    from pydantic import ByteSize, TypeAdapter, ValidationError
+
+    try:
+        return int(TypeAdapter(ByteSize).validate_python(text))
+    except ValidationError:
+        raise typer.BadParameter(
+            f"not a size like 500KB, 1MB or 1GiB: {text!r}", param_hint="--size"
+        ) from None
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {item}" for key, item in value.items())
+    return str(value)
