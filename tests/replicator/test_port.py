@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import pytest
 
@@ -33,6 +33,12 @@ class RawClient:
 
     def __init__(self, port: int) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=START_SECONDS)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.socket.close()
 
     def ask(self, code: int, body: bytes = b"") -> bytes:
         self.socket.sendall(struct.pack("<IH", len(body) + 2, code) + body)
@@ -124,11 +130,11 @@ def check_transaction(begin: bytes, insert: bytes, commit: bytes) -> None:
     assert len(commit) == 29
 
 
+@pytest.mark.timeout(900)  # four servers, three of which start Spark
 def test_a_raw_client_and_a_server_that_is_killed_at_every_step(
     tmp_path: Path, real_log_dir: Path, port: int
 ) -> None:
-    with served(tmp_path, real_log_dir, port):
-        client = RawClient(port)
+    with served(tmp_path, real_log_dir, port), RawClient(port) as client:
         assert client.saved_scn() is None
         client.subscribe(0)
         begin = client.element(3, 0)
@@ -137,8 +143,7 @@ def test_a_raw_client_and_a_server_that_is_killed_at_every_step(
         assert client.element(4, 0) == begin
         assert client.element(3, 0) == insert
     # Killed before the Commit was taken: nothing was confirmed.
-    with served(tmp_path, real_log_dir, port):
-        client = RawClient(port)
+    with served(tmp_path, real_log_dir, port), RawClient(port) as client:
         saved = client.saved_scn() or 0
         assert saved <= BEGIN_SCN
         client.subscribe(saved)
@@ -146,8 +151,7 @@ def test_a_raw_client_and_a_server_that_is_killed_at_every_step(
         check_transaction(*whole)
         assert whole[:2] == [begin, insert]
     # Killed before the Commit was confirmed: delivered again, then confirmed.
-    with served(tmp_path, real_log_dir, port):
-        client = RawClient(port)
+    with served(tmp_path, real_log_dir, port), RawClient(port) as client:
         saved = client.saved_scn() or 0
         assert saved <= BEGIN_SCN
         client.subscribe(saved)
@@ -157,7 +161,6 @@ def test_a_raw_client_and_a_server_that_is_killed_at_every_step(
         assert confirmed is not None
         assert confirmed > BEGIN_SCN
     # Killed after the confirmation: it is not lost.
-    with served(tmp_path, real_log_dir, port):
-        client = RawClient(port)
+    with served(tmp_path, real_log_dir, port), RawClient(port) as client:
         assert client.saved_scn() == confirmed
         assert client.ask(5 + 1) == struct.pack("<HH", 5, 1)
