@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+import subprocess
+import sys
 import zlib
 from dataclasses import replace
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from olr_pg.dictionary.lob import Lob
+from olr_pg.simulator.redo_format import COMPATIBLE, RedoFormat
 from tests.lobs.lob_decoding import decode
 from tests.lobs.lob_redo import (
     BASIC_PAGE,
@@ -31,9 +37,6 @@ from tests.lobs.lob_redo import (
     snapshot,
     table,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ONE, TWO = Decimal(1), Decimal(2)
 TEXT = "Zażółć gęślą jaźń 𝄞 " * 3
@@ -311,9 +314,8 @@ def test_pages_of_several_blocks_are_not_guessed(redo: LobRedo, tmp_path: Path) 
     assert "IMAGE" not in decoded.after[0]
 
 
-def many_forms() -> LobRedo:
+def many_forms(redo: LobRedo) -> LobRedo:
     """Several transactions with pages before, between and behind their rows."""
-    redo = LobRedo()
     blocks = [0x900 + 3 * k for k in range(-(-len(LARGE) // BASIC_PAGE))]
     for number in range(4):
         base = 10 * number
@@ -330,7 +332,7 @@ def many_forms() -> LobRedo:
 
 
 def test_any_split_gives_the_same_elements(tmp_path: Path) -> None:
-    redo = many_forms()
+    redo = many_forms(LobRedo())
     whole = decode(redo, tmp_path)
     assert len(whole.blobs) == 3
     assert whole.account.lob_unavailable == 3
@@ -339,3 +341,72 @@ def test_any_split_gives_the_same_elements(tmp_path: Path) -> None:
         parts = decode(redo, tmp_path, split_blocks=blocks)
         assert parts.blobs == whole.blobs, blocks
         assert parts.account == whole.account, blocks
+
+
+@pytest.mark.parametrize("big_endian", [False, True])
+@pytest.mark.parametrize("version", ["11.2", "12.1", "19", "23"])
+def test_every_version_and_byte_order(tmp_path: Path, version: str, big_endian: bool) -> None:
+    redo = many_forms(LobRedo(RedoFormat(COMPATIBLE[version], big_endian)))
+    redo.begin()
+    redo.direct_pages(3, 7, LARGE, *EXTENTS)
+    redo.page_change(
+        3, 0x50, redo.info(7), redo.lob_header(7, len(LARGE), [0x51]), redo.block_list(EXTENTS[:1])
+    )
+    redo.page_change(3, 0x51, redo.info(7), redo.block_list(EXTENTS[1:]))
+    redo.page_change(3, 0x100, redo.info(7), redo.fill(0, LARGE[:10]))
+    redo.insert(Decimal(99), None, secure_header(BLOB, 7, len(LARGE), 0x50))
+    redo.end()
+    decoded = decode(redo, tmp_path)
+    assert decoded.after[-1] == {"ID": 99, "TEXT": None, "IMAGE": LARGE.hex()}
+    assert decoded.account.lob_unavailable == 3
+    assert decoded.account.lob_values == 10
+
+
+def digest(folder: Path) -> str:
+    """What the chain makes of a log, comparable between processes."""
+    redo = many_forms(LobRedo())
+    redo.begin()
+    redo.direct_page(3, 7, 0x100, LARGE[:PAGE])
+    redo.page_change(3, 0x100, redo.info(7), redo.fill(10, b"changed"), redo.zero(50, 20))
+    redo.page_change(3, 0x50, redo.lob_header(7, 900, [0x51]), redo.block_list([]))
+    redo.page_change(3, 0x51, redo.list_part(0, [(0x100, 1)]))
+    redo.page_change(3, 0x51, redo.block_list([(0x100, 1)]))
+    redo.insert(ONE, None, secure_header(BLOB, 7, 900, 0x50))
+    redo.insert(TWO, None, basic_pointers(BLOB, 8, 100, [0x900]))
+    redo.end()
+    found = decode(redo, folder, split_blocks=50)
+    assert found.account.lob_values == 10
+    return hashlib.sha256(b"".join(found.blobs)).hexdigest()
+
+
+def test_interpreted_kernels_agree(tmp_path: Path) -> None:
+    root = Path(__file__).resolve().parents[2]
+    result = subprocess.run(
+        [sys.executable, __file__, str(tmp_path)],
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(root)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines()[-1] == digest(tmp_path)
+
+
+def test_each_loss_is_said_once(redo: LobRedo, tmp_path: Path) -> None:
+    for number in range(3):
+        missing = secure_extents(BLOB, number, 100, ((0x100, 1),))
+        redo.insert(Decimal(number), b"no locator", missing)
+    redo.operation(0x66, 3, 77, 28)
+    redo.end()
+    with capture_logs() as logs:
+        decode(redo, tmp_path, split_blocks=1)
+    said = [(log["code"], log["table"], log.get("column")) for log in logs if "code" in log]
+    assert sorted(said) == [
+        ("OLR-02120", "APP.DOCS", "IMAGE"),
+        ("OLR-02121", "APP.DOCS", None),
+        ("OLR-02122", "APP.DOCS", "TEXT"),
+    ]
+
+
+if __name__ == "__main__":
+    sys.stdout.write(digest(Path(sys.argv[1])) + "\n")
