@@ -12,6 +12,7 @@ PDB's DBID in a CDB, log headers have the CDB's (real log).
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -19,7 +20,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from olr_pg.dictionary import column_bits
 from olr_pg.dictionary.consistency import check_unique_tables, column_fault, sort_columns
 from olr_pg.dictionary.json_document import validate
-from olr_pg.dictionary.lob import Lob, LobSegment
+from olr_pg.dictionary.lob import CLOB, Lob, LobSegment
 from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
 from olr_pg.dictionary.refusal import table_refusal
 from olr_pg.errors import OlrPgError
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 _PRIMARY_KEY: Final = 2
 """CDEF$.TYPE# of a primary key (dictionary §2.5)."""
+
+_OPAQUE: Final = 58
 
 _ABSENT_SCALES: Final = (-1, -127)
 """-1 is the file's NULL; −127 is how clients of Oracle print the scale of FLOAT."""
@@ -257,7 +260,10 @@ class _TableReader:
     def _table(self, tab: _Tab, obj: _Object, owner: str) -> Table:
         key = self._keys.get(tab.obj, ())
         columns = sort_columns(
-            _read_column(row, key, self._lobs.get((tab.obj, row.int_col)))
+            _as_xml_text(
+                _read_column(row, key, self._lobs.get((tab.obj, row.int_col))),
+                self._columns[tab.obj],
+            )
             for row in self._columns[tab.obj]
         )
         refusal = table_refusal(
@@ -309,6 +315,24 @@ def _read_column(row: _Col, key: Sequence[int], lob: Lob | None) -> Column:
         encrypted=column_bits.is_encrypted(row.property),
         lob=lob,
     )
+
+
+def _as_xml_text(column: Column, rows: Sequence[_Col]) -> Column:
+    """The two columns of an XMLTYPE that is stored as CLOB, with their names changed over.
+
+    The visible column stores nothing; a hidden CLOB of the same COL# has the text and is delivered
+    in its place (values-and-lobs §15.3). Binary XML stays as it is: not decoded.
+    """
+    if column.col == 0:
+        return column
+    family = [row for row in rows if row.col == column.col]
+    visible = next((row for row in family if row.type == _OPAQUE and row.seg_col == 0), None)
+    stored = next((row for row in family if row.type == CLOB and row.seg_col > 0), None)
+    if visible is None or stored is None or len(family) != 2:
+        return column
+    if column.intcol == visible.int_col:
+        return replace(column, name=stored.name, hidden=True)
+    return replace(column, name=visible.name, hidden=False, nullable=visible.null == 0)
 
 
 def _primary_keys(checkpoint: _Checkpoint) -> dict[int, tuple[int, ...]]:

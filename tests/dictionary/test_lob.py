@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import orjson
 import pytest
 
 from olr_pg.dictionary.loader import load_snapshot
@@ -17,6 +18,7 @@ from olr_pg.dictionary.lob import (
 )
 from olr_pg.dictionary.model import Column
 from olr_pg.dictionary.plan import build_row_plan
+from olr_pg.dictionary.schema_checkpoint import parse_schema_checkpoint
 
 CLOB = Column("C", 1, 1, 1, 112, 4000, charset_id=873, charset_form=1)
 STRING = Column("S", 1, 1, 1, 1, 32767, charset_id=873, charset_form=1, stored_as_lob=True)
@@ -56,3 +58,29 @@ def test_the_real_checkpoint_tells_lob_segments(real_log_dir: Path) -> None:
     assert plan.lob_objects.key.tolist() == [3 << 32 | 159]
     assert plan.lob_objects.table.tolist() == [0]
     assert plan.lob_tables.tolist() == [1]
+
+
+@pytest.mark.parametrize("stored_type", [112, 113])
+def test_an_xmltype_stored_as_clob_is_a_clob_of_its_name(
+    real_log_dir: Path, stored_type: int
+) -> None:
+    path = str(real_log_dir / "TEST-chkpt-2266634.json")
+    document = orjson.loads(Path(path).read_bytes())
+    row = next(row for row in document["sys-col"] if row["obj"] == 72726)
+    common = {**row, "col": 3, "null": 0, "charset-form": 1, "charset-id": 873, "length": 2000}
+    xml = {**common, "seg-col": 0, "int-col": 3, "name": "DOC", "type": 58, "property": [0, 0]}
+    text = {
+        **common, "seg-col": 3, "int-col": 4, "name": "SYS_NC00004$", "type": stored_type,
+        "property": [0x1A0, 0],
+    }  # fmt: skip
+    document["sys-col"] += [xml, text]
+    table = parse_schema_checkpoint(document, path).find("OLR_TEST", "TEST_CDC")
+    assert table is not None
+    assert table.refusal is None
+    delivered = [(column.name, column.type_code, column.segcol) for column in table.delivered]
+    if stored_type == 112:
+        assert delivered[-1] == ("DOC", 112, 3)
+        assert table.left_out == ()
+    else:
+        assert len(delivered) == 2
+        assert [column.name for column in table.left_out] == ["DOC"]
