@@ -125,6 +125,12 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         " subscription meanwhile",
         3,
     ),
+    2013: ErrorEntry(
+        "a replicated table was changed by DDL",
+        "make the same change in the target if it needs one, take a dictionary snapshot of an SCN"
+        " after the DDL, and start again: everything before it has been delivered",
+        3,
+    ),
     2012: ErrorEntry(
         "two logs claim the same place in the redo stream",
         "keep one copy of each thread, sequence and resetlogs id",

@@ -12,8 +12,8 @@ import orjson
 from olr_pg.applier.chunks import ROW_BYTES_MAX, TOO_LARGE
 from olr_pg.applier.netchange import ABSENT, Cells
 from olr_pg.datatypes.columns import ValueColumn
-from olr_pg.datatypes.kernel import kernel
 from olr_pg.errors import OlrPgError
+from olr_pg.kernels import kernel
 from olr_pg.transactions.batch import DmlKind
 
 if TYPE_CHECKING:

@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.applier.parse import Answers, parse_answers, read_u16, read_u32, read_u64
-from olr_pg.datatypes.kernel import byte_at, kernel
+from olr_pg.datatypes.kernel import byte_at
 from olr_pg.errors import OlrPgError
+from olr_pg.kernels import allocating, inlined, kernel
 
 if TYPE_CHECKING:
     from olr_pg.wire.frames import ByteOrder
@@ -38,7 +39,7 @@ _INCOMPLETE: Final = 1
 _MALFORMED: Final = 2
 
 
-@kernel
+@inlined
 def chunk_fields(data: U8, first: int, size: int, big: bool) -> tuple[int, int, int, int]:
     """(name bytes, flags, where the data begins, its size or −1) of a Chunk element."""
     name = byte_at(data, first + 29)
@@ -85,14 +86,14 @@ def measure_kernel(data: U8, big: bool, kind: I32, body: I64, body_length: I64) 
     return total
 
 
-@kernel
+@inlined
 def _next_chunked(entry: int, end: int, value_length: I64) -> int:
     while entry < end and value_length[entry] != -3:
         entry += 1
     return entry
 
 
-@kernel
+@inlined
 def _same_name(data: U8, chunk: int, name: int, value: int) -> bool:
     """Whether the name of a chunk stands before a column's value too."""
     if byte_at(data, value - name - 37) != name:
@@ -103,7 +104,7 @@ def _same_name(data: U8, chunk: int, name: int, value: int) -> bool:
     return True
 
 
-@kernel
+@allocating
 def gather_kernel(
     data: U8,
     big: bool,

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.applier.netchange import Cells
-from olr_pg.datatypes.kernel import kernel
+from olr_pg.kernels import inlined, kernel
 
 U8 = npt.NDArray[np.uint8]
 I64 = npt.NDArray[np.int64]
@@ -21,7 +21,7 @@ _ARRAY_HEADER: Final = 20
 _COPY_HEADER: Final = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 
 
-@kernel
+@inlined
 def _put32(out: U8, at: int, value: int) -> int:
     out[at] = (value >> 24) & 0xFF
     out[at + 1] = (value >> 16) & 0xFF
@@ -30,16 +30,15 @@ def _put32(out: U8, at: int, value: int) -> int:
     return at + 4
 
 
-@kernel
+@inlined
 def _put_cell(data: U8, start: int, size: int, out: U8, at: int) -> int:
     if size < 0:
         return _put32(out, at, -1)
     at = _put32(out, at, size)
-    if size > 32:
-        out[at : at + size] = data[start : start + size]
-    else:
-        for i in range(size):
-            out[at + i] = data[start + i]
+    # Unsigned indices: Numba leaves out the test for negative ones, and the loop vectorises.
+    source, target = np.uint64(start), np.uint64(at)
+    for i in range(np.uint64(size)):
+        out[target + i] = data[source + i]
     return at + size
 
 

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.datatypes.kernel import kernel
+from olr_pg.kernels import kernel
 
 U8 = npt.NDArray[np.uint8]
 I64 = npt.NDArray[np.int64]

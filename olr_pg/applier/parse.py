@@ -16,8 +16,8 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.datatypes.kernel import kernel
 from olr_pg.errors import OlrPgError
+from olr_pg.kernels import inlined, kernel
 from olr_pg.transactions.batch import DmlKind
 from olr_pg.wire.elements import ColumnValue, Delete, Insert, Update, decode_element
 from olr_pg.wire.frames import ByteOrder
@@ -84,7 +84,7 @@ class Layout(NamedTuple):
     before: int
 
 
-@kernel
+@inlined
 def read_u16(data: U8, at: int, big: bool) -> int:
     """The unsigned 16-bit integer at `at`."""
     if big:
@@ -99,14 +99,14 @@ def read_u32(data: U8, at: int, big: bool) -> int:
     return low << 16 | high if big else low | high << 16
 
 
-@kernel
+@inlined
 def read_u64(data: U8, at: int, big: bool) -> np.uint64:
     """The unsigned 64-bit integer at `at`."""
     low, high = np.uint64(read_u32(data, at, big)), np.uint64(read_u32(data, at + 4, big))
     return low << np.uint64(32) | high if big else low | high << np.uint64(32)
 
 
-@kernel
+@inlined
 def _same_layout(data: U8, left: int, left_end: int, right: int, right_end: int, big: bool) -> bool:
     """Whether two DML elements differ in their values only. Both are well formed."""
     if data[left] != data[right]:
@@ -138,7 +138,7 @@ def _same_layout(data: U8, left: int, left_end: int, right: int, right_end: int,
     return a == left_end and b == right_end
 
 
-@kernel
+@inlined
 def _scan_row_change(
     data: U8, first: int, end: int, big: bool, value_offset: I64, value_length: I64, entries: int
 ) -> tuple[int, np.uint64]:
@@ -182,7 +182,7 @@ def _scan_row_change(
     return (entries if place == end else -1), digest
 
 
-@kernel
+@inlined
 def _find_layout(
     data: U8,
     big: bool,

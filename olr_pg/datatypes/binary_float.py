@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from olr_pg.datatypes.columns import ValueColumn, fixed_width, nulls
-from olr_pg.datatypes.kernel import Outcome, check, fail, kernel, malformed
+from olr_pg.datatypes.kernel import Outcome, check, fail, malformed
 from olr_pg.datatypes.policies import Counters
 from olr_pg.errors import OlrPgError
+from olr_pg.kernels import kernel
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.datatypes.kernel import kernel, located
+from olr_pg.datatypes.kernel import located
 from olr_pg.errors import OlrPgError
+from olr_pg.kernels import kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from olr_pg.datatypes.columns import ValueColumn, fixed_width, nulls
-from olr_pg.datatypes.kernel import byte_at, check, inlined, kernel, malformed
+from olr_pg.datatypes.kernel import byte_at, check, malformed
 from olr_pg.datatypes.policies import DEFAULT_POLICIES, Counters, Policies
 from olr_pg.errors import OlrPgError
+from olr_pg.kernels import inlined, kernel
 
 if TYPE_CHECKING:
     import numpy.typing as npt

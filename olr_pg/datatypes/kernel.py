@@ -1,45 +1,24 @@
-"""How the kernels of values are compiled, and the outcomes they report.
+"""The outcomes that the kernels of values report.
 
 A kernel stops at the first row that it cannot convert and returns ``(row, outcome)``, or
-``(-1, Outcome.OK)``. `kernel.py_func` is the same code interpreted.
+``(-1, Outcome.OK)``.
 """
 
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-import numba
 import numpy as np
 
 from olr_pg.errors import OlrPgError
+from olr_pg.kernels import kernel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from olr_pg.datatypes.columns import ValueColumn
 
-    F = TypeVar("F", bound=Callable[..., Any])
 
-    def kernel(function: F) -> F:
-        """Compile `function` with Numba."""
-
-    def inlined(function: F) -> F:
-        """Compile `function` with Numba, to become part of the kernels that call it."""
-
-else:
-
-    def kernel(function):
-        """Compile `function` with Numba."""
-        return numba.njit(nogil=True, cache=True)(function)
-
-    def inlined(function):
-        """Compile `function` with Numba, to become part of the kernels that call it."""
-        # Left to LLVM the calls stay, with a reference count for every array: half the speed.
-        return numba.njit(nogil=True, cache=True, inline="always")(function)
-
-
-@inlined
+@kernel
 def byte_at(data: Any, at: int) -> int:
     """The byte at `at` as a signed integer: Numba makes floats of signed with unsigned ones."""
     return int(np.int64(data[at]))

@@ -14,8 +14,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.datatypes.kernel import kernel
 from olr_pg.errors import OlrPgError
+from olr_pg.kernels import kernel
 
 LOCATOR_HEAD: Final = 20
 LOB_ID_OFFSET: Final = 10

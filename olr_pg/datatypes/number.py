@@ -16,9 +16,10 @@ import numpy.typing as npt
 
 from olr_pg.datatypes.binary_float import shortest
 from olr_pg.datatypes.columns import ValueColumn, fixed_width, nulls
-from olr_pg.datatypes.kernel import Outcome, byte_at, check, fail, inlined, kernel, malformed
+from olr_pg.datatypes.kernel import Outcome, byte_at, check, fail, malformed
 from olr_pg.datatypes.policies import DEFAULT_POLICIES, Counters, Policies
 from olr_pg.errors import OlrPgError
+from olr_pg.kernels import inlined, kernel
 
 if TYPE_CHECKING:
     Bytes = npt.NDArray[np.uint8]

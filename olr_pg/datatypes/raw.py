@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from olr_pg.datatypes.columns import ValueColumn, oracle_nulls
-from olr_pg.datatypes.kernel import Outcome, byte_at, fail, kernel
+from olr_pg.datatypes.kernel import Outcome, byte_at, fail
 from olr_pg.errors import OlrPgError
+from olr_pg.kernels import kernel
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from olr_pg.datatypes.columns import ValueColumn, nulls, per_distinct
-from olr_pg.datatypes.kernel import byte_at, check, inlined, kernel, malformed
+from olr_pg.datatypes.kernel import byte_at, check, malformed
 from olr_pg.errors import OlrPgError
+from olr_pg.kernels import inlined, kernel
 from olr_pg.scalars import format_rowid, parse_rowid
 
 if TYPE_CHECKING:

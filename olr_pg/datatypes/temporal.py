@@ -18,9 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.datatypes.columns import ValueColumn, fixed_width, nulls
-from olr_pg.datatypes.kernel import Outcome, byte_at, check, fail, inlined, kernel, malformed
+from olr_pg.datatypes.kernel import Outcome, byte_at, check, fail, malformed
 from olr_pg.datatypes.policies import DEFAULT_POLICIES, Counters, Policies
 from olr_pg.errors import OlrPgError
+from olr_pg.kernels import kernel
 
 if TYPE_CHECKING:
     Bytes = npt.NDArray[np.uint8]
@@ -357,7 +358,7 @@ _MINUTES_MAX: Final = (datetime(9998, 12, 31) - _EPOCH) // timedelta(minutes=1) 
 # --- kernels -------------------------------------------------------------------------------------
 
 
-@inlined
+@kernel
 def civil_days(year: int, month: int, day: int) -> int:
     """Days from 2000-01-01 to a proleptic Gregorian date; 0 is 1 BC; excess days carry over.
 
@@ -374,7 +375,7 @@ def civil_days(year: int, month: int, day: int) -> int:
     return int(np.int64(years * np.uint64(365) + leap_days + of_year)) + day - 2_483_590
 
 
-@inlined
+@kernel
 def date_days(data: Bytes, at: int) -> tuple[int, int]:
     """(−1 malformed, 0, or 1 where the calendar moved a 29 February; days) of 7 bytes at `at`.
 

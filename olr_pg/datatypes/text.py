@@ -17,9 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.datatypes.columns import ValueColumn, nulls, oracle_nulls, replace_rows
-from olr_pg.datatypes.kernel import byte_at, inlined, kernel, printed
+from olr_pg.datatypes.kernel import byte_at, printed
 from olr_pg.datatypes.policies import DEFAULT_POLICIES, Counters, Policies
 from olr_pg.errors import OlrPgError
+from olr_pg.kernels import inlined, kernel
 
 if TYPE_CHECKING:
     from olr_pg.datatypes.charsets import Charset

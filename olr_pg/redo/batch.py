@@ -37,6 +37,7 @@ class EventKind(IntEnum):
     UNDONE = 5
     SESSION = 6
     LOB = 7
+    DDL = 8
 
 
 class Role(IntFlag):
@@ -94,7 +95,7 @@ EventColumns: TypeAlias = Table
         undo_dba: undo block (CHANGE, UNDONE by 5.6).
         prev_dba, rci, wrp: of ktub; they link an undone record to its 5.1 (redo-format §4.5).
         slot_head: 1 for UNDONE by 5.11.
-        serial, session: of SESSION events.
+        serial, session: of SESSION events; `serial` is the command code of DDL events.
         piece_count: pieces of a CHANGE event.
     """
 

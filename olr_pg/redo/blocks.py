@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.redo.kernel import inlined, kernel, scn8, u16, u32
+from olr_pg.kernels import allocating, inlined, kernel
+from olr_pg.redo.kernel import scn8, u16, u32
 from olr_pg.redo.layout import BLOCK_HEADER, LWN_RECORD_HEADER, RECORD_HEADER, VLD_LWN
 
 _HEADER = BLOCK_HEADER
@@ -174,7 +175,7 @@ def window_end(
     return 0, block, chunks
 
 
-@kernel
+@allocating
 def unpack_blocks(
     raw: Any,
     words: Any,

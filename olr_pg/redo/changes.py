@@ -13,6 +13,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from olr_pg.kernels import inlined, inlined_for, kernel
 from olr_pg.redo.batch import (
     ChangeBatch,
     EntryColumns,
@@ -24,7 +25,7 @@ from olr_pg.redo.batch import (
 )
 from olr_pg.redo.columns import Table, as_table, head
 from olr_pg.redo.iot import Pair, index_piece
-from olr_pg.redo.kernel import inlined, inlined_for, kernel, u16, u32
+from olr_pg.redo.kernel import u16, u32
 from olr_pg.redo.layout import BLOCK_HEADER
 from olr_pg.redo.lobs import (
     NO_LOB_OBJECTS,
@@ -423,6 +424,31 @@ def _session(walk: Walk, at: int) -> int:
 
 
 @inlined
+def _ddl(walk: Walk, at: int) -> int:
+    """A 24.1 that drops, alters or truncates a subscribed table: a DDL event.
+
+    Facts: redo-format §8.1, by published field sizes; no real record of it was at hand.
+    """
+    payload, big = walk.payload, walk.big
+    f1, size = _field(walk, at, 1)
+    f12, size12 = _field(walk, at, 12)
+    if size != 24 or size12 != 4 or u32(payload, f1, big) != 10000:
+        return 0
+    command = u16(payload, f1 + 12, big)
+    if command not in (12, 15, 85) or u16(payload, f1 + 18, big) > 1:
+        return 0
+    con_id = container_of(payload, at, walk.header, big)
+    table = _find_table(walk.objects, con_id, u32(payload, f12, big))
+    if table < 0:
+        return 0
+    xid = _xid(u16(payload, f1 + 4, big), u16(payload, f1 + 6, big), u32(payload, f1 + 8, big))
+    event = _push_event(walk, 8, con_id, xid)
+    walk.events.table[event] = table
+    walk.events.serial[event] = command
+    return 0
+
+
+@inlined
 def _open_record(walk: Walk, record: int, first_block: int, width: int) -> None:
     position = walk.records.position[record]
     walk.current[0] = record
@@ -467,6 +493,8 @@ def _step(walk: Walk, vector: int) -> int:
         return _boundary(walk, at, op)
     if op == 0x0513 or op == 0x0514:
         return _session(walk, at)
+    if op == 0x1801:
+        return _ddl(walk, at)
     return 0
 
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
+from olr_pg.kernels import inlined
 from olr_pg.redo.batch import I64, U8, EntryColumns, PieceColumns
-from olr_pg.redo.kernel import inlined, u16, u32
+from olr_pg.redo.kernel import u16, u32
 from olr_pg.redo.opcodes import push, push_row, push_supplemental, supplemental_header
 from olr_pg.redo.pieces import open_piece
 

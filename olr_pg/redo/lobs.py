@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from olr_pg.kernels import inlined
 from olr_pg.redo.batch import EntryColumns, PieceColumns
-from olr_pg.redo.kernel import inlined, u16, u32
+from olr_pg.redo.kernel import u16, u32
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -11,8 +11,9 @@ from typing import Any, Final
 
 from numba import boolean, from_dtype, int64, void
 
+from olr_pg.kernels import inlined, inlined_for
 from olr_pg.redo.batch import ENTRY, EntryColumns, Role
-from olr_pg.redo.kernel import BYTES, inlined, inlined_for, u16
+from olr_pg.redo.kernel import BYTES, u16
 
 ENTRIES_TYPE: Final = from_dtype(ENTRY)[::1]
 INTEGERS: Final = int64[::1]

@@ -8,8 +8,9 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Any
 
+from olr_pg.kernels import inlined
 from olr_pg.redo.batch import EntryColumns, PieceColumns
-from olr_pg.redo.kernel import inlined, u16, u32
+from olr_pg.redo.kernel import u16, u32
 from olr_pg.redo.opcodes import (
     push_redo_columns,
     push_row,

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from olr_pg.redo.kernel import kernel, u16, u32
+from olr_pg.kernels import kernel
+from olr_pg.redo.kernel import u16, u32
 from olr_pg.redo.vectors import vectors_of
 from olr_pg.redo.window import Log, read_windows
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from olr_pg.kernels import inlined, kernel
 from olr_pg.redo.blocks import RecordColumns
 from olr_pg.redo.columns import head
-from olr_pg.redo.kernel import inlined, kernel, u16, u32
+from olr_pg.redo.kernel import u16, u32
 from olr_pg.redo.layout import LWN_RECORD_HEADER, RECORD_HEADER, VLD_LWN
 
 if TYPE_CHECKING:

@@ -40,7 +40,11 @@ def decode_logs(
         OlrPgError: 2xxx the logs, 3xxx the tables. What was yielded before it is whole.
     """
     stream = join_logs(discover_logs(specs), snapshot.database)
-    subscription = subscribe(chosen_tables(snapshot, tables), snapshot.database.con_id)
+    subscription = subscribe(
+        chosen_tables(snapshot, tables),
+        snapshot.database.con_id,
+        dictionary_scn=snapshot.scn,
+    )
     logs = sorted(stream.readable, key=lambda log: log.header.first_scn)
     merger = Merger(subscription, 0, thread_starts(logs))
     done, total = 0, sum(log.used_bytes for log in logs)
@@ -50,6 +54,8 @@ def decode_logs(
             result = decode_split(subscription, opened, split.first_block, split.end_block)
             for transaction in merger.feed(log.header.thread, result):
                 yield transaction.blob
+            if merger.failure is not None:
+                raise merger.failure
             done += (split.end_block - split.first_block) * log.header.block_size
             if progress is not None:
                 progress(min(done, total), total)

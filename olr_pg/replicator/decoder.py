@@ -127,7 +127,11 @@ class OfflineDecoder:
                 )
         con_id = self._snapshot.database.con_id
         self._subscription = subscribe(
-            tables, con_id, big_endian=self._big_endian, chunk_bytes=self._chunk_bytes
+            tables,
+            con_id,
+            big_endian=self._big_endian,
+            chunk_bytes=self._chunk_bytes,
+            dictionary_scn=self._snapshot.scn,
         )
         _log.info("subscribed", tables=len(tables))
 
@@ -263,6 +267,8 @@ class _Run:
             released = self._merger.feed(log.header.thread, unpack_result(packed))
             if not self._deliver(released):
                 return False
+            if self._merger.failure is not None:
+                raise self._merger.failure
             if split.end_block == log.blocks:
                 self._decoded.add(log.position)
                 self._report(log)

@@ -20,6 +20,7 @@ from olr_pg.wire.frames import ByteOrder
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from olr_pg.errors import OlrPgError
     from olr_pg.replicator.split import Encoded, SplitResult, Subscription
 
 _commit_position = attrgetter("commit_scn", "position")
@@ -32,6 +33,10 @@ class Merger:
         subscription: what the splits were decoded with.
         start_scn: transactions that began before it are not delivered.
         threads: the open redo threads, with the SCN from which each will be read.
+
+    Attributes:
+        tally, account: what was seen so far.
+        failure: what ended the decoding; to be raised once what left before it was delivered.
     """
 
     def __init__(self, subscription: Subscription, start_scn: int, threads: dict[int, int]) -> None:
@@ -39,11 +44,17 @@ class Merger:
         self._order = ByteOrder.BIG if subscription.big_endian else ByteOrder.LITTLE
         self._start_scn = start_scn
         self._watermarks = dict(threads)
-        self._assembler = Assembler(subscription.row_plan, subscription.tables, is_split=False)
+        self._assembler = Assembler(
+            subscription.row_plan,
+            subscription.tables,
+            is_split=False,
+            dictionary_scn=subscription.dictionary_scn,
+        )
         self._waiting: list[ReadyTransaction] = []
         self.tally = Tally()
         self.account = Account()
         self._losses = LossReporter(subscription.tables)
+        self.failure: OlrPgError | None = None
 
     @property
     def watermark(self) -> int:
@@ -72,6 +83,8 @@ class Merger:
     def feed(self, thread: int, result: SplitResult) -> list[ReadyTransaction]:
         """Take the next split of a thread; the transactions that may leave now, in order.
 
+        Where `failure` is set then, these are the last ones.
+
         Raises:
             OlrPgError: 2011, a change that cannot be put together.
         """
@@ -85,7 +98,10 @@ class Merger:
         self._assembler.account = Account()
         self._losses.report(result.losses.plus(self._assembler.losses))
         self._assembler.losses = no_losses(self._subscription.row_plan)
-        self._watermarks[thread] = result.watermark
+        self.failure = result.failure or self._assembler.failure
+        # A split that begins no LWN group does not know how far the thread has come. Of a failed
+        # one, nothing may leave that commits behind the point up to which it was decoded.
+        self._watermarks[thread] = max(self._watermarks.get(thread, 0), result.watermark)
         return self._release()
 
     def _keep(self, parts: Iterable[Encoded]) -> None:

@@ -7,6 +7,7 @@ for the driver's assembler.
 
 from __future__ import annotations
 
+import pickle
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import numpy as np
@@ -16,11 +17,13 @@ import pyarrow as pa
 from olr_pg.capture.logs import open_log
 from olr_pg.capture.readers import map_log
 from olr_pg.dictionary.plan import RowPlan, build_row_plan
+from olr_pg.errors import OlrPgError
 from olr_pg.redo.batch import ENTRY, EVENT, PIECE, ChangeBatch
 from olr_pg.redo.changes import Objects, Tally, changes_of
 from olr_pg.redo.header import read_scn
 from olr_pg.redo.layout import BLOCK_HEADER, FIRST_DATA_BLOCK
 from olr_pg.redo.window import Log, blocks_in_use, read_windows
+from olr_pg.scalars import MAX_SCN
 from olr_pg.transactions.assembler import Account, Assembler, Finished
 from olr_pg.transactions.batch import TransactionColumns
 from olr_pg.transactions.lobs import LobLosses
@@ -48,6 +51,7 @@ class Subscription(NamedTuple):
         tables: all of one container.
         big_endian: byte order of the output.
         chunk_bytes: bytes of a LOB value in one Chunk element.
+        dictionary_scn: what the dictionary knows; later DDL on these tables ends the decoding.
     """
 
     tables: tuple[Table, ...]
@@ -55,6 +59,7 @@ class Subscription(NamedTuple):
     element_plan: ElementPlan
     big_endian: bool
     chunk_bytes: int = CHUNK_BYTES
+    dictionary_scn: int = MAX_SCN
 
     @property
     def objects(self) -> Objects:
@@ -76,8 +81,9 @@ def subscribe(
     *,
     big_endian: bool = False,
     chunk_bytes: int = CHUNK_BYTES,
+    dictionary_scn: int = MAX_SCN,
 ) -> Subscription:
-    """The subscription to `tables` of container `con_id`.
+    """The subscription to `tables` of container `con_id`, as the dictionary has them at that SCN.
 
     Raises:
         OlrPgError: 4006, a name does not fit the protocol.
@@ -88,6 +94,7 @@ def subscribe(
         build_element_plan(tables),
         big_endian,
         chunk_bytes,
+        dictionary_scn,
     )
 
 
@@ -112,9 +119,11 @@ class SplitResult(NamedTuple):
     Attributes:
         encoded: finished transactions, a part per window that finished any.
         remainder: events of the transactions that do not begin and end in the split.
-        watermark: every record behind the split has this SCN or a higher one.
+        watermark: every record behind the split has this SCN or a higher one; 0 where the split
+            lies within one LWN group, so that it says nothing.
         tally, account: what was seen.
         losses: LOB values that could not be delivered.
+        failure: what ended the decoding of the split early.
     """
 
     encoded: tuple[Encoded, ...]
@@ -123,6 +132,7 @@ class SplitResult(NamedTuple):
     tally: Tally
     account: Account
     losses: LobLosses
+    failure: OlrPgError | None = None
 
 
 def plan_splits(log: ArchivedLog, split_bytes: int = SPLIT_BYTES) -> list[Split]:
@@ -135,27 +145,44 @@ def plan_splits(log: ArchivedLog, split_bytes: int = SPLIT_BYTES) -> list[Split]
 def decode_split(subscription: Subscription, log: Log, first: int, end: int) -> SplitResult:
     """Decode the LWN groups that begin in blocks [first, end) of `log`.
 
-    Raises:
-        OlrPgError: 2004, 2005, 2006, 2008, 2011 with the place.
+    What cannot be decoded ends the split: it is the result's `failure`, beside everything that was
+    decoded before.
     """
-    assembler = Assembler(subscription.row_plan, subscription.tables, is_split=True)
+    assembler = Assembler(
+        subscription.row_plan,
+        subscription.tables,
+        is_split=True,
+        dictionary_scn=subscription.dictionary_scn,
+    )
     encoded = []
     tally = Tally()
-    last = min(end, blocks_in_use(log))
-    for window in read_windows(log, first, end):
-        batch, seen = changes_of(window, subscription.objects)
-        tally = tally.plus(seen)
-        last = window.end
-        finished = assembler.feed(batch)
-        if finished is not None:
-            encoded.append(encode(subscription, finished))
+    watermark = 0
+    failure = None
+    try:
+        for window in read_windows(log, first, end):
+            watermark = _watermark(log, window.first)
+            batch, seen = changes_of(window, subscription.objects)
+            tally = tally.plus(seen)
+            finished = assembler.feed(batch)
+            if finished is not None:
+                encoded.append(encode(subscription, finished))
+            failure = assembler.failure
+            if failure is not None:
+                break
+            watermark = _watermark(log, window.end)
+        else:
+            if not watermark and end >= blocks_in_use(log):
+                watermark = _watermark(log, end)
+    except OlrPgError as error:
+        failure = error
     return SplitResult(
         tuple(encoded),
         assembler.remainder(),
-        _watermark(log, last),
+        watermark,
         tally,
         assembler.account,
         assembler.losses,
+        failure,
     )
 
 
@@ -200,6 +227,8 @@ def pack_result(result: SplitResult) -> bytes:
     }
     _flatten("remainder", result.remainder, columns)
     _flatten("losses", result.losses, columns)
+    if result.failure is not None:
+        columns["failure"] = np.frombuffer(pickle.dumps(result.failure), np.uint8)
     for index, encoded in enumerate(result.encoded):
         _flatten(f"encoded.{index}.transactions", encoded.transactions, columns)
         _flatten(f"encoded.{index}.messages", encoded.messages, columns)
@@ -249,6 +278,7 @@ def unpack_result(data: bytes) -> SplitResult:
         Tally(*columns["tally"].tolist()),
         Account(*columns["account"].tolist()),
         part(LobLosses, "losses"),
+        pickle.loads(columns["failure"].tobytes()) if "failure" in columns else None,  # noqa: S301 - ours
     )
 
 

@@ -64,6 +64,9 @@ _REASONS: Final = {
 }
 
 
+_DDL_COMMANDS: Final = {12: "DROP TABLE", 15: "ALTER TABLE", 85: "TRUNCATE TABLE"}
+
+
 class Finished(NamedTuple):
     """Committed transactions with at least one row change, in commit order."""
 
@@ -137,10 +140,24 @@ class Assembler:
         tables: the tables of the plan, for errors.
         is_split: whether earlier redo may hold the begin of what is fed: ended transactions
             without a begin then go to the remainder instead of being dropped.
+        dictionary_scn: DDL on a subscribed table after it ends the delivery.
+
+    Attributes:
+        account: what became of what was fed.
+        failure: why delivery ended; nothing behind that point is finished any more.
     """
 
-    def __init__(self, plan: RowPlan, tables: Sequence[Table], *, is_split: bool) -> None:
+    def __init__(
+        self,
+        plan: RowPlan,
+        tables: Sequence[Table],
+        *,
+        is_split: bool,
+        dictionary_scn: int = MAX_SCN,
+    ) -> None:
         self._plan = plan
+        self._dictionary_scn = dictionary_scn
+        self.failure: OlrPgError | None = None
         self._tables = tables
         self._is_split = is_split
         self._open: dict[int, OpenTransaction] = {}
@@ -256,9 +273,29 @@ class Assembler:
             events.block[ends],
             events.offset[ends],
         )
-        # Two commit vectors may stand in one record: the vector order decides then.
-        closed = closed[by_commit]
+        closed = self._before_ddl(events, instances, closed[by_commit])
         return self._deliver(batch, instances, closed)
+
+    def _before_ddl(
+        self, events: EventColumns, instances: Instances, closed: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.int64]:
+        """The transactions before the first whose DDL the dictionary does not know yet."""
+        ddl = np.flatnonzero(
+            (events.kind == EventKind.DDL) & (events.scn > np.uint64(self._dictionary_scn))
+        )
+        if ddl.size == 0:
+            return closed
+        place = np.empty(events.kind.size, np.int64)
+        place[instances.order] = np.repeat(
+            np.arange(instances.begin.size), np.diff(instances.first)
+        )
+        stops = np.flatnonzero(np.isin(closed, place[ddl]))
+        if stops.size == 0:
+            return closed
+        event = int(ddl[np.flatnonzero(place[ddl] == closed[stops[0]])[0]])
+        command = _DDL_COMMANDS[int(events.serial[event])]
+        self.failure = self._located(2013, f"{command} after the dictionary", events, event)
+        return closed[: stops[0]]
 
     def _deliver(
         self, batch: ChangeBatch, instances: Instances, closed: npt.NDArray[np.int64]
@@ -326,8 +363,18 @@ class Assembler:
 
     def _error(self, events: EventColumns, status: RowStatus, event: int) -> OlrPgError:
         detail, action = _REASONS[status]
+        return self._located(2011, detail, events, event, action)
+
+    def _located(
+        self,
+        code: int,
+        detail: str,
+        events: EventColumns,
+        event: int,
+        action: str | None = None,
+    ) -> OlrPgError:
         return OlrPgError(
-            2011,
+            code,
             detail,
             action=action,
             thread=int(events.thread[event]),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.redo.kernel import kernel
+from olr_pg.kernels import kernel
 
 if TYPE_CHECKING:
     from olr_pg.redo.batch import EventColumns

@@ -21,9 +21,10 @@ from olr_pg.datatypes.lob_locator import (
     number_be,
     read_locator,
 )
+from olr_pg.kernels import inlined, kernel
 from olr_pg.redo.batch import ChangeBatch, columns_of
 from olr_pg.redo.columns import take
-from olr_pg.redo.kernel import inlined, kernel, u16, u32
+from olr_pg.redo.kernel import u16, u32
 from olr_pg.transactions.delimit import live_changes
 
 I64 = npt.NDArray[np.int64]

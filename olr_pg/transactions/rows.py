@@ -13,9 +13,9 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from olr_pg.kernels import inlined, kernel
 from olr_pg.redo.batch import ChangeBatch
 from olr_pg.redo.iot import NO_ROWID
-from olr_pg.redo.kernel import inlined, kernel
 from olr_pg.transactions.delimit import UNDO_SEARCH_DEPTH, live_changes
 
 _DEPTH = UNDO_SEARCH_DEPTH

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from olr_pg.kernels import allocating, kernel
 from olr_pg.redo.batch import (
     ChangeBatch,
     empty_batch,
@@ -15,7 +16,6 @@ from olr_pg.redo.batch import (
     empty_pieces,
 )
 from olr_pg.redo.columns import take
-from olr_pg.redo.kernel import kernel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,7 +73,7 @@ def _measure(batch: ChangeBatch, rows: Any, piece_first: Any, entry_first: Any, 
                 sizes[2] += max(0, batch.entries.length[entry])
 
 
-@kernel
+@allocating
 def _copy(
     batch: ChangeBatch, rows: Any, piece_first: Any, entry_first: Any, chosen: ChangeBatch
 ) -> None:

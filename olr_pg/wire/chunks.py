@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from numba import njit
-
+from olr_pg.kernels import inlined, kernel
 from olr_pg.wire.elements import ChunkFlags, ElementCode
 from olr_pg.wire.put import put16, put64, put_bytes, put_head
 
@@ -26,7 +25,7 @@ _COLUMN_TYPE: Final = 9
 _NAME: Final = 37
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def value_size(dml: Any, entry: int) -> int:
     """Bytes of a value over its parts, which are in bounds."""
     size = 0
@@ -36,7 +35,7 @@ def value_size(dml: Any, entry: int) -> int:
     return size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def measure_chunks(
     dml: Any, table_column: Any, column_first: Any, column_chunked: Any, chunk_bytes: int,
     sizes: Any, counts: Any,
@@ -57,7 +56,7 @@ def measure_chunks(
             counts[row] += chunks
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def write_chunks(
     dml: Any, row: int, commit_scn: int, xid: int, base: int, column_first: Any, column_data: Any,
     column_chunked: Any, chunk_bytes: int, big: bool, out: Any, at: int,

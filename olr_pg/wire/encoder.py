@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from olr_pg.errors import OlrPgError
+from olr_pg.kernels import inlined, kernel
 from olr_pg.transactions.batch import DmlKind, Image
 from olr_pg.wire.chunks import CHUNK_BYTES, measure_chunks, write_chunks
 from olr_pg.wire.elements import ElementCode
@@ -124,7 +124,7 @@ def encode_transactions(
     return EncodedTransactions(blob, first, np.diff(transactions.dml_first) + 2 + chunks)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def measure_changes(
     dml: Any, table_first: Any, table_column: Any, column_first: Any, column_chunked: Any,
     sizes: Any, before: Any,
@@ -175,7 +175,7 @@ def measure_changes(
     return _DONE, dml.kind.size
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def measure_value(dml: Any, entry: int) -> int:
     """Bytes of a value over all its parts (NULL: 0); −1 where a part is out of bounds."""
     size, parts = 0, 0
@@ -192,7 +192,7 @@ def measure_value(dml: Any, entry: int) -> int:
     return size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def lay_out(dml_first: Any, sizes: Any, first: Any) -> None:
     """Fill `first` with the byte offset of each transaction, and the end."""
     at = 0
@@ -204,7 +204,7 @@ def lay_out(dml_first: Any, sizes: Any, first: Any) -> None:
     first[first.size - 1] = at
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def write_transactions(
     transactions: Any, dml: Any, table_first: Any, table_data: Any, table_column: Any,
     column_first: Any, column_data: Any, column_chunked: Any, sizes: Any, before: Any,
@@ -241,7 +241,7 @@ def write_transactions(
                  transactions.commit_time[number], big)  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def write_images(
     dml: Any, row: int, old: int, base: int, column_first: Any, column_data: Any,
     column_chunked: Any, big: bool, out: Any, at: int,
@@ -259,7 +259,7 @@ def write_images(
     return at
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def write_columns(
     dml: Any, begin: int, end: int, base: int, column_first: Any, column_data: Any,
     column_chunked: Any, big: bool, out: Any, at: int,
@@ -283,16 +283,16 @@ def write_columns(
     return at
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def put_rowid(out: Any, at: int, dataobj: Any, dba: Any, slot: Any) -> None:
     """Write the 18 characters of `olr_pg.scalars.format_rowid`."""
-    put_digits(out, at, int(dataobj), 6)
-    put_digits(out, at + 6, int(dba) >> 22, 3)
-    put_digits(out, at + 9, int(dba) & 0x3FFFFF, 6)
-    put_digits(out, at + 15, int(slot), 3)
+    put_digits(out, at, np.int64(dataobj), 6)
+    put_digits(out, at + 6, np.int64(dba) >> 22, 3)
+    put_digits(out, at + 9, np.int64(dba) & 0x3FFFFF, 6)
+    put_digits(out, at + 15, np.int64(slot), 3)
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def put_digits(out: Any, at: int, value: int, count: int) -> None:
     """Write `value` in `count` base-64 digits of the ROWID alphabet."""
     for i in range(count):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from numba import njit
 
 from olr_pg.errors import OlrPgError
+from olr_pg.kernels import inlined, kernel
 from olr_pg.wire.messages import AnswerCode
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def message_offsets(blob: npt.NDArray[np.uint8], big_endian: bool) -> npt.NDArra
     return offsets
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_messages(blob: Any, big: bool) -> tuple[int, int]:
     """(whole messages, where they end); the end is short of the blob's where one is broken."""
     count, at = 0, 0
@@ -44,7 +44,7 @@ def count_messages(blob: Any, big: bool) -> tuple[int, int]:
     return count, at
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill_offsets(blob: Any, big: bool, offsets: Any) -> None:
     """Fill where the messages begin, and the end, as many as `offsets` takes."""
     at = 0
@@ -54,7 +54,7 @@ def fill_offsets(blob: Any, big: bool, offsets: Any) -> None:
             at += 4 + get32(blob, at, big)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def data_run(data: Any, big: bool, messages_max: int, size_max: int) -> tuple[int, int]:
     """The whole Data messages at the head of `data`: (how many, where they end).
 
@@ -71,7 +71,7 @@ def data_run(data: Any, big: bool, messages_max: int, size_max: int) -> tuple[in
     return count, at
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def get32(data: Any, at: int, big: bool) -> int:
     """Read 32 bits."""
     number = 0

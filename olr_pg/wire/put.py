@@ -4,16 +4,70 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import numba
 import numpy as np
-from numba import njit
 
+from olr_pg.kernels import inlined, inlined_for
 from olr_pg.wire.messages import AnswerCode
 
 _FRAME: Final = 6
 _DATA: Final = int(AnswerCode.DATA)
 
+_OUT: Final = numba.types.Array(numba.uint8, 1, "C")
+_AT, _BIG = numba.int64, numba.boolean
+_LONG: Final = numba.void(_OUT, _AT, numba.int64, _BIG)
+_LONG_BITS: Final = numba.void(_OUT, _AT, numba.uint64, _BIG)
+_HEAD: Final = numba.void(
+    _OUT, _AT, numba.int64, numba.int64, *(numba.uint64,) * 3, numba.int64, _BIG
+)
 
-@njit(cache=True, nogil=True)
+
+@inlined
+def put_bytes(out: Any, at: int, data: Any, begin: int, end: int) -> int:
+    """Copy ``data[begin:end]`` to `at`; returns where it ends."""
+    # unsigned indices: Numba leaves out the test for negative ones, and the loop vectorises
+    target, source = np.uint64(at), np.uint64(begin)
+    for i in range(np.uint64(end - begin)):
+        out[target + i] = data[source + i]
+    return at + end - begin
+
+
+@inlined_for(_LONG)
+def put16(out: Any, at: int, value: Any, big: bool) -> None:
+    """Write 16 bits."""
+    number = int(value)
+    if big:
+        out[at], out[at + 1] = number >> 8 & 255, number & 255
+    else:
+        out[at], out[at + 1] = number & 255, number >> 8 & 255
+
+
+@inlined_for(_LONG)
+def put32(out: Any, at: int, value: Any, big: bool) -> None:
+    """Write 32 bits."""
+    number = int(value)
+    if big:
+        for i in range(4):
+            out[at + i] = number >> 8 * (3 - i) & 255
+    else:
+        for i in range(4):
+            out[at + i] = number >> 8 * i & 255
+
+
+@inlined_for(_LONG_BITS)
+def put64(out: Any, at: int, value: Any, big: bool) -> None:
+    """Write 64 bits; a value of uint64 past 2⁶³ keeps its bits."""
+    number = np.uint64(value)
+    target = np.uint64(at)
+    if big:
+        for i in range(np.uint64(8)):
+            out[target + i] = number >> np.uint64(56) - np.uint64(8) * i & np.uint64(255)
+    else:
+        for i in range(np.uint64(8)):
+            out[target + i] = number >> np.uint64(8) * i & np.uint64(255)
+
+
+@inlined_for(_HEAD)
 def put_head(
     out: Any, at: int, frame: int, code: int, scn: int, commit_scn: int, xid: int, time: int,
     big: bool,
@@ -26,48 +80,3 @@ def put_head(
     put64(out, at + _FRAME + 9, commit_scn, big)
     put64(out, at + _FRAME + 17, xid, big)
     put32(out, at + _FRAME + 25, time, big)
-
-
-@njit(cache=True, nogil=True)
-def put_bytes(out: Any, at: int, data: Any, begin: int, end: int) -> int:
-    """Copy ``data[begin:end]`` to `at`; returns where it ends."""
-    # unsigned indices: Numba leaves out the test for negative ones, and the loop vectorises
-    target, source = np.uint64(at), np.uint64(begin)
-    for i in range(np.uint64(end - begin)):
-        out[target + i] = data[source + i]
-    return at + end - begin
-
-
-@njit(cache=True, nogil=True)
-def put16(out: Any, at: int, value: Any, big: bool) -> None:
-    """Write 16 bits."""
-    number = int(value)
-    if big:
-        out[at], out[at + 1] = number >> 8 & 255, number & 255
-    else:
-        out[at], out[at + 1] = number & 255, number >> 8 & 255
-
-
-@njit(cache=True, nogil=True)
-def put32(out: Any, at: int, value: Any, big: bool) -> None:
-    """Write 32 bits."""
-    number = int(value)
-    if big:
-        for i in range(4):
-            out[at + i] = number >> 8 * (3 - i) & 255
-    else:
-        for i in range(4):
-            out[at + i] = number >> 8 * i & 255
-
-
-@njit(cache=True, nogil=True)
-def put64(out: Any, at: int, value: Any, big: bool) -> None:
-    """Write 64 bits; a value of uint64 past 2⁶³ keeps its bits."""
-    number = np.uint64(value)
-    target = np.uint64(at)
-    if big:
-        for i in range(np.uint64(8)):
-            out[target + i] = number >> np.uint64(56) - np.uint64(8) * i & np.uint64(255)
-    else:
-        for i in range(np.uint64(8)):
-            out[target + i] = number >> np.uint64(8) * i & np.uint64(255)

@@ -1,0 +1,71 @@
+"""How every kernel is compiled: the decorators.
+
+Kernels release the GIL and are cached on disk; `kernel.py_func` is the same code interpreted.
+
+Numba counts the references of every array that passes a call, which half the machine code of a
+kernel would be about. The caller holds all arrays, so kernels do without (`_nrt`); such a kernel
+cannot allocate, which Numba says when it compiles one that does (also a slice assigned to a slice
+of what may be the same array). Those are `allocating`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numba
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    F = TypeVar("F", bound=Callable[..., Any])
+
+    def kernel(function: F) -> F:
+        """Compile `function` with Numba."""
+
+    def allocating(function: F) -> F:
+        """As `kernel`, for a function that makes arrays."""
+
+    def inlined(function: F) -> F:
+        """Compile `function` with Numba, to be part of other kernels."""
+
+    def inlined_for(*signatures: Any) -> Callable[[F], F]:
+        """As `inlined`, for these signatures only; arguments are converted to them."""
+
+else:
+
+    def _without_literals(dispatcher):
+        """Compile for `int64`, not for every literal integer that a call in a kernel passes."""
+        template_of = dispatcher.get_call_template
+
+        def get_call_template(args, kws):
+            return template_of(
+                tuple(numba.types.unliteral(arg) for arg in args),
+                {name: numba.types.unliteral(arg) for name, arg in kws.items()},
+            )
+
+        dispatcher.get_call_template = get_call_template
+        return dispatcher
+
+    _KERNEL = {"nogil": True, "cache": True, "_nrt": False}
+    # Nobody calls a part from Python: its wrappers would be an eighth of the compilation.
+    _PART = _KERNEL | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+    def kernel(function):
+        """Compile `function` with Numba."""
+        return _without_literals(numba.njit(**_KERNEL)(function))
+
+    def allocating(function):
+        """As `kernel`, for a function that makes arrays."""
+        return _without_literals(numba.njit(nogil=True, cache=True)(function))
+
+    def inlined(function):
+        """Compile `function` with Numba, to be part of other kernels."""
+        return _without_literals(numba.njit(**_PART)(function))
+
+    def inlined_for(*signatures):
+        """As `inlined`, for these signatures only; arguments are converted to them.
+
+        Without signatures Numba compiles a version for every mix of integer types that the callers
+        use: eighteen of one function that stores a value.
+        """
+        return numba.njit(list(signatures), **_PART)

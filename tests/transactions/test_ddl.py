@@ -1,0 +1,135 @@
+"""DDL on a subscribed table: found in the redo, and what is behind it is not delivered."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+import pytest
+
+from olr_pg.dictionary.model import Column, Table
+from olr_pg.dictionary.plan import build_row_plan
+from olr_pg.redo.batch import EventKind, empty_batch, empty_entries, empty_events, empty_pieces
+from olr_pg.redo.blocks import LwnColumns, RecordColumns
+from olr_pg.redo.changes import Objects, changes_of
+from olr_pg.redo.header import LogHeader
+from olr_pg.redo.window import Log, Window
+from olr_pg.scalars import pack_xid
+from olr_pg.transactions.assembler import Assembler
+
+CON_ID = 3
+OBJ = 72726
+TABLE = Table("OWNER", "NAME", OBJ, OBJ, (Column("C", 1, 1, 1, 23, 10),))
+PLAN = build_row_plan([TABLE], CON_ID)
+DDL_SCN = 500
+
+
+def ddl_vector(command: int, obj: int, con_id: int = CON_ID, sequence: int = 1) -> bytes:
+    """A 24.1 as redo-format §8.1 has it, little-endian, 12c layout."""
+    first = struct.pack("<IHHIHHHHHH", 10000, 7, 2, 99, command, 0, 0, sequence, 1, 0)
+    fields = [first, b"OWNER", b"OWNER", bytes(12), b"", b"\0\0", b"\0\0", b"alter table x\0"]
+    fields += [b"OWNER", b"NAME", bytes(20), struct.pack("<I", obj), b"\0\0"]
+    header = struct.pack("<BBHHHIIHHBBHHHHH", 24, 1, 0, 0, 0, 0, 0, 0, 0, 0, 6, 0, con_id, 0, 0, 0)
+    assert len(header) == 32
+    listed = struct.pack("<H", 2 + 2 * len(fields))
+    listed += b"".join(struct.pack("<H", len(field)) for field in fields)
+    listed += bytes(-len(listed) % 4)
+    return header + listed + b"".join(field + bytes(-len(field) % 4) for field in fields)
+
+
+def window_of(vector: bytes) -> Window:
+    record = struct.pack("<IBBHIHHIHH", 24 + len(vector), 1, 0, 0, DDL_SCN, 1, 0, 0, 0, 0) + vector
+    header = LogHeader(
+        4096, False, 0x13000000, 1, "X", 1, 1, 1, 1, 1, 0, 1000, 0, 0, 3, 2
+    )  # fmt: skip
+    payload = np.zeros(4080, np.uint8)
+    payload[: len(record)] = np.frombuffer(record, np.uint8)
+    zero = np.zeros(1, np.int64)
+    records = RecordColumns(
+        zero,
+        np.array([len(record)]),
+        np.array([DDL_SCN]),
+        np.array([1]),
+        np.array([1], np.uint8),
+        zero,
+    )
+    lwns = LwnColumns(np.array([2]), zero, zero, zero)
+    return Window(Log("x", header, payload), 2, 3, payload, lwns, records, zero)
+
+
+@pytest.mark.parametrize(
+    ("vector", "found"),
+    [
+        (ddl_vector(85, OBJ), [85]),
+        (ddl_vector(15, OBJ), [15]),
+        (ddl_vector(12, OBJ), [12]),
+        (ddl_vector(15, OBJ, sequence=2), []),
+        (ddl_vector(9, OBJ), []),
+        (ddl_vector(15, OBJ + 1), []),
+        (ddl_vector(15, OBJ, con_id=4), []),
+    ],
+)
+def test_ddl_of_a_subscribed_table_is_an_event(vector: bytes, found: list[int]) -> None:
+    objects = Objects(PLAN.object_key, PLAN.object_table, PLAN.cluster_columns)
+    batch, _ = changes_of(window_of(vector), objects)
+    assert batch.events.serial[batch.events.kind == EventKind.DDL].tolist() == found
+    assert all(xid == pack_xid(7, 2, 99) for xid in batch.events.xid.tolist())
+
+
+def batch_of(*events: tuple[EventKind, int, int]) -> object:
+    columns = empty_events(len(events))
+    columns[:] = 0
+    pieces, entries = empty_pieces(0), empty_entries(0)
+    changes = sum(kind is EventKind.CHANGE for kind, _, _ in events)
+    pieces, entries = empty_pieces(changes), empty_entries(changes)
+    pieces[:] = 0
+    entries[:] = 0
+    pieces.op[:] = 2
+    pieces.row_flags[:] = 0x2C
+    pieces.entry_count[:] = 1
+    entries.role[:] = 2
+    entries.segcol[:] = 1
+    entries.length[:] = 1
+    for row, (kind, slot, scn) in enumerate(events):
+        columns.kind[row] = kind
+        columns.xid[row] = pack_xid(1, slot, 10)
+        columns.scn[row] = scn
+        columns.block[row] = row
+        columns.piece_count[row] = kind is EventKind.CHANGE
+        columns.serial[row] = 85 if kind is EventKind.DDL else 0
+    return empty_batch()._replace(
+        events=columns, pieces=pieces, entries=entries, data=np.zeros(1, np.uint8)
+    )
+
+
+EVENTS = (
+    (EventKind.BEGIN, 1, 100),
+    (EventKind.CHANGE, 1, 101),
+    (EventKind.BEGIN, 3, 102),
+    (EventKind.CHANGE, 3, 103),
+    (EventKind.BEGIN, 2, 110),
+    (EventKind.DDL, 2, 111),
+    (EventKind.COMMIT, 1, 112),
+    (EventKind.COMMIT, 2, 113),
+    (EventKind.COMMIT, 3, 114),
+)
+
+
+@pytest.mark.parametrize("is_split", [False, True])
+def test_delivery_ends_before_ddl_that_the_dictionary_does_not_know(is_split: bool) -> None:
+    assembler = Assembler(PLAN, [TABLE], is_split=is_split, dictionary_scn=105)
+    finished = assembler.feed(batch_of(*EVENTS))  # type: ignore[arg-type]
+    assert finished is not None
+    assert finished.transactions.commit_scn.tolist() == [112]
+    assert assembler.failure is not None
+    assert assembler.failure.code == 2013
+    assert assembler.failure.where["table"] == "OWNER.NAME"
+    assert "TRUNCATE" in assembler.failure.detail
+
+
+def test_ddl_that_the_dictionary_knows_is_passed_over() -> None:
+    assembler = Assembler(PLAN, [TABLE], is_split=False, dictionary_scn=111)
+    finished = assembler.feed(batch_of(*EVENTS))  # type: ignore[arg-type]
+    assert finished is not None
+    assert finished.transactions.commit_scn.tolist() == [112, 114]
+    assert assembler.failure is None
