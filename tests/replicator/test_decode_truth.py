@@ -1,0 +1,265 @@
+"""What is decoded from simulated logs is what the simulator knows to be in them, byte by byte.
+
+``OLR_PG_SEEDS=1000`` decodes as many databases instead of the usual few.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import pytest
+
+from olr_pg.capture.logs import ArchivedLog, discover_logs
+from olr_pg.cli.render import render_blob
+from olr_pg.cli.values import value_renderer
+from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.replicator.decode import chosen_tables, decode_logs, thread_starts
+from olr_pg.replicator.merge import Merger
+from olr_pg.replicator.split import (
+    Subscription,
+    decode_split,
+    open_for_decoding,
+    pack_result,
+    plan_splits,
+    subscribe,
+    unpack_result,
+)
+from olr_pg.simulator.redo_format import BLOCK_SIZES, COMPATIBLE, RedoFormat
+from olr_pg.simulator.simulate import DatabaseShape, choose_shape, simulate
+from olr_pg.simulator.tables import Logging
+from olr_pg.wire.frames import ByteOrder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from olr_pg.dictionary.model import Snapshot
+
+USUAL_SEEDS: Final = 20
+SEEDS: Final = int(os.environ.get("OLR_PG_SEEDS", USUAL_SEEDS))
+SIZE: Final = 100_000
+RELEASES: Final = ("11.2", "12.1", "12.2", "19", "21", "23")
+LEVELS: Final = (*((level,) for level in Logging), tuple(Logging))
+SPLIT_SEEDS: Final = (1, 2, 3, 4)
+PARTITIONS: Final = 12
+
+
+def shape_of(seed: int) -> DatabaseShape:
+    """Twelve seeds in a row have every release in both byte orders; the rest is drawn."""
+    rng = Random(seed)
+    drawn = choose_shape(
+        seed,
+        "random",
+        version=COMPATIBLE[RELEASES[seed % len(RELEASES)]],
+        big_endian=seed // len(RELEASES) % 2 == 1,
+        block_size=rng.choice(BLOCK_SIZES),
+        threads=rng.choice((1, 2)),
+    )
+    return DatabaseShape(
+        drawn.redo,
+        con_id=drawn.con_id,
+        threads=drawn.threads,
+        neighbour=drawn.neighbour,
+        logging=rng.choice(LEVELS),
+        sessions=drawn.sessions + drawn.threads - 1,
+        start_scn=drawn.start_scn,
+        pace=drawn.pace,
+    )
+
+
+def command(test: str, seed: int) -> str:
+    file = f"tests/replicator/{Path(__file__).name}"
+    return f"OLR_PG_SEEDS={seed + 1} uv run pytest '{file}::{test}[{seed}]'"
+
+
+class Source(NamedTuple):
+    """A simulated database and the same as it was decoded."""
+
+    folder: Path
+    snapshot: Snapshot
+
+    @property
+    def logs(self) -> list[ArchivedLog]:
+        return sorted(
+            discover_logs([str(self.folder / "logs")]), key=lambda log: log.header.first_scn
+        )
+
+    @property
+    def truth(self) -> bytes:
+        return (self.folder / "truth.jsonl").read_bytes()
+
+    def lines(self, blobs: Iterable[memoryview]) -> bytes:
+        """As ``olr-pg decode`` prints them."""
+        render_value = value_renderer(self.snapshot.database)
+        return b"".join(render_blob(blob, ByteOrder.LITTLE, render_value) for blob in blobs)
+
+
+def make_source(folder: Path, seed: int, workload: str = "random") -> Source:
+    shape = shape_of(seed) if workload == "random" else None
+    simulate(seed, folder, workload=workload, size=SIZE, shape=shape)
+    return Source(folder, load_snapshot(str(folder / "dictionary.json")))
+
+
+def check_same(decoded: bytes, truth: bytes, again: str) -> None:
+    if decoded == truth:
+        return
+    pairs = itertools.zip_longest(decoded.splitlines(), truth.splitlines(), fillvalue=b"nothing")
+    number, (ours, theirs) = next(
+        (number, pair) for number, pair in enumerate(pairs, 1) if pair[0] != pair[1]
+    )
+    pytest.fail(
+        f"line {number} differs\ndecoded: {ours.decode()}\ntruth:   {theirs.decode()}\n{again}",
+        pytrace=False,
+    )
+
+
+def test_the_usual_seeds_have_every_release_order_block_size_and_level() -> None:
+    shapes = [shape_of(seed) for seed in range(USUAL_SEEDS)]
+    assert {(shape.redo.version, shape.redo.big_endian) for shape in shapes} == {
+        (COMPATIBLE[release], order) for release in RELEASES for order in (False, True)
+    }
+    assert {shape.redo.block_size for shape in shapes} == set(BLOCK_SIZES)
+    assert {shape.logging for shape in shapes} == set(LEVELS)
+    assert {shape.threads for shape in shapes} == {1, 2}
+    assert {shape.con_id for shape in shapes} == {0, 3}
+    assert {shape.neighbour for shape in shapes} == {False, True}
+    assert {RedoFormat(shape.redo.version).has_container for shape in shapes} == {False, True}
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_decoding_gives_the_truth(tmp_path: Path, seed: int) -> None:
+    source = make_source(tmp_path, seed)
+    decoded = source.lines(decode_logs(source.snapshot, [str(tmp_path / "logs")]))
+    again = f"{command('test_decoding_gives_the_truth', seed)}\n{shape_of(seed)}"
+    check_same(decoded, source.truth, again)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_orders_give_the_truth(tmp_path: Path, seed: int) -> None:
+    source = make_source(tmp_path, seed, "orders")
+    decoded = source.lines(decode_logs(source.snapshot, [str(tmp_path / "logs")]))
+    check_same(decoded, source.truth, command("test_the_orders_give_the_truth", seed))
+
+
+@pytest.fixture(scope="module", params=SPLIT_SEEDS)
+def source(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Source:
+    made = make_source(tmp_path_factory.mktemp("source"), int(request.param))
+    assert made.truth
+    return made
+
+
+class Piece(NamedTuple):
+    """Blocks [first, end) of a log."""
+
+    log: ArchivedLog
+    first: int
+    end: int
+
+
+def subscription_of(source: Source) -> Subscription:
+    return subscribe(chosen_tables(source.snapshot, None), source.snapshot.database.con_id)
+
+
+def decode_pieces(subscription: Subscription, pieces: Iterable[Piece]) -> Iterator[bytes]:
+    """The packed results, as Spark tasks send them."""
+    for piece in pieces:
+        log = open_for_decoding(piece.log.path)
+        yield pack_result(decode_split(subscription, log, piece.first, piece.end))
+
+
+def merge(
+    source: Source,
+    subscription: Subscription,
+    logs: Sequence[ArchivedLog],
+    results: Iterable[tuple[int, bytes]],
+    start_scn: int = 0,
+) -> bytes:
+    merger = Merger(subscription, start_scn, thread_starts(logs))
+    blobs = [
+        transaction.blob
+        for thread, packed in results
+        for transaction in merger.feed(thread, unpack_result(packed))
+    ]
+    assert (merger.failure, merger.waiting) == (None, 0)
+    return source.lines(blobs)
+
+
+def random_pieces(rng: Random, log: ArchivedLog) -> list[Piece]:
+    """Any cuts between the first block with redo and the end."""
+    (whole,) = plan_splits(log)
+    inner = range(whole.first_block + 1, whole.end_block)
+    cuts = sorted(rng.sample(inner, min(len(inner), rng.choice((0, 1, 2, 5, 12)))))
+    bounds = [whole.first_block, *cuts, whole.end_block]
+    return [Piece(log, first, end) for first, end in itertools.pairwise(bounds)]
+
+
+def shuffled_threads(rng: Random, pieces: Sequence[Piece]) -> Iterator[Piece]:
+    """The pieces of each thread in their order, the threads in any."""
+    waiting = {
+        thread: [piece for piece in pieces if piece.log.header.thread == thread]
+        for thread in sorted({piece.log.header.thread for piece in pieces})
+    }
+    while left := [queue for queue in waiting.values() if queue]:
+        yield rng.choice(left).pop(0)
+
+
+def test_any_split_gives_the_truth(source: Source) -> None:
+    subscription, logs = subscription_of(source), source.logs
+    for number in range(PARTITIONS):
+        rng = Random(number)
+        pieces = [piece for log in logs for piece in random_pieces(rng, log)]
+        order = list(shuffled_threads(rng, pieces))
+        packed = decode_pieces(subscription, order)
+        threads = (piece.log.header.thread for piece in order)
+        decoded = merge(source, subscription, logs, zip(threads, packed, strict=True))
+        check_same(decoded, source.truth, f"partition {number} of {source.folder}: {order}")
+
+
+def test_every_block_a_split_of_its_own_gives_the_truth(source: Source) -> None:
+    subscription, logs = subscription_of(source), source.logs
+    pieces = [
+        Piece(log, block, block + 1)
+        for log in logs
+        for split in plan_splits(log)
+        for block in range(split.first_block, split.end_block)
+    ]
+    packed = decode_pieces(subscription, pieces)
+    threads = (piece.log.header.thread for piece in pieces)
+    decoded = merge(source, subscription, logs, zip(threads, packed, strict=True))
+    check_same(decoded, source.truth, str(source.folder))
+
+
+def transactions_of(truth: bytes) -> list[tuple[int, bytes]]:
+    """Begin SCN and lines of every transaction."""
+    found = list[tuple[int, bytes]]()
+    for line in truth.splitlines(keepends=True):
+        begins = line.startswith(b'{"op":"begin"')
+        if begins:
+            found.append((json.loads(line)["scn"], line))
+        else:
+            found[-1] = (found[-1][0], found[-1][1] + line)
+    return found
+
+
+def test_a_restart_delivers_what_began_at_its_scn_or_later(source: Source) -> None:
+    """From every begin SCN, with the logs that a restart reads: those that reach it."""
+    subscription, logs = subscription_of(source), source.logs
+    transactions = transactions_of(source.truth)
+    assert len(transactions) > 10
+    wholes = [Piece(log, split.first_block, split.end_block)
+              for log in logs for split in plan_splits(log)]  # fmt: skip
+    packed = list(decode_pieces(subscription, wholes))
+    for start in sorted({begin for begin, _ in transactions}):
+        kept = [
+            (piece.log, result)
+            for piece, result in zip(wholes, packed, strict=True)
+            if (piece.log.header.next_scn or 0) > start
+        ]
+        results = ((log.header.thread, result) for log, result in kept)
+        decoded = merge(source, subscription, [log for log, _ in kept], results, start)
+        expected = b"".join(lines for begin, lines in transactions if begin >= start)
+        check_same(decoded, expected, f"from SCN {start}, {source.folder}")
