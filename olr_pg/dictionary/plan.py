@@ -34,6 +34,9 @@ class RowPlan(NamedTuple):
         column_pages: 0 where a BASICFILE page of the column takes several blocks, else 1.
         lob_tables: 1 for each table with delivered LOB columns; empty where no table has any.
         lob_objects, lob_data: LOB segments and indexes by OBJ# and by DATAOBJ#.
+        data_key: ascending ``con_id << 32 | dataobj#`` of every segment with rows; a partition's is
+            taken to be its OBJ#, as it is until the partition is truncated or moved.
+        data_table: the table of each data key.
     """
 
     object_key: npt.NDArray[np.uint64]
@@ -49,13 +52,18 @@ class RowPlan(NamedTuple):
     lob_tables: npt.NDArray[np.uint8]
     lob_objects: LobObjects = NO_LOB_OBJECTS
     lob_data: LobObjects = NO_LOB_OBJECTS
+    data_key: npt.NDArray[np.uint64] = NO_LOB_OBJECTS.key
+    data_table: npt.NDArray[np.int32] = NO_LOB_OBJECTS.table
 
 
 def build_row_plan(tables: Sequence[Table], con_id: int) -> RowPlan:
     """The row plan of `tables`, which all live in container `con_id`."""
     keys: list[tuple[int, int]] = []
+    data: list[tuple[int, int]] = []
     segment_first, column_first, segment_column = [0], [0], list[int]()
     for number, table in enumerate(tables):
+        segments = [table.dataobj] if table.dataobj else []
+        data.extend((con_id << 32 | obj, number) for obj in (*segments, *table.partitions))
         keys.extend((con_id << 32 | obj, number) for obj in (table.obj, *table.partitions))
         width = max((column.segcol for column in table.columns), default=0)
         ordinals = {column.segcol: i for i, column in enumerate(table.delivered)}
@@ -63,6 +71,7 @@ def build_row_plan(tables: Sequence[Table], con_id: int) -> RowPlan:
         segment_first.append(len(segment_column))
         column_first.append(column_first[-1] + len(ordinals))
     keys.sort()
+    data.sort()
     delivered = [column for table in tables for column in table.delivered]
     delivery = [lob_delivery(column) for column in delivered]
     has_lobs = [any(map(lob_delivery, table.delivered)) for table in tables]
@@ -81,6 +90,8 @@ def build_row_plan(tables: Sequence[Table], con_id: int) -> RowPlan:
         np.array(has_lobs if any(has_lobs) else [], np.uint8),
         lob_objects(_lob_objects(tables, con_id, by_data=False)),
         lob_objects(_lob_objects(tables, con_id, by_data=True)),
+        np.array([key for key, _ in data], np.uint64),
+        np.array([number for _, number in data], np.int32),
     )
 
 

@@ -24,6 +24,7 @@ from olr_pg.redo.batch import (
     empty_pieces,
 )
 from olr_pg.redo.columns import Table, as_table, head
+from olr_pg.redo.direct import block_object, block_rows
 from olr_pg.redo.iot import Pair, index_piece
 from olr_pg.redo.kernel import u16, u32
 from olr_pg.redo.layout import BLOCK_HEADER
@@ -60,6 +61,7 @@ _REASONS: Final = {
     ChangeStatus.SPLIT_UNDO: "the undo of one change spans several vectors",
     ChangeStatus.SUPPLEMENTAL: "the supplemental data do not fit the fields of the vector",
     ChangeStatus.OPERATION: "the row operation is not supported",
+    ChangeStatus.NO_TRANSACTION: "a direct-path block names no transaction",
 }
 
 
@@ -72,6 +74,8 @@ class Objects(NamedTuple):
         cluster_columns: CLUCOLS of each table.
         lob_tables: 1 for each table with delivered LOB columns; empty where no table has any.
         lob_objects, lob_data: LOB segments and indexes by OBJ# and by DATAOBJ#.
+        data_key: ascending ``con_id << 32 | dataobj#``, with
+        data_table: the table of each.
     """
 
     key: npt.NDArray[np.uint64]
@@ -80,6 +84,8 @@ class Objects(NamedTuple):
     lob_tables: npt.NDArray[np.uint8] = NO_LOB_OBJECTS.is_index
     lob_objects: LobObjects = NO_LOB_OBJECTS
     lob_data: LobObjects = NO_LOB_OBJECTS
+    data_key: npt.NDArray[np.uint64] = NO_LOB_OBJECTS.key
+    data_table: npt.NDArray[np.int32] = NO_LOB_OBJECTS.table
 
 
 class Tally(NamedTuple):
@@ -87,7 +93,8 @@ class Tally(NamedTuple):
 
     Attributes:
         vectors: change vectors parsed.
-        row_vectors: 11.x vectors among them, and 10.x of subscribed index-organised tables.
+        row_vectors: 11.x vectors among them, and of subscribed tables 10.x (index-organised) and
+            19.1 (direct path).
         changes: row vectors that became CHANGE events.
         filtered: row vectors of objects that are not subscribed.
         undoing: row vectors that undo a change (before 5.6/5.11).
@@ -116,6 +123,7 @@ class ObjectTables(NamedTuple):
     lob_tables: npt.NDArray[np.uint8]
     lob_objects: Table
     lob_data: Table
+    data: Table
 
 
 class Walk(NamedTuple):
@@ -154,9 +162,9 @@ class Walk(NamedTuple):
 
 
 @inlined
-def _find_table(objects: ObjectTables, con_id: int, obj: int) -> int:
-    wanted = np.uint64(con_id) << np.uint64(32) | np.uint64(obj)
-    key = objects.tables.key
+def _find(objects: Table, con_id: int, number: int) -> int:
+    wanted = np.uint64(con_id) << np.uint64(32) | np.uint64(number)
+    key = objects.key
     low = 0
     high = key.size
     while low < high:
@@ -166,8 +174,13 @@ def _find_table(objects: ObjectTables, con_id: int, obj: int) -> int:
         else:
             high = middle
     if low < key.size and key[low] == wanted:
-        return int(objects.tables.table[low])
+        return int(objects.table[low])
     return -1
+
+
+@inlined
+def _find_table(objects: ObjectTables, con_id: int, obj: int) -> int:
+    return _find(objects.tables, con_id, obj)
 
 
 @inlined_for(numba.int64(numba.int64, numba.int64, numba.int64))
@@ -349,6 +362,8 @@ def _lob(walk: Walk, at: int, op: int) -> int:
         pushed, xid, table = lob_alone(op, vector, walk.objects, sink)
         if pushed > 0:
             _push_lob_event(walk, vector.con_id, xid, table, pushed)
+        if pushed == 0 and op == 0x1301:
+            return -1  # not a LOB's page: a table's block
         return 2 if pushed < 0 else 0
     is_pair = op == 0x1A02 or op == 0x0A02 or op == 0x0A08 or op == 0x0A12
     pending = walk.current[1]
@@ -424,6 +439,58 @@ def _session(walk: Walk, at: int) -> int:
 
 
 @inlined
+def _direct_load_xid(walk: Walk, vector: int) -> int:
+    """The transaction that the 24.6 of the same record names, 0 where there is none."""
+    record = walk.vectors.record[vector]
+    first = vector
+    while first > 0 and walk.vectors.record[first - 1] == record:
+        first -= 1
+    while first < walk.vectors.position.size and walk.vectors.record[first] == record:
+        if walk.vectors.opcode[first] == 0x1806:
+            f1, size = _field(walk, walk.vectors.position[first], 1)
+            if size >= 16:
+                return _xid(
+                    u16(walk.payload, f1 + 8, walk.big),
+                    u16(walk.payload, f1 + 10, walk.big),
+                    u32(walk.payload, f1 + 12, walk.big),
+                )
+        first += 1
+    return 0
+
+
+@inlined
+def _direct_load(walk: Walk, vector: int, at: int) -> int:
+    """A 19.1 with a table's block: a CHANGE event if the table is subscribed."""
+    payload, big = walk.payload, walk.big
+    f1, size = _field(walk, at, 1)
+    dataobj = block_object(payload, f1, size, big)
+    if dataobj < 0:
+        return 0
+    con_id = container_of(payload, at, walk.header, big)
+    table = _find(walk.objects.data, con_id, dataobj)
+    if table < 0:
+        return 0
+    if payload[at + 21] & 0x80:
+        return 5
+    xid = _direct_load_xid(walk, vector)
+    if xid == 0:
+        return 9
+    first_piece = walk.state[1]
+    status = block_rows(
+        payload, f1, size, dba_of(payload, at, big), big, walk.pieces, walk.entries, walk.state
+    )
+    if status != 0:
+        return status
+    event = _push_event(walk, 4, con_id, xid)
+    walk.events.table[event] = table
+    walk.events.dataobj[event] = dataobj
+    walk.events.piece_count[event] = walk.state[1] - first_piece
+    walk.tally[1] += 1
+    walk.tally[2] += 1
+    return 0
+
+
+@inlined
 def _ddl(walk: Walk, at: int) -> int:
     """A 24.1 that drops, alters or truncates a subscribed table: a DDL event.
 
@@ -493,6 +560,8 @@ def _step(walk: Walk, vector: int) -> int:
         return _boundary(walk, at, op)
     if op == 0x0513 or op == 0x0514:
         return _session(walk, at)
+    if op == 0x1301:
+        return _direct_load(walk, vector, at)
     if op == 0x1801:
         return _ddl(walk, at)
     return 0
@@ -577,6 +646,7 @@ def _walk(
             objects.lob_tables,
             as_table(**objects.lob_objects._asdict()),
             as_table(**objects.lob_data._asdict()),
+            as_table(key=objects.data_key, table=objects.data_table),
         ),
         empty_events(capacity),
         empty_pieces(capacity),

@@ -32,6 +32,7 @@ class ChangeStatus(IntEnum):
     SPLIT_UNDO = 6
     SUPPLEMENTAL = 7
     OPERATION = 8
+    NO_TRANSACTION = 9
 
 
 @inlined

@@ -72,6 +72,8 @@ class Subscription(NamedTuple):
             plan.lob_tables,
             plan.lob_objects,
             plan.lob_data,
+            plan.data_key,
+            plan.data_table,
         )
 
 
