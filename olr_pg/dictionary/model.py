@@ -77,7 +77,8 @@ class Table:
         obj: OBJ#.
         dataobj: DATAOBJ#, None where the table itself has no segment.
         columns: every column, hidden and virtual ones too, in SEGCOL# then INTCOL# order.
-        partitions: OBJ# of each partition and sub-partition that holds rows.
+        partitions: OBJ# of each further segment that holds rows: partitions, sub-partitions, and of
+            an index-organised table its index.
         cluster_columns: TAB$.CLUCOLS; the key columns are not in the row image.
         key: INTCOL# of the key columns in key order.
         refusal: why the table cannot be replicated; None where it can.
