@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -20,7 +23,6 @@ from olr_pg.dictionary.model import Column, Table
 from olr_pg.errors import OlrPgError
 from olr_pg.scalars import format_rowid
 from olr_pg.transactions.batch import DmlColumns, DmlKind, Image, TransactionColumns
-from olr_pg.wire import chunks, encoder, put
 from olr_pg.wire.elements import (
     Begin,
     Chunk,
@@ -252,55 +254,17 @@ def test_the_encoder_writes_what_the_codec_reads(
         assert blob.tobytes() == b"".join(framed)
 
 
-@given(TRANSACTIONS, st.booleans())
-@settings(max_examples=50, deadline=None)
-def test_compiled_and_interpreted_kernels_agree(transactions: list[Transaction], big: bool) -> None:
-    columns, dml = to_columns(transactions)
-    encoded = encode_transactions(columns, dml, PLAN, big, CHUNK_BYTES)
-    sizes, before = np.empty((2, dml.kind.size), np.int64)
-    status, rows = encoder.measure_changes.py_func(
-        dml, PLAN.table_first, PLAN.table_column, PLAN.column_first, PLAN.column_chunked, sizes,
-        before,
-    )  # fmt: skip
-    assert (status, rows) == (0, dml.kind.size)
-    first = np.empty(columns.xid.size + 1, np.int64)
-    chunk_sizes, chunk_counts = np.zeros((2, dml.kind.size), np.int64)
-    chunks.measure_chunks.py_func(
-        dml, PLAN.table_column, PLAN.column_first, PLAN.column_chunked, CHUNK_BYTES, chunk_sizes,
-        chunk_counts,
-    )  # fmt: skip
-    encoder.lay_out.py_func(columns.dml_first, sizes + chunk_sizes, first)
-    assert first.tolist() == encoded.first.tolist()
-    blob = np.empty(first[-1], np.uint8)
-    tables, data = (
-        (PLAN.table_big, PLAN.column_big) if big else (PLAN.table_little, PLAN.column_little)
+def test_interpreted_kernels_agree() -> None:
+    """The same comparison with the kernels interpreted, in a process of its own."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
+    result = subprocess.run(
+        [*command, "-k", test_the_encoder_writes_what_the_codec_reads.__name__],
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    encoder.write_transactions.py_func(
-        columns, dml, PLAN.table_first, tables, PLAN.table_column, PLAN.column_first, data,
-        PLAN.column_chunked, sizes, before, chunk_sizes, CHUNK_BYTES, first, big, blob,
-    )  # fmt: skip
-    assert blob.tobytes() == encoded.blob.tobytes()
-
-
-@given(U64, st.booleans())
-def test_interpreted_writers_agree(value: int, big: bool) -> None:
-    name = "big" if big else "little"
-    for put_kernel, width in ((put.put16, 2), (put.put32, 4), (put.put64, 8)):
-        number = value & (1 << 8 * width) - 1
-        for function in (put_kernel, put_kernel.py_func):
-            out = np.zeros(10, np.uint8)
-            function(out, 1, np.uint64(number), big)
-            assert out[1 : 1 + width].tobytes() == number.to_bytes(width, name)  # type: ignore[arg-type]
-            assert out[0] == out[1 + width] == 0
-
-
-@given(U32, U32, U16)
-def test_rowid_text(dataobj: int, dba: int, slot: int) -> None:
-    expected = format_rowid(dataobj, dba, slot).encode()
-    for function in (encoder.put_rowid, encoder.put_rowid.py_func):
-        out = np.empty(18, np.uint8)
-        function(out, 0, np.uint32(dataobj), np.uint32(dba), np.uint16(slot))
-        assert out.tobytes() == expected
+    assert result.returncode == 0, result.stdout
 
 
 def test_no_transactions_give_an_empty_blob() -> None:
