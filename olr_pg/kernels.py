@@ -4,8 +4,8 @@ Kernels release the GIL and are cached on disk; `kernel.py_func` is the same cod
 
 Numba counts the references of every array that passes a call, which half the machine code of a
 kernel would be about. The caller holds all arrays, so kernels do without (`_nrt`); such a kernel
-cannot allocate, which Numba says when it compiles one that does (also a slice assigned to a slice
-of what may be the same array). Those are `allocating`.
+cannot allocate, which Numba says when it compiles one that does. A slice assigned to a slice is
+one of those, and slow to compile for its error messages: copy in a loop.
 """
 
 from __future__ import annotations
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     def kernel(function: F) -> F:
         """Compile `function` with Numba."""
 
-    def allocating(function: F) -> F:
-        """As `kernel`, for a function that makes arrays."""
-
     def inlined(function: F) -> F:
         """Compile `function` with Numba, to be part of other kernels."""
 
@@ -35,6 +32,8 @@ else:
 
     def _without_literals(dispatcher):
         """Compile for `int64`, not for every literal integer that a call in a kernel passes."""
+        if not isinstance(dispatcher, numba.core.dispatcher.Dispatcher):
+            return dispatcher  # NUMBA_DISABLE_JIT
         template_of = dispatcher.get_call_template
 
         def get_call_template(args, kws):
@@ -53,10 +52,6 @@ else:
     def kernel(function):
         """Compile `function` with Numba."""
         return _without_literals(numba.njit(**_KERNEL)(function))
-
-    def allocating(function):
-        """As `kernel`, for a function that makes arrays."""
-        return _without_literals(numba.njit(nogil=True, cache=True)(function))
 
     def inlined(function):
         """Compile `function` with Numba, to be part of other kernels."""

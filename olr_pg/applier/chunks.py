@@ -16,7 +16,7 @@ import numpy.typing as npt
 from olr_pg.applier.parse import Answers, parse_answers, read_u16, read_u32, read_u64
 from olr_pg.datatypes.kernel import byte_at
 from olr_pg.errors import OlrPgError
-from olr_pg.kernels import allocating, inlined, kernel
+from olr_pg.kernels import inlined, kernel
 
 if TYPE_CHECKING:
     from olr_pg.wire.frames import ByteOrder
@@ -104,7 +104,15 @@ def _same_name(data: U8, chunk: int, name: int, value: int) -> bool:
     return True
 
 
-@allocating
+@inlined
+def _copy(data: U8, start: int, size: int, out: U8, at: int) -> None:
+    # Unsigned indices: Numba leaves out the test for negative ones, and the loop vectorises.
+    source, target = np.uint64(start), np.uint64(at)
+    for i in range(np.uint64(size)):
+        out[target + i] = data[source + i]
+
+
+@kernel
 def gather_kernel(
     data: U8,
     big: bool,
@@ -161,7 +169,7 @@ def gather_kernel(
             if not is_open:
                 value_offset[entry] = data.size + used
                 value_length[entry] = 0
-            extra[used : used + size] = data[start : start + size]
+            _copy(data, start, size, extra, used)
             value_length[entry] += size
             used += size
         is_open = flags & 1 == 0

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.kernels import kernel
+from olr_pg.kernels import inlined, kernel
 
 U8 = npt.NDArray[np.uint8]
 I64 = npt.NDArray[np.int64]
@@ -66,150 +66,159 @@ class NetChange(NamedTuple):
     image_length: I64
 
 
-@kernel
-def _hash_key(data: U8, offset: I64, length: I64, key: I64) -> np.uint64:
-    digest = np.uint64(14695981039346656037)
-    prime = np.uint64(1099511628211)
-    for column in key:
-        digest = (digest ^ np.uint64(length[column])) * prime
-        for i in range(offset[column], offset[column] + length[column]):
-            digest = (digest ^ np.uint64(data[i])) * prime
-    return digest ^ (digest >> np.uint64(29))
+STATE: Final = np.dtype([("prior", "u1"), ("current", "u1"), ("replaced", "u1"), ("owner", "u8")])
+"""What is known of a key while a run is folded.
 
-
-@kernel
-def _same_key(
-    data: U8, offset: I64, length: I64, other_offset: I64, other_length: I64, key: I64
-) -> bool:
-    for column in key:
-        if length[column] != other_length[column]:
-            return False
-        a, b = offset[column], other_offset[column]
-        for i in range(length[column]):
-            if data[a + i] != data[b + i]:
-                return False
-    return True
+`prior`: 1 where the target has a row of this key before the run; `current`: 1 where it has one
+after; `replaced`: 1 where those are different rows; `owner`: identity of the row that has the key
+now, 0 = not known.
+"""
 
 
 class Keys(NamedTuple):
     """The state per key while a run is folded; room for two keys per change.
 
+    Cells have row 0 for the change's before image and row 1 for its whole image, then one for
+    each key (other columns mean nothing), then one for each key's image: what is known of the row
+    as it will be.
+
     Attributes:
         slots: open addressing, number + 1; a power of two of at least twice the keys.
-        offset, length: cells of the key (other columns mean nothing).
-        image_offset, image_length: what is known of the row as it will be.
-        prior: 1 where the target has a row of this key before the run.
-        current: 1 where it has one after.
-        replaced: 1 where those are different rows.
-        owner: identity of the row that has the key now, 0 = not known.
+        state: shape (room), `STATE`.
+        offset, length: shape (2 + 2 room, m).
     """
 
     slots: I64
+    state: npt.NDArray[np.void]
     offset: I64
     length: I64
-    image_offset: I64
-    image_length: I64
-    prior: U8
-    current: U8
-    replaced: U8
-    owner: U64
 
 
-@kernel
-def _find(data: U8, offset: I64, length: I64, key: I64, keys: Keys) -> tuple[int, int]:
-    """(number of that key or −1, its slot)."""
-    mask = np.uint64(keys.slots.size - 1)
-    slot = _hash_key(data, offset, length, key) & mask
+@inlined
+def _hash_key(data: U8, offset: I64, length: I64, at: int, key: I64) -> np.uint64:
+    digest = np.uint64(14695981039346656037)
+    prime = np.uint64(1099511628211)
+    for column in key:
+        size, start = length[at, column], offset[at, column]
+        digest = (digest ^ np.uint64(size)) * prime
+        for i in range(start, start + size):
+            digest = (digest ^ np.uint64(data[i])) * prime
+    return digest ^ (digest >> np.uint64(29))
+
+
+@inlined
+def _same_key(data: U8, offset: I64, length: I64, one: int, other: int, key: I64) -> bool:
+    for column in key:
+        if length[one, column] != length[other, column]:
+            return False
+        a, b = offset[one, column], offset[other, column]
+        for i in range(length[one, column]):
+            if data[a + i] != data[b + i]:
+                return False
+    return True
+
+
+@inlined
+def _find(data: U8, at: int, key: I64, keys: Keys) -> int:
+    """The number of the key of cells `at`, or ``~slot`` where it would be noted."""
+    mask = keys.slots.size - 1
+    slot = np.int64(_hash_key(data, keys.offset, keys.length, at, key)) & mask
     while keys.slots[slot] != 0:
         number = keys.slots[slot] - 1
-        if _same_key(data, offset, length, keys.offset[number], keys.length[number], key):
-            return int(number), int(slot)
-        slot = (slot + np.uint64(1)) & mask
-    return -1, int(slot)
+        if _same_key(data, keys.offset, keys.length, at, 2 + number, key):
+            return int(number)
+        slot = (slot + 1) & mask
+    return int(~slot)
 
 
-@kernel
-def _add(
-    offset: I64, length: I64, slot: int, prior: int, row: np.uint64, keys: Keys, count: int
-) -> None:
-    keys.slots[slot] = count + 1
-    keys.offset[count] = offset
-    keys.length[count] = length
-    keys.image_length[count] = -2
-    keys.prior[count] = prior
-    keys.current[count] = 1
-    keys.replaced[count] = 0
-    keys.owner[count] = row
+@inlined
+def _overlay(keys: Keys, at: int, offset: I64, length: I64, row: int) -> None:
+    """Lay the cells of a row over the cells `at`."""
+    for column in range(length.shape[1]):
+        if length[row, column] != -2:
+            keys.offset[at, column] = offset[row, column]
+            keys.length[at, column] = length[row, column]
 
 
-@kernel
-def _overlay(offset: I64, length: I64, from_offset: I64, from_length: I64) -> None:
-    for column in range(length.size):
-        if from_length[column] != -2:
-            offset[column] = from_offset[column]
-            length[column] = from_length[column]
+@inlined
+def _clear(length: I64, at: int) -> None:
+    for column in range(length.shape[1]):
+        length[at, column] = -2
 
 
-@kernel
-def _has_all(length: I64, columns: I64, least: int) -> bool:
+@inlined
+def _has_all(length: I64, at: int, columns: I64, least: int) -> bool:
     for column in columns:  # noqa: SIM110 - compiled as a loop
-        if length[column] < least:
+        if length[at, column] < least:
             return False
     return True
 
 
-@kernel
+@inlined
+def _add(at: int, slot: int, prior: int, row: np.uint64, keys: Keys, count: int) -> None:
+    """Note the key of cells `at` as number `count`, without an image."""
+    keys.slots[slot] = count + 1
+    _clear(keys.length, 2 + count)
+    _overlay(keys, 2 + count, keys.offset, keys.length, at)
+    _clear(keys.length, 2 + keys.state.size + count)
+    state = keys.state[count]
+    state["prior"] = prior
+    state["current"] = 1
+    state["replaced"] = 0
+    state["owner"] = row
+
+
+@inlined
 def _is_displaced(keys: Keys, number: int, row: np.uint64) -> bool:
     """Whether the change is of the target's own row, while a row that this run moved has its key.
 
     Oracle checks keys at the end of a statement (UPDATE … SET k = k + 1).
     """
+    if number < 0:
+        return False
+    state = keys.state[number]
     return bool(
-        number >= 0
-        and keys.current[number] == 1
-        and keys.prior[number] == 0
+        state["current"] == 1
+        and state["prior"] == 0
         and row != 0
-        and keys.owner[number] != 0
-        and keys.owner[number] != row
+        and state["owner"] != 0
+        and state["owner"] != row
     )
 
 
-@kernel
-def _insert(
-    data: U8, offset: I64, length: I64, row: np.uint64, key: I64, keys: Keys, count: int
-) -> int:
-    """Give the key a new row, unless it has one (−1); the number of keys."""
-    number, slot = _find(data, offset, length, key, keys)
-    if number >= 0 and keys.current[number] == 1:
+@inlined
+def _insert(data: U8, row: np.uint64, key: I64, keys: Keys, count: int) -> int:
+    """Give the key of the merged image a new row, unless it has one (−1); the number of keys."""
+    number = _find(data, 1, key, keys)
+    if number >= 0 and keys.state[number]["current"] == 1:
         return -1
     if number < 0:
-        number = count
+        slot, number = ~number, count
         count += 1
-        _add(offset, length, slot, 0, row, keys, number)
-    elif keys.prior[number] == 1:
-        keys.replaced[number] = 1
-    keys.current[number] = 1
-    keys.owner[number] = row
-    keys.image_offset[number] = offset
-    keys.image_length[number] = length
+        _add(1, slot, 0, row, keys, number)
+    elif keys.state[number]["prior"] == 1:
+        keys.state[number]["replaced"] = 1
+    keys.state[number]["current"] = 1
+    keys.state[number]["owner"] = row
+    image = 2 + keys.state.size + number
+    _clear(keys.length, image)
+    _overlay(keys, image, keys.offset, keys.length, 1)
     return count
 
 
-@kernel
-def _leave(
-    offset: I64, length: I64, slot: int, number: int, row: np.uint64, keys: Keys, count: int
-) -> int:
-    """Take the row of this key away; the number of keys."""
+@inlined
+def _leave(number: int, row: np.uint64, keys: Keys, count: int) -> int:
+    """Take the row of the before image's key (as `_find` says) away; the number of keys."""
     if number < 0:
-        number = count
+        slot, number = ~number, count
         count += 1
-        _add(offset, length, slot, 1, row, keys, number)
+        _add(0, slot, 1, row, keys, number)
     if _is_displaced(keys, number, row):
-        keys.prior[number] = 1
-        keys.replaced[number] = 1
+        keys.state[number]["prior"] = 1
+        keys.state[number]["replaced"] = 1
     else:
-        keys.current[number] = 0
-        keys.replaced[number] = 0
+        keys.state[number]["current"] = 0
+        keys.state[number]["replaced"] = 0
     return count
 
 
@@ -233,59 +242,54 @@ def net_change_kernel(
         (end, reason, number of keys)
     """
     count = 0
-    width = before_length.shape[1]
-    offset, length = np.empty(width, np.int64), np.empty(width, np.int64)
     for i in range(start, kind.size):
-        number = slot = -1
+        _clear(keys.length, 0)
+        _clear(keys.length, 1)
         if kind[i] == 4:
-            if not _has_all(after_length[i], key, 0):
+            if not _has_all(after_length, i, key, 0):
                 return i, 2, count
-            added = _insert(data, after_offset[i], after_length[i], row[i], key, keys, count)
+            _overlay(keys, 1, after_offset, after_length, i)
+            added = _insert(data, row[i], key, keys, count)
             if added < 0:
                 return i, 0, count
             count = added
             continue
-        if not _has_all(before_length[i], key, 0):
+        if not _has_all(before_length, i, key, 0):
             return i, 2, count
-        number, slot = _find(data, before_offset[i], before_length[i], key, keys)
-        if number >= 0 and keys.current[number] == 0:
+        _overlay(keys, 0, before_offset, before_length, i)
+        number = _find(data, 0, key, keys)
+        if number >= 0 and keys.state[number]["current"] == 0:
             return i, 0, count
         if kind[i] == 5:
-            count = _leave(before_offset[i], before_length[i], slot, number, row[i], keys, count)
+            count = _leave(number, row[i], keys, count)
             continue
         displaced = _is_displaced(keys, number, row[i])
-        length[:] = -2
-        _overlay(offset, length, before_offset[i], before_length[i])
+        _overlay(keys, 1, before_offset, before_length, i)
         if number >= 0 and not displaced:
-            _overlay(offset, length, keys.image_offset[number], keys.image_length[number])
-        _overlay(offset, length, after_offset[i], after_length[i])
-        if not _has_all(length, key, 0):
+            _overlay(keys, 1, keys.offset, keys.length, 2 + keys.state.size + number)
+        _overlay(keys, 1, after_offset, after_length, i)
+        if not _has_all(keys.length, 1, key, 0):
             return i, 2, count
-        if _same_key(data, before_offset[i], before_length[i], offset, length, key):
+        if _same_key(data, keys.offset, keys.length, 0, 1, key):
             if displaced:
                 return i, 0, count
             if number < 0:
-                number = count
+                slot, number = ~number, count
                 count += 1
-                _add(before_offset[i], before_length[i], slot, 1, row[i], keys, number)
-            _overlay(
-                keys.image_offset[number],
-                keys.image_length[number],
-                after_offset[i],
-                after_length[i],
-            )
+                _add(0, slot, 1, row[i], keys, number)
+            _overlay(keys, 2 + keys.state.size + number, after_offset, after_length, i)
             continue
-        if not _has_all(length, whole, -1):
+        if not _has_all(keys.length, 1, whole, -1):
             return i, 1, count
-        taken, _ = _find(data, offset, length, key, keys)
-        if taken >= 0 and keys.current[taken] == 1:
+        taken = _find(data, 1, key, keys)
+        if taken >= 0 and keys.state[taken]["current"] == 1:
             return i, 0, count
-        count = _leave(before_offset[i], before_length[i], slot, number, row[i], keys, count)
-        count = _insert(data, offset, length, row[i], key, keys, count)
+        count = _leave(number, row[i], keys, count)
+        count = _insert(data, row[i], key, keys, count)
     return kind.size, 0, count
 
 
-@kernel
+@inlined
 def _compare_keys(data: U8, offset: I64, length: I64, a: int, b: int, key: I64) -> int:
     for column in key:
         left, right = length[a, column], length[b, column]
@@ -328,7 +332,8 @@ def sort_keys_kernel(data: U8, offset: I64, length: I64, key: I64, order: I64, r
         swapped = not swapped
         width *= 2
     if swapped:
-        order[:] = room
+        for at in range(count):
+            order[at] = room[at]
 
 
 def net_change(
@@ -345,34 +350,32 @@ def net_change(
     """
     count, width = kind.size - start, before.length.shape[1]
     room = 2 * count
+    cells = (2 + 2 * room, width)
     keys = Keys(
         slots=np.zeros(1 << max(4, int(2 * room - 1).bit_length()), np.int64),
-        offset=np.empty((room, width), np.int64),
-        length=np.empty((room, width), np.int64),
-        image_offset=np.empty((room, width), np.int64),
-        image_length=np.empty((room, width), np.int64),
-        prior=np.zeros(room, np.uint8),
-        current=np.zeros(room, np.uint8),
-        replaced=np.zeros(room, np.uint8),
-        owner=np.zeros(room, np.uint64),
+        state=np.zeros(room, STATE),
+        offset=np.empty(cells, np.int64),
+        length=np.empty(cells, np.int64),
     )
     end, reason, n = net_change_kernel(
         before.data, kind, row, start, before.offset, before.length, after.offset, after.length,
         key, whole, keys,
     )  # fmt: skip
+    key_offset, key_length = keys.offset[2 : 2 + n], keys.length[2 : 2 + n]
+    images = slice(2 + room, 2 + room + n)
+    image_offset, image_length = keys.offset[images], keys.length[images]
     order = np.arange(n)
-    sort_keys_kernel(before.data, keys.offset[:n], keys.length[:n], key, order, order.copy())
-    had, has, again = keys.prior[order] == 1, keys.current[order] == 1, keys.replaced[order] == 1
+    sort_keys_kernel(before.data, key_offset, key_length, key, order, order.copy())
+    state = keys.state[order]
+    had, has, again = state["prior"] == 1, state["current"] == 1, state["replaced"] == 1
     # An update's key stays as it was; deletes need it where no image has it.
-    for column in key:
-        keys.image_offset[:n, column] = keys.offset[:n, column]
-        keys.image_length[:n, column] = keys.length[:n, column]
+    image_offset[:, key], image_length[:, key] = key_offset[:, key], key_length[:, key]
     return NetChange(
         int(end),
         int(reason),
         order[had & (~has | again)],
         order[had & has & ~again],
         order[has & (~had | again)],
-        keys.image_offset[:n],
-        keys.image_length[:n],
+        image_offset,
+        image_length,
     )

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.kernels import allocating, inlined, kernel
+from olr_pg.kernels import inlined, kernel
 from olr_pg.redo.kernel import scn8, u16, u32
 from olr_pg.redo.layout import BLOCK_HEADER, LWN_RECORD_HEADER, RECORD_HEADER, VLD_LWN
 
@@ -175,7 +175,7 @@ def window_end(
     return 0, block, chunks
 
 
-@allocating
+@kernel
 def unpack_blocks(
     raw: Any,
     words: Any,
@@ -193,9 +193,11 @@ def unpack_blocks(
         status = _check_block(raw, words, block_size, block, sequence, big, verify)
         if status != 0:
             return status, block
-        start = block * block_size + _HEADER
-        to = (block - first) * width
-        payload[to : to + width] = raw[start : start + width]
+        # Unsigned indices: Numba leaves out the test for negative ones, and the loop vectorises.
+        start = np.uint64(block * block_size + _HEADER)
+        to = np.uint64((block - first) * width)
+        for i in range(np.uint64(width)):
+            payload[to + i] = raw[start + i]
     return 0, end
 
 

@@ -12,6 +12,7 @@ import structlog
 from olr_pg.applier.embedded import start_embedded
 from olr_pg.applier.session import Applier
 from olr_pg.applier.settings import ApplierSettings, ConflictPolicy
+from olr_pg.applier.warm import warming
 from olr_pg.config.model import MIB, OfflineSource
 from olr_pg.datatypes.convert import DatabaseFacts
 from olr_pg.dictionary.loader import load_snapshot
@@ -60,6 +61,9 @@ def run_appliance(config: Config, *, once: bool, apply: bool) -> int:
     snapshot = load_snapshot(str(source.dictionary))
     data = _data_directory(config)
     with ExitStack() as stack:
+        order = ByteOrder(config.target.byte_order)
+        if apply:
+            stack.enter_context(warming(order))
         stack.callback(stop_session)
         target = _target(config.apply, data, stack) if apply and config.apply else None
         memory = config.context.memory
@@ -73,7 +77,6 @@ def run_appliance(config: Config, *, once: bool, apply: bool) -> int:
             bytes_max=memory.max_mb * MIB // 2,
             once=once,
         )
-        order = ByteOrder(config.target.byte_order)
         listener = stack.enter_context(
             Listener(
                 decoder,

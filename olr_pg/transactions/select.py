@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.kernels import allocating, kernel
+from olr_pg.kernels import kernel
 from olr_pg.redo.batch import (
     ChangeBatch,
     empty_batch,
@@ -73,7 +73,7 @@ def _measure(batch: ChangeBatch, rows: Any, piece_first: Any, entry_first: Any, 
                 sizes[2] += max(0, batch.entries.length[entry])
 
 
-@allocating
+@kernel
 def _copy(
     batch: ChangeBatch, rows: Any, piece_first: Any, entry_first: Any, chosen: ChangeBatch
 ) -> None:

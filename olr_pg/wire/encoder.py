@@ -293,7 +293,7 @@ def put_rowid(out: Any, at: int, dataobj: Any, dba: Any, slot: Any) -> None:
 
 
 @inlined
-def put_digits(out: Any, at: int, value: int, count: int) -> None:
+def put_digits(out: Any, at: int, value: Any, count: int) -> None:
     """Write `value` in `count` base-64 digits of the ROWID alphabet."""
     for i in range(count):
         out[at + i] = _ROWID_ALPHABET[value >> 6 * (count - 1 - i) & 63]
