@@ -96,6 +96,7 @@ class ValueRoom(NamedTuple):
         parts: shape (2, …); offset and length of each part; offsets past the data are in `extra`.
         extra: bytes put together.
         counts: [parts, bytes of `extra`].
+        progress: shape (2); of the value at hand, as `_take_run` says.
         page: shape (2, PAGE_BYTES_MAX); a page in the making, and 1 where its bytes are known.
         blocks: shape (2, LIST_ENTRIES_MAX); a list in the making.
     """
@@ -106,6 +107,7 @@ class ValueRoom(NamedTuple):
     parts: I64
     extra: U8
     counts: I64
+    progress: I64
     page: U8
     blocks: I64
 
@@ -147,6 +149,7 @@ def value_room(values: int, parts: int, extra: int) -> ValueRoom:
         np.zeros(values + 1, np.int64),
         np.empty((2, parts), np.int64),
         np.empty(extra, np.uint8),
+        np.zeros(2, np.int64),
         np.zeros(2, np.int64),
         np.empty((2, PAGE_BYTES_MAX), np.uint8),
         np.empty((2, LIST_ENTRIES_MAX), np.int64),
@@ -614,12 +617,12 @@ def _resolve(values: Values, i: int, rows: LobRows, room: ValueRoom, progress: A
 @kernel
 def resolve_values(values: Values, rows: LobRows, room: ValueRoom) -> bool:
     """Fill `room` with the status and the parts of every value; False asks for more room."""
-    progress = np.zeros(2, np.int64)
-    room.counts[:] = 0
+    room.counts[0] = 0
+    room.counts[1] = 0
     for i in range(values.entry.size):
         first = room.counts[0]
         room.part_first[i] = first
-        status = _resolve(values, i, rows, room, progress)
+        status = _resolve(values, i, rows, room, room.progress)
         if status == -2:
             return False
         room.status[i] = status
