@@ -1,0 +1,212 @@
+"""Simulated logs through the whole appliance: PostgreSQL ends with the rows of the source."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from olr_pg.capture.logs import discover_logs
+from olr_pg.config.load import load_config
+from olr_pg.replicator.appliance import run_appliance
+from olr_pg.simulator.instance import Pace
+from olr_pg.simulator.redo_format import COMPATIBLE, RedoFormat
+from olr_pg.simulator.simulate import DatabaseShape, Summary, demo_shape, simulate
+from olr_pg.simulator.tables import Logging
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyspark.sql import SparkSession
+
+    Connection = psycopg.Connection[tuple[Any, ...]]
+
+SIZE: Final = 120_000
+FINER: Final = re.compile(r"(\.[0-9]{6})[0-9]+")
+LOG_BYTES: Final = 20_000
+
+
+class Case(NamedTuple):
+    """A source to replicate."""
+
+    workload: str
+    seed: int
+    shape: DatabaseShape
+
+
+def random_case(seed: int, redo: RedoFormat, **shape: Any) -> Case:
+    pace = Pace(log_blocks=LOG_BYTES // redo.block_size)
+    return Case("random", seed, DatabaseShape(redo, pace=pace, **shape))
+
+
+CASES: Final = (
+    Case("orders", 1, replace(demo_shape(), pace=Pace(log_blocks=LOG_BYTES // 512))),
+    random_case(2, RedoFormat(COMPATIBLE["23"]), con_id=3, neighbour=True),
+    random_case(3, RedoFormat(COMPATIBLE["12.2"], True, 1024), threads=2),
+    random_case(
+        4, RedoFormat(COMPATIBLE["11.2"]), logging=(Logging.ALL, Logging.PRIMARY_KEY), sessions=1
+    ),
+)
+
+
+@pytest.fixture(scope="module", params=CASES, ids=lambda case: f"{case.workload}-{case.seed}")
+def source(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Summary:
+    case: Case = request.param
+    folder = tmp_path_factory.mktemp("source")
+    summary = simulate(case.seed, folder, workload=case.workload, size=SIZE, shape=case.shape)
+    assert summary.transactions > 10
+    assert len(summary.logs) > 2 * case.shape.threads
+    return summary
+
+
+@pytest.fixture
+def one_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run uses the tests' Spark session instead of starting and stopping one of its own."""
+    monkeypatch.setattr("olr_pg.replicator.decoder.get_session", lambda _: spark)
+    monkeypatch.setattr("olr_pg.replicator.appliance.stop_session", lambda: None)
+
+
+def folder_of(source: Summary) -> Path:
+    return source.logs[0].parent.parent
+
+
+def run_once(folder: Path, source: Summary, logs: Path, database: str) -> None:
+    document = {
+        "context": {"data": str(folder / "data")},
+        "source": {
+            "kind": "offline",
+            "dictionary": str(folder_of(source) / "dictionary.json"),
+            "logs": str(logs),
+        },
+        "target": {"address": "127.0.0.1:0"},
+        "apply": {
+            "connect-string": database,
+            "tables": [table.full_name for table in source.tables],
+            "create-tables": True,
+        },
+        "spark": {"master": "local[2,2]"},
+    }
+    path = folder / "config.json"
+    path.write_text(json.dumps(document), "utf-8")
+    assert run_appliance(load_config(path), once=True, apply=True) == 0
+
+
+def expected_rows(source: Summary) -> dict[str, list[dict[str, Any]]]:
+    rows = dict[str, list[dict[str, Any]]]({table.full_name: [] for table in source.tables})
+    for line in (folder_of(source) / "final.jsonl").read_text("utf-8").splitlines():
+        record = json.loads(line, parse_float=Decimal)
+        rows[record["table"]].append(record["row"])
+    return rows
+
+
+def target_name(table: str) -> sql.Composable:
+    return sql.Identifier(*table.lower().split("."))
+
+
+def column_types(connection: Connection, table: str) -> dict[str, str]:
+    owner, name = table.lower().split(".")
+    rows = connection.execute(
+        "SELECT column_name, data_type FROM information_schema.columns"
+        " WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position",
+        (owner, name),
+    )
+    return dict(rows.fetchall())
+
+
+def differing_rows(
+    connection: Connection, table: str, rows: Sequence[dict[str, Any]]
+) -> list[tuple[Any, ...]]:
+    """Rows that only one side has; PostgreSQL reads the expected ones from their text."""
+    types = column_types(connection, table)
+    connection.execute(
+        sql.SQL("CREATE TEMPORARY TABLE expected (LIKE {})").format(target_name(table))
+    )
+    with connection.cursor() as cursor, cursor.copy("COPY expected FROM STDIN") as copy:
+        for row in rows:
+            values = {name.lower(): value for name, value in row.items()}
+            copy.write_row([_text(values[name], kind) for name, kind in types.items()])
+    found = connection.execute(
+        sql.SQL(
+            "(SELECT 'target', t.*::text FROM"
+            " (SELECT * FROM {0} EXCEPT ALL SELECT * FROM expected) t)"
+            " UNION ALL (SELECT 'source', t.*::text FROM"
+            " (SELECT * FROM expected EXCEPT ALL SELECT * FROM {0}) t)"
+        ).format(target_name(table))
+    ).fetchall()
+    connection.execute("DROP TABLE expected")
+    return found
+
+
+def _text(value: Any, kind: str) -> str | None:
+    if value is None:
+        return None
+    if kind == "bytea":
+        return f"\\x{value}"
+    if kind.startswith(("timestamp", "interval")):
+        # PostgreSQL holds microseconds, and the default is to cut what is finer.
+        return FINER.sub(r"\1", value)
+    return str(value)
+
+
+def check_tables(source: Summary, database: str) -> None:
+    with psycopg.connect(database) as connection:
+        for table, rows in expected_rows(source).items():
+            assert differing_rows(connection, table, rows) == []
+
+
+def versions(source: Summary, database: str) -> Iterator[tuple[Any, ...]]:
+    """Place and writing transaction of every row."""
+    with psycopg.connect(database) as connection:
+        for table in source.tables:
+            query = sql.SQL("SELECT tableoid, ctid::text, xmin::text FROM {} ORDER BY ctid")
+            yield from connection.execute(query.format(target_name(table.full_name)))
+
+
+@pytest.mark.usefixtures("one_session")
+def test_the_target_holds_the_final_rows_and_a_second_run_applies_nothing(
+    tmp_path: Path, source: Summary, postgres_database: str
+) -> None:
+    logs = folder_of(source) / "logs"
+    run_once(tmp_path, source, logs, postgres_database)
+    check_tables(source, postgres_database)
+    before = list(versions(source, postgres_database))
+    assert before
+    run_once(tmp_path, source, logs, postgres_database)
+    assert list(versions(source, postgres_database)) == before
+
+
+def in_two_steps(source: Summary) -> tuple[list[Path], list[Path]]:
+    """The first half of every redo thread's logs, and the rest."""
+    threads = dict[int, list[Path]]()
+    for log in discover_logs([str(folder_of(source) / "logs")]):
+        threads.setdefault(log.header.thread, []).append(Path(log.path))
+    halves = [(paths, len(paths) // 2) for paths in threads.values()]
+    assert all(half for _, half in halves)
+    return (
+        [path for paths, half in halves for path in paths[:half]],
+        [path for paths, half in halves for path in paths[half:]],
+    )
+
+
+@pytest.mark.usefixtures("one_session")
+def test_logs_that_come_in_two_steps_give_the_same(
+    tmp_path: Path, source: Summary, postgres_database: str
+) -> None:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    counts = []
+    for part in in_two_steps(source):
+        for path in part:
+            shutil.copy(path, logs)
+        run_once(tmp_path, source, logs, postgres_database)
+        counts.append(len(list(versions(source, postgres_database))))
+    assert counts[0] > 0
+    check_tables(source, postgres_database)
