@@ -406,8 +406,11 @@ def _read_list(rows: LobRows, owner: int, dba: int, data: Any, room: ValueRoom) 
             entries = rows.length[row] // width
             if rows.op[row] == 4:
                 count = 0
+            # A part of a list whose beginning is not in the redo: a whole one may follow.
             if count < 0 or start > count or start + entries > room.blocks.shape[1]:
-                return -1
+                count = -1
+                row += 1
+                continue
             for i in range(entries):
                 at = rows.offset[row] + i * width
                 room.blocks[0, start + i] = u32(data, at + 4, big)
