@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         """Compile `function` with Numba."""
 
     def inlined(function: F) -> F:
-        """Compile `function` with Numba, to be part of other kernels."""
+        """Compile `function` with Numba, to be part of other kernels; Python must not call it."""
 
     def inlined_for(*signatures: Any) -> Callable[[F], F]:
         """As `inlined`, for these signatures only; arguments are converted to them."""
@@ -54,7 +54,7 @@ else:
         return _without_literals(numba.njit(**_KERNEL)(function))
 
     def inlined(function):
-        """Compile `function` with Numba, to be part of other kernels."""
+        """Compile `function` with Numba, to be part of other kernels; Python must not call it."""
         return _without_literals(numba.njit(**_PART)(function))
 
     def inlined_for(*signatures):

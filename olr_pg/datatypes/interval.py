@@ -10,7 +10,7 @@ from olr_pg.datatypes.columns import ValueColumn, fixed_width, nulls
 from olr_pg.datatypes.kernel import byte_at, check, malformed
 from olr_pg.datatypes.policies import DEFAULT_POLICIES, Counters, Policies
 from olr_pg.errors import OlrPgError
-from olr_pg.kernels import inlined, kernel
+from olr_pg.kernels import kernel
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -193,7 +193,7 @@ def day_second_to_interval(
 # --- kernels -------------------------------------------------------------------------------------
 
 
-@inlined
+@kernel
 def _biased(data: Bytes, at: int) -> int:
     value = 0
     for i in range(4):

@@ -19,7 +19,7 @@ from olr_pg.datatypes.columns import ValueColumn, fixed_width, nulls
 from olr_pg.datatypes.kernel import Outcome, byte_at, check, fail, malformed
 from olr_pg.datatypes.policies import DEFAULT_POLICIES, Counters, Policies
 from olr_pg.errors import OlrPgError
-from olr_pg.kernels import inlined, kernel
+from olr_pg.kernels import kernel
 
 if TYPE_CHECKING:
     Bytes = npt.NDArray[np.uint8]
@@ -271,7 +271,7 @@ def _nearest_float32(text: str) -> float:
 # --- kernels -------------------------------------------------------------------------------------
 
 
-@inlined
+@kernel
 def significant(data: Bytes, start: int, length: int) -> tuple[int, int, int, int, int]:
     """(kind, sign, first digit's position, digits, exponent) of the NUMBER at `start`.
 
@@ -313,12 +313,12 @@ def significant(data: Bytes, start: int, length: int) -> tuple[int, int, int, in
     return _FINITE, sign, first, end - first, exponent
 
 
-@inlined
+@kernel
 def _digit(byte: int, sign: int) -> int:
     return byte - 1 if sign > 0 else 101 - byte
 
 
-@inlined
+@kernel
 def _integer(
     data: Bytes, first: int, count: int, sign: int, exponent: int
 ) -> tuple[int, np.uint64]:
@@ -337,7 +337,7 @@ def _integer(
     return 0, magnitude
 
 
-@inlined
+@kernel
 def _short_integer(data: Bytes, start: int, length: int) -> int:
     """An integer below 10^18 in canonical form, in one pass; `_NOT_SHORT` for anything else."""
     if length < 2:
@@ -402,12 +402,12 @@ def integers_kernel(
     return -1, 0, infinite
 
 
-@inlined
+@kernel
 def _big_endian(value: int) -> int:
     return (value & 0xFF) << 8 | (value >> 8) & 0xFF
 
 
-@inlined
+@kernel
 def _write_numeric(
     data: Bytes, first: int, count: int, sign: int, exponent: int, out: Shorts, at: int
 ) -> int:
@@ -451,7 +451,7 @@ def _write_numeric(
     return place - at if faults >= 0 else 0
 
 
-@inlined
+@kernel
 def _write_canonical(data: Bytes, start: int, length: int, out: Shorts, at: int) -> int:
     """`_write_numeric` of a value in canonical form, in one pass; 0 for anything else."""
     if length < 2 or length > 21:
@@ -528,7 +528,7 @@ def text_size_kernel(data: Bytes, offset: Longs, length: Longs) -> int:
     return total
 
 
-@inlined
+@kernel
 def _write_text(
     data: Bytes, first: int, count: int, sign: int, exponent: int, out: Bytes, at: int
 ) -> int:
@@ -582,7 +582,7 @@ def _write_text(
     return place - at
 
 
-@inlined
+@kernel
 def _write_infinity(negative: bool, out: Bytes, at: int) -> int:
     place = at
     if negative:

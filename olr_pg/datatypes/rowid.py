@@ -9,7 +9,7 @@ import numpy as np
 from olr_pg.datatypes.columns import ValueColumn, nulls, per_distinct
 from olr_pg.datatypes.kernel import byte_at, check, malformed
 from olr_pg.errors import OlrPgError
-from olr_pg.kernels import inlined, kernel
+from olr_pg.kernels import kernel
 from olr_pg.scalars import format_rowid, parse_rowid
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def urowid_to_text(values: ValueColumn) -> ValueColumn:
     return per_distinct(values, lambda raw: decode_urowid(raw).encode("ascii"))
 
 
-@inlined
+@kernel
 def _write_digits(value: int, count: int, alphabet: Bytes, out: Bytes, at: int) -> None:
     for i in range(count):
         out[at + count - 1 - i] = alphabet[value >> 6 * i & 63]

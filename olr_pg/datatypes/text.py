@@ -20,7 +20,7 @@ from olr_pg.datatypes.columns import ValueColumn, nulls, oracle_nulls, replace_r
 from olr_pg.datatypes.kernel import byte_at, printed
 from olr_pg.datatypes.policies import DEFAULT_POLICIES, Counters, Policies
 from olr_pg.errors import OlrPgError
-from olr_pg.kernels import inlined, kernel
+from olr_pg.kernels import kernel
 
 if TYPE_CHECKING:
     from olr_pg.datatypes.charsets import Charset
@@ -255,7 +255,7 @@ def _from_utf16(values: ValueColumn, dirty: Flags) -> ValueColumn:
 # --- kernels -------------------------------------------------------------------------------------
 
 
-@inlined
+@kernel
 def _ascii_run(data: Bytes, start: int, end: int) -> int:
     """The position behind the bytes from `start` on that are 0x01 … 0x7F, eight at a time."""
     at = np.uint64(start)
@@ -274,7 +274,7 @@ def _ascii_run(data: Bytes, start: int, end: int) -> int:
     return int(np.int64(at))
 
 
-@inlined
+@kernel
 def _utf8_step(data: Bytes, at: int, end: int) -> int:
     """Bytes of the well-formed UTF-8 character at `at`, 0 for none and for U+0000."""
     head = data[at]

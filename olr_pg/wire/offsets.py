@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from olr_pg.errors import OlrPgError
-from olr_pg.kernels import inlined, kernel
+from olr_pg.kernels import kernel
 from olr_pg.wire.messages import AnswerCode
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def data_run(data: Any, big: bool, messages_max: int, size_max: int) -> tuple[in
     return count, at
 
 
-@inlined
+@kernel
 def get32(data: Any, at: int, big: bool) -> int:
     """Read 32 bits."""
     number = 0
