@@ -125,6 +125,12 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         " subscription meanwhile",
         3,
     ),
+    2014: ErrorEntry(
+        "a redo thread turned up too late",
+        "transactions of other threads have been delivered without waiting for it: load the tables"
+        " again, or empty them and start from the oldest log with the logs of all threads in place",
+        3,
+    ),
     2013: ErrorEntry(
         "a replicated table was changed by DDL",
         "make the same change in the target if it needs one, take a dictionary snapshot of an SCN"

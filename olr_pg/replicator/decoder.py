@@ -20,6 +20,7 @@ from olr_pg.capture.continuity import join_logs
 from olr_pg.capture.logs import report_skipped, scan_logs
 from olr_pg.dictionary.table_list import query_tables
 from olr_pg.errors import OlrPgError
+from olr_pg.replicator.decode import thread_starts
 from olr_pg.replicator.merge import Merger
 from olr_pg.replicator.split import (
     Split,
@@ -31,6 +32,7 @@ from olr_pg.replicator.split import (
     subscribe,
     unpack_result,
 )
+from olr_pg.replicator.threads import KnownThreads
 from olr_pg.server.queue import ReadyQueue
 from olr_pg.spark.jobs import run_tasks
 from olr_pg.spark.session import SparkSettings, get_session
@@ -38,6 +40,7 @@ from olr_pg.wire.chunks import CHUNK_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from olr_pg.capture.logs import ArchivedLog, LogPosition
     from olr_pg.dictionary.model import Snapshot
@@ -78,6 +81,7 @@ class OfflineDecoder:
         transactions_max, bytes_max: the bound of the ready queue.
         once: decode what is there, then set `drained` and wait for the session's end, instead of
             looking for new logs.
+        threads_file: remembers over restarts which redo threads were read.
 
     Attributes:
         drained: set once everything that is there has been queued.
@@ -95,8 +99,10 @@ class OfflineDecoder:
         transactions_max: int = 10_000,
         bytes_max: int = 256 << 20,
         once: bool = False,
+        threads_file: Path | None = None,
     ) -> None:
         self._snapshot = snapshot
+        self._threads = KnownThreads(threads_file)
         self._specs = tuple(specs)
         self._spark = spark
         self._big_endian = big_endian
@@ -148,6 +154,8 @@ class OfflineDecoder:
         except OlrPgError as error:
             self.failure = error
             raise
+        if scn == 0:
+            self._threads.forget()
         self._open_scn = scn
         self._stopping.clear()
         self.drained.clear()
@@ -241,8 +249,7 @@ class _Run:
             # A copy that is still being written looks like this: it is looked at again.
             _log.warning("waiting for a usable log", code=error.label, reason=str(error))
         stream = join_logs(scan.logs, self._decoder._snapshot.database)
-        for log in stream.readable:
-            self._merger.add_thread(log.header.thread, log.header.first_scn)
+        self._admit_threads(stream.readable)
         logs = [
             log
             for log in stream.readable
@@ -255,6 +262,26 @@ class _Run:
                 self._gap_reported = stream.gaps[0]
                 _log.warning("WAITING_FOR_REDO", reason=str(stream.gaps[0].as_error()))
         return sorted(logs, key=lambda log: log.header.first_scn)
+
+    def _admit_threads(self, logs: Sequence[ArchivedLog]) -> None:
+        """Count every redo thread in, unless it comes too late to be waited for.
+
+        Raises:
+            OlrPgError: 2014, transactions of other threads left that had to wait for this one.
+        """
+        starts = thread_starts(logs)
+        known = self._decoder._threads.known
+        delivered = max(self._scn, self._merger.watermark)
+        for thread, first_scn in starts.items():
+            if known and thread not in known and first_scn < delivered:
+                raise OlrPgError(
+                    2014,
+                    f"its logs begin at SCN {first_scn}, others are delivered up to {delivered}",
+                    thread=thread,
+                    scn=first_scn,
+                )
+            self._merger.add_thread(thread, first_scn)
+        self._decoder._threads.add(starts)
 
     def _decode(self, logs: Sequence[ArchivedLog]) -> bool:
         """Decode whole logs; False where the session has ended."""

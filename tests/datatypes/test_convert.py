@@ -174,7 +174,10 @@ def test_every_target_of_every_type_is_an_encoder_or_a_documented_error() -> Non
                 if error.code not in (2054, 2055):
                     raise
             else:
-                assert encoder(column_of([None, b""]))[0].values() == [None, None]
+                # Oracle has no empty value but an empty LOB.
+                empty = b"" if code in (OracleType.CLOB, OracleType.BLOB) else None
+                values = encoder(column_of([None, b""]))[0].values()
+                assert values == [None, empty]
 
 
 def test_unsupported_types_and_sets_are_refused() -> None:

@@ -66,7 +66,9 @@ EXAMPLES = [
 @pytest.mark.parametrize(("code", "raw", "text"), EXAMPLES)
 def test_examples(code: int, raw: str, text: str) -> None:
     assert printed(column(code), bytes.fromhex(raw)) == text
-    assert printed(column(code), None) == printed(column(code), b"") == "null"
+    assert printed(column(code), None) == "null"
+    # Oracle has no empty value but an empty LOB.
+    assert printed(column(code), b"") == ('""' if code in (112, 113) else "null")
 
 
 @given(st.decimals(-(10**25), 10**25, places=9))

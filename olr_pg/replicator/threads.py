@@ -1,0 +1,64 @@
+"""Which redo threads a source has been read from, over restarts.
+
+A commit may leave once every thread has been read past its SCN. A thread that nobody knew of could
+not be waited for: if it turns up later, with redo from before what has left, its transactions come
+too late. That must be said, not happen.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from olr_pg.errors import OlrPgError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+
+class KnownThreads:
+    """The redo threads read so far.
+
+    Args:
+        path: of the file that keeps them, in a directory that exists; None to keep them only in
+            memory.
+
+    Raises:
+        OlrPgError: 1092, the file is there but is not ours.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self.known: frozenset[int] = frozenset()
+        if path is not None and path.exists():
+            try:
+                self.known = frozenset(map(int, json.loads(path.read_text("utf-8"))["threads"]))
+            except (OSError, ValueError, KeyError, TypeError) as error:
+                raise OlrPgError(1092, f"{error}", path=str(path)) from error
+
+    def add(self, threads: Iterable[int]) -> None:
+        """Note threads that are read from now on.
+
+        Raises:
+            OlrPgError: 1092, the file cannot be written.
+        """
+        known = self.known.union(threads)
+        if known != self.known:
+            self._keep(known)
+
+    def forget(self) -> None:
+        """Begin anew: the source is read from its oldest log."""
+        if self.known:
+            self._keep(frozenset())
+
+    def _keep(self, known: frozenset[int]) -> None:
+        self.known = known
+        if self._path is None:
+            return
+        fresh = self._path.with_suffix(".new")
+        try:
+            fresh.write_text(json.dumps({"threads": sorted(known)}), "utf-8")
+            fresh.replace(self._path)
+        except OSError as error:
+            raise OlrPgError(1092, f"{error}", path=str(self._path)) from error

@@ -1,0 +1,82 @@
+"""A redo thread that turns up late is an error, not a loss."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from olr_pg.capture.logs import discover_logs
+from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.errors import OlrPgError
+from olr_pg.replicator.decoder import OfflineDecoder
+from olr_pg.replicator.threads import KnownThreads
+from olr_pg.simulator.simulate import choose_shape, simulate
+from olr_pg.spark.session import SparkSettings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+QUERY = "SELECT owner, table_name FROM all_tables"
+
+
+def test_known_threads_outlive_the_process(tmp_path: Path) -> None:
+    path = tmp_path / "threads.json"
+    KnownThreads(path).add([2, 1])
+    assert KnownThreads(path).known == {1, 2}
+    KnownThreads(path).forget()
+    assert KnownThreads(path).known == frozenset()
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"threads": "x"}', '{"other": []}'])
+def test_a_file_that_is_not_ours(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "threads.json"
+    path.write_text(content, "utf-8")
+    with pytest.raises(OlrPgError) as caught:
+        KnownThreads(path)
+    assert caught.value.code == 1092
+
+
+def test_a_thread_that_comes_after_others_were_delivered(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("olr_pg.replicator.decoder.get_session", lambda _: spark)
+    shape = choose_shape(5, "random", threads=2)
+    simulate(5, tmp_path / "source", size=60_000, shape=shape)
+    snapshot = load_snapshot(str(tmp_path / "source" / "dictionary.json"))
+    logs = discover_logs([str(tmp_path / "source" / "logs")])
+    first = min(logs, key=lambda log: log.header.first_scn).header.thread
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    for log in logs:
+        if log.header.thread == first:
+            shutil.copy(log.path, folder)
+
+    def run(scn: int) -> OlrPgError | None:
+        decoder = OfflineDecoder(
+            snapshot,
+            [str(folder)],
+            SparkSettings(),
+            once=True,
+            threads_file=tmp_path / "threads.json",
+        )
+        decoder.resolve(QUERY)
+        queue = decoder.start(scn)
+        assert decoder.drained.wait(120) or decoder.failure
+        queue.close()
+        decoder.stop()
+        return decoder.failure
+
+    assert run(0) is None
+    for log in logs:
+        shutil.copy(log.path, folder)
+    resumed = max(log.next_scn for log in logs if log.header.thread == first)
+    failure = run(resumed)
+    assert failure is not None
+    assert failure.code == 2014
+    assert failure.where["thread"] != first
+    # From the oldest log on, with all threads in place, nothing is late.
+    assert run(0) is None
