@@ -46,7 +46,7 @@ def decode_logs(
         dictionary_scn=snapshot.scn,
     )
     logs = sorted(stream.readable, key=lambda log: log.header.first_scn)
-    merger = Merger(subscription, 0, thread_starts(logs))
+    merger = Merger(subscription, 0, thread_starts(stream.readable))
     done, total = 0, sum(log.used_bytes for log in logs)
     for log in logs:
         opened = open_for_decoding(log.path)
@@ -59,12 +59,7 @@ def decode_logs(
             done += (split.end_block - split.first_block) * log.header.block_size
             if progress is not None:
                 progress(min(done, total), total)
-    if merger.waiting:
-        _log.warning(
-            "transactions wait for the logs of other redo threads",
-            transactions=merger.waiting,
-            read_up_to_scn=merger.watermark,
-        )
+    merger.report_waiting()
     if stream.gaps:
         raise stream.gaps[0].as_error()
 
@@ -83,10 +78,17 @@ def chosen_tables(snapshot: Snapshot, names: Sequence[str] | None) -> tuple[Tabl
     return selection.tables
 
 
-def thread_starts(logs: Sequence[ArchivedLog]) -> dict[int, int]:
-    """The SCN from which each redo thread will be read."""
+def thread_starts(logs: Sequence[ArchivedLog], scn: int = 0) -> dict[int, int]:
+    """The SCN from which each redo thread will be read, where logs that end by `scn` are not.
+
+    Args:
+        logs: in stream order.
+        scn: what begins before it is not wanted.
+    """
     starts: dict[int, int] = {}
     for log in logs:
-        first = log.header.first_scn
-        starts[log.header.thread] = min(first, starts.get(log.header.thread, first))
+        thread = log.header.thread
+        starts.setdefault(thread, log.header.first_scn)
+        if log.next_scn <= scn:
+            starts[thread] = log.next_scn
     return starts

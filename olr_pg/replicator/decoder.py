@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import pickle
 import threading
+from contextlib import closing
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
@@ -189,6 +190,7 @@ class _Run:
         self._merger = Merger(subscription, scn, {})
         self._decoded: set[LogPosition] = set()
         self._skipped: set[str] = set()
+        self._unusable: set[str] = set()
         self._gap_reported: object = None
 
     def check_start(self) -> None:
@@ -234,6 +236,7 @@ class _Run:
             if logs:
                 continue
             if self._decoder._once:
+                self._merger.report_waiting()
                 self._decoder.drained.set()
                 return
             stopping.wait(POLL_SECONDS)
@@ -245,9 +248,10 @@ class _Run:
         self._skipped.update(file.path for file in scan.skipped)
         if self._decoder._once and scan.unusable:
             raise scan.unusable[0]
-        for error in scan.unusable:
+        for reason in sorted({str(error) for error in scan.unusable} - self._unusable):
             # A copy that is still being written looks like this: it is looked at again.
-            _log.warning("waiting for a usable log", code=error.label, reason=str(error))
+            _log.warning("waiting for a usable log", reason=reason)
+        self._unusable = {str(error) for error in scan.unusable}
         stream = join_logs(scan.logs, self._decoder._snapshot.database)
         self._admit_threads(stream.readable)
         logs = [
@@ -280,7 +284,8 @@ class _Run:
                     thread=thread,
                     scn=first_scn,
                 )
-            self._merger.add_thread(thread, first_scn)
+        for thread, scn in thread_starts(logs, self._scn).items():
+            self._merger.add_thread(thread, scn)
         self._decoder._threads.add(starts)
 
     def _decode(self, logs: Sequence[ArchivedLog]) -> bool:
@@ -288,17 +293,19 @@ class _Run:
         splits = [(log, split) for log in logs for split in plan_splits(log)]
         payloads = [pickle.dumps(split) for _, split in splits]
         session = get_session(self._decoder._spark)
-        results = run_tasks(session, payloads, decode_task, broadcast=self._broadcast)
-        for (index, packed), (log, split) in zip(results, splits, strict=True):
-            assert splits[index][1] == split
-            released = self._merger.feed(log.header.thread, unpack_result(packed))
-            if not self._deliver(released):
-                return False
-            if self._merger.failure is not None:
-                raise self._merger.failure
-            if split.end_block == log.blocks:
-                self._decoded.add(log.position)
-                self._report(log)
+        tasks = run_tasks(session, payloads, decode_task, broadcast=self._broadcast)
+        # Closing it cancels what is under way, whether the session ends or decoding fails.
+        with closing(tasks) as results:
+            for (index, packed), (log, split) in zip(results, splits, strict=True):
+                assert splits[index][1] == split
+                released = self._merger.feed(log.header.thread, unpack_result(packed))
+                if not self._deliver(released):
+                    return False
+                if self._merger.failure is not None:
+                    raise self._merger.failure
+                if split.end_block == log.blocks:
+                    self._decoded.add(log.position)
+                    self._report(log)
         return True
 
     def _deliver(self, transactions: Sequence[ReadyTransaction]) -> bool:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+import structlog
+
 from olr_pg.redo.changes import Tally
 from olr_pg.replicator.losses import LossReporter
 from olr_pg.replicator.split import encode
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
     from olr_pg.errors import OlrPgError
     from olr_pg.replicator.split import Encoded, SplitResult, Subscription
+
+_log = structlog.get_logger(__name__)
 
 _commit_position = attrgetter("commit_scn", "position")
 
@@ -65,6 +69,15 @@ class Merger:
     def waiting(self) -> int:
         """How many finished transactions wait for the other redo threads."""
         return len(self._waiting)
+
+    def report_waiting(self) -> None:
+        """Warn of transactions that nothing more was read for."""
+        if self._waiting:
+            _log.warning(
+                "transactions wait for the logs of other redo threads",
+                transactions=len(self._waiting),
+                read_up_to_scn=self.watermark,
+            )
 
     def open_scn(self) -> int:
         """The lowest begin SCN of what has not left yet: decoded or not."""

@@ -24,7 +24,7 @@ import tempfile
 import threading
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -49,7 +49,7 @@ def run_tasks(
     broadcast: None = None,
     max_parallel: int | None = None,
     inline_only: bool = False,
-) -> Iterator[tuple[int, bytes]]: ...
+) -> Generator[tuple[int, bytes], None, None]: ...
 
 
 @overload
@@ -61,7 +61,7 @@ def run_tasks(
     broadcast: bytes,
     max_parallel: int | None = None,
     inline_only: bool = False,
-) -> Iterator[tuple[int, bytes]]: ...
+) -> Generator[tuple[int, bytes], None, None]: ...
 
 
 def run_tasks(
@@ -72,7 +72,7 @@ def run_tasks(
     broadcast: bytes | None = None,
     max_parallel: int | None = None,
     inline_only: bool = False,
-) -> Iterator[tuple[int, bytes]]:
+) -> Generator[tuple[int, bytes], None, None]:
     """Run `task` once per payload and yield ``(index, result)`` in the payloads' order.
 
     Nothing is submitted before the first result is asked for, and no more than two jobs before

@@ -10,6 +10,7 @@ import pytest
 from olr_pg.capture.logs import discover_logs
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.errors import OlrPgError
+from olr_pg.replicator.decode import thread_starts
 from olr_pg.replicator.decoder import OfflineDecoder
 from olr_pg.replicator.threads import KnownThreads
 from olr_pg.simulator.simulate import choose_shape, simulate
@@ -80,3 +81,13 @@ def test_a_thread_that_comes_after_others_were_delivered(
     assert failure.where["thread"] != first
     # From the oldest log on, with all threads in place, nothing is late.
     assert run(0) is None
+
+
+def test_a_thread_is_read_from_where_the_wanted_redo_begins(real_log_dir: Path) -> None:
+    logs = discover_logs([str(real_log_dir / "*.dbf")])
+    assert [log.header.sequence for log in logs] == [15, 16]
+    assert thread_starts(logs) == {1: 2266630}
+    assert thread_starts(logs, 2267716) == {1: 2266630}
+    # A restart skips what ended before; the thread counts as read up to there.
+    assert thread_starts(logs, 2267717) == {1: 2267717}
+    assert thread_starts(logs, 2267723) == {1: 2267723}

@@ -156,7 +156,7 @@ def test_closing_cancels_what_is_under_way(spark: SparkSession, tmp_path: Path) 
 
     results = run_tasks(spark, numbered(2), lambda p: first_or_wait(p), max_parallel=1)
     assert next(results) == (0, b"0")
-    results.close()  # type: ignore[attr-defined]
+    results.close()
     tracker = spark.sparkContext.statusTracker()
     assert not tracker.getActiveJobsIds()
     assert list(run_tasks(spark, [b"x"], lambda p: p)) == [(0, b"x")]
