@@ -22,7 +22,7 @@ def test_nothing_is_shown_where_stderr_is_no_terminal(monkeypatch: pytest.Monkey
 
 def read_to_the_end(screen: int) -> str:
     """All that was written to a terminal that nobody holds open any more."""
-    parts = []
+    parts: list[bytes] = []
     while True:
         try:
             part = os.read(screen, 65536)
