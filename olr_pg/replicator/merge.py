@@ -82,12 +82,8 @@ class Merger:
     def open_scn(self) -> int:
         """The lowest begin SCN of what has not left yet: decoded or not."""
         opened = [t.begin_scn for t in self._assembler.open_transactions]
-        return min(
-            self.watermark,
-            *(scn for scn in opened if scn is not None and scn >= self._start_scn),
-            *(transaction.begin_scn for transaction in self._waiting),
-            self.watermark,
-        )
+        wanted = [scn for scn in opened if scn is not None and scn >= self._start_scn]
+        return min([self.watermark, *wanted, *(t.begin_scn for t in self._waiting)])
 
     def add_thread(self, thread: int, scn: int) -> None:
         """Another redo thread is open, read from `scn` on."""
