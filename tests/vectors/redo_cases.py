@@ -17,13 +17,13 @@ import numpy.typing as npt
 
 from olr_pg.dictionary.model import Column, Table
 from olr_pg.dictionary.plan import build_row_plan
-from olr_pg.redo.batch import ChangeBatch, EventKind, empty_batch, empty_events
+from olr_pg.redo.batch import ChangeBatch, EventKind, empty_batch
 from olr_pg.redo.blocks import LwnColumns, RecordColumns
 from olr_pg.redo.changes import Objects, changes_of
 from olr_pg.redo.columns import take
 from olr_pg.redo.header import LogHeader
 from olr_pg.redo.window import Log, Window, processing_order
-from olr_pg.scalars import Rba, format_rowid, pack_xid
+from olr_pg.scalars import Rba, format_rowid
 from olr_pg.transactions.assembler import Assembler, Finished
 from olr_pg.transactions.batch import DmlKind, Image
 from olr_pg.transactions.select import concatenate
@@ -206,12 +206,3 @@ def parse_rba(text: str) -> Rba:
     """The RBA of LogMiner's text."""
     sequence, block, offset = (int(part.removeprefix("0x"), 16) for part in text.split("."))
     return Rba(sequence, block, offset)
-
-
-def make_events(kind: EventKind, xid: tuple[int, int, int]) -> ChangeBatch:
-    """A batch of one event."""
-    events = empty_events(1)
-    events[:] = 0
-    events.kind[:] = kind
-    events.xid[:] = pack_xid(*xid)
-    return empty_batch()._replace(events=events)
