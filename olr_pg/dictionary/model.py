@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from olr_pg.dictionary.column_support import unsupported_reason
 from olr_pg.dictionary.lob import Lob
+
+if TYPE_CHECKING:
+    from olr_pg.dictionary.sys_rows import SysRows
 
 
 class KeyKind(Enum):
@@ -143,11 +147,18 @@ class Database:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The dictionary of one container as of `scn`."""
+    """The dictionary of one container as of `scn`.
+
+    Attributes:
+        sys_rows: the rows of the SYS tables that the tables were made of, where the source told
+            them: with these, and the SYS tables among `tables`, later DDL can be followed through
+            redo (`dictionary.catalogue`).
+    """
 
     scn: int
     database: Database
     tables: tuple[Table, ...] = field(repr=False)
+    sys_rows: SysRows | None = field(default=None, repr=False)
 
     def find(self, owner: str, name: str) -> Table | None:
         """The table of that exact owner and name, or None."""

@@ -20,9 +20,9 @@
 The keys are the attributes of `Snapshot`, `Database`, `Table` and `Column` in
 `olr_pg.dictionary.model`, and of `Lob` and `LobSegment` in `olr_pg.dictionary.lob` (key ``lob`` of
 a column), and mean the same. A key whose value is the default may be left out.
-Differences: ``key`` names its columns where the model has their INTCOL#, and the order of
-``columns`` does not matter. Unknown keys are errors. ``docs/dictionary-snapshot.md`` is the page
-for users.
+Differences: ``key`` names its columns where the model has their INTCOL#, the order of ``columns``
+does not matter, and `Snapshot.sys_rows` is the key ``sys`` (`sys_rows`). Unknown keys are errors.
+``docs/dictionary-snapshot.md`` is the page for users.
 
 Reading what was written gives an equal snapshot.
 """
@@ -42,6 +42,7 @@ from olr_pg.dictionary.consistency import check_unique_tables, column_fault, sor
 from olr_pg.dictionary.json_document import validate
 from olr_pg.dictionary.lob import Lob, LobSegment
 from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
+from olr_pg.dictionary.sys_rows import SysRows
 from olr_pg.errors import OlrPgError
 from olr_pg.scalars import MAX_SCN
 
@@ -142,6 +143,7 @@ class _Snapshot(_Document):
     scn: Annotated[int, Field(ge=0, le=MAX_SCN)]
     database: _Database
     tables: list[_Table]
+    sys: SysRows | None = None
 
 
 def parse_snapshot(document: dict[str, Any], path: str) -> Snapshot:
@@ -166,6 +168,7 @@ def parse_snapshot(document: dict[str, Any], path: str) -> Snapshot:
         tables=tuple(
             _read_table(table, f"tables[{i}]", path) for i, table in enumerate(parsed.tables)
         ),
+        sys_rows=parsed.sys,
     )
     check_unique_tables(snapshot, path)
     return snapshot
@@ -223,7 +226,17 @@ def dump_snapshot(snapshot: Snapshot) -> bytes:
         }
     )
     lines = b",\n".join(orjson.dumps(_write_table(table)) for table in snapshot.tables)
-    return head[:-1] + b',"tables":[\n' + lines + b"\n]}\n"
+    return head[:-1] + _write_sys_rows(snapshot.sys_rows) + b',"tables":[\n' + lines + b"\n]}\n"
+
+
+def _write_sys_rows(rows: SysRows | None) -> bytes:
+    if rows is None:
+        return b""
+    parts = (
+        orjson.dumps(name) + b":[\n" + b",\n".join(map(orjson.dumps, found)) + b"]"
+        for name, found in rows.as_json().items()
+    )
+    return b',"sys":{' + b",\n".join(parts) + b"}"
 
 
 def write_snapshot(snapshot: Snapshot, path: str) -> None:

@@ -1,0 +1,187 @@
+"""Rows of the SYS tables that define tables, as OpenLogReplicator's schema checkpoint has them.
+
+The keys of the JSON form are those of dictionary §11: numbers as Oracle has them, NULL numbers as
+−1 or 0, numbers of 128 bits as ``[low, high]``. A row's ``row-id`` tells which row of the SYS table
+it is: redo updates and deletes dictionary rows by ROWID (dictionary §10).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+_LOW: Final = (1 << 64) - 1
+
+
+def _join_halves(value: object) -> object:
+    if not isinstance(value, list):
+        return value
+    if len(value) != 2 or not all(isinstance(half, int) and half >= 0 for half in value):
+        raise ValueError("should be a number or [low 64 bits, high 64 bits]")
+    return value[0] | value[1] << 64
+
+
+Bits = Annotated[int, BeforeValidator(_join_halves), Field(ge=0)]
+Number = Annotated[int, Field(ge=0)]
+
+
+class SysDocument(BaseModel):
+    """JSON with hyphens in its keys."""
+
+    model_config = ConfigDict(
+        alias_generator=lambda name: name.replace("_", "-"),
+        extra="ignore",
+        strict=True,
+        frozen=True,
+        populate_by_name=True,
+    )
+
+
+class SysRow(SysDocument):
+    """One row; `row_id` is empty where nobody told it."""
+
+    row_id: str = ""
+
+
+class UserRow(SysRow):
+    """USER$; `single` 1 where only some tables of that owner are captured."""
+
+    user: Number
+    name: str
+    single: Number = 0
+
+
+class ObjectRow(SysRow):
+    """OBJ$."""
+
+    owner: Number
+    obj: Number
+    data_obj: Number = 0
+    name: str
+    type: Number
+    flags: Bits
+
+
+class TabRow(SysRow):
+    """TAB$."""
+
+    obj: Number
+    data_obj: Number
+    clu_cols: Number
+    flags: Bits
+    property: Bits
+
+
+class ColRow(SysRow):
+    """COL$."""
+
+    obj: Number
+    col: Number
+    seg_col: Number
+    int_col: Number
+    name: str
+    type: Number
+    length: Number
+    precision: int
+    scale: int
+    charset_form: Number
+    charset_id: Number
+    null: Number
+    property: Bits
+
+
+class ConstraintRow(SysRow):
+    """CDEF$."""
+
+    con: Number
+    obj: Number
+    type: Number
+
+
+class ConstraintColumnRow(SysRow):
+    """CCOL$."""
+
+    con: Number
+    obj: Number
+    int_col: Number
+
+
+class PartitionRow(SysRow):
+    """TABPART$ and TABCOMPART$."""
+
+    obj: Number
+    data_obj: Number = 0
+    bo: Number
+
+
+class SubPartitionRow(SysRow):
+    """TABSUBPART$."""
+
+    obj: Number
+    data_obj: Number = 0
+    p_obj: Number
+
+
+class LobRow(SysRow):
+    """LOB$."""
+
+    obj: Number
+    int_col: Number
+    l_obj: Number
+    ts: Number = 0
+
+
+class LobCompositePartRow(SysRow):
+    """LOBCOMPPART$."""
+
+    part_obj: Number
+    l_obj: Number
+
+
+class LobFragmentRow(SysRow):
+    """LOBFRAG$."""
+
+    frag_obj: Number
+    parent_obj: Number
+    ts: Number = 0
+
+
+class TablespaceRow(SysRow):
+    """TS$."""
+
+    ts: Number
+    block_size: Number
+
+
+class SysRows(SysDocument):
+    """The rows of one container, or of some of its tables."""
+
+    sys_user: list[UserRow]
+    sys_obj: list[ObjectRow]
+    sys_tab: list[TabRow]
+    sys_col: list[ColRow]
+    sys_cdef: list[ConstraintRow]
+    sys_ccol: list[ConstraintColumnRow]
+    sys_tabpart: list[PartitionRow]
+    sys_tabcompart: list[PartitionRow]
+    sys_tabsubpart: list[SubPartitionRow]
+    sys_lob: list[LobRow] = []
+    sys_lob_comp_part: list[LobCompositePartRow] = []
+    sys_lob_frag: list[LobFragmentRow] = []
+    sys_ts: list[TablespaceRow] = []
+
+    def as_json(self) -> dict[str, list[dict[str, Any]]]:
+        """The rows in their JSON form; numbers of more than 64 bits as two halves."""
+        return {
+            name.replace("_", "-"): [_row_as_json(row) for row in getattr(self, name)]
+            for name in SysRows.model_fields
+        }
+
+
+def _row_as_json(row: SysRow) -> dict[str, Any]:
+    values = row.model_dump(by_alias=True)
+    return {
+        key: [value & _LOW, value >> 64] if isinstance(value, int) and value > _LOW else value
+        for key, value in values.items()
+    }

@@ -1,0 +1,208 @@
+"""Tables out of the rows of the SYS tables (dictionary §2).
+
+What such rows, as far as they are kept, do not tell: the order of key columns (CCOL$.POS#; the key
+is taken in INTCOL# order), unique indexes, whether a constraint is enabled.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.dictionary import column_bits
+from olr_pg.dictionary.consistency import column_fault, sort_columns
+from olr_pg.dictionary.lob import CLOB, Lob, LobSegment
+from olr_pg.dictionary.model import Column, KeyKind, Table
+from olr_pg.dictionary.refusal import table_refusal
+from olr_pg.errors import OlrPgError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from olr_pg.dictionary.sys_rows import ColRow, LobFragmentRow, ObjectRow, SysRows, TabRow
+
+_PRIMARY_KEY: Final = 2
+"""CDEF$.TYPE# of a primary key (dictionary §2.5)."""
+
+_OPAQUE: Final = 58
+
+_ABSENT_SCALES: Final = (-1, -127)
+"""-1 is the file's NULL; −127 is how clients of Oracle print the scale of FLOAT."""
+
+
+def join_tables(rows: SysRows, path: str) -> tuple[Table, ...]:
+    """The tables that rows of SYS tables define.
+
+    Args:
+        path: of the file they were read from, named in errors.
+
+    Raises:
+        OlrPgError: 3005, a row refers to a row that is not there.
+    """
+    return tuple(_TableReader(rows, path).tables())
+
+
+class _TableReader:
+    """Joins rows into tables."""
+
+    def __init__(self, rows: SysRows, path: str) -> None:
+        self._rows = rows
+        self._path = path
+        self._objects = {row.obj: row for row in rows.sys_obj}
+        self._users = {row.user: row.name for row in rows.sys_user}
+        self._columns: dict[int, list[ColRow]] = defaultdict(list)
+        for column in rows.sys_col:
+            self._columns[column.obj].append(column)
+        self._keys = _primary_keys(rows)
+        self._partitions = _partitions(rows)
+        self._lobs = _lobs(rows, self._objects)
+
+    def tables(self) -> Iterable[Table]:
+        for i, tab in enumerate(self._rows.sys_tab):
+            obj = self._objects.get(tab.obj)
+            if obj is None:
+                raise self._unrelated(f"sys-tab[{i}].obj", tab.obj, "sys-obj")
+            owner = self._users.get(obj.owner)
+            if owner is None:
+                raise self._unrelated(f"owner of sys-obj {obj.name}", obj.owner, "sys-user")
+            yield self._table(tab, obj, owner)
+
+    def _table(self, tab: TabRow, obj: ObjectRow, owner: str) -> Table:
+        key = self._keys.get(tab.obj, ())
+        columns = sort_columns(
+            _as_xml_text(
+                _read_column(row, key, self._lobs.get((tab.obj, row.int_col))),
+                self._columns[tab.obj],
+            )
+            for row in self._columns[tab.obj]
+        )
+        refusal = table_refusal(
+            owner,
+            obj.name,
+            table_properties=tab.property,
+            table_flags=tab.flags,
+            object_flags=obj.flags,
+            cluster_columns=tab.clu_cols,
+        )
+        fault = column_fault(columns)
+        if refusal is None and fault is not None:
+            refusal = f"its columns in the dictionary file are incomplete: {fault}"
+        if fault is not None or not _is_usable_key(key, columns):
+            key = ()
+        return Table(
+            owner=owner,
+            name=obj.name,
+            obj=tab.obj,
+            dataobj=tab.data_obj or None,
+            columns=columns,
+            partitions=tuple(self._partitions.get(tab.obj, ())),
+            cluster_columns=tab.clu_cols,
+            key_kind=KeyKind.PRIMARY if key else KeyKind.NONE,
+            key=key,
+            refusal=refusal,
+        )
+
+    def _unrelated(self, what: str, number: int, where: str) -> OlrPgError:
+        return OlrPgError(3005, f"{what} {number} has no row in {where}", file=self._path)
+
+
+def _read_column(row: ColRow, key: Sequence[int], lob: Lob | None) -> Column:
+    return Column(
+        name=row.name,
+        segcol=row.seg_col,
+        intcol=row.int_col,
+        col=row.col,
+        type_code=row.type,
+        length=row.length,
+        precision=None if row.precision == -1 else row.precision,
+        scale=None if row.scale in _ABSENT_SCALES else row.scale,
+        charset_id=row.charset_id or None,
+        charset_form=row.charset_form or None,
+        nullable=row.null == 0 and row.int_col not in key,
+        hidden=column_bits.is_hidden(row.name, row.property),
+        virtual=column_bits.is_virtual(row.property),
+        stored_as_lob=column_bits.is_string_stored_as_lob(row.type, row.property),
+        encrypted=column_bits.is_encrypted(row.property),
+        lob=lob,
+    )
+
+
+def _as_xml_text(column: Column, rows: Sequence[ColRow]) -> Column:
+    """The two columns of an XMLTYPE that is stored as CLOB, with their names changed over.
+
+    The visible column stores nothing; a hidden CLOB of the same COL# has the text and is delivered
+    in its place (values-and-lobs §15.3). Binary XML stays as it is: not decoded.
+    """
+    if column.col == 0:
+        return column
+    family = [row for row in rows if row.col == column.col]
+    visible = next((row for row in family if row.type == _OPAQUE and row.seg_col == 0), None)
+    stored = next((row for row in family if row.type == CLOB and row.seg_col > 0), None)
+    if visible is None or stored is None or len(family) != 2:
+        return column
+    if column.intcol == visible.int_col:
+        return replace(column, name=stored.name, hidden=True)
+    return replace(column, name=visible.name, hidden=False, nullable=visible.null == 0)
+
+
+def _primary_keys(rows: SysRows) -> dict[int, tuple[int, ...]]:
+    """INTCOL# of the primary key's columns by OBJ#."""
+    columns: dict[int, list[int]] = defaultdict(list)
+    for column in rows.sys_ccol:
+        columns[column.con].append(column.int_col)
+    return {
+        row.obj: tuple(sorted(columns[row.con]))
+        for row in rows.sys_cdef
+        if row.type == _PRIMARY_KEY and row.con in columns
+    }
+
+
+def _partitions(rows: SysRows) -> dict[int, list[int]]:
+    """OBJ# of the partitions and sub-partitions with rows, by OBJ# of the table."""
+    table_of_composite = {row.obj: row.bo for row in rows.sys_tabcompart}
+    found: dict[int, list[int]] = defaultdict(list)
+    for row in rows.sys_tabpart:
+        found[row.bo].append(row.obj)
+    for sub in rows.sys_tabsubpart:
+        # A sub-partition whose partition is not in the file belongs to a table that is not either.
+        if sub.p_obj in table_of_composite:
+            found[table_of_composite[sub.p_obj]].append(sub.obj)
+    return found
+
+
+def _lobs(rows: SysRows, objects: dict[int, ObjectRow]) -> dict[tuple[int, int], Lob]:
+    """LOBs by (OBJ#, INTCOL#). LOB indexes are known by their names only, fragments' not at all."""
+    block_sizes = {row.ts: row.block_size for row in rows.sys_ts}
+    indexes = {row.name: row for row in objects.values() if row.name.startswith("SYS_IL")}
+    lob_of_part = {row.part_obj: row.l_obj for row in rows.sys_lob_comp_part}
+    fragments: dict[int, list[LobFragmentRow]] = defaultdict(list)
+    for fragment in rows.sys_lob_frag:
+        fragments[lob_of_part.get(fragment.parent_obj, fragment.parent_obj)].append(fragment)
+
+    def segment(obj: int, ts: int, index: ObjectRow | None) -> LobSegment:
+        row = objects.get(obj)
+        return LobSegment(
+            obj,
+            row.data_obj or None if row else None,
+            index.obj if index else None,
+            index.data_obj or None if index else None,
+            block_sizes.get(ts),
+        )
+
+    found: dict[tuple[int, int], Lob] = {}
+    for row in rows.sys_lob:
+        index = indexes.get(f"SYS_IL{row.obj:010d}C{row.int_col:05d}$$")
+        parts = [segment(part.frag_obj, part.ts, None) for part in fragments[row.l_obj]]
+        found[row.obj, row.int_col] = Lob((segment(row.l_obj, row.ts, index), *parts))
+    return found
+
+
+def _is_usable_key(key: Sequence[int], columns: Sequence[Column]) -> bool:
+    """Whether every column of the key is delivered, so that clients can find the row by it."""
+    delivered = {
+        column.intcol
+        for column in columns
+        if column.segcol > 0 and not column.hidden and column.unsupported is None
+    }
+    return bool(key) and delivered.issuperset(key)
