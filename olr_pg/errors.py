@@ -572,6 +572,11 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         "give a new or an empty directory that this user may write",
         9,
     ),
+    8010: ErrorEntry(
+        "the port of the stand-in cannot be opened",
+        "choose another port, or 0 for any that is free",
+        9,
+    ),
     # 9xxx the appliance itself (exit code 70)
     9001: ErrorEntry(
         "an internal error",

@@ -1,0 +1,228 @@
+"""What the stand-in knows: SYS tables and fixed views, in an in-memory SQLite database.
+
+The rows are put there by `state`; here are the columns, the functions that Oracle has and SQLite
+has not, and the way from a statement to its rows or its ORA error.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import threading
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from olr_pg.simulator.oracle_net.faults import OraError
+from olr_pg.simulator.oracle_net.sql import translate
+from olr_pg.simulator.oracle_net.values import ResultColumn, kind_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+SYS_TABLES: Final = {
+    "USER$": "USER# NAME TYPE# SPARE1",
+    "OBJ$": "OBJ# DATAOBJ# OWNER# NAME SUBNAME TYPE# FLAGS",
+    "TAB$": "OBJ# DATAOBJ# TS# CLUCOLS KERNELCOLS FLAGS PROPERTY",
+    "COL$": "OBJ# COL# SEGCOL# INTCOL# NAME TYPE# LENGTH PRECISION# SCALE CHARSETFORM CHARSETID"
+    " NULL$ PROPERTY",
+    "CDEF$": "CON# OBJ# TYPE# ENABLED",
+    "CCOL$": "CON# OBJ# INTCOL# POS# SPARE1",
+    "IND$": "OBJ# DATAOBJ# BO# TYPE# FLAGS PROPERTY",
+    "ICOL$": "OBJ# BO# INTCOL# POS#",
+    "INDPART$": "OBJ# DATAOBJ# BO#",
+    "TABPART$": "OBJ# DATAOBJ# BO#",
+    "TABCOMPART$": "OBJ# DATAOBJ# BO#",
+    "TABSUBPART$": "OBJ# DATAOBJ# POBJ#",
+    "LOB$": "OBJ# COL# INTCOL# LOBJ# IND# TS# CHUNK FLAGS PROPERTY",
+    "LOBFRAG$": "FRAGOBJ# PARENTOBJ# TABFRAGOBJ# INDFRAGOBJ# TS#",
+    "LOBCOMPPART$": "PARTOBJ# LOBJ# TABPARTOBJ#",
+    "TS$": "TS# NAME BLOCKSIZE",
+    "ECOL$": "TABOBJ# COLNUM BINARYDEFVAL GUARD_ID",
+    "DEFERRED_STG$": "OBJ# FLAGS_STG",
+    "CON$": "CON# OWNER# NAME",
+    "OPQTYPE$": "OBJ# INTCOL# TYPE FLAGS LOBCOL",
+}
+"""The dictionary tables and their columns, as far as they are kept (dictionary §2)."""
+
+VIEWS: Final = {
+    "V$DATABASE": "DBID NAME DB_UNIQUE_NAME LOG_MODE CURRENT_SCN ACTIVATION# RESETLOGS_CHANGE#"
+    " DATABASE_ROLE OPEN_MODE CDB PLATFORM_ID PLATFORM_NAME FORCE_LOGGING"
+    " SUPPLEMENTAL_LOG_DATA_MIN SUPPLEMENTAL_LOG_DATA_PK SUPPLEMENTAL_LOG_DATA_UI"
+    " SUPPLEMENTAL_LOG_DATA_FK SUPPLEMENTAL_LOG_DATA_ALL CON_DBID",
+    "V$DATABASE_INCARNATION": "INCARNATION# RESETLOGS_CHANGE# PRIOR_RESETLOGS_CHANGE# RESETLOGS_ID"
+    " STATUS PRIOR_INCARNATION#",
+    "V$ARCHIVED_LOG": "THREAD# SEQUENCE# FIRST_CHANGE# NEXT_CHANGE# NAME BLOCKS BLOCK_SIZE"
+    " RESETLOGS_ID RESETLOGS_CHANGE# DEST_ID ARCHIVED DELETED STATUS STANDBY_DEST",
+    "V$LOG": "THREAD# GROUP# SEQUENCE# STATUS ARCHIVED FIRST_CHANGE# NEXT_CHANGE#",
+    "V$THREAD": "THREAD# STATUS ENABLED INSTANCE SEQUENCE#",
+    "V$PARAMETER": "NAME VALUE",
+    "V$INSTANCE": "INSTANCE_NAME HOST_NAME VERSION",
+    "V$ARCHIVE_DEST": "DEST_ID DEST_NAME STATUS TARGET DESTINATION ERROR",
+    "V$TRANSPORTABLE_PLATFORM": "PLATFORM_ID PLATFORM_NAME ENDIAN_FORMAT",
+    "V$CONTAINERS": "CON_ID NAME DBID OPEN_MODE",
+    "GV$TRANSACTION": "INST_ID XIDUSN XIDSLOT XIDSQN START_SCN",
+    "DATABASE_PROPERTIES": "PROPERTY_NAME PROPERTY_VALUE",
+    "PRODUCT_COMPONENT_VERSION": "PRODUCT VERSION VERSION_FULL",
+    "ALL_TABLES": "OWNER TABLE_NAME",
+    "DBA_TABLES": "OWNER TABLE_NAME",
+    "USER_TABLES": "OWNER TABLE_NAME",
+    "DUAL": "DUMMY",
+}
+"""Fixed views and the like (dictionary §4, §5)."""
+
+LOB_COLUMNS: Final = frozenset({"BINARYDEFVAL"})
+_STEPS_BETWEEN_CHECKS: Final = 10_000
+_READ_ONLY: Final = frozenset(
+    {
+        sqlite3.SQLITE_SELECT,
+        sqlite3.SQLITE_READ,
+        sqlite3.SQLITE_FUNCTION,
+        sqlite3.SQLITE_RECURSIVE,
+    }
+)
+_NO_TABLE: Final = re.compile(r"no such table: (.+)")
+_NO_COLUMN: Final = re.compile(r"no such column: (?:\w+\.)?(.+)")
+
+
+SqlValue = str | bytes | int | float | None
+
+
+class Result(NamedTuple):
+    """The rows of a query."""
+
+    columns: tuple[ResultColumn, ...]
+    rows: list[tuple[object, ...]]
+
+
+class Catalogue:
+    """The database behind the stand-in; may be used from several threads.
+
+    Attributes:
+        current_scn: what V$DATABASE gives; newer SCNs cannot be asked for.
+        undo_scn: the oldest SCN that a table can still be read as of.
+        denied: objects that the user may not read.
+        no_flashback: objects that the user may not read as of an SCN.
+        context: what SYS_CONTEXT('USERENV', name) gives.
+    """
+
+    def __init__(self, current_scn: Callable[[], int]) -> None:
+        self.current_scn = current_scn
+        self.undo_scn = 0
+        self.denied: set[str] = set()
+        self.no_flashback: set[str] = set()
+        self.context: dict[str, str] = {}
+        self._lock = threading.RLock()
+        self._sqlite = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        self._sqlite.execute("PRAGMA case_sensitive_like = ON")
+        self._sqlite.execute("ATTACH ':memory:' AS SYS")
+        for name, columns in {**SYS_TABLES, **VIEWS}.items():
+            declared = ", ".join(f'"{column}"' for column in columns.split())
+            self._sqlite.execute(f'CREATE TABLE SYS."{name}" ({declared})')
+        self._sqlite.execute("INSERT INTO SYS.DUAL VALUES ('X')")
+        self._add_functions()
+
+    def close(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._sqlite.close()
+
+    def insert(self, table: str, rows: Iterable[Mapping[str, object]]) -> None:
+        """Add rows, by column name; columns that are not named are NULL."""
+        with self._lock:
+            for row in rows:
+                names = ", ".join(f'"{name}"' for name in row)
+                marks = ", ".join("?" * len(row))
+                self._sqlite.execute(
+                    f'INSERT INTO SYS."{table}" ({names}) VALUES ({marks})',  # noqa: S608
+                    list(row.values()),
+                )
+
+    def update(self, sql: str, *values: object) -> int:
+        """Change rows by a statement in SQLite's own words; the number of rows it changed."""
+        with self._lock:
+            return self._sqlite.execute(sql, values).rowcount
+
+    def rows(self, sql: str, *values: object) -> list[tuple[object, ...]]:
+        """The rows of a query in SQLite's own words."""
+        with self._lock:
+            return self._sqlite.execute(sql, values).fetchall()
+
+    def query(
+        self, sql: str, binds: Sequence[object], stopped: Callable[[], bool] = lambda: False
+    ) -> Result:
+        """Run a query in Oracle's words.
+
+        Args:
+            stopped: whether the client has interrupted it; asked now and then.
+
+        Raises:
+            OraError: what Oracle would say.
+        """
+        query = translate(sql)
+        for name in query.objects & self.denied:
+            raise OraError(942, f'table or view "SYS"."{name}" does not exist')
+        scns = query.scns(list(binds))
+        self._check_scns(scns)
+        values = query.values(list(binds))
+        with self._lock:
+            scn = self.current_scn()
+            self._sqlite.execute('UPDATE SYS."V$DATABASE" SET "CURRENT_SCN" = ?', (scn,))
+            self._sqlite.set_authorizer(_authorize)
+            self._sqlite.set_progress_handler(stopped, _STEPS_BETWEEN_CHECKS)
+            try:
+                cursor = self._sqlite.execute(query.sql, values)
+                rows = cursor.fetchall()
+            except (sqlite3.Error, sqlite3.Warning) as error:
+                raise _fault(error) from error
+            finally:
+                self._sqlite.set_authorizer(None)
+                self._sqlite.set_progress_handler(None, 0)
+        names = [name for name, *_ in cursor.description]
+        columns = tuple(
+            ResultColumn(name, kind_of([row[at] for row in rows], lob=name in LOB_COLUMNS))
+            for at, name in enumerate(names)
+        )
+        return Result(columns, rows)
+
+    def _check_scns(self, scns: list[tuple[str, int]]) -> None:
+        for name, scn in scns:
+            if name in self.no_flashback:
+                raise OraError(1031, "insufficient privileges")
+            if scn > self.current_scn():
+                raise OraError(8181, "specified number is not a valid system change number")
+            if scn < self.undo_scn:
+                raise OraError(
+                    1555, 'snapshot too old: rollback segment number 7 with name "" too small'
+                )
+
+    def _add_functions(self) -> None:
+        functions: tuple[tuple[str, int, Callable[..., SqlValue]], ...] = (
+            ("NVL", 2, lambda value, other: other if value is None else value),
+            ("BITAND", 2, lambda a, b: None if a is None or b is None else int(a) & int(b)),
+            ("MOD", 2, lambda a, b: None if a is None or b is None else int(a) % int(b)),
+            ("TRUNC", 1, lambda a: None if a is None else int(a)),
+            ("UPPER", 1, lambda text: None if text is None else str(text).upper()),
+            ("LOWER", 1, lambda text: None if text is None else str(text).lower()),
+            ("SYS_CONTEXT", 2, self._sys_context),
+        )
+        for name, count, function in functions:
+            self._sqlite.create_function(name, count, function)
+
+    def _sys_context(self, namespace: str, name: str) -> str | None:
+        return self.context.get(name.upper()) if namespace.upper() == "USERENV" else None
+
+
+def _authorize(
+    action: int, _1: str | None, _2: str | None, _3: str | None, _4: str | None, /
+) -> int:
+    return sqlite3.SQLITE_OK if action in _READ_ONLY else sqlite3.SQLITE_DENY
+
+
+def _fault(error: Exception) -> OraError:
+    text = str(error)
+    if match := _NO_TABLE.match(text):
+        return OraError(942, f'table or view "{match[1]}" does not exist')
+    if match := _NO_COLUMN.match(text):
+        return OraError(904, f'"{match[1]}": invalid identifier')
+    if getattr(error, "sqlite_errorname", "") == "SQLITE_INTERRUPT":
+        return OraError(1013, "user requested cancel of current operation")
+    return OraError(900, f"invalid SQL statement ({text})")

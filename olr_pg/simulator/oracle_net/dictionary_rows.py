@@ -1,0 +1,218 @@
+"""A dictionary snapshot as the rows of SYS tables that it could have been read from.
+
+The way back of `olr_pg.dictionary.sys_rows`; what a snapshot does not hold gets ordinary values.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
+
+from olr_pg.dictionary import column_bits
+from olr_pg.dictionary.lob import BLOB, CLOB
+from olr_pg.dictionary.model import KeyKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from olr_pg.dictionary.lob import LobSegment
+    from olr_pg.dictionary.model import Column, Snapshot, Table
+    from olr_pg.simulator.oracle_net.catalogue import Catalogue
+
+TABLESPACE: Final = 6
+BLOCK_SIZE: Final = 8192
+PLAIN_TABLE: Final = 0x20000000
+PARTITIONED: Final = 0x20
+USER_LOBS: Final = 0x40800
+FIRST_USER: Final = 136
+FIRST_CONSTRAINT: Final = 8_500
+UNIQUE: Final = 1
+SUPPLEMENTAL_ALL: Final = 17
+
+_TYPE_INDEX, _TYPE_TABLE, _TYPE_LOB = 1, 2, 21
+_LOB_IN_ROW, _LOB_SECUREFILE, _LOB_PARTITIONED = 0x2, 0x800, 0x4
+_LOB_NOLOGGING, _LOB_ENCRYPTED, _LOB_COMPRESSED, _LOB_DEDUPLICATED = 0x2, 0x1000, 0x2000, 0x10000
+
+Row = dict[str, Any]
+
+
+def insert_dictionary(catalogue: Catalogue, snapshot: Snapshot) -> None:
+    """Put the tables of `snapshot` into the catalogue, with the views of table names."""
+    owners = sorted({table.owner for table in snapshot.tables})
+    users = {owner: FIRST_USER + number for number, owner in enumerate(owners)}
+    catalogue.insert(
+        "USER$", ({"USER#": n, "NAME": name, "TYPE#": 1, "SPARE1": 0} for name, n in users.items())
+    )
+    catalogue.insert("TS$", [{"TS#": TABLESPACE, "NAME": "USERS", "BLOCKSIZE": BLOCK_SIZE}])
+    constraints = count(FIRST_CONSTRAINT)
+    for table in snapshot.tables:
+        insert_table(catalogue, table, users[table.owner], constraints)
+
+
+def insert_table(catalogue: Catalogue, table: Table, user: int, constraints: Iterator[int]) -> None:
+    """Put one table in."""
+    rows = {"OWNER": table.owner, "TABLE_NAME": table.name}
+    for view in ("ALL_TABLES", "DBA_TABLES", "USER_TABLES"):
+        catalogue.insert(view, [rows])
+    properties = PLAIN_TABLE | (PARTITIONED if table.partitions else 0)
+    if any(column.lob for column in table.columns):
+        properties |= USER_LOBS
+    catalogue.insert("OBJ$", [_object(table.obj, table.dataobj, user, table.name, _TYPE_TABLE)])
+    catalogue.insert(
+        "TAB$",
+        [
+            {
+                "OBJ#": table.obj,
+                "DATAOBJ#": table.dataobj,
+                "TS#": TABLESPACE,
+                "CLUCOLS": table.cluster_columns or None,
+                "KERNELCOLS": max((column.segcol for column in table.columns), default=0),
+                "FLAGS": 0x40000001,
+                "PROPERTY": properties,
+            }
+        ],
+    )
+    catalogue.insert("COL$", (_column(table.obj, column) for column in table.columns))
+    catalogue.insert(
+        "TABPART$",
+        ({"OBJ#": obj, "DATAOBJ#": obj, "BO#": table.obj} for obj in table.partitions),
+    )
+    if table.key_kind is KeyKind.PRIMARY:
+        _insert_constraint(catalogue, table, next(constraints), 2, table.key)
+    elif table.key_kind is KeyKind.UNIQUE:
+        _insert_unique_index(catalogue, table, user)
+    for column in table.columns:
+        if column.lob is not None:
+            _insert_lob(catalogue, table, column, user)
+
+
+def _object(obj: int, dataobj: int | None, user: int, name: str, kind: int) -> Row:
+    return {
+        "OBJ#": obj,
+        "DATAOBJ#": dataobj,
+        "OWNER#": user,
+        "NAME": name,
+        "TYPE#": kind,
+        "FLAGS": 0,
+    }
+
+
+def _column(obj: int, column: Column) -> Row:
+    properties = 0
+    if column.hidden:
+        properties |= column_bits.HIDDEN | column_bits.SYSTEM_GENERATED
+    if column.virtual:
+        properties |= column_bits.VIRTUAL
+    if column.encrypted:
+        properties |= column_bits.ENCRYPTED
+    if column.stored_as_lob or column.type_code in (CLOB, BLOB):
+        properties |= column_bits.STORED_AS_LOB
+    return {
+        "OBJ#": obj,
+        "COL#": column.col,
+        "SEGCOL#": column.segcol,
+        "INTCOL#": column.intcol,
+        "NAME": column.name,
+        "TYPE#": column.type_code,
+        "LENGTH": column.length,
+        "PRECISION#": column.precision,
+        "SCALE": column.scale,
+        "CHARSETFORM": column.charset_form,
+        "CHARSETID": column.charset_id,
+        "NULL$": 0 if column.nullable else 1,
+        "PROPERTY": properties,
+    }
+
+
+def _insert_constraint(
+    catalogue: Catalogue, table: Table, number: int, kind: int, intcols: tuple[int, ...]
+) -> None:
+    catalogue.insert("CDEF$", [{"CON#": number, "OBJ#": table.obj, "TYPE#": kind, "ENABLED": 1}])
+    catalogue.insert(
+        "CCOL$",
+        (
+            {"CON#": number, "OBJ#": table.obj, "INTCOL#": intcol, "POS#": at, "SPARE1": 0}
+            for at, intcol in enumerate(intcols, 1)
+        ),
+    )
+
+
+def _insert_unique_index(catalogue: Catalogue, table: Table, user: int) -> None:
+    obj = table.obj + 1
+    catalogue.insert("OBJ$", [_object(obj, obj, user, f"{table.name}_UK", _TYPE_INDEX)])
+    catalogue.insert(
+        "IND$",
+        [
+            {
+                "OBJ#": obj,
+                "DATAOBJ#": obj,
+                "BO#": table.obj,
+                "TYPE#": 1,
+                "FLAGS": 0,
+                "PROPERTY": UNIQUE,
+            }
+        ],
+    )
+    catalogue.insert(
+        "ICOL$",
+        (
+            {"OBJ#": obj, "BO#": table.obj, "INTCOL#": intcol, "POS#": at}
+            for at, intcol in enumerate(table.key, 1)
+        ),
+    )
+
+
+def _insert_lob(catalogue: Catalogue, table: Table, column: Column, user: int) -> None:
+    lob = column.lob
+    assert lob is not None
+    first, *fragments = lob.segments
+    name = f"{table.obj:010d}C{column.intcol:05d}$$"
+    catalogue.insert("OBJ$", [_object(first.obj, first.dataobj, user, f"SYS_LOB{name}", _TYPE_LOB)])
+    _insert_lob_index(catalogue, first, user, f"SYS_IL{name}")
+    flags = (
+        (_LOB_NOLOGGING if lob.nologging else 0)
+        | (_LOB_ENCRYPTED if lob.encrypted else 0)
+        | (_LOB_COMPRESSED if lob.compressed else 0)
+        | (_LOB_DEDUPLICATED if lob.deduplicated else 0)
+    )
+    catalogue.insert(
+        "LOB$",
+        [
+            {
+                "OBJ#": table.obj,
+                "COL#": column.col,
+                "INTCOL#": column.intcol,
+                "LOBJ#": first.obj,
+                "IND#": first.index_obj,
+                "TS#": TABLESPACE,
+                "CHUNK": lob.chunk_blocks,
+                "FLAGS": flags,
+                "PROPERTY": _LOB_IN_ROW
+                | (_LOB_SECUREFILE if lob.securefile else 0)
+                | (_LOB_PARTITIONED if fragments else 0),
+            }
+        ],
+    )
+    for at, fragment in enumerate(fragments):
+        catalogue.insert(
+            "OBJ$", [_object(fragment.obj, fragment.dataobj, user, f"SYS_LOB{name}", _TYPE_LOB)]
+        )
+        _insert_lob_index(catalogue, fragment, user, f"SYS_IL{name}")
+        catalogue.insert(
+            "LOBFRAG$",
+            [
+                {
+                    "FRAGOBJ#": fragment.obj,
+                    "PARENTOBJ#": first.obj,
+                    "TABFRAGOBJ#": table.partitions[at] if at < len(table.partitions) else None,
+                    "INDFRAGOBJ#": fragment.index_obj,
+                    "TS#": TABLESPACE,
+                }
+            ],
+        )
+
+
+def _insert_lob_index(catalogue: Catalogue, segment: LobSegment, user: int, name: str) -> None:
+    if segment.index_obj is not None:
+        row = _object(segment.index_obj, segment.index_dataobj, user, name, _TYPE_INDEX)
+        catalogue.insert("OBJ$", [row])

@@ -1,0 +1,308 @@
+"""The messages of the two-task protocol that occur between this server and the driver.
+
+Field by field what python-oracledb's thin mode writes and reads (``impl/thin/messages``), for the
+field version of Oracle 19c.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from olr_pg.simulator.oracle_net.values import BindType, decode_bind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from olr_pg.simulator.oracle_net.ttc import TtcReader, TtcWriter
+    from olr_pg.simulator.oracle_net.values import ResultColumn
+
+FIELD_VERSION_19: Final = 13
+NO_DATA_FOUND: Final = 1403
+CHARSET_UTF8: Final = 873
+CHARSET_UTF16: Final = 2000
+
+_COMPILE_CAPS: Final = 46
+_CAP_FIELD_VERSION: Final = 7
+_RUNTIME_CAPS: Final = 12
+_RUNTIME_TTC: Final = 6
+_RUNTIME_32K: Final = 4
+
+
+class Message(IntEnum):
+    """The first byte of a message."""
+
+    PROTOCOL = 1
+    DATA_TYPES = 2
+    FUNCTION = 3
+    ERROR = 4
+    ROW_HEADER = 6
+    ROW_DATA = 7
+    PARAMETER = 8
+    STATUS = 9
+    LOB_DATA = 14
+    DESCRIBE = 16
+    PIGGYBACK = 17
+
+
+class Function(IntEnum):
+    """What a function message asks for."""
+
+    REEXECUTE = 4
+    FETCH = 5
+    LOGOFF = 9
+    COMMIT = 14
+    ROLLBACK = 15
+    REEXECUTE_AND_FETCH = 78
+    EXECUTE = 94
+    LOB = 96
+    CLOSE_CURSORS = 105
+    AUTH_PHASE_TWO = 115
+    AUTH_PHASE_ONE = 118
+    PING = 147
+    SET_SCHEMA = 152
+
+
+class ExecuteOption(IntEnum):
+    """Bits of an execute's options."""
+
+    PARSE = 0x01
+    DEFINE = 0x10
+    EXECUTE = 0x20
+    FETCH = 0x40
+
+
+@dataclass(frozen=True, slots=True)
+class ExecuteRequest:
+    """An execute as the driver sends it.
+
+    Attributes:
+        cursor: 0 for a new one.
+        sql: None where the cursor has it.
+        rows: that may come with the answer.
+        defines: how the columns are wanted; None for as they are.
+        binds: by position; None where none came.
+    """
+
+    options: int
+    cursor: int
+    sql: str | None
+    rows: int
+    defines: tuple[BindType, ...] | None
+    bind_types: tuple[BindType, ...]
+    binds: list[object]
+
+
+class LobRequest(NamedTuple):
+    """A LOB operation; `offset` counts from 1, in bytes or characters."""
+
+    operation: int
+    locator: bytes
+    offset: int
+    amount: int
+
+
+def read_protocol(reader: TtcReader) -> None:
+    """Skip what the client says of itself, behind the message code."""
+    while reader.byte():
+        pass
+    while reader.byte():
+        pass
+
+
+def read_data_types(reader: TtcReader) -> None:
+    """Skip the client's types."""
+    reader.raw(5)
+    reader.bytes_()
+    reader.bytes_()
+    while reader.u16():
+        reader.raw(6)
+
+
+def read_auth(reader: TtcReader) -> tuple[str, dict[str, str]]:
+    """User and key/value pairs of either phase."""
+    has_user = reader.byte()
+    reader.integer()
+    reader.integer()
+    reader.byte()
+    pairs = reader.integer()
+    reader.raw(2)
+    user = (reader.bytes_() or b"").decode() if has_user else ""
+    values: dict[str, str] = {}
+    for _ in range(pairs):
+        key = reader.sized_bytes().decode()
+        values[key] = reader.sized_bytes().decode()
+        reader.integer()
+    return user, values
+
+
+def read_execute(reader: TtcReader) -> ExecuteRequest:
+    """A full execute."""
+    options, cursor = reader.integer(), reader.integer()
+    has_sql = reader.byte()
+    reader.integer()
+    reader.byte()
+    reader.integer()
+    reader.raw(2)
+    reader.integer()
+    rows = reader.integer()
+    reader.integer()
+    reader.byte()
+    bind_count = reader.integer()
+    reader.raw(5)
+    reader.byte()
+    define_count = reader.integer()
+    reader.integer()
+    reader.raw(3)
+    reader.integer()
+    reader.byte()
+    reader.integer()
+    reader.integer()
+    reader.byte()
+    reader.integer()
+    reader.byte()
+    _skip_signature(reader)
+    sql = (reader.bytes_() or b"").decode() if has_sql else None
+    for _ in range(13):
+        reader.integer()
+    defines = None
+    types: tuple[BindType, ...] = ()
+    binds: list[object] = []
+    if options & ExecuteOption.DEFINE:
+        defines = tuple(_read_type(reader) for _ in range(define_count))
+    elif bind_count:
+        types = tuple(_read_type(reader) for _ in range(bind_count))
+        binds = read_binds(reader, types)
+    return ExecuteRequest(options, cursor, sql, rows, defines, types, binds)
+
+
+def _skip_signature(reader: TtcReader) -> None:
+    for _ in range(2):
+        reader.byte()
+        reader.integer()
+    reader.raw(2)
+    reader.integer()
+
+
+def read_reexecute(reader: TtcReader) -> tuple[int, int]:
+    """Cursor and rows of a short execute; its binds follow."""
+    cursor, rows = reader.integer(), reader.integer()
+    reader.integer()
+    reader.integer()
+    return cursor, rows
+
+
+def read_binds(reader: TtcReader, types: Sequence[BindType]) -> list[object]:
+    """One row of bind values."""
+    if types:
+        reader.byte()
+    return [decode_bind(kind, reader.bytes_()) for kind in types]
+
+
+def read_close_cursors(reader: TtcReader) -> list[int]:
+    """The cursors that the client does not need any more."""
+    reader.byte()
+    return [reader.integer() for _ in range(reader.integer())]
+
+
+def read_lob(reader: TtcReader) -> LobRequest:
+    """A LOB operation."""
+    reader.byte()
+    size = reader.integer()
+    reader.byte()
+    for _ in range(3):
+        reader.integer()
+    reader.raw(3)
+    operation = reader.integer()
+    reader.raw(2)
+    offset = reader.integer()
+    reader.integer()
+    has_amount = reader.byte()
+    reader.raw(6)
+    locator = reader.raw(size)
+    return LobRequest(operation, locator, offset, reader.integer() if has_amount else 0)
+
+
+def _read_type(reader: TtcReader) -> BindType:
+    code = reader.byte()
+    reader.raw(3)
+    size = reader.integer()
+    reader.integer()
+    reader.integer()
+    reader.sized_bytes()
+    reader.integer()
+    reader.integer()
+    form = reader.byte()
+    reader.integer()
+    reader.integer()
+    return BindType(code, form, size)
+
+
+def write_protocol(out: TtcWriter) -> None:
+    """The server's banner and capabilities."""
+    compile_caps, runtime_caps = bytearray(_COMPILE_CAPS), bytearray(_RUNTIME_CAPS)
+    compile_caps[_CAP_FIELD_VERSION] = FIELD_VERSION_19
+    runtime_caps[_RUNTIME_TTC] = _RUNTIME_32K
+    # The national character set stands behind two empty lists (bytes 5 and 6).
+    conversions = bytes(9) + CHARSET_UTF16.to_bytes(2, "big") + bytes(1)
+    out.byte(Message.PROTOCOL, 6, 0).raw(b"olr_pg stand-in\0")
+    out.raw(CHARSET_UTF8.to_bytes(2, "little")).byte(1).raw(bytes(2))
+    out.u16(len(conversions)).raw(conversions)
+    out.bytes_(bytes(compile_caps)).bytes_(bytes(runtime_caps))
+
+
+def write_data_types(out: TtcWriter) -> None:
+    """All of the client's types are as it wants them."""
+    out.byte(Message.DATA_TYPES).u16(0)
+
+
+def write_pairs(out: TtcWriter, pairs: Sequence[tuple[str, str, int]]) -> None:
+    """Key/value pairs of an authentication phase."""
+    out.byte(Message.PARAMETER).integer(len(pairs))
+    for key, value, flags in pairs:
+        out.sized_text(key).sized_text(value).integer(flags)
+
+
+def write_status(out: TtcWriter) -> None:
+    """The call has ended well."""
+    out.byte(Message.STATUS).integer(0, 0)
+
+
+def write_end(
+    out: TtcWriter,
+    code: int = 0,
+    text: str = "",
+    *,
+    cursor: int = 0,
+    rows: int = 0,
+    offset: int = 0,
+) -> None:
+    """The end of a call, with an ORA error where `code` is not 0."""
+    out.byte(Message.ERROR).integer(0, 0, rows, code, 0, 0, cursor, offset)
+    out.byte(0, 0, 0, 0, 0, 0)
+    # No rowid, no operating system error, no batch errors.
+    out.integer(0, 0).byte(0).integer(0, 0)
+    out.integer(0).byte(0, 0).integer(0, 0, 0, 0, 0, 0)
+    out.integer(code, rows)
+    if code:
+        out.bytes_(text.encode())
+
+
+def write_describe(out: TtcWriter, columns: Sequence[ResultColumn]) -> None:
+    """What the rows look like."""
+    out.byte(Message.DESCRIBE).bytes_(None).integer(0, len(columns))
+    if columns:
+        out.byte(0)
+    for number, column in enumerate(columns, 1):
+        kind = column.kind
+        out.byte(kind.code, 0, kind.precision, kind.scale & 0xFF).integer(kind.size, 0, 0)
+        out.sized_bytes(b"").integer(0, CHARSET_UTF8 if kind.form else 0).byte(kind.form)
+        out.integer(kind.size, 0).byte(1, min(len(column.name), 30)).sized_text(column.name)
+        out.sized_bytes(b"").sized_bytes(b"").integer(number, 0)
+    out.sized_bytes(b"").integer(0, 0, 0, 0).sized_bytes(b"")
+
+
+def write_row_header(out: TtcWriter) -> None:
+    """Rows follow."""
+    out.byte(Message.ROW_HEADER, 0).integer(0, 0, 0, 0, 0).sized_bytes(b"")

@@ -1,0 +1,135 @@
+"""The stand-in's listener: a thread per connection, on the loopback address."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from olr_pg.errors import OlrPgError
+from olr_pg.simulator.oracle_net.faults import Faults
+from olr_pg.simulator.oracle_net.packets import PacketStream
+from olr_pg.simulator.oracle_net.session import Session
+from olr_pg.simulator.oracle_net.ttc import MalformedMessageError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+    from olr_pg.simulator.oracle_net.state import OracleState
+
+HOST: Final = "127.0.0.1"
+SERVICE: Final = "SIM"
+USER: Final = "olr"
+PASSWORD: Final = "olr"  # noqa: S105 - it guards nothing
+
+_log = structlog.get_logger(__name__)
+
+
+class StandIn:
+    """A server that python-oracledb takes for an Oracle.
+
+    Args:
+        state: what it knows.
+        port: 0 for any that is free.
+
+    Attributes:
+        faults: what is to go wrong.
+        refusing: connections are closed at once, as by a database that is down.
+        stopping: the server is being closed.
+        malformed: requests that could not be read; empty unless the driver does what it never did.
+
+    Raises:
+        OlrPgError: 8010, the port cannot be had.
+    """
+
+    def __init__(self, state: OracleState, *, port: int = 0) -> None:
+        self.state = state
+        self.faults = Faults()
+        self.user, self.password, self.service = USER, PASSWORD, SERVICE
+        self.refusing = False
+        self.stopping = False
+        self.malformed: list[str] = []
+        self._connections: set[socket.socket] = set()
+        self._threads: list[threading.Thread] = []
+        self._lock = threading.Lock()
+        try:
+            self._listener = socket.create_server((HOST, port))
+        except OSError as error:
+            raise OlrPgError(8010, f"{error}", port=port) from error
+        self.port: int = self._listener.getsockname()[1]
+        self._accepting = threading.Thread(target=self._accept, name="stand-in", daemon=True)
+        self._accepting.start()
+
+    @property
+    def connect_string(self) -> str:
+        """``host:port/service``."""
+        return f"{HOST}:{self.port}/{self.service}"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the port and every connection, and wait for their threads."""
+        self.stopping = True
+        # Closing alone does not wake a thread that waits in accept.
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._accepting.join()
+        self.cut()
+        for thread in self._threads:
+            thread.join()
+
+    def cut(self) -> None:
+        """Cut every connection."""
+        with self._lock:
+            connections = list(self._connections)
+        for connection in connections:
+            _shut(connection)
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            if self.refusing or self.stopping:
+                connection.close()
+                continue
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            with self._lock:
+                self._connections.add(connection)
+                self._threads = [thread for thread in self._threads if thread.is_alive()]
+                thread = threading.Thread(target=self._serve, args=(connection,), daemon=True)
+                self._threads.append(thread)
+            thread.start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        try:
+            Session(self, PacketStream(connection)).run()
+        except MalformedMessageError as error:
+            self.malformed.append(str(error))
+            _log.error("the stand-in cannot read a request", reason=str(error))
+        finally:
+            with self._lock:
+                self._connections.discard(connection)
+            _shut(connection)
+            connection.close()
+
+
+def _shut(connection: socket.socket) -> None:
+    try:
+        connection.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        # The client was faster.
+        return

@@ -1,0 +1,316 @@
+"""One connection of the stand-in: from the connect packet to the log-off."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.simulator.oracle_net import messages as msg
+from olr_pg.simulator.oracle_net.auth import PasswordCheck
+from olr_pg.simulator.oracle_net.faults import OraError
+from olr_pg.simulator.oracle_net.messages import ExecuteOption, Function, Message
+from olr_pg.simulator.oracle_net.packets import (
+    DATA_FLAGS_BYTES,
+    Marker,
+    PacketStream,
+    PacketType,
+    PeerGoneError,
+)
+from olr_pg.simulator.oracle_net.sql import is_query
+from olr_pg.simulator.oracle_net.ttc import MalformedMessageError, TtcReader, TtcWriter
+from olr_pg.simulator.oracle_net.values import (
+    BLOB,
+    CLOB,
+    LONG,
+    LONG_RAW,
+    lob_of,
+    lob_piece,
+    write_value,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from olr_pg.simulator.oracle_net.catalogue import Result
+    from olr_pg.simulator.oracle_net.faults import Fault
+    from olr_pg.simulator.oracle_net.server import StandIn
+    from olr_pg.simulator.oracle_net.values import BindType
+
+PROTOCOL_VERSION: Final = 318
+SDU: Final = 8192
+
+_CONNECT_DATA_LENGTH: Final = 16
+_CONNECT_DATA_MAX: Final = 230
+_LOB_LENGTH: Final = 0x0001
+_LOB_READ: Final = 0x0002
+_POLL_SECONDS: Final = 0.02
+_VERSION_19: Final = 19 << 24 | 3 << 16
+_INVALID_PASSWORD: Final = "invalid username/password; logon denied"  # noqa: S105 - ORA-01017
+
+
+class InterruptedCallError(Exception):
+    """The client gave up on a call."""
+
+
+@dataclass(slots=True)
+class Cursor:
+    """An open cursor and what is left of its rows."""
+
+    sql: str
+    bind_types: tuple[BindType, ...] = ()
+    binds: list[object] = field(default_factory=list)
+    result: Result | None = None
+    codes: list[int] = field(default_factory=list)
+    sent: int = 0
+
+
+class Session:
+    """Serves one client."""
+
+    def __init__(self, server: StandIn, stream: PacketStream) -> None:
+        self._server = server
+        self._stream = stream
+        self._cursors: dict[int, Cursor] = {}
+        self._next_cursor = 1
+        self._lobs: list[object] = []
+        self._user = ""
+        self._check: PasswordCheck | None = None
+        self._calls: dict[int, Callable[[TtcReader, TtcWriter], None]] = {
+            Function.AUTH_PHASE_ONE: self._auth_one,
+            Function.AUTH_PHASE_TWO: self._auth_two,
+            Function.EXECUTE: self._execute,
+            Function.REEXECUTE: self._reexecute,
+            Function.REEXECUTE_AND_FETCH: self._reexecute,
+            Function.FETCH: self._fetch,
+            Function.LOB: self._lob,
+            Function.COMMIT: self._nothing,
+            Function.ROLLBACK: self._nothing,
+            Function.PING: self._nothing,
+            Function.LOGOFF: self._nothing,
+        }
+
+    def run(self) -> None:
+        """Serve until the client has gone, or is thrown out."""
+        try:
+            if self._accept():
+                while True:
+                    self._answer()
+        except PeerGoneError:
+            return
+
+    def _accept(self) -> bool:
+        packet = self._stream.receive()
+        body = packet.body
+        length = int.from_bytes(body[_CONNECT_DATA_LENGTH : _CONNECT_DATA_LENGTH + 2], "big")
+        if length > _CONNECT_DATA_MAX:
+            text = self._stream.receive().body[DATA_FLAGS_BYTES:].decode()
+        else:
+            text = body[-length:].decode()
+        self._strike("connect")
+        if f"(SERVICE_NAME={self._server.service})" not in text.replace(" ", ""):
+            refusal = b"(DESCRIPTION=(ERR=12514)(VSNNUM=0)(ERROR_STACK=(ERROR=(CODE=12514))))"
+            self._stream.send(
+                PacketType.REFUSE, b"\0\0" + len(refusal).to_bytes(2, "big") + refusal
+            )
+            return False
+        accept = PROTOCOL_VERSION.to_bytes(2, "big") + bytes(22) + SDU.to_bytes(4, "big")
+        self._stream.send(PacketType.ACCEPT, accept + bytes(9))
+        self._stream.accepted = True
+        self._stream.sdu = SDU
+        return True
+
+    def _answer(self) -> None:
+        packet = self._stream.receive()
+        if packet.type == PacketType.MARKER:
+            self._break_off(packet.marker)
+            return
+        reader = TtcReader(packet.body[DATA_FLAGS_BYTES:], self._more)
+        if reader.done:
+            raise PeerGoneError
+        out = TtcWriter()
+        try:
+            self._dispatch(reader, out)
+        except InterruptedCallError:
+            self._break_off(Marker.INTERRUPT)
+            return
+        except OraError as fault:
+            out = TtcWriter()
+            msg.write_end(out, fault.code, f"{fault}\n", offset=fault.offset)
+        self._stream.send_message(bytes(out.data))
+
+    def _more(self) -> bytes:
+        return self._stream.receive().body[DATA_FLAGS_BYTES:]
+
+    def _dispatch(self, reader: TtcReader, out: TtcWriter) -> None:
+        while True:
+            code = reader.byte()
+            if code == Message.PROTOCOL:
+                msg.read_protocol(reader)
+                msg.write_protocol(out)
+                return
+            if code == Message.DATA_TYPES:
+                msg.read_data_types(reader)
+                msg.write_data_types(out)
+                return
+            function = reader.byte()
+            reader.byte()  # sequence number
+            if code == Message.PIGGYBACK:
+                self._piggyback(function, reader)
+            elif code == Message.FUNCTION and function in self._calls:
+                self._calls[function](reader, out)
+                return
+            else:
+                raise MalformedMessageError(f"message {code}, function {function}")
+
+    def _piggyback(self, function: int, reader: TtcReader) -> None:
+        if function == Function.CLOSE_CURSORS:
+            for number in msg.read_close_cursors(reader):
+                self._cursors.pop(number, None)
+        elif function == Function.SET_SCHEMA:
+            reader.byte()
+            reader.sized_bytes()
+        else:
+            raise MalformedMessageError(f"piggyback {function}")
+
+    def _break_off(self, marker: int) -> None:
+        """The dance by which both sides drop what is under way."""
+        self._stream.send_marker(Marker.BREAK)
+        while marker != Marker.RESET:
+            packet = self._stream.receive()
+            if packet.type == PacketType.MARKER:
+                marker = packet.marker
+        self._stream.send_marker(Marker.RESET)
+        out = TtcWriter()
+        text = "ORA-01013: user requested cancel of current operation\n"
+        msg.write_end(out, 1013, text)
+        self._stream.send_message(bytes(out.data))
+
+    def _strike(self, phase: str, sql: str = "") -> None:
+        """Let the fault that is due happen, if one is.
+
+        Raises:
+            OraError, PeerGoneError, InterruptedCallError: as it says.
+        """
+        fault = self._server.faults.take(phase, sql)
+        if fault is not None:
+            self._suffer(fault)
+
+    def _suffer(self, fault: Fault) -> None:
+        end = time.monotonic() + fault.delay
+        while time.monotonic() < end and not self._server.stopping:
+            if self._stream.readable(_POLL_SECONDS):
+                raise InterruptedCallError
+        if fault.drop:
+            raise PeerGoneError
+        if fault.error is not None:
+            raise OraError(*fault.error)
+
+    def _auth_one(self, reader: TtcReader, out: TtcWriter) -> None:
+        self._user, _ = msg.read_auth(reader)
+        self._check = PasswordCheck(self._server.password)
+        msg.write_pairs(out, self._check.challenge())
+        msg.write_status(out)
+
+    def _auth_two(self, reader: TtcReader, out: TtcWriter) -> None:
+        _, pairs = msg.read_auth(reader)
+        known = self._user.upper() == self._server.user.upper()
+        if self._check is None or not self._check.accepts(pairs) or not known:
+            raise OraError(1017, _INVALID_PASSWORD)
+        self._strike("connect")
+        session = [
+            ("AUTH_VERSION_NO", str(_VERSION_19)),
+            ("AUTH_SESSION_ID", "42"),
+            ("AUTH_SERIAL_NUM", "4711"),
+            ("AUTH_MAX_IDEN_LENGTH", "128"),
+            ("AUTH_MAX_OPEN_CURSORS", "300"),
+            ("AUTH_SC_SERVICE_NAME", self._server.service),
+            ("AUTH_SVR_RESPONSE", self._check.proof()),
+        ]
+        msg.write_pairs(out, [(key, value, 0) for key, value in session])
+        msg.write_status(out)
+
+    def _nothing(self, _reader: TtcReader, out: TtcWriter) -> None:
+        msg.write_status(out)
+
+    def _execute(self, reader: TtcReader, out: TtcWriter) -> None:
+        request = msg.read_execute(reader)
+        number = request.cursor
+        if request.sql is not None:
+            if not number:
+                number, self._next_cursor = self._next_cursor, self._next_cursor + 1
+            self._cursors[number] = Cursor(request.sql)
+        cursor = self._cursor(number)
+        if request.options & ExecuteOption.DEFINE:
+            self._define(cursor, request.defines or ())
+            rows = request.rows if request.options & ExecuteOption.FETCH else 0
+            self._write_rows(number, cursor, rows, out)
+            return
+        cursor.bind_types, cursor.binds = request.bind_types, request.binds
+        self._run(number, cursor, request.rows, out)
+
+    def _reexecute(self, reader: TtcReader, out: TtcWriter) -> None:
+        number, rows = msg.read_reexecute(reader)
+        cursor = self._cursor(number)
+        cursor.binds = msg.read_binds(reader, cursor.bind_types)
+        self._run(number, cursor, rows, out)
+
+    def _run(self, number: int, cursor: Cursor, rows: int, out: TtcWriter) -> None:
+        self._strike("execute", cursor.sql)
+        if not is_query(cursor.sql):
+            self._server.state.command(cursor.sql)
+            msg.write_end(out, cursor=number)
+            return
+        result = self._server.state.catalogue.query(cursor.sql, cursor.binds)
+        cursor.result, cursor.sent = result, 0
+        cursor.codes = [column.kind.code for column in result.columns]
+        msg.write_describe(out, result.columns)
+        # LOBs come only after the driver has said how it wants them.
+        wants_lobs = any(code in (CLOB, BLOB) for code in cursor.codes)
+        self._write_rows(number, cursor, 0 if wants_lobs else rows, out)
+
+    def _define(self, cursor: Cursor, defines: tuple[BindType, ...]) -> None:
+        for at, define in enumerate(defines):
+            if cursor.codes[at] in (CLOB, BLOB) and define.code in (LONG, LONG_RAW):
+                cursor.codes[at] = define.code
+
+    def _fetch(self, reader: TtcReader, out: TtcWriter) -> None:
+        number, rows = reader.integer(), reader.integer()
+        cursor = self._cursor(number)
+        self._strike("fetch", cursor.sql)
+        self._write_rows(number, cursor, rows, out)
+
+    def _write_rows(self, number: int, cursor: Cursor, count: int, out: TtcWriter) -> None:
+        assert cursor.result is not None
+        rows = cursor.result.rows[cursor.sent : cursor.sent + count]
+        cursor.sent += len(rows)
+        if rows:
+            msg.write_row_header(out)
+        for row in rows:
+            out.byte(Message.ROW_DATA)
+            for value, code in zip(row, cursor.codes, strict=True):
+                write_value(out, value, code, self._lobs)
+        if count and cursor.sent == len(cursor.result.rows):
+            text = "ORA-01403: no data found\n"
+            msg.write_end(out, msg.NO_DATA_FOUND, text, cursor=number, rows=cursor.sent)
+        else:
+            msg.write_end(out, cursor=number, rows=cursor.sent)
+
+    def _lob(self, reader: TtcReader, out: TtcWriter) -> None:
+        request = msg.read_lob(reader)
+        self._strike("lob")
+        value = lob_of(request.locator, self._lobs)
+        amount = len(value)
+        if request.operation == _LOB_READ:
+            piece = lob_piece(value, request.offset, request.amount)
+            out.byte(Message.LOB_DATA).bytes_(piece)
+            amount = len(value[request.offset - 1 : request.offset - 1 + request.amount])
+        elif request.operation != _LOB_LENGTH:
+            raise OraError(3001, "unimplemented feature")
+        out.byte(Message.PARAMETER).raw(request.locator).integer(amount)
+        msg.write_status(out)
+
+    def _cursor(self, number: int) -> Cursor:
+        if number not in self._cursors:
+            raise OraError(1001, "invalid cursor")
+        return self._cursors[number]

@@ -1,0 +1,255 @@
+"""The database that the stand-in pretends to be: its facts, its logs, and the commands it obeys."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from olr_pg.simulator.oracle_net.catalogue import SYS_TABLES, VIEWS, Catalogue
+from olr_pg.simulator.oracle_net.dictionary_rows import insert_dictionary
+from olr_pg.simulator.oracle_net.faults import OraError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from olr_pg.dictionary.model import Snapshot
+    from olr_pg.redo.header import LogHeader
+
+ARCHIVE: Final = "/u01/app/oracle/archive"
+"""Where the pretended database archives to: the path in V$ARCHIVED_LOG.NAME."""
+
+DESTINATION: Final = 1
+_PLATFORMS: Final = ((13, "Linux x86 64-bit", "Little"), (6, "AIX-Based Systems (64-bit)", "Big"))
+_NAME: Final = r'"?([\w$#]+)"?'
+_GRANT: Final = re.compile(
+    rf"GRANT\s+([\w ,]+?)\s+ON\s+(?:SYS\s*\.\s*)?{_NAME}\s+TO\s+{_NAME}", re.IGNORECASE
+)
+_SUPPLEMENTAL: Final = re.compile(
+    r"ALTER\s+DATABASE\s+ADD\s+SUPPLEMENTAL\s+LOG\s+DATA(?:\s*\(\s*([\w ]+?)\s*\)\s*COLUMNS)?",
+    re.IGNORECASE,
+)
+_TABLE_LOGGING: Final = re.compile(
+    rf"ALTER\s+TABLE\s+{_NAME}\s*\.\s*{_NAME}\s+ADD\s+SUPPLEMENTAL\s+LOG\s+DATA\s*"
+    r"\(\s*([\w ]+?)\s*\)\s*COLUMNS",
+    re.IGNORECASE,
+)
+_LEVELS: Final = {"PRIMARY KEY": "PK", "UNIQUE": "UI", "FOREIGN KEY": "FK", "ALL": "ALL"}
+_LOG_GROUPS: Final = {"PRIMARY KEY": 14, "UNIQUE": 15, "FOREIGN KEY": 16, "ALL": 17}
+_SETTINGS: Final = (
+    (r"ALTER\s+DATABASE\s+ARCHIVELOG", "LOG_MODE", "ARCHIVELOG"),
+    (r"ALTER\s+DATABASE\s+FORCE\s+LOGGING", "FORCE_LOGGING", "YES"),
+)
+_IGNORED: Final = re.compile(
+    r"ALTER\s+SESSION|SET\s+TRANSACTION|SHUTDOWN|STARTUP|ALTER\s+DATABASE\s+OPEN"
+    r"|ALTER\s+SYSTEM",
+    re.IGNORECASE,
+)
+
+
+class OracleState:
+    """One database (container).
+
+    Args:
+        snapshot: its tables and facts.
+        dbid: of the CDB, as log headers have it; the snapshot has the container's own.
+        resetlogs_scn: of the current incarnation.
+
+    Attributes:
+        scn: the current SCN.
+        archive: where it says that its logs are.
+    """
+
+    def __init__(self, snapshot: Snapshot, *, dbid: int, resetlogs_scn: int = 1) -> None:
+        self.snapshot = snapshot
+        self.scn = snapshot.scn
+        self.archive = ARCHIVE
+        self.catalogue = Catalogue(lambda: self.scn)
+        insert_dictionary(self.catalogue, snapshot)
+        self._insert_facts(dbid, resetlogs_scn)
+
+    def _insert_facts(self, dbid: int, resetlogs_scn: int) -> None:
+        database = self.snapshot.database
+        platform, name, _ = _PLATFORMS[bool(database.big_endian)]
+        insert = self.catalogue.insert
+        insert(
+            "V$DATABASE",
+            [
+                {
+                    "DBID": dbid,
+                    "NAME": database.name,
+                    "DB_UNIQUE_NAME": database.name,
+                    "LOG_MODE": "ARCHIVELOG",
+                    "CURRENT_SCN": self.scn,
+                    "ACTIVATION#": database.activation,
+                    "RESETLOGS_CHANGE#": resetlogs_scn,
+                    "DATABASE_ROLE": "PRIMARY",
+                    "OPEN_MODE": "READ WRITE",
+                    "CDB": "YES" if database.con_id else "NO",
+                    "PLATFORM_ID": platform,
+                    "PLATFORM_NAME": name,
+                    "FORCE_LOGGING": "YES",
+                    "SUPPLEMENTAL_LOG_DATA_MIN": "YES",
+                    "SUPPLEMENTAL_LOG_DATA_PK": "NO",
+                    "SUPPLEMENTAL_LOG_DATA_UI": "NO",
+                    "SUPPLEMENTAL_LOG_DATA_FK": "NO",
+                    "SUPPLEMENTAL_LOG_DATA_ALL": "YES",
+                    "CON_DBID": database.dbid or dbid,
+                }
+            ],
+        )
+        ids = list(reversed(database.resetlogs))
+        for number, resetlogs in enumerate(ids, 1):
+            self._insert_incarnation(number, resetlogs, resetlogs_scn, current=number == len(ids))
+        insert(
+            "V$TRANSPORTABLE_PLATFORM",
+            [
+                {"PLATFORM_ID": i, "PLATFORM_NAME": text, "ENDIAN_FORMAT": endian}
+                for i, text, endian in _PLATFORMS
+            ],
+        )
+        insert(
+            "DATABASE_PROPERTIES",
+            [
+                {"PROPERTY_NAME": "NLS_CHARACTERSET", "PROPERTY_VALUE": database.charset},
+                {"PROPERTY_NAME": "NLS_NCHAR_CHARACTERSET", "PROPERTY_VALUE": database.ncharset},
+                {"PROPERTY_NAME": "DBTIMEZONE", "PROPERTY_VALUE": database.timezone},
+            ],
+        )
+        insert(
+            "V$PARAMETER",
+            [
+                {"NAME": "compatible", "VALUE": "19.0.0"},
+                {"NAME": "undo_retention", "VALUE": "900"},
+                {"NAME": "db_block_checksum", "VALUE": "TYPICAL"},
+            ],
+        )
+        insert(
+            "V$ARCHIVE_DEST",
+            [
+                {
+                    "DEST_ID": DESTINATION,
+                    "DEST_NAME": "LOG_ARCHIVE_DEST_1",
+                    "STATUS": "VALID",
+                    "TARGET": "PRIMARY",
+                    "DESTINATION": self.archive,
+                    "ERROR": None,
+                }
+            ],
+        )
+        version = {"PRODUCT": "Oracle Database 19c Enterprise Edition", "VERSION": "19.0.0.0.0"}
+        insert("PRODUCT_COMPONENT_VERSION", [{**version, "VERSION_FULL": "19.3.0.0.0"}])
+        self.catalogue.context |= {
+            "DB_NAME": database.name,
+            "CON_ID": str(database.con_id),
+            "CON_NAME": database.con_name or database.name,
+        }
+
+    def _insert_incarnation(self, number: int, resetlogs: int, scn: int, *, current: bool) -> None:
+        self.catalogue.insert(
+            "V$DATABASE_INCARNATION",
+            [
+                {
+                    "INCARNATION#": number,
+                    "RESETLOGS_CHANGE#": scn,
+                    "PRIOR_RESETLOGS_CHANGE#": 1,
+                    "RESETLOGS_ID": resetlogs,
+                    "STATUS": "CURRENT" if current else "PARENT",
+                    "PRIOR_INCARNATION#": number - 1,
+                }
+            ],
+        )
+
+    def archived(self, name: str, header: LogHeader, *, destination: int = DESTINATION) -> None:
+        """A log has been archived, under `name` in the archive directory."""
+        thread = {"THREAD#": header.thread, "STATUS": "OPEN", "ENABLED": "PUBLIC"}
+        known = self.catalogue.rows(
+            'SELECT 1 FROM SYS."V$THREAD" WHERE "THREAD#" = ?', header.thread
+        )
+        if not known:
+            self.catalogue.insert("V$THREAD", [{**thread, "INSTANCE": f"sim{header.thread}"}])
+        assert header.nab is not None
+        self.catalogue.insert(
+            "V$ARCHIVED_LOG",
+            [
+                {
+                    "THREAD#": header.thread,
+                    "SEQUENCE#": header.sequence,
+                    "FIRST_CHANGE#": header.first_scn,
+                    "NEXT_CHANGE#": header.next_scn,
+                    "NAME": f"{self.archive}/{name}",
+                    "BLOCKS": header.nab - 1,
+                    "BLOCK_SIZE": header.block_size,
+                    "RESETLOGS_ID": header.resetlogs_id,
+                    "RESETLOGS_CHANGE#": header.resetlogs_scn,
+                    "DEST_ID": destination,
+                    "ARCHIVED": "YES",
+                    "DELETED": "NO",
+                    "STATUS": "A",
+                    "STANDBY_DEST": "NO",
+                }
+            ],
+        )
+        self.scn = max(self.scn, header.next_scn or 0)
+
+    def open_resetlogs(self, scn: int, resetlogs: int, activation: int) -> None:
+        """The database was recovered to `scn` and opened with RESETLOGS."""
+        number = len(self.catalogue.rows('SELECT 1 FROM SYS."V$DATABASE_INCARNATION"')) + 1
+        self.catalogue.update(
+            'UPDATE SYS."V$DATABASE_INCARNATION" SET "STATUS" = \'PARENT\''
+            " WHERE \"STATUS\" = 'CURRENT'"
+        )
+        self._insert_incarnation(number, resetlogs, scn, current=True)
+        self.catalogue.update(
+            'UPDATE SYS."V$DATABASE" SET "RESETLOGS_CHANGE#" = ?, "ACTIVATION#" = ?',
+            *(scn, activation),
+        )
+        self.scn = scn
+
+    def command(self, sql: str) -> None:
+        """Do what a statement other than a query says.
+
+        Raises:
+            OraError: ORA-00900, it is none of the few that are understood.
+        """
+        commands: tuple[tuple[re.Pattern[str], Callable[..., Any]], ...] = (
+            (_GRANT, self._grant),
+            (_SUPPLEMENTAL, self._add_database_logging),
+            (_TABLE_LOGGING, self._add_table_logging),
+        )
+        for pattern, do in commands:
+            if match := pattern.match(sql):
+                do(*match.groups())
+                return
+        for expression, column, value in _SETTINGS:
+            if re.match(expression, sql, re.IGNORECASE):
+                self.catalogue.update(f'UPDATE SYS."V$DATABASE" SET "{column}" = ?', value)  # noqa: S608
+                return
+        if not _IGNORED.match(sql):
+            raise OraError(900, "invalid SQL statement")
+
+    def _grant(self, privileges: str, name: str, _user: str) -> None:
+        view = name.upper().replace("V_$", "V$")
+        if view not in {*SYS_TABLES, *VIEWS}:
+            raise OraError(942, "table or view does not exist")
+        wanted = {privilege.strip().upper() for privilege in privileges.split(",")}
+        if "SELECT" in wanted or "READ" in wanted:
+            self.catalogue.denied.discard(view)
+        if "FLASHBACK" in wanted:
+            self.catalogue.no_flashback.discard(view)
+
+    def _add_database_logging(self, level: str | None) -> None:
+        column = "MIN" if level is None else _LEVELS[" ".join(level.upper().split())]
+        sql = f'UPDATE SYS."V$DATABASE" SET "SUPPLEMENTAL_LOG_DATA_{column}" = \'YES\''  # noqa: S608
+        self.catalogue.update(sql)
+
+    def _add_table_logging(self, owner: str, name: str, level: str) -> None:
+        table = self.snapshot.find(owner, name)
+        if table is None:
+            raise OraError(942, "table or view does not exist")
+        number = 1 + int(
+            str(self.catalogue.rows('SELECT COALESCE(MAX("CON#"), 0) FROM SYS."CDEF$"')[0][0])
+        )
+        kind = _LOG_GROUPS[" ".join(level.upper().split())]
+        self.catalogue.insert(
+            "CDEF$", [{"CON#": number, "OBJ#": table.obj, "TYPE#": kind, "ENABLED": None}]
+        )

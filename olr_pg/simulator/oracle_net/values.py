@@ -1,0 +1,135 @@
+"""Values on their way to and from the driver, in the types that the catalogue's queries use."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from olr_pg.datatypes.number import decode_number, encode_number
+
+if TYPE_CHECKING:
+    from olr_pg.simulator.oracle_net.ttc import TtcWriter
+
+VARCHAR: Final = 1
+NUMBER: Final = 2
+LONG: Final = 8
+RAW: Final = 23
+LONG_RAW: Final = 24
+CHAR: Final = 96
+CLOB: Final = 112
+BLOB: Final = 113
+
+LOCATOR_BYTES: Final = 40
+_CHUNK_BYTES: Final = 8132
+_CHARACTER_FLAGS: Final = 6
+_UTF16: Final = 0x80
+_NUMBER_IN_LOCATOR: Final = 20
+_TEXT_BYTES_MAX: Final = 32_767
+
+
+class BindType(NamedTuple):
+    """The type of a bind, or of a column as the driver wants it."""
+
+    code: int
+    form: int
+    size: int
+
+
+class Kind(NamedTuple):
+    """The type of a result column."""
+
+    code: int
+    size: int
+    form: int = 0
+    precision: int = 0
+    scale: int = 0
+
+
+class ResultColumn(NamedTuple):
+    """A column of a result."""
+
+    name: str
+    kind: Kind
+
+
+NUMBER_KIND: Final = Kind(NUMBER, 22, scale=-127)
+
+
+def kind_of(values: list[object], *, lob: bool) -> Kind:
+    """The type that a column must have for its values.
+
+    Args:
+        lob: bytes and text are LOBs.
+    """
+    first = next((value for value in values if value is not None), None)
+    if isinstance(first, bytes) or (first is None and lob):
+        longest = max((len(value) for value in values if isinstance(value, bytes)), default=0)
+        return Kind(BLOB, 4000) if lob else Kind(RAW, max(longest, 1))
+    if isinstance(first, int | float):
+        return NUMBER_KIND
+    if lob:
+        return Kind(CLOB, 4000, 1)
+    texts = [str(value).encode() for value in values if value is not None]
+    return Kind(VARCHAR, min(max(map(len, texts), default=1) or 1, _TEXT_BYTES_MAX), 1)
+
+
+def decode_bind(kind: BindType, raw: bytes | None) -> object:
+    """A bind's value for the SQL engine."""
+    if raw is None:
+        return None
+    if kind.code == NUMBER:
+        number = Decimal(decode_number(raw))
+        return int(number) if number == int(number) else float(number)
+    if kind.code in (RAW, LONG_RAW):
+        return raw
+    return raw.decode("utf-16-be" if kind.form == 2 else "utf-8")
+
+
+def write_value(out: TtcWriter, value: object, code: int, lobs: list[object]) -> None:
+    """One value of a row.
+
+    Args:
+        code: the type that the driver expects it in.
+        lobs: the session's; a LOB value is added, so that its locator can name it.
+    """
+    if code in (CLOB, BLOB):
+        _write_locator(out, value, lobs)
+    elif code == NUMBER and value is not None:
+        out.bytes_(encode_number(Decimal(str(value))))
+    else:
+        out.bytes_(_to_bytes(value))
+        if code in (LONG, LONG_RAW):
+            out.integer(0, 0)
+
+
+def _to_bytes(value: object) -> bytes | None:
+    if value is None or isinstance(value, bytes):
+        return value
+    return str(value).encode()
+
+
+def _write_locator(out: TtcWriter, value: object, lobs: list[object]) -> None:
+    if value is None:
+        out.integer(0)
+        return
+    assert isinstance(value, str | bytes)
+    locator = bytearray(LOCATOR_BYTES)
+    locator[1] = LOCATOR_BYTES - 2
+    if isinstance(value, str):
+        locator[_CHARACTER_FLAGS] = _UTF16
+    locator[_NUMBER_IN_LOCATOR : _NUMBER_IN_LOCATOR + 4] = len(lobs).to_bytes(4, "big")
+    lobs.append(value)
+    out.integer(LOCATOR_BYTES, len(value), _CHUNK_BYTES).bytes_(bytes(locator))
+
+
+def lob_of(locator: bytes, lobs: list[object]) -> str | bytes:
+    """The value that a locator names."""
+    value = lobs[int.from_bytes(locator[_NUMBER_IN_LOCATOR : _NUMBER_IN_LOCATOR + 4], "big")]
+    assert isinstance(value, str | bytes)
+    return value
+
+
+def lob_piece(value: str | bytes, offset: int, amount: int) -> bytes:
+    """A piece of a LOB as it is sent; text is UTF-16."""
+    piece = value[offset - 1 : offset - 1 + amount]
+    return piece if isinstance(piece, bytes) else piece.encode("utf-16-be")
