@@ -192,6 +192,11 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         "give DBTIMEZONE as an offset (+02:00) or as a region name of the tz database",
         3,
     ),
+    2080: ErrorEntry(
+        "an encrypted column value cannot be decrypted",
+        "check the table's key, its algorithm and its integrity algorithm (ENC$)",
+        3,
+    ),
     2120: ErrorEntry(
         "a LOB value is not whole in the redo",
         "the target's column keeps its value; load the rows again from the source. Partial writes"

@@ -25,6 +25,7 @@ from olr_pg.datatypes.interval import (
     decode_year_month,
     year_month_to_interval,
 )
+from olr_pg.datatypes.json_text import oson_to_json
 from olr_pg.datatypes.kernel import located
 from olr_pg.datatypes.mapping import (
     OracleColumn,
@@ -55,6 +56,7 @@ from olr_pg.datatypes.temporal import (
     temporal_to_timestamp,
 )
 from olr_pg.datatypes.text import strip_blanks, text_to_utf8
+from olr_pg.datatypes.vector import vector_text, vector_to_array, vector_to_bits
 from olr_pg.errors import OlrPgError
 
 if TYPE_CHECKING:
@@ -171,6 +173,11 @@ _TEXT_KINDS: Final = frozenset({PgKind.TEXT, PgKind.VARCHAR, PgKind.BPCHAR, PgKi
 _PLAIN_TEXT: Final = frozenset({PgKind.TEXT, PgKind.VARCHAR, PgKind.BPCHAR})
 _INTEGER_BYTES: Final = {PgKind.INT2: 2, PgKind.INT4: 4, PgKind.INT8: 8}
 _FLOAT_BYTES: Final = {PgKind.FLOAT4: 4, PgKind.FLOAT8: 8}
+_VECTOR_ELEMENTS: Final = {
+    PgKind.INT2_ARRAY: "i2",
+    PgKind.FLOAT4_ARRAY: "f4",
+    PgKind.FLOAT8_ARRAY: "f8",
+}
 _JSONB_VERSION: Final = b"\x01"
 _XML_ENCODING: Final = re.compile(rb"""^(<\?xml[^>]*?)\s+encoding\s*=\s*(?:"[^"]*"|'[^']*')""")
 """PostgreSQL would decode binary XML by its declaration; the text is UTF-8 by now."""
@@ -264,6 +271,30 @@ def _blob(request: _Request) -> Encode | None:
     if request.kind is PgKind.BYTEA:
         return lambda values: (values, NOTHING)
     return _keeping_empty(_raw(request))
+
+
+def _json(request: _Request) -> Encode | None:
+    if request.kind is PgKind.BYTEA:
+        return _counting_nothing(oracle_nulls)
+    if request.kind is PgKind.JSONB or request.kind in _TEXT_KINDS:
+        prefix = _JSONB_VERSION if request.kind is PgKind.JSONB else b""
+        return partial(oson_to_json, policies=request.policies, prefix=prefix)
+    return None
+
+
+def _vector(request: _Request) -> Encode | None:
+    if request.kind is PgKind.BYTEA:
+        return _counting_nothing(oracle_nulls)
+    if request.kind in _PLAIN_TEXT:
+        return _printed(vector_text)
+    if request.kind in (PgKind.BIT, PgKind.VARBIT):
+        return _counting_nothing(lambda values: per_distinct(values, vector_to_bits))
+    element = _VECTOR_ELEMENTS.get(request.kind)
+    if element is None:
+        return None
+    return _counting_nothing(
+        lambda values: per_distinct(values, lambda raw: vector_to_array(raw, element))
+    )
 
 
 def _keeping_empty(encode: Encode | None) -> Encode | None:
@@ -366,6 +397,8 @@ _PLANS: Final[dict[OracleType, Plan]] = {
     OracleType.LONG_RAW: _raw,
     OracleType.CLOB: _clob,
     OracleType.BLOB: _blob,
+    OracleType.JSON: _json,
+    OracleType.VECTOR: _vector,
     OracleType.DATE: _local(TemporalForm.DATE),
     OracleType.TIMESTAMP: _local(TemporalForm.TIMESTAMP),
     OracleType.TIMESTAMP_TZ: _timestamp_tz,

@@ -14,8 +14,10 @@ from olr_pg.datatypes.binary_float import decode_binary_float, shortest
 from olr_pg.datatypes.boolean import decode_boolean
 from olr_pg.datatypes.charsets import column_charset, lob_charset
 from olr_pg.datatypes.interval import decode_day_second, decode_year_month
+from olr_pg.datatypes.json_text import json_text
 from olr_pg.datatypes.mapping import CHARACTER_TYPES, LOB_TYPES, OracleType
 from olr_pg.datatypes.number import decode_number
+from olr_pg.datatypes.oson import decode_oson
 from olr_pg.datatypes.policies import DEFAULT_POLICIES, Policies
 from olr_pg.datatypes.raw import decode_raw
 from olr_pg.datatypes.rowid import decode_rowid, decode_urowid
@@ -26,6 +28,7 @@ from olr_pg.datatypes.temporal import (
     local_isoformat,
 )
 from olr_pg.datatypes.text import decode_text_by_policy
+from olr_pg.datatypes.vector import decode_vector
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,6 +66,7 @@ _CONVERTERS: Final[dict[int, Callable[[bytes], JsonValue]]] = {
     OracleType.ROWID: decode_rowid,
     OracleType.UROWID: decode_urowid,
     OracleType.BOOLEAN: decode_boolean,
+    OracleType.VECTOR: lambda raw: orjson.Fragment(json_text(decode_vector(raw))[0]),
 }
 
 
@@ -94,6 +98,8 @@ def json_converter(
         convert = _text(found, policies)
     elif column.type_code == OracleType.CLOB:
         convert = _text(lob_charset(column.charset_form, column.charset_id, charset), policies)
+    elif column.type_code == OracleType.JSON:
+        convert = _document(policies)
     elif column.type_code == OracleType.TIMESTAMP_LTZ:
         convert = _local(timezone)
     else:
@@ -116,6 +122,10 @@ def json_value(column: OracleColumn, raw: bytes | None) -> JsonValue:
 
 def _text(charset: Charset, policies: Policies) -> Callable[[bytes], JsonValue]:
     return lambda raw: decode_text_by_policy(raw, charset, policies)[0]
+
+
+def _document(policies: Policies) -> Callable[[bytes], JsonValue]:
+    return lambda raw: orjson.Fragment(json_text(decode_oson(raw, policies)[0], None)[0])
 
 
 def _local(timezone: str) -> Callable[[bytes], JsonValue]:

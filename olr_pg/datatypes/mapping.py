@@ -82,8 +82,8 @@ CHARACTER_TYPES: Final = frozenset(
 )
 """The types whose values are text in the row itself."""
 
-LOB_TYPES: Final = frozenset({OracleType.CLOB, OracleType.BLOB})
-"""The types whose values are delivered in chunks, and may be empty without being NULL."""
+LOB_TYPES: Final = frozenset({OracleType.CLOB, OracleType.BLOB, OracleType.JSON, OracleType.VECTOR})
+"""The types whose values are delivered in chunks; CLOB and BLOB may be empty and are not NULL."""
 
 
 class PgKind(IntEnum):
@@ -99,12 +99,17 @@ class PgKind(IntEnum):
     XML = 142
     FLOAT4 = 700
     FLOAT8 = 701
+    INT2_ARRAY = 1005
+    FLOAT4_ARRAY = 1021
+    FLOAT8_ARRAY = 1022
     BPCHAR = 1042
     VARCHAR = 1043
     DATE = 1082
     TIMESTAMP = 1114
     TIMESTAMPTZ = 1184
     INTERVAL = 1186
+    BIT = 1560
+    VARBIT = 1562
     NUMERIC = 1700
     UUID = 2950
     JSONB = 3802
@@ -165,7 +170,6 @@ _REFUSALS: Final = {
     OracleType.OBJECT: "object types are not replicated",
     OracleType.NESTED_TABLE: "nested tables are not replicated",
     OracleType.VARRAY: "VARRAYs are not replicated",
-    OracleType.VECTOR: "VECTOR columns are not replicated",
     OracleType.TIME: "TIME is no type of Oracle's SQL",
     OracleType.TIME_TZ: "TIME WITH TIME ZONE is no type of Oracle's SQL",
 }
@@ -301,6 +305,9 @@ _MAPPINGS: Final[dict[OracleType, Callable[[OracleColumn], PgType]]] = {
     OracleType.LONG_RAW: _always("bytea", PgKind.BYTEA),
     OracleType.BLOB: _always("bytea", PgKind.BYTEA),
     OracleType.JSON: _always("jsonb", PgKind.JSONB, "dates within documents become strings"),
+    OracleType.VECTOR: _always(
+        "double precision[]", PgKind.FLOAT8_ARRAY, "sparse vectors become dense"
+    ),
     OracleType.DATE: _always("timestamp(0)", PgKind.TIMESTAMP),
     OracleType.TIMESTAMP: _timestamp,
     OracleType.TIMESTAMP_TZ: _timestamptz,
@@ -347,6 +354,15 @@ _PG_NAMES: Final = {
     "decimal": PgKind.NUMERIC,
     "uuid": PgKind.UUID,
     "jsonb": PgKind.JSONB,
+    "smallint[]": PgKind.INT2_ARRAY,
+    "int2[]": PgKind.INT2_ARRAY,
+    "real[]": PgKind.FLOAT4_ARRAY,
+    "float4[]": PgKind.FLOAT4_ARRAY,
+    "double precision[]": PgKind.FLOAT8_ARRAY,
+    "float8[]": PgKind.FLOAT8_ARRAY,
+    "bit": PgKind.BIT,
+    "varbit": PgKind.VARBIT,
+    "bit varying": PgKind.VARBIT,
 }
 _MODIFIER: Final = re.compile(r"\s*\([\d\s,-]*\)")
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 ROW_TYPES: Final = frozenset(
-    {1, 2, 8, 9, 12, 23, 24, 69, 96, 100, 101, 178, 179, 180, 181, 182, 183, 208, 231, 252}
+    {1, 2, 8, 9, 12, 23, 24, 69, 96, 100, 101, 180, 181, 182, 183, 208, 231, 252}
 )
 """COL$.TYPE# whose values stand in the row itself (values-and-lobs §1)."""
 
-LOB_TYPES: Final = frozenset({112, 113})
-"""COL$.TYPE# whose row bytes are a LOB locator."""
+LOB_TYPES: Final = frozenset({112, 113, 119, 127})
+"""COL$.TYPE# whose row bytes are a LOB locator: CLOB, BLOB, JSON, VECTOR."""
 
 _OTHER_TYPES: Final = {
     58: "XMLTYPE and other opaque types are not decoded yet",
@@ -19,11 +19,11 @@ _OTHER_TYPES: Final = {
     111: "REF columns are not supported",
     114: "BFILE columns are not supported: the data is outside the database",
     115: "CFILE columns are not supported: the data is outside the database",
-    119: "JSON columns are not decoded yet",
     121: "object types are not supported",
     122: "nested tables are not supported",
     123: "VARRAY columns are not supported",
-    127: "VECTOR columns are not decoded yet",
+    178: "TIME is no type of Oracle's SQL",
+    179: "TIME WITH TIME ZONE is no type of Oracle's SQL",
 }
 
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 CLOB: Final = 112
 BLOB: Final = 113
 _TEXT_TYPES: Final = frozenset({1, 9})
+_BYTE_TYPES: Final = frozenset({BLOB, 119, 127})
+"""BLOB, and the types that are kept in one: JSON, VECTOR."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ def lob_delivery(column: Column) -> LobDelivery:
     Character LOBs are UTF-16BE wherever the database's set is not single-byte (values-and-lobs
     §17.1); that is how they go out. Elsewhere they go out in the column's own set.
     """
-    if column.type_code == BLOB:
+    if column.type_code in _BYTE_TYPES:
         return LobDelivery.BYTES
     if column.type_code == CLOB or (column.stored_as_lob and column.type_code in _TEXT_TYPES):
         return LobDelivery.CHARSET if _is_single_byte(column) else LobDelivery.UTF16
@@ -82,10 +84,17 @@ def lob_delivery(column: Column) -> LobDelivery:
 
 
 def delivered_type(column: Column) -> int:
-    """ColumnType on the wire: 112 or 113 for everything that is kept as a LOB."""
+    """ColumnType on the wire: 112 or 113 for what is kept as a LOB; JSON 119, VECTOR 127."""
+    if lob_delivery(column) is LobDelivery.NONE or column.type_code in _BYTE_TYPES:
+        return column.type_code
+    return chunk_type(column)
+
+
+def chunk_type(column: Column) -> int:
+    """ColumnType of a column's Chunk elements: 112 text, 113 bytes; 0 where it has none."""
     delivery = lob_delivery(column)
     if delivery is LobDelivery.NONE:
-        return column.type_code
+        return 0
     return BLOB if delivery is LobDelivery.BYTES else CLOB
 
 

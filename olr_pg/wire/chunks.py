@@ -21,7 +21,6 @@ _LAST_OF_COLUMN: Final = int(ChunkFlags.LAST_OF_COLUMN)
 _LAST_OF_ROW: Final = int(ChunkFlags.LAST_OF_ROW)
 _FRAME_AND_HEAD: Final = 35
 _FIXED: Final = _FRAME_AND_HEAD + 13
-_COLUMN_TYPE: Final = 9
 _NAME: Final = 37
 
 
@@ -86,10 +85,10 @@ def write_chunks(
             at += _FRAME_AND_HEAD
             out[at] = name
             at = put_bytes(out, at + 1, column_data, header + _NAME, header + _NAME + name)
-            at = put_bytes(out, at, column_data, header + _COLUMN_TYPE, header + _COLUMN_TYPE + 2)
-            put16(out, at, flags, big)
-            put64(out, at + 2, size, big)
-            at += 10
+            put16(out, at, int(column_chunked[column]), big)
+            put16(out, at + 2, flags, big)
+            put64(out, at + 4, size, big)
+            at += 12
             while size > 0:
                 count = min(dml.value_length[part] - within, size)
                 if count <= 0:

@@ -10,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.dictionary.lob import (
-    LobDelivery,
+    chunk_type,
     delivered_charset_id,
     delivered_type,
-    lob_delivery,
 )
 from olr_pg.errors import OlrPgError
 from olr_pg.wire.elements import (
@@ -44,7 +43,8 @@ class ElementPlan(NamedTuple):
         column_first: shape (columns + 1); where each column's bytes begin: a ColumnValue up to
             and with its name, with ColumnValueSize 0 (at byte 1).
         column_little, column_big: those bytes.
-        column_chunked: shape (columns); 1 where the column's values go out in Chunk elements.
+        column_chunked: shape (columns); ColumnType of the Chunk elements that the column's values
+            go out in (112, 113), 0 where they do not.
     """
 
     table_first: npt.NDArray[np.int64]
@@ -77,7 +77,7 @@ def build_element_plan(tables: Sequence[Table]) -> ElementPlan:
         _joined(flat),
         _joined([header for headers in columns_big for header in headers]),
         np.array(
-            [lob_delivery(column) != LobDelivery.NONE for t in tables for column in t.delivered],
+            [chunk_type(column) for table in tables for column in table.delivered],
             np.uint8,
         ),
     )

@@ -33,7 +33,7 @@ def test_types_that_stand_in_the_row_are_supported(type_code: int) -> None:
     assert replace(NUMBER, type_code=type_code).unsupported is None
 
 
-@pytest.mark.parametrize("type_code", [58, 105, 106, 111, 114, 115, 119, 121, 122, 123, 127, 999])
+@pytest.mark.parametrize("type_code", [58, 105, 106, 111, 114, 115, 121, 122, 123, 178, 179, 999])
 def test_other_types_say_why_not(type_code: int) -> None:
     assert replace(NUMBER, type_code=type_code).unsupported
 

@@ -1,0 +1,418 @@
+"""OSON, the binary form of JSON columns: images ↔ values (values-and-lobs §12).
+
+Reading is iterative and bounded: bytes that lead in circles, out of the image or into more than a
+bounded multiple of its size are refused. `olr_pg.datatypes.json_text` makes text of the values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias, Union
+
+from olr_pg.datatypes.binary_float import decode_binary_float, encode_binary_float
+from olr_pg.datatypes.charsets import AL32UTF8, charset
+from olr_pg.datatypes.interval import (
+    DaySecond,
+    YearMonth,
+    decode_day_second,
+    decode_year_month,
+    encode_day_second,
+    encode_year_month,
+)
+from olr_pg.datatypes.kernel import malformed
+from olr_pg.datatypes.number import decode_number, encode_number
+from olr_pg.datatypes.policies import DEFAULT_POLICIES, Policies
+from olr_pg.datatypes.temporal import (
+    DateTime,
+    ZonedDateTime,
+    decode_date,
+    decode_timestamp,
+    decode_timestamp_tz,
+    encode_timestamp,
+    encode_timestamp_tz,
+)
+from olr_pg.datatypes.text import decode_text_by_policy
+from olr_pg.datatypes.vector import Vector, decode_vector, encode_vector
+from olr_pg.errors import OlrPgError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Single(float):
+    """A BINARY_FLOAT: it prints with fewer digits than the double of the same value."""
+
+
+Leaf: TypeAlias = (
+    str
+    | bool
+    | Decimal
+    | float
+    | bytes
+    | DateTime
+    | ZonedDateTime
+    | YearMonth
+    | DaySecond
+    | Vector
+    | None
+)
+Json: TypeAlias = Union[Leaf, "dict[str, Json]", "list[Json]"]
+"""A JSON value; numbers are `Decimal`, BINARY_FLOAT is `Single`, BINARY_DOUBLE `float`."""
+
+DEPTH_MAX: Final = 1024
+"""Oracle's own limit of nesting."""
+
+_MAGIC: Final = b"\xffJZ"
+_RELATIVE: Final = 0x0001
+_COUNT_U32: Final = 0x0008
+_SCALAR: Final = 0x0010
+_COUNT_U16: Final = 0x0400
+_NAMES_U32: Final = 0x0800
+_TREE_U32: Final = 0x1000
+_LONG_NAMES_U16: Final = 0x0100
+_REPEATS_MAX: Final = 64
+_TYPE: Final = "JSON (OSON)"
+
+
+@dataclass(slots=True)
+class _Frame:
+    """A container that is being read: its children's keys and offsets."""
+
+    value: dict[str, Json] | list[Json]
+    keys: list[str]
+    offsets: list[int]
+    done: int = 0
+
+
+class _Image:
+    """Bounded reads of one image."""
+
+    def __init__(self, raw: bytes, policies: Policies) -> None:
+        self.raw = raw
+        self.at = 0
+        self.policies = policies
+        self.undecodable = 0
+        self._names: list[str] = []
+        self._id_width = 1
+        self._tree = self._end = 0
+        self._flags = 0
+        self._budget = 0
+
+    def fail(self) -> NoReturn:
+        raise malformed(_TYPE, self.raw)
+
+    def take(self, size: int) -> bytes:
+        if size < 0 or self.at + size > len(self.raw):
+            self.fail()
+        self.at += size
+        return self.raw[self.at - size : self.at]
+
+    def number(self, size: int) -> int:
+        return int.from_bytes(self.take(size))
+
+    def text(self, size: int) -> str:
+        text, bad = decode_text_by_policy(self.take(size), charset(AL32UTF8), self.policies)
+        self.undecodable += bad
+        return text
+
+    def read(self) -> Json:
+        if self.take(3) != _MAGIC:
+            self.fail()
+        version = self.number(1)
+        self._flags = self.number(2)
+        if version not in (1, 3):
+            self.fail()
+        tree_width = 4 if self._flags & _TREE_U32 else 2
+        if self._flags & _SCALAR:
+            size = self.number(tree_width)
+        else:
+            size = self._read_names(version, tree_width)
+        self._tree = self.at
+        self._end = self._tree + size
+        if self._end > len(self.raw):
+            self.fail()
+        self._budget = _REPEATS_MAX * (size + 1)
+        return self._read_tree()
+
+    def _read_names(self, version: int, tree_width: int) -> int:
+        count_width = 4 if self._flags & _COUNT_U32 else 2 if self._flags & _COUNT_U16 else 1
+        offset_width = 4 if self._flags & _NAMES_U32 else 2
+        count, size = self.number(count_width), self.number(offset_width)
+        long_width, long_count, long_size = 4, 0, 0
+        if version == 3:
+            long_width = 2 if self.number(2) & _LONG_NAMES_U16 else 4
+            long_count, long_size = self.number(4), self.number(4)
+        tree_size = self.number(tree_width)
+        self.take(2)
+        self._segment(count, 1, offset_width, size, 1)
+        if long_count:
+            self._segment(long_count, 2, long_width, long_size, 2)
+        total = count + long_count
+        self._id_width = 1 if total < 1 << 8 else 2 if total < 1 << 16 else 4
+        return tree_size
+
+    def _segment(self, count: int, hash_width: int, width: int, size: int, length: int) -> None:
+        """Field names: hashes, offsets, and a segment of names with their lengths before them."""
+        self.take(count * hash_width)
+        offsets = self.take(count * width)
+        start = self.at
+        end = start + size
+        for i in range(0, len(offsets), width):
+            self.at = start + int.from_bytes(offsets[i : i + width])
+            self._names.append(self.text(self.number(length)))
+            if self.at > end:
+                self.fail()
+        self.at = start
+        self.take(size)
+
+    def _read_tree(self) -> Json:
+        root = self._node(0)
+        if not isinstance(root, _Frame):
+            return root
+        stack = [root]
+        while stack:
+            frame = stack[-1]
+            if frame.done == len(frame.offsets):
+                stack.pop()
+                continue
+            child = self._node(frame.offsets[frame.done])
+            value = child.value if isinstance(child, _Frame) else child
+            if isinstance(frame.value, dict):
+                frame.value[frame.keys[frame.done]] = value
+            else:
+                frame.value.append(value)
+            frame.done += 1
+            if isinstance(child, _Frame):
+                if len(stack) == DEPTH_MAX:
+                    self.fail()
+                stack.append(child)
+        return root.value
+
+    def _node(self, offset: int) -> Leaf | _Frame:
+        self.at = self._tree + offset
+        start = self.at
+        code = self.number(1)
+        node = self._container(code, offset) if code & 0x80 else self._leaf(code)
+        self._budget -= self.at - start
+        if self.at > self._end or self._budget < 0:
+            self.fail()
+        return node
+
+    def _container(self, code: int, offset: int) -> _Frame:
+        width = 4 if code & 0x20 else 2
+        is_object = not code & 0x40
+        ids_at = -1
+        shape = code & 0x18
+        if shape == 0x18:
+            if not is_object:
+                self.fail()
+            shared = self._tree + self.number(width)
+            after, self.at = self.at, shared
+            other = self.number(1)
+            if other & 0xC0 != 0x80 or other & 0x18 == 0x18:
+                self.fail()
+            count = self.number(1 << (other >> 3 & 3))
+            ids_at, self.at = self.at, after
+        else:
+            count = self.number(1 << (shape >> 3))
+        if count * width > len(self.raw):
+            self.fail()
+        keys = self._keys(count, ids_at) if is_object else []
+        places = self.take(count * width)
+        base = offset if self._flags & _RELATIVE else 0
+        offsets = [
+            base + int.from_bytes(places[i : i + width]) for i in range(0, len(places), width)
+        ]
+        return _Frame({} if is_object else [], keys, offsets)
+
+    def _keys(self, count: int, ids_at: int) -> list[str]:
+        after = self.at
+        if ids_at >= 0:
+            self.at = ids_at
+        width = self._id_width
+        ids = self.take(count * width)
+        if ids_at >= 0:
+            self.at = after
+        numbers = [int.from_bytes(ids[i : i + width]) for i in range(0, len(ids), width)]
+        if any(not 1 <= number <= len(self._names) for number in numbers):
+            self.fail()
+        return [self._names[number - 1] for number in numbers]
+
+    def _leaf(self, code: int) -> Leaf:
+        if code < 0x20:
+            return self.text(code)
+        if code & 0xF0 in (0x20, 0x60):
+            return self._decimal(code - (code & 0xF0) + 1)
+        if code & 0xE0 == 0x40:
+            return self._decimal(code & 0x0F)
+        if code in _CONSTANTS:
+            return _CONSTANTS[code]
+        if code in _FIXED:
+            size, decode = _FIXED[code]
+            return decode(self.take(size))
+        if code in _STRINGS:
+            return self.text(self.number(_STRINGS[code]))
+        if code in _BINARIES:
+            return self.take(self.number(_BINARIES[code]))
+        if code == 0x34:
+            return self._decimal(self.number(1))
+        if code != 0x7B or self.number(1) != 1:
+            self.fail()
+        return decode_vector(self.take(self.number(4)))
+
+    def _decimal(self, size: int) -> Decimal:
+        return Decimal(decode_number(self.take(size)))
+
+
+def _float(raw: bytes) -> Leaf:
+    return Single(decode_binary_float(raw, 4))
+
+
+_CONSTANTS: Final[dict[int, Leaf]] = {0x30: None, 0x31: True, 0x32: False}
+_STRINGS: Final = {0x33: 1, 0x37: 2, 0x38: 4}
+_BINARIES: Final = {0x3A: 2, 0x3B: 4, 0x7E: 1}
+_FIXED: Final[dict[int, tuple[int, Callable[[bytes], Leaf]]]] = {
+    0x36: (8, lambda raw: decode_binary_float(raw, 8)),
+    0x7F: (4, _float),
+    0x39: (11, decode_timestamp),
+    0x7D: (7, decode_timestamp),
+    0x3C: (7, decode_date),
+    0x7C: (13, decode_timestamp_tz),
+    0x3D: (5, decode_year_month),
+    0x3E: (11, decode_day_second),
+}
+
+
+def decode_oson(raw: bytes, policies: Policies = DEFAULT_POLICIES) -> tuple[Json, int]:
+    """(the document, how many of its texts were undecodable).
+
+    Args:
+        raw: the image.
+        policies: `undecodable` applies.
+
+    Raises:
+        OlrPgError: 2050, no OSON image; 2051, undecodable text where the policy says error.
+    """
+    image = _Image(raw, policies)
+    return image.read(), image.undecodable
+
+
+# --- the other direction: the smallest valid form (values-and-lobs §26) ---------------------------
+
+
+def encode_oson(value: Json) -> bytes:
+    """An image of the document, for tests and generators.
+
+    Raises:
+        OlrPgError: 2058, a field name of more than 255 bytes, or a value without a form.
+    """
+    if not isinstance(value, dict | list):
+        leaf = _leaf_bytes(value)
+        return _MAGIC + b"\x01" + (_SCALAR | 0x1006).to_bytes(2) + len(leaf).to_bytes(4) + leaf
+    names = sorted(_field_names(value), key=lambda name: (_hash(name) & 0xFF, len(name), name))
+    if any(len(name) > 255 for name in names):
+        raise OlrPgError(2058, "a JSON field name of more than 255 bytes")
+    segment, offsets = bytearray(), []
+    for name in names:
+        offsets.append(len(segment))
+        segment += bytes([len(name)]) + name
+    width = 1 if len(names) < 1 << 8 else 2 if len(names) < 1 << 16 else 4
+    tree = _Tree({name.decode(): i + 1 for i, name in enumerate(names)}, width)
+    tree.write(value)
+    counts = {1: 0, 2: _COUNT_U16, 4: _COUNT_U32}
+    flags = 0x2106 | counts[width] | _NAMES_U32 | _TREE_U32
+    return b"".join(
+        (
+            _MAGIC, b"\x01", flags.to_bytes(2), len(names).to_bytes(width),
+            len(segment).to_bytes(4), len(tree.out).to_bytes(4), bytes(2),
+            bytes(_hash(name) & 0xFF for name in names),
+            b"".join(offset.to_bytes(4) for offset in offsets), segment, tree.out,
+        )
+    )  # fmt: skip
+
+
+class _Tree:
+    """The tree segment in the making: containers first, then what is in them."""
+
+    def __init__(self, ids: dict[str, int], width: int) -> None:
+        self.out = bytearray()
+        self._ids = ids
+        self._width = width
+
+    def write(self, root: Json) -> None:
+        waiting: list[tuple[Json, int]] = [(root, -1)]
+        while waiting:
+            value, place = waiting.pop()
+            if place >= 0:
+                self.out[place : place + 4] = len(self.out).to_bytes(4)
+            if not isinstance(value, dict | list):
+                self.out += _leaf_bytes(value)
+                continue
+            children = list(value.values()) if isinstance(value, dict) else value
+            self.out += bytes([0xB4 if isinstance(value, dict) else 0xF0])
+            self.out += len(children).to_bytes(4)
+            for name in value if isinstance(value, dict) else ():
+                self.out += self._ids[name].to_bytes(self._width)
+            first = len(self.out)
+            self.out += bytes(4 * len(children))
+            waiting.extend((child, first + 4 * i) for i, child in enumerate(children))
+
+
+def _field_names(root: Json) -> set[bytes]:
+    names: set[bytes] = set()
+    waiting = [root]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            names.update(name.encode() for name in value)
+            waiting.extend(value.values())
+        elif isinstance(value, list):
+            waiting.extend(value)
+    return names
+
+
+def _hash(name: bytes) -> int:
+    digest = 0x811C9DC5
+    for byte in name:
+        digest = (digest ^ byte) * 0x01000193 & 0xFFFFFFFF
+    return digest
+
+
+def _sized(raw: bytes, codes: dict[int, int]) -> bytes:
+    for code, width in codes.items():
+        if len(raw) < 1 << 8 * width:
+            return bytes([code]) + len(raw).to_bytes(width) + raw
+    raise OlrPgError(2058, f"a JSON value of {len(raw)} bytes")
+
+
+def _leaf_bytes(value: Any) -> bytes:
+    match value:
+        case None:
+            return b"\x30"
+        case bool():
+            return b"\x31" if value else b"\x32"
+        case str():
+            return _sized(value.encode(), _STRINGS)
+        case bytes():
+            return _sized(value, {0x3A: 2, 0x3B: 4})
+        case Decimal() | int():
+            raw = encode_number(value)
+            return bytes([0x34, len(raw)]) + raw
+        case Single():
+            return b"\x7f" + encode_binary_float(value, 4)
+        case float():
+            return b"\x36" + encode_binary_float(value, 8)
+        case DateTime():
+            raw = encode_timestamp(value)
+            return (b"\x7d" if len(raw) == 7 else b"\x39") + raw
+        case ZonedDateTime():
+            return b"\x7c" + encode_timestamp_tz(value)
+        case YearMonth():
+            return b"\x3d" + encode_year_month(value)
+        case DaySecond():
+            return b"\x3e" + encode_day_second(value)
+        case Vector():
+            raw = encode_vector(value)
+            return b"\x7b\x01" + len(raw).to_bytes(4) + raw
+    raise OlrPgError(2058, f"no JSON value: {type(value).__name__}")

@@ -1,0 +1,220 @@
+"""VECTOR (23ai): images ↔ elements ↔ PostgreSQL arrays, bit strings and text.
+
+An image is the content of the column's BLOB: values-and-lobs §13, checked on captured rows. The
+norm is not read: it may be absent or zero.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from olr_pg.datatypes.binary_float import shortest
+from olr_pg.datatypes.kernel import malformed
+from olr_pg.errors import OlrPgError
+
+DIMENSIONS_MAX: Final = 65_535
+"""Oracle's own limit; BINARY vectors count bits."""
+
+_MAGIC: Final = 0xDB
+_HEAD: Final = struct.Struct(">BBHBI")
+_NORM: Final = 0x0012
+_SPARSE: Final = 0x0020
+_TYPE: Final = "VECTOR"
+
+
+class VectorFormat(IntEnum):
+    """How elements are stored."""
+
+    FLOAT32 = 2
+    FLOAT64 = 3
+    INT8 = 4
+    BINARY = 5
+
+
+_STORED: Final[dict[VectorFormat, np.dtype[Any]]] = {
+    VectorFormat.FLOAT32: np.dtype(">u4"),
+    VectorFormat.FLOAT64: np.dtype(">u8"),
+    VectorFormat.INT8: np.dtype("i1"),
+    VectorFormat.BINARY: np.dtype("u1"),
+}
+_VALUES: Final[dict[VectorFormat, np.dtype[Any]]] = {
+    VectorFormat.FLOAT32: np.dtype("f4"),
+    VectorFormat.FLOAT64: np.dtype("f8"),
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Vector:
+    """One vector.
+
+    Attributes:
+        format: of the elements.
+        dimensions: how many; of BINARY the bits.
+        values: float32, float64, int8; of BINARY the bytes (uint8). Sparse: those that are not 0.
+        indexes: sparse vectors: the places of `values`, from 0; None for dense ones.
+    """
+
+    format: VectorFormat
+    dimensions: int
+    values: npt.NDArray[Any]
+    indexes: npt.NDArray[np.int64] | None = None
+
+    def dense(self) -> npt.NDArray[Any]:
+        """Every element; of BINARY the bytes."""
+        if self.indexes is None:
+            return self.values
+        elements = np.zeros(self.dimensions, self.values.dtype)
+        elements[self.indexes] = self.values
+        return elements
+
+
+def decode_vector(raw: bytes) -> Vector:
+    """The vector of an image.
+
+    Raises:
+        OlrPgError: 2050, no such image.
+    """
+    if len(raw) < _HEAD.size:
+        raise malformed(_TYPE, raw)
+    magic, version, flags, code, dimensions = _HEAD.unpack_from(raw)
+    known = magic == _MAGIC and version <= 2 and code in _FORMATS
+    if not known or not 0 < dimensions <= DIMENSIONS_MAX:
+        raise malformed(_TYPE, raw)
+    form = VectorFormat(code)
+    at = _HEAD.size + (8 if flags & _NORM else 0)
+    indexes = None
+    count = dimensions
+    if form is VectorFormat.BINARY:
+        if dimensions % 8 or flags & _SPARSE:
+            raise malformed(_TYPE, raw)
+        count = dimensions // 8
+    if flags & _SPARSE:
+        count = int.from_bytes(raw[at : at + 2])
+        at += 2
+        if at + 4 * count > len(raw):
+            raise malformed(_TYPE, raw)
+        indexes = np.frombuffer(raw, ">u4", count, at).astype(np.int64)
+        at += 4 * count
+        if (indexes >= dimensions).any() or (np.diff(indexes) <= 0).any():
+            raise malformed(_TYPE, raw)
+    stored = _STORED[form]
+    if len(raw) != at + count * stored.itemsize:
+        raise malformed(_TYPE, raw)
+    bits = np.frombuffer(raw, stored, count, at)
+    return Vector(form, dimensions, _floats(bits, form), indexes)
+
+
+_FORMATS: Final = frozenset(VectorFormat)
+
+
+def _floats(bits: npt.NDArray[Any], form: VectorFormat) -> npt.NDArray[Any]:
+    """Elements of stored bits: BINARY_FLOAT and BINARY_DOUBLE invert them (values-and-lobs §8)."""
+    if form not in _VALUES:
+        return bits
+    native = bits.astype(bits.dtype.newbyteorder("="))
+    top = native.dtype.type(1 << (8 * native.itemsize - 1))
+    return np.where(native & top, native ^ top, ~native).view(_VALUES[form])
+
+
+def encode_vector(vector: Vector) -> bytes:
+    """An image of the vector, without a norm.
+
+    Raises:
+        OlrPgError: 2058, the number of elements does not fit the dimensions.
+    """
+    stored = _STORED[vector.format]
+    count = len(vector.values)
+    expected = vector.dimensions // (8 if vector.format is VectorFormat.BINARY else 1)
+    if vector.indexes is not None:
+        expected = len(vector.indexes)
+    if count != expected or not 0 < vector.dimensions <= DIMENSIONS_MAX:
+        raise OlrPgError(2058, f"{count} elements for a VECTOR of {vector.dimensions}")
+    sparse = b""
+    version = 1 if vector.format is VectorFormat.BINARY else 0
+    if vector.indexes is not None:
+        version = 2
+        sparse = count.to_bytes(2) + vector.indexes.astype(">u4").tobytes()
+    head = _HEAD.pack(_MAGIC, version, _SPARSE if sparse else 0, vector.format, vector.dimensions)
+    values = vector.values
+    if vector.format in _VALUES:
+        bits: npt.NDArray[Any] = (values.astype(_VALUES[vector.format]) + 0.0).view(
+            f"u{stored.itemsize}"
+        )
+        bits = np.where(np.isnan(values), _quiet_nan(stored.itemsize), bits)
+        top = bits.dtype.type(1 << (8 * stored.itemsize - 1))
+        values = np.where(bits & top, ~bits, bits ^ top)
+    return b"".join((head, sparse, values.astype(stored).tobytes()))
+
+
+def _quiet_nan(width: int) -> Any:
+    return np.uint32(0x7FC00000) if width == 4 else np.uint64(0x7FF8000000000000)
+
+
+def vector_text(raw: bytes) -> str:
+    """The text of an image as Oracle prints it: ``[1.5,2]``, sparse ``[9,[0,3],[1.5,2]]``.
+
+    Raises:
+        OlrPgError: 2050.
+    """
+    vector = decode_vector(raw)
+    values = _printed(vector)
+    if vector.indexes is None:
+        return f"[{values}]"
+    indexes = ",".join(map(str, vector.indexes.tolist()))
+    return f"[{vector.dimensions},[{indexes}],[{values}]]"
+
+
+def _printed(vector: Vector) -> str:
+    if vector.format not in _VALUES:
+        return ",".join(map(str, vector.values.tolist()))
+    width = vector.values.itemsize
+    return ",".join(shortest(value, width).removesuffix(".0") for value in vector.values.tolist())
+
+
+_ARRAYS: Final[dict[str, tuple[int, np.dtype[Any]]]] = {
+    "f4": (700, np.dtype(">f4")),
+    "f8": (701, np.dtype(">f8")),
+    "i2": (21, np.dtype(">i2")),
+}
+
+
+def vector_to_array(raw: bytes, element: str) -> bytes:
+    """An image as a one-dimensional PostgreSQL array in binary form; sparse vectors become dense.
+
+    Args:
+        raw: the image.
+        element: ``f4`` real, ``f8`` double precision, ``i2`` smallint.
+
+    Raises:
+        OlrPgError: 2050 no such image; 2053, 2057 an element does not fit.
+    """
+    values = decode_vector(raw).dense()
+    oid, stored = _ARRAYS[element]
+    if element == "i2" and values.dtype.kind == "f":
+        raise OlrPgError(2057, f"VECTOR of {values.dtype} to smallint[]")
+    with np.errstate(over="ignore"):
+        converted = values.astype(stored)
+    if element == "f4" and (np.isinf(converted) & ~np.isinf(values.astype("f8"))).any():
+        raise OlrPgError(2053, "VECTOR to real[]: an element is out of range")
+    items = np.empty(len(values), [("size", ">i4"), ("value", stored)])
+    items["size"] = stored.itemsize
+    items["value"] = converted
+    return struct.pack(">iiIii", 1, 0, oid, len(values), 1) + items.tobytes()
+
+
+def vector_to_bits(raw: bytes) -> bytes:
+    """A BINARY vector as a PostgreSQL bit string in binary form; its first byte comes first.
+
+    Raises:
+        OlrPgError: 2050 no such image; 2053 another element format.
+    """
+    vector = decode_vector(raw)
+    if vector.format is not VectorFormat.BINARY:
+        raise OlrPgError(2053, f"VECTOR of {vector.format.name} to a bit string")
+    return struct.pack(">i", vector.dimensions) + vector.values.tobytes()
