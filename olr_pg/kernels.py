@@ -47,7 +47,7 @@ else:
 
     _KERNEL = {"nogil": True, "cache": True, "_nrt": False}
     # Nobody calls a part from Python: its wrappers would be an eighth of the compilation.
-    _PART = _KERNEL | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    _PART = _KERNEL | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": True}
 
     def kernel(function):
         """Compile `function` with Numba."""

@@ -11,12 +11,13 @@ Facts: redo-format §1.3, §2; checked on real logs of 19c and 23ai.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from olr_pg.kernels import inlined, kernel
+from olr_pg.redo.columns import Table
 from olr_pg.redo.kernel import scn8, u16, u32
 from olr_pg.redo.layout import BLOCK_HEADER, LWN_RECORD_HEADER, RECORD_HEADER, VLD_LWN
 
@@ -76,6 +77,15 @@ class RecordColumns(NamedTuple):
     subscn: npt.NDArray[np.int64]
     vld: npt.NDArray[np.uint8]
     lwn: npt.NDArray[np.int64]
+
+
+LWN: Final = np.dtype([(name, "i8") for name in LwnColumns._fields], align=True)
+"""`LwnColumns` as one table."""
+
+RECORD: Final = np.dtype(
+    [(name, "u1" if name == "vld" else "i8") for name in RecordColumns._fields], align=True
+)
+"""`RecordColumns` as one table."""
 
 
 @inlined
@@ -142,37 +152,50 @@ def find_group(
     return 0, nab
 
 
+@inlined
+def group_end(raw: Any, block_size: int, first: int, nab: int, big: bool) -> tuple[int, int, int]:
+    """(status, block, chunks): where the LWN group that begins at block `first` ends."""
+    block = first
+    number = 0
+    expected = 1
+    while number < expected:
+        if block >= nab:
+            return 8, block, number
+        record = block * block_size + _HEADER
+        if u32(raw, record, big) < _LWN_RECORD or not raw[record + 4] & _LWN_BIT:
+            return 6, block, number
+        if u16(raw, record + 24, big) != number:
+            return 8, block, number
+        if number == 0:
+            expected = max(1, u16(raw, record + 26, big))
+        size = u32(raw, record + 28, big)
+        if size == 0 or block + size > nab:
+            return 7, block, number
+        block += size
+        number += 1
+    return 0, block, number
+
+
 @kernel
 def window_end(
     raw: Any, block_size: int, first: int, split_end: int, nab: int, most: int, big: bool
-) -> tuple[int, int, int]:
-    """(status, block, chunks): where the window that begins at group `first` ends.
+) -> tuple[int, int, int, int]:
+    """(status, block, chunks, blocks of the largest group): a window that begins at group `first`.
 
     It takes whole groups until it has `most` blocks, or the next group begins at or after
     `split_end`; at least one group.
     """
     block = first
     chunks = 0
+    largest = 0
     while block < nab and block < split_end and (block == first or block - first < most):
-        number = 0
-        expected = 1
-        while number < expected:
-            if block >= nab:
-                return 8, block, chunks
-            record = block * block_size + _HEADER
-            if u32(raw, record, big) < _LWN_RECORD or not raw[record + 4] & _LWN_BIT:
-                return 6, block, chunks
-            if u16(raw, record + 24, big) != number:
-                return 8, block, chunks
-            if number == 0:
-                expected = max(1, u16(raw, record + 26, big))
-            size = u32(raw, record + 28, big)
-            if size == 0 or block + size > nab:
-                return 7, block, chunks
-            block += size
-            number += 1
-            chunks += 1
-    return 0, block, chunks
+        status, end, count = group_end(raw, block_size, block, nab, big)
+        chunks += count
+        if status != 0:
+            return status, end, chunks, largest
+        largest = max(largest, end - block)
+        block = end
+    return 0, block, chunks, largest
 
 
 @kernel
@@ -185,9 +208,13 @@ def unpack_blocks(
     sequence: int,
     big: bool,
     verify: bool,
+    origin: int,
     payload: Any,
 ) -> tuple[int, int]:
-    """Check blocks [first, end) and copy their payloads to `payload`; (status, block)."""
+    """Check blocks [first, end) and copy their payloads; (status, block).
+
+    `payload` begins with the payload of block `origin`.
+    """
     width = block_size - _HEADER
     for block in range(first, end):
         status = _check_block(raw, words, block_size, block, sequence, big, verify)
@@ -195,49 +222,57 @@ def unpack_blocks(
             return status, block
         # Unsigned indices: Numba leaves out the test for negative ones, and the loop vectorises.
         start = np.uint64(block * block_size + _HEADER)
-        to = np.uint64((block - first) * width)
+        to = np.uint64((block - origin) * width)
         for i in range(np.uint64(width)):
             payload[to + i] = raw[start + i]
     return 0, end
 
 
-@kernel
-def scan_records(
+@inlined
+def scan_group(
     payload: Any,
-    block_size: int,
+    position: int,
+    total: int,
+    width: int,
     first: int,
-    end: int,
     big: bool,
-    lwns: LwnColumns,
-    records: RecordColumns,
+    at: tuple[int, int, int],
+    lwns: LwnColumns | Table,
+    records: RecordColumns | Table,
 ) -> tuple[int, int, int, int]:
-    """Find the records of a window; (status, payload position, LWN chunks, records).
+    """Find the records of the LWN group at `position`.
 
-    `lwns` and `records` are filled; CAPACITY asks for longer `records`.
+    Args:
+        payload, width, first: a window, its block width and first block.
+        position, total: the group begins at `position`, the window ends at `total`.
+        big: byte order.
+        at: the rows of `lwns` and `records` to fill from, and the group's number.
+        lwns, records: filled; CAPACITY asks for longer `records`.
+
+    Returns:
+        (status, position, row of `lwns`, row of `records`) behind the group, or of the fault.
     """
-    width = block_size - _HEADER
-    total = (end - first) * width
-    position = 0
-    chunk = 0
-    group = -1
-    count = 0
+    chunk, count, group = at
+    begins = True
     while position < total:
-        size = u32(payload, position + 28, big)
-        if u16(payload, position + 24, big) == 0:
-            group += 1
+        if u16(payload, position + 24, big) == 0 and not begins:
+            break
+        begins = False
         lwns.block[chunk] = first + position // width
         lwns.group[chunk] = group
         lwns.scn[chunk] = scn8(payload, position + 40, big)
         lwns.time[chunk] = u32(payload, position + 64, big)
-        chunk_end = position + size * width
+        chunk_end = position + u32(payload, position + 28, big) * width
+        block_end = position + width
         is_first = True
         while position < chunk_end:
-            room = width - position % width
+            while position >= block_end:
+                block_end += width
             length = 0
-            if room >= _RECORD:
+            if block_end - position >= _RECORD:
                 length = (u32(payload, position, big) + 3) & ~3
             if length == 0:
-                position += room
+                position = block_end
                 continue
             vld = payload[position + 4]
             least = _LWN_RECORD if vld & _LWN_BIT else _RECORD
@@ -260,4 +295,34 @@ def scan_records(
             position += length
         chunk += 1
         position = chunk_end
+    return 0, position, chunk, count
+
+
+@kernel
+def scan_records(
+    payload: Any,
+    block_size: int,
+    first: int,
+    end: int,
+    big: bool,
+    lwns: LwnColumns,
+    records: RecordColumns,
+) -> tuple[int, int, int, int]:
+    """Find the records of a window; (status, payload position, LWN chunks, records).
+
+    `lwns` and `records` are filled; CAPACITY asks for longer `records`.
+    """
+    width = block_size - _HEADER
+    total = (end - first) * width
+    position = 0
+    chunk = 0
+    group = 0
+    count = 0
+    while position < total:
+        status, position, chunk, count = scan_group(
+            payload, position, total, width, first, big, (chunk, count, group), lwns, records
+        )
+        if status != 0:
+            return status, position, chunk, count
+        group += 1
     return 0, total, chunk, count

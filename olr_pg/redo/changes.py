@@ -7,23 +7,15 @@ Facts: redo-format §4, §5, §6; checked on real logs of 19c and 23ai and real 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import NamedTuple
 
 import numba
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.kernels import inlined, inlined_for, kernel
-from olr_pg.redo.batch import (
-    ChangeBatch,
-    EntryColumns,
-    EventColumns,
-    PieceColumns,
-    empty_entries,
-    empty_events,
-    empty_pieces,
-)
-from olr_pg.redo.columns import Table, as_table, head
+from olr_pg.kernels import inlined, inlined_for
+from olr_pg.redo.batch import EntryColumns, EventColumns, PieceColumns
+from olr_pg.redo.columns import Table
 from olr_pg.redo.direct import block_object, block_rows
 from olr_pg.redo.iot import Pair, index_piece
 from olr_pg.redo.kernel import u16, u32
@@ -37,32 +29,10 @@ from olr_pg.redo.lobs import (
     lob_alone,
     lob_pair,
 )
-from olr_pg.redo.opcodes import ENTRIES, EVENTS, PIECES, STATE_SIZE
-from olr_pg.redo.pieces import ChangeStatus, multi_row_pieces, single_piece
-from olr_pg.redo.vectors import (
-    MAX_FIELDS,
-    VectorColumns,
-    container_of,
-    dba_of,
-    object_of,
-    read_fields,
-    vectors_of,
-)
+from olr_pg.redo.pieces import multi_row_pieces, single_piece
+from olr_pg.redo.vectors import container_of, dba_of, object_of, read_fields, scan_record
 
-if TYPE_CHECKING:
-    from olr_pg.errors import OlrPgError
-    from olr_pg.redo.window import Window
-
-_REASONS: Final = {
-    ChangeStatus.SHORT_FIELD: "a field is shorter than its layout",
-    ChangeStatus.COLUMNS: "the column values do not fit the fields of the vector",
-    ChangeStatus.ROWS: "the rows of a multi-row vector do not fit it",
-    ChangeStatus.ENCRYPTED: "the tablespace is encrypted",
-    ChangeStatus.SPLIT_UNDO: "the undo of one change spans several vectors",
-    ChangeStatus.SUPPLEMENTAL: "the supplemental data do not fit the fields of the vector",
-    ChangeStatus.OPERATION: "the row operation is not supported",
-    ChangeStatus.NO_TRANSACTION: "a direct-path block names no transaction",
-}
+_BLOCK_HEADER = BLOCK_HEADER
 
 
 class Objects(NamedTuple):
@@ -131,23 +101,27 @@ class Walk(NamedTuple):
 
     Attributes:
         payload: shape (bytes), the window.
+        first_block, width: its first block, and the payload bytes of a block.
         header, row_scn, long_session, big: the layout.
-        records: position, scn and redo time of every record of the window.
-        vectors: `VectorColumns` as one table, in processing order.
+        lwns, records: `LwnColumns` and `RecordColumns` as tables; the group at hand at least.
+        vectors: `VectorColumns` as a table; those of the record at hand.
         objects: the subscription.
         events, pieces, entries: to be filled; CAPACITY asks for more room.
         scratch: shape (4, MAX_FIELDS + 1); field offsets and lengths of undo and redo.
         state: shape (STATE_SIZE); the counts of rows and more (`opcodes`).
-        place: [thread, sequence, block, offset] of the record at hand.
-        current: [record, pending vector, XID, container of the XID].
+        place: [thread, sequence].
+        current: [record, pending vector, XID, container of the XID, vectors of the record].
         tally: shape (len(Tally)), the counts of `Tally`.
     """
 
     payload: npt.NDArray[np.uint8]
+    first_block: int
+    width: int
     header: int
     row_scn: int
     long_session: bool
     big: bool
+    lwns: Table
     records: Table
     vectors: Table
     objects: ObjectTables
@@ -209,11 +183,13 @@ def _push_event(walk: Walk, kind: int, con_id: int, xid: int) -> int:
     events.con_id[at] = con_id
     events.xid[at] = xid
     events.scn[at] = walk.records.scn[record]
-    events.time[at] = walk.records.time[record]
+    events.time[at] = walk.lwns.time[walk.records.lwn[record]]
     events.thread[at] = walk.place[0]
     events.sequence[at] = walk.place[1]
-    events.block[at] = walk.place[2]
-    events.offset[at] = walk.place[3]
+    position, width = np.uint32(walk.records.position[record]), np.uint32(walk.width)
+    block = position // width
+    events.block[at] = walk.first_block + block
+    events.offset[at] = _BLOCK_HEADER + (position - block * width)
     events.table[at] = -1
     events.dataobj[at] = 0
     events.undo_dba[at] = 0
@@ -439,27 +415,22 @@ def _session(walk: Walk, at: int) -> int:
 
 
 @inlined
-def _direct_load_xid(walk: Walk, vector: int) -> int:
+def _direct_load_xid(walk: Walk) -> int:
     """The transaction that the 24.6 of the same record names, 0 where there is none."""
-    record = walk.vectors.record[vector]
-    first = vector
-    while first > 0 and walk.vectors.record[first - 1] == record:
-        first -= 1
-    while first < walk.vectors.position.size and walk.vectors.record[first] == record:
-        if walk.vectors.opcode[first] == 0x1806:
-            f1, size = _field(walk, walk.vectors.position[first], 1)
+    for vector in range(walk.current[4]):
+        if walk.vectors.opcode[vector] == 0x1806:
+            f1, size = _field(walk, walk.vectors.position[vector], 1)
             if size >= 16:
                 return _xid(
                     u16(walk.payload, f1 + 8, walk.big),
                     u16(walk.payload, f1 + 10, walk.big),
                     u32(walk.payload, f1 + 12, walk.big),
                 )
-        first += 1
     return 0
 
 
 @inlined
-def _direct_load(walk: Walk, vector: int, at: int) -> int:
+def _direct_load(walk: Walk, at: int) -> int:
     """A 19.1 with a table's block: a CHANGE event if the table is subscribed."""
     payload, big = walk.payload, walk.big
     f1, size = _field(walk, at, 1)
@@ -472,7 +443,7 @@ def _direct_load(walk: Walk, vector: int, at: int) -> int:
         return 0
     if payload[at + 21] & 0x80:
         return 5
-    xid = _direct_load_xid(walk, vector)
+    xid = _direct_load_xid(walk)
     if xid == 0:
         return 9
     first_piece = walk.state[1]
@@ -516,16 +487,6 @@ def _ddl(walk: Walk, at: int) -> int:
 
 
 @inlined
-def _open_record(walk: Walk, record: int, first_block: int, width: int) -> None:
-    position = walk.records.position[record]
-    walk.current[0] = record
-    walk.current[1] = -1
-    walk.current[2] = 0
-    walk.place[2] = first_block + position // width
-    walk.place[3] = 16 + position % width
-
-
-@inlined
 def _row_vector_alone(walk: Walk) -> int:
     pending = walk.current[1]
     return 1 if pending >= 0 and walk.vectors.opcode[pending] >> 8 == 11 else 0
@@ -561,112 +522,36 @@ def _step(walk: Walk, vector: int) -> int:
     if op == 0x0513 or op == 0x0514:
         return _session(walk, at)
     if op == 0x1301:
-        return _direct_load(walk, vector, at)
+        return _direct_load(walk, at)
     if op == 0x1801:
         return _ddl(walk, at)
     return 0
 
 
-@kernel
-def extract_changes(walk: Walk, first_block: int, width: int) -> tuple[int, int]:
-    """Fill the events, pieces and entries of `walk`; (status, vector).
+@inlined
+def walk_record(walk: Walk, record: int) -> tuple[int, int, int]:
+    """The events of one record; (stage, status, payload position).
 
-    Args:
-        walk: what the kernels share.
-        first_block: the window's first block.
-        width: payload bytes of a block.
+    Stage 1 is the list of vectors, with a `VectorStatus`; stage 2 a vector, with a `ChangeStatus`.
     """
-    walk.current[0] = -1
+    walk.current[0] = record
     walk.current[1] = -1
-    for vector in range(walk.vectors.position.size):
+    walk.current[2] = 0
+    status, at, count = scan_record(
+        walk.payload, walk.records, record, (walk.header, walk.big), 0, walk.vectors
+    )
+    walk.current[4] = count
+    if status != 0:
+        return 1, status, at
+    for vector in range(count):
         walk.tally[0] += 1
-        if walk.vectors.record[vector] != walk.current[0]:
-            walk.tally[6] += _row_vector_alone(walk)
-            _open_record(walk, walk.vectors.record[vector], first_block, width)
         full = (
             walk.state[0] == walk.events.kind.size
             or walk.state[1] == walk.pieces.op.size
             or walk.state[3] != 0
         )
-        if full:
-            return 1, vector
-        status = _step(walk, vector)
+        status = 1 if full else _step(walk, vector)
         if status != 0:
-            return status, vector
+            return 2, status, walk.vectors.position[vector]
     walk.tally[6] += _row_vector_alone(walk)
-    return (1, 0) if walk.state[3] != 0 else (0, 0)
-
-
-def changes_of(window: Window, objects: Objects) -> tuple[ChangeBatch, Tally]:
-    """The events and row changes of a window, for the subscribed objects.
-
-    Raises:
-        OlrPgError: 2006 malformed vectors, 2011 a change that cannot be decoded; with the place.
-    """
-    vectors = vectors_of(window)
-    width = window.log.header.block_size - BLOCK_HEADER
-    capacity, entry_capacity = 64 + vectors.position.size, 256 + 4 * vectors.position.size
-    while True:
-        walk = _walk(window, vectors, objects, capacity, entry_capacity)
-        status, vector = extract_changes(walk, window.first, width)
-        if status == ChangeStatus.OK:
-            break
-        if status != ChangeStatus.CAPACITY:
-            raise _error(window, vectors, ChangeStatus(status), vector)
-        capacity, entry_capacity = capacity * 2, entry_capacity * 3
-    batch = ChangeBatch(
-        head(walk.events, int(walk.state[EVENTS])),
-        head(walk.pieces, int(walk.state[PIECES])),
-        head(walk.entries, int(walk.state[ENTRIES])),
-        window.payload,
-    )
-    return batch, Tally(*walk.tally.tolist())
-
-
-def _walk(
-    window: Window, vectors: VectorColumns, objects: Objects, capacity: int, entry_capacity: int
-) -> Walk:
-    log_header = window.log.header
-    layout = log_header.layout
-    return Walk(
-        window.payload,
-        layout.vector_header,
-        layout.row_scn,
-        layout.long_session,
-        layout.big_endian,
-        as_table(
-            position=window.records.position,
-            scn=window.records.scn,
-            time=window.lwns.time[window.records.lwn],
-        ),
-        as_table(**vectors._asdict()),
-        ObjectTables(
-            as_table(key=objects.key, table=objects.table),
-            objects.cluster_columns,
-            objects.lob_tables,
-            as_table(**objects.lob_objects._asdict()),
-            as_table(**objects.lob_data._asdict()),
-            as_table(key=objects.data_key, table=objects.data_table),
-        ),
-        empty_events(capacity),
-        empty_pieces(capacity),
-        empty_entries(entry_capacity),
-        np.empty((4, MAX_FIELDS + 1), np.int64),
-        np.zeros(STATE_SIZE, np.int64),
-        np.array([log_header.thread, log_header.sequence, window.first, 0], np.int64),
-        np.zeros(4, np.int64),
-        np.zeros(len(Tally._fields), np.int64),
-    )
-
-
-def _error(window: Window, vectors: VectorColumns, status: ChangeStatus, vector: int) -> OlrPgError:
-    opcode = int(vectors.opcode[vector])
-    record = int(vectors.record[vector])
-    where: dict[str, Any] = {"scn": int(window.records.scn[record])}
-    return window.error(
-        2006 if status is ChangeStatus.SHORT_FIELD else 2011,
-        _REASONS[status],
-        int(window.records.position[record]),
-        vector=f"{opcode >> 8}.{opcode & 255}",
-        **where,
-    )
+    return 2, 1 if walk.state[3] != 0 else 0, 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numba
+import numpy as np
 
 from olr_pg.kernels import inlined_for
 
@@ -18,26 +19,38 @@ BYTES: Final = (
 """The payload of a window, and the bytes of a mapped log."""
 
 
+# Unsigned indices: Numba leaves out the test for negative ones, so that the loads of the bytes
+# become one load of the integer.
+_1 = np.uint64(1)
+_2 = np.uint64(2)
+_3 = np.uint64(3)
+_8 = np.uint32(8)
+_16 = np.uint32(16)
+_24 = np.uint32(24)
+
+
 @inlined_for(*(numba.int64(data, numba.int64, numba.boolean) for data in BYTES))
 def u16(data: Any, at: int, big: bool) -> int:
     """The unsigned 16-bit integer at `at`."""
+    i = np.uint64(at)
+    low = np.uint32(data[i])
+    high = np.uint32(data[i + _1])
     if big:
-        return int(data[at]) << 8 | int(data[at + 1])
-    return int(data[at]) | int(data[at + 1]) << 8
+        return int(low << _8 | high)
+    return int(low | high << _8)
 
 
 @inlined_for(*(numba.int64(data, numba.int64, numba.boolean) for data in BYTES))
 def u32(data: Any, at: int, big: bool) -> int:
     """The unsigned 32-bit integer at `at`."""
+    i = np.uint64(at)
+    a = np.uint32(data[i])
+    b = np.uint32(data[i + _1])
+    c = np.uint32(data[i + _2])
+    d = np.uint32(data[i + _3])
     if big:
-        return (
-            int(data[at]) << 24 | int(data[at + 1]) << 16 | int(data[at + 2]) << 8
-            | int(data[at + 3])
-        )  # fmt: skip
-    return (
-        int(data[at]) | int(data[at + 1]) << 8 | int(data[at + 2]) << 16
-        | int(data[at + 3]) << 24
-    )  # fmt: skip
+        return int(a << _24 | b << _16 | c << _8 | d)
+    return int(a | b << _8 | c << _16 | d << _24)
 
 
 @inlined_for(*(numba.int64(data, numba.int64, numba.boolean) for data in BYTES))

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from olr_pg.kernels import inlined, kernel
 from olr_pg.redo.blocks import RecordColumns
-from olr_pg.redo.columns import head
+from olr_pg.redo.columns import Table, head
 from olr_pg.redo.kernel import u16, u32
 from olr_pg.redo.layout import LWN_RECORD_HEADER, RECORD_HEADER, VLD_LWN
 
@@ -38,7 +38,7 @@ class VectorStatus(IntEnum):
     CAPACITY = 4
 
 
-_REASONS: Final = {
+VECTOR_FAULTS: Final = {
     VectorStatus.HEADER: "a change vector's header does not fit its record",
     VectorStatus.FIELD_LIST: "a change vector's field list does not fit its record",
     VectorStatus.FIELDS: "a change vector's fields do not fit its record",
@@ -61,6 +61,52 @@ class VectorColumns(NamedTuple):
     opcode: npt.NDArray[np.uint16]
 
 
+VECTOR: Final = np.dtype(
+    [(name, "u2" if name == "opcode" else "i8") for name in VectorColumns._fields], align=True
+)
+"""`VectorColumns` as one table."""
+
+
+@inlined
+def scan_record(
+    payload: Any, records: RecordColumns | Table, record: int, layout: tuple[int, bool],
+    count: int, vectors: VectorColumns | Table,
+) -> tuple[int, int, int]:  # fmt: skip
+    """Find the vectors of one record; (status, payload position, vectors).
+
+    Args:
+        payload, records: the window.
+        record: the row of `records`.
+        layout: bytes of a vector header, and the byte order.
+        count: the row of `vectors` to fill from; CAPACITY asks for longer columns.
+        vectors: filled.
+    """
+    header, big = layout
+    start = records.position[record]
+    stop = start + records.length[record]
+    at = start + (_LWN_RECORD if records.vld[record] & _LWN_BIT else _RECORD)
+    while at < stop:
+        if stop - at < header + 4:
+            return 1, at, count
+        listed = u16(payload, at + header, big)
+        if listed < 2 or listed & 1 or at + header + ((listed + 2) & ~3) > stop:
+            return 2, at, count
+        data = at + header + ((listed + 2) & ~3)
+        for field in range(at + header + 2, at + header + listed, 2):
+            data += (u16(payload, field, big) + 3) & ~3
+        if data > stop:
+            return 3, at, count
+        if count == vectors.position.size:
+            return 4, at, count
+        vectors.position[count] = at
+        vectors.end[count] = data
+        vectors.record[count] = record
+        vectors.opcode[count] = int(payload[at]) << 8 | int(payload[at + 1])
+        count += 1
+        at = data
+    return 0, at, count
+
+
 @kernel
 def scan_vectors(
     payload: Any,
@@ -76,29 +122,9 @@ def scan_vectors(
     """
     count = 0
     for i in range(order.size):
-        record = order[i]
-        start = records.position[record]
-        stop = start + records.length[record]
-        at = start + (_LWN_RECORD if records.vld[record] & _LWN_BIT else _RECORD)
-        while at < stop:
-            if stop - at < header + 4:
-                return 1, at, count
-            listed = u16(payload, at + header, big)
-            if listed < 2 or listed & 1 or at + header + ((listed + 2) & ~3) > stop:
-                return 2, at, count
-            data = at + header + ((listed + 2) & ~3)
-            for field in range(at + header + 2, at + header + listed, 2):
-                data += (u16(payload, field, big) + 3) & ~3
-            if data > stop:
-                return 3, at, count
-            if count == vectors.position.size:
-                return 4, at, count
-            vectors.position[count] = at
-            vectors.end[count] = data
-            vectors.record[count] = record
-            vectors.opcode[count] = int(payload[at]) << 8 | int(payload[at + 1])
-            count += 1
-            at = data
+        status, at, count = scan_record(payload, records, order[i], (header, big), count, vectors)
+        if status != 0:
+            return status, at, count
     return 0, 0, count
 
 
@@ -162,5 +188,5 @@ def vectors_of(window: Window) -> VectorColumns:
         if status == VectorStatus.OK:
             return head(vectors, count)
         if status != VectorStatus.CAPACITY:
-            raise window.error(2006, _REASONS[VectorStatus(status)], position)
+            raise window.error(2006, VECTOR_FAULTS[VectorStatus(status)], position)
         capacity *= 3

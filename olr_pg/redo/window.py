@@ -74,13 +74,25 @@ class Window(NamedTuple):
 
     def address(self, position: int) -> tuple[int, int]:
         """(block, offset) of a payload position."""
-        width = self.log.header.block_size - BLOCK_HEADER
-        return self.first + position // width, BLOCK_HEADER + position % width
+        return address_of(self.log, self.first, position)
 
     def error(self, code: int, detail: str, position: int, **where: str | int | None) -> OlrPgError:
         """A catalogue error at a payload position."""
-        block, offset = self.address(position)
-        return _error(self.log, code, detail, block, offset, **where)
+        return place_error(self.log, self.first, code, detail, position, **where)
+
+
+def address_of(log: Log, first: int, position: int) -> tuple[int, int]:
+    """(block, offset) of a position in the payload that begins with block `first`."""
+    width = log.header.block_size - BLOCK_HEADER
+    return first + position // width, BLOCK_HEADER + position % width
+
+
+def place_error(
+    log: Log, first: int, code: int, detail: str, position: int, **where: str | int | None
+) -> OlrPgError:
+    """A catalogue error at a position in the payload that begins with block `first`."""
+    block, offset = address_of(log, first, position)
+    return _error(log, code, detail, block, offset, **where)
 
 
 def blocks_in_use(log: Log) -> int:
@@ -110,21 +122,40 @@ def blocks_in_use(log: Log) -> int:
     return header.nab
 
 
-def read_windows(
+class GroupRun(NamedTuple):
+    """A run of whole LWN groups of one log, not yet unpacked.
+
+    Attributes:
+        raw, words: the blocks in use as bytes and as 64-bit words.
+        first, end: the blocks [first, end).
+        chunks: LWN chunks in it.
+        largest: blocks of its largest group.
+    """
+
+    log: Log
+    raw: npt.NDArray[np.uint8]
+    words: npt.NDArray[np.uint64]
+    first: int
+    end: int
+    chunks: int
+    largest: int
+
+
+def group_runs(
     log: Log,
     first_block: int = FIRST_DATA_BLOCK,
     end_block: int | None = None,
     *,
     verify: bool = True,
     window_bytes: int = WINDOW_BYTES,
-) -> Iterator[Window]:
-    """The windows of the LWN groups that begin in blocks [first_block, end_block).
+) -> Iterator[GroupRun]:
+    """The LWN groups that begin in blocks [first_block, end_block), a window's worth at a time.
 
     Args:
         log: the log.
         first_block, end_block: the split; any split of a log gives the same groups.
         verify: whether block checksums are checked.
-        window_bytes: about how many bytes a window takes; a larger LWN group still stays whole.
+        window_bytes: about how many bytes a run takes; a larger LWN group still stays whole.
 
     Raises:
         OlrPgError: 2004, 2005, 2006, 2008 with the place.
@@ -138,35 +169,45 @@ def read_windows(
     block = max(first_block, FIRST_DATA_BLOCK)
     if block > FIRST_DATA_BLOCK and block < split_end:
         status, block = find_group(raw, words, size, block, nab, header.sequence, big, verify)
-        _raise(log, status, block)
+        raise_block(log, status, block)
     while block < split_end:
         most = max(1, window_bytes // size)
-        status, end, chunks = window_end(raw, size, block, split_end, nab, most, big)
+        status, end, chunks, largest = window_end(raw, size, block, split_end, nab, most, big)
         if status:
             # A broken block may be what led the chain astray: say so rather than blame the LWN.
             _check(log, raw, words, block, min(end + 1, nab), verify=verify)
-            _raise(log, status, end)
-        yield _window(log, raw, words, block, end, chunks, verify=verify)
+            raise_block(log, status, end)
+        yield GroupRun(log, raw, words, block, end, chunks, largest)
         block = end
 
 
-def _window(
+def read_windows(
     log: Log,
-    raw: npt.NDArray[np.uint8],
-    words: npt.NDArray[np.uint64],
-    first: int,
-    end: int,
-    chunks: int,
+    first_block: int = FIRST_DATA_BLOCK,
+    end_block: int | None = None,
     *,
-    verify: bool,
-) -> Window:
+    verify: bool = True,
+    window_bytes: int = WINDOW_BYTES,
+) -> Iterator[Window]:
+    """The windows of the LWN groups that begin in a split, unpacked; as `group_runs`.
+
+    Raises:
+        OlrPgError: 2004, 2005, 2006, 2008 with the place.
+    """
+    for run in group_runs(log, first_block, end_block, verify=verify, window_bytes=window_bytes):
+        yield _window(run, verify=verify)
+
+
+def _window(run: GroupRun, *, verify: bool) -> Window:
+    log, first, end = run.log, run.first, run.end
     size, big = log.header.block_size, log.header.big_endian
     width = size - BLOCK_HEADER
     payload = np.empty((end - first) * width, np.uint8)
-    sequence = log.header.sequence
-    status, block = unpack_blocks(raw, words, size, first, end, sequence, big, verify, payload)
-    _raise(log, status, block)
-    lwns = LwnColumns(*(np.empty(chunks, np.int64) for _ in LwnColumns._fields))
+    status, block = unpack_blocks(
+        run.raw, run.words, size, first, end, log.header.sequence, big, verify, first, payload
+    )
+    raise_block(log, status, block)
+    lwns = LwnColumns(*(np.empty(run.chunks, np.int64) for _ in LwnColumns._fields))
     capacity = 64 + payload.size // 128
     while True:
         records = _empty_records(capacity)
@@ -174,7 +215,7 @@ def _window(
         if status != BlockStatus.CAPACITY:
             break
         capacity *= 3
-    _raise(log, status, first + position // width, BLOCK_HEADER + position % width)
+    raise_block(log, status, first + position // width, BLOCK_HEADER + position % width)
     records = head(records, count)
     return Window(log, first, end, payload, lwns, records, processing_order(lwns, records))
 
@@ -222,12 +263,18 @@ def _check(
         header.sequence,
         header.big_endian,
         verify,
+        first,
         scratch,
     )
-    _raise(log, status, block)
+    raise_block(log, status, block)
 
 
-def _raise(log: Log, status: int, block: int, offset: int | None = None) -> None:
+def raise_block(log: Log, status: int, block: int, offset: int | None = None) -> None:
+    """Raise what a `BlockStatus` says of a block, if anything.
+
+    Raises:
+        OlrPgError: 2004, 2005, 2006 with the place.
+    """
     if status != BlockStatus.OK:
         code, detail = _REASONS[BlockStatus(status)]
         raise _error(log, code, detail, block, offset)

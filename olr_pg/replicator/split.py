@@ -19,10 +19,11 @@ from olr_pg.capture.readers import map_log
 from olr_pg.dictionary.plan import RowPlan, build_row_plan
 from olr_pg.errors import OlrPgError
 from olr_pg.redo.batch import ENTRY, EVENT, PIECE, ChangeBatch
-from olr_pg.redo.changes import Objects, Tally, changes_of
+from olr_pg.redo.changes import Objects, Tally
+from olr_pg.redo.extract import read_changes
 from olr_pg.redo.header import read_scn
 from olr_pg.redo.layout import BLOCK_HEADER, FIRST_DATA_BLOCK
-from olr_pg.redo.window import Log, blocks_in_use, read_windows
+from olr_pg.redo.window import Log, blocks_in_use
 from olr_pg.scalars import MAX_SCN
 from olr_pg.transactions.assembler import Account, Assembler, Finished
 from olr_pg.transactions.batch import TransactionColumns
@@ -161,17 +162,16 @@ def decode_split(subscription: Subscription, log: Log, first: int, end: int) -> 
     watermark = 0
     failure = None
     try:
-        for window in read_windows(log, first, end):
-            watermark = _watermark(log, window.first)
-            batch, seen = changes_of(window, subscription.objects)
-            tally = tally.plus(seen)
-            finished = assembler.feed(batch)
+        for extract in read_changes(log, subscription.objects, first, end):
+            watermark = _watermark(log, extract.first)
+            tally = tally.plus(extract.tally)
+            finished = assembler.feed(extract.batch)
             if finished is not None:
                 encoded.append(encode(subscription, finished))
             failure = assembler.failure
             if failure is not None:
                 break
-            watermark = _watermark(log, window.end)
+            watermark = _watermark(log, extract.end)
         else:
             if not watermark and end >= blocks_in_use(log):
                 watermark = _watermark(log, end)

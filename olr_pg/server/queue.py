@@ -40,7 +40,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from dataclasses import dataclass
-from functools import cached_property
+from itertools import pairwise, repeat
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -53,8 +53,6 @@ from olr_pg.wire.offsets import message_offsets
 from olr_pg.wire.protocol import ANSWER_BYTES, Batch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import numpy.typing as npt
 
     from olr_pg.transactions.batch import TransactionColumns
@@ -77,7 +75,7 @@ class CommitPosition(NamedTuple):
     offset: int
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True, eq=False)
 class ReadyTransaction:
     """One committed transaction in output format.
 
@@ -100,40 +98,44 @@ class ReadyTransaction:
     blob: memoryview
     messages: int
     order: ByteOrder = ByteOrder.LITTLE
+    _offsets: npt.NDArray[np.int64] | None = None
 
-    @cached_property
+    @property
     def offsets(self) -> npt.NDArray[np.int64]:
         """Shape (messages + 1): where each message begins, and the end; made when first needed."""
-        return message_offsets(np.frombuffer(self.blob, np.uint8), self.order.is_big)
+        if self._offsets is None:
+            blob = np.frombuffer(self.blob, np.uint8)
+            self._offsets = message_offsets(blob, self.order.is_big)
+        return self._offsets
 
 
 def ready_transactions(
     transactions: TransactionColumns, encoded: EncodedTransactions, order: ByteOrder
-) -> Iterator[ReadyTransaction]:
+) -> list[ReadyTransaction]:
     """The encoder's output as transactions to put, sharing its memory."""
     blob = encoded.blob.data
     first = encoded.first.tolist()
-    columns = zip(
-        transactions.con_id.tolist(),
-        transactions.xid.tolist(),
-        transactions.begin_scn.tolist(),
-        transactions.commit_scn.tolist(),
-        map(
-            CommitPosition,
-            transactions.commit_thread.tolist(),
-            transactions.commit_sequence.tolist(),
-            transactions.commit_block.tolist(),
-            transactions.commit_offset.tolist(),
-        ),
-        first[:-1],
-        first[1:],
-        encoded.messages.tolist(),
-        strict=True,
+    positions = map(
+        CommitPosition,
+        transactions.commit_thread.tolist(),
+        transactions.commit_sequence.tolist(),
+        transactions.commit_block.tolist(),
+        transactions.commit_offset.tolist(),
     )
-    for con_id, xid, begin_scn, commit_scn, position, start, end, messages in columns:
-        yield ReadyTransaction(
-            con_id, xid, begin_scn, commit_scn, position, blob[start:end], messages, order
+    blobs = [blob[start:end] for start, end in pairwise(first)]
+    return list(
+        map(
+            ReadyTransaction,
+            transactions.con_id.tolist(),
+            transactions.xid.tolist(),
+            transactions.begin_scn.tolist(),
+            transactions.commit_scn.tolist(),
+            positions,
+            blobs,
+            encoded.messages.tolist(),
+            repeat(order),
         )
+    )
 
 
 class QueueStatus(NamedTuple):

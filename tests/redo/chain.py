@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from olr_pg.dictionary.model import Column, Table
 from olr_pg.dictionary.plan import RowPlan, build_row_plan
 from olr_pg.redo.batch import ChangeBatch
-from olr_pg.redo.changes import Objects, changes_of
+from olr_pg.redo.changes import Objects
+from olr_pg.redo.extract import changes_of
 from olr_pg.redo.window import WINDOW_BYTES, Log, read_windows
 from olr_pg.scalars import format_rowid
 from olr_pg.transactions.assembler import Account, Assembler, Finished

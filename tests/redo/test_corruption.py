@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from olr_pg.errors import OlrPgError
-from olr_pg.redo.changes import Objects, changes_of
+from olr_pg.redo.changes import Objects
+from olr_pg.redo.extract import changes_of
 from olr_pg.redo.window import Log, read_windows
 from tests.redo.log_builder import open_log, seal
 

@@ -6,7 +6,8 @@ import random
 
 import pytest
 
-from olr_pg.redo.changes import Tally, changes_of
+from olr_pg.redo.changes import Tally
+from olr_pg.redo.extract import changes_of
 from olr_pg.redo.mask import mask_record
 from olr_pg.redo.record_view import vector_objects
 from olr_pg.redo.window import Log, read_windows

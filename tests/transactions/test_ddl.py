@@ -11,7 +11,8 @@ from olr_pg.dictionary.model import Column, Table
 from olr_pg.dictionary.plan import build_row_plan
 from olr_pg.redo.batch import EventKind, empty_batch, empty_entries, empty_events, empty_pieces
 from olr_pg.redo.blocks import LwnColumns, RecordColumns
-from olr_pg.redo.changes import Objects, changes_of
+from olr_pg.redo.changes import Objects
+from olr_pg.redo.extract import changes_of
 from olr_pg.redo.header import LogHeader
 from olr_pg.redo.window import Log, Window
 from olr_pg.scalars import pack_xid

@@ -19,8 +19,9 @@ from olr_pg.dictionary.model import Column, Table
 from olr_pg.dictionary.plan import build_row_plan
 from olr_pg.redo.batch import ChangeBatch, EventKind, empty_batch
 from olr_pg.redo.blocks import LwnColumns, RecordColumns
-from olr_pg.redo.changes import Objects, changes_of
+from olr_pg.redo.changes import Objects
 from olr_pg.redo.columns import take
+from olr_pg.redo.extract import changes_of
 from olr_pg.redo.header import LogHeader
 from olr_pg.redo.window import Log, Window, processing_order
 from olr_pg.scalars import Rba, format_rowid

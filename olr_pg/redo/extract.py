@@ -1,0 +1,383 @@
+"""Logs to change batches, window by window: the one pass that decoding makes over the bytes.
+
+A kernel takes LWN group after LWN group through every step – blocks checked and unpacked, records
+and vectors found, changes extracted – while the group is in the processor's cache; only events,
+pieces and values outlive it. A window's groups share one payload, which the values point into.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from olr_pg.kernels import inlined, kernel
+from olr_pg.redo.batch import (
+    ChangeBatch,
+    columns_of,
+    empty_entries,
+    empty_events,
+    empty_pieces,
+)
+from olr_pg.redo.blocks import LWN, RECORD, group_end, scan_group, unpack_blocks
+from olr_pg.redo.changes import ObjectTables, Tally, Walk, walk_record
+from olr_pg.redo.columns import as_table, head
+from olr_pg.redo.layout import BLOCK_HEADER, FIRST_DATA_BLOCK, RECORD_HEADER, VLD_VALID
+from olr_pg.redo.opcodes import ENTRIES, EVENTS, PIECES, STATE_SIZE
+from olr_pg.redo.pieces import ChangeStatus
+from olr_pg.redo.vectors import MAX_FIELDS, VECTOR, VECTOR_FAULTS, VectorStatus
+from olr_pg.redo.window import WINDOW_BYTES, address_of, group_runs, place_error, raise_block
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from olr_pg.errors import OlrPgError
+    from olr_pg.redo.changes import Objects
+    from olr_pg.redo.columns import Table
+    from olr_pg.redo.window import GroupRun, Log, Window
+
+_HEADER = BLOCK_HEADER
+_VALID = VLD_VALID
+
+_VECTOR_LEAST: Final = 28
+"""Bytes of the shortest change vector, header and empty field list."""
+
+_REASONS: Final = {
+    ChangeStatus.SHORT_FIELD: "a field is shorter than its layout",
+    ChangeStatus.COLUMNS: "the column values do not fit the fields of the vector",
+    ChangeStatus.ROWS: "the rows of a multi-row vector do not fit it",
+    ChangeStatus.ENCRYPTED: "the tablespace is encrypted",
+    ChangeStatus.SPLIT_UNDO: "the undo of one change spans several vectors",
+    ChangeStatus.SUPPLEMENTAL: "the supplemental data do not fit the fields of the vector",
+    ChangeStatus.OPERATION: "the row operation is not supported",
+    ChangeStatus.NO_TRANSACTION: "a direct-path block names no transaction",
+}
+
+
+class Extract(NamedTuple):
+    """What the blocks [first, end) of a log hold of the subscription."""
+
+    first: int
+    end: int
+    batch: ChangeBatch
+    tally: Tally
+
+
+class Room(NamedTuple):
+    """What the kernel needs beside the walk.
+
+    Attributes:
+        order, scratch: shape (records of a group); its records in the order to process them.
+        tally: shape as `Walk.tally`; the counts as they were before the group at hand.
+    """
+
+    order: npt.NDArray[np.int64]
+    scratch: npt.NDArray[np.int64]
+    tally: npt.NDArray[np.int64]
+
+
+@inlined
+def _is_before(records: Table, one: int, other: int) -> bool:
+    """Whether record `one` is processed before `other`, of the same group (redo-format §2.5)."""
+    if records.scn[one] != records.scn[other]:
+        return bool(records.scn[one] < records.scn[other])
+    if records.subscn[one] != records.subscn[other]:
+        return bool(records.subscn[one] < records.subscn[other])
+    return one < other
+
+
+@inlined
+def _run_end(records: Table, order: Any, start: int, count: int) -> int:
+    end = start + 1
+    while end < count and _is_before(records, order[end - 1], order[end]):
+        end += 1
+    return end
+
+
+@inlined
+def _merge_runs(records: Table, order: Any, start: int, middle: int, end: int, to: Any) -> None:
+    left, right = start, middle
+    for at in range(start, end):
+        takes_left = right >= end or (
+            left < middle and _is_before(records, order[left], order[right])
+        )
+        if takes_left:
+            to[at] = order[left]
+            left += 1
+        else:
+            to[at] = order[right]
+            right += 1
+
+
+@inlined
+def _order_group(records: Table, count: int, room: Room) -> int:
+    """Put the valid ones of the first `count` records in order; how many they are.
+
+    A strand's records are in order, and so is a group of one strand; the strands of a group are
+    merged, two neighbouring runs at a time.
+    """
+    valid = 0
+    for record in range(count):
+        if records.vld[record] & _VALID:
+            room.order[valid] = record
+            valid += 1
+    while _run_end(records, room.order, 0, valid) < valid:
+        start = 0
+        while start < valid:
+            middle = _run_end(records, room.order, start, valid)
+            end = middle if middle >= valid else _run_end(records, room.order, middle, valid)
+            _merge_runs(records, room.order, start, middle, end, room.scratch)
+            start = end
+        for at in range(valid):
+            room.order[at] = room.scratch[at]
+    return valid
+
+
+@inlined
+def _group(walk: Walk, position: int, total: int, room: Room) -> tuple[int, int, int]:
+    """The events of the unpacked group at `position`; (stage, status, payload position)."""
+    status, at, _, count = scan_group(
+        walk.payload, position, total, walk.width, walk.first_block, walk.big, (0, 0, 0),
+        walk.lwns, walk.records,
+    )  # fmt: skip
+    if status != 0:
+        return 0, status, at
+    valid = _order_group(walk.records, count, room)
+    for at in range(valid):
+        stage, status, position = walk_record(walk, room.order[at])
+        if status != 0:
+            return stage, status, position
+    return 0, 0, 0
+
+
+@kernel
+def extract_groups(
+    walk: Walk, raw: Any, words: Any, block: int, end: int, sequence: int, verify: bool, room: Room
+) -> tuple[int, int, int, int]:
+    """Fill the events, pieces and entries of `walk` from the groups in blocks [block, end).
+
+    Args:
+        walk: what the kernels share.
+        raw, words: the log as bytes and as 64-bit words.
+        block, end: first blocks of the first group and of the one behind the last.
+        sequence: log sequence number that every block must bear.
+        verify: whether block checksums are checked.
+        room: scratch.
+
+    Returns:
+        (stage, status, place, block): the block is the first of the group that was not taken,
+        nothing of which is left in `walk`. Stage 0 is a `BlockStatus` with a payload position, 1 a
+        `VectorStatus`, 2 a `ChangeStatus` likewise, 3 a `BlockStatus` with a block. Status CAPACITY
+        of stage 2 asks for more room.
+    """
+    block_size = walk.width + _HEADER
+    while block < end:
+        events, pieces, entries = walk.state[0], walk.state[1], walk.state[2]
+        for k in range(walk.tally.size):
+            room.tally[k] = walk.tally[k]
+        status, stop, _ = group_end(raw, block_size, block, end, walk.big)
+        stage, place = 3, stop
+        if status == 0:
+            status, place = unpack_blocks(
+                raw, words, block_size, block, stop, sequence, walk.big, verify, walk.first_block,
+                walk.payload,
+            )  # fmt: skip
+        if status == 0:
+            position = (block - walk.first_block) * walk.width
+            total = (stop - walk.first_block) * walk.width
+            stage, status, place = _group(walk, position, total, room)
+        if status != 0:
+            walk.state[0], walk.state[1], walk.state[2] = events, pieces, entries
+            walk.state[3] = 0
+            for k in range(walk.tally.size):
+                walk.tally[k] = room.tally[k]
+            return stage, status, place, block
+        block = stop
+    return 0, 0, 0, end
+
+
+@kernel
+def extract_records(walk: Walk, order: Any) -> tuple[int, int, int]:
+    """Fill the events, pieces and entries of `walk` from records; (stage, status, position)."""
+    for at in range(order.size):
+        stage, status, position = walk_record(walk, order[at])
+        if status != 0:
+            return stage, status, position
+    return 0, 0, 0
+
+
+def read_changes(
+    log: Log,
+    objects: Objects,
+    first_block: int = FIRST_DATA_BLOCK,
+    end_block: int | None = None,
+    *,
+    verify: bool = True,
+    window_bytes: int = WINDOW_BYTES,
+) -> Iterator[Extract]:
+    """The events and row changes of the LWN groups that begin in blocks [first_block, end_block).
+
+    Args:
+        log: the log.
+        objects: the subscribed objects.
+        first_block, end_block: the split; any split of a log gives the same changes.
+        verify: whether block checksums are checked.
+        window_bytes: about how many bytes of redo one batch takes.
+
+    Raises:
+        OlrPgError: 2004, 2005, 2006, 2008 the log, 2011 a change that cannot be decoded, with the
+            place. What stands before the LWN group of the fault was yielded.
+    """
+    for run in group_runs(log, first_block, end_block, verify=verify, window_bytes=window_bytes):
+        yield from _changes_of_run(run, objects, verify=verify)
+
+
+def _changes_of_run(run: GroupRun, objects: Objects, *, verify: bool) -> Iterator[Extract]:
+    log, header = run.log, run.log.header
+    width = header.block_size - BLOCK_HEADER
+    payload = np.empty((run.end - run.first) * width, np.uint8)
+    most = run.largest * width // RECORD_HEADER + 1
+    walk = _walk(
+        log,
+        objects,
+        payload,
+        (run.first, width),
+        columns_of(LWN, run.chunks),
+        columns_of(RECORD, most),
+        run.largest * width // _VECTOR_LEAST + 1,
+        (64 + payload.size // 96, 256 + payload.size // 20),
+    )
+    room = Room(np.empty(most, np.int64), np.empty(most, np.int64), np.empty_like(walk.tally))
+    block = run.first
+    while True:
+        stage, status, place, block = extract_groups(
+            walk, run.raw, run.words, block, run.end, header.sequence, verify, room
+        )
+        if stage != 2 or status != ChangeStatus.CAPACITY:
+            break
+        walk = _grown(walk)
+    if block > run.first:
+        yield Extract(run.first, block, _batch(walk), Tally(*walk.tally.tolist()))
+    if status:
+        _raise(log, walk, stage, status, place)
+
+
+def changes_of(window: Window, objects: Objects) -> tuple[ChangeBatch, Tally]:
+    """The events and row changes of the records of a window, for the subscribed objects.
+
+    Raises:
+        OlrPgError: 2006 malformed vectors, 2011 a change that cannot be decoded; with the place.
+    """
+    records = window.records
+    most = int(records.length.max(initial=0)) // _VECTOR_LEAST + 1
+    walk = _walk(
+        window.log,
+        objects,
+        window.payload,
+        (window.first, window.log.header.block_size - BLOCK_HEADER),
+        as_table(**window.lwns._asdict()),
+        as_table(**records._asdict()),
+        most,
+        (64 + window.order.size, 256 + 4 * window.order.size),
+    )
+    while True:
+        walk.state[:] = 0
+        walk.tally[:] = 0
+        stage, status, place = extract_records(walk, window.order)
+        if stage != 2 or status != ChangeStatus.CAPACITY:
+            break
+        walk = _grown(walk)
+    _raise(window.log, walk, stage, status, place)
+    return _batch(walk), Tally(*walk.tally.tolist())
+
+
+def _batch(walk: Walk) -> ChangeBatch:
+    return ChangeBatch(
+        head(walk.events, int(walk.state[EVENTS])),
+        head(walk.pieces, int(walk.state[PIECES])),
+        head(walk.entries, int(walk.state[ENTRIES])),
+        walk.payload,
+    )
+
+
+def _walk(
+    log: Log,
+    objects: Objects,
+    payload: npt.NDArray[np.uint8],
+    place: tuple[int, int],
+    lwns: Table,
+    records: Table,
+    vectors: int,
+    capacity: tuple[int, int],
+) -> Walk:
+    layout = log.header.layout
+    return Walk(
+        payload,
+        *place,
+        layout.vector_header,
+        layout.row_scn,
+        layout.long_session,
+        layout.big_endian,
+        lwns,
+        records,
+        columns_of(VECTOR, vectors),
+        ObjectTables(
+            as_table(key=objects.key, table=objects.table),
+            objects.cluster_columns,
+            objects.lob_tables,
+            as_table(**objects.lob_objects._asdict()),
+            as_table(**objects.lob_data._asdict()),
+            as_table(key=objects.data_key, table=objects.data_table),
+        ),
+        empty_events(capacity[0]),
+        empty_pieces(capacity[0]),
+        empty_entries(capacity[1]),
+        np.empty((4, MAX_FIELDS + 1), np.int64),
+        np.zeros(STATE_SIZE, np.int64),
+        np.array([log.header.thread, log.header.sequence], np.int64),
+        np.zeros(5, np.int64),
+        np.zeros(len(Tally._fields), np.int64),
+    )
+
+
+def _grown(walk: Walk) -> Walk:
+    """The walk with twice the room, and what was filled of it."""
+
+    def grown(table: Table, count: int) -> Table:
+        room = columns_of(table.dtype, 2 * table.size)
+        room[:count] = table[:count]
+        return room
+
+    return walk._replace(
+        events=grown(walk.events, int(walk.state[EVENTS])),
+        pieces=grown(walk.pieces, int(walk.state[PIECES])),
+        entries=grown(walk.entries, int(walk.state[ENTRIES])),
+    )
+
+
+def _raise(log: Log, walk: Walk, stage: int, status: int, place: int) -> None:
+    if status == 0:
+        return
+    if stage == 3:
+        raise_block(log, status, place)
+    if stage == 0:
+        raise_block(log, status, *address_of(log, walk.first_block, place))
+    raise _vector_error(log, walk, stage, status, place)
+
+
+def _vector_error(log: Log, walk: Walk, stage: int, status: int, place: int) -> OlrPgError:
+    if stage == 1:
+        return place_error(log, walk.first_block, 2006, VECTOR_FAULTS[VectorStatus(status)], place)
+    record = int(walk.current[0])
+    opcode = int(walk.payload[place]) << 8 | int(walk.payload[place + 1])
+    fault = ChangeStatus(status)
+    return place_error(
+        log,
+        walk.first_block,
+        2006 if fault is ChangeStatus.SHORT_FIELD else 2011,
+        _REASONS[fault],
+        int(walk.records.position[record]),
+        vector=f"{opcode >> 8}.{opcode & 255}",
+        scn=int(walk.records.scn[record]),
+    )
