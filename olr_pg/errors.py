@@ -213,6 +213,12 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         "report the bytes above; the target's column keeps its value meanwhile",
         3,
     ),
+    2123: ErrorEntry(
+        "a LOB's content cannot be decoded",
+        "the target's column keeps its value; load the rows again from the source. Binary XML needs"
+        " the token tables in the dictionary (X$NM, X$QN)",
+        3,
+    ),
     2020: ErrorEntry(
         "two consecutive logs do not join",
         "copy both archived logs again from one database; the next SCN of a log is the first SCN"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.applier.target import NewColumn, TargetTable, create_table, read_table
+from olr_pg.applier.target import NewColumn, TargetTable, create_table, read_table, supports_xml
 from olr_pg.datatypes.convert import Encoder, encoder_for
 from olr_pg.datatypes.mapping import (
     LOB_TYPES,
@@ -264,11 +264,18 @@ def plan_table(
     if target is None and settings.create_tables:
         columns, key = new_table(layout, source)
         if columns:
-            create_table(connection, schema, name, columns, key)
+            create_table(connection, schema, name, _creatable(connection, columns), key)
             target = read_table(connection, schema, name)
     if target is None:
         raise OlrPgError(5005, f"{schema}.{name} does not exist", table=f"{owner}.{table}")
     return TablePlan(f"{owner}.{table}", target, source, settings)
+
+
+def _creatable(connection: Connection[Any], columns: list[NewColumn]) -> list[NewColumn]:
+    """The columns, with text in the place of xml where the server was built without it."""
+    if not any(column.type_name == "xml" for column in columns) or supports_xml(connection):
+        return columns
+    return [c._replace(type_name="text") if c.type_name == "xml" else c for c in columns]
 
 
 def new_table(layout: Layout | Table, source: Table | None) -> tuple[list[NewColumn], list[str]]:

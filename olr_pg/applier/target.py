@@ -123,6 +123,16 @@ def read_table(connection: Connection[Any], schema: str, name: str) -> TargetTab
     return TargetTable(schema, name, oid, row_type, columns, tuple(key[0]) if key else ())
 
 
+def supports_xml(connection: Connection[Any]) -> bool:
+    """Whether the server was built with libxml: else it takes no value of type xml."""
+    try:
+        with connection.transaction():
+            connection.execute("SELECT '<a/>'::text::xml")
+    except psycopg.errors.FeatureNotSupported:
+        return False
+    return True
+
+
 def create_table(
     connection: Connection[Any],
     schema: str,

@@ -161,6 +161,14 @@ class OracleColumn(Protocol):
     def charset_form(self) -> int | None:
         """COL$.CHARSETFORM."""
 
+    @property
+    def char_length(self) -> int | None:
+        """COL$.SPARE3: the length in characters; None where nobody told."""
+
+    @property
+    def xml(self) -> bool:
+        """Whether the values are documents of an XMLTYPE."""
+
 
 _REFUSALS: Final = {
     OracleType.OPAQUE: "XMLTYPE, ANYDATA and other opaque types are not replicated",
@@ -244,7 +252,9 @@ def _integer(digits: int) -> PgType:
 
 
 def _characters(column: OracleColumn) -> int:
-    """An upper bound of the characters in a column of `length` bytes."""
+    """How many characters a column takes, else an upper bound by its `length` in bytes."""
+    if column.char_length is not None:
+        return column.char_length
     if column.charset_form == 2:
         return column.length // {AL16UTF16: 2, UTF8: 3}.get(column.charset_id or AL16UTF16, 1)
     return column.length
@@ -285,6 +295,17 @@ def _interval_ds(column: OracleColumn) -> PgType:
     return PgType(f"interval day to second({digits})", PgKind.INTERVAL, note)
 
 
+def _clob(column: OracleColumn) -> PgType:
+    return _XML if column.xml else PgType("text", PgKind.TEXT)
+
+
+def _blob(column: OracleColumn) -> PgType:
+    return _XML if column.xml else PgType("bytea", PgKind.BYTEA)
+
+
+_XML: Final = PgType("xml", PgKind.XML, "the declaration names no encoding; text without libxml")
+
+
 def _always(name: str, kind: PgKind, note: str = "") -> Callable[[OracleColumn], PgType]:
     fixed = PgType(name, kind, note)
 
@@ -300,10 +321,10 @@ _MAPPINGS: Final[dict[OracleType, Callable[[OracleColumn], PgType]]] = {
     OracleType.VARCHAR: _varchar,
     OracleType.CHAR: _char,
     OracleType.LONG: _always("text", PgKind.TEXT),
-    OracleType.CLOB: _always("text", PgKind.TEXT),
+    OracleType.CLOB: _clob,
     OracleType.RAW: _always("bytea", PgKind.BYTEA),
     OracleType.LONG_RAW: _always("bytea", PgKind.BYTEA),
-    OracleType.BLOB: _always("bytea", PgKind.BYTEA),
+    OracleType.BLOB: _blob,
     OracleType.JSON: _always("jsonb", PgKind.JSONB, "dates within documents become strings"),
     OracleType.VECTOR: _always(
         "double precision[]", PgKind.FLOAT8_ARRAY, "sparse vectors become dense"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.datatypes.charsets import AL16UTF16, charset
+from olr_pg.datatypes.charsets import AL16UTF16, AL32UTF8, charset
 from olr_pg.errors import OlrPgError
 
 if TYPE_CHECKING:
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 CLOB: Final = 112
 BLOB: Final = 113
 _TEXT_TYPES: Final = frozenset({1, 9})
-_BYTE_TYPES: Final = frozenset({BLOB, 119, 127})
-"""BLOB, and the types that are kept in one: JSON, VECTOR."""
+_JSON_VECTOR: Final = frozenset({119, 127})
+_BYTE_TYPES: Final = _JSON_VECTOR | {BLOB}
+"""BLOB, and the types that are kept in one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +63,16 @@ class Lob:
 
 
 class LobDelivery(IntEnum):
-    """In which form a column's values are delivered; 0 is no LOB (docs/lobs.md)."""
+    """In which form a column's values are delivered; 0 is no LOB (docs/lobs.md).
+
+    XML_TEXT is binary XML, which becomes text in UTF-8.
+    """
 
     NONE = 0
     BYTES = 1
     UTF16 = 2
     CHARSET = 3
+    XML_TEXT = 4
 
 
 def lob_delivery(column: Column) -> LobDelivery:
@@ -77,7 +82,7 @@ def lob_delivery(column: Column) -> LobDelivery:
     §17.1); that is how they go out. Elsewhere they go out in the column's own set.
     """
     if column.type_code in _BYTE_TYPES:
-        return LobDelivery.BYTES
+        return LobDelivery.XML_TEXT if column.xml else LobDelivery.BYTES
     if column.type_code == CLOB or (column.stored_as_lob and column.type_code in _TEXT_TYPES):
         return LobDelivery.CHARSET if _is_single_byte(column) else LobDelivery.UTF16
     return LobDelivery.BYTES if column.stored_as_lob else LobDelivery.NONE
@@ -85,7 +90,7 @@ def lob_delivery(column: Column) -> LobDelivery:
 
 def delivered_type(column: Column) -> int:
     """ColumnType on the wire: 112 or 113 for what is kept as a LOB; JSON 119, VECTOR 127."""
-    if lob_delivery(column) is LobDelivery.NONE or column.type_code in _BYTE_TYPES:
+    if lob_delivery(column) is LobDelivery.NONE or column.type_code in _JSON_VECTOR:
         return column.type_code
     return chunk_type(column)
 
@@ -100,7 +105,10 @@ def chunk_type(column: Column) -> int:
 
 def delivered_charset_id(column: Column) -> int | None:
     """ColumnCSId on the wire: the set that the delivered bytes are in."""
-    return AL16UTF16 if lob_delivery(column) is LobDelivery.UTF16 else column.charset_id
+    delivery = lob_delivery(column)
+    if delivery is LobDelivery.XML_TEXT:
+        return AL32UTF8
+    return AL16UTF16 if delivery is LobDelivery.UTF16 else column.charset_id
 
 
 def _is_single_byte(column: Column) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from olr_pg.datatypes.binary_xml import NO_TOKENS, XmlTokens
 from olr_pg.dictionary.column_support import unsupported_reason
 from olr_pg.dictionary.lob import Lob
 
@@ -32,6 +33,7 @@ class Column:
         col: COL#, the order the user sees; 0 = hidden, invisible or unused.
         type_code: COL$.TYPE# (values-and-lobs §1).
         length: bytes.
+        char_length: COL$.SPARE3, the length in characters; None where nobody told.
         precision: None where the dictionary has NULL.
         scale: None where the dictionary has NULL.
         charset_id: Oracle character set id; None for types without one.
@@ -43,6 +45,7 @@ class Column:
             §15.4); False for the LOB types themselves.
         encrypted: by column encryption (TDE): the row bytes are cipher text.
         lob: how LOB values are stored; None for other columns, and where nobody told.
+        xml: a CLOB or BLOB that holds the documents of an XMLTYPE: as text, as binary XML.
     """
 
     name: str
@@ -61,6 +64,8 @@ class Column:
     stored_as_lob: bool = False
     encrypted: bool = False
     lob: Lob | None = None
+    xml: bool = False
+    char_length: int | None = None
 
     @property
     def unsupported(self) -> str | None:
@@ -153,12 +158,14 @@ class Snapshot:
         sys_rows: the rows of the SYS tables that the tables were made of, where the source told
             them: with these, and the SYS tables among `tables`, later DDL can be followed through
             redo (`dictionary.catalogue`).
+        xml_tokens: the names of binary XML.
     """
 
     scn: int
     database: Database
     tables: tuple[Table, ...] = field(repr=False)
     sys_rows: SysRows | None = field(default=None, repr=False)
+    xml_tokens: XmlTokens = field(default=NO_TOKENS, repr=False)
 
     def find(self, owner: str, name: str) -> Table | None:
         """The table of that exact owner and name, or None."""

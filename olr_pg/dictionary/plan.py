@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from olr_pg.datatypes.binary_xml import NO_TOKENS, XmlTokens
 from olr_pg.dictionary.lob import LobDelivery, lob_delivery
 from olr_pg.redo.lobs import NO_LOB_OBJECTS, LobObjects, lob_objects
 
@@ -37,6 +38,7 @@ class RowPlan(NamedTuple):
         data_key: ascending ``con_id << 32 | dataobj#`` of every segment with rows; a partition's is
             taken to be its OBJ#, as it is until the partition is truncated or moved.
         data_table: the table of each data key.
+        xml_tokens: the names of binary XML.
     """
 
     object_key: npt.NDArray[np.uint64]
@@ -54,9 +56,12 @@ class RowPlan(NamedTuple):
     lob_data: LobObjects = NO_LOB_OBJECTS
     data_key: npt.NDArray[np.uint64] = NO_LOB_OBJECTS.key
     data_table: npt.NDArray[np.int32] = NO_LOB_OBJECTS.table
+    xml_tokens: XmlTokens = NO_TOKENS
 
 
-def build_row_plan(tables: Sequence[Table], con_id: int) -> RowPlan:
+def build_row_plan(
+    tables: Sequence[Table], con_id: int, xml_tokens: XmlTokens = NO_TOKENS
+) -> RowPlan:
     """The row plan of `tables`, which all live in container `con_id`."""
     keys: list[tuple[int, int]] = []
     data: list[tuple[int, int]] = []
@@ -92,6 +97,7 @@ def build_row_plan(tables: Sequence[Table], con_id: int) -> RowPlan:
         lob_objects(_lob_objects(tables, con_id, by_data=True)),
         np.array([key for key, _ in data], np.uint64),
         np.array([number for _, number in data], np.int32),
+        xml_tokens,
     )
 
 

@@ -9,10 +9,11 @@ PDB's DBID in a CDB, log headers have the CDB's (real log).
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter, ValidationError
 
+from olr_pg.datatypes.binary_xml import NO_TOKENS, QualifiedName, XmlTokens
 from olr_pg.dictionary.consistency import check_unique_tables
 from olr_pg.dictionary.json_document import validate
 from olr_pg.dictionary.model import Database, Snapshot
@@ -26,6 +27,27 @@ class _Incarnation(SysDocument):
     incarnation: Number
     resetlogs: Number
     prior_incarnation: Number
+
+
+class _TokenSet(SysDocument):
+    toksuf: str
+    flags: Number
+
+
+class _TokenNamespace(SysDocument):
+    nmspcuri: str
+    id: Annotated[str, Field(pattern="^([0-9A-F]{2})+$")]
+
+
+class _TokenName(SysDocument):
+    nmspcid: str
+    localname: str
+    flags: Annotated[str, Field(pattern="^[0-9A-Fa-f]*$")]
+    id: Annotated[str, Field(pattern="^([0-9A-F]{2})+$")]
+
+
+_NAMESPACES: Final = TypeAdapter(list[_TokenNamespace])
+_NAMES: Final = TypeAdapter(list[_TokenName])
 
 
 class _Checkpoint(SysRows):
@@ -42,6 +64,7 @@ class _Checkpoint(SysRows):
     nls_character_set: Annotated[str, Field(min_length=1)]
     nls_nchar_character_set: Annotated[str, Field(min_length=1)]
     incarnations: list[_Incarnation] = Field(default_factory=list)
+    xdb_ttset: list[_TokenSet] = Field(default_factory=list)
 
 
 def is_schema_checkpoint(document: dict[str, Any]) -> bool:
@@ -70,9 +93,30 @@ def parse_schema_checkpoint(document: dict[str, Any], path: str) -> Snapshot:
         sys_rows=SysRows.model_construct(
             **{name: getattr(parsed, name) for name in SysRows.model_fields}
         ),
+        xml_tokens=_read_xml_tokens(document, parsed),
     )
     check_unique_tables(snapshot, path)
     return snapshot
+
+
+def _read_xml_tokens(document: dict[str, Any], checkpoint: _Checkpoint) -> XmlTokens:
+    """The token tables of the default token set (dictionary §2.10, §11)."""
+    sets = [row for row in checkpoint.xdb_ttset if row.flags == 0]
+    if not sets:
+        return NO_TOKENS
+    suffix = sets[0].toksuf
+    try:
+        namespaces = _NAMESPACES.validate_python(document.get(f"xdb-xnm{suffix}", []))
+        names = _NAMES.validate_python(document.get(f"xdb-xqn{suffix}", []))
+    except ValidationError as error:
+        raise OlrPgError(3004, f"xdb-…{suffix}: {error.errors()[0]['msg']}") from None
+    return XmlTokens(
+        {row.id: row.nmspcuri for row in namespaces},
+        {
+            row.id: QualifiedName(row.nmspcid, row.localname, int(row.flags or "0", 16) & 1 != 0)
+            for row in names
+        },
+    )
 
 
 def _read_database(checkpoint: _Checkpoint) -> Database:

@@ -38,6 +38,7 @@ from typing import Annotated, Any, Final, Literal
 import orjson
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from olr_pg.datatypes.binary_xml import NO_TOKENS, QualifiedName, XmlTokens
 from olr_pg.dictionary.consistency import check_unique_tables, column_fault, sort_columns
 from olr_pg.dictionary.json_document import validate
 from olr_pg.dictionary.lob import Lob, LobSegment
@@ -64,6 +65,7 @@ def _check_name(name: str) -> str:
 _Name = Annotated[str, Field(min_length=1), AfterValidator(_check_name)]
 _U16 = Annotated[int, Field(ge=0, le=0xFFFF)]
 _U32 = Annotated[int, Field(ge=0, le=0xFFFFFFFF)]
+_Hex = Annotated[str, Field(pattern="^([0-9A-F]{2})+$")]
 _Int32 = Annotated[int, Field(ge=-(1 << 31), lt=1 << 31)]
 
 
@@ -106,6 +108,20 @@ class _Column(_Document):
     stored_as_lob: bool = False
     encrypted: bool = False
     lob: _Lob | None = None
+    xml: bool = False
+    char_length: _U32 | None = None
+
+
+class _XmlName(_Document):
+    id: _Hex
+    namespace: _Hex
+    local: Annotated[str, Field(min_length=1)]
+    attribute: bool = False
+
+
+class _XmlTokens(_Document):
+    namespaces: dict[_Hex, str] = {}
+    names: list[_XmlName] = []
 
 
 class _Key(_Document):
@@ -144,6 +160,7 @@ class _Snapshot(_Document):
     database: _Database
     tables: list[_Table]
     sys: SysRows | None = None
+    xml_tokens: _XmlTokens | None = None
 
 
 def parse_snapshot(document: dict[str, Any], path: str) -> Snapshot:
@@ -169,9 +186,19 @@ def parse_snapshot(document: dict[str, Any], path: str) -> Snapshot:
             _read_table(table, f"tables[{i}]", path) for i, table in enumerate(parsed.tables)
         ),
         sys_rows=parsed.sys,
+        xml_tokens=_read_xml_tokens(parsed.xml_tokens),
     )
     check_unique_tables(snapshot, path)
     return snapshot
+
+
+def _read_xml_tokens(tokens: _XmlTokens | None) -> XmlTokens:
+    if tokens is None:
+        return NO_TOKENS
+    names = {
+        name.id: QualifiedName(name.namespace, name.local, name.attribute) for name in tokens.names
+    }
+    return XmlTokens(tokens.namespaces, names)
 
 
 def _read_table(table: _Table, place: str, path: str) -> Table:
@@ -226,7 +253,8 @@ def dump_snapshot(snapshot: Snapshot) -> bytes:
         }
     )
     lines = b",\n".join(orjson.dumps(_write_table(table)) for table in snapshot.tables)
-    return head[:-1] + _write_sys_rows(snapshot.sys_rows) + b',"tables":[\n' + lines + b"\n]}\n"
+    head = head[:-1] + _write_sys_rows(snapshot.sys_rows) + _write_xml_tokens(snapshot.xml_tokens)
+    return head + b',"tables":[\n' + lines + b"\n]}\n"
 
 
 def _write_sys_rows(rows: SysRows | None) -> bytes:
@@ -237,6 +265,22 @@ def _write_sys_rows(rows: SysRows | None) -> bytes:
         for name, found in rows.as_json().items()
     )
     return b',"sys":{' + b",\n".join(parts) + b"}"
+
+
+def _write_xml_tokens(tokens: XmlTokens) -> bytes:
+    if tokens == NO_TOKENS:
+        return b""
+    names = [
+        {
+            "id": key,
+            "namespace": name.namespace,
+            "local": name.local,
+            "attribute": name.is_attribute,
+        }
+        for key, name in tokens.names.items()
+    ]
+    written = {"namespaces": dict(tokens.namespaces), "names": names}
+    return b',"xml_tokens":' + orjson.dumps(written)
 
 
 def write_snapshot(snapshot: Snapshot, path: str) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from olr_pg.dictionary import column_bits
 from olr_pg.dictionary.consistency import column_fault, sort_columns
-from olr_pg.dictionary.lob import CLOB, Lob, LobSegment
+from olr_pg.dictionary.lob import BLOB, CLOB, Lob, LobSegment
 from olr_pg.dictionary.model import Column, KeyKind, Table
 from olr_pg.dictionary.refusal import table_refusal
 from olr_pg.errors import OlrPgError
@@ -71,7 +71,7 @@ class _TableReader:
     def _table(self, tab: TabRow, obj: ObjectRow, owner: str) -> Table:
         key = self._keys.get(tab.obj, ())
         columns = sort_columns(
-            _as_xml_text(
+            _as_xml(
                 _read_column(row, key, self._lobs.get((tab.obj, row.int_col))),
                 self._columns[tab.obj],
             )
@@ -128,22 +128,22 @@ def _read_column(row: ColRow, key: Sequence[int], lob: Lob | None) -> Column:
     )
 
 
-def _as_xml_text(column: Column, rows: Sequence[ColRow]) -> Column:
-    """The two columns of an XMLTYPE that is stored as CLOB, with their names changed over.
+def _as_xml(column: Column, rows: Sequence[ColRow]) -> Column:
+    """The two columns of an XMLTYPE with their names changed over.
 
-    The visible column stores nothing; a hidden CLOB of the same COL# has the text and is delivered
-    in its place (values-and-lobs §15.3). Binary XML stays as it is: not decoded.
+    The visible column stores nothing; a hidden CLOB or BLOB of the same COL# has the documents, as
+    text or as binary XML, and is delivered in its place (values-and-lobs §15.3).
     """
     if column.col == 0:
         return column
     family = [row for row in rows if row.col == column.col]
     visible = next((row for row in family if row.type == _OPAQUE and row.seg_col == 0), None)
-    stored = next((row for row in family if row.type == CLOB and row.seg_col > 0), None)
+    stored = next((row for row in family if row.type in (CLOB, BLOB) and row.seg_col > 0), None)
     if visible is None or stored is None or len(family) != 2:
         return column
     if column.intcol == visible.int_col:
         return replace(column, name=stored.name, hidden=True)
-    return replace(column, name=visible.name, hidden=False, nullable=visible.null == 0)
+    return replace(column, name=visible.name, hidden=False, nullable=visible.null == 0, xml=True)
 
 
 def _primary_keys(rows: SysRows) -> dict[int, tuple[int, ...]]:

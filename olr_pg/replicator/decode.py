@@ -44,6 +44,7 @@ def decode_logs(
         chosen_tables(snapshot, tables),
         snapshot.database.con_id,
         dictionary_scn=snapshot.scn,
+        xml_tokens=snapshot.xml_tokens,
     )
     logs = sorted(stream.readable, key=lambda log: log.header.first_scn)
     merger = Merger(subscription, 0, thread_starts(stream.readable))

@@ -139,6 +139,7 @@ class OfflineDecoder:
             big_endian=self._big_endian,
             chunk_bytes=self._chunk_bytes,
             dictionary_scn=self._snapshot.scn,
+            xml_tokens=self._snapshot.xml_tokens,
         )
         _log.info("subscribed", tables=len(tables))
 

@@ -19,6 +19,7 @@ _log = structlog.get_logger(__name__)
 _MISSING = 2120
 _UNCLAIMED = 2121
 _MALFORMED = 2122
+_UNDECODED = 2123
 
 
 class LossReporter:
@@ -37,7 +38,11 @@ class LossReporter:
         """Warn of what is new in `losses`."""
         if not losses.any:
             return
-        for code, counts in ((_MISSING, losses.missing), (_MALFORMED, losses.malformed)):
+        for code, counts in (
+            (_MISSING, losses.missing),
+            (_MALFORMED, losses.malformed),
+            (_UNDECODED, losses.undecoded),
+        ):
             for number in counts.nonzero()[0].tolist():
                 table, column = self._columns[number]
                 self._warn(code, table.full_name, column, int(counts[number]))

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from olr_pg.capture.logs import open_log
 from olr_pg.capture.readers import map_log
+from olr_pg.datatypes.binary_xml import NO_TOKENS, XmlTokens
 from olr_pg.dictionary.plan import RowPlan, build_row_plan
 from olr_pg.errors import OlrPgError
 from olr_pg.redo.batch import ENTRY, EVENT, PIECE, ChangeBatch
@@ -85,6 +86,7 @@ def subscribe(
     big_endian: bool = False,
     chunk_bytes: int = CHUNK_BYTES,
     dictionary_scn: int = MAX_SCN,
+    xml_tokens: XmlTokens = NO_TOKENS,
 ) -> Subscription:
     """The subscription to `tables` of container `con_id`, as the dictionary has them at that SCN.
 
@@ -93,7 +95,7 @@ def subscribe(
     """
     return Subscription(
         tuple(tables),
-        build_row_plan(tables, con_id),
+        build_row_plan(tables, con_id, xml_tokens),
         build_element_plan(tables),
         big_endian,
         chunk_bytes,

@@ -316,7 +316,9 @@ class Assembler:
             self.losses = self.losses.plus(lobs.losses)
             self.account.lob_values += lobs.values
             self.account.lob_unavailable += int(
-                lobs.losses.missing.sum() + lobs.losses.malformed.sum()
+                lobs.losses.missing.sum()
+                + lobs.losses.malformed.sum()
+                + lobs.losses.undecoded.sum()
             )
             self.account.lob_unclaimed += int(lobs.losses.unclaimed.sum())
             self.account.without_set += lobs.emptied

@@ -51,6 +51,7 @@ class ValueStatus(IntEnum):
     MALFORMED = 2
     UNCHANGED = 3
     NULL = 4
+    UNDECODED = 5
 
 
 LOB_ROW: Final = np.dtype(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from olr_pg.datatypes.binary_xml import XmlTokens, binary_xml_text
 from olr_pg.datatypes.charsets import charset
 from olr_pg.datatypes.lob_locator import (
     COMPRESSION,
@@ -60,11 +61,13 @@ class LobLosses(NamedTuple):
     Attributes:
         missing: by running column number: bytes are not in the redo (2120).
         malformed: by running column number: the locator is not understood (2122).
+        undecoded: by running column number: the content cannot be decoded (2123).
         unclaimed: by table: LOBs that were changed without a change of their row (2121).
     """
 
     missing: I64
     malformed: I64
+    undecoded: I64
     unclaimed: I64
 
     def plus(self, other: LobLosses) -> LobLosses:
@@ -79,12 +82,8 @@ class LobLosses(NamedTuple):
 
 def no_losses(plan: RowPlan) -> LobLosses:
     """Nothing lost of the columns and tables of `plan`."""
-    columns = int(plan.column_first[-1])
-    return LobLosses(
-        np.zeros(columns, np.int64),
-        np.zeros(columns, np.int64),
-        np.zeros(plan.table_obj.size, np.int64),
-    )
+    missing, malformed, undecoded = np.zeros((3, int(plan.column_first[-1])), np.int64)
+    return LobLosses(missing, malformed, undecoded, np.zeros(plan.table_obj.size, np.int64))
 
 
 class Owners(NamedTuple):
@@ -207,10 +206,13 @@ def resolve_lobs(
     rows, undid, data = _rows(batch, unowned, owners, values)
     values = values._replace(data=data)
     room = _resolve(values, rows)
-    rewritten = _rewrite(values, room, delivery[entry], plan.column_charset[column_of[entry]])
+    rewritten = _rewrite(
+        values, room, delivery[entry], plan.column_charset[column_of[entry]], plan.xml_tokens
+    )
     losses = no_losses(plan)
     np.add.at(losses.missing, column_of[entry[room.status == ValueStatus.MISSING]], 1)
     np.add.at(losses.malformed, column_of[entry[room.status == ValueStatus.MALFORMED]], 1)
+    np.add.at(losses.undecoded, column_of[entry[room.status == ValueStatus.UNDECODED]], 1)
     _count_unclaimed(rows, undid, dml, values, is_lob, owner_of[change_of], losses.unclaimed)
     incomplete = np.zeros(owners.first.size, np.bool_)
     incomplete[values.owner[room.status == ValueStatus.MISSING]] = True
@@ -352,8 +354,9 @@ def _rewrite(
     room: ValueRoom,
     delivery: npt.NDArray[np.uint8],
     charset_id: npt.NDArray[np.int32],
+    xml_tokens: XmlTokens,
 ) -> dict[int, bytes]:
-    """Contents that are not delivered as they stand: compressed ones, other character sets."""
+    """Contents that are not delivered as they stand: packed, binary XML, other character sets."""
     text = room.facts[:, TEXT]
     as_it_stands = (
         (delivery == LobDelivery.BYTES)
@@ -365,12 +368,14 @@ def _rewrite(
     rewritten: dict[int, bytes] = {}
     for i in np.flatnonzero(whole & (packed | ~as_it_stands)).tolist():
         content = _inflated(_content(values, room, i), room.facts[i])
-        if content is not None and not as_it_stands[i]:
+        if content is not None and delivery[i] == LobDelivery.XML_TEXT:
+            content = _xml_text(content, xml_tokens)
+        elif content is not None and not as_it_stands[i]:
             content = _in_delivered_charset(
                 content, LobText(int(text[i])), LobDelivery(int(delivery[i])), int(charset_id[i])
             )
         if content is None:
-            room.status[i] = ValueStatus.MALFORMED
+            room.status[i] = ValueStatus.UNDECODED
         else:
             rewritten[i] = content
     return rewritten
@@ -431,6 +436,13 @@ def _inflated_chunks(stored: bytes, length: int) -> bytes | None:
             start += packed
         at += total
     return b"".join(parts) if done == length else None
+
+
+def _xml_text(content: bytes, tokens: XmlTokens) -> bytes | None:
+    try:
+        return binary_xml_text(content, tokens).encode()
+    except OlrPgError:
+        return None  # counted as a loss
 
 
 def _in_delivered_charset(

@@ -30,6 +30,8 @@ class FakeColumn:
     scale: int | None = None
     charset_id: int | None = None
     charset_form: int | None = None
+    char_length: int | None = None
+    xml: bool = False
     name: str = "C"
 
 

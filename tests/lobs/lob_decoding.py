@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from olr_pg.dictionary.model import Snapshot
+    from olr_pg.server.queue import ReadyTransaction
     from olr_pg.transactions.assembler import Account
 
 Row = dict[str, Any]
@@ -31,12 +32,16 @@ class Decoded:
     """What came out of a log.
 
     Attributes:
+        ready: the transactions.
         blobs: framed messages, one per transaction.
         account: of the assemblers.
     """
 
-    def __init__(self, blobs: list[bytes], account: Account, dictionary: Snapshot) -> None:
-        self.blobs = blobs
+    def __init__(
+        self, ready: list[ReadyTransaction], account: Account, dictionary: Snapshot
+    ) -> None:
+        self.ready = ready
+        self.blobs = [bytes(one.blob) for one in ready]
         self.account = account
         self._render = value_renderer(dictionary.database)
 
@@ -65,12 +70,14 @@ def decode(
     dictionary = dictionary or snapshot()
     path = redo.write(folder)
     log = open_for_decoding(str(path))
-    subscription = subscribe(dictionary.tables, 0, chunk_bytes=chunk_bytes)
+    subscription = subscribe(
+        dictionary.tables, 0, chunk_bytes=chunk_bytes, xml_tokens=dictionary.xml_tokens
+    )
     merger = Merger(subscription, 0, {1: 0})
     blocks = log.header.nab or 0
-    blobs: list[bytes] = []
+    ready: list[ReadyTransaction] = []
     for start in range(2, max(blocks, 3), split_blocks):
         result = decode_split(subscription, log, start, min(start + split_blocks, blocks))
         result = unpack_result(pack_result(result))
-        blobs += [bytes(ready.blob) for ready in merger.feed(1, result)]
-    return Decoded(blobs, merger.account, dictionary)
+        ready += merger.feed(1, result)
+    return Decoded(ready, merger.account, dictionary)

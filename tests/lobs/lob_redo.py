@@ -60,7 +60,8 @@ if TYPE_CHECKING:
 
 TABLE_OBJ = 78233
 BLOCK = 0x01800083
-LOB_OBJ, LOB_INDEX = {2: 78234, 3: 78236}, {2: 78235, 3: 78237}
+LOB_OBJ = {2: 78234, 3: 78236, 18: 78238}
+LOB_INDEX = {2: 78235, 3: 78237}
 PAGE = 8060
 BASIC_PAGE = 8132
 BLOB, CLOB, NCLOB = 1, 2, 4
@@ -281,8 +282,12 @@ class LobRedo:
 
     def insert(self, number: Decimal, text: Value, image: Value) -> int:
         """INSERT; its slot."""
+        return self.insert_row(cells.number(number).raw, text, image)
+
+    def insert_row(self, *columns: Value) -> int:
+        """INSERT of a row with any columns; its slot."""
         slot, self.slot = self.slot, self.slot + 1
-        piece = RowPiece(FB_ROW, (cells.number(number).raw, text, image))
+        piece = RowPiece(FB_ROW, columns)
         base = KdoBase(BLOCK, BLOCK, 100, 1)
         supplemental = self._supplemental(SUPPLEMENTAL_INSERT, slot, 0, 1)
         undo = [delete_kdo(self.redo, base, OP_DRP | UNDO_SIDE, slot), *supplemental]
