@@ -8,6 +8,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from olr_pg.datatypes.binary_xml import binary_xml_text
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.lob import (
     LobDelivery,
@@ -61,9 +62,7 @@ def test_the_real_checkpoint_tells_lob_segments(real_log_dir: Path) -> None:
 
 
 @pytest.mark.parametrize("stored_type", [112, 113])
-def test_an_xmltype_stored_as_clob_is_a_clob_of_its_name(
-    real_log_dir: Path, stored_type: int
-) -> None:
+def test_an_xmltype_is_a_lob_of_its_name(real_log_dir: Path, stored_type: int) -> None:
     path = str(real_log_dir / "TEST-chkpt-2266634.json")
     document = orjson.loads(Path(path).read_bytes())
     row = next(row for row in document["sys-col"] if row["obj"] == 72726)
@@ -77,10 +76,18 @@ def test_an_xmltype_stored_as_clob_is_a_clob_of_its_name(
     table = parse_schema_checkpoint(document, path).find("OLR_TEST", "TEST_CDC")
     assert table is not None
     assert table.refusal is None
-    delivered = [(column.name, column.type_code, column.segcol) for column in table.delivered]
-    if stored_type == 112:
-        assert delivered[-1] == ("DOC", 112, 3)
-        assert table.left_out == ()
-    else:
-        assert len(delivered) == 2
-        assert [column.name for column in table.left_out] == ["DOC"]
+    document_column = table.delivered[-1]
+    assert (document_column.name, document_column.segcol) == ("DOC", 3)
+    assert document_column.type_code == stored_type
+    assert document_column.xml
+    assert delivered_type(document_column) == 112
+    assert delivered_charset_id(document_column) == (2000 if stored_type == 112 else 873)
+    assert table.left_out == ()
+
+
+def test_the_token_tables_of_a_checkpoint(real_log_dir: Path) -> None:
+    tokens = load_snapshot(str(real_log_dir / "TEST-chkpt-2266634.json")).xml_tokens
+    assert (len(tokens.namespaces), len(tokens.names)) == (27, 696)
+    # values-and-lobs §24: 4830 is a real row
+    raw = bytes.fromhex("9e000000c0024830616263a0")
+    assert binary_xml_text(raw, tokens) == "<NACE>abc</NACE>"
