@@ -4,8 +4,9 @@
 Real records (the shared logs and vectors) are changed at random, laid out again with right
 checksums, and read: blocks, records, vectors, changes, transactions, now and then the text dump.
 A share of the runs changes bytes of the file instead. The only exception that may come out is
-OlrPgError; a run that takes long ends the process with a traceback. A failure prints its seed;
-``--seed S --count 1`` repeats it.
+OlrPgError; a run that takes long ends the process with a traceback. A failure says how to repeat
+it. Most mutations pass the redo kernels only (`tests.fuzz_kernel`), which takes microseconds; every
+hundredth passes the whole chain.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,25 +31,33 @@ from olr_pg.dictionary.plan import RowPlan, build_row_plan
 from olr_pg.errors import OlrPgError
 from olr_pg.redo.changes import Objects
 from olr_pg.redo.dump import dump_logs
-from olr_pg.redo.extract import changes_of
+from olr_pg.redo.extract import read_changes
 from olr_pg.redo.layout import layout_of
 from olr_pg.redo.record_view import UNDO, UNDONE, Vector, read_vector
-from olr_pg.redo.window import Log, read_windows
+from olr_pg.redo.window import Log
 from olr_pg.transactions.assembler import Assembler
+from tests.fuzz_kernel import OUTSIDE, fuzz_blocks, fuzz_records
 from tests.redo.log_builder import LogBuilder, all_records, open_log, seal, without_lwn
 from tests.vectors.redo_cases import VERSIONS, closed, load_cases, vectors_dir
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 HANG_SECONDS = 60
+SHARE = 1_000_000
 COLUMNS = 350
+_STAGES = ("blocks", "vectors", "changes", "blocks")
 OPCODES = (
     0x0501, 0x0502, 0x0504, 0x0506, 0x050B, 0x0513, 0x0514, 0x0A02, 0x0A04, 0x0A12, 0x0A1E, 0x0A23,
     0x0B02, 0x0B03, 0x0B04, 0x0B05, 0x0B06, 0x0B08, 0x0B0B, 0x0B0C, 0x0B10, 0x0B11, 0x0B16, 0x1301,
     0x1801, 0x1804, 0x1A02, 0x1A06,
 )  # fmt: skip
 NUMBERS = (0, 1, 2, 3, 4, 7, 8, 16, 20, 24, 127, 128, 254, 255, 256, 0x7FFF, 0x8000, 0xFFFE, 0xFFFF)
+
+
+class Share(NamedTuple):
+    """Mutations from `seed` on, every `chain`-th of which passes the whole chain."""
+
+    seed: int
+    mutations: int
+    chain: int
 
 
 @dataclass(frozen=True)
@@ -230,8 +239,8 @@ def mutated_log(item: Subject, rng: random.Random) -> tuple[Log, bool]:
 
 def read_all(log: Log, item: Subject, *, dump: bool, split: int) -> None:
     """The whole chain over one log, as one pass and as splits."""
-    for window in read_windows(log, split):
-        batch, tally = changes_of(window, item.objects)
+    for extract in read_changes(log, item.objects, split):
+        batch, tally = extract.batch, extract.tally
         assert tally.row_vectors == (
             tally.changes + tally.filtered + tally.undoing + tally.without_row + tally.unpaired
         )
@@ -260,51 +269,87 @@ def run_one(subjects: list[Subject], seed: int) -> str:
     return "decoded"
 
 
-def run_range(seeds: range) -> Counter[str]:
-    """Mutations of many seeds; raises what must not come out, the seed noted."""
-    subjects = load_subjects()
+def run_kernels(subjects: list[Subject], seed: int, count: int) -> Counter[str]:
+    """Mutations that only pass the redo kernels; how they ended."""
     ends: Counter[str] = Counter()
-    for item in subjects:
-        # Sound redo must be decoded; it also compiles the kernels before the clock runs.
+    for number, item in enumerate(subjects):
+        share = (count + number) // len(subjects)
         builder = item.builder()
         builder.add_group([list(item.records)], item.scn)
-        read_all(open_log(builder.build()), item, dump=True, split=2)
+        log = open_log(builder.build())
+        blocks = share // 10
+        ends += _named(fuzz_records(log, item.objects, item.records, share - blocks, seed + number))
+        ends += _named(fuzz_blocks(log, item.objects, blocks, seed + number))
+    return ends
+
+
+def _named(endings: Counter[tuple[int, int]]) -> Counter[str]:
+    if endings[OUTSIDE, 0]:
+        raise AssertionError(f"{endings[OUTSIDE, 0]} mutations made a kernel leave its bytes")
+    return Counter({"decoded" if status == 0 else f"{_STAGES[stage]} {status}": count
+                    for (stage, status), count in endings.items()})  # fmt: skip
+
+
+def run_chain(subjects: list[Subject], seeds: range) -> Counter[str]:
+    """Mutations that pass the whole chain; raises what must not come out, the seed noted."""
+    ends: Counter[str] = Counter()
     for seed in seeds:
         faulthandler.dump_traceback_later(HANG_SECONDS, exit=True)
         try:
             ends[run_one(subjects, seed)] += 1
         except BaseException as error:
-            error.add_note(f"seed {seed}")
+            error.add_note(f"repeat it with --seed {seed} --count 1 --chain 1")
+            raise
+    return ends
+
+
+def run_share(share: Share) -> Counter[str]:
+    """The mutations of one share."""
+    subjects = load_subjects()
+    for item in subjects:
+        # Sound redo must be decoded; it also compiles the kernels before the clock runs.
+        builder = item.builder()
+        builder.add_group([list(item.records)], item.scn)
+        read_all(open_log(builder.build()), item, dump=True, split=2)
+    ends = run_chain(subjects, range(share.seed, share.seed + share.mutations // share.chain))
+    rest = share.mutations - ends.total()
+    if rest:
+        run_kernels(subjects, share.seed, len(subjects))
+        faulthandler.dump_traceback_later(HANG_SECONDS, exit=True)
+        try:
+            ends += run_kernels(subjects, share.seed, rest)
+        except BaseException as error:
+            error.add_note(f"repeat it with --seed {share.seed} --count {share.mutations}")
             raise
     faulthandler.cancel_dump_traceback_later()
     return ends
 
 
-def _shares(first: int, count: int, size: int = 20_000) -> Iterator[range]:
-    for start in range(first, first + count, size):
-        yield range(start, min(start + size, first + count))
-
-
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=10_000_000)
+    parser.add_argument("--count", type=int, default=10_000_000, help="mutations")
     parser.add_argument("--seed", type=int, default=0)
+    chain = "every N-th passes the whole chain, the others the redo kernels"
+    parser.add_argument("--chain", type=int, default=100, metavar="N", help=chain)
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
     begin = time.monotonic()
     ends: Counter[str] = Counter()
-    shares = list(_shares(options.seed, options.count))
+    shares = [
+        Share(options.seed + start, min(SHARE, options.count - start), options.chain)
+        for start in range(0, options.count, SHARE)
+    ]
     if options.jobs == 1:
         for share in shares:
-            ends += run_range(share)
+            ends += run_share(share)
     else:
         with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
-            for part in pool.imap_unordered(run_range, shares):
+            for part in pool.imap_unordered(run_share, shares):
                 ends += part
                 sys.stderr.write(f"{ends.total()} of {options.count}\n")
     seconds = time.monotonic() - begin
-    found = ", ".join(f"{end} {count}" for end, count in sorted(ends.items()))
+    found = ", ".join(f"{end}: {count}" for end, count in sorted(ends.items()))
     sys.stdout.write(f"{ends.total()} mutations in {seconds:.0f} s: {found}\n")
 
 

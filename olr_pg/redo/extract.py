@@ -238,11 +238,11 @@ def _changes_of_run(run: GroupRun, objects: Objects, *, verify: bool) -> Iterato
     width = header.block_size - BLOCK_HEADER
     payload = np.empty((run.end - run.first) * width, np.uint8)
     most = run.largest * width // RECORD_HEADER + 1
-    walk = _walk(
+    walk = open_walk(
         log,
         objects,
         payload,
-        (run.first, width),
+        run.first,
         columns_of(LWN, run.chunks),
         columns_of(RECORD, most),
         run.largest * width // _VECTOR_LEAST + 1,
@@ -271,11 +271,11 @@ def changes_of(window: Window, objects: Objects) -> tuple[ChangeBatch, Tally]:
     """
     records = window.records
     most = int(records.length.max(initial=0)) // _VECTOR_LEAST + 1
-    walk = _walk(
+    walk = open_walk(
         window.log,
         objects,
         window.payload,
-        (window.first, window.log.header.block_size - BLOCK_HEADER),
+        window.first,
         as_table(**window.lwns._asdict()),
         as_table(**records._asdict()),
         most,
@@ -301,20 +301,31 @@ def _batch(walk: Walk) -> ChangeBatch:
     )
 
 
-def _walk(
+def open_walk(
     log: Log,
     objects: Objects,
     payload: npt.NDArray[np.uint8],
-    place: tuple[int, int],
+    first_block: int,
     lwns: Table,
     records: Table,
     vectors: int,
     capacity: tuple[int, int],
 ) -> Walk:
+    """A walk that has found nothing yet.
+
+    Args:
+        log: the log, whose header tells the layout.
+        objects: the subscribed objects.
+        payload, first_block: a window, and its first block.
+        lwns, records: those of the window, or room for a group's.
+        vectors: room for the vectors of a record.
+        capacity: room for events and pieces, and for values.
+    """
     layout = log.header.layout
     return Walk(
         payload,
-        *place,
+        first_block,
+        log.header.block_size - BLOCK_HEADER,
         layout.vector_header,
         layout.row_scn,
         layout.long_session,

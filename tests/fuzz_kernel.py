@@ -1,0 +1,225 @@
+"""The compiled part of the fuzzing: mutated records and blocks through the redo kernels.
+
+One mutation takes microseconds here, so that ten million are an affair of minutes. Run it with
+``NUMBA_BOUNDSCHECK=1`` as well: an index out of bounds then is an IndexError.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from olr_pg.kernels import inlined, kernel
+from olr_pg.redo.batch import columns_of
+from olr_pg.redo.blocks import LWN, RECORD
+from olr_pg.redo.changes import Objects, walk_record
+from olr_pg.redo.extract import Room, extract_groups, open_walk
+from olr_pg.redo.layout import BLOCK_HEADER, FIRST_DATA_BLOCK
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from olr_pg.redo.changes import Walk
+    from olr_pg.redo.window import Log
+
+NUMBERS = np.array([0, 1, 2, 3, 4, 7, 8, 16, 20, 24, 127, 128, 254, 255, 256, 0x7FFF, 0x8000,
+                    0xFFFE, 0xFFFF], np.int64)  # fmt: skip
+WORDS = np.array([0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF], np.int64)
+OUTSIDE = -1
+"""The ending of a mutation that made a kernel point outside the bytes it was given."""
+
+
+class Sound(NamedTuple):
+    """Sound records one behind the other.
+
+    Attributes:
+        data: their bytes.
+        first: shape (n + 1), where each begins.
+    """
+
+    data: npt.NDArray[np.uint8]
+    first: npt.NDArray[np.int64]
+
+
+@inlined
+def draw(random: Any, below: int) -> int:
+    """The next number of an xorshift generator, under `below`."""
+    x = random[0]
+    x ^= x << np.uint64(13)
+    x ^= x >> np.uint64(7)
+    x ^= x << np.uint64(17)
+    random[0] = x
+    return int((x >> np.uint64(11)) % np.uint64(below))
+
+
+@inlined
+def mutate(data: Any, start: int, end: int, random: Any) -> None:
+    """One to four random changes of the bytes [start, end)."""
+    for _ in range(1 << draw(random, 3)):
+        at = start + draw(random, end - start)
+        kind = draw(random, 6)
+        if kind == 0:
+            data[at] ^= 1 << draw(random, 8)
+        elif kind == 1:
+            data[at] = NUMBERS[draw(random, NUMBERS.size)] & 0xFF
+        elif kind == 2:
+            data[at] = draw(random, 256)
+        elif kind == 3 and at + 2 <= end:
+            value = NUMBERS[draw(random, NUMBERS.size)]
+            swap = draw(random, 2)
+            data[at] = value >> 8 * swap & 0xFF
+            data[at + 1] = value >> 8 * (1 - swap) & 0xFF
+        elif kind == 4:
+            source = start + draw(random, end - start)
+            for k in range(min(1 + draw(random, 20), end - max(at, source))):
+                data[at + k] = data[source + k]
+        elif kind == 5 and at + 4 <= end:
+            value = WORDS[draw(random, WORDS.size)]
+            for k in range(4):
+                data[at + k] = value >> 8 * k & 0xFF
+
+
+@inlined
+def stays_inside(walk: Walk) -> bool:
+    """Whether everything that the walk has filled in lies where it may."""
+    events, pieces, entries = walk.state[0], walk.state[1], walk.state[2]
+    if events > walk.events.size or pieces > walk.pieces.size or entries > walk.entries.size:
+        return False
+    for event in range(events):
+        if walk.events.piece_count[event] < 0 or walk.events.piece_count[event] > pieces:
+            return False
+    for piece in range(pieces):
+        at, length = walk.pieces.changed_offset[piece], walk.pieces.changed_length[piece]
+        if length < 0 or at < 0 or at + length > walk.payload.size:
+            return False
+    for entry in range(entries):
+        at, length = walk.entries.offset[entry], walk.entries.length[entry]
+        if length >= 0 and (at < 0 or at + length > walk.payload.size):
+            return False
+    return True
+
+
+@inlined
+def empty(walk: Walk) -> None:
+    """Forget what the walk has found."""
+    for k in range(walk.state.size):
+        walk.state[k] = 0
+
+
+@kernel
+def mutate_records(walk: Walk, sound: Sound, count: int, random: Any, endings: Any) -> int:
+    """Walk `count` mutated records; how many of them left the bytes they were given.
+
+    The walk's payload is as long as the longest record. ``endings[stage, status]`` counts.
+    """
+    outside = 0
+    for _ in range(count):
+        record = draw(random, sound.first.size - 1)
+        start = sound.first[record]
+        size = sound.first[record + 1] - start
+        # At the very end, so that a step behind the record is a step out of bounds.
+        position = walk.payload.size - size
+        for k in range(size):
+            walk.payload[position + k] = sound.data[start + k]
+        skipped = 24 if draw(random, 50) > 0 and size > 24 else 4
+        mutate(walk.payload, position + skipped, walk.payload.size, random)
+        walk.records.position[0] = position
+        walk.records.length[0] = size
+        walk.records.vld[0] = walk.payload[position + 4] & ~4
+        empty(walk)
+        stage, status, _ = walk_record(walk, 0)
+        endings[stage, status] += 1
+        if status == 0 and not stays_inside(walk):
+            outside += 1
+    return outside
+
+
+@kernel
+def mutate_blocks(
+    walk: Walk, sound: Any, raw: Any, words: Any, sequence: int, room: Room, count: int,
+    random: Any, endings: Any,
+) -> int:  # fmt: skip
+    """Extract from `count` mutated logs of one LWN group; as `mutate_records`."""
+    outside = 0
+    block_size = walk.width + BLOCK_HEADER
+    blocks = raw.size // block_size
+    for _ in range(count):
+        for k in range(raw.size):
+            raw[k] = sound[k]
+        mutate(raw, 2 * block_size, raw.size, random)
+        empty(walk)
+        verify = draw(random, 20) == 0
+        stage, status, _, _ = extract_groups(walk, raw, words, 2, blocks, sequence, verify, room)
+        endings[stage, status] += 1
+        if not stays_inside(walk):
+            outside += 1
+    return outside
+
+
+def fuzz_records(
+    log: Log, objects: Objects, records: Sequence[bytes], count: int, seed: int
+) -> Counter[tuple[int, int]]:
+    """How `count` mutations of the records end: (stage, status) of the walk, or `OUTSIDE`."""
+    data = np.frombuffer(b"".join(records), np.uint8)
+    first = np.cumsum([0, *(len(record) for record in records)], dtype=np.int64)
+    longest = max(len(record) for record in records)
+    lwns, one = columns_of(LWN, 1), columns_of(RECORD, 1)
+    lwns[:] = 0
+    one[:] = 0
+    walk = open_walk(
+        log,
+        objects,
+        np.zeros(longest, np.uint8),
+        2,
+        lwns,
+        one,
+        longest // 28 + 1,
+        (longest, longest),
+    )
+    endings = np.zeros((4, 16), np.int64)
+    outside = mutate_records(walk, Sound(data, first), count, _generator(seed), endings)
+    return _counted(endings, int(outside))
+
+
+def fuzz_blocks(log: Log, objects: Objects, count: int, seed: int) -> Counter[tuple[int, int]]:
+    """How `count` mutations of the blocks of a one-group log end; as `fuzz_records`."""
+    width = log.header.block_size - BLOCK_HEADER
+    size = (log.raw.size // log.header.block_size - FIRST_DATA_BLOCK) * width
+    most = size // 24 + 1
+    walk = open_walk(
+        log,
+        objects,
+        np.zeros(size, np.uint8),
+        FIRST_DATA_BLOCK,
+        columns_of(LWN, size // width),
+        columns_of(RECORD, most),
+        size // 28 + 1,
+        (size, size),
+    )
+    room = Room(np.empty(most, np.int64), np.empty(most, np.int64), np.empty_like(walk.tally))
+    assert walk.width == width
+    raw = log.raw.copy()
+    endings = np.zeros((4, 16), np.int64)
+    outside = mutate_blocks(
+        walk, log.raw, raw, raw.view(np.uint64), log.header.sequence, room, count,
+        _generator(seed), endings,
+    )  # fmt: skip
+    return _counted(endings, int(outside))
+
+
+def _generator(seed: int) -> npt.NDArray[np.uint64]:
+    return np.random.default_rng(seed).integers(1, 1 << 63, 1, np.uint64)
+
+
+def _counted(endings: npt.NDArray[np.int64], outside: int) -> Counter[tuple[int, int]]:
+    counted = Counter(
+        {(int(stage), int(status)): int(endings[stage, status])
+         for stage, status in np.argwhere(endings)}
+    )  # fmt: skip
+    if outside:
+        counted[OUTSIDE, 0] = outside
+    return counted
