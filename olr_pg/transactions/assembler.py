@@ -40,6 +40,7 @@ from olr_pg.transactions.rows import (
     assemble_rows,
 )
 from olr_pg.transactions.select import concatenate, first_rows, select_events
+from olr_pg.transactions.unconcerned import without_unconcerned
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -177,7 +178,11 @@ class Assembler:
         Raises:
             OlrPgError: 2011, a change that cannot be put together.
         """
-        batch = self._unowned.take_from(batch)
+        batch, committed, rolled_back = without_unconcerned(
+            self._unowned.take_from(batch), self._open
+        )
+        self.account.empty += committed
+        self.account.rolled_back += rolled_back
         if batch.events.kind.size == 0:
             return None
         finished = self._feed(batch)
