@@ -20,6 +20,7 @@ Structure = Literal["single-byte", "utf-8", "cesu-8", "utf-16-be", "multi-byte"]
 AL32UTF8: Final = 873
 UTF8: Final = 871
 AL16UTF16: Final = 2000
+_WIDEST: Final = {AL32UTF8: 4, UTF8: 3, AL16UTF16: 2}
 UNDEFINED: Final = "\ufffe"
 """What `codecs.charmap_decode` takes as "no character"."""
 
@@ -349,6 +350,14 @@ def charset(identity: int | str) -> Charset:
 def supported_charsets() -> tuple[Charset, ...]:
     """Every supported set, by id."""
     return tuple(sorted(_by_number().values(), key=lambda one: one.number))
+
+
+def bytes_per_character(charset_id: int) -> int | None:
+    """The most bytes that a character of a set takes in column lengths; None where not known."""
+    if charset_id in _WIDEST:
+        return _WIDEST[charset_id]
+    found = _by_number().get(charset_id)
+    return 1 if found is not None and found.structure == "single-byte" else None
 
 
 def lob_charset(charset_form: int | None, charset_id: int | None, database: str) -> Charset:

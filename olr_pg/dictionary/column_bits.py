@@ -21,6 +21,7 @@ VIRTUAL_ATTRIBUTE: Final = 1 << 16
 SNAPSHOT_HIDDEN: Final = 1 << 20
 REF_HIDDEN: Final = 1 << 21
 RLS_HIDDEN: Final = 1 << 22
+LENGTH_IN_CHARS: Final = 1 << 23
 TYPE_ID: Final = 1 << 25
 ENCRYPTED: Final = 1 << 26
 GUARD: Final = 1 << 39
@@ -39,6 +40,9 @@ _INTERNAL: Final = (
     | RLS_HIDDEN
     | TYPE_ID
 )
+_LENGTHS_MAX: Final = {1: 4000, 9: 4000, 96: 2000}
+"""The most bytes of each character type: there a length in characters is cut."""
+
 _STRING_TYPES: Final = frozenset({1, 9, 23})
 _ROW_ARCHIVAL: Final = "ORA_ARCHIVE_STATE"
 _BLOCKCHAIN_PREFIX: Final = "ORABCTAB_"
@@ -69,6 +73,24 @@ def is_virtual(properties: int) -> bool:
 def is_encrypted(properties: int) -> bool:
     """Whether the column's bytes are cipher text (TDE column encryption)."""
     return bool(properties & ENCRYPTED)
+
+
+def is_guard(properties: int) -> bool:
+    """Whether the column is its table's guard column (values-and-lobs §14)."""
+    return bool(properties & GUARD)
+
+
+def char_length(type_code: int, length: int, properties: int, bytes_max: int | None) -> int | None:
+    """The length in characters of a column declared so, None where LENGTH does not tell it.
+
+    LENGTH is the number of characters times `bytes_max`, the most bytes that a character of the
+    column's set takes, unless that is more than the type may have (values-and-lobs §1.1).
+    """
+    if not properties & LENGTH_IN_CHARS or type_code not in _LENGTHS_MAX or bytes_max is None:
+        return None
+    if length >= _LENGTHS_MAX[type_code] or length % bytes_max:
+        return None
+    return length // bytes_max
 
 
 def is_string_stored_as_lob(type_code: int, properties: int) -> bool:

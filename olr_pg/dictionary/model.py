@@ -23,6 +23,21 @@ class KeyKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class AddedColumn:
+    """What ECOL$ says of a column that was added with a default and without rewriting the rows.
+
+    Rows that were there before lack the column and mean the default (values-and-lobs §14).
+
+    Attributes:
+        default: BINARYDEFVAL, in row encoding; None where nobody told it.
+        guard_id: the column's bit in the table's guard column; None for the NOT NULL form.
+    """
+
+    default: bytes | None = None
+    guard_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Column:
     """One column of a table, as COL$ has it.
 
@@ -45,6 +60,8 @@ class Column:
             §15.4); False for the LOB types themselves.
         encrypted: by column encryption (TDE): the row bytes are cipher text.
         lob: how LOB values are stored; None for other columns, and where nobody told.
+        added: added with a default that old rows do not store; None for other columns.
+        guard: the hidden column whose bits say which added columns a row does store.
         xml: a CLOB or BLOB that holds the documents of an XMLTYPE: as text, as binary XML.
     """
 
@@ -66,6 +83,8 @@ class Column:
     lob: Lob | None = None
     xml: bool = False
     char_length: int | None = None
+    added: AddedColumn | None = None
+    guard: bool = False
 
     @property
     def unsupported(self) -> str | None:
@@ -115,6 +134,13 @@ class Table:
         return tuple(
             c for c in self.columns if c.segcol > 0 and not c.hidden and c.unsupported is None
         )
+
+    @property
+    def guard(self) -> Column | None:
+        """The guard column, where an added column needs it."""
+        if not any(c.added is not None and c.added.guard_id is not None for c in self.delivered):
+            return None
+        return next((c for c in self.columns if c.guard and c.segcol > 0), None)
 
     @property
     def left_out(self) -> tuple[Column, ...]:

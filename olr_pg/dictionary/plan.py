@@ -8,13 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.datatypes.binary_xml import NO_TOKENS, XmlTokens
+from olr_pg.dictionary.defaults import NO_DEFAULTS, Defaults, column_defaults
 from olr_pg.dictionary.lob import LobDelivery, lob_delivery
 from olr_pg.redo.lobs import NO_LOB_OBJECTS, LobObjects, lob_objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from olr_pg.dictionary.model import Table
+    from olr_pg.dictionary.model import Column, Table
 
 
 class RowPlan(NamedTuple):
@@ -26,8 +27,9 @@ class RowPlan(NamedTuple):
         table_obj: OBJ# of each table (the protocol's ObjectId).
         segment_first: shape (tables + 1); where each table's part of `segment_column` begins.
         segment_column: for SEGCOL# 1, 2, … of a table, the ordinal of that column among the
-            table's delivered columns, or −1 for a column that is not delivered.
-        column_first: shape (tables + 1); running number of delivered columns.
+            table's delivered columns, or −1 for a column that is neither delivered nor a guard.
+        column_first: shape (tables + 1); running number of delivered columns; a guard column
+            that is needed stands behind its table's delivered ones.
         cluster_columns: CLUCOLS of each table.
         column_lob: `LobDelivery` of each delivered column, by running number.
         column_charset: the character set of a text LOB whose locator names none (values-and-lobs
@@ -39,6 +41,7 @@ class RowPlan(NamedTuple):
             taken to be its OBJ#, as it is until the partition is truncated or moved.
         data_table: the table of each data key.
         xml_tokens: the names of binary XML.
+        defaults: of the columns by running number.
     """
 
     object_key: npt.NDArray[np.uint64]
@@ -57,6 +60,7 @@ class RowPlan(NamedTuple):
     data_key: npt.NDArray[np.uint64] = NO_LOB_OBJECTS.key
     data_table: npt.NDArray[np.int32] = NO_LOB_OBJECTS.table
     xml_tokens: XmlTokens = NO_TOKENS
+    defaults: Defaults = NO_DEFAULTS
 
 
 def build_row_plan(
@@ -71,13 +75,13 @@ def build_row_plan(
         data.extend((con_id << 32 | obj, number) for obj in (*segments, *table.partitions))
         keys.extend((con_id << 32 | obj, number) for obj in (table.obj, *table.partitions))
         width = max((column.segcol for column in table.columns), default=0)
-        ordinals = {column.segcol: i for i, column in enumerate(table.delivered)}
+        ordinals = {column.segcol: i for i, column in enumerate(planned_columns(table))}
         segment_column.extend(ordinals.get(segcol, -1) for segcol in range(1, width + 1))
         segment_first.append(len(segment_column))
         column_first.append(column_first[-1] + len(ordinals))
     keys.sort()
     data.sort()
-    delivered = [column for table in tables for column in table.delivered]
+    delivered = [column for table in tables for column in planned_columns(table)]
     delivery = [lob_delivery(column) for column in delivered]
     has_lobs = [any(map(lob_delivery, table.delivered)) for table in tables]
     pages = [column.lob is None or (column.lob.chunk_blocks or 1) == 1 for column in delivered]
@@ -98,7 +102,14 @@ def build_row_plan(
         np.array([key for key, _ in data], np.uint64),
         np.array([number for _, number in data], np.int32),
         xml_tokens,
+        column_defaults(delivered),
     )
+
+
+def planned_columns(table: Table) -> tuple[Column, ...]:
+    """The delivered columns, and the guard column where an added column needs it."""
+    guard = table.guard
+    return table.delivered if guard is None else (*table.delivered, guard)
 
 
 def _lob_objects(

@@ -39,8 +39,23 @@ def table_refusal(
     table_flags: int,
     object_flags: int,
     cluster_columns: int,
+    compressed: bool = False,
+    all_columns_logged: bool = True,
+    hybrid_columnar: bool = False,
+    encrypted_tablespace: bool = False,
 ) -> str | None:
     """Why the table cannot be replicated, from TAB$ and OBJ$; None where it can.
+
+    Args:
+        owner, name: of the table.
+        table_properties, table_flags: TAB$.PROPERTY and FLAGS.
+        object_flags: OBJ$.FLAGS.
+        cluster_columns: TAB$.CLUCOLS.
+        compressed: basic or advanced row compression.
+        all_columns_logged: supplemental logging of ALL columns, at any level: compressed rows are
+            logged by their values then.
+        hybrid_columnar: hybrid columnar compression.
+        encrypted_tablespace: redo holds cipher text.
 
     Oracle's own clustered tables (the core of the dictionary) are not refused: following the
     dictionary through redo needs them (dictionary §1.3, §10).
@@ -53,6 +68,15 @@ def table_refusal(
     for pattern, reason in _AUXILIARY_NAMES:
         if re.fullmatch(pattern, name, re.DOTALL):
             return reason
+    if encrypted_tablespace:
+        return "it is in an encrypted tablespace: redo holds cipher text"
+    if hybrid_columnar:
+        return "it has hybrid columnar compression: its rows cannot be read from redo"
+    if compressed and not all_columns_logged:
+        return (
+            "its rows are compressed and logged without their values: ALTER TABLE … ADD"
+            " SUPPLEMENTAL LOG DATA (ALL) COLUMNS"
+        )
     if cluster_columns > 0 and not is_oracle_schema(owner):
         return "it is stored in a cluster"
     return None

@@ -63,6 +63,7 @@ class _Checkpoint(SysRows):
     db_timezone: str = "+00:00"
     nls_character_set: Annotated[str, Field(min_length=1)]
     nls_nchar_character_set: Annotated[str, Field(min_length=1)]
+    supp_log_db_all: Number = 1
     incarnations: list[_Incarnation] = Field(default_factory=list)
     xdb_ttset: list[_TokenSet] = Field(default_factory=list)
 
@@ -89,7 +90,7 @@ def parse_schema_checkpoint(document: dict[str, Any], path: str) -> Snapshot:
     snapshot = Snapshot(
         scn=parsed.scn if parsed.schema_scn is None else parsed.schema_scn,
         database=_read_database(parsed),
-        tables=join_tables(parsed, path),
+        tables=join_tables(parsed, path, all_columns_logged=parsed.supp_log_db_all != 0),
         sys_rows=SysRows.model_construct(
             **{name: getattr(parsed, name) for name in SysRows.model_fields}
         ),

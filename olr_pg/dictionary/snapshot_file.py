@@ -42,7 +42,7 @@ from olr_pg.datatypes.binary_xml import NO_TOKENS, QualifiedName, XmlTokens
 from olr_pg.dictionary.consistency import check_unique_tables, column_fault, sort_columns
 from olr_pg.dictionary.json_document import validate
 from olr_pg.dictionary.lob import Lob, LobSegment
-from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
+from olr_pg.dictionary.model import AddedColumn, Column, Database, KeyKind, Snapshot, Table
 from olr_pg.dictionary.sys_rows import SysRows
 from olr_pg.errors import OlrPgError
 from olr_pg.scalars import MAX_SCN
@@ -91,6 +91,11 @@ class _Lob(_Document):
     encrypted: bool = False
 
 
+class _Added(_Document):
+    default: Annotated[str, Field(pattern="^([0-9a-f]{2})*$")] | None = None
+    guard_id: _U16 | None = None
+
+
 class _Column(_Document):
     name: _Name
     segcol: _U16
@@ -110,6 +115,8 @@ class _Column(_Document):
     lob: _Lob | None = None
     xml: bool = False
     char_length: _U32 | None = None
+    added: _Added | None = None
+    guard: bool = False
 
 
 class _XmlName(_Document):
@@ -234,8 +241,17 @@ def _read_table(table: _Table, place: str, path: str) -> Table:
 
 
 def _read_column(column: _Column) -> Column:
-    values = column.model_dump(exclude={"lob"})
-    return Column(**values, lob=None if column.lob is None else _read_lob(column.lob))
+    values = column.model_dump(exclude={"lob", "added"})
+    return Column(
+        **values,
+        lob=None if column.lob is None else _read_lob(column.lob),
+        added=None if column.added is None else _read_added(column.added),
+    )
+
+
+def _read_added(added: _Added) -> AddedColumn:
+    default = None if added.default is None else bytes.fromhex(added.default)
+    return AddedColumn(default, added.guard_id)
 
 
 def _read_lob(lob: _Lob) -> Lob:
@@ -322,6 +338,12 @@ def _write_table(table: Table) -> dict[str, Any]:
 
 def _write_column(column: Column) -> dict[str, Any]:
     written = _set_attributes(column)
+    if column.added is not None:
+        default = column.added.default
+        written["added"] = {
+            "default": None if default is None else default.hex(),
+            "guard_id": column.added.guard_id,
+        }
     if column.lob is not None:
         written["lob"] = _set_attributes(column.lob)
         written["lob"]["segments"] = [_set_attributes(segment) for segment in column.lob.segments]

@@ -49,6 +49,7 @@ class UserRow(SysRow):
 
     user: Number
     name: str
+    spare1: Bits = 0
     single: Number = 0
 
 
@@ -154,6 +155,22 @@ class TablespaceRow(SysRow):
     block_size: Number
 
 
+class DeferredRow(SysRow):
+    """DEFERRED_STG$."""
+
+    obj: Number
+    flags_stg: Bits
+
+
+class EcolRow(SysRow):
+    """ECOL$; `guard_id` −1 where it has none, `default` hex, which a schema checkpoint lacks."""
+
+    tab_obj: Number
+    col_num: Number
+    guard_id: int = -1
+    default: Annotated[str, Field(pattern="^([0-9a-f]{2})*$")] | None = None
+
+
 class SysRows(SysDocument):
     """The rows of one container, or of some of its tables."""
 
@@ -170,6 +187,8 @@ class SysRows(SysDocument):
     sys_lob_comp_part: list[LobCompositePartRow] = []
     sys_lob_frag: list[LobFragmentRow] = []
     sys_ts: list[TablespaceRow] = []
+    sys_ecol: list[EcolRow] = []
+    sys_deferredstg: list[DeferredRow] = []
 
     def as_json(self) -> dict[str, list[dict[str, Any]]]:
         """The rows in their JSON form; numbers of more than 64 bits as two halves."""

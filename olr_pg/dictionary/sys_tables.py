@@ -10,20 +10,37 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from olr_pg.datatypes.charsets import bytes_per_character
 from olr_pg.dictionary import column_bits
 from olr_pg.dictionary.consistency import column_fault, sort_columns
 from olr_pg.dictionary.lob import BLOB, CLOB, Lob, LobSegment
-from olr_pg.dictionary.model import Column, KeyKind, Table
+from olr_pg.dictionary.model import AddedColumn, Column, KeyKind, Table
 from olr_pg.dictionary.refusal import table_refusal
 from olr_pg.errors import OlrPgError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from olr_pg.dictionary.sys_rows import ColRow, LobFragmentRow, ObjectRow, SysRows, TabRow
+    from olr_pg.dictionary.sys_rows import (
+        ColRow,
+        EcolRow,
+        LobFragmentRow,
+        ObjectRow,
+        SysRows,
+        TabRow,
+    )
 
 _PRIMARY_KEY: Final = 2
 """CDEF$.TYPE# of a primary key (dictionary §2.5)."""
+
+_LOG_ALL: Final = 17
+"""CDEF$.TYPE# of supplemental logging of ALL columns (dictionary §2.5)."""
+
+_LOG_ALL_OF_USER: Final = 1 << 3
+"""Bit of USER$.SPARE1 (dictionary §2.2)."""
+
+_COMPRESSED: Final = 4
+"""Bit of DEFERRED_STG$.FLAGS_STG (dictionary §2.10)."""
 
 _OPAQUE: Final = 58
 
@@ -31,22 +48,24 @@ _ABSENT_SCALES: Final = (-1, -127)
 """-1 is the file's NULL; −127 is how clients of Oracle print the scale of FLOAT."""
 
 
-def join_tables(rows: SysRows, path: str) -> tuple[Table, ...]:
+def join_tables(rows: SysRows, path: str, *, all_columns_logged: bool = True) -> tuple[Table, ...]:
     """The tables that rows of SYS tables define.
 
     Args:
+        rows: the rows.
         path: of the file they were read from, named in errors.
+        all_columns_logged: whether the database logs ALL columns; True where nobody told.
 
     Raises:
         OlrPgError: 3005, a row refers to a row that is not there.
     """
-    return tuple(_TableReader(rows, path).tables())
+    return tuple(_TableReader(rows, path, all_columns_logged).tables())
 
 
 class _TableReader:
     """Joins rows into tables."""
 
-    def __init__(self, rows: SysRows, path: str) -> None:
+    def __init__(self, rows: SysRows, path: str, all_columns_logged: bool) -> None:
         self._rows = rows
         self._path = path
         self._objects = {row.obj: row for row in rows.sys_obj}
@@ -56,6 +75,11 @@ class _TableReader:
             self._columns[column.obj].append(column)
         self._keys = _primary_keys(rows)
         self._partitions = _partitions(rows)
+        self._compressed = {row.obj for row in rows.sys_deferredstg if row.flags_stg & _COMPRESSED}
+        self._all_logged = all_columns_logged
+        self._logged_tables = {row.obj for row in rows.sys_cdef if row.type == _LOG_ALL}
+        self._logged_users = {row.user for row in rows.sys_user if row.spare1 & _LOG_ALL_OF_USER}
+        self._added = {(row.tab_obj, row.col_num): _added(row) for row in rows.sys_ecol}
         self._lobs = _lobs(rows, self._objects)
 
     def tables(self) -> Iterable[Table]:
@@ -72,7 +96,12 @@ class _TableReader:
         key = self._keys.get(tab.obj, ())
         columns = sort_columns(
             _as_xml(
-                _read_column(row, key, self._lobs.get((tab.obj, row.int_col))),
+                _read_column(
+                    row,
+                    key,
+                    self._lobs.get((tab.obj, row.int_col)),
+                    self._added.get((tab.obj, row.int_col)),
+                ),
                 self._columns[tab.obj],
             )
             for row in self._columns[tab.obj]
@@ -84,6 +113,10 @@ class _TableReader:
             table_flags=tab.flags,
             object_flags=obj.flags,
             cluster_columns=tab.clu_cols,
+            compressed=tab.obj in self._compressed,
+            all_columns_logged=self._all_logged
+            or tab.obj in self._logged_tables
+            or obj.owner in self._logged_users,
         )
         fault = column_fault(columns)
         if refusal is None and fault is not None:
@@ -107,7 +140,14 @@ class _TableReader:
         return OlrPgError(3005, f"{what} {number} has no row in {where}", file=self._path)
 
 
-def _read_column(row: ColRow, key: Sequence[int], lob: Lob | None) -> Column:
+def _added(row: EcolRow) -> AddedColumn:
+    default = None if row.default is None else bytes.fromhex(row.default)
+    return AddedColumn(default, None if row.guard_id < 0 else row.guard_id)
+
+
+def _read_column(
+    row: ColRow, key: Sequence[int], lob: Lob | None, added: AddedColumn | None
+) -> Column:
     return Column(
         name=row.name,
         segcol=row.seg_col,
@@ -125,6 +165,11 @@ def _read_column(row: ColRow, key: Sequence[int], lob: Lob | None) -> Column:
         stored_as_lob=column_bits.is_string_stored_as_lob(row.type, row.property),
         encrypted=column_bits.is_encrypted(row.property),
         lob=lob,
+        added=added,
+        guard=column_bits.is_guard(row.property),
+        char_length=column_bits.char_length(
+            row.type, row.length, row.property, bytes_per_character(row.charset_id)
+        ),
     )
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from olr_pg.dictionary.plan import planned_columns
 from olr_pg.errors import OlrPgError
 
 if TYPE_CHECKING:
@@ -30,7 +31,9 @@ class LossReporter:
     """
 
     def __init__(self, tables: Sequence[Table]) -> None:
-        self._columns = [(table, column.name) for table in tables for column in table.delivered]
+        self._columns = [
+            (table, column.name) for table in tables for column in planned_columns(table)
+        ]
         self._tables = tables
         self._reported: set[tuple[int, str, str]] = set()
 

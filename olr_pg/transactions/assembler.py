@@ -19,6 +19,7 @@ from olr_pg.redo.batch import ChangeBatch, EventColumns, EventKind, columns_of
 from olr_pg.redo.columns import head
 from olr_pg.scalars import MAX_SCN, format_xid
 from olr_pg.transactions.batch import DmlColumns, TransactionColumns
+from olr_pg.transactions.defaults import fill_defaults
 from olr_pg.transactions.delimit import Instances, delimit, slot_keys
 from olr_pg.transactions.lobs import (
     Owners,
@@ -308,7 +309,7 @@ class Assembler:
         """The committed transactions `closed`, which are in commit order."""
         events = batch.events
         job, dml_first = self._assemble(batch, instances, closed)
-        dml = _cut(job)
+        dml, dml_first, emptied = fill_defaults(_cut(job), dml_first, self._plan)
         if self._plan.lob_tables.size:
             owners = _owners(events, instances, closed)
             lobs = resolve_lobs(batch, self._unowned.batch, owners, dml, dml_first, self._plan)
@@ -334,7 +335,7 @@ class Assembler:
         self.account.rows += dml.kind.size
         self.account.undone += int(job.counts[4])
         self.account.unmatched += int(job.counts[5])
-        self.account.without_set += int(job.counts[6])
+        self.account.without_set += int(job.counts[6]) + emptied
         if filled.size == 0:
             return None
         chosen = closed[filled]

@@ -45,6 +45,7 @@ from olr_pg.transactions.lob_pages import (
     value_room,
 )
 from olr_pg.transactions.select import concatenate, first_rows, select_events
+from olr_pg.transactions.trim import keep_entries
 
 if TYPE_CHECKING:
     from olr_pg.dictionary.plan import RowPlan
@@ -501,54 +502,18 @@ def _put_back(
     incomplete: npt.NDArray[np.bool_],
     losses: LobLosses,
 ) -> LobOutcome:
-    entries = dml.entry_image.size
     whole = room.status == ValueStatus.WHOLE
     keep = ~is_lob
     keep[values.entry[whole | (room.status == ValueStatus.NULL)]] = True
-    change_of = np.repeat(np.arange(dml.kind.size), np.diff(dml.entry_first))
-    emptied = _emptied(dml, keep, change_of)
-    keep &= ~emptied[change_of]
     offset, length, following, tail = _chains(dml, values, room, rewritten)
-    kept = int(np.count_nonzero(keep))
-    shift = kept - entries
-    following = np.where(following >= 0, following + shift, -1)
-    chosen = np.concatenate([np.flatnonzero(keep), np.arange(entries, offset.size)])
-    stays = ~emptied
-    counts = np.bincount(change_of[keep], minlength=dml.kind.size)[stays]
-    running = np.concatenate([[0], np.cumsum(stays)])
-    one_row = {
-        name: getattr(dml, name)[stays]
-        for name in (
-            "kind", "table", "scn", "time", "sequence", "block", "offset", "dataobj", "bdba",
-            "slot",
-        )
-    }  # fmt: skip
-    return LobOutcome(
-        DmlColumns(
-            **one_row,
-            entry_first=first_rows(counts.astype(np.int32)),
-            entry_image=dml.entry_image[keep],
-            entry_column=dml.entry_column[keep],
-            value_offset=offset[chosen],
-            value_length=length[chosen],
-            value_next=following[chosen],
-            data=np.concatenate([values.data, *tail]) if tail else values.data,
-        ),
-        running[dml_first],
-        incomplete,
-        losses,
-        int(np.count_nonzero(whole)),
-        int(np.count_nonzero(emptied)),
+    filled = dml._replace(
+        value_offset=offset,
+        value_length=length,
+        value_next=following,
+        data=np.concatenate([values.data, *tail]) if tail else values.data,
     )
-
-
-def _emptied(dml: DmlColumns, keep: npt.NDArray[np.bool_], change_of: I64) -> npt.NDArray[np.bool_]:
-    """Updates that set something before and nothing any more."""
-    after = dml.entry_image == Image.AFTER
-    had = np.bincount(change_of[after], minlength=dml.kind.size)
-    has = np.bincount(change_of[after & keep], minlength=dml.kind.size)
-    emptied: npt.NDArray[np.bool_] = (dml.kind == DmlKind.UPDATE) & (had > 0) & (has == 0)
-    return emptied
+    kept, dml_first, emptied = keep_entries(filled, dml_first, keep)
+    return LobOutcome(kept, dml_first, incomplete, losses, int(np.count_nonzero(whole)), emptied)
 
 
 def _chains(

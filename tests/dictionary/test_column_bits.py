@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from olr_pg.dictionary import column_bits
+from olr_pg.dictionary.column_bits import char_length
 
 
 @pytest.mark.parametrize(
@@ -51,3 +52,22 @@ def test_the_lob_bit_makes_a_string_extended_but_leaves_a_lob_a_lob() -> None:
     assert column_bits.is_string_stored_as_lob(23, 0x80)
     assert not column_bits.is_string_stored_as_lob(1, 0)
     assert not column_bits.is_string_stored_as_lob(112, 0x80)
+
+
+@pytest.mark.parametrize(
+    ("type_code", "length", "properties", "bytes_max", "characters"),
+    [
+        (1, 80, 1 << 23, 4, 20),
+        (96, 10, 1 << 23, 1, 10),
+        (1, 400, 1 << 23, 2, 200),
+        (1, 80, 0, 4, None),  # BYTE semantics
+        (1, 4000, 1 << 23, 4, None),  # cut: VARCHAR2(2000 CHAR) has it too
+        (96, 2000, 1 << 23, 4, None),
+        (1, 80, 1 << 23, None, None),  # a set whose widest character is not known
+        (2, 22, 1 << 23, 1, None),
+    ],
+)
+def test_lengths_in_characters(
+    type_code: int, length: int, properties: int, bytes_max: int | None, characters: int | None
+) -> None:
+    assert char_length(type_code, length, properties, bytes_max) == characters

@@ -65,3 +65,27 @@ def test_refused_tables_say_why(arguments: dict[str, int], word: str) -> None:
 
 def test_the_clustered_tables_of_the_dictionary_itself_are_not_refused() -> None:
     assert refusal(owner="SYS", name="TAB$", properties=0x400, cluster_columns=1) is None
+
+
+@pytest.mark.parametrize(
+    ("facts", "reason"),
+    [
+        ({"encrypted_tablespace": True}, "encrypted tablespace"),
+        ({"hybrid_columnar": True}, "hybrid columnar"),
+        ({"compressed": True, "all_columns_logged": False}, "SUPPLEMENTAL LOG DATA (ALL)"),
+        ({"compressed": True}, None),
+        ({}, None),
+    ],
+)
+def test_storage_that_hides_the_values(facts: dict[str, bool], reason: str | None) -> None:
+    found = table_refusal(
+        "APP",
+        "T",
+        table_properties=0x20000000,
+        table_flags=0,
+        object_flags=0,
+        cluster_columns=0,
+        **facts,
+    )
+    assert (found is None) == (reason is None)
+    assert reason is None or reason in str(found)

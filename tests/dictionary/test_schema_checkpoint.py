@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
+from olr_pg.dictionary.model import AddedColumn, Column, Database, KeyKind, Snapshot, Table
 from olr_pg.dictionary.schema_checkpoint import parse_schema_checkpoint
 from olr_pg.errors import OlrPgError
 
@@ -281,3 +281,35 @@ def test_a_checkpoint_that_refers_to_another_file(checkpoint: dict[str, Any]) ->
 
     assert error.code == 3006
     assert "2266000" in error.detail
+
+
+def test_added_columns_lengths_in_characters_and_compression(checkpoint: dict[str, Any]) -> None:
+    row = next(row for row in checkpoint["sys-col"] if row["obj"] == 72726 and row["col"] == 2)
+    base = {"obj": 72726, "null": 0, "precision": -1, "scale": -1}
+    # dictionary §2.4 and values-and-lobs §14: a guard column and an added column of a real 23ai
+    checkpoint["sys-col"] += [
+        {**row, **base, "col": 0, "seg-col": 3, "int-col": 3, "name": "SYS_NC00003$", "type": 23,
+         "length": 513, "charset-form": 0, "charset-id": 0, "property": [0x8000000120, 0]},
+        {**row, **base, "col": 3, "seg-col": 4, "int-col": 4, "name": "SCORE", "type": 1,
+         "length": 80, "property": [0x40800000, 0]},
+    ]  # fmt: skip
+    checkpoint["sys-ecol"] = [{"row-id": "", "tab-obj": 72726, "col-num": 4, "guard-id": 0}]
+    table = parse(checkpoint).find("OLR_TEST", "TEST_CDC")
+    assert table is not None
+    assert [column.name for column in table.delivered] == ["ID", "NAME", "SCORE"]
+    score = table.delivered[-1]
+    assert score.added == AddedColumn(None, 0)
+    assert score.char_length == 20
+    assert table.guard is not None
+    assert table.guard.segcol == 3
+
+    for row in checkpoint["sys-deferredstg"]:
+        row["flags-stg"] = [4, 0]
+    logged = parse(checkpoint).find("OLR_TEST", "TEST_CDC")
+    assert logged is not None
+    assert logged.refusal is None  # its supplemental logging of ALL columns
+    checkpoint["sys-cdef"] = [row for row in checkpoint["sys-cdef"] if row["type"] != 17]
+    checkpoint["supp-log-db-all"] = 0
+    refused = parse(checkpoint).find("OLR_TEST", "TEST_CDC")
+    assert refused is not None
+    assert "compressed" in str(refused.refusal)

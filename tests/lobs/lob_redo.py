@@ -296,16 +296,26 @@ class LobRedo:
         return slot
 
     def update(
-        self, slot: int, number: Decimal, before: dict[int, Value], after: dict[int, Value]
+        self,
+        slot: int,
+        number: Decimal,
+        before: dict[int, Value],
+        after: dict[int, Value],
+        logged: dict[int, Value] | None = None,
+        *,
+        width: int = 3,
     ) -> None:
-        """UPDATE of segment columns (from 1); the key is in the supplemental data."""
+        """UPDATE of segment columns (from 1) of a row of `width` columns.
+
+        The key is in the supplemental data, and `logged`.
+        """
         base = KdoBase(BLOCK, BLOCK, 100, 1)
         numbers = tuple(column - 1 for column in sorted(after))
-        old = ColumnChange(FB_ROW, 3, numbers, tuple(before[n + 1] for n in numbers), 0)
-        new = ColumnChange(FB_ROW, 3, numbers, tuple(after[n + 1] for n in numbers), 0)
+        old = ColumnChange(FB_ROW, width, numbers, tuple(before[n + 1] for n in numbers), 0)
+        new = ColumnChange(FB_ROW, width, numbers, tuple(after[n + 1] for n in numbers), 0)
         supplemental = self._supplemental(
             SUPPLEMENTAL_UPDATE, slot, numbers[0] + 1, numbers[0] + 1,
-            ((1, cells.number(number).raw),),
+            ((1, cells.number(number).raw), *(logged or {}).items()),
         )  # fmt: skip
         undo = [
             update_kdo(self.redo, base, OP_URP | UNDO_SIDE, old, slot, 1),
@@ -319,7 +329,11 @@ class LobRedo:
 
     def delete(self, slot: int, number: Decimal, text: Value, image: Value) -> None:
         """DELETE."""
-        piece = RowPiece(FB_ROW, (cells.number(number).raw, text, image))
+        self.delete_row(slot, cells.number(number).raw, text, image)
+
+    def delete_row(self, slot: int, *columns: Value) -> None:
+        """DELETE of a row with any columns."""
+        piece = RowPiece(FB_ROW, columns)
         base = KdoBase(BLOCK, BLOCK, 100, 1)
         supplemental = self._supplemental(SUPPLEMENTAL_DELETE, slot, 1, 0)
         undo = [

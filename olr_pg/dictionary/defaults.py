@@ -1,0 +1,82 @@
+"""Defaults of added columns as arrays, for reading rows that do not store them.
+
+Facts: values-and-lobs §14.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from olr_pg.dictionary.model import Column
+
+
+class Missing(IntEnum):
+    """What it means that a row does not store a column."""
+
+    NULL = 0
+    DEFAULT = 1
+    UNKNOWN = 2
+    """The default, which the dictionary does not tell."""
+
+    GUARD = 3
+    """The column is a guard: it is not delivered."""
+
+
+class Defaults(NamedTuple):
+    """By running number of planned columns; empty where no column was added with a default.
+
+    Attributes:
+        missing: `Missing`.
+        guard_id: the column's bit in the guard column, −1 where it has none.
+        offset, length: of the default in `data`.
+        data: the defaults one behind the other.
+    """
+
+    missing: npt.NDArray[np.uint8]
+    guard_id: npt.NDArray[np.int32]
+    offset: npt.NDArray[np.int64]
+    length: npt.NDArray[np.int64]
+    data: npt.NDArray[np.uint8]
+
+
+NO_DEFAULTS: Final = Defaults(
+    np.empty(0, np.uint8),
+    np.empty(0, np.int32),
+    np.empty(0, np.int64),
+    np.empty(0, np.int64),
+    np.empty(0, np.uint8),
+)
+
+
+def column_defaults(columns: Sequence[Column]) -> Defaults:
+    """The defaults of planned columns."""
+    if all(column.added is None for column in columns):
+        return NO_DEFAULTS
+    values = [(column.added.default if column.added else None) or b"" for column in columns]
+    length = np.array([len(value) for value in values], np.int64)
+    guard_ids = [column.added.guard_id if column.added else None for column in columns]
+    return Defaults(
+        np.array([_missing(column) for column in columns], np.uint8),
+        np.array([-1 if guard_id is None else guard_id for guard_id in guard_ids], np.int32),
+        np.cumsum(length) - length,
+        length,
+        np.frombuffer(b"".join(values), np.uint8),
+    )
+
+
+def _missing(column: Column) -> Missing:
+    if column.guard:
+        return Missing.GUARD
+    if column.added is None:
+        return Missing.NULL
+    if column.added.default is None:
+        return Missing.UNKNOWN
+    # A default of no bytes is NULL: '' is NULL in Oracle.
+    return Missing.DEFAULT if column.added.default else Missing.NULL
