@@ -132,7 +132,7 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         3,
     ),
     2013: ErrorEntry(
-        "a replicated table was changed by DDL",
+        "a replicated table was changed by DDL that the dictionary snapshot cannot follow",
         "make the same change in the target if it needs one, take a dictionary snapshot of an SCN"
         " after the DDL, and start again: everything before it has been delivered",
         3,
@@ -323,6 +323,40 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
     3018: ErrorEntry(
         "a table name is not understood",
         'write OWNER.NAME; names with lower case or special characters as "Owner"."Name"',
+        4,
+    ),
+    3070: ErrorEntry(
+        "a row of the dictionary's own tables cannot be read from redo",
+        "take a dictionary snapshot of a later SCN, and report the error with the place above",
+        4,
+    ),
+    3071: ErrorEntry(
+        "a replicated table is gone or was renamed",
+        "take the table out of the subscription, or subscribe to its new name with a newer"
+        " snapshot",
+        4,
+    ),
+    3072: ErrorEntry(
+        "the columns of a replicated table were changed by DDL",
+        "make the same change in the target table, then let the table go on: set the resolution of"
+        " its row in olr_pg.error to 'skipped' and start again",
+        4,
+    ),
+    3073: ErrorEntry(
+        "rows of a replicated table were changed by DDL that redo does not log row by row",
+        "bring the target table to the state of the source at that SCN, then let the table go on:"
+        " set the resolution of its row in olr_pg.error to 'skipped' and start again",
+        4,
+    ),
+    3074: ErrorEntry(
+        "a partition of a replicated table was dropped",
+        "its rows stay in the target: delete them there if they are not wanted",
+        4,
+    ),
+    3075: ErrorEntry(
+        "the recorded changes of the dictionary cannot be used",
+        "use the dictionary snapshot that they were recorded with or a later one; or remove the"
+        " file and start from a snapshot that is not older than the SCN to start at",
         4,
     ),
     # 4xxx protocol and server (exit code 5)

@@ -110,6 +110,9 @@ class Table:
         cluster_columns: TAB$.CLUCOLS; the key columns are not in the row image.
         key: INTCOL# of the key columns in key order.
         refusal: why the table cannot be replicated; None where it can.
+        segments: DATAOBJ# of each of `partitions`, 0 where it has no segment; empty where nobody
+            told: then it is taken to be the OBJ#, as it is until the partition is truncated or
+            moved.
     """
 
     owner: str
@@ -122,6 +125,7 @@ class Table:
     key_kind: KeyKind = KeyKind.NONE
     key: tuple[int, ...] = ()
     refusal: str | None = None
+    segments: tuple[int, ...] = ()
 
     @property
     def full_name(self) -> str:

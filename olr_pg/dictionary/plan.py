@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,27 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from olr_pg.dictionary.model import Column, Table
+
+
+_NO_SCNS: Final = np.empty(0, np.int64)
+_NO_FLAGS: Final = np.empty(0, np.uint8)
+
+
+class Span(NamedTuple):
+    """When a table of a plan is in force, and for whom.
+
+    Several tables of one plan may be versions of the same table, one behind the other.
+
+    Attributes:
+        since, until: the SCNs [since, until) of the row changes that it is for; None = no end.
+        delivered: its rows go to clients.
+        followed: its rows tell of changes of the dictionary.
+    """
+
+    since: int = 0
+    until: int | None = None
+    delivered: bool = True
+    followed: bool = False
 
 
 class RowPlan(NamedTuple):
@@ -37,11 +58,13 @@ class RowPlan(NamedTuple):
         column_pages: 0 where a BASICFILE page of the column takes several blocks, else 1.
         lob_tables: 1 for each table with delivered LOB columns; empty where no table has any.
         lob_objects, lob_data: LOB segments and indexes by OBJ# and by DATAOBJ#.
-        data_key: ascending ``con_id << 32 | dataobj#`` of every segment with rows; a partition's is
-            taken to be its OBJ#, as it is until the partition is truncated or moved.
+        data_key: ascending ``con_id << 32 | dataobj#`` of every segment with rows.
         data_table: the table of each data key.
         xml_tokens: the names of binary XML.
         defaults: of the columns by running number.
+        object_since, data_since: the SCN from which on each key is its table; a key may stand there
+            several times, ascending, with table −1 from where on it is none.
+        delivered, followed: shape (tables), see `Span`; empty where all tables are only delivered.
     """
 
     object_key: npt.NDArray[np.uint64]
@@ -61,19 +84,35 @@ class RowPlan(NamedTuple):
     data_table: npt.NDArray[np.int32] = NO_LOB_OBJECTS.table
     xml_tokens: XmlTokens = NO_TOKENS
     defaults: Defaults = NO_DEFAULTS
+    object_since: npt.NDArray[np.int64] = _NO_SCNS
+    data_since: npt.NDArray[np.int64] = _NO_SCNS
+    delivered: npt.NDArray[np.uint8] = _NO_FLAGS
+    followed: npt.NDArray[np.uint8] = _NO_FLAGS
 
 
 def build_row_plan(
-    tables: Sequence[Table], con_id: int, xml_tokens: XmlTokens = NO_TOKENS
+    tables: Sequence[Table],
+    con_id: int,
+    xml_tokens: XmlTokens = NO_TOKENS,
+    spans: Sequence[Span] | None = None,
 ) -> RowPlan:
-    """The row plan of `tables`, which all live in container `con_id`."""
-    keys: list[tuple[int, int]] = []
-    data: list[tuple[int, int]] = []
+    """The row plan of `tables`, which all live in container `con_id`.
+
+    Args:
+        tables: the tables, and versions of them.
+        con_id: their container.
+        xml_tokens: the names of binary XML.
+        spans: of each table; None where each is delivered, for ever.
+    """
+    keys: list[tuple[int, int, int]] = []
+    data: list[tuple[int, int, int]] = []
     segment_first, column_first, segment_column = [0], [0], list[int]()
-    for number, table in enumerate(tables):
+    spans = spans if spans is not None else [Span()] * len(tables)
+    for number, (table, span) in enumerate(zip(tables, spans, strict=True)):
         segments = [table.dataobj] if table.dataobj else []
-        data.extend((con_id << 32 | obj, number) for obj in (*segments, *table.partitions))
-        keys.extend((con_id << 32 | obj, number) for obj in (table.obj, *table.partitions))
+        segments += [part for part in table.segments or table.partitions if part]
+        data.extend(_entries(con_id, segments, number, span))
+        keys.extend(_entries(con_id, (table.obj, *table.partitions), number, span))
         width = max((column.segcol for column in table.columns), default=0)
         ordinals = {column.segcol: i for i, column in enumerate(planned_columns(table))}
         segment_column.extend(ordinals.get(segcol, -1) for segcol in range(1, width + 1))
@@ -84,10 +123,11 @@ def build_row_plan(
     delivered = [column for table in tables for column in planned_columns(table)]
     delivery = [lob_delivery(column) for column in delivered]
     has_lobs = [any(map(lob_delivery, table.delivered)) for table in tables]
+    internal = any(span.followed or not span.delivered for span in spans)
     pages = [column.lob is None or (column.lob.chunk_blocks or 1) == 1 for column in delivered]
     return RowPlan(
-        np.array([key for key, _ in keys], np.uint64),
-        np.array([number for _, number in keys], np.int32),
+        np.array([key for key, _, _ in keys], np.uint64),
+        np.array([number for _, _, number in keys], np.int32),
         np.array([table.obj for table in tables], np.uint32),
         np.array(segment_first, np.int64),
         np.array(segment_column, np.int32),
@@ -99,11 +139,28 @@ def build_row_plan(
         np.array(has_lobs if any(has_lobs) else [], np.uint8),
         lob_objects(_lob_objects(tables, con_id, by_data=False)),
         lob_objects(_lob_objects(tables, con_id, by_data=True)),
-        np.array([key for key, _ in data], np.uint64),
-        np.array([number for _, number in data], np.int32),
+        np.array([key for key, _, _ in data], np.uint64),
+        np.array([number for _, _, number in data], np.int32),
         xml_tokens,
         column_defaults(delivered),
+        np.array([since for _, since, _ in keys], np.int64),
+        np.array([since for _, since, _ in data], np.int64),
+        np.array([span.delivered for span in spans] if internal else [], np.uint8),
+        np.array([span.followed for span in spans] if internal else [], np.uint8),
     )
+
+
+def _entries(
+    con_id: int, objects: Sequence[int], table: int, span: Span
+) -> Iterator[tuple[int, int, int]]:
+    """(key, SCN, table) of each object, and where its span ends (key, SCN, −1).
+
+    Sorted, the −1 of an end comes before the table that follows from the same SCN on.
+    """
+    for obj in objects:
+        yield con_id << 32 | obj, span.since, table
+        if span.until is not None:
+            yield con_id << 32 | obj, span.until, -1
 
 
 def planned_columns(table: Table) -> tuple[Column, ...]:

@@ -143,6 +143,7 @@ class _Table(_Document):
     dataobj: _U32 | None = None
     columns: list[_Column]
     partitions: list[_U32] = []
+    segments: list[_U32] = []
     cluster_columns: _U16 = 0
     key: _Key | None = None
     refusal: str | None = None
@@ -233,6 +234,7 @@ def _read_table(table: _Table, place: str, path: str) -> Table:
         dataobj=table.dataobj,
         columns=columns,
         partitions=tuple(table.partitions),
+        segments=tuple(table.segments),
         cluster_columns=table.cluster_columns,
         key_kind=KeyKind(table.key.kind) if table.key else KeyKind.NONE,
         key=tuple(intcols[name] for name in key),

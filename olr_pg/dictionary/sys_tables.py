@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from olr_pg.datatypes.charsets import bytes_per_character
 from olr_pg.dictionary import column_bits
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
         EcolRow,
         LobFragmentRow,
         ObjectRow,
+        PartitionRow,
+        SubPartitionRow,
         SysRows,
         TabRow,
     )
@@ -121,6 +123,8 @@ class _TableReader:
         fault = column_fault(columns)
         if refusal is None and fault is not None:
             refusal = f"its columns in the dictionary file are incomplete: {fault}"
+        parts = self._partitions.get(tab.obj, [])
+        any_told = any(part.data_obj for part in parts)
         if fault is not None or not _is_usable_key(key, columns):
             key = ()
         return Table(
@@ -129,7 +133,8 @@ class _TableReader:
             obj=tab.obj,
             dataobj=tab.data_obj or None,
             columns=columns,
-            partitions=tuple(self._partitions.get(tab.obj, ())),
+            partitions=tuple(part.obj for part in parts),
+            segments=tuple(part.data_obj for part in parts) if any_told else (),
             cluster_columns=tab.clu_cols,
             key_kind=KeyKind.PRIMARY if key else KeyKind.NONE,
             key=key,
@@ -203,17 +208,17 @@ def _primary_keys(rows: SysRows) -> dict[int, tuple[int, ...]]:
     }
 
 
-def _partitions(rows: SysRows) -> dict[int, list[int]]:
-    """OBJ# of the partitions and sub-partitions with rows, by OBJ# of the table."""
+def _partitions(rows: SysRows) -> dict[int, list[PartitionRow | SubPartitionRow]]:
+    """The partitions and sub-partitions with rows, by OBJ# of the table."""
     table_of_composite = {row.obj: row.bo for row in rows.sys_tabcompart}
-    found: dict[int, list[int]] = defaultdict(list)
+    found: dict[int, list[PartitionRow | SubPartitionRow]] = defaultdict(list)
     for row in rows.sys_tabpart:
-        found[row.bo].append(row.obj)
+        found[row.bo].append(row)
     for sub in rows.sys_tabsubpart:
         # A sub-partition whose partition is not in the file belongs to a table that is not either.
         if sub.p_obj in table_of_composite:
-            found[table_of_composite[sub.p_obj]].append(sub.obj)
-    return found
+            found[table_of_composite[sub.p_obj]].append(sub)
+    return {bo: sorted(parts, key=lambda part: part.obj) for bo, parts in found.items()}
 
 
 def _lobs(rows: SysRows, objects: dict[int, ObjectRow]) -> dict[tuple[int, int], Lob]:
@@ -238,9 +243,45 @@ def _lobs(rows: SysRows, objects: dict[int, ObjectRow]) -> dict[tuple[int, int],
     found: dict[tuple[int, int], Lob] = {}
     for row in rows.sys_lob:
         index = indexes.get(f"SYS_IL{row.obj:010d}C{row.int_col:05d}$$")
-        parts = [segment(part.frag_obj, part.ts, None) for part in fragments[row.l_obj]]
+        ordered = sorted(fragments[row.l_obj], key=lambda part: part.frag_obj)
+        parts = [segment(part.frag_obj, part.ts, None) for part in ordered]
         found[row.obj, row.int_col] = Lob((segment(row.l_obj, row.ts, index), *parts))
     return found
+
+
+def carry_over(known: Table, before: Table, after: Table) -> Table:
+    """The table `after` with what is known of it beside its rows of SYS tables.
+
+    Args:
+        known: the table so far, whoever told it.
+        before, after: what its rows made of it so far, and make of it now.
+    """
+    told = {column.name: column for column in known.columns}
+    joined = {column.name: column for column in before.columns}
+    columns = sort_columns(
+        _carry_column(told[column.name], joined[column.name], column)
+        if column.name in told and column.name in joined
+        else column
+        for column in after.columns
+    )
+    key_kind, key = after.key_kind, after.key
+    if before.key == key and known.key:
+        names = {column.intcol: column.name for column in known.columns}
+        numbers = {column.name: column.intcol for column in columns if not column.hidden}
+        kept = tuple(numbers.get(names[intcol], 0) for intcol in known.key)
+        key_kind, key = (known.key_kind, kept) if all(kept) else (KeyKind.NONE, ())
+    return replace(after, columns=columns, key_kind=key_kind, key=key)
+
+
+def _carry_column(known: Column, before: Column, after: Column) -> Column:
+    place: dict[str, Any] = {"segcol": after.segcol, "intcol": after.intcol, "col": after.col}
+    lob = after.lob
+    if lob is not None and known.lob is not None:
+        same = before.lob == lob
+        lob = known.lob if same else replace(known.lob, segments=lob.segments)
+    if replace(before, **place, lob=None) == replace(after, lob=None):
+        return replace(known, **place, lob=lob)
+    return replace(after, lob=lob)
 
 
 def _is_usable_key(key: Sequence[int], columns: Sequence[Column]) -> bool:

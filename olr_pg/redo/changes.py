@@ -7,7 +7,7 @@ Facts: redo-format §4, §5, §6; checked on real logs of 19c and 23ai and real 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numba
 import numpy as np
@@ -29,10 +29,14 @@ from olr_pg.redo.lobs import (
     lob_alone,
     lob_pair,
 )
-from olr_pg.redo.pieces import multi_row_pieces, single_piece
+from olr_pg.redo.opcodes import push
+from olr_pg.redo.pieces import multi_row_pieces, open_piece, single_piece
 from olr_pg.redo.vectors import container_of, dba_of, object_of, read_fields, scan_record
 
 _BLOCK_HEADER = BLOCK_HEADER
+
+
+_FROM_THE_BEGINNING: Final = np.empty(0, np.int64)
 
 
 class Objects(NamedTuple):
@@ -46,6 +50,9 @@ class Objects(NamedTuple):
         lob_objects, lob_data: LOB segments and indexes by OBJ# and by DATAOBJ#.
         data_key: ascending ``con_id << 32 | dataobj#``, with
         data_table: the table of each.
+        since: the SCN from which each object is its table, ascending for the same key; −1 as table
+            says that it is none from there on. Empty = all from the beginning.
+        data_since: the same for `data_key`.
     """
 
     key: npt.NDArray[np.uint64]
@@ -56,6 +63,8 @@ class Objects(NamedTuple):
     lob_data: LobObjects = NO_LOB_OBJECTS
     data_key: npt.NDArray[np.uint64] = NO_LOB_OBJECTS.key
     data_table: npt.NDArray[np.int32] = NO_LOB_OBJECTS.table
+    since: npt.NDArray[np.int64] = _FROM_THE_BEGINNING
+    data_since: npt.NDArray[np.int64] = _FROM_THE_BEGINNING
 
 
 class Tally(NamedTuple):
@@ -136,25 +145,26 @@ class Walk(NamedTuple):
 
 
 @inlined
-def _find(objects: Table, con_id: int, number: int) -> int:
+def _find(objects: Table, con_id: int, number: int, scn: int) -> int:
+    """The table that an object is at an SCN, −1 where it is none."""
     wanted = np.uint64(con_id) << np.uint64(32) | np.uint64(number)
     key = objects.key
     low = 0
     high = key.size
     while low < high:
         middle = (low + high) >> 1
-        if key[middle] < wanted:
+        if key[middle] < wanted or (key[middle] == wanted and objects.since[middle] <= scn):
             low = middle + 1
         else:
             high = middle
-    if low < key.size and key[low] == wanted:
-        return int(objects.table[low])
+    if low > 0 and key[low - 1] == wanted:
+        return int(objects.table[low - 1])
     return -1
 
 
 @inlined
-def _find_table(objects: ObjectTables, con_id: int, obj: int) -> int:
-    return _find(objects.tables, con_id, obj)
+def _find_table(walk: Walk, con_id: int, obj: int) -> int:
+    return _find(walk.objects.tables, con_id, obj, walk.records.scn[walk.current[0]])
 
 
 @inlined_for(numba.int64(numba.int64, numba.int64, numba.int64))
@@ -274,7 +284,7 @@ def _change(walk: Walk, at: int, layer: int, code: int) -> int:
     undoes = u16(payload, ktub + 16, True)
     if (layer == 11 and undoes == 0x0B01) or (layer == 10 and undoes == 0x0A16):
         con_id = container_of(payload, at, walk.header, big)
-        table = _find_table(walk.objects, con_id, u32(payload, ktub, big))
+        table = _find_table(walk, con_id, u32(payload, ktub, big))
     if table < 0:
         walk.tally[3] += layer == 11
         return 0
@@ -367,7 +377,7 @@ def _undone(walk: Walk, at: int, op: int) -> int:
     if size < 24:
         return 2
     con_id = container_of(payload, at, walk.header, big)
-    table = _find_table(walk.objects, con_id, u32(payload, ktub, big))
+    table = _find_table(walk, con_id, u32(payload, ktub, big))
     if table < 0 and not _is_lob_undo(walk, con_id, ktub):
         return 0
     usn = (u16(payload, at + 2, big) - 15) >> 1
@@ -438,7 +448,7 @@ def _direct_load(walk: Walk, at: int) -> int:
     if dataobj < 0:
         return 0
     con_id = container_of(payload, at, walk.header, big)
-    table = _find(walk.objects.data, con_id, dataobj)
+    table = _find(walk.objects.data, con_id, dataobj, walk.records.scn[walk.current[0]])
     if table < 0:
         return 0
     if payload[at + 21] & 0x80:
@@ -462,27 +472,44 @@ def _direct_load(walk: Walk, at: int) -> int:
 
 
 @inlined
+def _push_text(walk: Walk, at: int, field: int, number: int) -> None:
+    offset, length = _field(walk, at, field)
+    push(walk.entries, walk.state, 0, 0, number, offset, max(0, length))
+
+
+@inlined
 def _ddl(walk: Walk, at: int) -> int:
-    """A 24.1 that drops, alters or truncates a subscribed table: a DDL event.
+    """A 24.1: a DDL event, whatever its object is; the values of its piece are texts.
 
     Facts: redo-format §8.1, by published field sizes; no real record of it was at hand.
     """
     payload, big = walk.payload, walk.big
     f1, size = _field(walk, at, 1)
-    f12, size12 = _field(walk, at, 12)
-    if size != 24 or size12 != 4 or u32(payload, f1, big) != 10000:
+    if size != 24 or u32(payload, f1, big) != 10000:
         return 0
-    command = u16(payload, f1 + 12, big)
-    if command not in (12, 15, 85) or u16(payload, f1 + 18, big) > 1:
+    part = u16(payload, f1 + 18, big)
+    fields = (u16(payload, at + walk.header, big) - 2) >> 1
+    if fields < (12 if part <= 1 else 2):
         return 0
     con_id = container_of(payload, at, walk.header, big)
-    table = _find_table(walk.objects, con_id, u32(payload, f12, big))
-    if table < 0:
-        return 0
     xid = _xid(u16(payload, f1 + 4, big), u16(payload, f1 + 6, big), u32(payload, f1 + 8, big))
     event = _push_event(walk, 8, con_id, xid)
-    walk.events.table[event] = table
-    walk.events.serial[event] = command
+    walk.events.serial[event] = u16(payload, f1 + 12, big)
+    walk.events.wrp[event] = part
+    walk.events.piece_count[event] = 1
+    piece = walk.state[1]
+    open_piece(walk.pieces, piece, 0)
+    walk.pieces.entry_count[piece] = 1
+    if part <= 1:
+        f12, size12 = _field(walk, at, 12)
+        walk.events.session[event] = u32(payload, f12, big) if size12 == 4 else 0
+        walk.pieces.entry_count[piece] = 3
+        _push_text(walk, at, 8, 1)
+        _push_text(walk, at, 9, 2)
+        _push_text(walk, at, 10, 3)
+    else:
+        _push_text(walk, at, 2, 1)
+    walk.state[1] = piece + 1
     return 0
 
 

@@ -334,12 +334,18 @@ def open_walk(
         records,
         columns_of(VECTOR, vectors),
         ObjectTables(
-            as_table(key=objects.key, table=objects.table),
+            as_table(
+                key=objects.key, table=objects.table, since=_since(objects.since, objects.key)
+            ),
             objects.cluster_columns,
             objects.lob_tables,
             as_table(**objects.lob_objects._asdict()),
             as_table(**objects.lob_data._asdict()),
-            as_table(key=objects.data_key, table=objects.data_table),
+            as_table(
+                key=objects.data_key,
+                table=objects.data_table,
+                since=_since(objects.data_since, objects.data_key),
+            ),
         ),
         empty_events(capacity[0]),
         empty_pieces(capacity[0]),
@@ -350,6 +356,10 @@ def open_walk(
         np.zeros(5, np.int64),
         np.zeros(len(Tally._fields), np.int64),
     )
+
+
+def _since(since: npt.NDArray[np.int64], key: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+    return since if since.size == key.size else np.zeros(key.size, np.int64)
 
 
 def _grown(walk: Walk) -> Walk:

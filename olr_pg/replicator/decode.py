@@ -9,14 +9,17 @@ import structlog
 from olr_pg.capture.continuity import join_logs
 from olr_pg.capture.logs import discover_logs
 from olr_pg.dictionary.selection import select_tables, user_tables
-from olr_pg.replicator.merge import Merger
-from olr_pg.replicator.split import decode_split, open_for_decoding, plan_splits, subscribe
+from olr_pg.replicator.follower import DictionaryFollower
+from olr_pg.replicator.merge import Merger, ThreadSplit, merge_splits
+from olr_pg.replicator.split import decode_split, open_for_decoding, plan_splits
+from olr_pg.wire.chunks import CHUNK_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
     from olr_pg.capture.logs import ArchivedLog
     from olr_pg.dictionary.model import Snapshot, Table
+    from olr_pg.replicator.split import Split, SplitResult, Subscription
 
 _log = structlog.get_logger(__name__)
 
@@ -37,32 +40,44 @@ def decode_logs(
         progress: called as ``progress(bytes done, bytes in all)``.
 
     Raises:
-        OlrPgError: 2xxx the logs, 3xxx the tables. What was yielded before it is whole.
+        OlrPgError: 2xxx the logs, 3xxx the tables. What was yielded before it is whole. At the very
+            end: 2013, a table whose changes behind a DDL could not be decoded.
     """
     stream = join_logs(discover_logs(specs), snapshot.database)
-    subscription = subscribe(
-        chosen_tables(snapshot, tables),
-        snapshot.database.con_id,
-        dictionary_scn=snapshot.scn,
-        xml_tokens=snapshot.xml_tokens,
+    follower = DictionaryFollower(snapshot)
+    subscription = follower.subscribe(
+        chosen_tables(snapshot, tables), big_endian=False, chunk_bytes=CHUNK_BYTES
     )
     logs = sorted(stream.readable, key=lambda log: log.header.first_scn)
-    merger = Merger(subscription, 0, thread_starts(stream.readable))
+    merger = Merger(subscription, 0, thread_starts(stream.readable), follower)
+    sources = [ThreadSplit(log.header.thread, split) for log in logs for split in plan_splits(log)]
+    block_size = {log.path: log.header.block_size for log in logs}
     done, total = 0, sum(log.used_bytes for log in logs)
-    for log in logs:
-        opened = open_for_decoding(log.path)
-        for split in plan_splits(log):
-            result = decode_split(subscription, opened, split.first_block, split.end_block)
-            for transaction in merger.feed(log.header.thread, result):
-                yield transaction.blob
-            if merger.failure is not None:
-                raise merger.failure
-            done += (split.end_block - split.first_block) * log.header.block_size
-            if progress is not None:
-                progress(min(done, total), total)
+    for released, source in merge_splits(merger, sources, decode_splits):
+        for transaction in released:
+            yield transaction.blob
+        if merger.failure is not None:
+            raise merger.failure
+        split = source.split
+        done += (split.end_block - split.first_block) * block_size[split.path]
+        if progress is not None:
+            progress(min(done, total), total)
     merger.report_waiting()
     if stream.gaps:
         raise stream.gaps[0].as_error()
+    for error in follower.ended():
+        raise error
+
+
+def decode_splits(
+    subscription: Subscription, splits: Sequence[Split]
+) -> Generator[SplitResult, None, None]:
+    """Decode splits one by one, in this process."""
+    path = ""
+    for split in splits:
+        if split.path != path:
+            path, log = split.path, open_for_decoding(split.path)
+        yield decode_split(subscription, log, split.first_block, split.end_block)
 
 
 def chosen_tables(snapshot: Snapshot, names: Sequence[str] | None) -> tuple[Table, ...]:

@@ -17,20 +17,22 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import structlog
 
+from olr_pg.applier.schema_events import SchemaEvents
 from olr_pg.capture.continuity import join_logs
 from olr_pg.capture.logs import report_skipped, scan_logs
 from olr_pg.dictionary.table_list import query_tables
 from olr_pg.errors import OlrPgError
 from olr_pg.replicator.decode import thread_starts
-from olr_pg.replicator.merge import Merger
+from olr_pg.replicator.follower import DictionaryFollower
+from olr_pg.replicator.merge import Merger, ThreadSplit, merge_splits
 from olr_pg.replicator.split import (
     Split,
+    SplitResult,
     Subscription,
     decode_split,
     open_for_decoding,
     pack_result,
     plan_splits,
-    subscribe,
     unpack_result,
 )
 from olr_pg.replicator.threads import KnownThreads
@@ -40,7 +42,7 @@ from olr_pg.spark.session import SparkSettings, get_session
 from olr_pg.wire.chunks import CHUNK_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Sequence
     from pathlib import Path
 
     from olr_pg.capture.logs import ArchivedLog, LogPosition
@@ -83,6 +85,8 @@ class OfflineDecoder:
         once: decode what is there, then set `drained` and wait for the session's end, instead of
             looking for new logs.
         threads_file: remembers over restarts which redo threads were read.
+        follower: follows the dictionary.
+        schema_events: where the follower publishes to, for the bundled applier.
 
     Attributes:
         drained: set once everything that is there has been queued.
@@ -101,8 +105,12 @@ class OfflineDecoder:
         bytes_max: int = 256 << 20,
         once: bool = False,
         threads_file: Path | None = None,
+        follower: DictionaryFollower | None = None,
+        schema_events: SchemaEvents | None = None,
     ) -> None:
         self._snapshot = snapshot
+        self._follower = follower or DictionaryFollower(snapshot, ends_delivery=True)
+        self._schema_events = schema_events or SchemaEvents()
         self._threads = KnownThreads(threads_file)
         self._specs = tuple(specs)
         self._spark = spark
@@ -132,14 +140,8 @@ class OfflineDecoder:
                     column=column.name,
                     reason=column.unsupported,
                 )
-        con_id = self._snapshot.database.con_id
-        self._subscription = subscribe(
-            tables,
-            con_id,
-            big_endian=self._big_endian,
-            chunk_bytes=self._chunk_bytes,
-            dictionary_scn=self._snapshot.scn,
-            xml_tokens=self._snapshot.xml_tokens,
+        self._subscription = self._follower.subscribe(
+            tables, big_endian=self._big_endian, chunk_bytes=self._chunk_bytes
         )
         _log.info("subscribed", tables=len(tables))
 
@@ -158,6 +160,9 @@ class OfflineDecoder:
             raise
         if scn == 0:
             self._threads.forget()
+        self._schema_events.restart()
+        for event in self._follower.events:
+            self._schema_events.publish(event._replace(past=event.commit_scn < scn))
         self._open_scn = scn
         self._stopping.clear()
         self.drained.clear()
@@ -167,8 +172,9 @@ class OfflineDecoder:
         return run.queue
 
     def open_scn(self) -> int:
-        """See `server.source.Source.open_scn`."""
-        return self._open_scn
+        """See `server.source.Source.open_scn`; what the applier's schema events wait for too."""
+        waiting = self._schema_events.open_scn()
+        return self._open_scn if waiting is None else min(self._open_scn, waiting)
 
     def stop(self) -> None:
         """End the run and drop the subscription."""
@@ -185,10 +191,8 @@ class _Run:
         transactions_max, bytes_max = decoder._bounds
         self.queue = ReadyQueue(transactions_max=transactions_max, bytes_max=bytes_max)
         self._decoder = decoder
-        self._subscription = subscription
-        self._broadcast = pickle.dumps(subscription)
         self._scn = scn
-        self._merger = Merger(subscription, scn, {})
+        self._merger = Merger(subscription, scn, {}, decoder._follower)
         self._decoded: set[LogPosition] = set()
         self._skipped: set[str] = set()
         self._unusable: set[str] = set()
@@ -291,23 +295,35 @@ class _Run:
 
     def _decode(self, logs: Sequence[ArchivedLog]) -> bool:
         """Decode whole logs; False where the session has ended."""
-        splits = [(log, split) for log in logs for split in plan_splits(log)]
-        payloads = [pickle.dumps(split) for _, split in splits]
-        session = get_session(self._decoder._spark)
-        tasks = run_tasks(session, payloads, decode_task, broadcast=self._broadcast)
-        # Closing it cancels what is under way, whether the session ends or decoding fails.
-        with closing(tasks) as results:
-            for (index, packed), (log, split) in zip(results, splits, strict=True):
-                assert splits[index][1] == split
-                released = self._merger.feed(log.header.thread, unpack_result(packed))
-                if not self._deliver(released):
-                    return False
-                if self._merger.failure is not None:
-                    raise self._merger.failure
-                if split.end_block == log.blocks:
-                    self._decoded.add(log.position)
-                    self._report(log)
+        sources = [
+            ThreadSplit(log.header.thread, split) for log in logs for split in plan_splits(log)
+        ]
+        by_path = {log.path: log for log in logs}
+        for released, source in merge_splits(self._merger, sources, self._decode_splits):
+            if not self._deliver(released):
+                return False
+            if self._merger.failure is not None:
+                raise self._merger.failure
+            log = by_path.get(source.split.path)
+            if log is not None and source.split.end_block == log.blocks:
+                self._decoded.add(log.position)
+                self._report(log)
         return True
+
+    def _decode_splits(
+        self, subscription: Subscription, splits: Sequence[Split]
+    ) -> Generator[SplitResult, None, None]:
+        """The results of Spark tasks, in order; closing it cancels what is under way."""
+        session = get_session(self._decoder._spark)
+        tasks = run_tasks(
+            session,
+            [pickle.dumps(split) for split in splits],
+            decode_task,
+            broadcast=pickle.dumps(subscription),
+        )
+        with closing(tasks) as results:
+            for _, packed in results:
+                yield unpack_result(packed)
 
     def _deliver(self, transactions: Sequence[ReadyTransaction]) -> bool:
         """Queue transactions; False where the session has ended.

@@ -37,6 +37,12 @@ class LossReporter:
         self._tables = tables
         self._reported: set[tuple[int, str, str]] = set()
 
+    def for_tables(self, tables: Sequence[Table]) -> LossReporter:
+        """A reporter for other tables that does not repeat what this one said."""
+        other = LossReporter(tables)
+        other._reported = self._reported
+        return other
+
     def report(self, losses: LobLosses) -> None:
         """Warn of what is new in `losses`."""
         if not losses.any:

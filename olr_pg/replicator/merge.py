@@ -2,32 +2,65 @@
 
 Splits are merged in redo order, thread by thread. A transaction leaves when every open redo thread
 has been read past its commit SCN (the watermark); ties leave in the order of their commit records.
+What transactions did to the dictionary is looked at in the same order, before anything behind it
+leaves (see `follower`).
 """
 
 from __future__ import annotations
 
+from contextlib import closing
+from copy import copy
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
+from olr_pg.errors import OlrPgError
 from olr_pg.redo.changes import Tally
 from olr_pg.replicator.losses import LossReporter
 from olr_pg.replicator.split import encode
+from olr_pg.scalars import MAX_SCN
 from olr_pg.server.queue import ReadyTransaction, ready_transactions
-from olr_pg.transactions.assembler import Account, Assembler
+from olr_pg.transactions.assembler import ROW_FAILURE, Account, Assembler
 from olr_pg.transactions.lobs import no_losses
 from olr_pg.wire.frames import ByteOrder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
-    from olr_pg.errors import OlrPgError
-    from olr_pg.replicator.split import Encoded, SplitResult, Subscription
+    from olr_pg.dictionary.changes import DictionaryTransaction
+    from olr_pg.replicator.follower import DictionaryFollower
+    from olr_pg.replicator.split import Encoded, Split, SplitResult, Subscription
 
 _log = structlog.get_logger(__name__)
 
 _commit_position = attrgetter("commit_scn", "position")
+
+
+class ThreadSplit(NamedTuple):
+    """A split to be merged, of a redo thread."""
+
+    thread: int
+    split: Split
+
+
+class _State(NamedTuple):
+    """What a merger had before it was fed a split."""
+
+    source: ThreadSplit
+    assembler: Assembler
+    waiting: tuple[ReadyTransaction, ...]
+    dictionary: tuple[DictionaryTransaction, ...]
+    watermarks: dict[int, int]
+    tally: Tally
+    account: Account
+
+
+class _Foreseen(NamedTuple):
+    """What the redo of a thread that could not be merged says of the dictionary, up to an SCN."""
+
+    found: tuple[DictionaryTransaction, ...]
+    end: int
 
 
 class Merger:
@@ -37,28 +70,41 @@ class Merger:
         subscription: what the splits were decoded with.
         start_scn: transactions that began before it are not delivered.
         threads: the open redo threads, with the SCN from which each will be read.
+        follower: follows the dictionary; None where nobody does.
 
     Attributes:
+        subscription: what the next splits are to be decoded with.
         tally, account: what was seen so far.
         failure: what ended the decoding; to be raised once what left before it was delivered.
+        again: splits that are to be decoded again with the new `subscription`, and merged before
+            any other; the caller empties it.
+        blocked: why the first of these cannot be merged before the redo of other threads is.
     """
 
-    def __init__(self, subscription: Subscription, start_scn: int, threads: dict[int, int]) -> None:
-        self._subscription = subscription
+    def __init__(
+        self,
+        subscription: Subscription,
+        start_scn: int,
+        threads: dict[int, int],
+        follower: DictionaryFollower | None = None,
+    ) -> None:
+        self.subscription = subscription
         self._order = ByteOrder.BIG if subscription.big_endian else ByteOrder.LITTLE
         self._start_scn = start_scn
         self._watermarks = dict(threads)
-        self._assembler = Assembler(
-            subscription.row_plan,
-            subscription.tables,
-            is_split=False,
-            dictionary_scn=subscription.dictionary_scn,
-        )
+        self._follower = follower
+        self._assembler = Assembler(subscription.row_plan, subscription.tables, is_split=False)
         self._waiting: list[ReadyTransaction] = []
+        self._dictionary: list[DictionaryTransaction] = []
+        self._states: list[tuple[_State, int]] = []
+        self._last: ReadyTransaction | None = None
         self.tally = Tally()
         self.account = Account()
         self._losses = LossReporter(subscription.tables)
         self.failure: OlrPgError | None = None
+        self.again: list[ThreadSplit] = []
+        self.blocked: OlrPgError | None = None
+        self._foreseen: dict[int, _Foreseen] = {}
 
     @property
     def watermark(self) -> int:
@@ -83,49 +129,217 @@ class Merger:
         """The lowest begin SCN of what has not left yet: decoded or not."""
         opened = [t.begin_scn for t in self._assembler.open_transactions]
         wanted = [scn for scn in opened if scn is not None and scn >= self._start_scn]
-        return min([self.watermark, *wanted, *(t.begin_scn for t in self._waiting)])
+        waiting = [t.begin_scn for t in self._waiting]
+        return min([self.watermark, *wanted, *waiting, *(t.begin_scn for t in self._dictionary)])
 
     def add_thread(self, thread: int, scn: int) -> None:
         """Another redo thread is open, read from `scn` on."""
         self._watermarks.setdefault(thread, scn)
 
-    def feed(self, thread: int, result: SplitResult) -> list[ReadyTransaction]:
+    def feed(
+        self, thread: int, result: SplitResult, split: Split | None = None
+    ) -> list[ReadyTransaction]:
         """Take the next split of a thread; the transactions that may leave now, in order.
 
-        Where `failure` is set then, these are the last ones.
+        Where `failure` is set then, these are the last ones. Where `again` is not empty, the
+        split was not taken: it is among those to be decoded again.
 
         Raises:
             OlrPgError: 2011, a change that cannot be put together.
         """
-        self.tally = self.tally.plus(result.tally)
-        self.account.add(result.account)
-        self._keep(result.encoded)
-        finished = self._assembler.feed(result.remainder)
-        if finished is not None:
-            self._keep([encode(self._subscription, finished)])
-        self.account.add(self._assembler.account)
-        self._assembler.account = Account()
-        self._losses.report(result.losses.plus(self._assembler.losses))
-        self._assembler.losses = no_losses(self._subscription.row_plan)
-        self.failure = result.failure or self._assembler.failure
+        if split is not None and self._follower is not None:
+            self._save(ThreadSplit(thread, split))
+        fault = self._take(result)
+        failure = result.failure or fault
+        self._dictionary.extend(result.dictionary)
         # A split that begins no LWN group does not know how far the thread has come. Of a failed
         # one, nothing may leave that commits behind the point up to which it was decoded.
         self._watermarks[thread] = max(self._watermarks.get(thread, 0), result.watermark)
-        return self._release()
+        if self._is_stale(failure, result):
+            return []
+        if fault is not None:
+            # What it finished before the fault is lost: nothing may leave.
+            raise fault
+        self.failure = failure
+        limit = self.watermark
+        end = None if self._follower is None else self._follower.end
+        if end is not None and end.commit_scn < limit:
+            self.failure, limit = end.evolution.error, end.commit_scn + 1
+        return self._release(limit)
+
+    def _take(self, result: SplitResult) -> OlrPgError | None:
+        """Put a split's results to what is there; the row change that could not be put together."""
+        self.tally = self.tally.plus(result.tally)
+        self.account.add(result.account)
+        self._keep(result.encoded)
+        try:
+            finished = self._assembler.feed(result.remainder)
+        except OlrPgError as error:
+            if error.code != ROW_FAILURE:
+                raise
+            return error
+        if finished is not None:
+            self._keep(encode(self.subscription, finished))
+            self._dictionary.extend(finished.dictionary)
+        self.account.add(self._assembler.account)
+        self._assembler.account = Account()
+        self._losses.report(result.losses.plus(self._assembler.losses))
+        self._assembler.losses = no_losses(self.subscription.row_plan)
+        return None
+
+    # --- the dictionary ---
+
+    def _save(self, source: ThreadSplit) -> None:
+        """Note the state before a split, until the dictionary is known past its end."""
+        settled = self.watermark
+        self._states = [(state, end) for state, end in self._states if end >= settled]
+        state = _State(
+            source,
+            self._assembler.saved(),
+            tuple(self._waiting),
+            tuple(self._dictionary),
+            dict(self._watermarks),
+            self.tally,
+            copy(self.account),
+        )
+        self._states.append((state, 0))
+
+    def _is_stale(self, failure: OlrPgError | None, result: SplitResult) -> bool:
+        """Whether the dictionary changed under splits that were taken: these are in `again` then.
+
+        Raises:
+            OlrPgError: 3070, 3005, the dictionary cannot be followed.
+        """
+        self.blocked = None
+        if self._follower is None or not self._states:
+            return False
+        state, _ = self._states[-1]
+        self._states[-1] = state, self._watermarks[state.source.thread]
+        thread = state.source.thread
+        self._foreseen.pop(thread, None)
+        is_row_failure = failure is not None and failure.code == ROW_FAILURE
+        if is_row_failure:
+            # The split's own redo may say why, before or behind the point of the failure.
+            probe = result.remainder if result.probe is None else result.probe
+            found = state.assembler.probe(probe)
+            self._foreseen[thread] = _Foreseen(found, max(result.watermark, result.probe_end))
+        known = [*self._dictionary, *(t for one in self._foreseen.values() for t in one.found)]
+        others = [max(scn, self._foreseen[t].end if t in self._foreseen else 0)
+                  for t, scn in self._watermarks.items() if t != thread]  # fmt: skip
+        limit = min([*others, MAX_SCN + 1 if is_row_failure else self._watermarks[thread]])
+        ready = sorted((t for t in known if t.commit_scn < limit), key=lambda t: t.order)
+        since = self._follower.apply(ready)
+        if self._follower.end is None and since is not None:
+            # The newest split reaches past it, however far it got.
+            last = len(self._states) - 1
+            self._go_back(
+                next((i for i, (_, end) in enumerate(self._states) if end >= since), last)
+            )
+            _log.info("decoding again with the new dictionary", scn=since, splits=len(self.again))
+            return True
+        if failure is not None and is_row_failure and limit <= int(failure.where.get("scn", 0)):
+            # Another thread may hold the DDL that explains it.
+            self._go_back(len(self._states) - 1)
+            self.blocked = failure
+            return True
+        self._dictionary = [t for t in self._dictionary if t.commit_scn >= self.watermark]
+        return False
+
+    def _go_back(self, first: int) -> None:
+        """Undo the splits from a number on."""
+        assert self._follower is not None
+        undone = [state.source for state, _ in self._states[first:]]
+        state, _ = self._states[first]
+        self._states = self._states[:first]
+        self.subscription = self._follower.subscription()
+        self._assembler = state.assembler
+        self._assembler.use(self.subscription.row_plan, self.subscription.tables)
+        self._waiting = [t for t in state.waiting if not self._has_left(t)]
+        self._dictionary = list(state.dictionary)
+        self._watermarks = state.watermarks
+        self.tally, self.account = state.tally, state.account
+        self._losses = self._losses.for_tables(self.subscription.tables)
+        self.again = undone
+
+    def _has_left(self, transaction: ReadyTransaction) -> bool:
+        return self._last is not None and _commit_position(transaction) <= _commit_position(
+            self._last
+        )
+
+    # --- leaving ---
 
     def _keep(self, parts: Iterable[Encoded]) -> None:
         for part in parts:
             self._waiting.extend(
                 transaction
                 for transaction in ready_transactions(*part, self._order)
-                if transaction.begin_scn >= self._start_scn
+                if transaction.begin_scn >= self._start_scn and not self._has_left(transaction)
             )
 
-    def _release(self) -> list[ReadyTransaction]:
+    def _release(self, limit: int) -> list[ReadyTransaction]:
         self._waiting.sort(key=_commit_position)
-        limit = self.watermark
         count = len(self._waiting)
         while count and self._waiting[count - 1].commit_scn >= limit:
             count -= 1
         released, self._waiting = self._waiting[:count], self._waiting[count:]
+        if released:
+            self._last = released[-1]
         return released
+
+
+class Merged(NamedTuple):
+    """What merging a split brought.
+
+    Attributes:
+        released: the transactions that may leave now.
+        source: the split; a split that has to be decoded again turns up only then.
+    """
+
+    released: list[ReadyTransaction]
+    source: ThreadSplit
+
+
+def merge_splits(
+    merger: Merger,
+    sources: Sequence[ThreadSplit],
+    decode: Callable[[Subscription, Sequence[Split]], Generator[SplitResult, None, None]],
+) -> Iterator[Merged]:
+    """Decode splits and merge them, again where the dictionary changed under them.
+
+    Args:
+        merger: what they are merged into; after a step its `failure` may be set.
+        sources: the splits, in redo order.
+        decode: decodes splits in their order; closed where the rest is not wanted.
+
+    Raises:
+        OlrPgError: what `decode` or the merger raises.
+    """
+    todo = list(sources)
+    while todo:
+        with closing(decode(merger.subscription, [source.split for source in todo])) as results:
+            for done, result in enumerate(results, 1):
+                source = todo[done - 1]
+                released = merger.feed(source.thread, result, source.split)
+                if merger.again:
+                    todo = [*merger.again, *todo[done:]]
+                    merger.again = []
+                    if merger.blocked is not None:
+                        todo = _other_thread_first(todo, merger.blocked)
+                    break
+                yield Merged(released, source)
+                if merger.failure is not None:
+                    return
+            else:
+                return
+
+
+def _other_thread_first(todo: list[ThreadSplit], reason: OlrPgError) -> list[ThreadSplit]:
+    """The splits with the next one of another thread before all others.
+
+    Raises:
+        OlrPgError: the reason, if there is none.
+    """
+    for number, source in enumerate(todo):
+        if source.thread != todo[0].thread:
+            return [source, *todo[:number], *todo[number + 1 :]]
+    raise reason

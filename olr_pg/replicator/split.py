@@ -25,9 +25,9 @@ from olr_pg.redo.extract import read_changes
 from olr_pg.redo.header import read_scn
 from olr_pg.redo.layout import BLOCK_HEADER, FIRST_DATA_BLOCK
 from olr_pg.redo.window import Log, blocks_in_use
-from olr_pg.scalars import MAX_SCN
-from olr_pg.transactions.assembler import Account, Assembler, Finished
+from olr_pg.transactions.assembler import ROW_FAILURE, Account, Assembler, Finished
 from olr_pg.transactions.batch import TransactionColumns
+from olr_pg.transactions.dictionary_changes import dictionary_part
 from olr_pg.transactions.lobs import LobLosses
 from olr_pg.transactions.select import concatenate
 from olr_pg.wire.chunks import CHUNK_BYTES
@@ -38,7 +38,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from olr_pg.capture.logs import ArchivedLog
+    from olr_pg.dictionary.changes import DictionaryTransaction
     from olr_pg.dictionary.model import Table
+    from olr_pg.dictionary.plan import Span
 
 SPLIT_BYTES: Final = 32 << 20
 """How much of a log one task decodes: large against a task's overhead, small in memory."""
@@ -50,10 +52,10 @@ class Subscription(NamedTuple):
     """The tables to decode, ready for the kernels.
 
     Attributes:
-        tables: all of one container.
+        tables: all of one container; among them versions of the same table, and the SYS tables
+            that are followed (`dictionary.plan.Span`).
         big_endian: byte order of the output.
         chunk_bytes: bytes of a LOB value in one Chunk element.
-        dictionary_scn: what the dictionary knows; later DDL on these tables ends the decoding.
     """
 
     tables: tuple[Table, ...]
@@ -61,7 +63,6 @@ class Subscription(NamedTuple):
     element_plan: ElementPlan
     big_endian: bool
     chunk_bytes: int = CHUNK_BYTES
-    dictionary_scn: int = MAX_SCN
 
     @property
     def objects(self) -> Objects:
@@ -76,6 +77,22 @@ class Subscription(NamedTuple):
             plan.lob_data,
             plan.data_key,
             plan.data_table,
+            plan.object_since,
+            plan.data_since,
+        )
+
+    @property
+    def dictionary_objects(self) -> Objects:
+        """Of the objects only the followed SYS tables."""
+        plan = self.row_plan
+        if plan.followed.size == 0:
+            return Objects(plan.object_key[:0], plan.object_table[:0], plan.cluster_columns)
+        rows = np.flatnonzero((plan.object_table >= 0) & (plan.followed[plan.object_table] != 0))
+        return Objects(
+            plan.object_key[rows],
+            plan.object_table[rows],
+            plan.cluster_columns,
+            since=plan.object_since[rows],
         )
 
 
@@ -85,21 +102,23 @@ def subscribe(
     *,
     big_endian: bool = False,
     chunk_bytes: int = CHUNK_BYTES,
-    dictionary_scn: int = MAX_SCN,
     xml_tokens: XmlTokens = NO_TOKENS,
+    spans: Sequence[Span] | None = None,
 ) -> Subscription:
-    """The subscription to `tables` of container `con_id`, as the dictionary has them at that SCN.
+    """The subscription to `tables` of container `con_id`.
+
+    Args:
+        spans: when each table is in force; None: always.
 
     Raises:
         OlrPgError: 4006, a name does not fit the protocol.
     """
     return Subscription(
         tuple(tables),
-        build_row_plan(tables, con_id, xml_tokens),
+        build_row_plan(tables, con_id, xml_tokens, spans),
         build_element_plan(tables),
         big_endian,
         chunk_bytes,
-        dictionary_scn,
     )
 
 
@@ -129,6 +148,10 @@ class SplitResult(NamedTuple):
         tally, account: what was seen.
         losses: LOB values that could not be delivered.
         failure: what ended the decoding of the split early.
+        dictionary: what finished transactions did to the dictionary.
+        probe: where the split failed over a row change: all of its redo that may tell of a changed
+            dictionary, so that the driver can see whether the row plan was too old.
+        probe_end: the `watermark` of all that the probe covers.
     """
 
     encoded: tuple[Encoded, ...]
@@ -138,6 +161,9 @@ class SplitResult(NamedTuple):
     account: Account
     losses: LobLosses
     failure: OlrPgError | None = None
+    dictionary: tuple[DictionaryTransaction, ...] = ()
+    probe: ChangeBatch | None = None
+    probe_end: int = 0
 
 
 def plan_splits(log: ArchivedLog, split_bytes: int = SPLIT_BYTES) -> list[Split]:
@@ -153,32 +179,29 @@ def decode_split(subscription: Subscription, log: Log, first: int, end: int) -> 
     What cannot be decoded ends the split: it is the result's `failure`, beside everything that was
     decoded before.
     """
-    assembler = Assembler(
-        subscription.row_plan,
-        subscription.tables,
-        is_split=True,
-        dictionary_scn=subscription.dictionary_scn,
-    )
+    assembler = Assembler(subscription.row_plan, subscription.tables, is_split=True)
     encoded = []
+    dictionary: list[DictionaryTransaction] = []
     tally = Tally()
     watermark = 0
     failure = None
+    probe, probe_end = None, 0
     try:
         for extract in read_changes(log, subscription.objects, first, end):
             watermark = _watermark(log, extract.first)
             tally = tally.plus(extract.tally)
             finished = assembler.feed(extract.batch)
             if finished is not None:
-                encoded.append(encode(subscription, finished))
-            failure = assembler.failure
-            if failure is not None:
-                break
+                dictionary.extend(finished.dictionary)
+                encoded.extend(encode(subscription, finished))
             watermark = _watermark(log, extract.end)
         else:
             if not watermark and end >= blocks_in_use(log):
                 watermark = _watermark(log, end)
     except OlrPgError as error:
         failure = error
+        if error.code == ROW_FAILURE:
+            probe, probe_end = _probe(subscription, log, first, end)
     return SplitResult(
         tuple(encoded),
         assembler.remainder(),
@@ -187,11 +210,25 @@ def decode_split(subscription: Subscription, log: Log, first: int, end: int) -> 
         assembler.account,
         assembler.losses,
         failure,
+        tuple(dictionary),
+        probe,
+        probe_end,
     )
 
 
-def encode(subscription: Subscription, finished: Finished) -> Encoded:
-    """Finished transactions in output format."""
+def _probe(subscription: Subscription, log: Log, first: int, end: int) -> tuple[ChangeBatch, int]:
+    """The events of a split that may tell of a changed dictionary, and its watermark."""
+    parts, watermark = [], 0
+    for extract in read_changes(log, subscription.dictionary_objects, first, end):
+        parts.append(dictionary_part(extract.batch, subscription.row_plan))
+        watermark = _watermark(log, extract.end)
+    return concatenate(parts), watermark
+
+
+def encode(subscription: Subscription, finished: Finished) -> list[Encoded]:
+    """Finished transactions in output format; empty where there are none for clients."""
+    if finished.transactions.xid.size == 0:
+        return []
     messages = encode_transactions(
         finished.transactions,
         finished.dml,
@@ -199,7 +236,7 @@ def encode(subscription: Subscription, finished: Finished) -> Encoded:
         subscription.big_endian,
         subscription.chunk_bytes,
     )
-    return Encoded(finished.transactions, messages)
+    return [Encoded(finished.transactions, messages)]
 
 
 def open_for_decoding(path: str) -> Log:
@@ -227,12 +264,15 @@ def pack_result(result: SplitResult) -> bytes:
     columns: dict[str, npt.NDArray[Any]] = {
         "tally": np.array(result.tally, np.int64),
         "account": np.array([getattr(result.account, n) for n in Account.__slots__], np.int64),
-        "watermark": np.array([result.watermark], np.uint64),
+        "watermark": np.array([result.watermark, result.probe_end], np.uint64),
     }
     _flatten("remainder", result.remainder, columns)
     _flatten("losses", result.losses, columns)
-    if result.failure is not None:
-        columns["failure"] = np.frombuffer(pickle.dumps(result.failure), np.uint8)
+    if result.probe is not None:
+        _flatten("probe", result.probe, columns)
+    if result.failure is not None or result.dictionary:
+        rare = pickle.dumps((result.failure, result.dictionary))
+        columns["rare"] = np.frombuffer(rare, np.uint8)
     for index, encoded in enumerate(result.encoded):
         _flatten(f"encoded.{index}.transactions", encoded.transactions, columns)
         _flatten(f"encoded.{index}.messages", encoded.messages, columns)
@@ -268,22 +308,32 @@ def unpack_result(data: bytes) -> SplitResult:
         )
         for index in range(int(_metadata(schema, "encoded")))
     )
-    remainder = ChangeBatch(
-        columns["remainder.events"].view(EVENT).view(np.recarray),
-        columns["remainder.pieces"].view(PIECE).view(np.recarray),
-        columns["remainder.entries"].view(ENTRY).view(np.recarray),
-        columns["remainder.data"],
-    )
+    failure, dictionary = None, ()
+    if "rare" in columns:
+        failure, dictionary = pickle.loads(columns["rare"].tobytes())  # noqa: S301 - ours
     return SplitResult(
         encoded,
-        # The kernels and the joining of batches want arrays of their own.
-        concatenate([remainder, _NOTHING]),
+        _batch(columns, "remainder"),
         int(columns["watermark"][0]),
         Tally(*columns["tally"].tolist()),
         Account(*columns["account"].tolist()),
         part(LobLosses, "losses"),
-        pickle.loads(columns["failure"].tobytes()) if "failure" in columns else None,  # noqa: S301 - ours
+        failure,
+        dictionary,
+        _batch(columns, "probe") if "probe.data" in columns else None,
+        int(columns["watermark"][1]),
     )
+
+
+def _batch(columns: dict[str, npt.NDArray[Any]], prefix: str) -> ChangeBatch:
+    batch = ChangeBatch(
+        columns[f"{prefix}.events"].view(EVENT).view(np.recarray),
+        columns[f"{prefix}.pieces"].view(PIECE).view(np.recarray),
+        columns[f"{prefix}.entries"].view(ENTRY).view(np.recarray),
+        columns[f"{prefix}.data"],
+    )
+    # The kernels and the joining of batches want arrays of their own.
+    return concatenate([batch, _NOTHING])
 
 
 def _flatten(

@@ -8,7 +8,8 @@ split of the redo gives the same transactions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from copy import copy as shallow_copy
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -21,6 +22,11 @@ from olr_pg.scalars import MAX_SCN, format_xid
 from olr_pg.transactions.batch import DmlColumns, TransactionColumns
 from olr_pg.transactions.defaults import fill_defaults
 from olr_pg.transactions.delimit import Instances, delimit, slot_keys
+from olr_pg.transactions.dictionary_changes import (
+    delivered_changes,
+    dictionary_part,
+    dictionary_transactions,
+)
 from olr_pg.transactions.lobs import (
     Owners,
     UnownedPages,
@@ -46,6 +52,7 @@ from olr_pg.transactions.unconcerned import without_unconcerned
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from olr_pg.dictionary.changes import DictionaryTransaction
     from olr_pg.dictionary.model import Table
     from olr_pg.dictionary.plan import RowPlan
 
@@ -66,14 +73,21 @@ _REASONS: Final = {
 }
 
 
-_DDL_COMMANDS: Final = {12: "DROP TABLE", 15: "ALTER TABLE", 85: "TRUNCATE TABLE"}
+ROW_FAILURE: Final = 2011
+"""The error of a change that cannot be put together; the row plan may be too old for it."""
 
 
 class Finished(NamedTuple):
-    """Committed transactions with at least one row change, in commit order."""
+    """Committed transactions with at least one row change for clients, in commit order.
+
+    Attributes:
+        dictionary: what committed transactions, with or without such changes, did to the
+            dictionary.
+    """
 
     transactions: TransactionColumns
     dml: DmlColumns
+    dictionary: tuple[DictionaryTransaction, ...] = ()
 
 
 @dataclass(slots=True)
@@ -93,6 +107,7 @@ class Account:
         lob_values: LOB values delivered.
         lob_unavailable: LOB values left out because they are not whole in the redo.
         lob_unclaimed: LOBs changed without a change of their row.
+        dictionary_rows: row changes of followed SYS tables that no client gets.
     """
 
     committed: int = 0
@@ -107,6 +122,7 @@ class Account:
     lob_values: int = 0
     lob_unavailable: int = 0
     lob_unclaimed: int = 0
+    dictionary_rows: int = 0
 
     def add(self, other: Account) -> None:
         """Add the counts of another account to this one."""
@@ -142,11 +158,9 @@ class Assembler:
         tables: the tables of the plan, for errors.
         is_split: whether earlier redo may hold the begin of what is fed: ended transactions
             without a begin then go to the remainder instead of being dropped.
-        dictionary_scn: DDL on a subscribed table after it ends the delivery.
 
     Attributes:
         account: what became of what was fed.
-        failure: why delivery ended; nothing behind that point is finished any more.
     """
 
     def __init__(
@@ -155,11 +169,8 @@ class Assembler:
         tables: Sequence[Table],
         *,
         is_split: bool,
-        dictionary_scn: int = MAX_SCN,
     ) -> None:
         self._plan = plan
-        self._dictionary_scn = dictionary_scn
-        self.failure: OlrPgError | None = None
         self._tables = tables
         self._is_split = is_split
         self._open: dict[int, OpenTransaction] = {}
@@ -217,6 +228,32 @@ class Assembler:
             instances = delimit(batch.events)
             closed = (instances.begin >= 0) & (instances.end >= 0)
         return self._finish(batch, instances, np.flatnonzero(closed))
+
+    def probe(self, batch: ChangeBatch) -> tuple[DictionaryTransaction, ...]:
+        """What feeding `batch` would tell of the dictionary, leaving other rows out.
+
+        It changes nothing here, and works where `feed` fails over a row of another table.
+        """
+        waiting = [chunk for transaction in self._open.values() for chunk in transaction.chunks]
+        whole = dictionary_part(concatenate([*waiting, batch]), self._plan)
+        finished = Assembler(self._plan, self._tables, is_split=False).feed(whole)
+        return () if finished is None else finished.dictionary
+
+    def saved(self) -> Assembler:
+        """A copy that goes on from here by itself."""
+        other = Assembler(self._plan, self._tables, is_split=self._is_split)
+        other._open = {
+            key: replace(transaction, chunks=list(transaction.chunks))
+            for key, transaction in self._open.items()
+        }
+        other._ended_unbegun = list(self._ended_unbegun)
+        other._unowned = shallow_copy(self._unowned)
+        return other
+
+    def use(self, plan: RowPlan, tables: Sequence[Table]) -> None:
+        """Go on with another row plan, which has the tables of this one and more behind them."""
+        self._plan, self._tables = plan, tables
+        self.losses = no_losses(plan)
 
     def remainder(self) -> ChangeBatch:
         """Everything that waits, as one batch; the assembler is empty afterwards."""
@@ -279,29 +316,7 @@ class Assembler:
             events.block[ends],
             events.offset[ends],
         )
-        closed = self._before_ddl(events, instances, closed[by_commit])
-        return self._deliver(batch, instances, closed)
-
-    def _before_ddl(
-        self, events: EventColumns, instances: Instances, closed: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.int64]:
-        """The transactions before the first whose DDL the dictionary does not know yet."""
-        ddl = np.flatnonzero(
-            (events.kind == EventKind.DDL) & (events.scn > np.uint64(self._dictionary_scn))
-        )
-        if ddl.size == 0:
-            return closed
-        place = np.empty(events.kind.size, np.int64)
-        place[instances.order] = np.repeat(
-            np.arange(instances.begin.size), np.diff(instances.first)
-        )
-        stops = np.flatnonzero(np.isin(closed, place[ddl]))
-        if stops.size == 0:
-            return closed
-        event = int(ddl[np.flatnonzero(place[ddl] == closed[stops[0]])[0]])
-        command = _DDL_COMMANDS[int(events.serial[event])]
-        self.failure = self._located(2013, f"{command} after the dictionary", events, event)
-        return closed[: stops[0]]
+        return self._deliver(batch, instances, closed[by_commit])
 
     def _deliver(
         self, batch: ChangeBatch, instances: Instances, closed: npt.NDArray[np.int64]
@@ -329,6 +344,12 @@ class Assembler:
             self.account.lob_unclaimed += int(lobs.losses.unclaimed.sum())
             self.account.without_set += lobs.emptied
             dml, dml_first = lobs.dml, lobs.dml_first
+        dictionary = dictionary_transactions(
+            batch, instances, closed, dml, dml_first, self._plan, self._tables
+        )
+        if self._plan.delivered.size:
+            dml, dml_first, others = delivered_changes(dml, dml_first, self._plan)
+            self.account.dictionary_rows += others
         filled = np.flatnonzero(np.diff(dml_first))
         self.account.committed += filled.size
         self.account.empty += closed.size - filled.size
@@ -336,13 +357,13 @@ class Assembler:
         self.account.undone += int(job.counts[4])
         self.account.unmatched += int(job.counts[5])
         self.account.without_set += int(job.counts[6]) + emptied
-        if filled.size == 0:
+        if filled.size == 0 and not dictionary:
             return None
         chosen = closed[filled]
         transactions = _transactions(
             events, instances, chosen, np.append(dml_first[filled], dml_first[-1])
         )
-        return Finished(transactions, dml)
+        return Finished(transactions, dml, dictionary)
 
     def _defer(
         self, batch: ChangeBatch, instances: Instances, closed: npt.NDArray[np.int64]
@@ -371,18 +392,8 @@ class Assembler:
 
     def _error(self, events: EventColumns, status: RowStatus, event: int) -> OlrPgError:
         detail, action = _REASONS[status]
-        return self._located(2011, detail, events, event, action)
-
-    def _located(
-        self,
-        code: int,
-        detail: str,
-        events: EventColumns,
-        event: int,
-        action: str | None = None,
-    ) -> OlrPgError:
         return OlrPgError(
-            code,
+            ROW_FAILURE,
             detail,
             action=action,
             thread=int(events.thread[event]),

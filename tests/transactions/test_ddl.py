@@ -25,9 +25,11 @@ PLAN = build_row_plan([TABLE], CON_ID)
 DDL_SCN = 500
 
 
-def ddl_vector(command: int, obj: int, con_id: int = CON_ID, sequence: int = 1) -> bytes:
+def ddl_vector(
+    command: int, obj: int, con_id: int = CON_ID, sequence: int = 1, magic: int = 10000
+) -> bytes:
     """A 24.1 as redo-format §8.1 has it, little-endian, 12c layout."""
-    first = struct.pack("<IHHIHHHHHH", 10000, 7, 2, 99, command, 0, 0, sequence, 1, 0)
+    first = struct.pack("<IHHIHHHHHH", magic, 7, 2, 99, command, 0, 0, sequence, 1, 0)
     fields = [first, b"OWNER", b"OWNER", bytes(12), b"", b"\0\0", b"\0\0", b"alter table x\0"]
     fields += [b"OWNER", b"NAME", bytes(20), struct.pack("<I", obj), b"\0\0"]
     header = struct.pack("<BBHHHIIHHBBHHHHH", 24, 1, 0, 0, 0, 0, 0, 0, 0, 0, 6, 0, con_id, 0, 0, 0)
@@ -64,13 +66,11 @@ def window_of(vector: bytes) -> Window:
         (ddl_vector(85, OBJ), [85]),
         (ddl_vector(15, OBJ), [15]),
         (ddl_vector(12, OBJ), [12]),
-        (ddl_vector(15, OBJ, sequence=2), []),
-        (ddl_vector(9, OBJ), []),
-        (ddl_vector(15, OBJ + 1), []),
-        (ddl_vector(15, OBJ, con_id=4), []),
+        (ddl_vector(9, OBJ + 1), [9]),
+        (ddl_vector(15, OBJ, magic=10001), []),
     ],
 )
-def test_ddl_of_a_subscribed_table_is_an_event(vector: bytes, found: list[int]) -> None:
+def test_every_ddl_is_an_event_of_its_transaction(vector: bytes, found: list[int]) -> None:
     objects = Objects(PLAN.object_key, PLAN.object_table, PLAN.cluster_columns)
     batch, _ = changes_of(window_of(vector), objects)
     assert batch.events.serial[batch.events.kind == EventKind.DDL].tolist() == found
@@ -80,8 +80,7 @@ def test_ddl_of_a_subscribed_table_is_an_event(vector: bytes, found: list[int]) 
 def batch_of(*events: tuple[EventKind, int, int]) -> object:
     columns = empty_events(len(events))
     columns[:] = 0
-    pieces, entries = empty_pieces(0), empty_entries(0)
-    changes = sum(kind is EventKind.CHANGE for kind, _, _ in events)
+    changes = sum(kind in (EventKind.CHANGE, EventKind.DDL) for kind, _, _ in events)
     pieces, entries = empty_pieces(changes), empty_entries(changes)
     pieces[:] = 0
     entries[:] = 0
@@ -96,7 +95,7 @@ def batch_of(*events: tuple[EventKind, int, int]) -> object:
         columns.xid[row] = pack_xid(1, slot, 10)
         columns.scn[row] = scn
         columns.block[row] = row
-        columns.piece_count[row] = kind is EventKind.CHANGE
+        columns.piece_count[row] = kind in (EventKind.CHANGE, EventKind.DDL)
         columns.serial[row] = 85 if kind is EventKind.DDL else 0
     return empty_batch()._replace(
         events=columns, pieces=pieces, entries=entries, data=np.zeros(1, np.uint8)
@@ -117,20 +116,14 @@ EVENTS = (
 
 
 @pytest.mark.parametrize("is_split", [False, True])
-def test_delivery_ends_before_ddl_that_the_dictionary_does_not_know(is_split: bool) -> None:
-    assembler = Assembler(PLAN, [TABLE], is_split=is_split, dictionary_scn=105)
-    finished = assembler.feed(batch_of(*EVENTS))  # type: ignore[arg-type]
-    assert finished is not None
-    assert finished.transactions.commit_scn.tolist() == [112]
-    assert assembler.failure is not None
-    assert assembler.failure.code == 2013
-    assert assembler.failure.where["table"] == "OWNER.NAME"
-    assert "TRUNCATE" in assembler.failure.detail
-
-
-def test_ddl_that_the_dictionary_knows_is_passed_over() -> None:
-    assembler = Assembler(PLAN, [TABLE], is_split=False, dictionary_scn=111)
+def test_the_statements_of_committed_transactions_come_out_with_their_commit(
+    is_split: bool,
+) -> None:
+    assembler = Assembler(PLAN, [TABLE], is_split=is_split)
     finished = assembler.feed(batch_of(*EVENTS))  # type: ignore[arg-type]
     assert finished is not None
     assert finished.transactions.commit_scn.tolist() == [112, 114]
-    assert assembler.failure is None
+    (ddl,) = finished.dictionary
+    assert (ddl.begin_scn, ddl.commit_scn, ddl.xid) == (110, 113, pack_xid(1, 2, 10))
+    assert [statement.command for statement in ddl.statements] == [85]
+    assert ddl.changes == ()

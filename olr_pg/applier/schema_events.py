@@ -1,0 +1,96 @@
+"""Changes of source tables' definitions on their way to the bundled applier.
+
+External clients are not told: every row change of the protocol names its columns and their types,
+and the protocol has no message for more. The bundled applier runs in the same process as the
+decoder, and gets what clients do not get through one `SchemaEvents`:
+
+- An event belongs to the commit SCN of the DDL's transaction. The decoder publishes it before it
+  queues any transaction that commits after that SCN, so whoever has received such a transaction
+  can see the event.
+- The applier applies the event to its table between the transactions up to that SCN and those
+  behind it; with nothing behind it, once the server had nothing more to give. It goes into the
+  table in one target transaction with the ledger's row, so that it happens once, as any
+  transaction: the event has a commit SCN and an XID too.
+- BackToSCN and lost connections: events that are not done are given out again, as transactions are.
+- Restarts: the checkpoint does not move past the begin of a DDL whose event is not done
+  (`open_scn`); and the replicator keeps the dictionary's changes in a file and publishes their
+  events again. Those from before the SCN that decoding starts at are `past`: they only tell the
+  table's definition.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from olr_pg.dictionary.evolution import Evolution
+    from olr_pg.dictionary.model import Table
+
+
+class SchemaEvent(NamedTuple):
+    """A table's definition has changed.
+
+    Attributes:
+        table: ``OWNER.NAME`` as clients know it.
+        commit_scn, xid, begin_scn: of the DDL's transaction; the XID is packed.
+        evolution: what it means for the target.
+        definition: the table from there on, None where there is none.
+        past: it lies before the SCN where decoding started.
+    """
+
+    table: str
+    commit_scn: int
+    xid: int
+    begin_scn: int
+    evolution: Evolution
+    definition: Table | None
+    past: bool = False
+
+
+class SchemaEvents:
+    """The events between decoder and applier. All methods may be called from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._events: list[SchemaEvent] = []
+        self._done: set[tuple[str, int, int]] = set()
+        self.consumed = False
+
+    def restart(self) -> None:
+        """A run of decoding begins: the events will be published again."""
+        with self._lock:
+            self._events = []
+
+    def publish(self, event: SchemaEvent) -> None:
+        """Add an event; for one table in ascending order of commit SCN."""
+        with self._lock:
+            if _identity(event) not in map(_identity, self._events):
+                self._events.append(event)
+
+    def published(self) -> list[SchemaEvent]:
+        """All events in the order of publication."""
+        with self._lock:
+            return list(self._events)
+
+    def done(self, event: SchemaEvent) -> None:
+        """The event is in the target, durably."""
+        with self._lock:
+            self._done.add(_identity(event))
+
+    def open_scn(self) -> int | None:
+        """The lowest begin SCN of the events that are not done; None where there are none.
+
+        Without a bundled applier nobody does them, and nothing waits for them.
+        """
+        with self._lock:
+            waiting = [
+                event.begin_scn
+                for event in self._events
+                if not event.past and _identity(event) not in self._done
+            ]
+        return min(waiting, default=None) if self.consumed else None
+
+
+def _identity(event: SchemaEvent) -> tuple[str, int, int]:
+    return event.table, event.commit_scn, event.xid

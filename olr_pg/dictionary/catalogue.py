@@ -1,0 +1,360 @@
+"""The dictionary as it moves on: rows of SYS tables by ROWID, changed by redo, joined to tables.
+
+A transaction that changed rows of the SYS tables is applied when it commits, whole
+(dictionary §10). Kept are the rows of the owners that the snapshot captured, so that the dictionary
+work of the rest of the database costs no memory.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from pydantic import ValidationError
+
+from olr_pg.datatypes.charsets import charset
+from olr_pg.datatypes.number import decode_number
+from olr_pg.dictionary.changes import RowOperation
+from olr_pg.dictionary.column_support import LOB_TYPES
+from olr_pg.dictionary.sys_rows import SysRow, SysRows
+from olr_pg.dictionary.sys_tables import join_tables
+from olr_pg.errors import OlrPgError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from olr_pg.dictionary.changes import DictionaryTransaction, RowChange
+    from olr_pg.dictionary.model import Snapshot, Table
+
+SYS: Final = "SYS"
+NEEDED: Final = frozenset({"OBJ$", "TAB$", "COL$"})
+"""Without these SYS tables nothing can be followed."""
+
+_ADDED_WITH_DEFAULT: Final = 1 << 30
+"""Bit of COL$.PROPERTY (dictionary §2.4)."""
+
+
+class _Section(NamedTuple):
+    """How a SYS table is kept.
+
+    Attributes:
+        name: of the field of `SysRows`.
+        columns: the SYS table's columns by the row's fields.
+        key: the field that rows are found by.
+    """
+
+    name: str
+    columns: dict[str, str]
+    key: str
+
+
+_SECTIONS: Final = {
+    "USER$": _Section("sys_user", {"user": "USER#", "name": "NAME"}, "user"),
+    "OBJ$": _Section(
+        "sys_obj",
+        {
+            "owner": "OWNER#",
+            "obj": "OBJ#",
+            "data_obj": "DATAOBJ#",
+            "name": "NAME",
+            "type": "TYPE#",
+            "flags": "FLAGS",
+        },
+        "obj",
+    ),
+    "TAB$": _Section(
+        "sys_tab",
+        {
+            "obj": "OBJ#",
+            "data_obj": "DATAOBJ#",
+            "clu_cols": "CLUCOLS",
+            "flags": "FLAGS",
+            "property": "PROPERTY",
+        },
+        "obj",
+    ),
+    "TABCOMPART$": _Section(
+        "sys_tabcompart", {"obj": "OBJ#", "data_obj": "DATAOBJ#", "bo": "BO#"}, "bo"
+    ),
+    "LOB$": _Section(
+        "sys_lob", {"obj": "OBJ#", "int_col": "INTCOL#", "l_obj": "LOBJ#", "ts": "TS#"}, "obj"
+    ),
+    "LOBCOMPPART$": _Section(
+        "sys_lob_comp_part", {"part_obj": "PARTOBJ#", "l_obj": "LOBJ#"}, "l_obj"
+    ),
+    "COL$": _Section(
+        "sys_col",
+        {
+            "obj": "OBJ#",
+            "col": "COL#",
+            "seg_col": "SEGCOL#",
+            "int_col": "INTCOL#",
+            "name": "NAME",
+            "type": "TYPE#",
+            "length": "LENGTH",
+            "precision": "PRECISION#",
+            "scale": "SCALE",
+            "charset_form": "CHARSETFORM",
+            "charset_id": "CHARSETID",
+            "null": "NULL$",
+            "property": "PROPERTY",
+        },
+        "obj",
+    ),
+    "CDEF$": _Section("sys_cdef", {"con": "CON#", "obj": "OBJ#", "type": "TYPE#"}, "obj"),
+    "CCOL$": _Section("sys_ccol", {"con": "CON#", "obj": "OBJ#", "int_col": "INTCOL#"}, "obj"),
+    "TABPART$": _Section(
+        "sys_tabpart", {"obj": "OBJ#", "data_obj": "DATAOBJ#", "bo": "BO#"}, "bo"
+    ),
+    "TABSUBPART$": _Section(
+        "sys_tabsubpart", {"obj": "OBJ#", "data_obj": "DATAOBJ#", "p_obj": "POBJ#"}, "p_obj"
+    ),
+    "LOBFRAG$": _Section(
+        "sys_lob_frag", {"frag_obj": "FRAGOBJ#", "parent_obj": "PARENTOBJ#", "ts": "TS#"},
+        "parent_obj",
+    ),
+    "ECOL$": _Section(
+        "sys_ecol", {"tab_obj": "TABOBJ#", "col_num": "COLNUM", "guard_id": "GUARD_ID"}, "tab_obj"
+    ),
+    "DEFERRED_STG$": _Section(
+        "sys_deferredstg", {"obj": "OBJ#", "flags_stg": "FLAGS_STG"}, "obj"
+    ),
+    "TS$": _Section("sys_ts", {"ts": "TS#", "block_size": "BLOCKSIZE"}, "ts"),
+}  # fmt: skip
+"""In the order in which the rows of one transaction are applied: what others refer to first."""
+
+_ABSENT: Final = {"precision": -1, "scale": -1, "guard_id": -1}
+"""What stands for NULL, where that is not 0."""
+
+
+def followed_tables(snapshot: Snapshot) -> tuple[Table, ...]:
+    """The SYS tables to decode so that the dictionary can be followed; empty where it cannot."""
+    if snapshot.sys_rows is None:
+        return ()
+    found = tuple(
+        table
+        for table in snapshot.tables
+        if table.owner == SYS and table.name in _SECTIONS and table.refusal is None
+    )
+    is_rooted = all(row.row_id for row in snapshot.sys_rows.sys_obj)
+    return found if is_rooted and {table.name for table in found} >= NEEDED else ()
+
+
+class _Rows:
+    """The rows of one SYS table."""
+
+    def __init__(self, section: _Section, rows: Iterable[SysRow]) -> None:
+        self.section = section
+        self._rows: dict[str, SysRow] = {}
+        self._index: dict[int, dict[str, SysRow]] = defaultdict(dict)
+        for number, row in enumerate(rows):
+            self.put(row.row_id or f"#{number}", row)
+
+    def put(self, row_id: str, row: SysRow) -> None:
+        self.remove(row_id)
+        self._rows[row_id] = row
+        self._index[getattr(row, self.section.key)][row_id] = row
+
+    def remove(self, row_id: str) -> SysRow | None:
+        row = self._rows.pop(row_id, None)
+        if row is not None:
+            del self._index[getattr(row, self.section.key)][row_id]
+        return row
+
+    def get(self, row_id: str) -> SysRow | None:
+        return self._rows.get(row_id)
+
+    def all(self) -> list[Any]:
+        return list(self._rows.values())
+
+    def of(self, *numbers: int) -> list[Any]:
+        """The rows whose key field is one of `numbers`."""
+        return [row for number in numbers for row in self._index.get(number, {}).values()]
+
+
+class Catalogue:
+    """See the module's docstring.
+
+    Args:
+        rows: the SYS rows as of the snapshot's SCN.
+        charset_name: the database's character set, which names are in.
+    """
+
+    def __init__(self, rows: SysRows, charset_name: str) -> None:
+        self._rows = {
+            table: _Rows(section, getattr(rows, section.name))
+            for table, section in _SECTIONS.items()
+        }
+        self._codec = charset(charset_name).codec
+        self._owners = {row.user for row in rows.sys_user if not row.single}
+
+    def apply(self, transaction: DictionaryTransaction) -> set[int]:
+        """Carry the changes of a committed transaction out.
+
+        Returns:
+            OBJ# of the tables that they touch.
+
+        Raises:
+            OlrPgError: 3070, a row is not what the dictionary's tables hold.
+        """
+        touched = set[int]()
+        order = list(_SECTIONS)
+        known = [change for change in transaction.changes if change.table in _SECTIONS]
+        for change in sorted(known, key=lambda change: order.index(change.table)):
+            touched.update(self._apply(change))
+        return touched
+
+    def table(self, obj: int) -> Table | None:
+        """The table with that OBJ# as it is now; None where there is none.
+
+        Raises:
+            OlrPgError: 3005, its rows do not fit each other.
+        """
+        rows = self._rows_of(obj)
+        if not rows.sys_tab or not rows.sys_obj:
+            return None
+        return join_tables(rows, "redo")[0]
+
+    def with_default(self, obj: int) -> frozenset[int]:
+        """INTCOL# of a table's columns that old rows have a value of without storing it."""
+        columns = self._rows["COL$"].of(obj)
+        return frozenset(row.int_col for row in columns if row.property & _ADDED_WITH_DEFAULT)
+
+    # --- changes ---
+
+    def _apply(self, change: RowChange) -> Iterator[int]:
+        rows = self._rows[change.table]
+        old = rows.get(change.row_id)
+        if change.operation is RowOperation.INSERT:
+            new = self._new_row(rows.section, change, {})
+            if not self._is_captured(change.table, new):
+                return
+            rows.put(change.row_id, new)
+        elif old is None:
+            return
+        elif change.operation is RowOperation.DELETE:
+            yield from self._tables_of(change.table, old)
+            rows.remove(change.row_id)
+            return
+        else:
+            values = {name: getattr(old, name) for name in type(old).model_fields}
+            new = self._new_row(rows.section, change, values)
+            if new == old:
+                return
+            yield from self._tables_of(change.table, old)
+            rows.put(change.row_id, new)
+        yield from self._tables_of(change.table, new)
+
+    def _new_row(self, section: _Section, change: RowChange, values: dict[str, Any]) -> SysRow:
+        values = {**values, "row_id": change.row_id}
+        for field, column in section.columns.items():
+            if column in change.values:
+                values[field] = self._value(field, change.values[column])
+            elif change.operation is RowOperation.INSERT:
+                values[field] = _ABSENT.get(field, 0)
+        kind = SysRows.model_fields[section.name].annotation
+        model: type[SysRow] = kind.__args__[0]  # type: ignore[union-attr]
+        try:
+            return model(**values)
+        except ValidationError as error:
+            raise OlrPgError(
+                3070, f"{change.table}: {error.errors()[0]['msg']}", rowid=change.row_id
+            ) from error
+
+    def _value(self, field: str, raw: bytes | None) -> int | str:
+        if field == "name":
+            return (raw or b"").decode(self._codec, "replace")
+        if raw is None:
+            return _ABSENT.get(field, 0)
+        number = decode_number(raw)
+        try:
+            return int(number)
+        except ValueError as error:
+            raise OlrPgError(3070, f"{field} is {number}") from error
+
+    def _is_captured(self, table: str, row: Any) -> bool:
+        if table in ("USER$", "TS$"):
+            return table == "TS$"
+        if table == "OBJ$":
+            return row.owner in self._owners
+        numbers = {
+            "TABCOMPART$": "bo", "TABPART$": "bo", "TABSUBPART$": "p_obj", "LOBCOMPPART$": "l_obj",
+            "LOBFRAG$": "parent_obj", "ECOL$": "tab_obj",
+        }  # fmt: skip
+        return bool(self._rows["OBJ$"].of(getattr(row, numbers.get(table, "obj"))))
+
+    def _tables_of(self, table: str, row: Any) -> Iterator[int]:
+        """OBJ# of the table that a row belongs to."""
+        if table in ("OBJ$", "TAB$", "COL$", "CDEF$", "CCOL$", "LOB$", "DEFERRED_STG$"):
+            yield from self._roots(row.obj)
+        elif table == "ECOL$":
+            yield from self._roots(row.tab_obj)
+        elif table in ("TABPART$", "TABCOMPART$"):
+            yield row.bo
+        elif table == "TABSUBPART$":
+            yield from self._roots(row.p_obj)
+        elif table == "LOBCOMPPART$":
+            yield from self._roots(row.l_obj)
+        elif table == "LOBFRAG$":
+            yield from self._roots(row.parent_obj)
+
+    def _roots(self, obj: int) -> Iterator[int]:
+        """The table itself, or the one that a LOB segment or partition belongs to."""
+        if self._rows["TAB$"].of(obj):
+            yield obj
+            return
+        for row in self._rows["LOB$"].all():
+            if row.l_obj == obj:
+                yield row.obj
+        for row in self._rows["LOBCOMPPART$"].all():
+            if row.part_obj == obj:
+                yield from self._roots(row.l_obj)
+        for name in ("TABPART$", "TABCOMPART$"):
+            for row in self._rows[name].all():
+                if row.obj == obj:
+                    yield row.bo
+
+    # --- joining ---
+
+    def _rows_of(self, obj: int) -> SysRows:
+        """The rows that one table is made of."""
+        composite = self._rows["TABCOMPART$"].of(obj)
+        lobs = self._rows["LOB$"].of(obj)
+        lob_objects = [row.l_obj for row in lobs]
+        lob_parts = self._rows["LOBCOMPPART$"].of(*lob_objects)
+        fragments = self._rows["LOBFRAG$"].of(*lob_objects, *(row.part_obj for row in lob_parts))
+        objects = self._rows["OBJ$"].of(
+            obj, *lob_objects, *(fragment.frag_obj for fragment in fragments)
+        )
+        names = {f"SYS_IL{row.obj:010d}C{row.int_col:05d}$$" for row in lobs}
+        if names:
+            objects += [row for row in self._rows["OBJ$"].all() if row.name in names]
+        parts: dict[str, Sequence[Any]] = {
+            "sys_user": self._rows["USER$"].all(),
+            "sys_obj": objects,
+            "sys_tab": self._rows["TAB$"].of(obj),
+            "sys_col": self._rows["COL$"].of(obj),
+            "sys_cdef": self._rows["CDEF$"].of(obj),
+            "sys_ccol": self._rows["CCOL$"].of(obj),
+            "sys_tabpart": self._rows["TABPART$"].of(obj),
+            "sys_tabcompart": composite,
+            "sys_tabsubpart": self._rows["TABSUBPART$"].of(*(row.obj for row in composite)),
+            "sys_lob": lobs,
+            "sys_lob_comp_part": lob_parts,
+            "sys_lob_frag": fragments,
+            "sys_ts": self._rows["TS$"].all(),
+            "sys_ecol": self._rows["ECOL$"].of(obj),
+            "sys_deferredstg": self._rows["DEFERRED_STG$"].of(obj),
+        }
+        values: dict[str, Any] = {name: list(rows) for name, rows in parts.items()}
+        return SysRows.model_construct(**values)
+
+
+def without_lobs(table: Table) -> Table:
+    """A SYS table without its LOB columns: nothing that is followed stands in them."""
+    columns = tuple(
+        replace(column, hidden=column.hidden or column.type_code in LOB_TYPES)
+        for column in table.columns
+    )
+    return replace(table, columns=columns)

@@ -1,0 +1,389 @@
+"""Following the dictionary: tables have versions, each in force from an SCN on.
+
+How it works with splits in parallel
+------------------------------------
+A subscription holds, beside the clients' tables, the SYS tables that define tables; tasks decode
+their rows like all others and hand them back apart (`SplitResult.dictionary`), never to clients.
+The row plan may hold several versions of a table, each with the SCNs that it is for, and the kernel
+that looks an object up takes the version of the record's own SCN. So a row change is decoded with
+the definition that was in force when it was made, whichever task meets it.
+
+A task cannot know of a DDL that stands before its split. It decodes with the versions known when
+its job began. The driver (`merge.Merger`) merges splits in redo order and hands each committed
+dictionary transaction to the `DictionaryFollower` in commit order, once every redo thread has been
+read past it, before anything that commits later leaves. If it changes a table of the subscription:
+
+1. The follower adds the version, from the commit SCN x on; tables keep their numbers in the plan.
+2. The driver puts its own state back to what it was before the first split that reaches past x,
+   and has the splits from there on decoded again with the new plan. What has left committed
+   before x, and is not delivered again.
+
+So the result is that of a decoder that had known all versions from the beginning, whatever the
+splits; only DDL on tables of the subscription costs anything, one split's decoding. Where a task
+fails over a row that does not fit the old definition, it hands back what the split tells of the
+dictionary (`SplitResult.probe`), and the same happens.
+
+A DDL takes effect at the commit of the transaction that changed the SYS tables. Oracle lets a DDL
+on a table begin only when no transaction has uncommitted changes of it, so no transaction changed
+rows of the table before x and commits behind it.
+
+Without the rows of SYS tables in the snapshot, definitions cannot be followed. A DDL statement
+(24.1) on a table then ends that table at the statement's commit; the others go on.
+
+What it means for the target is judged by `dictionary.evolution` and handed to the bundled applier
+by `applier.schema_events`. External clients are told nothing, their row changes name the columns;
+but where a table ends without the applier to say so, the whole delivery ends there (OLR-02013):
+otherwise its changes would be missing silently.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import structlog
+
+from olr_pg.applier.schema_events import SchemaEvent
+from olr_pg.datatypes.binary_xml import NO_TOKENS
+from olr_pg.dictionary.catalogue import Catalogue, followed_tables, without_lobs
+from olr_pg.dictionary.evolution import (
+    ROW_COMMANDS,
+    TRUNCATE_TABLE,
+    UNKNOWN_DDL,
+    Evolution,
+    Verdict,
+    judge,
+    unknown_ddl,
+)
+from olr_pg.dictionary.plan import Span
+from olr_pg.dictionary.sys_tables import carry_over
+from olr_pg.replicator.split import subscribe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from olr_pg.datatypes.binary_xml import XmlTokens
+    from olr_pg.dictionary.changes import DictionaryTransaction, Statement
+    from olr_pg.dictionary.model import Snapshot, Table
+    from olr_pg.errors import OlrPgError
+    from olr_pg.replicator.split import Subscription
+
+_log = structlog.get_logger(__name__)
+
+
+class Version(NamedTuple):
+    """A table's definition from an SCN on; None = the table is gone."""
+
+    since: int
+    table: Table | None
+
+
+class SubscribedTables:
+    """The tables of one subscription with their versions; a table never changes its number.
+
+    Args:
+        tables: as they are at the beginning.
+        followed: the SYS tables to follow.
+        con_id, big_endian, chunk_bytes, xml_tokens: of the subscription.
+    """
+
+    def __init__(
+        self,
+        tables: Sequence[Table],
+        followed: Sequence[Table],
+        con_id: int,
+        *,
+        big_endian: bool,
+        chunk_bytes: int,
+        xml_tokens: XmlTokens = NO_TOKENS,
+    ) -> None:
+        self._con_id = con_id
+        self._xml_tokens = xml_tokens
+        self._big_endian = big_endian
+        self._chunk_bytes = chunk_bytes
+        self._tables: list[Table] = []
+        self._spans: list[Span] = []
+        self._newest: dict[int, int] = {}
+        internal = {table.obj: table for table in followed}
+        for table in tables:
+            self._append(table, Span(followed=table.obj in internal))
+        for table in followed:
+            if table.obj not in self._newest:
+                self._append(without_lobs(table), Span(delivered=False, followed=True))
+
+    @property
+    def objects(self) -> frozenset[int]:
+        """OBJ# of the tables that clients get."""
+        return frozenset(
+            table.obj
+            for table, span in zip(self._tables, self._spans, strict=True)
+            if span.delivered
+        )
+
+    def add(self, obj: int, version: Version) -> None:
+        """A table of the subscription has another definition from an SCN on."""
+        number = self._newest.pop(obj, None)
+        if number is not None:
+            self._spans[number] = self._spans[number]._replace(until=version.since)
+        if version.table is not None:
+            self._append(version.table, Span(since=version.since))
+
+    def subscription(self) -> Subscription:
+        """The subscription with all versions so far.
+
+        Raises:
+            OlrPgError: 4006, a name does not fit the protocol.
+        """
+        return subscribe(
+            self._tables,
+            self._con_id,
+            big_endian=self._big_endian,
+            chunk_bytes=self._chunk_bytes,
+            xml_tokens=self._xml_tokens,
+            spans=self._spans,
+        )
+
+    def _append(self, table: Table, span: Span) -> None:
+        self._newest[table.obj] = len(self._tables)
+        self._tables.append(table)
+        self._spans.append(span)
+
+
+class DictionaryFollower:
+    """Keeps the versions of a container's tables; see the module's docstring.
+
+    Args:
+        snapshot: the dictionary to begin with.
+        publish: is given the events of every table.
+        record: is given every transaction that changed something, before it takes effect: to make
+            it durable.
+        ends_delivery: whether the delivery ends where a table ends without anyone being told.
+
+    Attributes:
+        events: all so far, in commit order.
+        end: the event where the delivery ends, None where it does not.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        *,
+        publish: Callable[[SchemaEvent], None] | None = None,
+        record: Callable[[DictionaryTransaction], None] | None = None,
+        ends_delivery: bool = False,
+    ) -> None:
+        self._con_id = snapshot.database.con_id
+        self._xml_tokens = snapshot.xml_tokens
+        self._followed = followed_tables(snapshot)
+        rows = snapshot.sys_rows if self._followed else None
+        self._catalogue = None if rows is None else Catalogue(rows, snapshot.database.charset)
+        self._first = {table.obj: table for table in snapshot.tables}
+        self._current: dict[int, Table | None] = dict(self._first)
+        self._joined = (
+            {}
+            if self._catalogue is None
+            else {obj: self._catalogue.table(obj) for obj in self._first}
+        )
+        self._versions: dict[int, list[Version]] = {}
+        self._done = (snapshot.scn, (1 << 16, 0, 0, 0))
+        self._publish = publish
+        self._record = record
+        self._subscribed: SubscribedTables | None = None
+        self._used: set[Statement] = set()
+        self._ends_delivery = ends_delivery
+        self.events: list[SchemaEvent] = []
+        self.end: SchemaEvent | None = None
+
+    @property
+    def can_follow(self) -> bool:
+        """Whether the snapshot has the SYS tables and their rows."""
+        return self._catalogue is not None
+
+    def subscribe(
+        self, tables: Sequence[Table], *, big_endian: bool, chunk_bytes: int
+    ) -> Subscription:
+        """The subscription to tables of the snapshot, with the versions known by now.
+
+        Raises:
+            OlrPgError: 4006, a name does not fit the protocol.
+        """
+        self._subscribed = SubscribedTables(
+            tables,
+            self._followed,
+            self._con_id,
+            big_endian=big_endian,
+            chunk_bytes=chunk_bytes,
+            xml_tokens=self._xml_tokens,
+        )
+        for obj in self._subscribed.objects:
+            for version in self._versions.get(obj, ()):
+                self._subscribed.add(obj, version)
+        ended = {str(error) for error in self.ended()} if self._ends_delivery else set()
+        self.end = next((e for e in self.events if str(e.evolution.error) in ended), None)
+        return self._subscribed.subscription()
+
+    def subscription(self) -> Subscription:
+        """The subscription with the versions that `apply` found since.
+
+        Raises:
+            OlrPgError: 4006, a name does not fit the protocol.
+        """
+        assert self._subscribed is not None
+        return self._subscribed.subscription()
+
+    def ended(self) -> list[OlrPgError]:
+        """Why tables of the subscription ended although they live on."""
+        assert self._subscribed is not None
+        names = {self._first[obj].full_name for obj in self._subscribed.objects}
+        return [
+            event.evolution.error
+            for event in self.events
+            if event.table in names
+            and event.evolution.error is not None
+            and event.evolution.error.code == UNKNOWN_DDL
+        ]
+
+    def apply(self, transactions: Sequence[DictionaryTransaction]) -> int | None:
+        """Take what committed, in commit order.
+
+        Args:
+            transactions: all that commit up to some SCN and were not given before; those that were
+                are passed over.
+
+        Returns:
+            The SCN from which on the plan of the subscription is another one; None where it is not.
+
+        Raises:
+            OlrPgError: 3070, 3005, rows of SYS tables that cannot be.
+        """
+        changed = None
+        for number, transaction in enumerate(transactions):
+            if transaction.con_id != self._con_id or transaction.order <= self._done:
+                continue
+            rest = transactions[number + 1 :]
+            versions = dict(self._evolve(transaction, rest))
+            self._done = transaction.order
+            for obj, version in versions.items():
+                if self._subscribed is not None and obj in self._subscribed.objects:
+                    self._subscribed.add(obj, version)
+                    changed = version.since if changed is None else changed
+        return changed
+
+    # --- one transaction ---
+
+    def _evolve(
+        self, transaction: DictionaryTransaction, rest: Sequence[DictionaryTransaction]
+    ) -> Iterator[tuple[int, Version]]:
+        touched = self._catalogue.apply(transaction) if self._catalogue is not None else set()
+        named = {obj for statement in transaction.statements for obj in self._objects_of(statement)}
+        objects = sorted(touched | named)
+        if objects and self._record is not None:
+            self._record(transaction)
+        for obj in objects:
+            version = self._evolve_table(obj, transaction, rest)
+            if version is not None:
+                self._versions.setdefault(obj, []).append(version)
+                self._current[obj] = version.table
+                yield obj, version
+
+    def _evolve_table(
+        self, obj: int, transaction: DictionaryTransaction, rest: Sequence[DictionaryTransaction]
+    ) -> Version | None:
+        old = self._current.get(obj)
+        statements = self._statements(obj, transaction)
+        if self._catalogue is None:
+            return None if old is None else self._end(old, transaction, statements)
+        before, after = self._joined.get(obj) or old, self._catalogue.table(obj)
+        self._joined[obj] = after
+        if old is None or before is None:
+            return None if after is None else Version(transaction.commit_scn, after)
+        truncates = any(statement.command == TRUNCATE_TABLE for statement in statements)
+        if after == before and not truncates:
+            return None
+        if after is not None and not statements:
+            statements = self._later_statements(obj, transaction, rest)
+        evolution = judge(before, after, statements, self._catalogue.with_default(obj))
+        self._used.update(statements)
+        new = after and (old if after == before else carry_over(old, before, after))
+        self._tell(obj, transaction, evolution, new)
+        if after == before:
+            return None
+        alive = new is not None and new.refusal is None
+        return Version(transaction.commit_scn, new if alive else None)
+
+    def _end(
+        self, table: Table, transaction: DictionaryTransaction, statements: Sequence[Statement]
+    ) -> Version | None:
+        """The table ends with a DDL whose effect nobody tells."""
+        ending = [statement for statement in statements if statement.command in ROW_COMMANDS]
+        if not ending:
+            return None
+        self._tell(table.obj, transaction, unknown_ddl(table, ending[0]), None)
+        is_subscribed = self._subscribed is not None and table.obj in self._subscribed.objects
+        if self._ends_delivery and is_subscribed and self.end is None:
+            self.end = self.events[-1]
+        return Version(transaction.commit_scn, None)
+
+    def _tell(
+        self,
+        obj: int,
+        transaction: DictionaryTransaction,
+        evolution: Evolution,
+        definition: Table | None,
+    ) -> None:
+        # Clients and the target know the table by the name that they subscribed to.
+        name = self._first[obj].full_name if obj in self._first else ""
+        event = SchemaEvent(
+            name,
+            transaction.commit_scn,
+            transaction.xid,
+            transaction.begin_scn,
+            evolution,
+            definition,
+        )
+        self.events.append(event)
+        if self._subscribed is not None and obj in self._subscribed.objects:
+            _report(event, stops=self._publish is not None)
+        if self._publish is not None:
+            self._publish(event)
+
+    # --- statements ---
+
+    def _statements(self, obj: int, transaction: DictionaryTransaction) -> list[Statement]:
+        return [
+            statement
+            for statement in transaction.statements
+            if statement not in self._used and obj in self._objects_of(statement)
+        ]
+
+    def _later_statements(
+        self, obj: int, transaction: DictionaryTransaction, rest: Sequence[DictionaryTransaction]
+    ) -> list[Statement]:
+        """The statement whose recursive transaction this one was: it commits later."""
+        for later in rest:
+            if later.con_id == self._con_id and later.begin_scn <= transaction.commit_scn:
+                found = self._statements(obj, later)
+                if found:
+                    return found
+        return []
+
+    def _objects_of(self, statement: Statement) -> Iterator[int]:
+        """The table that a statement names, by number or by name."""
+        for obj, table in self._current.items():
+            if table is None:
+                continue
+            by_number = statement.obj in (obj, *table.partitions)
+            by_name = (statement.owner, statement.name) == (table.owner, table.name)
+            if by_number or (statement.obj == 0 and by_name):
+                yield obj
+
+
+def _report(event: SchemaEvent, *, stops: bool) -> None:
+    """Say it; only the bundled applier stops a table whose rows can still be decoded."""
+    verdict, error = event.evolution.verdict, event.evolution.error
+    facts = {"table": event.table, "scn": event.commit_scn}
+    if error is None:
+        _log.info("the table was changed by DDL", what=verdict.value, **facts)
+    else:
+        is_grave = verdict is Verdict.STOP and (stops or error.code == UNKNOWN_DDL)
+        say = _log.error if is_grave else _log.warning
+        say("the table was changed by DDL", code=error.label, reason=error.detail, **facts)

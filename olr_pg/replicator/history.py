@@ -1,0 +1,150 @@
+"""The changes of the dictionary on disk, so that a restart knows what was read before.
+
+The dictionary snapshot is of one SCN, and a restart reads redo from where it was, not from there.
+So every committed transaction that changed the dictionary is kept, in a file of JSON lines: the
+first one names the database and the snapshot's SCN, each other one is a `DictionaryTransaction`. A
+line is durable before anything that commits behind it leaves.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from olr_pg.dictionary.changes import (
+    DictionaryTransaction,
+    RowChange,
+    RowOperation,
+    Statement,
+)
+from olr_pg.errors import OlrPgError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FORMAT: Final = "olr-pg-dictionary-changes/1"
+FILE_NAME: Final = "dictionary-changes.jsonl"
+
+
+class DictionaryHistory:
+    """The file of one source.
+
+    Args:
+        path: of the file, in a directory that exists.
+        database: identity of the database; a file of another one is refused.
+        snapshot_scn: of the dictionary snapshot: older changes are not wanted.
+
+    Raises:
+        OlrPgError: 3075, the file cannot be read, is another database's, or begins behind the
+            snapshot, so that changes between the two are missing.
+    """
+
+    def __init__(self, path: Path, database: str, snapshot_scn: int) -> None:
+        self._path = path
+        self._known: set[tuple[int, tuple[int, int, int, int]]] = set()
+        self.transactions: list[DictionaryTransaction] = []
+        if path.exists():
+            self._load(database, snapshot_scn)
+        else:
+            self._begin(database, snapshot_scn)
+
+    def add(self, transaction: DictionaryTransaction) -> None:
+        """Make a transaction durable; nothing where it is there already.
+
+        Raises:
+            OlrPgError: 3075, the file cannot be written.
+        """
+        if transaction.order in self._known:
+            return
+        self._append(_as_json(transaction))
+        self._known.add(transaction.order)
+        self.transactions.append(transaction)
+
+    def _begin(self, database: str, snapshot_scn: int) -> None:
+        self._append({"format": FORMAT, "database": database, "snapshot_scn": snapshot_scn})
+
+    def _append(self, document: dict[str, Any]) -> None:
+        try:
+            with self._path.open("ab") as file:
+                file.write(orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE))
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise OlrPgError(3075, f"{error}", file=str(self._path)) from error
+
+    def _load(self, database: str, snapshot_scn: int) -> None:
+        try:
+            lines = self._path.read_bytes().splitlines(keepends=True)
+            if lines and not lines[-1].endswith(b"\n"):
+                # A write that a crash cut off: nothing behind it has left.
+                lines.pop()
+                self._truncate(sum(map(len, lines)))
+            if not lines:
+                self._begin(database, snapshot_scn)
+                return
+            head, *rest = map(orjson.loads, lines)
+            self._check_head(head, database, snapshot_scn)
+            found = [_from_json(document) for document in rest]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise OlrPgError(3075, f"{error}", file=str(self._path)) from error
+        self.transactions = [t for t in found if t.commit_scn > snapshot_scn]
+        self._known = {t.order for t in found}
+
+    def _check_head(self, head: dict[str, Any], database: str, snapshot_scn: int) -> None:
+        if head["format"] != FORMAT:
+            raise ValueError(f"its format is {head['format']!r}")
+        if head["database"] != database:
+            raise ValueError(f"it is of the database {head['database']!r}, not {database!r}")
+        if head["snapshot_scn"] > snapshot_scn:
+            raise ValueError(
+                f"it begins at SCN {head['snapshot_scn']}, the snapshot is of {snapshot_scn}"
+            )
+
+    def _truncate(self, size: int) -> None:
+        with self._path.open("r+b") as file:
+            file.truncate(size)
+            os.fsync(file.fileno())
+
+
+def _as_json(transaction: DictionaryTransaction) -> dict[str, Any]:
+    return {
+        **transaction._asdict(),
+        "changes": [
+            {
+                **change._asdict(),
+                "operation": int(change.operation),
+                "values": {
+                    name: None if value is None else value.hex()
+                    for name, value in change.values.items()
+                },
+            }
+            for change in transaction.changes
+        ],
+        "statements": [statement._asdict() for statement in transaction.statements],
+    }
+
+
+def _from_json(document: dict[str, Any]) -> DictionaryTransaction:
+    changes = tuple(
+        RowChange(
+            change["table"],
+            RowOperation(change["operation"]),
+            change["row_id"],
+            {
+                name: None if value is None else bytes.fromhex(value)
+                for name, value in change["values"].items()
+            },
+        )
+        for change in document["changes"]
+    )
+    thread, sequence, block, offset = document["position"]
+    return DictionaryTransaction(
+        **{
+            **document,
+            "position": (thread, sequence, block, offset),
+            "changes": changes,
+            "statements": tuple(Statement(**values) for values in document["statements"]),
+        }
+    )

@@ -1,0 +1,216 @@
+"""What finished transactions did to the dictionary, taken out of their row changes.
+
+The SYS tables that define tables are decoded like any other table of the row plan; their rows do
+not go to clients (unless these subscribed to them) but to whoever follows the dictionary.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from olr_pg.dictionary.changes import (
+    DictionaryTransaction,
+    RowChange,
+    RowOperation,
+    Statement,
+)
+from olr_pg.redo.batch import EventKind
+from olr_pg.scalars import format_rowid
+from olr_pg.transactions.batch import DmlColumns, Image
+from olr_pg.transactions.select import first_rows, select_events
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from olr_pg.dictionary.model import Table
+    from olr_pg.dictionary.plan import RowPlan
+    from olr_pg.redo.batch import ChangeBatch
+    from olr_pg.transactions.delimit import Instances
+
+I64 = npt.NDArray[np.int64]
+
+
+def dictionary_transactions(
+    batch: ChangeBatch,
+    instances: Instances,
+    closed: I64,
+    dml: DmlColumns,
+    dml_first: I64,
+    plan: RowPlan,
+    tables: Sequence[Table],
+) -> tuple[DictionaryTransaction, ...]:
+    """What the committed transactions `closed` did to the dictionary, in their order.
+
+    Args:
+        batch, instances: what they were found in.
+        closed: rows of `instances`, in commit order.
+        dml, dml_first: their row changes.
+        plan, tables: the subscription.
+    """
+    statements = _statements(batch, instances, closed)
+    changes = _row_changes(dml, dml_first, plan, tables)
+    events = batch.events
+    found = []
+    for number in sorted({*statements, *changes}):
+        begin, end = int(instances.begin[closed[number]]), int(instances.end[closed[number]])
+        found.append(
+            DictionaryTransaction(
+                int(events.con_id[begin]),
+                int(events.xid[begin]),
+                int(events.scn[begin]),
+                int(events.scn[end]),
+                (
+                    int(events.thread[end]),
+                    int(events.sequence[end]),
+                    int(events.block[end]),
+                    int(events.offset[end]),
+                ),
+                tuple(changes.get(number, ())),
+                tuple(statements.get(number, ())),
+            )
+        )
+    return tuple(found)
+
+
+_BOUNDARIES = (EventKind.BEGIN, EventKind.COMMIT, EventKind.ROLLBACK, EventKind.UNDONE)
+
+
+def dictionary_part(batch: ChangeBatch, plan: RowPlan) -> ChangeBatch:
+    """The events that dictionary transactions are made of: no rows of other tables."""
+    events = batch.events
+    wanted = np.isin(events.kind, (EventKind.DDL, *_BOUNDARIES))
+    if plan.followed.size:
+        wanted |= (events.kind == EventKind.CHANGE) & (plan.followed[events.table] != 0)
+    return select_events(batch, np.flatnonzero(wanted))
+
+
+def delivered_changes(
+    dml: DmlColumns, dml_first: I64, plan: RowPlan
+) -> tuple[DmlColumns, I64, int]:
+    """The changes that go to clients, where each transaction's begin, how many others there are."""
+    stays = plan.delivered[dml.table] != 0
+    others = int(np.count_nonzero(~stays))
+    if others == 0:
+        return dml, dml_first, 0
+    change_of = np.repeat(np.arange(dml.kind.size), np.diff(dml.entry_first))
+    keep = stays[change_of]
+    entries = keep.size
+    shift = int(np.count_nonzero(keep)) - entries
+    chosen = np.concatenate([np.flatnonzero(keep), np.arange(entries, dml.value_offset.size)])
+    counts = np.bincount(change_of[keep], minlength=dml.kind.size)[stays]
+    rows = {name: getattr(dml, name)[stays] for name in DmlColumns._fields[:10]}
+    kept = DmlColumns(
+        **rows,
+        entry_first=first_rows(counts.astype(np.int32)),
+        entry_image=dml.entry_image[keep],
+        entry_column=dml.entry_column[keep],
+        value_offset=dml.value_offset[chosen],
+        value_length=dml.value_length[chosen],
+        # Values go on at parts that stand behind all entries.
+        value_next=np.where(dml.value_next >= 0, dml.value_next + shift, -1)[chosen],
+        data=dml.data,
+    )
+    return kept, np.concatenate([[0], np.cumsum(stays)])[dml_first], others
+
+
+def _row_changes(
+    dml: DmlColumns, dml_first: I64, plan: RowPlan, tables: Sequence[Table]
+) -> dict[int, list[RowChange]]:
+    found: dict[int, list[RowChange]] = defaultdict(list)
+    if plan.followed.size == 0:
+        return found
+    rows = np.flatnonzero(plan.followed[dml.table])
+    owners = np.searchsorted(dml_first, rows, "right") - 1
+    for row, owner in zip(rows.tolist(), owners.tolist(), strict=True):
+        table = tables[int(dml.table[row])]
+        found[owner].append(
+            RowChange(
+                table.name,
+                RowOperation(int(dml.kind[row])),
+                format_rowid(int(dml.dataobj[row]), int(dml.bdba[row]), int(dml.slot[row])),
+                _new_values(dml, row, table),
+            )
+        )
+    return found
+
+
+def _new_values(dml: DmlColumns, row: int, table: Table) -> dict[str, bytes | None]:
+    values: dict[str, bytes | None] = {}
+    columns = table.delivered
+    for entry in range(int(dml.entry_first[row]), int(dml.entry_first[row + 1])):
+        if dml.entry_image[entry] == Image.AFTER:
+            values[columns[int(dml.entry_column[entry])].name] = _value(dml, entry)
+    return values
+
+
+def _value(dml: DmlColumns, entry: int) -> bytes | None:
+    if dml.value_length[entry] < 0:
+        return None
+    parts = []
+    part = entry
+    while part >= 0:
+        at = int(dml.value_offset[part])
+        parts.append(dml.data[at : at + int(dml.value_length[part])].tobytes())
+        part = int(dml.value_next[part])
+    return b"".join(parts)
+
+
+def _statements(
+    batch: ChangeBatch, instances: Instances, closed: I64
+) -> dict[int, list[Statement]]:
+    """The statements of each transaction, by its place in `closed`."""
+    found: dict[int, list[Statement]] = defaultdict(list)
+    events = batch.events
+    is_ddl = events.kind[instances.order] == EventKind.DDL
+    if not is_ddl.any():
+        return found
+    instance = np.repeat(np.arange(instances.begin.size), np.diff(instances.first))
+    place_of = np.full(instances.begin.size, -1, np.int64)
+    place_of[closed] = np.arange(closed.size)
+    texts = _DdlTexts(batch)
+    for place in np.flatnonzero(is_ddl).tolist():
+        owner = int(place_of[instance[place]])
+        if owner < 0:
+            continue
+        event = int(instances.order[place])
+        if events.wrp[event] <= 1:
+            found[owner].append(texts.statement(event))
+        elif found[owner]:
+            # Long statements go on in further records of the same transaction.
+            last = found[owner].pop()
+            found[owner].append(last._replace(text=last.text + texts.text(event, 1)))
+    return found
+
+
+class _DdlTexts:
+    """Reads the pieces of DDL events."""
+
+    def __init__(self, batch: ChangeBatch) -> None:
+        self._batch = batch
+        self._piece_first = first_rows(batch.events.piece_count)
+        self._entry_first = first_rows(batch.pieces.entry_count)
+
+    def text(self, event: int, segcol: int) -> str:
+        entries, data = self._batch.entries, self._batch.data
+        piece = int(self._piece_first[event])
+        for entry in range(int(self._entry_first[piece]), int(self._entry_first[piece + 1])):
+            if entries.segcol[entry] == segcol:
+                at, size = int(entries.offset[entry]), int(entries.length[entry])
+                raw = data[at : at + size].tobytes().rstrip(b"\0")
+                return raw.decode("utf-8", "backslashreplace")
+        return ""
+
+    def statement(self, event: int) -> Statement:
+        events = self._batch.events
+        return Statement(
+            int(events.serial[event]),
+            int(events.session[event]),
+            self.text(event, 2),
+            self.text(event, 3),
+            self.text(event, 1),
+            int(events.scn[event]),
+        )

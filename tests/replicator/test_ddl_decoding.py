@@ -1,0 +1,209 @@
+"""DDL in the redo: row changes are decoded with the definition of their own SCN, however split."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from olr_pg.cli.render import render_blob
+from olr_pg.cli.values import value_renderer
+from olr_pg.dictionary.evolution import Verdict
+from olr_pg.errors import OlrPgError
+from olr_pg.replicator.decode import decode_logs
+from olr_pg.replicator.follower import DictionaryFollower
+from olr_pg.replicator.split import plan_splits
+from olr_pg.wire.frames import ByteOrder
+from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BLOCK: Final = 512
+WHOLE: Final = 1 << 30
+SPLITS: Final = (WHOLE, 8 * BLOCK, BLOCK)
+
+
+def decoded(
+    source: DdlSource, monkeypatch: pytest.MonkeyPatch, split_bytes: int
+) -> tuple[list[dict[str, Any]], OlrPgError | None]:
+    """The row changes, and the error at the end if there is one."""
+    assert source.snapshot is not None
+    monkeypatch.setattr(
+        "olr_pg.replicator.decode.plan_splits", partial(plan_splits, split_bytes=split_bytes)
+    )
+    render = value_renderer(source.snapshot.database)
+    lines: list[dict[str, Any]] = []
+    error = None
+    try:
+        for blob in decode_logs(source.snapshot, [str(source.directory / "logs")]):
+            text = render_blob(blob, ByteOrder.LITTLE, render)
+            lines += [json.loads(line) for line in text.splitlines()]
+    except OlrPgError as caught:
+        error = caught
+    return [line for line in lines if line["op"] not in ("begin", "commit")], error
+
+
+def summary(lines: list[dict[str, Any]]) -> list[tuple[str, str, Any]]:
+    return [(line["op"], line["table"], line.get("after", line.get("before"))) for line in lines]
+
+
+@pytest.fixture(scope="module")
+def altered(tmp_path_factory: pytest.TempPathFactory) -> DdlSource:
+    """Two tables; one gets columns, its columns are renamed, it is truncated."""
+    source = DdlSource(tmp_path_factory.mktemp("altered") / "s")
+    source.create("A", {"ID": NUMBER, "NAME": TEXT})
+    source.create("B", {"ID": NUMBER, "V": NUMBER})
+    source.take_snapshot()
+    row = source.insert("A", 1, "one")
+    source.insert("B", 1, 10)
+    source.add_column("A", "EXTRA", NUMBER)
+    source.insert("A", 2, "two", 22)
+    source.update(row, {2: 11})
+    source.comment("A")
+    source.insert("B", 2, 20)
+    source.rename_column("A", 1, "TITLE")
+    source.insert("A", 3, "three", None)
+    source.truncate("A")
+    source.insert("A", 4, "four", 44)
+    source.finish()
+    return source
+
+
+@pytest.mark.parametrize("split_bytes", SPLITS)
+def test_rows_before_and_behind_ddl(
+    altered: DdlSource, monkeypatch: pytest.MonkeyPatch, split_bytes: int
+) -> None:
+    lines, error = decoded(altered, monkeypatch, split_bytes)
+    assert error is None
+    assert summary(lines) == [
+        ("insert", "SHOP.A", {"ID": 1, "NAME": "one"}),
+        ("insert", "SHOP.B", {"ID": 1, "V": 10}),
+        ("insert", "SHOP.A", {"ID": 2, "NAME": "two", "EXTRA": 22}),
+        ("update", "SHOP.A", {"EXTRA": 11}),
+        ("insert", "SHOP.B", {"ID": 2, "V": 20}),
+        ("insert", "SHOP.A", {"ID": 3, "TITLE": "three", "EXTRA": None}),
+        ("insert", "SHOP.A", {"ID": 4, "TITLE": "four", "EXTRA": 44}),
+    ]
+
+
+def test_partitions_that_appear_are_followed_and_their_rows_decoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = DdlSource(tmp_path / "s")
+    table = source.create("P", {"ID": NUMBER}, partitions=1)
+    whole = table.obj
+    source.take_snapshot()
+    table.obj = table.dataobj = whole + 1
+    source.insert("P", 1)
+    table.obj = whole
+    source.add_partition("P", whole + 9)
+    table.obj = table.dataobj = whole + 9
+    source.insert("P", 2)
+    table.obj = whole
+    source.drop_partition("P", whole + 1)
+    table.obj = table.dataobj = whole + 9
+    source.insert("P", 3)
+    source.finish()
+    for split_bytes in SPLITS:
+        lines, error = decoded(source, monkeypatch, split_bytes)
+        assert error is None
+        assert [line["after"] for line in lines] == [{"ID": 1}, {"ID": 2}, {"ID": 3}]
+
+
+@pytest.mark.parametrize("split_bytes", SPLITS)
+def test_without_the_rows_of_sys_tables_only_the_table_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, split_bytes: int
+) -> None:
+    source = DdlSource(tmp_path / "s", followed=False)
+    source.create("A", {"ID": NUMBER})
+    source.create("B", {"ID": NUMBER})
+    source.take_snapshot()
+    source.insert("A", 1)
+    source.add_column("A", "EXTRA", NUMBER)
+    source.insert("A", 2, 22)
+    source.insert("B", 1)
+    source.finish()
+    lines, error = decoded(source, monkeypatch, split_bytes)
+    assert summary(lines) == [("insert", "SHOP.A", {"ID": 1}), ("insert", "SHOP.B", {"ID": 1})]
+    assert error is not None
+    assert error.code == 2013
+    assert error.where["table"] == "SHOP.A"
+    assert "ALTER TABLE A ADD (EXTRA" in error.detail
+
+
+def test_ddl_of_one_redo_thread_reaches_the_rows_of_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = DdlSource(tmp_path / "s", threads=2)
+    source.create("A", {"ID": NUMBER})
+    source.take_snapshot()
+    # The log of thread 2 begins first and is read first, past the DDL of thread 1.
+    source.insert("A", 1, thread=2)
+    source.insert("A", 2, thread=1)
+    source.add_column("A", "EXTRA", NUMBER)
+    source.insert("A", 3, 33, thread=2)
+    source.insert("A", 4, 44, thread=1)
+    source.finish()
+    for split_bytes in SPLITS:
+        lines, error = decoded(source, monkeypatch, split_bytes)
+        assert error is None
+        assert [line["after"] for line in lines] == [
+            {"ID": 1},
+            {"ID": 2},
+            {"ID": 3, "EXTRA": 33},
+            {"ID": 4, "EXTRA": 44},
+        ]
+
+
+def verdicts(source: DdlSource) -> list[tuple[Verdict, int | None]]:
+    """What a follower makes of all DDL of a source."""
+    found: list[tuple[Verdict, int | None]] = []
+    assert source.snapshot is not None
+    original = DictionaryFollower._tell
+
+    def tell(self: DictionaryFollower, *args: Any) -> None:
+        original(self, *args)
+        evolution = self.events[-1].evolution
+        code = None if evolution.error is None else evolution.error.code
+        found.append((evolution.verdict, code))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DictionaryFollower, "_tell", tell)
+        list(decode_logs(source.snapshot, [str(source.directory / "logs")]))
+    return found
+
+
+def test_the_verdict_on_each_kind_of_ddl(tmp_path: Path) -> None:
+    source = DdlSource(tmp_path / "s")
+    source.create("A", {"ID": NUMBER, "NAME": TEXT})
+    part = source.create("P", {"ID": NUMBER}, partitions=3).obj
+    source.take_snapshot()
+    source.add_column("A", "NULLABLE", NUMBER)
+    source.add_column("A", "FILLED", NUMBER, bits=1 << 30)
+    source.add_column("A", "NEEDED", NUMBER, nullable=False)
+    source.rename_column("A", 1, "TITLE")
+    source.truncate("A")
+    source.truncate("A", logged=False)
+    source.comment("A")
+    source.add_partition("P", part + 9)
+    source.drop_partition("P", part + 1)
+    source.drop_partition("P", part + 2, "MERGE PARTITIONS P, Q INTO PARTITION R")
+    source.drop_partition("P", part + 3, "EXCHANGE PARTITION P WITH TABLE X")
+    source.drop("A")
+    source.finish()
+    assert verdicts(source) == [
+        (Verdict.ADD_COLUMNS, None),
+        (Verdict.STOP, 3072),
+        (Verdict.STOP, 3072),
+        (Verdict.STOP, 3072),
+        (Verdict.TRUNCATE, None),
+        (Verdict.STOP, 3073),
+        (Verdict.FOLLOW, None),
+        (Verdict.FOLLOW, 3074),
+        (Verdict.FOLLOW, None),
+        (Verdict.STOP, 3073),
+        (Verdict.STOP, 3071),
+    ]
