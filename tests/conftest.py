@@ -26,6 +26,15 @@ if TYPE_CHECKING:
 hypothesis.settings.register_profile("olr_pg", deadline=None)
 hypothesis.settings.load_profile("olr_pg")
 
+WORKERS_MAX = 4
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """As many as there are cores; one where others keep these busy."""
+    cores = os.cpu_count() or 1
+    return 1 if os.getloadavg()[0] > 2 * cores else min(cores, WORKERS_MAX)
+
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
