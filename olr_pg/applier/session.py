@@ -4,8 +4,9 @@ Theory of operation. The session's thread asks (`LastCommitedSCN`, many requests
 each received run of elements by one kernel, cuts it into changes per table — a transaction leaves
 only when its Commit is here — and hands these to the workers, which apply them each at its own
 pace. Each request carries the highest SCN up to which everything is durable in every table. Two
-transactions may share a commit SCN, and a request in flight may bring the second one, so while
-requests are in flight that SCN stays below the last commit SCN seen (protocol "The session").
+transactions may share a commit SCN, and a request in flight may bring the second one, so a request
+carries the last commit SCN seen only if nothing is in flight when it is sent; else it stays below
+(protocol "The session").
 """
 
 from __future__ import annotations
@@ -327,7 +328,14 @@ class _Session:
 
     def _top_up(self) -> None:
         missing = self._window - self._protocol.pending
-        if missing * 2 >= self._window:
+        if missing * 2 < self._window:
+            return
+        if self._protocol.pending == 0:
+            # Alone: the answer to it may be of the same commit SCN, which the next ones would
+            # confirm unseen.
+            self._send(LastCommitedScn(self._confirmable()), 1)
+            missing -= 1
+        if missing:
             self._send(LastCommitedScn(self._confirmable()), missing)
 
     def _take_answers(self) -> bool:
@@ -401,7 +409,8 @@ class _Session:
         if limit > self.confirmed_scn:
             self.confirmed_scn = limit
             self._rewinds = 0
-        return self.confirmed_scn
+        # Not the highest so far: what is in flight may bring another transaction of that SCN.
+        return max(limit, 0)
 
     def _confirm_all(self) -> bool:
         """Confirm what is durable with nothing else in flight; False where more came instead."""

@@ -1,0 +1,121 @@
+"""What the tests put in place of the product's constants and outer parts, in whatever process."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import psycopg
+import pytest
+
+from olr_pg.applier.settings import ApplierSettings
+from olr_pg.replicator import appliance, decoder
+from olr_pg.replicator.split import plan_splits
+from olr_pg.server.checkpoint import Checkpoint
+from tests.simulation.laws import broken_by_checkpoint
+from tests.simulation.truth import Truth
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from tests.simulation.plan import Settings
+
+POLL_SECONDS: Final = 0.02
+POLL_MILLISECONDS: Final = 20
+VIOLATIONS: Final = "violations"
+
+
+def run_here(
+    _: object, payloads: Sequence[bytes], task: Callable[..., bytes], *, broadcast: bytes
+) -> Iterator[tuple[int, bytes]]:
+    """`olr_pg.spark.jobs.run_tasks` without Spark."""
+    for index, payload in enumerate(payloads):
+        yield index, task(payload, broadcast)
+
+
+def spark_or_not(patch: pytest.MonkeyPatch, spark: SparkSession | None) -> None:
+    """Decode in the given session, which stays; in this process where there is none."""
+    patch.setattr(decoder, "get_session", lambda _: spark)
+    patch.setattr(appliance, "stop_session", lambda: None)
+    if spark is None:
+        patch.setattr(decoder, "run_tasks", run_here)
+
+
+def small_dials(patch: pytest.MonkeyPatch, settings: Settings) -> None:
+    """Let little data take the ways of much."""
+    patch.setattr(decoder, "POLL_SECONDS", POLL_SECONDS)
+    patch.setattr(
+        decoder, "plan_splits", partial(plan_splits, split_bytes=settings.split_bytes)
+    )
+    patch.setattr(
+        appliance,
+        "ApplierSettings",
+        partial(
+            ApplierSettings,
+            copy_rows=settings.copy_rows,
+            window=settings.window,
+            poll_milliseconds=POLL_MILLISECONDS,
+        ),
+    )
+
+
+@contextmanager
+def watching_checkpoint(
+    patch: pytest.MonkeyPatch, folder: Path, subscription: str
+) -> Iterator[None]:
+    """Before each write of the checkpoint, see whether the target has what it passes."""
+    source = json.loads((folder / "source.json").read_text("utf-8"))
+    truth = Truth(folder / "source", source["tables"])
+    save = Checkpoint.save
+
+    @cache
+    def connection() -> psycopg.Connection[tuple[Any, ...]]:
+        return psycopg.connect(source["postgres"], autocommit=True)
+
+    def checked(checkpoint: Checkpoint, scn: int) -> bool:
+        broken = broken_by_checkpoint(connection(), truth, subscription, scn)
+        if broken:
+            with (folder / VIOLATIONS).open("a", encoding="utf-8") as file:
+                file.write(broken + "\n")
+        return save(checkpoint, scn)
+
+    patch.setattr(Checkpoint, "save", checked)
+    try:
+        yield
+    finally:
+        if connection.cache_info().currsize:
+            connection().close()
+
+
+@contextmanager
+def prepared(
+    folder: Path, settings: Settings, subscription: str, spark: SparkSession | None
+) -> Iterator[None]:
+    """All of it, for a while."""
+    with pytest.MonkeyPatch.context() as patch:
+        spark_or_not(patch, spark)
+        small_dials(patch, settings)
+        with watching_checkpoint(patch, folder, subscription):
+            yield
+
+
+def applier_of(config: Any, address: tuple[str, int]) -> Any:
+    """The applier as the appliance makes it, for another address."""
+    from olr_pg.applier.session import Applier
+    from olr_pg.dictionary.loader import load_snapshot
+    from olr_pg.wire.frames import ByteOrder
+
+    snapshot = load_snapshot(str(config.source.dictionary))
+    settings = appliance._applier_settings(
+        config.apply,
+        config.apply.connect_string.get_secret_value(),
+        address,
+        ByteOrder(config.target.byte_order),
+        snapshot.database,
+    )
+    return Applier(settings, appliance._source_tables(config.apply, snapshot))

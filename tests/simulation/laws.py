@@ -1,0 +1,302 @@
+"""The laws that every run must keep, at any moment of it.
+
+1. Each table of the target holds exactly what the transactions make of it that its ledger row
+   names: every committed change once, in commit order, and nothing of a rolled-back one.
+2. The checkpoint does not pass a transaction that is not durable in every table.
+3. What the server sends on a connection are the wanted transactions, whole, in the order of
+   delivery, none left out, each as the source committed it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from psycopg import sql
+
+from olr_pg.cli.render import render_line, whole_changes
+from olr_pg.wire.elements import Begin, Commit, decode_element
+from olr_pg.wire.messages import (
+    BackToScn,
+    Data,
+    LastCommitedScn,
+    LogOff,
+    Ok,
+    StartScn,
+    decode_answer,
+    decode_request,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import psycopg
+
+    from olr_pg.cli.render import ValueRenderer
+    from olr_pg.wire.elements import Element
+    from olr_pg.wire.frames import ByteOrder
+    from olr_pg.wire.messages import Answer, Request
+    from tests.simulation.proxy import Recording
+    from tests.simulation.truth import Row, SourceTransaction, Truth
+
+    Connection = psycopg.Connection[tuple[Any, ...]]
+
+FINER: Final = re.compile(r"(\.[0-9]{6})[0-9]+")
+FRAME: Final = 4
+
+
+class LawBrokenError(Exception):
+    """A law was broken; says which, and where."""
+
+
+class Applied(NamedTuple):
+    """A table's row in the ledger.
+
+    Attributes:
+        transactions: how many were applied.
+    """
+
+    commit_scn: int
+    xids: frozenset[str]
+    transactions: int
+
+    def has(self, transaction: SourceTransaction) -> bool:
+        if transaction.commit_scn == self.commit_scn:
+            return transaction.xid in self.xids
+        return transaction.commit_scn < self.commit_scn
+
+
+NOTHING: Final = Applied(0, frozenset(), 0)
+
+
+def read_ledger(connection: Connection, subscription: str) -> dict[str, Applied]:
+    """The ledger's rows by source table; empty where there is no ledger yet."""
+    if connection.execute("SELECT to_regclass('olr_pg.ledger')").fetchone() == (None,):
+        return {}
+    rows = connection.execute(
+        "SELECT source_table, commit_scn, xids, transactions FROM olr_pg.ledger"
+        " WHERE subscription = %s",
+        (subscription,),
+    )
+    return {name: Applied(scn, frozenset(xids), count) for name, scn, xids, count in rows}
+
+
+# --- the tables ---
+
+
+def check_target(
+    connection: Connection, truth: Truth, subscription: str, schema: str
+) -> dict[str, Applied]:
+    """Law 1, at one moment; the ledger as it was then.
+
+    Raises:
+        LawBrokenError: it does not hold.
+    """
+    with connection.transaction(force_rollback=True):
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        ledger = read_ledger(connection, subscription)
+        for table in truth.tables:
+            _check_table(connection, truth, table, ledger.get(table, NOTHING), schema)
+        if ledger:
+            errors = connection.execute(
+                "SELECT source_table, message FROM olr_pg.error WHERE subscription = %s",
+                (subscription,),
+            ).fetchall()
+            if errors:
+                raise LawBrokenError(f"the error table is not empty: {errors}")
+    return ledger
+
+
+def _check_table(
+    connection: Connection, truth: Truth, table: str, applied: Applied, schema: str
+) -> None:
+    of_table = truth.of_table(table)
+    count = sum(map(applied.has, of_table))
+    if applied.transactions != count:
+        raise LawBrokenError(
+            f"{table}: the ledger counts {applied.transactions} transactions, but {count} end at"
+            f" or before {applied.commit_scn} {sorted(applied.xids)}"
+        )
+    target = sql.Identifier(schema, table.partition(".")[2].lower())
+    if not column_types(connection, schema, table):
+        if applied.transactions:
+            raise LawBrokenError(f"{table}: it is in the ledger but not there")
+        return
+    differing = differing_rows(connection, target, schema, table, truth.rows(table, applied.has))
+    if differing:
+        raise LawBrokenError(
+            f"{table}: rows differ after {count} transactions, up to {applied.commit_scn}"
+            f" {sorted(applied.xids)}:\n" + "\n".join(map(str, differing[:10]))
+        )
+
+
+def column_types(connection: Connection, schema: str, table: str) -> dict[str, str]:
+    rows = connection.execute(
+        "SELECT column_name, data_type FROM information_schema.columns"
+        " WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position",
+        (schema, table.partition(".")[2].lower()),
+    )
+    return dict(rows.fetchall())
+
+
+def differing_rows(
+    connection: Connection,
+    target: sql.Composable,
+    schema: str,
+    table: str,
+    rows: Sequence[Row],
+) -> list[tuple[Any, ...]]:
+    """Rows that only one side has; PostgreSQL reads the expected ones from their text."""
+    types = column_types(connection, schema, table)
+    connection.execute(sql.SQL("CREATE TEMPORARY TABLE expected (LIKE {})").format(target))
+    with connection.cursor() as cursor, cursor.copy("COPY expected FROM STDIN") as copy:
+        for row in rows:
+            values = {name.lower(): value for name, value in row.items()}
+            copy.write_row([_text(values[name], kind) for name, kind in types.items()])
+    found = connection.execute(
+        sql.SQL(
+            "(SELECT 'target', t.*::text FROM"
+            " (SELECT * FROM {0} EXCEPT ALL SELECT * FROM expected) t)"
+            " UNION ALL (SELECT 'source', t.*::text FROM"
+            " (SELECT * FROM expected EXCEPT ALL SELECT * FROM {0}) t)"
+        ).format(target)
+    ).fetchall()
+    connection.execute("DROP TABLE expected")
+    return found
+
+
+def _text(value: Any, kind: str) -> str | None:
+    if value is None:
+        return None
+    if kind == "bytea":
+        return f"\\x{value}"
+    if kind.startswith(("timestamp", "interval")):
+        # PostgreSQL holds microseconds, and the default is to cut what is finer.
+        return FINER.sub(r"\1", value)
+    return str(value)
+
+
+def lagging(
+    ledger: dict[str, Applied], truth: Truth, up_to_scn: int
+) -> SourceTransaction | None:
+    """The first transaction with a lower commit SCN that is not durable everywhere."""
+    for one in truth.transactions:
+        if one.commit_scn < up_to_scn and not _is_durable(one, ledger):
+            return one
+    return None
+
+
+def _is_durable(transaction: SourceTransaction, ledger: dict[str, Applied]) -> bool:
+    return all(ledger.get(table, NOTHING).has(transaction) for table in transaction.tables)
+
+
+# --- the checkpoint ---
+
+
+def broken_by_checkpoint(
+    connection: Connection, truth: Truth, subscription: str, scn: int
+) -> str | None:
+    """How a checkpoint at `scn` breaks law 2, None where it does not."""
+    ledger = read_ledger(connection, subscription)
+    for one in truth.transactions:
+        if one.begin_scn < scn and not _is_durable(one, ledger):
+            return (
+                f"the checkpoint {scn} passes transaction {one.xid}, which began at"
+                f" {one.begin_scn}, committed at {one.commit_scn} and is not durable"
+            )
+    return None
+
+
+def check_checkpoint(connection: Connection, truth: Truth, subscription: str, data: Any) -> None:
+    """Law 2 for the file as it is.
+
+    Raises:
+        LawBrokenError: it does not hold.
+    """
+    path = data / "checkpoint.json"
+    if not path.exists():
+        return
+    scn = json.loads(path.read_text("utf-8"))["min_start_scn"]
+    broken = broken_by_checkpoint(connection, truth, subscription, scn)
+    if broken:
+        raise LawBrokenError(broken)
+
+
+# --- the stream ---
+
+
+def check_stream(
+    recording: Recording, truth: Truth, order: ByteOrder, render_value: ValueRenderer
+) -> int:
+    """Law 3 for one connection; how many whole transactions it carried.
+
+    Raises:
+        LawBrokenError: it does not hold.
+    """
+    stream = _Stream(truth, order, render_value)
+    for request, answer in _exchanges(recording, order):
+        stream.take(request, answer)
+    return stream.whole
+
+
+def _exchanges(recording: Recording, order: ByteOrder) -> Iterator[tuple[Request, Answer]]:
+    requests = (decode_request(message[FRAME:], order) for message in recording.requests)
+    asked = [request for request in requests if not isinstance(request, LogOff)]
+    answers = [decode_answer(message[FRAME:], order) for message in recording.answers]
+    # A request or an answer that a fault swallowed was not forwarded, and is not recorded.
+    return zip(asked, answers, strict=False)
+
+
+class _Stream:
+    """Follows one connection."""
+
+    def __init__(self, truth: Truth, order: ByteOrder, render_value: ValueRenderer) -> None:
+        self._truth = truth
+        self._order = order
+        self._render_value = render_value
+        self._wanted: list[SourceTransaction] = []
+        self._next = 0
+        self._confirmed = 0
+        self._elements: list[Element] = []
+        self.whole = 0
+
+    def take(self, request: Request, answer: Answer) -> None:
+        if isinstance(request, StartScn) and isinstance(answer, Ok):
+            scn = request.scn
+            self._wanted = [one for one in self._truth.transactions if one.begin_scn >= scn]
+        if isinstance(request, LastCommitedScn):
+            self._confirm(request.scn)
+        if isinstance(request, BackToScn):
+            self._elements = []
+            while (
+                self._next > self._confirmed and self._wanted[self._next - 1].commit_scn > request.scn
+            ):
+                self._next -= 1
+        if isinstance(answer, Data):
+            self._element(decode_element(answer.element, self._order))
+
+    def _confirm(self, scn: int) -> None:
+        while self._confirmed < self._next and self._wanted[self._confirmed].commit_scn <= scn:
+            self._confirmed += 1
+
+    def _element(self, element: Element) -> None:
+        if isinstance(element, Begin) != (not self._elements):
+            raise LawBrokenError(f"a transaction is not whole: {element}")
+        self._elements.append(element)
+        if not isinstance(element, Commit):
+            return
+        lines = b"".join(
+            render_line(one, self._render_value) for one in whole_changes(self._elements)
+        )
+        if self._next >= len(self._wanted):
+            raise LawBrokenError(f"nothing should have come any more:\n{lines.decode()}")
+        expected = b"".join(self._wanted[self._next].lines)
+        if lines != expected:
+            raise LawBrokenError(
+                f"transaction {self._next} of the connection was sent as\n{lines.decode()}"
+                f"but it is\n{expected.decode()}"
+            )
+        self._elements = []
+        self._next += 1
+        self.whole += 1

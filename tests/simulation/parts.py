@@ -1,0 +1,315 @@
+"""The parts of a round: started, watched, started again after they were killed, ended."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import ExitStack
+from functools import partial
+from typing import TYPE_CHECKING, Final, Self
+
+import psycopg
+
+from olr_pg.config.load import load_config
+from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.errors import OlrPgError
+from olr_pg.replicator.appliance import _identity
+from olr_pg.replicator.decoder import OfflineDecoder
+from olr_pg.server.checkpoint import FILE_NAME, Checkpoint
+from olr_pg.server.listener import Listener
+from olr_pg.spark.session import SparkSettings
+from tests.simulation.children import FAILED, Child, Orders
+from tests.simulation.entry import applier_of, prepared
+from tests.simulation.laws import LawBrokenError
+from tests.simulation.plan import Action, ConnectionFault, DiskFault, Layout, Match, Part, Round
+from tests.simulation.proxy import LOOPBACK, Trip
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.simulation.plan import Fault
+    from tests.simulation.run import Simulation
+
+PARTS: Final = {
+    Layout.HERE: (),
+    Layout.APART: (Part.SERVER, Part.APPLIER),
+    Layout.APPLIANCE: (Part.APPLIANCE,),
+}
+KILLS: Final = {
+    Action.KILL_SERVER: Part.SERVER,
+    Action.KILL_APPLIER: Part.APPLIER,
+    Action.KILL_APPLIANCE: Part.APPLIANCE,
+}
+KILLED: Final = -9
+TERMINATED: Final = -15
+LIVES_MAX: Final = 30
+LAST_BYTES: Final = 4_000
+
+TERMINATE_BACKENDS: Final = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE application_name = 'olr_pg applier' AND datname = current_database()
+"""
+
+
+class Here:
+    """Server and applier in this process; the applier in a thread of its own."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self.error: BaseException | None = None
+        self._stack = ExitStack()
+        settings = simulation.plan.settings
+        self._stack.enter_context(
+            prepared(simulation.folder, settings, simulation.subscription, simulation.spark)
+        )
+        config = load_config(simulation.folder / "config.json")
+        snapshot = load_snapshot(str(simulation.folder / "source" / "dictionary.json"))
+        data = simulation.folder / "data"
+        decoder = OfflineDecoder(
+            snapshot,
+            [str(simulation.folder / "logs")],
+            SparkSettings(),
+            big_endian=settings.byte_order == "big",
+            chunk_bytes=settings.chunk_size,
+            transactions_max=settings.transactions_max,
+            threads_file=data / "threads.json",
+        )
+        self._stack.enter_context(
+            Listener(
+                decoder,
+                Checkpoint(data / FILE_NAME, _identity(snapshot.database)),
+                port=config.target.address.port,
+                order=simulation.order,
+            )
+        )
+        self._applier = applier_of(config, (LOOPBACK, simulation.protocol.port))
+        self._thread = threading.Thread(target=self._apply, name="olr-apply")
+        self._thread.start()
+
+    def _apply(self) -> None:
+        try:
+            self._applier.run()
+        except BaseException as error:  # noqa: BLE001 - looked at by the simulation's thread
+            self.error = error
+
+    @property
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def end(self) -> None:
+        self._applier.stop()
+        self._thread.join()
+        self._stack.close()
+
+
+class Parts:
+    """See the module; a context manager from the first start to the last end."""
+
+    def __init__(self, simulation: Simulation, round_: Round) -> None:
+        self._simulation = simulation
+        self._round = round_
+        self._faults = list(round_.faults)
+        self._fault: Fault | None = None
+        self._trip: Trip | None = None
+        self._children: dict[Part, Child] = {}
+        self._here: Here | None = None
+        self._lives = 0
+        self._forgiven = False
+
+    def __enter__(self) -> Self:
+        self._simulation.protocol.target = (LOOPBACK, self._simulation.port)
+        try:
+            self._next_fault()
+            self._start_missing()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._disarm()
+        for child in self._children.values():
+            child.kill()
+        self._children.clear()
+        if self._here is not None:
+            self._here.end()
+            self._here = None
+        self._simulation.protocol.settle()
+
+    def look_after(self) -> bool:
+        """Bury the dead, arm the next fault, start what is missing; whether anything happened.
+
+        Raises:
+            LawBrokenError: a part ended that had no reason to.
+        """
+        dead = [part for part, child in self._children.items() if child.exit_code is not None]
+        here_ended = self._here is not None and not self._here.is_alive
+        if not dead and not here_ended and not self._has_tripped():
+            return False
+        happened = self._has_tripped()
+        for part in dead:
+            happened |= self._bury(part)
+        if here_ended:
+            self._end_here()
+        if isinstance(self._fault, DiskFault) and happened:
+            self._kill(self._fault.part)
+            self._children.pop(self._fault.part, None)
+        if happened:
+            self._simulation.outcome.tripped += 1
+            self._forgiven = True
+            self._next_fault()
+        self._start_missing()
+        return True
+
+    def end(self) -> None:
+        """End the round as its plan says, and look at what was sent on the port.
+
+        Raises:
+            LawBrokenError: a part does not end well; a stream was wrong.
+        """
+        self._disarm()
+        if not self._round.ends_by_kill:
+            # The applier first: it says good-bye to the server.
+            for part in sorted(self._children):
+                code = self._children.pop(part).end()
+                if code not in (0, TERMINATED) and not (code in (FAILED, KILLED)):
+                    raise LawBrokenError(f"{part} ended with {code}\n{self.last_words()}")
+        self.__exit__()
+        self._simulation.check_streams()
+
+    def last_words(self) -> str:
+        """The end of what the children wrote."""
+        words = ""
+        for part in Part:
+            path = self._simulation.folder / f"{part}.log"
+            if path.exists():
+                words += f"--- {part}\n{path.read_bytes()[-LAST_BYTES:].decode(errors='replace')}\n"
+        return words
+
+    # --- lives ---
+
+    def _start_missing(self) -> None:
+        for part in PARTS[self._round.layout]:
+            if part not in self._children:
+                self._count_life()
+                self._children[part] = Child(self._orders(part))
+        if self._round.layout is Layout.HERE and self._here is None:
+            self._count_life()
+            self._here = Here(self._simulation)
+
+    def _count_life(self) -> None:
+        self._lives += 1
+        self._simulation.outcome.lives += 1
+        if self._lives > LIVES_MAX:
+            raise LawBrokenError(f"{self._lives} starts in one round\n{self.last_words()}")
+
+    def _orders(self, part: Part) -> Orders:
+        fault = self._fault
+        own = None
+        if fault is not None and not isinstance(fault, ConnectionFault) and fault.part is part:
+            own = fault
+        simulation = self._simulation
+        return Orders(
+            part,
+            simulation.folder,
+            simulation.subscription,
+            simulation.plan.settings,
+            (LOOPBACK, simulation.protocol.port),
+            own,
+        )
+
+    def _bury(self, part: Part) -> bool:
+        """Look at how a part ended; whether the present fault was at work.
+
+        Raises:
+            LawBrokenError: it had no reason to.
+        """
+        child = self._children.pop(part)
+        code = child.exit_code
+        armed = child.orders.fault is not None and child.orders.fault is self._fault
+        if code == KILLED and armed:
+            return True
+        if code == KILLED and isinstance(self._fault, ConnectionFault):
+            return False  # its trip tells
+        if code == FAILED and isinstance(self._fault, DiskFault):
+            return True
+        if code == FAILED and (self._forgiven or self._has_tripped()):
+            return False
+        raise LawBrokenError(f"{part} ended with {code}\n{self.last_words()}")
+
+    def _end_here(self) -> None:
+        here, self._here = self._here, None
+        assert here is not None
+        here.end()
+        if not isinstance(here.error, OlrPgError) or not (self._forgiven or self._has_tripped()):
+            raise LawBrokenError(f"the applier ended: {here.error!r}") from here.error
+
+    def _kill(self, part: Part) -> None:
+        child = self._children.get(part)
+        if child is not None:
+            child.kill()
+
+    # --- faults ---
+
+    def _has_tripped(self) -> bool:
+        return self._trip is not None and self._trip.tripped.is_set()
+
+    def _disarm(self) -> None:
+        self._simulation.protocol.arm(None)
+        self._simulation.postgres.arm(None)
+        self._trip = None
+
+    def _next_fault(self) -> None:
+        self._disarm()
+        self._fault = self._faults.pop(0) if self._faults else None
+        if isinstance(self._fault, ConnectionFault):
+            self._arm(self._fault)
+        elif self._fault is not None and self._fault.part in self._children:
+            # It has to be there from the start of a life: one more kill.
+            self._kill(self._fault.part)
+            del self._children[self._fault.part]
+
+    def _arm(self, fault: ConnectionFault) -> None:
+        simulation = self._simulation
+        part = KILLS.get(fault.action)
+        act: Callable[[], None]
+        if part is not None:
+            act = partial(self._kill, part)
+        elif fault.action is Action.STALL:
+            act = partial(_stall, fault.seconds)
+        elif fault.action is Action.TERMINATE:
+            act = partial(_terminate, simulation.postgres_string)
+        else:
+            act = _nothing
+        # A killed server does not take the applier's connection to PostgreSQL with it.
+        cuts = fault.action is Action.CUT or (
+            part is not None and not (fault.postgres and part is Part.SERVER)
+        )
+        self._trip = Trip(
+            fault.direction, _matcher(fault), fault.count, fault.moment, act, cuts=cuts
+        )
+        (simulation.postgres if fault.postgres else simulation.protocol).arm(self._trip)
+
+
+def _nothing() -> None:
+    """The proxy cuts the connection by itself."""
+
+
+def _stall(seconds: float) -> None:
+    threading.Event().wait(seconds)
+
+
+def _terminate(postgres: str) -> None:
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute(TERMINATE_BACKENDS)
+
+
+def _matcher(fault: ConnectionFault) -> Callable[[bytes], bool]:
+    match fault.match:
+        case Match.COMMIT:
+            return lambda message: b"COMMIT" in message
+        case Match.COPY:
+            return lambda message: message.startswith(b"d")
+        case Match.ROWS:
+            # size, Data, and an element that is neither Begin nor Commit
+            return lambda message: len(message) > 6 and sum(message[4:6]) == 4 and message[6] > 2
+        case Match.ANY:
+            return lambda message: True

@@ -1,0 +1,282 @@
+"""One seed: its source, its rounds of faults, and a last clean run; the laws checked all along."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from olr_pg.capture.logs import discover_logs
+from olr_pg.cli.values import value_renderer
+from olr_pg.config.load import load_config
+from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.replicator.appliance import run_appliance
+from olr_pg.simulator.simulate import simulate
+from olr_pg.wire.frames import ByteOrder
+from tests.simulation.arrival import Arrival, SourceLog
+from tests.simulation.entry import VIOLATIONS, prepared
+from tests.simulation.laws import (
+    LawBrokenError,
+    check_checkpoint,
+    check_stream,
+    check_target,
+    lagging,
+    read_ledger,
+)
+from tests.simulation.parts import Parts
+from tests.simulation.plan import draw_plan
+from tests.simulation.proxy import LOOPBACK, Proxy
+from tests.simulation.truth import Truth
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tests.simulation.laws import Applied
+    from tests.simulation.plan import Plan, Round
+
+STUCK_SECONDS: Final = 60.0
+LOOK_SECONDS: Final = 0.01
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where seeds run.
+
+    Attributes:
+        folder: of its own for each seed, and empty.
+        postgres: connection string of a database for the targets; the role is a superuser.
+        spark: the session to decode in; None decodes in this process.
+    """
+
+    folder: Path
+    postgres: str
+    spark: SparkSession | None
+
+
+@dataclass
+class Outcome:
+    """What a seed came to.
+
+    Attributes:
+        lives: how many times a part was started.
+        tripped: how many faults happened.
+        streamed: transactions that were seen on the port.
+    """
+
+    seed: int
+    transactions: int = 0
+    lives: int = 0
+    tripped: int = 0
+    streamed: int = 0
+
+
+def run_seed(seed: int, bench: Bench) -> Outcome:
+    """Run a seed.
+
+    Raises:
+        LawBrokenError: a law was broken, or nothing went on.
+    """
+    with ExitStack() as stack:
+        return Simulation(draw_plan(seed), bench, stack).run()
+
+
+class Simulation:
+    """One seed at work."""
+
+    def __init__(self, plan: Plan, bench: Bench, stack: ExitStack) -> None:
+        self.plan = plan
+        self.folder = bench.folder
+        self.spark = bench.spark
+        self.subscription = f"seed-{plan.seed}"
+        self.schema = f"seed_{plan.seed}"
+        self.outcome = Outcome(plan.seed)
+        source = self.folder / "source"
+        summary = simulate(
+            plan.seed, source, workload=plan.workload, size=plan.size, shape=plan.shape
+        )
+        self.truth = Truth(source, [table.full_name for table in summary.tables])
+        self.outcome.transactions = len(self.truth.transactions)
+        logs = [
+            SourceLog(Path(log.path), log.header.thread, log.header.sequence, log.next_scn)
+            for log in discover_logs([str(source / "logs")])
+        ]
+        logs.sort(key=lambda log: [str(path) for path in summary.logs].index(str(log.path)))
+        steps = plan.arrivals([log.thread for log in logs])
+        self.arrival = Arrival(self.folder / "logs", logs, steps)
+        self.rounds = plan.rounds(len(steps))
+        self.order = ByteOrder(plan.settings.byte_order)
+        self.database = load_snapshot(str(source / "dictionary.json")).database
+        self.protocol = stack.enter_context(Proxy(self.order.value, records=True))
+        self.connection = psycopg.connect(bench.postgres, autocommit=True)
+        stack.callback(self.connection.close)
+        stack.callback(self._clean)
+        self.postgres = stack.enter_context(self._postgres_proxy(bench.postgres))
+        self.postgres_string = bench.postgres
+        self.port = _free_port()
+        self._configure(bench, summary.tables[0].owner)
+
+    def _postgres_proxy(self, postgres: str) -> Proxy:
+        parts = conninfo_to_dict(postgres)
+        return Proxy("postgres", (str(parts["host"]), int(str(parts["port"]))))
+
+    def _configure(self, bench: Bench, owner: str) -> None:
+        settings = self.plan.settings
+        document = {
+            "context": {
+                "data": str(self.folder / "data"),
+                "memory": {"max-tx-msgs": settings.transactions_max},
+            },
+            "source": {
+                "kind": "offline",
+                "dictionary": str(self.folder / "source" / "dictionary.json"),
+                "logs": str(self.folder / "logs"),
+            },
+            "target": {
+                "address": f"{LOOPBACK}:{self.port}",
+                "byte-order": settings.byte_order,
+                "chunk-size": settings.chunk_size,
+            },
+            "apply": {
+                "connect-string": make_conninfo(
+                    bench.postgres,
+                    port=self.postgres.port,
+                    sslmode="disable",
+                    gssencmode="disable",
+                ),
+                "tables": self.truth.tables,
+                "subscription": self.subscription,
+                "create-tables": True,
+                "schema-mapping": {owner: self.schema},
+                "workers": settings.workers,
+                "batch-changes": settings.batch_changes,
+                "batch-ms": settings.batch_ms,
+            },
+            "spark": {"master": "local[2,2]"},
+        }
+        (self.folder / "config.json").write_text(json.dumps(document, indent=2), "utf-8")
+        (self.folder / "logs").mkdir(exist_ok=True)
+        (self.folder / "data").mkdir()
+        known = {"tables": self.truth.tables, "postgres": bench.postgres}
+        (self.folder / "source.json").write_text(json.dumps(known), "utf-8")
+
+    def _clean(self) -> None:
+        self.connection.execute(
+            sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(self.schema))
+        )
+        if read_ledger(self.connection, self.subscription):
+            self.connection.execute(
+                "DELETE FROM olr_pg.ledger WHERE subscription = %s", (self.subscription,)
+            )
+
+    # --- the course of it ---
+
+    def run(self) -> Outcome:
+        for round_ in self.rounds:
+            self._run_round(round_)
+        while self.arrival.left:
+            self.arrival.step()
+        self._run_last()
+        return self.outcome
+
+    def _run_round(self, round_: Round) -> None:
+        with Parts(self, round_) as parts:
+            self._follow(round_, parts)
+            parts.end()
+        self.check()
+
+    def _follow(self, round_: Round, parts: Parts) -> None:
+        """Let logs arrive and parts die and live again, until all that can be is applied."""
+        arrivals = round_.arrivals
+        waits = False
+        since = time.monotonic()
+        ledger_then: dict[str, Applied] = {}
+        while True:
+            if parts.look_after():
+                since = time.monotonic()
+                self.check()
+            ledger = read_ledger(self.connection, self.subscription)
+            behind = lagging(ledger, self.truth, self.arrival.readable_scn)
+            if arrivals and not (waits and behind):
+                waits = self.arrival.step().waits
+                arrivals -= 1
+                since = time.monotonic()
+                continue
+            if not arrivals and behind is None:
+                return
+            if ledger != ledger_then:
+                since, ledger_then = time.monotonic(), ledger
+            if time.monotonic() - since > STUCK_SECONDS:
+                raise LawBrokenError(
+                    f"nothing goes on: transaction {behind and behind.identity} is readable,"
+                    f" the ledger says {ledger}\n{parts.last_words()}"
+                )
+            time.sleep(LOOK_SECONDS)
+
+    def _run_last(self) -> None:
+        """A run without faults over everything; again, it changes nothing."""
+        config = load_config(self.folder / "config.json")
+        ledger = read_ledger(self.connection, self.subscription)
+        was_complete = lagging(ledger, self.truth, self.arrival.readable_scn) is None
+        before = self._versions() if was_complete else None
+        with prepared(self.folder, self.plan.settings, self.subscription, self.spark):
+            assert run_appliance(config, once=True, apply=True) == 0
+        self.outcome.lives += 1
+        ledger = self.check()
+        behind = lagging(ledger, self.truth, 1 << 63)
+        if behind is not None:
+            raise LawBrokenError(f"transaction {behind.identity} is missing at the end")
+        if before is not None and before != self._versions():
+            raise LawBrokenError("a run with nothing to apply changed rows")
+
+    def _versions(self) -> list[Any]:
+        """Place and writing transaction of every row."""
+        tables = self.connection.execute(
+            "SELECT table_name FROM information_schema.tables WHERE table_schema = %s ORDER BY 1",
+            (self.schema,),
+        ).fetchall()
+        found = list[Any]()
+        for (table,) in tables:
+            query = sql.SQL("SELECT ctid::text, xmin::text FROM {} ORDER BY ctid")
+            rows = self.connection.execute(query.format(sql.Identifier(self.schema, table)))
+            found.append((table, rows.fetchall()))
+        return found
+
+    # --- the laws ---
+
+    def check(self) -> dict[str, Applied]:
+        """All laws now; the ledger.
+
+        Raises:
+            LawBrokenError: one does not hold.
+        """
+        violations = self.folder / VIOLATIONS
+        if violations.exists():
+            raise LawBrokenError(violations.read_text("utf-8"))
+        check_checkpoint(self.connection, self.truth, self.subscription, self.folder / "data")
+        return check_target(self.connection, self.truth, self.subscription, self.schema)
+
+    def check_streams(self) -> None:
+        """Law 3 for the connections that have ended.
+
+        Raises:
+            LawBrokenError: it does not hold.
+        """
+        render = value_renderer(self.database)
+        while self.protocol.recordings:
+            recording = self.protocol.recordings.pop(0)
+            self.outcome.streamed += check_stream(recording, self.truth, self.order, render)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,0 +1,12 @@
+"""Loaded once by the server process that children are forked from: the kernels, ready to run."""
+
+from __future__ import annotations
+
+from olr_pg.applier.warm import warm_kernels as warm_applier
+from olr_pg.replicator.warm import warm_kernels as warm_decoder
+from olr_pg.wire.frames import ByteOrder
+from tests.simulation import children as children
+
+warm_decoder()
+for order in ByteOrder:
+    warm_applier(order)
