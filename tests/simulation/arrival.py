@@ -30,9 +30,7 @@ class Arrival:
         steps: in order.
     """
 
-    def __init__(
-        self, folder: Path, logs: Sequence[SourceLog], steps: Sequence[Placement]
-    ) -> None:
+    def __init__(self, folder: Path, logs: Sequence[SourceLog], steps: Sequence[Placement]) -> None:
         folder.mkdir(exist_ok=True)
         self._folder = folder
         self._logs = logs

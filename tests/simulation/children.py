@@ -12,6 +12,7 @@ import multiprocessing
 import os
 import resource
 import signal
+import stat
 import sys
 import threading
 from dataclasses import dataclass
@@ -169,7 +170,7 @@ def _die_at_checkpoint(count: int, step: int) -> None:
 
     def fsync(file: int) -> None:
         # Each write syncs the new file, then the directory.
-        is_due = os.path.isfile(f"/proc/self/fd/{file}") and next(syncs) == count
+        is_due = stat.S_ISREG(os.fstat(file).st_mode) and next(syncs) == count
         if is_due and step == 0:
             os.ftruncate(file, os.fstat(file).st_size // 2)
         if is_due and step <= 1:
@@ -184,5 +185,5 @@ def _die_at_checkpoint(count: int, step: int) -> None:
             _die()
         return new
 
-    os.fsync = fsync
+    os.fsync = fsync  # type: ignore[assignment]
     Path.replace = replace  # type: ignore[method-assign,assignment]

@@ -49,9 +49,7 @@ def spark_or_not(patch: pytest.MonkeyPatch, spark: SparkSession | None) -> None:
 def small_dials(patch: pytest.MonkeyPatch, settings: Settings) -> None:
     """Let little data take the ways of much."""
     patch.setattr(decoder, "POLL_SECONDS", POLL_SECONDS)
-    patch.setattr(
-        decoder, "plan_splits", partial(plan_splits, split_bytes=settings.split_bytes)
-    )
+    patch.setattr(decoder, "plan_splits", partial(plan_splits, split_bytes=settings.split_bytes))
     patch.setattr(
         appliance,
         "ApplierSettings",

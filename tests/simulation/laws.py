@@ -55,11 +55,13 @@ class Applied(NamedTuple):
 
     Attributes:
         transactions: how many were applied.
+        stopped: by an error that stays.
     """
 
     commit_scn: int
     xids: frozenset[str]
     transactions: int
+    stopped: bool = False
 
     def has(self, transaction: SourceTransaction) -> bool:
         if transaction.commit_scn == self.commit_scn:
@@ -75,11 +77,11 @@ def read_ledger(connection: Connection, subscription: str) -> dict[str, Applied]
     if connection.execute("SELECT to_regclass('olr_pg.ledger')").fetchone() == (None,):
         return {}
     rows = connection.execute(
-        "SELECT source_table, commit_scn, xids, transactions FROM olr_pg.ledger"
+        "SELECT source_table, commit_scn, xids, transactions, stopped FROM olr_pg.ledger"
         " WHERE subscription = %s",
         (subscription,),
     )
-    return {name: Applied(scn, frozenset(xids), count) for name, scn, xids, count in rows}
+    return {name: Applied(scn, frozenset(xids), *rest) for name, scn, xids, *rest in rows}
 
 
 # --- the tables ---
@@ -100,7 +102,7 @@ def check_target(
             _check_table(connection, truth, table, ledger.get(table, NOTHING), schema)
         if ledger:
             errors = connection.execute(
-                "SELECT source_table, message FROM olr_pg.error WHERE subscription = %s",
+                "SELECT source_table, operation, message FROM olr_pg.error WHERE subscription = %s",
                 (subscription,),
             ).fetchall()
             if errors:
@@ -177,9 +179,7 @@ def _text(value: Any, kind: str) -> str | None:
     return str(value)
 
 
-def lagging(
-    ledger: dict[str, Applied], truth: Truth, up_to_scn: int
-) -> SourceTransaction | None:
+def lagging(ledger: dict[str, Applied], truth: Truth, up_to_scn: int) -> SourceTransaction | None:
     """The first transaction with a lower commit SCN that is not durable everywhere."""
     for one in truth.transactions:
         if one.commit_scn < up_to_scn and not _is_durable(one, ledger):
@@ -270,11 +270,15 @@ class _Stream:
         if isinstance(request, BackToScn):
             self._elements = []
             while (
-                self._next > self._confirmed and self._wanted[self._next - 1].commit_scn > request.scn
+                self._next > self._confirmed
+                and self._wanted[self._next - 1].commit_scn > request.scn
             ):
                 self._next -= 1
         if isinstance(answer, Data):
             self._element(decode_element(answer.element, self._order))
+
+    def _sent_last(self) -> SourceTransaction:
+        return self._wanted[self._next - 1]
 
     def _confirm(self, scn: int) -> None:
         while self._confirmed < self._next and self._wanted[self._confirmed].commit_scn <= scn:

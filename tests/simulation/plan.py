@@ -199,9 +199,9 @@ def draw_plan(seed: int) -> Plan:
         chunk_size=rng.choice((1_024, 1 << 20)),
         copy_rows=rng.choice((1, 5, 2_000)),
         window=rng.choice((1, 16, 2_048)),
-        split_bytes=rng.choice((4_096, 16_384, 32 << 20)),
+        split_bytes=rng.choice((6_000, 20_000, 32 << 20)),
     )
-    return Plan(seed, workload, rng.choice((60_000, 120_000, 250_000)), shape, settings)
+    return Plan(seed, workload, rng.choice((40_000, 80_000, 160_000)), shape, settings)
 
 
 def _draw_arrivals(rng: Random, threads: list[int]) -> list[Placement]:
@@ -249,7 +249,15 @@ def _draw_rounds(rng: Random, steps: int) -> list[Round]:
 def _draw_fault(rng: Random, layout: Layout) -> Fault:
     kinds: dict[Layout, tuple[str, ...]] = {
         Layout.HERE: ("protocol", "postgres", "postgres"),
-        Layout.APART: ("protocol", "protocol", "postgres", "postgres", "calls", "checkpoint", "disk"),
+        Layout.APART: (
+            "protocol",
+            "protocol",
+            "postgres",
+            "postgres",
+            "calls",
+            "checkpoint",
+            "disk",
+        ),
         Layout.APPLIANCE: ("postgres", "postgres", "calls", "checkpoint", "disk"),
     }
     kind = rng.choice(kinds[layout])
@@ -274,7 +282,9 @@ def _draw_connection_fault(rng: Random, layout: Layout, *, postgres: bool) -> Co
     if postgres:
         match = rng.choice((Match.ANY, Match.COMMIT, Match.COMMIT, Match.COPY))
         action = rng.choice([*soft, Action.TERMINATE, *kills])
-        direction: Direction = "answers" if match is Match.ANY and rng.random() < 0.5 else "requests"
+        direction: Direction = (
+            "answers" if match is Match.ANY and rng.random() < 0.5 else "requests"
+        )
     else:
         match = rng.choice((Match.ANY, Match.ROWS))
         direction = "answers" if match is Match.ROWS else rng.choice(("requests", "answers"))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import socket
 import threading
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class Proxy:
         self._framing = framing
         self._records = records
         self._trip: Trip | None = None
-        self._closing = False
+        self._closing = threading.Event()
         self._lock = threading.Lock()
         self._open: set[socket.socket] = set()
         self._pumps: list[threading.Thread] = []
@@ -139,7 +140,7 @@ class Proxy:
 
     def close(self) -> None:
         with self._lock:
-            self._closing = True
+            self._closing.set()
         _shut(self._listener)
         self._acceptor.join()
         self.settle()
@@ -156,7 +157,7 @@ class Proxy:
             pump.join()
 
     def _accept(self) -> None:
-        while not self._closing:
+        while not self._closing.is_set():
             try:
                 client, _ = self._listener.accept()
             except OSError:
@@ -171,12 +172,12 @@ class Proxy:
             if self._records:
                 self.recordings.append(recording)
             with self._lock:
-                if self._closing:
+                if self._closing.is_set():
                     client.close()
                     server.close()
                     return
                 self._open |= {client, server}
-            ended = threading.Barrier(2, action=lambda c=client, s=server: self._forget(c, s))
+            ended = threading.Barrier(2, action=partial(self._forget, client, server))
             for one in (client, server):
                 one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             pumps = [

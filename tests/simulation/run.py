@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from tests.simulation.laws import Applied
     from tests.simulation.plan import Plan, Round
 
-STUCK_SECONDS: Final = 60.0
+STUCK_SECONDS: Final = 30.0
 LOOK_SECONDS: Final = 0.01
 
 
@@ -202,8 +202,11 @@ class Simulation:
             if parts.look_after():
                 since = time.monotonic()
                 self.check()
+            self._check_violations()
             ledger = read_ledger(self.connection, self.subscription)
             behind = lagging(ledger, self.truth, self.arrival.readable_scn)
+            if any(applied.stopped for applied in ledger.values()):
+                self.check()
             if arrivals and not (waits and behind):
                 waits = self.arrival.step().waits
                 arrivals -= 1
@@ -257,11 +260,14 @@ class Simulation:
         Raises:
             LawBrokenError: one does not hold.
         """
+        self._check_violations()
+        check_checkpoint(self.connection, self.truth, self.subscription, self.folder / "data")
+        return check_target(self.connection, self.truth, self.subscription, self.schema)
+
+    def _check_violations(self) -> None:
         violations = self.folder / VIOLATIONS
         if violations.exists():
             raise LawBrokenError(violations.read_text("utf-8"))
-        check_checkpoint(self.connection, self.truth, self.subscription, self.folder / "data")
-        return check_target(self.connection, self.truth, self.subscription, self.schema)
 
     def check_streams(self) -> None:
         """Law 3 for the connections that have ended.
