@@ -126,9 +126,10 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         3,
     ),
     2014: ErrorEntry(
-        "a redo thread turned up too late",
-        "transactions of other threads have been delivered without waiting for it: load the tables"
-        " again, or empty them and start from the oldest log with the logs of all threads in place",
+        "redo turned up too late",
+        "transactions that follow it have been delivered without it: load the tables again, or"
+        " empty them and start from the oldest log with all logs of all threads in place; if its"
+        " changes are not wanted, remove the file",
         3,
     ),
     2013: ErrorEntry(

@@ -19,6 +19,7 @@ from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.table_list import query_tables
 from olr_pg.errors import OlrPgError
 from olr_pg.replicator.decoder import PRELOAD, OfflineDecoder
+from olr_pg.replicator.threads import FILE_NAME as THREADS_FILE
 from olr_pg.server.checkpoint import FILE_NAME, Checkpoint
 from olr_pg.server.listener import Listener
 from olr_pg.spark.session import SparkSettings, stop_session
@@ -76,6 +77,7 @@ def run_appliance(config: Config, *, once: bool, apply: bool) -> int:
             transactions_max=memory.max_tx_msgs,
             bytes_max=memory.max_mb * MIB // 2,
             once=once,
+            threads_file=data / THREADS_FILE,
         )
         listener = stack.enter_context(
             Listener(

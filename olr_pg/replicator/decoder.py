@@ -270,7 +270,25 @@ class _Run:
             if self._gap_reported != stream.gaps[0]:
                 self._gap_reported = stream.gaps[0]
                 _log.warning("WAITING_FOR_REDO", reason=str(stream.gaps[0].as_error()))
+        self._check_order(logs)
         return sorted(logs, key=lambda log: log.header.first_scn)
+
+    def _check_order(self, logs: Sequence[ArchivedLog]) -> None:
+        """Logs that precede what was read of their thread cannot take their place any more.
+
+        Raises:
+            OlrPgError: 2014, such a log.
+        """
+        for log in logs:
+            read = [one for one in self._decoded if one.thread == log.header.thread]
+            if read and log.position < max(read):
+                raise OlrPgError(
+                    2014,
+                    f"sequence {max(read).sequence} has been read without it",
+                    file=log.path,
+                    thread=log.header.thread,
+                    sequence=log.header.sequence,
+                )
 
     def _admit_threads(self, logs: Sequence[ArchivedLog]) -> None:
         """Count every redo thread in, unless it comes too late to be waited for.

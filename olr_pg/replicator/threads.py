@@ -8,13 +8,16 @@ too late. That must be said, not happen.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from olr_pg.errors import OlrPgError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
+
+FILE_NAME: Final = "threads.json"
+"""Its name in `context.data`."""
 
 
 class KnownThreads:

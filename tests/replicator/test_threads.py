@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -81,6 +82,33 @@ def test_a_thread_that_comes_after_others_were_delivered(
     assert failure.where["thread"] != first
     # From the oldest log on, with all threads in place, nothing is late.
     assert run(0) is None
+
+
+def test_a_log_that_comes_after_later_ones_were_read(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("olr_pg.replicator.decoder.get_session", lambda _: spark)
+    monkeypatch.setattr("olr_pg.replicator.decoder.POLL_SECONDS", 0.05)
+    simulate(5, tmp_path / "source", size=60_000)
+    snapshot = load_snapshot(str(tmp_path / "source" / "dictionary.json"))
+    early, late, *_ = discover_logs([str(tmp_path / "source" / "logs")])
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    shutil.copy(late.path, folder)
+    failed = threading.Event()
+    decoder = OfflineDecoder(snapshot, [str(folder)], SparkSettings())
+    decoder.resolve(QUERY)
+    queue = decoder.start(0)
+    monkeypatch.setattr(queue, "fail", lambda _: failed.set())
+    monkeypatch.setattr(
+        decoder._threads, "add", lambda _: shutil.copy(early.path, folder / "early.arc")
+    )
+    assert failed.wait(120)
+    queue.close()
+    decoder.stop()
+    assert decoder.failure is not None
+    assert decoder.failure.code == 2014
+    assert decoder.failure.where["sequence"] == early.header.sequence
 
 
 def test_a_thread_is_read_from_where_the_wanted_redo_begins(real_log_dir: Path) -> None:
