@@ -198,6 +198,12 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         "check the table's key, its algorithm and its integrity algorithm (ENC$)",
         3,
     ),
+    2081: ErrorEntry(
+        "a large transaction cannot be spilled to disk",
+        "make space in `context.data`, where large transactions wait, and check that this user may"
+        " write there",
+        3,
+    ),
     2120: ErrorEntry(
         "a LOB value is not whole in the redo",
         "the target's column keeps its value; load the rows again from the source. Partial writes"

@@ -19,6 +19,7 @@ from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.table_list import query_tables
 from olr_pg.errors import OlrPgError
 from olr_pg.replicator.decoder import PRELOAD, OfflineDecoder
+from olr_pg.replicator.spill import SpillFiles
 from olr_pg.replicator.threads import FILE_NAME as THREADS_FILE
 from olr_pg.server.checkpoint import FILE_NAME, Checkpoint
 from olr_pg.server.listener import Listener
@@ -78,6 +79,7 @@ def run_appliance(config: Config, *, once: bool, apply: bool) -> int:
             bytes_max=memory.max_mb * MIB // 2,
             once=once,
             threads_file=data / THREADS_FILE,
+            storage=SpillFiles(data / "spill", memory.max_mb * MIB // 2),
         )
         listener = stack.enter_context(
             Listener(

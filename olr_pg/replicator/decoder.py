@@ -39,6 +39,7 @@ from olr_pg.replicator.threads import KnownThreads
 from olr_pg.server.queue import ReadyQueue
 from olr_pg.spark.jobs import run_tasks
 from olr_pg.spark.session import SparkSettings, get_session
+from olr_pg.transactions.storage import IN_MEMORY
 from olr_pg.wire.chunks import CHUNK_BYTES
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from olr_pg.capture.logs import ArchivedLog, LogPosition
     from olr_pg.dictionary.model import Snapshot
     from olr_pg.server.queue import ReadyTransaction
+    from olr_pg.transactions.storage import Storage
 
 POLL_SECONDS: Final = 1.0
 """How often the logs' places are looked at when there is nothing to decode."""
@@ -84,6 +86,7 @@ class OfflineDecoder:
         transactions_max, bytes_max: the bound of the ready queue.
         once: decode what is there, then set `drained` and wait for the session's end, instead of
             looking for new logs.
+        storage: where the bytes of unfinished and of large transactions wait.
         threads_file: remembers over restarts which redo threads were read.
         follower: follows the dictionary.
         schema_events: where the follower publishes to, for the bundled applier.
@@ -107,7 +110,9 @@ class OfflineDecoder:
         threads_file: Path | None = None,
         follower: DictionaryFollower | None = None,
         schema_events: SchemaEvents | None = None,
+        storage: Storage = IN_MEMORY,
     ) -> None:
+        self._storage = storage
         self._snapshot = snapshot
         self._follower = follower or DictionaryFollower(snapshot, ends_delivery=True)
         self._schema_events = schema_events or SchemaEvents()
@@ -192,7 +197,7 @@ class _Run:
         self.queue = ReadyQueue(transactions_max=transactions_max, bytes_max=bytes_max)
         self._decoder = decoder
         self._scn = scn
-        self._merger = Merger(subscription, scn, {}, decoder._follower)
+        self._merger = Merger(subscription, scn, {}, decoder._follower, decoder._storage)
         self._decoded: set[LogPosition] = set()
         self._skipped: set[str] = set()
         self._unusable: set[str] = set()

@@ -23,6 +23,7 @@ from olr_pg.scalars import MAX_SCN
 from olr_pg.server.queue import ReadyTransaction, ready_transactions
 from olr_pg.transactions.assembler import ROW_FAILURE, Account, Assembler
 from olr_pg.transactions.lobs import no_losses
+from olr_pg.transactions.storage import IN_MEMORY, Storage
 from olr_pg.wire.frames import ByteOrder
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class Merger:
         start_scn: transactions that began before it are not delivered.
         threads: the open redo threads, with the SCN from which each will be read.
         follower: follows the dictionary; None where nobody does.
+        storage: where the bytes of unfinished and of large transactions wait.
 
     Attributes:
         subscription: what the next splits are to be decoded with.
@@ -87,13 +89,17 @@ class Merger:
         start_scn: int,
         threads: dict[int, int],
         follower: DictionaryFollower | None = None,
+        storage: Storage = IN_MEMORY,
     ) -> None:
         self.subscription = subscription
+        self._storage = storage
         self._order = ByteOrder.BIG if subscription.big_endian else ByteOrder.LITTLE
         self._start_scn = start_scn
         self._watermarks = dict(threads)
         self._follower = follower
-        self._assembler = Assembler(subscription.row_plan, subscription.tables, is_split=False)
+        self._assembler = Assembler(
+            subscription.row_plan, subscription.tables, is_split=False, storage=storage
+        )
         self._waiting: list[ReadyTransaction] = []
         self._dictionary: list[DictionaryTransaction] = []
         self._states: list[tuple[_State, int]] = []
@@ -179,7 +185,7 @@ class Merger:
                 raise
             return error
         if finished is not None:
-            self._keep(encode(self.subscription, finished))
+            self._keep(encode(self.subscription, finished, self._storage))
             self._dictionary.extend(finished.dictionary)
         self.account.add(self._assembler.account)
         self._assembler.account = Account()

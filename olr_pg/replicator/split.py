@@ -30,6 +30,7 @@ from olr_pg.transactions.batch import TransactionColumns
 from olr_pg.transactions.dictionary_changes import dictionary_part
 from olr_pg.transactions.lobs import LobLosses
 from olr_pg.transactions.select import concatenate
+from olr_pg.transactions.storage import IN_MEMORY, Storage
 from olr_pg.wire.chunks import CHUNK_BYTES
 from olr_pg.wire.encoder import EncodedTransactions, encode_transactions
 from olr_pg.wire.plan import ElementPlan, build_element_plan
@@ -225,8 +226,13 @@ def _probe(subscription: Subscription, log: Log, first: int, end: int) -> tuple[
     return concatenate(parts), watermark
 
 
-def encode(subscription: Subscription, finished: Finished) -> list[Encoded]:
-    """Finished transactions in output format; empty where there are none for clients."""
+def encode(
+    subscription: Subscription, finished: Finished, storage: Storage = IN_MEMORY
+) -> list[Encoded]:
+    """Finished transactions in output format; empty where there are none for clients.
+
+    What is large waits in `storage`.
+    """
     if finished.transactions.xid.size == 0:
         return []
     messages = encode_transactions(
@@ -235,6 +241,7 @@ def encode(subscription: Subscription, finished: Finished) -> list[Encoded]:
         subscription.element_plan,
         subscription.big_endian,
         subscription.chunk_bytes,
+        storage.allocate,
     )
     return [Encoded(finished.transactions, messages)]
 

@@ -8,7 +8,6 @@ split of the redo gives the same transactions.
 
 from __future__ import annotations
 
-from copy import copy as shallow_copy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -47,6 +46,7 @@ from olr_pg.transactions.rows import (
     assemble_rows,
 )
 from olr_pg.transactions.select import concatenate, first_rows, select_events
+from olr_pg.transactions.storage import IN_MEMORY, Storage, Waiting, spill_largest
 from olr_pg.transactions.unconcerned import without_unconcerned
 
 if TYPE_CHECKING:
@@ -142,12 +142,7 @@ class OpenTransaction:
     con_id: int
     xid: int
     begin_scn: int | None
-    chunks: list[ChangeBatch] = field(default_factory=list)
-
-    @property
-    def size(self) -> int:
-        """Bytes of its values."""
-        return sum(chunk.data.size for chunk in self.chunks)
+    chunks: Waiting = field(default_factory=Waiting)
 
 
 class Assembler:
@@ -158,6 +153,7 @@ class Assembler:
         tables: the tables of the plan, for errors.
         is_split: whether earlier redo may hold the begin of what is fed: ended transactions
             without a begin then go to the remainder instead of being dropped.
+        storage: where bytes wait.
 
     Attributes:
         account: what became of what was fed.
@@ -169,7 +165,9 @@ class Assembler:
         tables: Sequence[Table],
         *,
         is_split: bool,
+        storage: Storage = IN_MEMORY,
     ) -> None:
+        self._storage = storage
         self._plan = plan
         self._tables = tables
         self._is_split = is_split
@@ -195,11 +193,11 @@ class Assembler:
         )
         self.account.empty += committed
         self.account.rolled_back += rolled_back
-        if batch.events.kind.size == 0:
-            return None
-        finished = self._feed(batch)
+        finished = self._feed(batch) if batch.events.kind.size else None
         if not self._is_split:
             self._unowned.drop_before(self._lowest_begin())
+            held = [transaction.chunks for transaction in self._open.values()]
+            spill_largest([*held, self._unowned.waiting], self._storage)
         return finished
 
     def _lowest_begin(self) -> int:
@@ -219,12 +217,13 @@ class Assembler:
         for row in np.flatnonzero(~closed | on_open_slot | after_lost).tolist():
             ended = self._keep(batch, instances, int(keys[heads[row]]), row)
             if ended is not None:
-                late.append(concatenate(ended.chunks))
+                late.extend(ended.chunks.batches)
         if late:
             rows = [instances.order[instances.first[r] : instances.first[r + 1]]
                     for r in np.flatnonzero(closed).tolist()]  # fmt: skip
             own = select_events(batch, np.concatenate(rows)) if rows else None
-            batch = concatenate([*late, own] if own is not None else late)
+            parts = [*late, own] if own is not None else late
+            batch = concatenate(parts, self._storage.allocate)
             instances = delimit(batch.events)
             closed = (instances.begin >= 0) & (instances.end >= 0)
         return self._finish(batch, instances, np.flatnonzero(closed))
@@ -234,20 +233,20 @@ class Assembler:
 
         It changes nothing here, and works where `feed` fails over a row of another table.
         """
-        waiting = [chunk for transaction in self._open.values() for chunk in transaction.chunks]
-        whole = dictionary_part(concatenate([*waiting, batch]), self._plan)
+        waiting = [chunk for t in self._open.values() for chunk in t.chunks.batches]
+        whole = concatenate([dictionary_part(part, self._plan) for part in (*waiting, batch)])
         finished = Assembler(self._plan, self._tables, is_split=False).feed(whole)
         return () if finished is None else finished.dictionary
 
     def saved(self) -> Assembler:
         """A copy that goes on from here by itself."""
-        other = Assembler(self._plan, self._tables, is_split=self._is_split)
+        other = Assembler(self._plan, self._tables, is_split=self._is_split, storage=self._storage)
         other._open = {
-            key: replace(transaction, chunks=list(transaction.chunks))
+            key: replace(transaction, chunks=transaction.chunks.copy())
             for key, transaction in self._open.items()
         }
         other._ended_unbegun = list(self._ended_unbegun)
-        other._unowned = shallow_copy(self._unowned)
+        other._unowned.waiting = self._unowned.waiting.copy()
         return other
 
     def use(self, plan: RowPlan, tables: Sequence[Table]) -> None:
@@ -257,9 +256,9 @@ class Assembler:
 
     def remainder(self) -> ChangeBatch:
         """Everything that waits, as one batch; the assembler is empty afterwards."""
-        chunks = [self._unowned.batch, *self._ended_unbegun]
+        chunks = [*self._unowned.waiting.batches, *self._ended_unbegun]
         for transaction in self._open.values():
-            chunks.extend(transaction.chunks)
+            chunks.extend(transaction.chunks.batches)
         self._ended_unbegun, self._open, self._unowned = [], {}, UnownedPages()
         return concatenate(chunks)
 
@@ -280,7 +279,9 @@ class Assembler:
         xid = int(chunk.events.xid.max())
         con_id = int(chunk.events.con_id[0])
         if begin >= 0:
-            self._open[key] = OpenTransaction(con_id, xid, int(batch.events.scn[begin]), [chunk])
+            opened = OpenTransaction(con_id, xid, int(batch.events.scn[begin]))
+            opened.chunks.append(chunk)
+            self._open[key] = opened
             return None
         waiting = self._open.pop(key, None)
         if waiting is not None and not _same_transaction(waiting.xid, xid):
@@ -296,7 +297,7 @@ class Assembler:
             return None
         if waiting.begin_scn is not None:
             return waiting
-        self._ended_unbegun.extend(waiting.chunks)
+        self._ended_unbegun.extend(waiting.chunks.batches)
         return None
 
     def _finish(
@@ -324,16 +325,21 @@ class Assembler:
         """The committed transactions `closed`, which are in commit order."""
         events = batch.events
         job, dml_first = self._assemble(batch, instances, closed)
-        dml, dml_first, emptied = fill_defaults(_cut(job), dml_first, self._plan)
+        dml, dml_first, emptied = fill_defaults(
+            _cut(job), dml_first, self._plan, self._storage.allocate
+        )
         if self._plan.lob_tables.size:
             owners = _owners(events, instances, closed)
-            lobs = resolve_lobs(batch, self._unowned.batch, owners, dml, dml_first, self._plan)
+            allocate = self._storage.allocate
+            referred = referred_lobs(dml, dml_first, owners, self._plan)
+            unowned = self._unowned.of_lobs(referred, allocate)
+            lobs = resolve_lobs(batch, unowned, owners, dml, dml_first, self._plan, allocate)
             if self._is_split and lobs.incomplete.any():
                 # A page that names no transaction may stand before the split.
                 self._defer(batch, instances, closed[lobs.incomplete])
                 return self._deliver(batch, instances, closed[~lobs.incomplete])
-            if self._unowned.batch.events.kind.size:
-                self._unowned.drop_lobs(referred_lobs(dml, dml_first, owners, self._plan))
+            if unowned.events.kind.size:
+                self._unowned.drop_lobs(referred)
             self.losses = self.losses.plus(lobs.losses)
             self.account.lob_values += lobs.values
             self.account.lob_unavailable += int(

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from olr_pg.dictionary.defaults import Missing
 from olr_pg.transactions.batch import DmlColumns, DmlKind, Image
+from olr_pg.transactions.storage import Allocate, joined
 from olr_pg.transactions.trim import keep_entries
 
 if TYPE_CHECKING:
@@ -25,12 +26,15 @@ I64 = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 
-def fill_defaults(dml: DmlColumns, dml_first: I64, plan: RowPlan) -> tuple[DmlColumns, I64, int]:
+def fill_defaults(
+    dml: DmlColumns, dml_first: I64, plan: RowPlan, allocate: Allocate
+) -> tuple[DmlColumns, I64, int]:
     """(row changes without guard columns and with defaults, `dml_first`, updates left out).
 
     Args:
         dml, dml_first: as assembled.
         plan: the subscription.
+        allocate: gives the room for bytes that may be many.
     """
     defaults = plan.defaults
     if defaults.missing.size == 0 or dml.kind.size == 0:
@@ -50,15 +54,17 @@ def fill_defaults(dml: DmlColumns, dml_first: I64, plan: RowPlan) -> tuple[DmlCo
     keep[rows[means & (missing[rows] == Missing.UNKNOWN)]] = False
     filled = rows[means & (missing[rows] == Missing.DEFAULT)]
     if filled.size:
-        dml = _filled(dml, filled, column[filled], plan)
+        dml = _filled(dml, filled, column[filled], plan, allocate)
     return keep_entries(dml, dml_first, keep)
 
 
-def _filled(dml: DmlColumns, entries: I64, columns: I64, plan: RowPlan) -> DmlColumns:
+def _filled(
+    dml: DmlColumns, entries: I64, columns: I64, plan: RowPlan, allocate: Allocate
+) -> DmlColumns:
     offset, length = dml.value_offset.copy(), dml.value_length.copy()
     offset[entries] = dml.data.size + plan.defaults.offset[columns]
     length[entries] = plan.defaults.length[columns]
-    data = np.concatenate([dml.data, plan.defaults.data])
+    data = joined([dml.data, plan.defaults.data], allocate)
     return dml._replace(value_offset=offset, value_length=length, data=data)
 
 

@@ -142,14 +142,14 @@ def empty_rows(count: int) -> LobRows:
     return columns_of(LOB_ROW, count)
 
 
-def value_room(values: int, parts: int, extra: int) -> ValueRoom:
-    """Room for so many values, parts and bytes put together."""
+def value_room(values: int, parts: int, extra: U8) -> ValueRoom:
+    """Room for so many values and parts, and `extra` for bytes put together."""
     return ValueRoom(
         np.zeros(values, np.uint8),
         np.zeros((values, FACTS), np.int64),
         np.zeros(values + 1, np.int64),
         np.empty((2, parts), np.int64),
-        np.empty(extra, np.uint8),
+        extra,
         np.zeros(2, np.int64),
         np.zeros(2, np.int64),
         np.empty((2, PAGE_BYTES_MAX), np.uint8),

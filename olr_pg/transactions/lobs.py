@@ -7,30 +7,20 @@ never delivered. Facts: values-and-lobs §16–§22.
 
 from __future__ import annotations
 
-import zlib
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.datatypes.binary_xml import XmlTokens, binary_xml_text
-from olr_pg.datatypes.charsets import charset
 from olr_pg.datatypes.lob_locator import (
-    COMPRESSION,
-    LENGTH,
     LOCATOR_HEAD,
-    STORED,
-    TEXT,
-    LobCompression,
-    LobText,
 )
-from olr_pg.datatypes.text import encode_text
 from olr_pg.dictionary.lob import LobDelivery
-from olr_pg.errors import OlrPgError
-from olr_pg.redo.batch import ChangeBatch, EventKind, empty_batch
+from olr_pg.redo.batch import ChangeBatch, EventKind
 from olr_pg.redo.columns import head, take
 from olr_pg.transactions.batch import DmlColumns, DmlKind, Image
 from olr_pg.transactions.delimit import UNDO_SEARCH_DEPTH
+from olr_pg.transactions.lob_contents import rewrite
 from olr_pg.transactions.lob_pages import (
     LobRows,
     Space,
@@ -45,15 +35,14 @@ from olr_pg.transactions.lob_pages import (
     value_room,
 )
 from olr_pg.transactions.select import concatenate, first_rows, select_events
+from olr_pg.transactions.storage import Allocate, Waiting, joined
 from olr_pg.transactions.trim import keep_entries
 
 if TYPE_CHECKING:
     from olr_pg.dictionary.plan import RowPlan
 
 I64 = npt.NDArray[np.int64]
-
-_CHUNK_MAP_MARK: Final = b"\xde\xad\xbe\xef\x01"
-_CHUNK_MAP_HEAD: Final = 29
+U8 = npt.NDArray[np.uint8]
 
 
 class LobLosses(NamedTuple):
@@ -132,41 +121,46 @@ class UnownedPages:
     """
 
     def __init__(self) -> None:
-        self._batch = empty_batch()
-
-    @property
-    def batch(self) -> ChangeBatch:
-        """What waits, in redo order."""
-        return self._batch
+        self.waiting = Waiting()
 
     def take_from(self, batch: ChangeBatch) -> ChangeBatch:
         """The batch without such events, which wait here now."""
         unowned = is_unowned(batch)
         if not unowned.any():
             return batch
-        rows = np.flatnonzero(unowned)
-        self._batch = concatenate([self._batch, select_events(batch, rows)])
+        self.waiting.append(select_events(batch, np.flatnonzero(unowned)))
         return select_events(batch, np.flatnonzero(~unowned))
 
-    def drop_before(self, scn: int) -> None:
-        """Drop events older than every transaction that could own them."""
-        self._keep(self._batch.events.scn >= np.uint64(scn))
-
-    def drop_lobs(self, lobs: I64) -> None:
-        """Drop the events of LOBs that finished transactions referred to.
+    def of_lobs(self, lobs: I64, allocate: Allocate) -> ChangeBatch:
+        """What waits of these LOBs, in redo order.
 
         Args:
             lobs: shape (n, 2): container, LOB number.
+            allocate: gives the room.
         """
-        rows, event_of = _unowned_rows(self._batch)
-        con_id = self._batch.events.con_id[event_of].astype(np.int64)
-        keep = np.ones(self._batch.events.kind.size, np.bool_)
-        keep[event_of] = ~_are_among(np.stack([con_id, rows.lob], axis=1), lobs)
-        self._keep(keep)
+        found = [
+            select_events(batch, rows)
+            for batch in self.waiting.batches
+            if (rows := np.flatnonzero(_is_of(batch, lobs))).size
+        ]
+        return concatenate(found, allocate)
 
-    def _keep(self, keep: npt.NDArray[np.bool_]) -> None:
-        if not keep.all():
-            self._batch = select_events(self._batch, np.flatnonzero(keep))
+    def drop_before(self, scn: int) -> None:
+        """Drop events older than every transaction that could own them."""
+        self.waiting.keep(lambda batch: batch.events.scn >= np.uint64(scn))
+
+    def drop_lobs(self, lobs: I64) -> None:
+        """Drop the events of LOBs that finished transactions referred to (as for `of_lobs`)."""
+        self.waiting.keep(lambda batch: ~_is_of(batch, lobs))
+
+
+def _is_of(batch: ChangeBatch, lobs: I64) -> npt.NDArray[np.bool_]:
+    """Which of such events are of these LOBs."""
+    rows, event_of = _unowned_rows(batch)
+    con_id = batch.events.con_id[event_of].astype(np.int64)
+    found = np.zeros(batch.events.kind.size, np.bool_)
+    found[event_of] = _are_among(np.stack([con_id, rows.lob], axis=1), lobs)
+    return found
 
 
 def resolve_lobs(
@@ -176,6 +170,7 @@ def resolve_lobs(
     dml: DmlColumns,
     dml_first: I64,
     plan: RowPlan,
+    allocate: Allocate,
 ) -> LobOutcome:
     """Put contents in the place of locators.
 
@@ -185,6 +180,7 @@ def resolve_lobs(
         owners: the transactions of `dml_first`.
         dml, dml_first: row changes with locators.
         plan: the subscription.
+        allocate: gives the room for bytes that may be many.
     """
     table_of = np.repeat(dml.table, np.diff(dml.entry_first))
     column_of = plan.column_first[table_of] + dml.entry_column
@@ -204,12 +200,13 @@ def resolve_lobs(
         dml.value_next,
         dml.data,
     )
-    rows, undid, data = _rows(batch, unowned, owners, values)
+    rows, undid, data = _rows(batch, unowned, owners, values, allocate)
     values = values._replace(data=data)
-    room = _resolve(values, rows)
-    rewritten = _rewrite(
-        values, room, delivery[entry], plan.column_charset[column_of[entry]], plan.xml_tokens
-    )
+    room = _resolve(values, rows, allocate)
+    rewritten = rewrite(
+        values, room, delivery[entry], plan.column_charset[column_of[entry]], plan.xml_tokens,
+        allocate,
+    )  # fmt: skip
     losses = no_losses(plan)
     np.add.at(losses.missing, column_of[entry[room.status == ValueStatus.MISSING]], 1)
     np.add.at(losses.malformed, column_of[entry[room.status == ValueStatus.MALFORMED]], 1)
@@ -217,7 +214,8 @@ def resolve_lobs(
     _count_unclaimed(rows, undid, dml, values, is_lob, owner_of[change_of], losses.unclaimed)
     incomplete = np.zeros(owners.first.size, np.bool_)
     incomplete[values.owner[room.status == ValueStatus.MISSING]] = True
-    return _put_back(dml, dml_first, values, room, rewritten, is_lob, incomplete, losses)
+    return _put_back(dml, dml_first, values, room, rewritten, is_lob, incomplete, losses,
+                     allocate)  # fmt: skip
 
 
 def _before_of(
@@ -239,7 +237,7 @@ def _before_of(
 
 
 def _rows(
-    batch: ChangeBatch, unowned: ChangeBatch, owners: Owners, values: Values
+    batch: ChangeBatch, unowned: ChangeBatch, owners: Owners, values: Values, allocate: Allocate
 ) -> tuple[LobRows, npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
     """(the LOB pieces of the transactions, whether they undid something, the bytes of both)."""
     undid = np.zeros(owners.first.size, np.uint8)
@@ -265,7 +263,7 @@ def _rows(
     adopted = _adopt(unowned, owners, values)
     adopted.offset[:] += values.data.size
     both = np.concatenate([rows, adopted]).view(np.recarray)
-    return sort_rows(both), undid, np.concatenate([values.data, unowned.data])
+    return sort_rows(both), undid, joined([values.data, unowned.data], allocate)
 
 
 def _unowned_rows(unowned: ChangeBatch) -> tuple[LobRows, I64]:
@@ -340,130 +338,14 @@ def _are_among(rows: I64, others: I64) -> npt.NDArray[np.bool_]:
     return np.isin(number[: len(rows)], number[len(rows) :])
 
 
-def _resolve(values: Values, rows: LobRows) -> ValueRoom:
+def _resolve(values: Values, rows: LobRows, allocate: Allocate) -> ValueRoom:
     parts = 64 + values.entry.size + rows.owner.size
     extra = 1 << 16
     while True:
-        room = value_room(values.entry.size, parts, extra)
+        room = value_room(values.entry.size, parts, allocate(extra))
         if resolve_values(values, rows, room):
             return room
         parts, extra = parts * 2, extra * 4
-
-
-def _rewrite(
-    values: Values,
-    room: ValueRoom,
-    delivery: npt.NDArray[np.uint8],
-    charset_id: npt.NDArray[np.int32],
-    xml_tokens: XmlTokens,
-) -> dict[int, bytes]:
-    """Contents that are not delivered as they stand: packed, binary XML, other character sets."""
-    text = room.facts[:, TEXT]
-    as_it_stands = (
-        (delivery == LobDelivery.BYTES)
-        | ((delivery == LobDelivery.UTF16) & (text == LobText.UTF16_BE))
-        | ((delivery == LobDelivery.CHARSET) & (text == LobText.CHARSET))
-    )
-    packed = room.facts[:, COMPRESSION] != LobCompression.NONE
-    whole = room.status == ValueStatus.WHOLE
-    rewritten: dict[int, bytes] = {}
-    for i in np.flatnonzero(whole & (packed | ~as_it_stands)).tolist():
-        content = _inflated(_content(values, room, i), room.facts[i])
-        if content is not None and delivery[i] == LobDelivery.XML_TEXT:
-            content = _xml_text(content, xml_tokens)
-        elif content is not None and not as_it_stands[i]:
-            content = _in_delivered_charset(
-                content, LobText(int(text[i])), LobDelivery(int(delivery[i])), int(charset_id[i])
-            )
-        if content is None:
-            room.status[i] = ValueStatus.UNDECODED
-        else:
-            rewritten[i] = content
-    return rewritten
-
-
-def _content(values: Values, room: ValueRoom, i: int) -> bytes:
-    """The stored bytes of value i."""
-    parts = []
-    size = values.data.size
-    for part in range(int(room.part_first[i]), int(room.part_first[i + 1])):
-        offset, length = int(room.parts[0, part]), int(room.parts[1, part])
-        source, at = (values.data, offset) if offset < size else (room.extra, offset - size)
-        parts.append(source[at : at + length].tobytes())
-    return b"".join(parts)
-
-
-def _inflated(stored: bytes, facts: I64) -> bytes | None:
-    """The content of a value that is stored compressed, None where it does not inflate whole."""
-    compression, length = LobCompression(int(facts[COMPRESSION])), int(facts[LENGTH])
-    if compression is LobCompression.NONE:
-        return stored
-    if len(stored) != int(facts[STORED]):
-        return None
-    if compression is LobCompression.STREAM:
-        return _inflated_stream(stored, length)
-    return _inflated_chunks(stored, length)
-
-
-def _inflated_stream(stored: bytes, length: int) -> bytes | None:
-    try:
-        stream = zlib.decompressobj()
-        content = stream.decompress(stored, length + 1)
-    except zlib.error:
-        return None
-    return content if len(content) == length else None
-
-
-def _inflated_chunks(stored: bytes, length: int) -> bytes | None:
-    """Chunk-map units one behind the other (values-and-lobs §22)."""
-    parts: list[bytes] = []
-    at, done = 0, 0
-    while at < len(stored) and done < length:
-        unit = stored[at:]
-        if not unit.startswith(_CHUNK_MAP_MARK) or len(unit) < _CHUNK_MAP_HEAD:
-            return None
-        total = int.from_bytes(unit[13:21])
-        count, start = int.from_bytes(unit[21:23]), int.from_bytes(unit[23:25])
-        if total <= 0 or len(unit) < _CHUNK_MAP_HEAD + 8 * count:
-            return None
-        for k in range(count):
-            entry = unit[_CHUNK_MAP_HEAD + 8 * k : _CHUNK_MAP_HEAD + 8 * k + 8]
-            logical, packed = int.from_bytes(entry[:4]), int.from_bytes(entry[4:])
-            part = _inflated_stream(unit[start : start + packed], logical)
-            if part is None:
-                return None
-            parts.append(part)
-            done += logical
-            start += packed
-        at += total
-    return b"".join(parts) if done == length else None
-
-
-def _xml_text(content: bytes, tokens: XmlTokens) -> bytes | None:
-    try:
-        return binary_xml_text(content, tokens).encode()
-    except OlrPgError:
-        return None  # counted as a loss
-
-
-def _in_delivered_charset(
-    content: bytes, text: LobText, delivery: LobDelivery, charset_id: int
-) -> bytes | None:
-    """Text whose locator says another set than the column's values are delivered in."""
-    try:
-        if text is LobText.UTF16_LE:
-            decoded = content.decode("utf-16-le", "surrogatepass")
-        elif text is LobText.UTF16_BE:
-            decoded = content.decode("utf-16-be", "surrogatepass")
-        elif text is LobText.CHARSET and charset_id:
-            decoded = content.decode(charset(charset_id).codec)
-        else:
-            return None
-        if delivery is LobDelivery.UTF16:
-            return decoded.encode("utf-16-be", "surrogatepass")
-        return encode_text(decoded, charset(charset_id))
-    except (UnicodeError, OlrPgError):
-        return None
 
 
 def _count_unclaimed(
@@ -497,10 +379,11 @@ def _put_back(
     dml_first: I64,
     values: Values,
     room: ValueRoom,
-    rewritten: dict[int, bytes],
+    rewritten: dict[int, U8],
     is_lob: npt.NDArray[np.bool_],
     incomplete: npt.NDArray[np.bool_],
     losses: LobLosses,
+    allocate: Allocate,
 ) -> LobOutcome:
     whole = room.status == ValueStatus.WHOLE
     keep = ~is_lob
@@ -510,14 +393,14 @@ def _put_back(
         value_offset=offset,
         value_length=length,
         value_next=following,
-        data=np.concatenate([values.data, *tail]) if tail else values.data,
+        data=joined([values.data, *tail], allocate),
     )
     kept, dml_first, emptied = keep_entries(filled, dml_first, keep)
     return LobOutcome(kept, dml_first, incomplete, losses, int(np.count_nonzero(whole)), emptied)
 
 
 def _chains(
-    dml: DmlColumns, values: Values, room: ValueRoom, rewritten: dict[int, bytes]
+    dml: DmlColumns, values: Values, room: ValueRoom, rewritten: dict[int, U8]
 ) -> tuple[I64, I64, I64, list[npt.NDArray[np.uint8]]]:
     """The value columns with contents: (offset, length, next, bytes behind the data)."""
     extra = room.extra[: int(room.counts[1])]
@@ -548,7 +431,7 @@ def _chains(
     following = np.concatenate([following, np.where(is_last, -1, place + 1)])
     for i, content in rewritten.items():
         number = int(values.entry[i])
-        offset[number], length[number], following[number] = at, len(content), -1
-        tail.append(np.frombuffer(content, np.uint8))
-        at += len(content)
+        offset[number], length[number], following[number] = at, content.size, -1
+        tail.append(content)
+        at += content.size
     return offset, length, following, tail

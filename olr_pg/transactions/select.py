@@ -18,7 +18,7 @@ from olr_pg.redo.batch import (
 from olr_pg.redo.columns import take
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 
 def first_rows(counts: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
@@ -28,8 +28,16 @@ def first_rows(counts: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
     return first
 
 
-def concatenate(batches: Sequence[ChangeBatch]) -> ChangeBatch:
-    """One batch with the events of `batches` one behind the other."""
+def concatenate(
+    batches: Sequence[ChangeBatch],
+    allocate: Callable[[int], npt.NDArray[np.uint8]] | None = None,
+) -> ChangeBatch:
+    """One batch with the events of `batches` one behind the other.
+
+    Args:
+        batches: what to join.
+        allocate: gives the room for the bytes; None takes memory.
+    """
     if len(batches) == 1:
         return batches[0]
     if not batches:
@@ -40,7 +48,11 @@ def concatenate(batches: Sequence[ChangeBatch]) -> ChangeBatch:
     entries = np.concatenate([batch.entries for batch in batches]).view(np.recarray)
     pieces.changed_offset[:] += np.repeat(bases, [batch.pieces.op.size for batch in batches])
     entries.offset[:] += np.repeat(bases, [batch.entries.role.size for batch in batches])
-    return ChangeBatch(events, pieces, entries, np.concatenate([b.data for b in batches]))
+    size = sum(batch.data.size for batch in batches)
+    data = np.empty(size, np.uint8) if allocate is None else allocate(size)
+    for base, batch in zip(bases, batches, strict=True):
+        data[base : base + batch.data.size] = batch.data
+    return ChangeBatch(events, pieces, entries, data)
 
 
 def select_events(batch: ChangeBatch, rows: npt.NDArray[np.int64]) -> ChangeBatch:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from olr_pg.errors import OlrPgError
 from olr_pg.kernels import inlined, kernel
 from olr_pg.transactions.batch import DmlKind, Image
+from olr_pg.transactions.storage import IN_MEMORY
 from olr_pg.wire.chunks import CHUNK_BYTES, measure_chunks, write_chunks
 from olr_pg.wire.elements import ElementCode
 from olr_pg.wire.plan import ROWID_BYTES
@@ -23,6 +24,7 @@ from olr_pg.wire.put import put16, put32, put64, put_bytes, put_head
 
 if TYPE_CHECKING:
     from olr_pg.transactions.batch import DmlColumns, TransactionColumns
+    from olr_pg.transactions.storage import Allocate
     from olr_pg.wire.plan import ElementPlan
 
 _FRAME: Final = 6
@@ -86,6 +88,7 @@ def encode_transactions(
     plan: ElementPlan,
     big_endian: bool,
     chunk_bytes: int = CHUNK_BYTES,
+    allocate: Allocate = IN_MEMORY.allocate,
 ) -> EncodedTransactions:
     """The framed Data messages of `transactions`, with the commit SCN filled in.
 
@@ -95,6 +98,7 @@ def encode_transactions(
         plan: of the same tables as the row plan that `dml` was made with.
         big_endian: byte order of the output.
         chunk_bytes: bytes of a LOB value in one Chunk element, 1 or more.
+        allocate: gives the room for the messages.
 
     Raises:
         OlrPgError: 4014 the columns contradict themselves; 4006 a message over 4 GiB or an image
@@ -113,7 +117,7 @@ def encode_transactions(
     count = transactions.xid.size
     first = np.empty(count + 1, np.int64)
     lay_out(transactions.dml_first, sizes + chunk_sizes, first)
-    blob = np.empty(int(first[-1]), np.uint8)
+    blob = allocate(int(first[-1]))
     tables = plan.table_big if big_endian else plan.table_little
     columns = plan.column_big if big_endian else plan.column_little
     write_transactions(transactions, dml, plan.table_first, tables, plan.table_column,

@@ -1,0 +1,141 @@
+"""Where the bytes of transactions wait: in memory, or wherever the caller puts what is too much.
+
+The core does no I/O: whoever runs it hands in a storage. The bytes are what can be large; the
+tables of events and values over them stay in memory.
+"""
+
+from __future__ import annotations
+
+import sys
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from olr_pg.redo.batch import ChangeBatch
+from olr_pg.transactions.select import concatenate, select_events
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+U8 = npt.NDArray[np.uint8]
+Allocate: TypeAlias = "Callable[[int], U8]"
+
+
+class Storage(Protocol):
+    """Where bytes wait."""
+
+    @property
+    def memory_max(self) -> int:
+        """Bytes that may wait in memory for the end of their transactions."""
+
+    def allocate(self, size: int) -> U8:
+        """Room for `size` bytes, writable; in memory only if they are few."""
+
+    def spill(self, size: int) -> U8:
+        """Room for `size` bytes, writable, that take no memory."""
+
+
+class InMemory:
+    """Everything in memory: for what is bounded by itself, such as one split."""
+
+    memory_max: Final = sys.maxsize
+
+    def allocate(self, size: int) -> U8:
+        """Room in memory."""
+        return np.empty(size, np.uint8)
+
+    spill = allocate
+
+
+IN_MEMORY: Final = InMemory()
+
+
+def joined(parts: Sequence[U8], allocate: Allocate) -> U8:
+    """The parts one behind the other."""
+    if len(parts) == 1:
+        return parts[0]
+    room = allocate(sum(part.size for part in parts))
+    at = 0
+    for part in parts:
+        room[at : at + part.size] = part
+        at += part.size
+    return room
+
+
+class Waiting:
+    """Batches that wait, and how many of their bytes do so in memory."""
+
+    def __init__(self) -> None:
+        self._spilled: list[ChangeBatch] = []
+        self._recent: list[ChangeBatch] = []
+
+    @property
+    def batches(self) -> list[ChangeBatch]:
+        """All of them, in the order in which they came."""
+        return [*self._spilled, *self._recent]
+
+    @property
+    def in_memory(self) -> int:
+        """Bytes that wait in memory."""
+        return sum(batch.data.size for batch in self._recent)
+
+    def copy(self) -> Waiting:
+        """Another one with the same batches, which shares their bytes."""
+        other = Waiting()
+        other._spilled, other._recent = list(self._spilled), list(self._recent)
+        return other
+
+    def append(self, batch: ChangeBatch) -> None:
+        """One more."""
+        self._recent.append(batch)
+
+    def keep(self, chosen: Callable[[ChangeBatch], npt.NDArray[np.bool_]]) -> None:
+        """Keep only the events for which `chosen` is True."""
+        self._spilled = _kept(self._spilled, chosen)
+        self._recent = _kept(self._recent, chosen)
+
+    def move_to(self, room: U8) -> None:
+        """Move what is in memory into `room`, which has just that size."""
+        moved = concatenate(self._recent, lambda _: room)
+        if moved.data is not room:
+            room[:] = moved.data
+            moved = moved._replace(data=room)
+        self._spilled.append(moved)
+        self._recent = []
+
+
+def _kept(
+    batches: list[ChangeBatch], chosen: Callable[[ChangeBatch], npt.NDArray[np.bool_]]
+) -> list[ChangeBatch]:
+    kept = []
+    for batch in batches:
+        keep = chosen(batch)
+        if keep.all():
+            kept.append(batch)
+        elif keep.any():
+            kept.append(select_events(batch, np.flatnonzero(keep)))
+    return kept
+
+
+def spill_largest(waiting: Iterable[Waiting], storage: Storage) -> None:
+    """Where more waits in memory than may, move the largest out of it until half of that is left.
+
+    They share one piece of storage, so that the number of pieces stays small.
+    """
+    held = [(one.in_memory, one) for one in waiting]
+    total = sum(size for size, _ in held)
+    if total <= storage.memory_max:
+        return
+    chosen: list[tuple[int, Waiting]] = []
+    for size, one in sorted(held, key=itemgetter(0), reverse=True):
+        if total <= storage.memory_max // 2:
+            break
+        chosen.append((size, one))
+        total -= size
+    room = storage.spill(sum(size for size, _ in chosen))
+    at = 0
+    for size, one in chosen:
+        one.move_to(room[at : at + size])
+        at += size
