@@ -1,7 +1,8 @@
 """Oracle's character sets: id, name, Python codec and where the two differ (values-and-lobs §2.1).
 
 Single-byte sets are tables of 256 characters built from a codec and overrides written as
-``byte=code point``; bytes without a character are *undefined*. Multi-byte sets are codecs with
+``byte=code point``, or generated ones (`charset_tables`); bytes without a character are
+*undefined*. Multi-byte sets are codecs with
 overrides by byte sequence: two sequences may be one character in Python and two in Oracle.
 `exact` tells whether the comparison with Oracle's own tables left no known difference.
 """
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final, Literal
 
+from olr_pg.datatypes.charset_tables import TABLES
 from olr_pg.errors import OlrPgError
 
 Structure = Literal["single-byte", "utf-8", "cesu-8", "utf-16-be", "multi-byte"]
@@ -33,7 +35,7 @@ class Charset:
         number: NLS_CHARSET_ID.
         name: NLS_CHARSET_NAME.
         structure: how characters are made of bytes.
-        codec: the Python codec that the set is based on.
+        codec: the Python codec that the set is based on, of a generated table its standard.
         table: single-byte sets: the 256 characters, `UNDEFINED` where there is none.
         overrides: multi-byte sets: the byte sequences that Oracle maps otherwise, with Oracle's
             character.
@@ -261,9 +263,10 @@ _MULTI_BYTE: Final[tuple[tuple[int, str, str, str, bool], ...]] = (
     (838, "JA16SJISTILDE", "cp932", "", True),
     (840, "KO16KSC5601", "euc_kr", "", True),
     (845, "KO16KSCCS", "johab", "", False),
-    (846, "KO16MSWIN949", "cp949", "", False),
+    (846, "KO16MSWIN949", "cp949", "C9A1-C9FE=E000 FEA1-FEFE=E05E", True),
     (850, "ZHS16CGB231280", "gb2312", "A1AB=301C", True),
-    (852, "ZHS16GBK", "gbk", "80=20AC", False),
+    # GB18030 has GBK's characters, and the private use area for most codes that GBK leaves free.
+    (852, "ZHS16GBK", "gb18030", "80=20AC", False),
     (854, "ZHS32GB18030", "gb18030", "", True),
     (
         865,
@@ -313,15 +316,38 @@ def _single_byte(
 
 
 def _multi_byte(number: int, name: str, codec: str, overrides: str, exact: bool) -> Charset:
-    pairs = (override.partition("=") for override in overrides.split())
-    mapped = tuple((bytes.fromhex(key), chr(int(code, 16))) for key, _, code in pairs)
+    mapped = tuple(pair for override in overrides.split() for pair in _override_pairs(override))
     return Charset(number, name, "multi-byte", codec, overrides=mapped, exact=exact)
+
+
+def _override_pairs(override: str) -> list[tuple[bytes, str]]:
+    """The pairs of ``bytes=code`` or ``first-last=code``."""
+    key, _, code = override.partition("=")
+    first, _, last = key.partition("-")
+    start, size = int(first, 16), len(first) // 2
+    return [
+        ((start + i).to_bytes(size), chr(int(code, 16) + i))
+        for i in range(int(last or first, 16) - start + 1)
+    ]
+
+
+def _generated() -> list[Charset]:
+    """The sets of `charset_tables`; nobody compared them with Oracle's."""
+    found = []
+    for names, standard, digits in TABLES:
+        table = bytes.fromhex(digits).decode("utf-16-be", "surrogatepass")
+        found += [
+            Charset(number, name, "single-byte", standard, table, exact=False)
+            for number, name in names
+        ]
+    return found
 
 
 @cache
 def _by_number() -> dict[int, Charset]:
     known = [_single_byte(*row) for row in _SINGLE_BYTE]
     known += [_multi_byte(*row) for row in _MULTI_BYTE]
+    known += _generated()
     known += [Charset(*row[:4], exact=row[4]) for row in _UNICODE]
     return {charset.number: charset for charset in known}
 

@@ -117,11 +117,17 @@ def _decode(raw: bytes, charset: Charset, errors: str) -> tuple[str, bool]:
             return codecs.charmap_decode(raw, errors, charset.table)[0], False
         if charset.codec == "utf-8":
             return _decode_utf8(raw, errors), False
-        if charset.overrides and any(key in raw for key, _ in charset.overrides):
+        if charset.overrides and _overridden(charset).search(raw):
             return _decode_overridden(raw, charset, errors), False
         return raw.decode(charset.codec, errors), False
     except UnicodeDecodeError:
         return "", True
+
+
+@cache
+def _overridden(charset: Charset) -> re.Pattern[bytes]:
+    """Finds a sequence that may be an overridden character."""
+    return re.compile(b"|".join(re.escape(key) for key, _ in charset.overrides), re.DOTALL)
 
 
 def _decode_utf8(raw: bytes, errors: str) -> str:

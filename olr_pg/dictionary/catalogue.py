@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from olr_pg.datatypes.charsets import charset
 from olr_pg.datatypes.number import decode_number
+from olr_pg.datatypes.text import decode_text_by_policy
 from olr_pg.dictionary.changes import RowOperation
 from olr_pg.dictionary.column_support import LOB_TYPES
 from olr_pg.dictionary.sys_rows import SysRow, SysRows
@@ -186,7 +187,7 @@ class Catalogue:
             table: _Rows(section, getattr(rows, section.name))
             for table, section in _SECTIONS.items()
         }
-        self._codec = charset(charset_name).codec
+        self._charset = charset(charset_name)
         self._owners = {row.user for row in rows.sys_user if not row.single}
 
     def apply(self, transaction: DictionaryTransaction) -> set[int]:
@@ -264,7 +265,7 @@ class Catalogue:
 
     def _value(self, field: str, raw: bytes | None) -> int | str:
         if field == "name":
-            return (raw or b"").decode(self._codec, "replace")
+            return decode_text_by_policy(raw or b"", self._charset)[0]
         if raw is None:
             return _ABSENT.get(field, 0)
         number = decode_number(raw)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import codecs
+import re
+from pathlib import Path
 
 import pytest
 
 from olr_pg.datatypes.charsets import charset, column_charset, supported_charsets
+from olr_pg.datatypes.text import decode_text, encode_text
 from olr_pg.errors import OlrPgError
 
 
@@ -15,7 +18,8 @@ def test_ids_and_names_are_unique() -> None:
     assert len({one.number for one in known}) == len(known)
     assert len({one.name for one in known}) == len(known)
     for one in known:
-        codecs.lookup(one.codec)
+        if not one.table or one.exact:
+            codecs.lookup(one.codec)
         assert charset(one.number) is charset(one.name) is one
         assert len(one.table) == (256 if one.structure == "single-byte" else 0)
 
@@ -40,6 +44,8 @@ def test_codecs_that_match_exactly_are_used_as_they_are() -> None:
         ("JA16SJIS", True),
         ("JA16SJISYEN", False),
         ("AL16UTF16LE", False),
+        ("WE8EBCDIC500", False),
+        ("LT8PC774", True),
     ],
 )
 def test_which_sets_hold_ascii(name: str, ascii_superset: bool) -> None:
@@ -60,3 +66,44 @@ def test_the_set_of_a_column() -> None:
     assert name(1, 873) == "WE8MSWIN1252"
     assert name(None, 873) == "AL32UTF8"
     assert name(0, 0) == name(None, None) == "WE8MSWIN1252"
+
+
+@pytest.mark.parametrize(
+    ("name", "raw", "text"),
+    [
+        ("WE8EBCDIC37", "c885939396", "Hello"),
+        ("WE8EBCDIC1047", "adbd", "[]"),
+        ("D8EBCDIC273", "4a5ae0", "ÄÜÖ"),
+        ("CL8ISOIR111", "f0d2c9d7c5d4", "Привет"),
+        ("LT8PC774", "d0d1", "ąč"),
+        ("YUG7ASCII", "605b", "žŠ"),
+        ("EL8PC851", "d7d8", "βγ"),
+        ("ZHS16GBK", "80", "€"),
+        ("ZHS16GBK", "d6d0aaa1f8a1", "中\ue000\ue234"),
+        ("KO16MSWIN949", "b0a1c9a1c9fefea1fefe", "가\ue000\ue05d\ue05e\ue0bb"),
+    ],
+)
+def test_characters_of_generated_tables_and_user_defined_ones(
+    name: str, raw: str, text: str
+) -> None:
+    assert decode_text(bytes.fromhex(raw), charset(name)) == text
+    assert encode_text(text, charset(name)).hex() == raw
+
+
+def test_generated_tables_agree_with_the_codecs_that_python_has() -> None:
+    for name, codec in (
+        ("WE8EBCDIC37", "cp037"),
+        ("WE8EBCDIC500", "cp500"),
+        ("WE8EBCDIC1140", "cp1140"),
+    ):
+        assert charset(name).table == bytes(range(256)).decode(codec)
+
+
+def test_the_page_lists_what_is_supported() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "charsets.md").read_text("utf-8")
+    rows = re.findall(r"^\| (\d+) \| (\w+) \| ([^|]+) \| (exact|near) \|$", page, re.MULTILINE)
+    listed = {(int(number), name, codec, state) for number, name, codec, state in rows}
+    assert listed == {
+        (one.number, one.name, one.codec, "exact" if one.exact else "near")
+        for one in supported_charsets()
+    }
