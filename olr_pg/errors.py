@@ -232,6 +232,11 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         " of the one that follows it",
         3,
     ),
+    2070: ErrorEntry(
+        "the account of decoding does not close",
+        "this is a defect: report it with the counts above and the logs' statistics (dump --stats)",
+        3,
+    ),
     2100: ErrorEntry(
         "the file is not an incident file",
         "give a file that olr-pg wrote on a decoding error (*.incident.json)",
@@ -570,6 +575,12 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
     5019: ErrorEntry(
         "another applier works on the same subscription",
         "stop the other one, or give this one a subscription name of its own",
+        6,
+    ),
+    5070: ErrorEntry(
+        "a replicated table was truncated",
+        "empty the target table or keep its rows, then let the table go on: set the resolution of"
+        " its row in olr_pg.error to 'skipped' and start again; or set `apply.on-truncate`",
         6,
     ),
     # 6xxx Spark and Java (exit code 7)

@@ -4,9 +4,9 @@ External clients are not told: every row change of the protocol names its column
 and the protocol has no message for more. The bundled applier runs in the same process as the
 decoder, and gets what clients do not get through one `SchemaEvents`:
 
-- An event belongs to the commit SCN of the DDL's transaction. The decoder publishes it before it
-  queues any transaction that commits after that SCN, so whoever has received such a transaction
-  can see the event.
+- An event belongs to the commit SCN of the DDL's transaction. The decoder publishes it when every
+  transaction that commits up to that SCN is queued, and none behind it. So who has received a later
+  transaction can see the event; and who sees the event and then gets NoMore has all earlier ones.
 - The applier applies the event to its table between the transactions up to that SCN and those
   behind it; with nothing behind it, once the server had nothing more to give. It goes into the
   table in one target transaction with the ledger's row, so that it happens once, as any
@@ -37,6 +37,7 @@ class SchemaEvent(NamedTuple):
         evolution: what it means for the target.
         definition: the table from there on, None where there is none.
         past: it lies before the SCN where decoding started.
+        statement: the DDL's text, as far as it was logged.
     """
 
     table: str
@@ -46,51 +47,60 @@ class SchemaEvent(NamedTuple):
     evolution: Evolution
     definition: Table | None
     past: bool = False
+    statement: str = ""
+
+    @property
+    def identity(self) -> tuple[str, int, int]:
+        """What is the same when the event is published again."""
+        return self.table, self.commit_scn, self.xid
 
 
 class SchemaEvents:
-    """The events between decoder and applier. All methods may be called from any thread."""
+    """The events between decoder and applier. All methods may be called from any thread.
+
+    Attributes:
+        consumed: whether a bundled applier takes them: without one, nothing waits for them.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._events: list[SchemaEvent] = []
+        self._events: dict[tuple[str, int, int], SchemaEvent] = {}
         self._done: set[tuple[str, int, int]] = set()
         self.consumed = False
 
     def restart(self) -> None:
         """A run of decoding begins: the events will be published again."""
         with self._lock:
-            self._events = []
+            self._events = {}
 
     def publish(self, event: SchemaEvent) -> None:
         """Add an event; for one table in ascending order of commit SCN."""
         with self._lock:
-            if _identity(event) not in map(_identity, self._events):
-                self._events.append(event)
+            self._events.setdefault(event.identity, event)
 
     def published(self) -> list[SchemaEvent]:
         """All events in the order of publication."""
         with self._lock:
-            return list(self._events)
+            return list(self._events.values())
 
     def done(self, event: SchemaEvent) -> None:
         """The event is in the target, durably."""
         with self._lock:
-            self._done.add(_identity(event))
+            self._done.add(event.identity)
+
+    def is_done(self, event: SchemaEvent) -> bool:
+        """Whether it was said to be done."""
+        with self._lock:
+            return event.identity in self._done
 
     def open_scn(self) -> int | None:
-        """The lowest begin SCN of the events that are not done; None where there are none.
-
-        Without a bundled applier nobody does them, and nothing waits for them.
-        """
+        """The lowest begin SCN of the events that are not done; None where there are none."""
+        if not self.consumed:
+            return None
         with self._lock:
             waiting = [
                 event.begin_scn
-                for event in self._events
-                if not event.past and _identity(event) not in self._done
+                for event in self._events.values()
+                if not event.past and event.identity not in self._done
             ]
-        return min(waiting, default=None) if self.consumed else None
-
-
-def _identity(event: SchemaEvent) -> tuple[str, int, int]:
-    return event.table, event.commit_scn, event.xid
+        return min(waiting, default=None)

@@ -28,6 +28,7 @@ from olr_pg.applier.connection import connect, unreachable
 from olr_pg.applier.ledger import Counters, ensure_ledger
 from olr_pg.applier.parse import read_layout
 from olr_pg.applier.plan import check_names, plan_table
+from olr_pg.applier.schema_events import SchemaEvent, SchemaEvents
 from olr_pg.applier.worker import Worker
 from olr_pg.errors import OlrPgError
 from olr_pg.wire.client import ClientProtocol, Elements, Reply
@@ -48,7 +49,7 @@ from olr_pg.wire.messages import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Container, Mapping, Sequence
     from typing import Any
 
     from psycopg import Connection
@@ -85,10 +86,18 @@ class Applier:
         settings: what to apply where.
         source_tables: the source's tables, where the caller knows them: their keys, and the
             types of tables to create. The protocol carries neither.
+        events: changes of these tables' definitions, from a decoder in this process.
     """
 
-    def __init__(self, settings: ApplierSettings, source_tables: Sequence[Table] = ()) -> None:
+    def __init__(
+        self,
+        settings: ApplierSettings,
+        source_tables: Sequence[Table] = (),
+        events: SchemaEvents | None = None,
+    ) -> None:
         self._settings = settings
+        self._events = events or SchemaEvents()
+        self._events.consumed = True
         self._tables = {table.full_name: table for table in source_tables}
         self._stop = threading.Event()
         self._progress = threading.Event()
@@ -111,10 +120,12 @@ class Applier:
         """
         self._prepare()
         workers = [
-            Worker(number, self._settings, self._tables, self._progress)
+            Worker(number, self._settings, self._tables, self._progress, self._events)
             for number in range(max(1, self._settings.workers))
         ]
-        session = _Session(self._settings, workers, self._stop, self._progress)
+        session = _Session(
+            self._settings, workers, self._stop, self._progress, self._events, self._tables
+        )
         try:
             for worker in workers:
                 worker.start()
@@ -201,9 +212,14 @@ class _Session:
         workers: Sequence[Worker],
         stop: threading.Event,
         progress: threading.Event,
+        events: SchemaEvents,
+        tables: Container[str],
     ) -> None:
         self._settings = settings
         self._workers = workers
+        self._events = events
+        self._tables = tables
+        self._announced: set[tuple[str, int, int]] = set()
         self._stop = stop
         self._progress = progress
         self._socket: socket.socket | None = None
@@ -301,6 +317,7 @@ class _Session:
             OlrPgError: what ends the run.
         """
         was_drained = drained()
+        seen = self._events.published()
         while not self._stop.is_set():
             self.check_workers()
             if any(worker.failure is not None for worker in self._workers):
@@ -308,10 +325,12 @@ class _Session:
             self._progress.clear()
             if self._protocol.pending == 0:
                 was_drained = drained()
+                seen = self._events.published()
             self._top_up()
             if not self._take_answers():
                 continue
-            # NoMore, and nothing is in flight.
+            # NoMore, and nothing is in flight: all that was queued before `seen` was read is here.
+            self._announce(seen)
             for worker in self._workers:
                 worker.hurry()
             if once and was_drained and all(worker.is_drained() for worker in self._workers):
@@ -387,7 +406,29 @@ class _Session:
         self._open_scn = None if whole == len(answers.kind) - 1 else self._last_scn
         for table in dict.fromkeys(name for name, _ in delivered):
             parts = [part for name, part in delivered if name == table]
-            self._worker(table).deliver(table, join(parts))
+            self._deliver(table, join(parts))
+        # Every transaction that committed before the last one seen is here.
+        self._announce([e for e in self._events.published() if e.commit_scn < self._last_scn])
+
+    def _deliver(self, table: str, selection: Selection) -> None:
+        """Hand changes of a table to its worker, and what happened to the table in between."""
+        last = int(selection.commit_scn[-1])
+        for event in self._events.published():
+            if event.table != table or event.commit_scn >= last:
+                continue
+            before = selection.commit_scn <= np.uint64(event.commit_scn)
+            if before.any():
+                self._worker(table).deliver(table, selection.part(before))
+                selection = selection.part(~before)
+            self._announce([event])
+        self._worker(table).deliver(table, selection)
+
+    def _announce(self, events: Sequence[SchemaEvent]) -> None:
+        """Hand events to the workers of their tables, each once."""
+        for event in events:
+            if event.table in self._tables and event.identity not in self._announced:
+                self._announced.add(event.identity)
+                self._worker(event.table).announce(event)
 
     def _worker(self, table: str) -> Worker:
         if table not in self._assigned:
@@ -445,6 +486,8 @@ class _Session:
         self._window = _FIRST_WINDOW
         for worker in self._workers:
             worker.reset()
+        done = (event for event in self._events.published() if self._events.is_done(event))
+        self._announced = {event.identity for event in done}
 
 
 def _refusal(reply: Reply) -> OlrPgError:

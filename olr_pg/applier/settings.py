@@ -22,6 +22,14 @@ class ConflictPolicy(Enum):
     OVERWRITE = "overwrite"
 
 
+class TruncatePolicy(Enum):
+    """What a TRUNCATE of the source does to the target."""
+
+    APPLY = "apply"
+    IGNORE = "ignore"
+    STOP = "stop"
+
+
 @dataclass(frozen=True, slots=True)
 class ApplierSettings:
     """The applier's settings.
@@ -42,6 +50,7 @@ class ApplierSettings:
         schema_names: Oracle owner → PostgreSQL schema, where the default folding is not wanted.
         table_names: ``OWNER.NAME`` → ``schema.name`` (exact names, not folded).
         conflict: see `ConflictPolicy`.
+        truncate: see `TruncatePolicy`.
         retry_seconds: how long one failing target transaction is tried again before the session
             is rewound; `rewinds` such rewinds in a row without progress end the run.
         poll_milliseconds: pause after NoMore.
@@ -65,6 +74,7 @@ class ApplierSettings:
     schema_names: Mapping[str, str] = field(default_factory=dict)
     table_names: Mapping[str, str] = field(default_factory=dict)
     conflict: ConflictPolicy = ConflictPolicy.ERROR
+    truncate: TruncatePolicy = TruncatePolicy.APPLY
     retry_seconds: float = 30.0
     rewinds: int = 5
     poll_milliseconds: int = 100

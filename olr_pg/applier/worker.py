@@ -13,14 +13,16 @@ import tenacity
 
 from olr_pg.applier.changes import Selection, join
 from olr_pg.applier.connection import connect, is_transient, unreachable
+from olr_pg.applier.ddl import apply_event
 from olr_pg.applier.ledger import TableLedger
 from olr_pg.applier.plan import plan_table, target_name
+from olr_pg.applier.schema_events import SchemaEvent, SchemaEvents
 from olr_pg.applier.table import TableApplier, TableStoppedError, error_row
 from olr_pg.errors import OlrPgError
 from olr_pg.transactions.batch import DmlKind
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from psycopg import Connection
@@ -36,16 +38,18 @@ class Feed:
 
     Attributes:
         name: ``OWNER.NAME``.
-        waiting: deliveries that no batch has taken.
+        waiting: deliveries that no batch has taken: changes, and events of the table's definition.
         since: when the oldest of them came (`time.monotonic`).
         pending: the first commit SCN of every delivery that is not durable, ascending.
         error: why the table stopped.
         applier: made with the first delivery.
+        source: the table as the source has it, as far as anyone told.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, source: Table | None) -> None:
         self.name = name
-        self.waiting: deque[Selection] = deque()
+        self.source = source
+        self.waiting: deque[Selection | SchemaEvent] = deque()
         self.since = 0.0
         self.pending: deque[int] = deque()
         self.error: OlrPgError | None = None
@@ -54,7 +58,12 @@ class Feed:
     @property
     def changes(self) -> int:
         """How many changes wait."""
-        return sum(map(len, self.waiting))
+        return sum(len(part) for part in self.waiting if isinstance(part, Selection))
+
+    @property
+    def has_event(self) -> bool:
+        """Whether an event waits."""
+        return any(isinstance(part, SchemaEvent) for part in self.waiting)
 
     def stop(self, error: OlrPgError, commit_scn: int) -> None:
         """The table takes nothing from that commit SCN on, and holds the confirmation there."""
@@ -69,6 +78,7 @@ class Worker:
     Args:
         source: the source's tables by ``OWNER.NAME``, as far as anyone told.
         progress: set whenever something became durable or went wrong.
+        events: told which schema events are done.
 
     Attributes:
         failure: an error that may pass but did not in `retry_seconds`; the worker rests until
@@ -82,7 +92,9 @@ class Worker:
         settings: ApplierSettings,
         source: Mapping[str, Table],
         progress: threading.Event,
+        events: SchemaEvents | None = None,
     ) -> None:
+        self._events = events or SchemaEvents()
         self._settings = settings
         self._source = source
         self._progress = progress
@@ -116,15 +128,25 @@ class Worker:
             self._hurry = False
             while self._queued_bytes > 2 * self._settings.batch_bytes and self._is_working():
                 self._changed.wait()
-            feed = self._feeds.setdefault(table, Feed(table))
-            if feed.error is not None:
-                return
-            if not feed.waiting:
-                feed.since = time.monotonic()
-            feed.waiting.append(selection)
-            feed.pending.append(int(selection.commit_scn[0]))
-            self._queued_bytes += selection.value_bytes()
-            self._changed.notify_all()
+            if self._append(table, selection, int(selection.commit_scn[0])):
+                self._queued_bytes += selection.value_bytes()
+
+    def announce(self, event: SchemaEvent) -> None:
+        """Queue an event of a table, behind the changes that were delivered so far."""
+        with self._changed:
+            self._append(event.table, event, event.commit_scn)
+
+    def _append(self, table: str, part: Selection | SchemaEvent, commit_scn: int) -> bool:
+        """Queue something for a table, unless it stopped."""
+        feed = self._feeds.setdefault(table, Feed(table, self._source.get(table)))
+        if feed.error is not None:
+            return False
+        if not feed.waiting:
+            feed.since = time.monotonic()
+        feed.waiting.append(part)
+        feed.pending.append(commit_scn)
+        self._changed.notify_all()
+        return True
 
     def hurry(self) -> None:
         """Nothing more comes for now: apply what waits, however little it is."""
@@ -183,7 +205,7 @@ class Worker:
             self._disconnect()
             self._notify()
 
-    def _take(self) -> tuple[Feed, list[Selection]] | None:
+    def _take(self) -> tuple[Feed, list[Selection] | SchemaEvent] | None:
         """The next batch and its table; None when the worker closes."""
         with self._changed:
             while not self._closing.is_set():
@@ -207,30 +229,41 @@ class Worker:
     def _due_in(self, feed: Feed) -> float:
         if not feed.waiting:
             return float("inf")
-        if self._hurry or feed.changes >= self._settings.batch_changes:
+        if self._hurry or feed.has_event or feed.changes >= self._settings.batch_changes:
             return 0.0
         return feed.since + self._settings.batch_milliseconds / 1000 - time.monotonic()
 
-    def _batch(self, feed: Feed) -> list[Selection]:
+    def _batch(self, feed: Feed) -> list[Selection] | SchemaEvent:
+        """The next changes of a table, or the event that comes before them."""
         parts: list[Selection] = []
         changes = size = 0
         while feed.waiting and (
             not parts
             or (changes < self._settings.batch_changes and size < self._settings.batch_bytes)
         ):
-            part = feed.waiting.popleft()
+            part = feed.waiting[0]
+            if isinstance(part, SchemaEvent):
+                if not parts:
+                    feed.waiting.popleft()
+                    return part
+                break
+            feed.waiting.popleft()
             parts.append(part)
             changes += len(part)
             size += part.value_bytes()
         feed.since = time.monotonic()
         return parts
 
-    def _work(self, feed: Feed, parts: list[Selection]) -> None:
+    def _work(self, feed: Feed, taken: list[Selection] | SchemaEvent) -> None:
         failure: OlrPgError | None = None
         stopped: TableStoppedError | None = None
-        selection = join(parts)
+        parts = [] if isinstance(taken, SchemaEvent) else taken
         try:
-            self._apply_with_retries(feed, selection)
+            if isinstance(taken, SchemaEvent):
+                self._with_retries(feed, lambda: self._evolve(feed, taken))
+            else:
+                selection = join(parts)
+                self._with_retries(feed, lambda: self._apply(feed, selection))
         except TableStoppedError as error:
             stopped = error
         except psycopg.Error as error:
@@ -243,13 +276,13 @@ class Worker:
                 _log.error("table stopped", table=feed.name, error=str(stopped.error))
                 feed.stop(stopped.error, stopped.commit_scn)
             elif failure is None:
-                for _ in parts:
+                for _ in parts or (taken,):
                     feed.pending.popleft()
             self._changed.notify_all()
         self._progress.set()
 
-    def _apply_with_retries(self, feed: Feed, selection: Selection) -> None:
-        """Apply, again while the error may pass.
+    def _with_retries(self, feed: Feed, work: Callable[[], None]) -> None:
+        """Do something, again while the error may pass.
 
         Raises:
             TableStoppedError: an error that stays.
@@ -271,13 +304,13 @@ class Worker:
             ),
             reraise=True,
         )
-        retrying(self._apply, feed, selection)
+        retrying(work)
 
     def _apply(self, feed: Feed, selection: Selection) -> None:
         try:
             connection = self._connected()
             if feed.applier is None:
-                feed.applier = self._planned(connection, feed.name, selection)
+                feed.applier = self._planned(connection, feed, selection)
             feed.applier.apply(connection, selection)
         except psycopg.Error as error:
             # Whatever it was, the connection's state is not known any more.
@@ -290,6 +323,21 @@ class Worker:
                 OlrPgError(5008, str(error).strip(), table=feed.name),
                 int(selection.commit_scn[0]),
             ) from error
+
+    def _evolve(self, feed: Feed, event: SchemaEvent) -> None:
+        """Take an event over: into the target, and into what is known of the source."""
+        if not event.past:
+            try:
+                apply_event(self._connected(), self._settings, event)
+            except psycopg.Error as error:
+                self._disconnect()
+                if is_transient(error):
+                    raise
+                raise TableStoppedError(
+                    OlrPgError(5008, str(error).strip(), table=feed.name), event.commit_scn
+                ) from error
+        feed.source, feed.applier = event.definition or feed.source, None
+        self._events.done(event)
 
     def _connected(self) -> Connection[Any]:
         if self._connection is None:
@@ -305,14 +353,15 @@ class Worker:
                 feed.applier.forget()
 
     def _planned(
-        self, connection: Connection[Any], name: str, selection: Selection
+        self, connection: Connection[Any], feed: Feed, selection: Selection
     ) -> TableApplier:
+        name = feed.name
         layouts = [layout for chunk in selection.chunks for layout in chunk.layouts
                    if f"{layout.owner}.{layout.table}" == name]  # fmt: skip
         # An insert names every column, should the table have to be created.
         layout = next((one for one in layouts if one.kind is DmlKind.INSERT), layouts[0])
         try:
-            plan = plan_table(connection, self._settings, layout, self._source.get(name))
+            plan = plan_table(connection, self._settings, layout, feed.source)
         except OlrPgError as error:
             target = ".".join(target_name(self._settings, layout.owner, layout.table))
             ledger = TableLedger(self._settings.subscription, name, target)

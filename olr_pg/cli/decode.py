@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from tempfile import gettempdir
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from olr_pg.cli.output import byte_progress, log_to_stderr, write_bytes
+from olr_pg.cli.output import byte_progress, log_to_stderr, print_json, write_bytes
+from olr_pg.errors import OlrPgError
+
+if TYPE_CHECKING:
+    from olr_pg.replicator.accounting import Accounting
 
 LogArguments = Annotated[
     list[Path],
@@ -31,6 +36,23 @@ def decode(
             help="Only this table; may be repeated. Default: every table but Oracle's own.",
         ),
     ] = None,
+    account: Annotated[
+        bool,
+        typer.Option(
+            "--account",
+            help="Print what became of every vector and every change instead of the changes, as one"
+            " JSON object; it is an error if anything is unaccounted for.",
+        ),
+    ] = False,
+    incident_dir: Annotated[
+        Path | None,
+        typer.Option(
+            "--incident-dir",
+            metavar="DIR",
+            help="Where the incident file of a decoding error goes, for `olr-pg dump --incident`."
+            " Default: the system's temporary directory.",
+        ),
+    ] = None,
 ) -> None:
     """Print committed changes as JSON Lines, one element per line, in delivery order.
 
@@ -46,6 +68,27 @@ def decode(
     snapshot = load_snapshot(str(dictionary))
     render_value = value_renderer(snapshot.database)
     paths = [str(path) for path in logs]
+    incidents = incident_dir or Path(gettempdir())
+    accounts: list[Accounting] = []
     with byte_progress("decoding") as advance:
-        for blob in decode_logs(snapshot, paths, tables=table or None, progress=advance):
-            write_bytes(render_blob(blob, ByteOrder.LITTLE, render_value))
+        for blob in decode_logs(
+            snapshot,
+            paths,
+            tables=table or None,
+            progress=advance,
+            incidents=incidents,
+            account=accounts.append,
+        ):
+            if not account:
+                write_bytes(render_blob(blob, ByteOrder.LITTLE, render_value))
+    if account:
+        print_json(accounts[0].as_json())
+        _check(accounts[0])
+
+
+def _check(accounting: Accounting) -> None:
+    if not accounting.closes:
+        raise OlrPgError(
+            2070,
+            f"{accounting.vectors_missing} row vectors, {accounting.changes_missing} changes",
+        )

@@ -226,6 +226,9 @@ class Apply(Section):
     on_conflict: Literal["error", "skip", "overwrite"] = Field(
         default="error", description="what to do with a change that hits no row, or more than one"
     )
+    on_truncate: Literal["apply", "ignore", "stop"] = Field(
+        default="apply", description="what a TRUNCATE of a source table does to the target's"
+    )
     batch_changes: int = Field(
         default=5_000, ge=1, le=1_000_000, description="changes of one target transaction at most"
     )

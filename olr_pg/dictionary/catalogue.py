@@ -190,6 +190,23 @@ class Catalogue:
         self._charset = charset(charset_name)
         self._owners = {row.user for row in rows.sys_user if not row.single}
 
+    def concerned(self, transaction: DictionaryTransaction) -> set[int]:
+        """OBJ# of the tables that there are, and that `apply` would change.
+
+        Raises:
+            OlrPgError: 3070, a row is not what the dictionary's tables hold.
+        """
+        found = set[int]()
+        for change in self._known(transaction):
+            rows = self._rows[change.table]
+            old = rows.get(change.row_id)
+            if old is not None:
+                found.update(self._tables_of(change.table, old))
+            elif change.operation is RowOperation.INSERT:
+                new = self._new_row(rows.section, change, {})
+                found.update(self._tables_of(change.table, new))
+        return found
+
     def apply(self, transaction: DictionaryTransaction) -> set[int]:
         """Carry the changes of a committed transaction out.
 
@@ -200,11 +217,16 @@ class Catalogue:
             OlrPgError: 3070, a row is not what the dictionary's tables hold.
         """
         touched = set[int]()
-        order = list(_SECTIONS)
-        known = [change for change in transaction.changes if change.table in _SECTIONS]
-        for change in sorted(known, key=lambda change: order.index(change.table)):
+        for change in self._known(transaction):
             touched.update(self._apply(change))
         return touched
+
+    @staticmethod
+    def _known(transaction: DictionaryTransaction) -> list[RowChange]:
+        """The changes of kept tables, those that others refer to first."""
+        known = [change for change in transaction.changes if change.table in _SECTIONS]
+        order = list(_SECTIONS)
+        return sorted(known, key=lambda change: order.index(change.table))
 
     def table(self, obj: int) -> Table | None:
         """The table with that OBJ# as it is now; None where there is none.

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import structlog
 
 from olr_pg.applier.embedded import start_embedded
+from olr_pg.applier.schema_events import SchemaEvents
 from olr_pg.applier.session import Applier
-from olr_pg.applier.settings import ApplierSettings, ConflictPolicy
+from olr_pg.applier.settings import ApplierSettings, ConflictPolicy, TruncatePolicy
 from olr_pg.applier.warm import warming
 from olr_pg.config.model import MIB, OfflineSource
 from olr_pg.datatypes.convert import DatabaseFacts
@@ -19,6 +20,9 @@ from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.table_list import query_tables
 from olr_pg.errors import OlrPgError
 from olr_pg.replicator.decoder import PRELOAD, OfflineDecoder
+from olr_pg.replicator.follower import DictionaryFollower
+from olr_pg.replicator.history import FILE_NAME as HISTORY_FILE
+from olr_pg.replicator.history import DictionaryHistory
 from olr_pg.replicator.spill import SpillFiles
 from olr_pg.replicator.threads import FILE_NAME as THREADS_FILE
 from olr_pg.server.checkpoint import FILE_NAME, Checkpoint
@@ -69,6 +73,7 @@ def run_appliance(config: Config, *, once: bool, apply: bool) -> int:
         stack.callback(stop_session)
         target = _target(config.apply, data, stack) if apply and config.apply else None
         memory = config.context.memory
+        events = SchemaEvents()
         decoder = OfflineDecoder(
             snapshot,
             [str(place) for place in source.logs],
@@ -80,6 +85,9 @@ def run_appliance(config: Config, *, once: bool, apply: bool) -> int:
             once=once,
             threads_file=data / THREADS_FILE,
             storage=SpillFiles(data / "spill", memory.max_mb * MIB // 2),
+            follower=_follower(snapshot, data, is_applied=target is not None),
+            schema_events=events,
+            incidents=data / "incidents",
         )
         listener = stack.enter_context(
             Listener(
@@ -94,7 +102,7 @@ def run_appliance(config: Config, *, once: bool, apply: bool) -> int:
             settings = _applier_settings(
                 config.apply, target, listener.address, order, snapshot.database
             )
-            applier = Applier(settings, _source_tables(config.apply, snapshot))
+            applier = Applier(settings, _source_tables(config.apply, snapshot), events)
             try:
                 report = _run_applier(applier, once=once, drained=decoder.drained.is_set)
             except OlrPgError as error:
@@ -104,6 +112,22 @@ def run_appliance(config: Config, *, once: bool, apply: bool) -> int:
         else:
             _serve(decoder, listener, once=once)
     return 0
+
+
+def _follower(snapshot: Snapshot, data: Path, *, is_applied: bool) -> DictionaryFollower:
+    """Follows the dictionary from where an earlier run had got.
+
+    Args:
+        is_applied: whether the bundled applier is told what it finds.
+    """
+    history = DictionaryHistory(data / HISTORY_FILE, _identity(snapshot.database), snapshot.scn)
+    follower = DictionaryFollower(
+        snapshot,
+        record=history.add,
+        ends_delivery=not is_applied,
+    )
+    follower.apply(tuple(history.transactions))
+    return follower
 
 
 def _data_directory(config: Config) -> Path:
@@ -155,6 +179,7 @@ def _applier_settings(
         schema_names=apply.schema_mapping,
         table_names=apply.table_mapping,
         conflict=ConflictPolicy(apply.on_conflict),
+        truncate=TruncatePolicy(apply.on_truncate),
         byte_order=order,
         facts=DatabaseFacts(database.charset, database.ncharset, database.timezone),
         policies=apply.value_policies,

@@ -9,16 +9,20 @@ import structlog
 from olr_pg.capture.continuity import join_logs
 from olr_pg.capture.logs import discover_logs
 from olr_pg.dictionary.selection import select_tables, user_tables
+from olr_pg.errors import OlrPgError
 from olr_pg.replicator.follower import DictionaryFollower
+from olr_pg.replicator.incidents import with_incident
 from olr_pg.replicator.merge import Merger, ThreadSplit, merge_splits
 from olr_pg.replicator.split import decode_split, open_for_decoding, plan_splits
 from olr_pg.wire.chunks import CHUNK_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
+    from pathlib import Path
 
     from olr_pg.capture.logs import ArchivedLog
     from olr_pg.dictionary.model import Snapshot, Table
+    from olr_pg.replicator.accounting import Accounting
     from olr_pg.replicator.split import Split, SplitResult, Subscription
 
 _log = structlog.get_logger(__name__)
@@ -30,6 +34,8 @@ def decode_logs(
     *,
     tables: Sequence[str] | None = None,
     progress: Callable[[int, int], None] | None = None,
+    incidents: Path | None = None,
+    account: Callable[[Accounting], None] | None = None,
 ) -> Iterator[memoryview]:
     """The framed messages of every committed transaction, one blob each, in delivery order.
 
@@ -38,6 +44,8 @@ def decode_logs(
         specs: files, directories or globs of archived logs.
         tables: ``OWNER.NAME``; None for every table that is not Oracle's own.
         progress: called as ``progress(bytes done, bytes in all)``.
+        incidents: the directory for the incident file of a decoding error.
+        account: is given the account of it all, at the end.
 
     Raises:
         OlrPgError: 2xxx the logs, 3xxx the tables. What was yielded before it is whole. At the very
@@ -53,16 +61,21 @@ def decode_logs(
     sources = [ThreadSplit(log.header.thread, split) for log in logs for split in plan_splits(log)]
     block_size = {log.path: log.header.block_size for log in logs}
     done, total = 0, sum(log.used_bytes for log in logs)
-    for released, source in merge_splits(merger, sources, decode_splits):
-        for transaction in released:
-            yield transaction.blob
-        if merger.failure is not None:
-            raise merger.failure
-        split = source.split
-        done += (split.end_block - split.first_block) * block_size[split.path]
-        if progress is not None:
-            progress(min(done, total), total)
+    try:
+        for released, source in merge_splits(merger, sources, decode_splits):
+            for transaction in released:
+                yield transaction.blob
+            if merger.failure is not None:
+                raise merger.failure
+            split = source.split
+            done += (split.end_block - split.first_block) * block_size[split.path]
+            if progress is not None:
+                progress(min(done, total), total)
+    except OlrPgError as failure:
+        raise with_incident(failure, logs, incidents) from failure
     merger.report_waiting()
+    if account is not None:
+        account(merger.accounting())
     if stream.gaps:
         raise stream.gaps[0].as_error()
     for error in follower.ended():

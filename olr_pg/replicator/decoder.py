@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import structlog
 
-from olr_pg.applier.schema_events import SchemaEvents
+from olr_pg.applier.schema_events import SchemaEvent, SchemaEvents
 from olr_pg.capture.continuity import join_logs
 from olr_pg.capture.logs import report_skipped, scan_logs
 from olr_pg.dictionary.table_list import query_tables
 from olr_pg.errors import OlrPgError
 from olr_pg.replicator.decode import thread_starts
 from olr_pg.replicator.follower import DictionaryFollower
+from olr_pg.replicator.incidents import with_incident
 from olr_pg.replicator.merge import Merger, ThreadSplit, merge_splits
 from olr_pg.replicator.split import (
     Split,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 
     from olr_pg.capture.logs import ArchivedLog, LogPosition
     from olr_pg.dictionary.model import Snapshot
+    from olr_pg.replicator.accounting import Accounting
     from olr_pg.server.queue import ReadyTransaction
     from olr_pg.transactions.storage import Storage
 
@@ -90,6 +92,7 @@ class OfflineDecoder:
         threads_file: remembers over restarts which redo threads were read.
         follower: follows the dictionary.
         schema_events: where the follower publishes to, for the bundled applier.
+        incidents: the directory for the incident files of decoding errors.
 
     Attributes:
         drained: set once everything that is there has been queued.
@@ -111,8 +114,10 @@ class OfflineDecoder:
         follower: DictionaryFollower | None = None,
         schema_events: SchemaEvents | None = None,
         storage: Storage = IN_MEMORY,
+        incidents: Path | None = None,
     ) -> None:
         self._storage = storage
+        self._incidents = incidents
         self._snapshot = snapshot
         self._follower = follower or DictionaryFollower(snapshot, ends_delivery=True)
         self._schema_events = schema_events or SchemaEvents()
@@ -127,6 +132,7 @@ class OfflineDecoder:
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
         self._open_scn = 0
+        self._merger: Merger | None = None
         self.drained = threading.Event()
         self.failure: OlrPgError | None = None
 
@@ -158,6 +164,7 @@ class OfflineDecoder:
         """
         assert self._subscription is not None  # the protocol asks for TableList first
         run = _Run(self, self._subscription, scn)
+        self._merger = run.merger
         try:
             run.check_start()
         except OlrPgError as error:
@@ -166,8 +173,7 @@ class OfflineDecoder:
         if scn == 0:
             self._threads.forget()
         self._schema_events.restart()
-        for event in self._follower.events:
-            self._schema_events.publish(event._replace(past=event.commit_scn < scn))
+        run.publish_past()
         self._open_scn = scn
         self._stopping.clear()
         self.drained.clear()
@@ -180,6 +186,10 @@ class OfflineDecoder:
         """See `server.source.Source.open_scn`; what the applier's schema events wait for too."""
         waiting = self._schema_events.open_scn()
         return self._open_scn if waiting is None else min(self._open_scn, waiting)
+
+    def accounting(self) -> Accounting | None:
+        """The account of the run so far, for metrics; None before the first."""
+        return None if self._merger is None else self._merger.accounting()
 
     def stop(self) -> None:
         """End the run and drop the subscription."""
@@ -197,7 +207,9 @@ class _Run:
         self.queue = ReadyQueue(transactions_max=transactions_max, bytes_max=bytes_max)
         self._decoder = decoder
         self._scn = scn
-        self._merger = Merger(subscription, scn, {}, decoder._follower, decoder._storage)
+        self.merger = Merger(subscription, scn, {}, decoder._follower, decoder._storage)
+        self._events_published = 0
+        self._logs: list[ArchivedLog] = []
         self._decoded: set[LogPosition] = set()
         self._skipped: set[str] = set()
         self._unusable: set[str] = set()
@@ -234,6 +246,7 @@ class _Run:
             self._fail(OlrPgError(9001, f"{type(error).__name__}: {error}"))
 
     def _fail(self, error: OlrPgError) -> None:
+        error = with_incident(error, self._logs, self._decoder._incidents)
         self._decoder.failure = error
         self.queue.fail(error)
 
@@ -246,7 +259,7 @@ class _Run:
             if logs:
                 continue
             if self._decoder._once:
-                self._merger.report_waiting()
+                self.merger.report_waiting()
                 self._decoder.drained.set()
                 return
             stopping.wait(POLL_SECONDS)
@@ -303,7 +316,7 @@ class _Run:
         """
         starts = thread_starts(logs)
         known = self._decoder._threads.known
-        delivered = max(self._scn, self._merger.watermark)
+        delivered = max(self._scn, self.merger.watermark)
         for thread, first_scn in starts.items():
             if known and thread not in known and first_scn < delivered:
                 raise OlrPgError(
@@ -313,20 +326,21 @@ class _Run:
                     scn=first_scn,
                 )
         for thread, scn in thread_starts(logs, self._scn).items():
-            self._merger.add_thread(thread, scn)
+            self.merger.add_thread(thread, scn)
         self._decoder._threads.add(starts)
 
     def _decode(self, logs: Sequence[ArchivedLog]) -> bool:
         """Decode whole logs; False where the session has ended."""
+        self._logs += logs
         sources = [
             ThreadSplit(log.header.thread, split) for log in logs for split in plan_splits(log)
         ]
         by_path = {log.path: log for log in logs}
-        for released, source in merge_splits(self._merger, sources, self._decode_splits):
+        for released, source in merge_splits(self.merger, sources, self._decode_splits):
             if not self._deliver(released):
                 return False
-            if self._merger.failure is not None:
-                raise self._merger.failure
+            if self.merger.failure is not None:
+                raise self.merger.failure
             log = by_path.get(source.split.path)
             if log is not None and source.split.end_block == log.blocks:
                 self._decoded.add(log.position)
@@ -353,18 +367,47 @@ class _Run:
 
         What `open_scn` answers covers a transaction until its `put` has returned.
         """
-        rest = self._merger.open_scn()
+        rest = min([self.merger.open_scn(), *self._event_begins()])
         begins = np.array([t.begin_scn for t in transactions], np.int64)
         lowest = np.minimum.accumulate(begins[::-1])[::-1].tolist()
         for transaction, scn in zip(transactions, lowest, strict=True):
+            self._publish_before(transaction.commit_scn)
             self._decoder._open_scn = min(rest, scn)
             if not self.queue.put(transaction):
                 return False
-        self._decoder._open_scn = rest
+        self._publish_before(self.merger.watermark)
+        self._decoder._open_scn = min([self.merger.open_scn(), *self._event_begins()])
         return not self._decoder._stopping.is_set()
 
+    # --- schema events: between the transactions before them and those behind ---
+
+    def publish_past(self) -> None:
+        """Publish what lies before the SCN of the start: it only tells definitions."""
+        for event in self._decoder._follower.events:
+            if event.commit_scn >= self._scn:
+                break
+            self._publish(event._replace(past=True))
+
+    def _publish_before(self, scn: int) -> None:
+        """Publish the events that committed before `scn`: the transactions up to it are queued."""
+        events = self._decoder._follower.events
+        while self._events_published < len(events):
+            event = events[self._events_published]
+            if event.commit_scn >= scn:
+                return
+            self._publish(event)
+
+    def _publish(self, event: SchemaEvent) -> None:
+        self._events_published += 1
+        if event.table in self._decoder._follower.names:
+            self._decoder._schema_events.publish(event)
+
+    def _event_begins(self) -> list[int]:
+        waiting = self._decoder._follower.events[self._events_published :]
+        return [event.begin_scn for event in waiting]
+
     def _report(self, log: ArchivedLog) -> None:
-        account = self._merger.account
+        account = self.merger.account
         _log.info(
             "log decoded",
             thread=log.header.thread,
@@ -372,7 +415,7 @@ class _Run:
             next_scn=log.next_scn,
             transactions=account.committed,
             rows=account.rows,
-            waiting=self._merger.waiting,
+            waiting=self.merger.waiting,
         )
         if account.unmatched or account.lost:
             _log.warning(

@@ -50,7 +50,6 @@ from olr_pg.dictionary.evolution import (
     TRUNCATE_TABLE,
     UNKNOWN_DDL,
     Evolution,
-    Verdict,
     judge,
     unknown_ddl,
 )
@@ -59,7 +58,7 @@ from olr_pg.dictionary.sys_tables import carry_over
 from olr_pg.replicator.split import subscribe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from olr_pg.datatypes.binary_xml import XmlTokens
     from olr_pg.dictionary.changes import DictionaryTransaction, Statement
@@ -148,18 +147,32 @@ class SubscribedTables:
         self._spans.append(span)
 
 
+class _Places(NamedTuple):
+    """Tables by what statements name them by: OBJ# of theirs or of a partition, owner and name."""
+
+    by_number: dict[int, int]
+    by_name: dict[tuple[str, str], int]
+
+    @classmethod
+    def of(cls, tables: Mapping[int, Table | None]) -> _Places:
+        """Of tables by OBJ#."""
+        alive = [(obj, table) for obj, table in tables.items() if table is not None]
+        numbers = {part: obj for obj, table in alive for part in table.partitions}
+        numbers.update((obj, obj) for obj, _ in alive)
+        return cls(numbers, {(table.owner, table.name): obj for obj, table in alive})
+
+
 class DictionaryFollower:
     """Keeps the versions of a container's tables; see the module's docstring.
 
     Args:
         snapshot: the dictionary to begin with.
-        publish: is given the events of every table.
         record: is given every transaction that changed something, before it takes effect: to make
             it durable.
         ends_delivery: whether the delivery ends where a table ends without anyone being told.
 
     Attributes:
-        events: all so far, in commit order.
+        events: all so far, in commit order, of every table of the snapshot.
         end: the event where the delivery ends, None where it does not.
     """
 
@@ -167,7 +180,6 @@ class DictionaryFollower:
         self,
         snapshot: Snapshot,
         *,
-        publish: Callable[[SchemaEvent], None] | None = None,
         record: Callable[[DictionaryTransaction], None] | None = None,
         ends_delivery: bool = False,
     ) -> None:
@@ -178,14 +190,10 @@ class DictionaryFollower:
         self._catalogue = None if rows is None else Catalogue(rows, snapshot.database.charset)
         self._first = {table.obj: table for table in snapshot.tables}
         self._current: dict[int, Table | None] = dict(self._first)
-        self._joined = (
-            {}
-            if self._catalogue is None
-            else {obj: self._catalogue.table(obj) for obj in self._first}
-        )
+        self._joined: dict[int, Table | None] = {}
+        self._places: _Places | None = None
         self._versions: dict[int, list[Version]] = {}
         self._done = (snapshot.scn, (1 << 16, 0, 0, 0))
-        self._publish = publish
         self._record = record
         self._subscribed: SubscribedTables | None = None
         self._used: set[Statement] = set()
@@ -230,10 +238,15 @@ class DictionaryFollower:
         assert self._subscribed is not None
         return self._subscribed.subscription()
 
+    @property
+    def names(self) -> frozenset[str]:
+        """``OWNER.NAME`` of the tables of the subscription."""
+        assert self._subscribed is not None
+        return frozenset(self._first[obj].full_name for obj in self._subscribed.objects)
+
     def ended(self) -> list[OlrPgError]:
         """Why tables of the subscription ended although they live on."""
-        assert self._subscribed is not None
-        names = {self._first[obj].full_name for obj in self._subscribed.objects}
+        names = self.names
         return [
             event.evolution.error
             for event in self.events
@@ -273,7 +286,11 @@ class DictionaryFollower:
     def _evolve(
         self, transaction: DictionaryTransaction, rest: Sequence[DictionaryTransaction]
     ) -> Iterator[tuple[int, Version]]:
-        touched = self._catalogue.apply(transaction) if self._catalogue is not None else set()
+        touched = set[int]()
+        if self._catalogue is not None:
+            for obj in self._catalogue.concerned(transaction) - self._joined.keys():
+                self._joined[obj] = self._catalogue.table(obj)
+            touched = self._catalogue.apply(transaction)
         named = {obj for statement in transaction.statements for obj in self._objects_of(statement)}
         objects = sorted(touched | named)
         if objects and self._record is not None:
@@ -283,6 +300,7 @@ class DictionaryFollower:
             if version is not None:
                 self._versions.setdefault(obj, []).append(version)
                 self._current[obj] = version.table
+                self._places = None
                 yield obj, version
 
     def _evolve_table(
@@ -330,8 +348,10 @@ class DictionaryFollower:
         evolution: Evolution,
         definition: Table | None,
     ) -> None:
+        if obj not in self._first:
+            return
         # Clients and the target know the table by the name that they subscribed to.
-        name = self._first[obj].full_name if obj in self._first else ""
+        name = self._first[obj].full_name
         event = SchemaEvent(
             name,
             transaction.commit_scn,
@@ -339,12 +359,11 @@ class DictionaryFollower:
             transaction.begin_scn,
             evolution,
             definition,
+            statement="; ".join(s.text for s in transaction.statements if s.text),
         )
         self.events.append(event)
         if self._subscribed is not None and obj in self._subscribed.objects:
-            _report(event, stops=self._publish is not None)
-        if self._publish is not None:
-            self._publish(event)
+            _report(event)
 
     # --- statements ---
 
@@ -368,22 +387,22 @@ class DictionaryFollower:
 
     def _objects_of(self, statement: Statement) -> Iterator[int]:
         """The table that a statement names, by number or by name."""
-        for obj, table in self._current.items():
-            if table is None:
-                continue
-            by_number = statement.obj in (obj, *table.partitions)
-            by_name = (statement.owner, statement.name) == (table.owner, table.name)
-            if by_number or (statement.obj == 0 and by_name):
-                yield obj
+        if self._places is None:
+            self._places = _Places.of(self._current)
+        if statement.obj:
+            found = self._places.by_number.get(statement.obj)
+        else:
+            found = self._places.by_name.get((statement.owner, statement.name))
+        if found is not None:
+            yield found
 
 
-def _report(event: SchemaEvent, *, stops: bool) -> None:
-    """Say it; only the bundled applier stops a table whose rows can still be decoded."""
+def _report(event: SchemaEvent) -> None:
+    """Say it; where the bundled applier stops the table, that says so itself."""
     verdict, error = event.evolution.verdict, event.evolution.error
     facts = {"table": event.table, "scn": event.commit_scn}
     if error is None:
         _log.info("the table was changed by DDL", what=verdict.value, **facts)
     else:
-        is_grave = verdict is Verdict.STOP and (stops or error.code == UNKNOWN_DDL)
-        say = _log.error if is_grave else _log.warning
+        say = _log.error if error.code == UNKNOWN_DDL else _log.warning
         say("the table was changed by DDL", code=error.label, reason=error.detail, **facts)

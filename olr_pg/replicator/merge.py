@@ -8,26 +8,32 @@ leaves (see `follower`).
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import closing
 from copy import copy
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
 import structlog
 
 from olr_pg.errors import OlrPgError
 from olr_pg.redo.changes import Tally
+from olr_pg.replicator.accounting import Accounting
 from olr_pg.replicator.losses import LossReporter
 from olr_pg.replicator.split import encode
 from olr_pg.scalars import MAX_SCN
 from olr_pg.server.queue import ReadyTransaction, ready_transactions
 from olr_pg.transactions.assembler import ROW_FAILURE, Account, Assembler
+from olr_pg.transactions.batch import DmlKind
 from olr_pg.transactions.lobs import no_losses
 from olr_pg.transactions.storage import IN_MEMORY, Storage
 from olr_pg.wire.frames import ByteOrder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+
+    import numpy.typing as npt
 
     from olr_pg.dictionary.changes import DictionaryTransaction
     from olr_pg.replicator.follower import DictionaryFollower
@@ -55,6 +61,7 @@ class _State(NamedTuple):
     watermarks: dict[int, int]
     tally: Tally
     account: Account
+    table_rows: npt.NDArray[np.int64]
 
 
 class _Foreseen(NamedTuple):
@@ -106,6 +113,7 @@ class Merger:
         self._last: ReadyTransaction | None = None
         self.tally = Tally()
         self.account = Account()
+        self._table_rows = np.zeros(3 * len(subscription.tables), np.int64)
         self._losses = LossReporter(subscription.tables)
         self.failure: OlrPgError | None = None
         self.again: list[ThreadSplit] = []
@@ -137,6 +145,17 @@ class Merger:
         wanted = [scn for scn in opened if scn is not None and scn >= self._start_scn]
         waiting = [t.begin_scn for t in self._waiting]
         return min([self.watermark, *wanted, *waiting, *(t.begin_scn for t in self._dictionary)])
+
+    def accounting(self) -> Accounting:
+        """What became of everything that was merged."""
+        tables: dict[str, Counter[DmlKind]] = {}
+        rows = self._table_rows.reshape(-1, 3).tolist()
+        for table, counts in zip(self.subscription.tables, rows, strict=True):
+            by_kind = dict(zip(DmlKind, counts, strict=True))
+            if any(counts):
+                tables.setdefault(table.full_name, Counter()).update(by_kind)
+        waiting = sum(t.changes for t in self._assembler.open_transactions)
+        return Accounting(self.tally, copy(self.account), waiting, tables)
 
     def add_thread(self, thread: int, scn: int) -> None:
         """Another redo thread is open, read from `scn` on."""
@@ -177,6 +196,7 @@ class Merger:
         """Put a split's results to what is there; the row change that could not be put together."""
         self.tally = self.tally.plus(result.tally)
         self.account.add(result.account)
+        self._table_rows = self._table_rows + result.table_rows
         self._keep(result.encoded)
         try:
             finished = self._assembler.feed(result.remainder)
@@ -189,6 +209,8 @@ class Merger:
             self._dictionary.extend(finished.dictionary)
         self.account.add(self._assembler.account)
         self._assembler.account = Account()
+        self._table_rows += self._assembler.table_rows.reshape(-1)
+        self._assembler.table_rows[:] = 0
         self._losses.report(result.losses.plus(self._assembler.losses))
         self._assembler.losses = no_losses(self.subscription.row_plan)
         return None
@@ -207,6 +229,7 @@ class Merger:
             dict(self._watermarks),
             self.tally,
             copy(self.account),
+            self._table_rows,
         )
         self._states.append((state, 0))
 
@@ -264,6 +287,8 @@ class Merger:
         self._dictionary = list(state.dictionary)
         self._watermarks = state.watermarks
         self.tally, self.account = state.tally, state.account
+        self._table_rows = np.zeros(3 * len(self.subscription.tables), np.int64)
+        self._table_rows[: state.table_rows.size] = state.table_rows
         self._losses = self._losses.for_tables(self.subscription.tables)
         self.again = undone
 

@@ -148,6 +148,7 @@ class SplitResult(NamedTuple):
             lies within one LWN group, so that it says nothing.
         tally, account: what was seen.
         losses: LOB values that could not be delivered.
+        table_rows: as `Assembler.table_rows`, flat.
         failure: what ended the decoding of the split early.
         dictionary: what finished transactions did to the dictionary.
         probe: where the split failed over a row change: all of its redo that may tell of a changed
@@ -161,6 +162,7 @@ class SplitResult(NamedTuple):
     tally: Tally
     account: Account
     losses: LobLosses
+    table_rows: npt.NDArray[np.int64]
     failure: OlrPgError | None = None
     dictionary: tuple[DictionaryTransaction, ...] = ()
     probe: ChangeBatch | None = None
@@ -210,6 +212,7 @@ def decode_split(subscription: Subscription, log: Log, first: int, end: int) -> 
         tally,
         assembler.account,
         assembler.losses,
+        assembler.table_rows.reshape(-1),
         failure,
         tuple(dictionary),
         probe,
@@ -273,6 +276,7 @@ def pack_result(result: SplitResult) -> bytes:
         "account": np.array([getattr(result.account, n) for n in Account.__slots__], np.int64),
         "watermark": np.array([result.watermark, result.probe_end], np.uint64),
     }
+    columns["table_rows"] = result.table_rows
     _flatten("remainder", result.remainder, columns)
     _flatten("losses", result.losses, columns)
     if result.probe is not None:
@@ -325,6 +329,7 @@ def unpack_result(data: bytes) -> SplitResult:
         Tally(*columns["tally"].tolist()),
         Account(*columns["account"].tolist()),
         part(LobLosses, "losses"),
+        columns["table_rows"],
         failure,
         dictionary,
         _batch(columns, "probe") if "probe.data" in columns else None,

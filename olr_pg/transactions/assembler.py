@@ -18,7 +18,7 @@ from olr_pg.errors import OlrPgError
 from olr_pg.redo.batch import ChangeBatch, EventColumns, EventKind, columns_of
 from olr_pg.redo.columns import head
 from olr_pg.scalars import MAX_SCN, format_xid
-from olr_pg.transactions.batch import DmlColumns, TransactionColumns
+from olr_pg.transactions.batch import DmlColumns, DmlKind, TransactionColumns
 from olr_pg.transactions.defaults import fill_defaults
 from olr_pg.transactions.delimit import Instances, delimit, slot_keys
 from olr_pg.transactions.dictionary_changes import (
@@ -108,6 +108,11 @@ class Account:
         lob_unavailable: LOB values left out because they are not whole in the redo.
         lob_unclaimed: LOBs changed without a change of their row.
         dictionary_rows: row changes of followed SYS tables that no client gets.
+        events: changes (`EventKind.CHANGE` and `LOB`) that came out of redo, counted once, and what
+            became of them:
+        events_committed, events_undone: in committed transactions, kept or undone.
+        events_rolled_back: in transactions that were rolled back.
+        events_dropped: in transactions whose begin or end was not read.
     """
 
     committed: int = 0
@@ -123,6 +128,11 @@ class Account:
     lob_unavailable: int = 0
     lob_unclaimed: int = 0
     dictionary_rows: int = 0
+    events: int = 0
+    events_committed: int = 0
+    events_undone: int = 0
+    events_rolled_back: int = 0
+    events_dropped: int = 0
 
     def add(self, other: Account) -> None:
         """Add the counts of another account to this one."""
@@ -144,6 +154,11 @@ class OpenTransaction:
     begin_scn: int | None
     chunks: Waiting = field(default_factory=Waiting)
 
+    @property
+    def changes(self) -> int:
+        """How many changes it has so far, undone ones too."""
+        return sum(_count_changes(chunk.events) for chunk in self.chunks.batches)
+
 
 class Assembler:
     """Collects events by transaction; see the module's docstring.
@@ -157,6 +172,7 @@ class Assembler:
 
     Attributes:
         account: what became of what was fed.
+        table_rows: shape (tables, 3); row changes delivered: inserts, deletes, updates.
     """
 
     def __init__(
@@ -176,6 +192,7 @@ class Assembler:
         self._unowned = UnownedPages()
         self.account = Account()
         self.losses = no_losses(plan)
+        self.table_rows = np.zeros((len(tables), 3), np.int64)
 
     @property
     def open_transactions(self) -> list[OpenTransaction]:
@@ -193,6 +210,8 @@ class Assembler:
         )
         self.account.empty += committed
         self.account.rolled_back += rolled_back
+        if self._is_split:
+            self.account.events += _count_changes(batch.events)
         finished = self._feed(batch) if batch.events.kind.size else None
         if not self._is_split:
             self._unowned.drop_before(self._lowest_begin())
@@ -253,6 +272,7 @@ class Assembler:
         """Go on with another row plan, which has the tables of this one and more behind them."""
         self._plan, self._tables = plan, tables
         self.losses = no_losses(plan)
+        self.table_rows = np.zeros((len(tables), 3), np.int64)
 
     def remainder(self) -> ChangeBatch:
         """Everything that waits, as one batch; the assembler is empty afterwards."""
@@ -271,6 +291,7 @@ class Assembler:
             # Whoever still holds the slot ended in redo that was not read.
             lost = self._open.pop(key, None)
             self.account.lost += lost is not None and lost.begin_scn is not None
+            self.account.events_dropped += 0 if lost is None else lost.changes
             if end >= 0:
                 return None
         chunk = select_events(
@@ -286,9 +307,11 @@ class Assembler:
         waiting = self._open.pop(key, None)
         if waiting is not None and not _same_transaction(waiting.xid, xid):
             self.account.lost += waiting.begin_scn is not None
+            self.account.events_dropped += waiting.changes
             waiting = None
         if waiting is None and not self._is_split:
             self.account.unbegun += end >= 0
+            self.account.events_dropped += _count_changes(chunk.events)
             return None
         waiting = waiting or OpenTransaction(con_id, xid, None)
         waiting.chunks.append(chunk)
@@ -307,6 +330,9 @@ class Assembler:
         ends = instances.end[closed]
         is_commit = events.kind[ends] == EventKind.COMMIT
         self.account.rolled_back += int(np.count_nonzero(~is_commit))
+        if not is_commit.all():
+            undone = _changes_of_instances(events, instances, closed[~is_commit])
+            self.account.events_rolled_back += undone
         closed, ends = closed[is_commit], ends[is_commit]
         if closed.size == 0:
             return None
@@ -360,7 +386,12 @@ class Assembler:
         self.account.committed += filled.size
         self.account.empty += closed.size - filled.size
         self.account.rows += dml.kind.size
+        cells = dml.table.astype(np.int64) * 3 + dml.kind - DmlKind.INSERT
+        self.table_rows += np.bincount(cells, minlength=self.table_rows.size).reshape(-1, 3)
         self.account.undone += int(job.counts[4])
+        self.account.events_undone += int(job.counts[4])
+        changes = _changes_of_instances(events, instances, closed)
+        self.account.events_committed += changes - int(job.counts[4])
         self.account.unmatched += int(job.counts[5])
         self.account.without_set += int(job.counts[6]) + emptied
         if filled.size == 0 and not dictionary:
@@ -421,6 +452,20 @@ def commit_order(
 ) -> npt.NDArray[np.int64]:
     """The order of delivery: commit SCN, then thread and RBA of the commit record."""
     return np.lexsort((offset, block, sequence, thread, scn))
+
+
+def _count_changes(events: EventColumns) -> int:
+    return int(np.count_nonzero((events.kind == EventKind.CHANGE) | (events.kind == EventKind.LOB)))
+
+
+def _changes_of_instances(
+    events: EventColumns, instances: Instances, rows: npt.NDArray[np.int64]
+) -> int:
+    """How many changes some instances have, undone ones too."""
+    kind = events.kind[instances.order]
+    is_change = (kind == EventKind.CHANGE) | (kind == EventKind.LOB)
+    running = np.concatenate([[0], np.cumsum(is_change)])
+    return int((running[instances.first[rows + 1]] - running[instances.first[rows]]).sum())
 
 
 def _same_transaction(one: int, other: int) -> bool:

@@ -20,7 +20,9 @@ CREATE TABLE IF NOT EXISTS olr_pg.ledger (
     PRIMARY KEY (subscription, source_table)
 ) WITH (fillfactor = 50);
 
--- Changes that could not be applied as they are: conflicts, and errors that stopped a table.
+-- Changes that could not be applied as they are: conflicts, and errors that stopped a table. Of an
+-- operation 'ddl' the message says what was done to the source's table; where its resolution is set to
+-- 'skipped', the table goes on behind it at the next start.
 CREATE TABLE IF NOT EXISTS olr_pg.error (
     id            bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     subscription  text NOT NULL,
@@ -31,7 +33,7 @@ CREATE TABLE IF NOT EXISTS olr_pg.error (
     position      integer NOT NULL,           -- the change's number within (transaction, table), from 0
     scn           bigint NOT NULL,
     row_id        text,                       -- Oracle ROWID of the row
-    operation     text NOT NULL CHECK (operation IN ('insert', 'update', 'delete')),
+    operation     text NOT NULL CHECK (operation IN ('insert', 'update', 'delete', 'ddl')),
     code          integer NOT NULL,           -- of olr_pg's error catalogue
     sqlstate      text,
     message       text NOT NULL,

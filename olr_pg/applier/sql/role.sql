@@ -14,7 +14,10 @@ GRANT USAGE ON SCHEMA olr_pg TO :"role";
 GRANT SELECT, INSERT, UPDATE ON olr_pg.ledger, olr_pg.error TO :"role";
 
 GRANT USAGE ON SCHEMA :"target_schema" TO :"role";
-GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA :"target_schema" TO :"role";
+GRANT SELECT, INSERT, UPDATE, DELETE, TRUNCATE ON ALL TABLES IN SCHEMA :"target_schema" TO :"role";
+
+-- New columns (ALTER TABLE … ADD in the source) can only be added by the owner of a table:
+-- GRANT owner_of_the_tables TO :"role";
 
 -- Only with `apply.create-tables`:
 -- GRANT CREATE ON DATABASE … TO :"role";

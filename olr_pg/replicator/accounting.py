@@ -1,0 +1,77 @@
+"""The account of decoding: what became of every vector and every change (design §5).
+
+Two laws must hold, else something was lost silently:
+
+- of row vectors: all of them = changes + filtered by object + undoing + without a row + unpaired;
+- of changes: all of them = committed + undone + rolled back + dropped + open, where dropped are
+  those of transactions whose begin or end was not read, and open those that wait for their end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, NamedTuple
+
+from olr_pg.transactions.batch import DmlKind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from olr_pg.redo.changes import Tally
+    from olr_pg.transactions.assembler import Account
+
+
+class Accounting(NamedTuple):
+    """See the module's docstring.
+
+    Attributes:
+        tally: of vectors.
+        account: of transactions and changes.
+        open_changes: changes of transactions whose end was not read yet.
+        tables: delivered row changes by ``OWNER.NAME``, then by `DmlKind`.
+    """
+
+    tally: Tally
+    account: Account
+    open_changes: int
+    tables: Mapping[str, Mapping[DmlKind, int]]
+
+    @property
+    def vectors_missing(self) -> int:
+        """Row vectors that nothing accounts for; negative where some were counted twice."""
+        tally = self.tally
+        known = tally.changes + tally.filtered + tally.undoing
+        return tally.row_vectors - known - tally.without_row - tally.unpaired
+
+    @property
+    def changes_missing(self) -> int:
+        """Changes that nothing accounts for; negative where some were counted twice."""
+        account = self.account
+        known = account.events_committed + account.events_undone + account.events_rolled_back
+        return account.events - known - account.events_dropped - self.open_changes
+
+    @property
+    def closes(self) -> bool:
+        """Whether both laws hold."""
+        return self.vectors_missing == 0 and self.changes_missing == 0
+
+    def values(self) -> dict[str, int]:
+        """Every count under a name of its own, as metrics have it."""
+        return {
+            **{f"vectors_{name}": count for name, count in self.tally._asdict().items()},
+            **asdict(self.account),
+            "events_open": self.open_changes,
+            "vectors_missing": self.vectors_missing,
+            "events_missing": self.changes_missing,
+        }
+
+    def as_json(self) -> dict[str, object]:
+        """The values, those by table, and whether the account closes."""
+        return {
+            **self.values(),
+            "tables": {
+                name: {kind.name.lower(): count for kind, count in counts.items() if count}
+                for name, counts in sorted(self.tables.items())
+            },
+            "closes": self.closes,
+        }

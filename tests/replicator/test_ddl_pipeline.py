@@ -1,0 +1,182 @@
+"""DDL of the source through the whole appliance into PostgreSQL."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+
+from olr_pg.config.load import load_config
+from olr_pg.errors import OlrPgError
+from olr_pg.replicator.appliance import run_appliance
+from olr_pg.replicator.history import FILE_NAME
+from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture
+def one_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run uses the tests' Spark session instead of starting and stopping one of its own."""
+    monkeypatch.setattr("olr_pg.replicator.decoder.get_session", lambda _: spark)
+    monkeypatch.setattr("olr_pg.replicator.appliance.stop_session", lambda: None)
+
+
+def run_once(source: DdlSource, database: str, tables: Sequence[str], **apply: Any) -> None:
+    folder = source.directory
+    document = {
+        "context": {"data": str(folder / "data")},
+        "source": {
+            "kind": "offline",
+            "dictionary": str(folder / "dictionary.json"),
+            "logs": str(folder / "logs"),
+        },
+        "target": {"address": "127.0.0.1:0"},
+        "apply": {
+            "connect-string": database,
+            "tables": [f"SHOP.{name}" for name in tables],
+            "create-tables": True,
+            **apply,
+        },
+        "spark": {"master": "local[2,2]"},
+    }
+    path = folder / "config.json"
+    path.write_text(json.dumps(document), "utf-8")
+    assert run_appliance(load_config(path), once=True, apply=True) == 0
+
+
+def rows_of(connection: psycopg.Connection[Any], name: str) -> list[dict[str, Any]]:
+    cursor = connection.execute(f'SELECT * FROM shop."{name.lower()}" ORDER BY id')
+    assert cursor.description is not None
+    names = [column.name.upper() for column in cursor.description]
+    return [
+        {name: int(value) if isinstance(value, (int,)) or hasattr(value, "as_tuple") else value
+         for name, value in zip(names, row, strict=True)}
+        for row in cursor.fetchall()
+    ]  # fmt: skip
+
+
+def errors_of(connection: psycopg.Connection[Any]) -> list[tuple[Any, ...]]:
+    return connection.execute(
+        "SELECT source_table, operation, code, resolution, attempts FROM olr_pg.error"
+    ).fetchall()
+
+
+@pytest.mark.usefixtures("one_session")
+def test_columns_and_truncation_follow_and_another_table_stops_until_it_is_let_go(
+    tmp_path: Path, postgres_database: str
+) -> None:
+    source = DdlSource(tmp_path / "s", log_blocks=30)
+    for name in ("A", "B", "C"):
+        source.create(name, {"ID": NUMBER, "NAME": TEXT})
+    source.take_snapshot()
+    for number in range(5):
+        for name in ("A", "B", "C"):
+            source.insert(name, number, f"first {number}")
+    source.add_column("A", "EXTRA", NUMBER)
+    source.insert("A", 100, "wide", 1)
+    source.truncate("B")
+    source.insert("B", 200, "after")
+    source.rename_column("C", 1, "TITLE")
+    source.insert("C", 300, "renamed")
+    source.add_column("B", "MORE", TEXT)
+    source.insert("B", 201, "wider", "x")
+    source.finish()
+    assert len(list((source.directory / "logs").iterdir())) > 2
+    tables = ("A", "B", "C")
+    for attempt in (1, 2):
+        with pytest.raises(OlrPgError) as caught:
+            run_once(source, postgres_database, tables)
+        assert caught.value.code == 5010
+        assert "OLR-03072" in caught.value.detail
+        with psycopg.connect(postgres_database) as connection:
+            assert rows_of(connection, "A") == source.rows("A")
+            assert rows_of(connection, "B") == source.rows("B")
+            assert [row["ID"] for row in rows_of(connection, "C")] == list(range(5))
+            assert errors_of(connection) == [("SHOP.C", "ddl", 3072, "stopped", attempt)]
+            stopped = connection.execute(
+                "SELECT source_table FROM olr_pg.ledger WHERE stopped"
+            ).fetchall()
+            assert stopped == [("SHOP.C",)]
+    with psycopg.connect(postgres_database) as connection:
+        connection.execute("ALTER TABLE shop.c RENAME COLUMN name TO title")
+        connection.execute("UPDATE olr_pg.error SET resolution = 'skipped'")
+    run_once(source, postgres_database, tables)
+    with psycopg.connect(postgres_database) as connection:
+        for name in tables:
+            assert rows_of(connection, name) == source.rows(name)
+
+
+@pytest.mark.usefixtures("one_session")
+def test_a_restart_behind_ddl_knows_it_from_the_recorded_changes(
+    tmp_path: Path, postgres_database: str
+) -> None:
+    source = DdlSource(tmp_path / "s")
+    source.create("A", {"ID": NUMBER})
+    source.take_snapshot()
+    source.insert("A", 1)
+    source.add_column("A", "EXTRA", NUMBER)
+    source.insert("A", 2, 22)
+    source.truncate("A")
+    source.threads[0].switch()
+    logs = source.directory / "logs"
+    run_once(source, postgres_database, ["A"])
+    assert (source.directory / "data" / FILE_NAME).read_bytes().count(b"\n") == 3
+    with psycopg.connect(postgres_database) as connection:
+        assert rows_of(connection, "A") == []
+    # The log with the DDL is gone: only the record of it tells what EXTRA is.
+    for path in logs.iterdir():
+        path.unlink()
+    source.insert("A", 3, 33)
+    source.finish()
+    run_once(source, postgres_database, ["A"])
+    with psycopg.connect(postgres_database) as connection:
+        assert rows_of(connection, "A") == [{"ID": 3, "EXTRA": 33}]
+
+
+@pytest.mark.usefixtures("one_session")
+def test_truncation_can_be_left_to_people(tmp_path: Path, postgres_database: str) -> None:
+    source = DdlSource(tmp_path / "s")
+    source.create("A", {"ID": NUMBER})
+    source.take_snapshot()
+    source.insert("A", 1)
+    source.truncate("A")
+    source.insert("A", 2)
+    source.finish()
+    with pytest.raises(OlrPgError) as caught:
+        run_once(source, postgres_database, ["A"], **{"on-truncate": "stop"})
+    assert "OLR-05070" in caught.value.detail
+    with psycopg.connect(postgres_database) as connection:
+        assert [row["ID"] for row in rows_of(connection, "A")] == [1]
+    run_once(source, postgres_database, ["A"], **{"on-truncate": "ignore"})
+    with psycopg.connect(postgres_database) as connection:
+        assert [row["ID"] for row in rows_of(connection, "A")] == [1, 2]
+
+
+@pytest.mark.usefixtures("one_session")
+def test_without_sys_rows_only_the_changed_table_stops(
+    tmp_path: Path, postgres_database: str
+) -> None:
+    source = DdlSource(tmp_path / "s", followed=False)
+    source.create("A", {"ID": NUMBER})
+    source.create("B", {"ID": NUMBER})
+    source.take_snapshot()
+    source.insert("A", 1)
+    source.add_column("A", "EXTRA", NUMBER)
+    source.insert("A", 2, 22)
+    source.insert("B", 1)
+    source.finish()
+    with pytest.raises(OlrPgError) as caught:
+        run_once(source, postgres_database, ["A", "B"])
+    assert caught.value.code == 5010
+    assert "OLR-02013" in caught.value.detail
+    with psycopg.connect(postgres_database) as connection:
+        assert rows_of(connection, "A") == [{"ID": 1}]
+        assert rows_of(connection, "B") == [{"ID": 1}]
+        assert errors_of(connection) == [("SHOP.A", "ddl", 2013, "stopped", 1)]
