@@ -60,6 +60,7 @@ LOB_ROW: Final = np.dtype(
         ("space", "i8"),
         ("lob", "i8"),
         ("number", "i8"),
+        ("scn", "i8"),
         ("op", "i8"),
         ("at", "i8"),
         ("span", "i8"),
@@ -71,13 +72,14 @@ LOB_ROW: Final = np.dtype(
 )
 
 LobRows: TypeAlias = "np.recarray[Any, np.dtype[np.void]]"
-"""One row per LOB piece, sorted by (owner, space, lob, number), then in redo order.
+"""One row per LOB piece, sorted by (owner, space, lob, number, scn), then in redo order.
 
     Attributes:
         owner: the transaction.
         space: `Space`.
         lob: number of the LOB id; 0 in lists.
         number: block address of pages and lists, page number of index rows.
+        scn: of the event: pieces that name no transaction come from elsewhere in the redo.
         op: `redo.lobs.LobOp`.
         at: offset in the page (FILL, ZERO).
         span: bytes of a ZERO, first entry of a LIST_AT.
@@ -159,7 +161,7 @@ def value_room(values: int, parts: int, extra: U8) -> ValueRoom:
 
 def sort_rows(rows: LobRows) -> LobRows:
     """The rows in the order of lookups; rows of one key stay in their order."""
-    return take(rows, np.lexsort((rows.number, rows.lob, rows.space, rows.owner)))
+    return take(rows, np.lexsort((rows.scn, rows.number, rows.lob, rows.space, rows.owner)))
 
 
 @inlined
@@ -182,6 +184,7 @@ def put_row(
     if space != 1 and entries.length[entry] > 0:
         rows.lob[at] = lob_number(batch.data, entries.offset[entry])
     rows.number[at] = pieces.head_bdba[piece] if space == 2 else pieces.bdba[piece]
+    rows.scn[at] = batch.events.scn[event]
     rows.op[at] = op
     rows.at[at] = pieces.slot[piece]
     rows.span[at] = pieces.head_bdba[piece]
