@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pytest
@@ -13,12 +14,17 @@ from olr_pg.cli.values import value_renderer
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.model import Column, Snapshot, Table
 from olr_pg.replicator.decode import decode_logs
+from olr_pg.replicator.decoder import OfflineDecoder
+from olr_pg.replicator.split import plan_splits
 from olr_pg.scalars import format_rowid
+from olr_pg.spark.session import SparkSettings
 from olr_pg.wire.frames import ByteOrder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
+
+    from pyspark.sql import SparkSession
 
 ROOT: Final = 1
 OTHERS: Final = {14: ("SEG$", 19, 8, 3), 19: ("IND$", 37, 2, 1), 273: ("T273", 14, 273, 0)}
@@ -132,6 +138,49 @@ def test_the_dictionary_work_decodes_to_the_listed_changes(
     whole = with_others(snapshot, con_id)
     tables = {table.obj: table for table in whole.tables}
     lines = decoded(whole, real_log_dir, {change.obj for change in changes})
+    assert found_lines(lines) == [as_line(change, tables) for change in changes]
+
+
+def through_spark(snapshot: Snapshot, folder: Path, objects: Iterable[int]) -> list[dict[str, Any]]:
+    """The same by the decoder of a run: Spark tasks, the driver, the ready queue."""
+    decoder = OfflineDecoder(
+        snapshot, [str(folder / "*.dbf")], SparkSettings("local[2,2]"), once=True
+    )
+    wanted = set(objects)
+    names = ", ".join(f"'{table.name}'" for table in snapshot.tables if table.obj in wanted)
+    decoder.resolve(f"SELECT OWNER, TABLE_NAME FROM ALL_TABLES WHERE TABLE_NAME IN ({names})")
+    queue = decoder.start(0)
+    try:
+        assert decoder.drained.wait(120), decoder.failure
+        framed = queue.take(1000).framed
+        accounting = decoder.accounting()
+        assert accounting is not None
+        assert accounting.closes
+    finally:
+        queue.close()
+        decoder.stop()
+    lines = render_blob(framed, ByteOrder.LITTLE, value_renderer(snapshot.database))
+    return [json.loads(line) for line in lines.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("con_id", "changes"), [(ROOT, ROOT_CHANGES), (3, PDB_CHANGES)], ids=["root", "pdb"]
+)
+def test_the_whole_pipeline_gives_the_same(
+    real_log_dir: Path,
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    con_id: int,
+    changes: tuple[Expected, ...],
+) -> None:
+    monkeypatch.setattr("olr_pg.replicator.decoder.get_session", lambda _: spark)
+    monkeypatch.setattr(
+        "olr_pg.replicator.decoder.plan_splits", partial(plan_splits, split_bytes=100_000)
+    )
+    snapshot = load_snapshot(str(real_log_dir / "TEST-chkpt-2266634.json"))
+    whole = with_others(snapshot, con_id)
+    tables = {table.obj: table for table in whole.tables}
+    lines = through_spark(whole, real_log_dir, {change.obj for change in changes})
     assert found_lines(lines) == [as_line(change, tables) for change in changes]
 
 
