@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 import structlog
 
-from olr_pg.capture.readers import read_header, same_content
+from olr_pg.capture.readers import read_blocks, read_header, same_content
 from olr_pg.errors import OlrPgError
 from olr_pg.redo.layout import FIRST_DATA_BLOCK
 
@@ -132,6 +132,16 @@ def open_log(path: str) -> ArchivedLog:
             f"expected {log.used_bytes} bytes ({log.blocks} blocks of {header.block_size}),"
             f" found {size}",
             file=path,
+            thread=header.thread,
+            sequence=header.sequence,
+        )
+    if log.blocks > FIRST_DATA_BLOCK and not read_blocks(log, log.blocks - 1, log.blocks).any():
+        # Tools that give the copy its size first and then write it leave its end for last.
+        raise OlrPgError(
+            2004,
+            "its last block was never written",
+            file=path,
+            block=log.blocks - 1,
             thread=header.thread,
             sequence=header.sequence,
         )

@@ -4,6 +4,7 @@ import threading
 from dataclasses import replace
 from typing import Any
 
+import psycopg
 import pytest
 
 from olr_pg.applier.session import Applier
@@ -85,6 +86,34 @@ def test_confirmation_does_not_reach_an_unseen_tie(replication: Replication) -> 
     r.serve()
     r.apply()
     assert len(_table(r)) == 199
+
+
+def test_a_tie_that_comes_late_is_not_confirmed_before_it_is_durable(
+    replication: Replication,
+) -> None:
+    """Several requests of one kind go out at once: the first may bring what the next confirms."""
+    r = replication
+    r.execute("CREATE TABLE s.o (id int PRIMARY KEY)")
+    r.script.queue_transactions = 1
+    tied = r.transaction(r.insert({"ID": 1}), scn=50)
+    applier = Applier(r.settings())
+    thread = threading.Thread(target=applier.run)
+    thread.start()
+    try:
+        r.script.complete.wait()
+        queue = r.script._queue
+        assert queue.wait_until_confirmed(60)
+        assert r.transaction(r.insert({"ID": 1}, "O"), scn=50, xid=2) == tied
+        with psycopg.connect(r.target) as connection:
+            connection.execute("LOCK TABLE s.o")
+            r.script.put_rest()
+            r.wait_for("SELECT count(*) > 0 FROM pg_locks WHERE NOT granted")
+            assert queue.status().transmitted == 1
+        assert queue.wait_until_confirmed(60)
+    finally:
+        applier.stop()
+        thread.join()
+    assert _table(r, "s.o") == [(1,)]
 
 
 def test_key_changes(replication: Replication) -> None:

@@ -145,6 +145,14 @@ def test_a_truncated_log_names_its_place_and_both_sizes(logs: RealLogs) -> None:
     assert (error.where["thread"], error.where["sequence"]) == (1, 16)
 
 
+def test_a_copy_that_has_its_size_but_not_its_end(logs: RealLogs) -> None:
+    whole = open_log(logs.put("whole.arc", logs.first))
+    half = whole.used_bytes // 2
+    error = error_of(logs.put("a.arc", logs.first[:half] + bytes(len(logs.first) - half)))
+
+    assert (error.code, error.where["block"]) == (2004, whole.blocks - 1)
+
+
 def test_space_behind_the_last_block_in_use_is_tolerated(logs: RealLogs) -> None:
     log = open_log(logs.put("x", logs.second + bytes(3 * BLOCK)))
 

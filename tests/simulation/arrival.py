@@ -72,9 +72,11 @@ class Arrival:
         data = source.read_bytes()
         data = data[: int(len(data) * step.share)]
         if step.in_place:
-            there = target.stat().st_size if target.exists() else 0
-            with target.open("ab") as file:
-                file.write(data[there:])
+            target.touch()
+            with target.open("r+b") as file:
+                file.write(data)
+                if step.has_size:
+                    file.truncate(source.stat().st_size)
         else:
             new = target.with_name(f".{target.name}.part")
             new.write_bytes(data)

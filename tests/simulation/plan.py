@@ -114,7 +114,8 @@ class Placement:
         log: index among the source's logs.
         name: of the file in the folder that is watched.
         share: how much of the log is there then; 1 = all.
-        in_place: the file grows, else it is replaced.
+        in_place: the file is written to, else it is replaced.
+        has_size: the file has its full size from the start; what is not there yet is zero.
         waits: for the transactions that can be there by now, before the next step.
     """
 
@@ -123,6 +124,7 @@ class Placement:
     share: float
     in_place: bool
     waits: bool
+    has_size: bool = False
 
 
 @dataclass(frozen=True)
@@ -149,6 +151,7 @@ class Settings:
     batch_changes: int
     batch_ms: int
     transactions_max: int
+    memory_mb: int
     chunk_size: int
     copy_rows: int
     window: int
@@ -196,6 +199,7 @@ def draw_plan(seed: int) -> Plan:
         batch_changes=rng.choice((1, 5, 50, 5_000)),
         batch_ms=rng.choice((1, 20, 200)),
         transactions_max=rng.choice((1, 3, 10_000)),
+        memory_mb=rng.choice((16, 512)),
         chunk_size=rng.choice((1_024, 1 << 20)),
         copy_rows=rng.choice((1, 5, 2_000)),
         window=rng.choice((1, 16, 2_048)),
@@ -220,7 +224,8 @@ def _draw_arrivals(rng: Random, threads: list[int]) -> list[Placement]:
         whole = Placement(log, name, 1.0, rng.random() < 0.5, rng.random() < waits)
         if log not in firsts and rng.random() < in_parts:
             share = rng.choice((0.0, 0.001, rng.random()))
-            steps.append(Placement(log, name, share, True, rng.random() < waits))
+            has_size = rng.random() < 0.4
+            steps.append(Placement(log, name, share, True, rng.random() < waits, has_size))
             later.append(whole)
         else:
             steps.append(whole)
@@ -264,7 +269,7 @@ def _draw_fault(rng: Random, layout: Layout) -> Fault:
     writer = Part.SERVER if layout is Layout.APART else Part.APPLIANCE
     if kind == "calls":
         part = rng.choice((Part.SERVER, Part.APPLIER)) if layout is Layout.APART else writer
-        return CallFault(part, int(10 ** rng.uniform(1.0, 4.3)))
+        return CallFault(part, int(10 ** rng.uniform(1.0, 3.7)))
     if kind == "checkpoint":
         return CheckpointFault(writer, rng.choice((1, 1, 2, 5)), rng.randrange(4))
     if kind == "disk":
@@ -289,7 +294,7 @@ def _draw_connection_fault(rng: Random, layout: Layout, *, postgres: bool) -> Co
         match = rng.choice((Match.ANY, Match.ROWS))
         direction = "answers" if match is Match.ROWS else rng.choice(("requests", "answers"))
         action = rng.choice([*soft, *kills])
-    most = {Match.ANY: 2.5, Match.COMMIT: 1.3, Match.COPY: 1.0, Match.ROWS: 2.3}[match]
+    most = {Match.ANY: 2.0, Match.COMMIT: 1.0, Match.COPY: 0.5, Match.ROWS: 1.7}[match]
     return ConnectionFault(
         postgres,
         direction,

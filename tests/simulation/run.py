@@ -140,7 +140,10 @@ class Simulation:
         document = {
             "context": {
                 "data": str(self.folder / "data"),
-                "memory": {"max-tx-msgs": settings.transactions_max},
+                "memory": {
+                    "max-tx-msgs": settings.transactions_max,
+                    "max-mb": settings.memory_mb,
+                },
             },
             "source": {
                 "kind": "offline",

@@ -1,0 +1,22 @@
+"""The simulation finds bugs that are planted; see ``python -m tests.simulation.planted``."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from tests.simulation.planted import NAMES, find
+
+CAUGHT: Final = {"checkpoint": 0, "ledger": 0, "tie-order": 5, "undo-pairing": 0}
+"""A seed that finds each planted bug soon; where the simulator has changed, a later one must."""
+
+SEEDS_MORE: Final = 10
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_planted_bug_is_found(name: str, postgres_database: str) -> None:
+    seed, words = find(name, CAUGHT[name], SEEDS_MORE, postgres_database)
+    assert seed is not None, words
+    assert "Traceback" not in words, words
