@@ -13,6 +13,7 @@ import pytest
 
 from olr_pg.applier.settings import ApplierSettings
 from olr_pg.replicator import appliance, decoder
+from olr_pg.replicator.spill import SpillFiles
 from olr_pg.replicator.split import plan_splits
 from olr_pg.server.checkpoint import Checkpoint
 from tests.simulation.laws import broken_by_checkpoint
@@ -50,6 +51,7 @@ def small_dials(patch: pytest.MonkeyPatch, settings: Settings) -> None:
     """Let little data take the ways of much."""
     patch.setattr(decoder, "POLL_SECONDS", POLL_SECONDS)
     patch.setattr(decoder, "plan_splits", partial(plan_splits, split_bytes=settings.split_bytes))
+    patch.setattr(appliance, "SpillFiles", lambda folder, _: spill_files(folder, settings))
     patch.setattr(
         appliance,
         "ApplierSettings",
@@ -60,6 +62,11 @@ def small_dials(patch: pytest.MonkeyPatch, settings: Settings) -> None:
             poll_milliseconds=POLL_MILLISECONDS,
         ),
     )
+
+
+def spill_files(folder: Path, settings: Settings) -> SpillFiles:
+    """The storage of large transactions, for little memory."""
+    return SpillFiles(folder, settings.memory_bytes, settings.spill_bytes_min)
 
 
 @contextmanager

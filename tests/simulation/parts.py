@@ -14,11 +14,12 @@ from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.errors import OlrPgError
 from olr_pg.replicator.appliance import _identity
 from olr_pg.replicator.decoder import OfflineDecoder
+from olr_pg.replicator.threads import FILE_NAME as THREADS_FILE
 from olr_pg.server.checkpoint import FILE_NAME, Checkpoint
 from olr_pg.server.listener import Listener
 from olr_pg.spark.session import SparkSettings
 from tests.simulation.children import FAILED, Child, Orders
-from tests.simulation.entry import applier_of, prepared
+from tests.simulation.entry import applier_of, prepared, spill_files
 from tests.simulation.laws import LawBrokenError
 from tests.simulation.plan import Action, ConnectionFault, DiskFault, Layout, Match, Part, Round
 from tests.simulation.proxy import LOOPBACK, Trip
@@ -70,7 +71,8 @@ class Here:
             big_endian=settings.byte_order == "big",
             chunk_bytes=settings.chunk_size,
             transactions_max=settings.transactions_max,
-            threads_file=data / "threads.json",
+            threads_file=data / THREADS_FILE,
+            storage=spill_files(data / "spill", settings),
         )
         self._stack.enter_context(
             Listener(

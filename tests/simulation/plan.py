@@ -144,14 +144,20 @@ class Round:
 
 @dataclass(frozen=True)
 class Settings:
-    """What the appliance is told, or has in place of its constants."""
+    """What the appliance is told, or has in place of its constants.
+
+    Attributes:
+        memory_bytes: past which open transactions are spilled.
+        spill_bytes_min: from which on one piece goes into a file at once.
+    """
 
     byte_order: str
     workers: int
     batch_changes: int
     batch_ms: int
     transactions_max: int
-    memory_mb: int
+    memory_bytes: int
+    spill_bytes_min: int
     chunk_size: int
     copy_rows: int
     window: int
@@ -199,7 +205,8 @@ def draw_plan(seed: int) -> Plan:
         batch_changes=rng.choice((1, 5, 50, 5_000)),
         batch_ms=rng.choice((1, 20, 200)),
         transactions_max=rng.choice((1, 3, 10_000)),
-        memory_mb=rng.choice((16, 512)),
+        memory_bytes=rng.choice((2_000, 256 << 20)),
+        spill_bytes_min=rng.choice((1, 5_000, 16 << 20)),
         chunk_size=rng.choice((1_024, 1 << 20)),
         copy_rows=rng.choice((1, 5, 2_000)),
         window=rng.choice((1, 16, 2_048)),

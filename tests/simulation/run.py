@@ -140,10 +140,7 @@ class Simulation:
         document = {
             "context": {
                 "data": str(self.folder / "data"),
-                "memory": {
-                    "max-tx-msgs": settings.transactions_max,
-                    "max-mb": settings.memory_mb,
-                },
+                "memory": {"max-tx-msgs": settings.transactions_max},
             },
             "source": {
                 "kind": "offline",
