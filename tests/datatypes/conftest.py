@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import os
 import struct
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -38,17 +35,6 @@ class FakeColumn:
 @pytest.fixture
 def column_type() -> type[FakeColumn]:
     return FakeColumn
-
-
-@pytest.fixture(scope="session")
-def value_vectors(shared_dir: Path) -> list[dict[str, Any]]:
-    """The entries of values.json: bytes of single values and what they decode to."""
-    folder = Path(os.environ.get("OLR_PG_VECTORS", shared_dir / "vectors"))
-    file = folder / "values.json"
-    if not file.is_file():
-        pytest.skip(f"no value vectors here: {file}")
-    values: list[dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))["values"]
-    return values
 
 
 @pytest.fixture(scope="session")

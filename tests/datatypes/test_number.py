@@ -157,14 +157,6 @@ def test_malformed_bytes_are_refused(raw: str) -> None:
         assert raw[:20] in str(caught.value)
 
 
-def test_the_value_vectors(value_vectors: list[dict[str, Any]]) -> None:
-    numbers = [entry for entry in value_vectors if entry["type"] == "NUMBER"]
-    assert numbers
-    for entry in numbers:
-        assert decode_number(bytes.fromhex(entry["hex"])) == entry["expected"]
-        assert encode_number(entry["expected"]).hex() == entry["hex"]
-
-
 @pytest.mark.parametrize(("raw", "expected"), PG_NUMERIC)
 def test_numeric_bytes(raw: str, expected: str) -> None:
     values, _ = number_to_numeric(column(raw))

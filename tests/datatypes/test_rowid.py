@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -45,18 +45,6 @@ def test_rowids(raw: str, text: str) -> None:
 def test_physical_urowids(raw: str, text: str) -> None:
     assert decode_urowid(bytes.fromhex(raw)) == text
     assert encode_urowid(text).hex() == raw
-
-
-def test_the_value_vectors(value_vectors: list[dict[str, Any]]) -> None:
-    found = [one for one in value_vectors if one["type"] == "ROWID"]
-    assert found
-    for entry in found:
-        raw = b"".join(
-            entry[key].to_bytes(size, "big")
-            for key, size in (("data_object_id", 4), ("dba", 4), ("row", 2))
-        )
-        assert decode_rowid(raw) == entry["expected"]
-        assert encode_rowid(entry["expected"]) == raw
 
 
 @given(st.lists(st.none() | st.binary(min_size=10, max_size=10)))

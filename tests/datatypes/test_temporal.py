@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -126,16 +126,6 @@ def test_timestamps_with_time_zone(raw: str, text: str, _printed: str, zone: int
     assert value.isoformat() == text
     assert zone in value.zone
     assert encode_timestamp_tz(value).hex() == raw
-
-
-def test_the_value_vectors(value_vectors: list[dict[str, Any]]) -> None:
-    dated = [entry for entry in value_vectors if entry["type"] in ("DATE", "TIMESTAMP")]
-    assert dated
-    for entry in dated:
-        value = decode_timestamp(bytes.fromhex(entry["hex"]))
-        expected = entry["expected"]
-        assert value.isoformat() == (expected.rstrip("0") if "." in expected else expected)
-        assert encode_timestamp(value).hex() == entry["hex"]
 
 
 def test_postgresql_prints_the_examples(judge: Callable[..., list[str | None]]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -46,13 +46,6 @@ def test_examples(name: str, raw: str, expected: str) -> None:
     assert decode_text(bytes.fromhex(raw), source) == expected
     assert encode_text(expected, source).hex() == raw
     assert utf8_of(bytes.fromhex(raw), source, Policies()) == expected
-
-
-def test_the_value_vectors(value_vectors: list[dict[str, Any]]) -> None:
-    texts = [entry for entry in value_vectors if entry["type"] == "VARCHAR2 (AL32UTF8)"]
-    assert texts
-    for entry in texts:
-        assert decode_text(bytes.fromhex(entry["hex"]), AL32UTF8) == entry["expected"]
 
 
 @pytest.mark.parametrize(

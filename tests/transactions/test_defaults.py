@@ -133,3 +133,22 @@ def test_the_snapshot_keeps_defaults() -> None:
 
     written = Snapshot(1, snapshot().database, (TABLE,))
     assert parse_snapshot(orjson.loads(dump_snapshot(written)), "here") == written
+
+
+def test_columns_that_are_there_but_not_the_user_s(redo: LobRedo, tmp_path: Path) -> None:
+    columns = (
+        Column("ID", 1, 1, 1, 2, 22, nullable=False),
+        Column("SYS_C00002_26010112:00:00$", 2, 2, 0, 2, 22, hidden=True),  # unused
+        Column("TWICE", 0, 3, 2, 2, 22, virtual=True),
+        Column("SECRET_NOTE", 3, 4, 0, 1, 20, charset_id=873, charset_form=1),  # invisible
+        Column("SYS_NC00005$", 0, 5, 0, 2, 22, hidden=True, virtual=True),  # of an index
+        Column("NAME", 4, 6, 3, 1, 20, charset_id=873, charset_form=1),
+    )
+    redo.insert_row(ONE, encode_number(99), b"seen", b"last")
+    redo.update(0, Decimal(1), {2: None, 4: b"last"}, {2: encode_number(5), 4: b"new"}, width=4)
+    redo.update(0, Decimal(1), {2: None}, {2: encode_number(6)}, width=4)
+    found = changes(redo, tmp_path, replace(TABLE, columns=columns))
+    assert [row["after"] for row in found] == [
+        {"ID": 1, "SECRET_NOTE": "seen", "NAME": "last"},
+        {"NAME": "new"},
+    ]
