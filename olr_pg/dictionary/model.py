@@ -140,6 +140,14 @@ class Table:
         )
 
     @property
+    def obstacle(self) -> str | None:
+        """Why the table cannot be replicated: `refusal`, or that none of its columns can be."""
+        if self.refusal is not None or self.delivered:
+            return self.refusal
+        reasons = "; ".join(f"{column.name}: {column.unsupported}" for column in self.left_out)
+        return f"none of its columns can be replicated{': ' if reasons else ''}{reasons}"
+
+    @property
     def guard(self) -> Column | None:
         """The guard column, where an added column needs it."""
         if not any(c.added is not None and c.added.guard_id is not None for c in self.delivered):

@@ -21,7 +21,7 @@ _REFUSED_SHOWN: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Tables to replicate, and those that had to be left out (`Table.refusal` says why)."""
+    """Tables to replicate, and those that had to be left out (`Table.obstacle` says why)."""
 
     tables: tuple[Table, ...]
     refused: tuple[Table, ...] = ()
@@ -68,7 +68,7 @@ def find_tables(snapshot: Snapshot, names: Iterable[tuple[str, str]]) -> tuple[T
                 table=".".join(pair),
             )
         found[pair] = known[pair]
-    _check_replicable([table for table in found.values() if table.refusal is not None])
+    _check_replicable([table for table in found.values() if table.obstacle is not None])
     return tuple(found.values())
 
 
@@ -76,15 +76,17 @@ def user_tables(snapshot: Snapshot) -> Selection:
     """Every table of the snapshot that is not Oracle's own."""
     own = [table for table in snapshot.tables if not is_oracle_schema(table.owner)]
     return Selection(
-        tables=tuple(table for table in own if table.refusal is None),
-        refused=tuple(table for table in own if table.refusal is not None),
+        tables=tuple(table for table in own if table.obstacle is None),
+        refused=tuple(table for table in own if table.obstacle is not None),
     )
 
 
 def _check_replicable(refused: Sequence[Table]) -> None:
     if not refused:
         return
-    reasons = "; ".join(f"{table.full_name}: {table.refusal}" for table in refused[:_REFUSED_SHOWN])
+    reasons = "; ".join(
+        f"{table.full_name}: {table.obstacle}" for table in refused[:_REFUSED_SHOWN]
+    )
     rest = len(refused) - _REFUSED_SHOWN
     raise OlrPgError(
         3013,

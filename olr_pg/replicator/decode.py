@@ -12,6 +12,7 @@ from olr_pg.dictionary.selection import select_tables, user_tables
 from olr_pg.errors import OlrPgError
 from olr_pg.replicator.follower import DictionaryFollower
 from olr_pg.replicator.incidents import with_incident
+from olr_pg.replicator.losses import report_left_out
 from olr_pg.replicator.merge import Merger, ThreadSplit, merge_splits
 from olr_pg.replicator.split import decode_split, open_for_decoding, plan_splits
 from olr_pg.wire.chunks import CHUNK_BYTES
@@ -53,9 +54,9 @@ def decode_logs(
     """
     stream = join_logs(discover_logs(specs), snapshot.database)
     follower = DictionaryFollower(snapshot)
-    subscription = follower.subscribe(
-        chosen_tables(snapshot, tables), big_endian=False, chunk_bytes=CHUNK_BYTES
-    )
+    chosen = chosen_tables(snapshot, tables)
+    report_left_out(chosen)
+    subscription = follower.subscribe(chosen, big_endian=False, chunk_bytes=CHUNK_BYTES)
     logs = sorted(stream.readable, key=lambda log: log.header.first_scn)
     merger = Merger(subscription, 0, thread_starts(stream.readable), follower)
     sources = [ThreadSplit(log.header.thread, split) for log in logs for split in plan_splits(log)]
@@ -103,7 +104,7 @@ def chosen_tables(snapshot: Snapshot, names: Sequence[str] | None) -> tuple[Tabl
         return select_tables(snapshot, names)
     selection = user_tables(snapshot)
     for table in selection.refused:
-        _log.warning("the table is left out", table=table.full_name, reason=table.refusal)
+        _log.warning("the table is left out", table=table.full_name, reason=table.obstacle)
     return selection.tables
 
 

@@ -25,6 +25,7 @@ from olr_pg.errors import OlrPgError
 from olr_pg.replicator.decode import thread_starts
 from olr_pg.replicator.follower import DictionaryFollower
 from olr_pg.replicator.incidents import with_incident
+from olr_pg.replicator.losses import report_left_out
 from olr_pg.replicator.merge import Merger, ThreadSplit, merge_splits
 from olr_pg.replicator.split import (
     Split,
@@ -143,14 +144,7 @@ class OfflineDecoder:
             OlrPgError: 3xxx, why it cannot be done.
         """
         tables = query_tables(self._snapshot, sql)
-        for table in tables:
-            for column in table.left_out:
-                _log.warning(
-                    "the column is left out",
-                    table=table.full_name,
-                    column=column.name,
-                    reason=column.unsupported,
-                )
+        report_left_out(tables)
         self._subscription = self._follower.subscribe(
             tables, big_endian=self._big_endian, chunk_bytes=self._chunk_bytes
         )

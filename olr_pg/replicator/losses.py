@@ -1,4 +1,4 @@
-"""Warnings of LOB values that could not be delivered: once per table and column, then counted."""
+"""Warnings of columns that are left out, and of LOB values that could not be delivered."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from olr_pg.dictionary.plan import planned_columns
 from olr_pg.errors import OlrPgError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from olr_pg.dictionary.model import Table
     from olr_pg.transactions.lobs import LobLosses
@@ -21,6 +21,18 @@ _MISSING = 2120
 _UNCLAIMED = 2121
 _MALFORMED = 2122
 _UNDECODED = 2123
+
+
+def report_left_out(tables: Iterable[Table]) -> None:
+    """Warn of every column that a user sees and clients do not get, with the reason."""
+    for table in tables:
+        for column in table.left_out:
+            _log.warning(
+                "the column is left out",
+                table=table.full_name,
+                column=column.name,
+                reason=column.unsupported,
+            )
 
 
 class LossReporter:

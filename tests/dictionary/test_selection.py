@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from olr_pg.dictionary.model import Snapshot
+from olr_pg.dictionary.model import Column, Database, Snapshot, Table
 from olr_pg.dictionary.selection import parse_table_name, select_tables, user_tables
 from olr_pg.errors import OlrPgError
 
@@ -90,3 +90,14 @@ def test_user_tables_of_the_real_dictionary(real_snapshot: Snapshot) -> None:
 
     assert [table.full_name for table in selection.tables] == ["OLR_TEST.TEST_CDC"]
     assert selection.refused == ()
+
+
+def test_a_table_without_a_column_to_deliver_is_refused_by_name() -> None:
+    columns = (Column("FILE_NAME", 1, 1, 1, 114, 4000), Column("SHAPE", 2, 2, 2, 121, 1))
+    table = Table("APP", "FILES", 7, 7, columns)
+    snapshot = Snapshot(1, Database("X"), (table,))
+    with pytest.raises(OlrPgError, match="OLR-03013") as caught:
+        select_tables(snapshot, ["APP.FILES"])
+    assert "FILE_NAME: BFILE columns are not supported" in str(caught.value)
+    assert "SHAPE: object types are not supported" in str(caught.value)
+    assert user_tables(snapshot).refused == (table,)
