@@ -198,7 +198,7 @@ def vector_to_array(raw: bytes, element: str) -> bytes:
     oid, stored = _ARRAYS[element]
     if element == "i2" and values.dtype.kind == "f":
         raise OlrPgError(2057, f"VECTOR of {values.dtype} to smallint[]")
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         converted = values.astype(stored)
     if element == "f4" and (np.isinf(converted) & ~np.isinf(values.astype("f8"))).any():
         raise OlrPgError(2053, "VECTOR to real[]: an element is out of range")

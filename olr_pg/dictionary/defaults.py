@@ -55,13 +55,21 @@ NO_DEFAULTS: Final = Defaults(
 )
 
 
-def column_defaults(columns: Sequence[Column]) -> Defaults:
-    """The defaults of planned columns."""
+def column_defaults(columns: Sequence[Column], guarded: Sequence[bool]) -> Defaults:
+    """The defaults of planned columns.
+
+    Args:
+        columns: of all tables.
+        guarded: for each whether its table has a guard column; guard ids mean nothing without.
+    """
     if all(column.added is None for column in columns):
         return NO_DEFAULTS
     values = [(column.added.default if column.added else None) or b"" for column in columns]
     length = np.array([len(value) for value in values], np.int64)
-    guard_ids = [column.added.guard_id if column.added else None for column in columns]
+    guard_ids = [
+        column.added.guard_id if column.added and has_guard else None
+        for column, has_guard in zip(columns, guarded, strict=True)
+    ]
     return Defaults(
         np.array([_missing(column) for column in columns], np.uint8),
         np.array([-1 if guard_id is None else guard_id for guard_id in guard_ids], np.int32),

@@ -142,7 +142,9 @@ def build_row_plan(
         np.array([key for key, _, _ in data], np.uint64),
         np.array([number for _, _, number in data], np.int32),
         xml_tokens,
-        column_defaults(delivered),
+        column_defaults(
+            delivered, [t.guard is not None for t in tables for _ in planned_columns(t)]
+        ),
         np.array([since for _, since, _ in keys], np.int64),
         np.array([since for _, since, _ in data], np.int64),
         np.array([span.delivered for span in spans] if internal else [], np.uint8),

@@ -124,6 +124,12 @@ def test_targets_that_do_not_fit(target: str, raw: str, code: int, column_type: 
     assert caught.value.code == code
 
 
+def test_a_signalling_nan_is_a_nan(judge: Callable[..., list[str | None]]) -> None:
+    raw = raw_of("db000000020000000 1ff800001".replace(" ", ""))
+    array = vector_to_array(raw, "f8")
+    assert judge("double precision[]", column_of([array])) == ["{NaN}"]
+
+
 def test_doubles_beyond_real_are_refused() -> None:
     raw = encode_vector(Vector(VectorFormat.FLOAT64, 1, np.array([1e300])))
     with pytest.raises(OlrPgError, match="OLR-02053"):

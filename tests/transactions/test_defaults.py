@@ -102,6 +102,15 @@ def test_a_default_that_nobody_told_is_left_out(redo: LobRedo, tmp_path: Path) -
     assert new["after"] == {"ID": 1, "NAME": "new", "C": None, "D": "y", "E": 7}
 
 
+def test_without_a_guard_column_every_missing_value_is_the_default(
+    redo: LobRedo, tmp_path: Path
+) -> None:
+    columns = tuple(replace(column, guard=False) for column in COLUMNS)
+    redo.delete_row(0, ONE, b"old", None, None, b"y")
+    (row,) = changes(redo, tmp_path, replace(TABLE, columns=columns))
+    assert row["before"] == {"ID": 1, "NAME": "old", "C": 7, "D": "y", "E": 7}
+
+
 def test_an_update_of_nothing_but_the_guard_is_no_change(redo: LobRedo, tmp_path: Path) -> None:
     redo.update(0, Decimal(1), {3: None}, {3: b"\1"}, width=4)
     assert changes(redo, tmp_path) == []
