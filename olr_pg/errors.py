@@ -143,6 +143,25 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         "keep one copy of each thread, sequence and resetlogs id",
         3,
     ),
+    2060: ErrorEntry(
+        "the undo of a change is not whole",
+        "its undo takes several undo records, of which some are missing in front of it: restore the"
+        " logs from the transaction's begin on; if they are there, report the error with the"
+        " position above",
+        3,
+    ),
+    2061: ErrorEntry(
+        "a row of several pieces was changed without supplemental logging",
+        "the redo does not tell which columns it changed: run ALTER DATABASE ADD SUPPLEMENTAL LOG"
+        " DATA on the source and load the table again, or leave the table out of the subscription",
+        3,
+    ),
+    2062: ErrorEntry(
+        "a row of an index-organised table has an overflow piece",
+        "leave the table out of the subscription: tables with an overflow segment cannot be"
+        " replicated",
+        3,
+    ),
     2050: ErrorEntry(
         "a value is not valid for its Oracle type",
         "compare with SELECT DUMP(column, 16) in Oracle; the dictionary may not fit the log",

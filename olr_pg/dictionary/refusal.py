@@ -9,6 +9,7 @@ from olr_pg.dictionary.oracle_schemas import is_oracle_schema
 
 _TABLE_PROPERTIES: Final = (
     (0x1, "it is an object table"),
+    (0x80, "it is index-organised and has an overflow segment"),
     (0x40, "it is index-organised: its rows are in index redo"),
     (0x200, "it is the overflow segment of an index-organised table"),
     (0x2000, "it is the storage table of a nested table"),

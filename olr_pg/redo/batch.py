@@ -38,6 +38,8 @@ class EventKind(IntEnum):
     SESSION = 6
     LOB = 7
     DDL = 8
+    UNDO_PART = 9
+    SPLIT_CHANGE = 10
 
 
 class Role(IntFlag):
@@ -85,7 +87,8 @@ EventColumns: TypeAlias = Table
 """One row per event.
 
     Attributes:
-        kind: `EventKind`; the pieces of a LOB event are those of `redo.lobs`.
+        kind: `EventKind`; the pieces of a LOB event are those of `redo.lobs`, those of UNDO_PART
+            and SPLIT_CHANGE those of `transactions.split_undo`.
         con_id: container of the undo segment (of the 5.x vector).
         xid: packed as `scalars.pack_xid`; the sequence is 0 in UNDONE events. 0 in LOB events that
             name no transaction: they belong to the one that refers to their LOB id.
@@ -98,7 +101,8 @@ EventColumns: TypeAlias = Table
         serial, session: of SESSION events. Of DDL events the command code and the OBJ# (0 = not
             told); their `wrp` numbers the records of one statement from 1, and the values of their
             one piece are texts: of segcol 1 the statement (a part of it), 2 the owner, 3 the name.
-        piece_count: pieces of a CHANGE event.
+            Of UNDO_PART and SPLIT_CHANGE as `transactions.split_undo` says.
+        piece_count: pieces of the event.
     """
 
 
@@ -109,10 +113,17 @@ PIECE: Final = np.dtype(
         ("sup_type", "u1"),
         ("sup_flags", "u1"),
         ("row_flags", "u1"),
+        ("old_flags", "u1"),
+        ("width", "u1"),
+        ("old_width", "u1"),
         ("bdba", "u4"),
         ("slot", "u2"),
         ("head_bdba", "u4"),
         ("head_slot", "u2"),
+        ("next_bdba", "u4"),
+        ("next_slot", "u2"),
+        ("old_next_bdba", "u4"),
+        ("old_next_slot", "u2"),
         ("changed_offset", "i8"),
         ("changed_length", "i4"),
         ("packed", "u1"),
@@ -129,8 +140,13 @@ PieceColumns: TypeAlias = Table
         supplemental: 1 where a supplemental header was logged, with
         sup_type, sup_flags: its operation type and fb (redo-format §4.3).
         row_flags: fb of the row piece (of the undo image where the redo has none).
+        old_flags: fb of the row piece before the change, 0 where it was not there.
+        width, old_width: columns of the row piece after and before the change.
         bdba, slot: the piece's own address.
         head_bdba, head_slot: address of the row's head as far as this piece tells.
+        next_bdba, next_slot: address of the next piece of the row (nrid) after the change, 0 where
+            there is none, and
+        old_next_bdba, old_next_slot: the same before the change.
         changed_offset, changed_length: bitmap of columns really changed; length 0 = none.
         packed: 1 where a row image is stored compressed, so that its values are only in the
             supplemental data.

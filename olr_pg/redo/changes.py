@@ -17,7 +17,7 @@ from olr_pg.kernels import inlined, inlined_for
 from olr_pg.redo.batch import EntryColumns, EventColumns, PieceColumns
 from olr_pg.redo.columns import Table
 from olr_pg.redo.direct import block_object, block_rows
-from olr_pg.redo.iot import Pair, index_piece
+from olr_pg.redo.iot import Pair
 from olr_pg.redo.kernel import u16, u32
 from olr_pg.redo.layout import BLOCK_HEADER
 from olr_pg.redo.lobs import (
@@ -30,7 +30,8 @@ from olr_pg.redo.lobs import (
     lob_pair,
 )
 from olr_pg.redo.opcodes import push
-from olr_pg.redo.pieces import multi_row_pieces, open_piece, single_piece
+from olr_pg.redo.pairs import pair_pieces
+from olr_pg.redo.pieces import open_piece
 from olr_pg.redo.vectors import container_of, dba_of, object_of, read_fields, scan_record
 
 _BLOCK_HEADER = BLOCK_HEADER
@@ -226,7 +227,10 @@ def _undo_link(walk: Walk, ktub: int, event: int, undo_dba: int) -> None:
 
 @inlined
 def _undo_record(walk: Walk, vector: int, at: int) -> int:
-    """A 5.1: it waits for its row vector and names the record's transaction."""
+    """A 5.1: it waits for its row vector and names the record's transaction.
+
+    One that is a part of a larger undo record (redo-format §4.2) is an event of its own.
+    """
     f1, size = _field(walk, at, 1)
     if size < 20:
         return 2
@@ -236,40 +240,80 @@ def _undo_record(walk: Walk, vector: int, at: int) -> int:
     )
     walk.current[3] = container_of(payload, at, walk.header, big)
     walk.current[1] = vector
+    ktub = f1 + ((size + 3) & ~3)
+    _, size = _field(walk, at, 2)
+    if size < 24 or not u16(payload, ktub + 20, big) & 0x102:
+        return 0
+    undoes = u16(payload, ktub + 16, True)
+    table = _find_table(walk, walk.current[3], u32(payload, ktub, big))
+    if table < 0 or (undoes != 0x0B01 and undoes != 0x0A16):
+        return 0
+    if payload[at + 21] & 0x80:
+        return 5
+    _split_event(walk, 9, at, table)
     return 0
 
 
 @inlined
 def _pair_pieces(walk: Walk, at: int, undo_at: int, layer: int, code: int, table: int) -> int:
     """The row pieces of a pair; 0 kept, −1 carries no row, else a `ChangeStatus`."""
+    payload, big, scratch = walk.payload, walk.big, walk.scratch
+    undo_fields = read_fields(payload, undo_at, walk.header, big, scratch[0], scratch[1])
+    redo_fields = read_fields(payload, at, walk.header, big, scratch[2], scratch[3])
+    pair = Pair(
+        payload, big, scratch[0], scratch[1], undo_fields, scratch[2], scratch[3], redo_fields,
+        walk.pieces, walk.entries, walk.state,
+    )  # fmt: skip
+    return pair_pieces(pair, layer, code, walk.row_scn, walk.objects.cluster_columns[table])
+
+
+@inlined
+def _push_raw(walk: Walk, vector: int, first: int) -> None:
+    """The fields of a vector from field `first` on, as they are."""
+    offset, length = walk.scratch[0], walk.scratch[1]
+    fields = read_fields(walk.payload, vector, walk.header, walk.big, offset, length)
+    for field in range(first, fields + 1):
+        push(walk.entries, walk.state, 0, 0, field, offset[field], length[field])
+
+
+@inlined
+def _split_event(walk: Walk, kind: int, undo_at: int, table: int) -> int:
+    """An event of raw fields: a part of the undo of one change (`transactions.split_undo`)."""
     payload, big = walk.payload, walk.big
-    undo_offset, undo_length = walk.scratch[0], walk.scratch[1]
-    redo_offset, redo_length = walk.scratch[2], walk.scratch[3]
-    undo_fields = read_fields(payload, undo_at, walk.header, big, undo_offset, undo_length)
-    redo_fields = read_fields(payload, at, walk.header, big, redo_offset, redo_length)
-    if layer == 10:
-        pair = Pair(
-            payload, big, undo_offset, undo_length, undo_fields,
-            redo_offset, redo_length, redo_fields, walk.pieces, walk.entries, walk.state,
-        )  # fmt: skip
-        return index_piece(pair, code)
-    if code == 11:
-        return multi_row_pieces(
-            payload, big, code, walk.row_scn, redo_offset, redo_length, redo_fields, 2, 2,
-            walk.pieces, walk.entries, walk.state,
-        )  # fmt: skip
-    if code == 12:
-        return multi_row_pieces(
-            payload, big, code, walk.row_scn, undo_offset, undo_length, undo_fields, 4, 1,
-            walk.pieces, walk.entries, walk.state,
-        )  # fmt: skip
-    if code in (2, 3, 4, 5, 6, 8, 16, 22):
-        return single_piece(
-            payload, big, code, walk.objects.cluster_columns[table],
-            undo_offset, undo_length, undo_fields, redo_offset, redo_length, redo_fields,
-            walk.pieces, walk.entries, walk.state,
-        )  # fmt: skip
-    return -1 if code in (7, 9, 10, 14, 20, 23, 24) else 8
+    ktub, _ = _field(walk, undo_at, 2)
+    piece = walk.state[1]
+    first = walk.state[2]
+    open_piece(walk.pieces, piece, 0)
+    _push_raw(walk, undo_at, 3)
+    walk.pieces.entry_count[piece] = walk.state[2] - first
+    walk.state[1] = piece + 1
+    event = _push_event(walk, kind, walk.current[3], walk.current[2])
+    walk.events.table[event] = table
+    walk.events.serial[event] = u16(payload, ktub + 20, big)
+    walk.events.piece_count[event] = 1
+    _undo_link(walk, ktub, event, dba_of(payload, undo_at, big))
+    return event
+
+
+@inlined
+def _split_change(walk: Walk, at: int, undo_at: int, layer: int, code: int, table: int) -> int:
+    """The pair that completes an undo of several vectors; a `ChangeStatus`."""
+    piece = walk.state[1]
+    if piece + 2 > walk.pieces.op.size:
+        walk.state[3] = 1
+        return 0
+    event = _split_event(walk, 10, undo_at, table)
+    first = walk.state[2]
+    open_piece(walk.pieces, piece + 1, 0)
+    _push_raw(walk, at, 2)
+    walk.pieces.entry_count[piece + 1] = walk.state[2] - first
+    walk.state[1] = piece + 2
+    walk.events.session[event] = layer << 8 | code | walk.row_scn << 16 | int(walk.big) << 24
+    walk.events.piece_count[event] = 2
+    if walk.events.dataobj[event] == 0:
+        walk.events.dataobj[event] = object_of(walk.payload, at, walk.big)
+    walk.tally[2] += 1
+    return 0
 
 
 @inlined
@@ -291,7 +335,10 @@ def _change(walk: Walk, at: int, layer: int, code: int) -> int:
     walk.tally[1] += layer == 10
     if (payload[at + 21] | payload[undo_at + 21]) & 0x80:
         return 5
-    if u16(payload, ktub + 20, big) & 0x103:
+    split = u16(payload, ktub + 20, big) & 0x103
+    if split == 1:
+        return _split_change(walk, at, undo_at, layer, code, table)
+    if split != 0:
         return 6
     first_piece = walk.state[1]
     status = _pair_pieces(walk, at, undo_at, layer, code, table)
@@ -380,6 +427,8 @@ def _undone(walk: Walk, at: int, op: int) -> int:
     table = _find_table(walk, con_id, u32(payload, ktub, big))
     if table < 0 and not _is_lob_undo(walk, con_id, ktub):
         return 0
+    if u16(payload, ktub + 20, big) & 0x102:
+        return 0  # a part of an undo record: its change goes with the HEAD's marker
     usn = (u16(payload, at + 2, big) - 15) >> 1
     event = _push_event(walk, 5, con_id, _xid(usn, int(payload[ktub + 18]), 0))
     walk.events.table[event] = table

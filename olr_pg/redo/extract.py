@@ -25,7 +25,7 @@ from olr_pg.redo.changes import ObjectTables, Tally, Walk, walk_record
 from olr_pg.redo.columns import as_table, head
 from olr_pg.redo.layout import BLOCK_HEADER, FIRST_DATA_BLOCK, RECORD_HEADER, VLD_VALID
 from olr_pg.redo.opcodes import ENTRIES, EVENTS, PIECES, STATE_SIZE
-from olr_pg.redo.pieces import ChangeStatus
+from olr_pg.redo.pieces import REASONS, ChangeStatus, error_code
 from olr_pg.redo.vectors import MAX_FIELDS, VECTOR, VECTOR_FAULTS, VectorStatus
 from olr_pg.redo.window import WINDOW_BYTES, address_of, group_runs, place_error, raise_block
 
@@ -42,17 +42,6 @@ _VALID = VLD_VALID
 
 _VECTOR_LEAST: Final = 28
 """Bytes of the shortest change vector, header and empty field list."""
-
-_REASONS: Final = {
-    ChangeStatus.SHORT_FIELD: "a field is shorter than its layout",
-    ChangeStatus.COLUMNS: "the column values do not fit the fields of the vector",
-    ChangeStatus.ROWS: "the rows of a multi-row vector do not fit it",
-    ChangeStatus.ENCRYPTED: "the tablespace is encrypted",
-    ChangeStatus.SPLIT_UNDO: "the undo of one change spans several vectors",
-    ChangeStatus.SUPPLEMENTAL: "the supplemental data do not fit the fields of the vector",
-    ChangeStatus.OPERATION: "the row operation is not supported",
-    ChangeStatus.NO_TRANSACTION: "a direct-path block names no transaction",
-}
 
 
 class Extract(NamedTuple):
@@ -226,8 +215,8 @@ def read_changes(
         window_bytes: about how many bytes of redo one batch takes.
 
     Raises:
-        OlrPgError: 2004, 2005, 2006, 2008 the log, 2011 a change that cannot be decoded, with the
-            place. What stands before the LWN group of the fault was yielded.
+        OlrPgError: 2004, 2005, 2006, 2008 the log, 2011, 2060 or 2062 a change that cannot be
+            decoded, with the place. What stands before the LWN group of the fault was yielded.
     """
     for run in group_runs(log, first_block, end_block, verify=verify, window_bytes=window_bytes):
         yield from _changes_of_run(run, objects, verify=verify)
@@ -267,7 +256,8 @@ def changes_of(window: Window, objects: Objects) -> tuple[ChangeBatch, Tally]:
     """The events and row changes of the records of a window, for the subscribed objects.
 
     Raises:
-        OlrPgError: 2006 malformed vectors, 2011 a change that cannot be decoded; with the place.
+        OlrPgError: 2006 malformed vectors, 2011, 2060 or 2062 a change that cannot be decoded;
+            with the place.
     """
     records = window.records
     most = int(records.length.max(initial=0)) // _VECTOR_LEAST + 1
@@ -396,8 +386,8 @@ def _vector_error(log: Log, walk: Walk, stage: int, status: int, place: int) -> 
     return place_error(
         log,
         walk.first_block,
-        2006 if fault is ChangeStatus.SHORT_FIELD else 2011,
-        _REASONS[fault],
+        error_code(fault),
+        REASONS[fault],
         int(walk.records.position[record]),
         vector=f"{opcode >> 8}.{opcode & 255}",
         scn=int(walk.records.scn[record]),

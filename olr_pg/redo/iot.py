@@ -2,8 +2,11 @@
 
 The row of such a table lives in its primary key's index: key columns in the key, the others behind
 it. Columns are numbered key first, then the others, as the supplemental data number them. There is
-no physical ROWID. Facts: redo-format §6.1; 10.30 and 10.35 checked on real records of 19c, 10.2,
-10.4 and 10.18 by the document alone. Rows with an overflow piece are refused by name.
+no physical ROWID. 10.18 puts new data behind a key that is there, which is an update, or an insert
+where the key was left behind by a delete: the supplemental header tells. Rows with an overflow
+piece and array operations are refused. Facts: redo-format §6.1; 10.30 and 10.35 checked on real
+records of 19c, 10.2, 10.4 and 10.18 by the document alone (of plain indexes real 10.18 bring a
+deleted entry back).
 """
 
 from __future__ import annotations
@@ -23,6 +26,11 @@ _PURGE, _PURGE_TOO, _RESTORE = 2, 3, 5
 _KEY_DATA, _WHOLE, _VECTOR = 0x12, 0x1E, 0x23
 _HAS_SUPPLEMENTAL = 0x80
 _ARRAY = 0x20
+_LAST = 0x04
+_INSERTS = 2
+
+STRUCTURE: Final = (6, 7, 8, 9, 11, 13, 15, 16, 31)
+"""Codes of layer 10 that change index blocks, not rows (redo-format §12)."""
 
 
 @inlined
@@ -166,6 +174,18 @@ def _update_all(pair: Pair) -> bool:
 
 
 @inlined
+def _reinsert(pair: Pair) -> bool:
+    """10.18 behind a key that a delete left: key from the undo, the others from the redo."""
+    if pair.redo_fields < 3:
+        return False
+    at, size = pair.redo_offset[3], pair.redo_length[3]
+    key = _undo_key(pair, 2)
+    return key >= 0 and _push_others(
+        pair.payload, at, size, key, 0, pair.big, 2, pair.entries, pair.state
+    )
+
+
+@inlined
 def _update_listed(pair: Pair) -> int:
     """10.35: some columns behind the key; the undo field behind the old values, or −1."""
     if pair.undo_length[4] < 22 or pair.undo_fields < 6 or pair.redo_fields < 3:
@@ -205,24 +225,52 @@ def _row_change(pair: Pair, code: int) -> tuple[int, int]:
         return (2 if _insert(pair) else 0), 6
     if code == 4 and what == _RESTORE:
         return (3 if _delete(pair) else 0), 7
-    if code in (18, 30) and what in (_KEY_DATA, _WHOLE):
+    if code == 18 and what == _KEY_DATA:
+        header = _header(pair, 7)
+        if header == 0:
+            return 8, 0
+        if pair.payload[pair.undo_offset[header]] == _INSERTS:
+            return (2 if _reinsert(pair) else 0), header
+        return (5 if _update_all(pair) else 0), header
+    if code == 30 and what == _WHOLE:
         return (5 if _update_all(pair) else 0), 7
     if code == 35 and what == _VECTOR:
         field = _update_listed(pair)
         return (5 if field > 0 else 0), field
-    return (8 if code in (2, 4, 5, 18, 30, 35) else -1), 0
+    return (-1 if code in STRUCTURE else 8), 0
+
+
+@inlined
+def _header(pair: Pair, field: int) -> int:
+    """The supplemental header, at or after an undo field; 0 where there is none."""
+    if not pair.payload[pair.undo_offset[4] + 2] & _HAS_SUPPLEMENTAL:
+        return 0
+    return supplemental_header(pair.undo_length, field, pair.undo_fields)
+
+
+@inlined
+def _continues(pair: Pair, code: int) -> bool:
+    """Whether the row of a leaf change has another piece, in the overflow segment."""
+    payload = pair.payload
+    found = False
+    if code in (2, 18, 30):
+        field = 4 if code == 2 else 3
+        if pair.redo_fields >= field and pair.redo_length[field] >= 3:
+            found = not payload[pair.redo_offset[field]] & _LAST
+    if code in (4, 18, 30) and pair.undo_fields >= 6 and pair.undo_length[6] >= 3:
+        found = found or not payload[pair.undo_offset[6]] & _LAST
+    return found
 
 
 @inlined
 def _supplemental(pair: Pair, field: int, op: int) -> int:
     """Push the supplemental values of an undo record; a `ChangeStatus`, −1 carries no row."""
-    if not pair.payload[pair.undo_offset[4] + 2] & _HAS_SUPPLEMENTAL:
-        return 0
-    header = supplemental_header(pair.undo_length, field, pair.undo_fields)
+    header = _header(pair, field)
     if header == 0:
         return 0
     at = pair.undo_offset[header]
-    if pair.payload[at] in (8, 0x10) or pair.payload[at + 1] & 0x80:
+    moved = pair.payload[at + 1] & 0x80 != 0
+    if pair.payload[at] in (8, 0x10) or (moved and op == 5):
         return -1
     end = push_supplemental(
         pair.payload, pair.undo_offset, pair.undo_length, pair.undo_fields, header, op, pair.big,
@@ -242,6 +290,8 @@ def index_piece(pair: Pair, code: int) -> int:
     kdilk = pair.undo_offset[4]
     if payload[pair.redo_offset[2] + 1] & _ARRAY:
         return 8
+    if _continues(pair, code):
+        return 10
     first = state[2]
     op, field = _row_change(pair, code)
     if op not in (2, 3, 5):

@@ -6,7 +6,7 @@ Facts: redo-format §4.3, §5; checked on real records of 11.2, 19c and 23ai.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any
+from typing import Any, Final
 
 from olr_pg.kernels import inlined
 from olr_pg.redo.batch import EntryColumns, PieceColumns
@@ -33,6 +33,29 @@ class ChangeStatus(IntEnum):
     SUPPLEMENTAL = 7
     OPERATION = 8
     NO_TRANSACTION = 9
+    OVERFLOW = 10
+
+
+REASONS: Final = {
+    ChangeStatus.SHORT_FIELD: "a field is shorter than its layout",
+    ChangeStatus.COLUMNS: "the column values do not fit the fields of the vector",
+    ChangeStatus.ROWS: "the rows of a multi-row vector do not fit it",
+    ChangeStatus.ENCRYPTED: "the tablespace is encrypted",
+    ChangeStatus.SPLIT_UNDO: "the other parts of its undo were not read before it",
+    ChangeStatus.SUPPLEMENTAL: "the supplemental data do not fit the fields of the vector",
+    ChangeStatus.OPERATION: "the row operation is not supported",
+    ChangeStatus.NO_TRANSACTION: "a direct-path block names no transaction",
+    ChangeStatus.OVERFLOW: "the row continues in an overflow segment",
+}
+
+
+def error_code(status: ChangeStatus) -> int:
+    """The catalogue's number for a status that is an error."""
+    if status is ChangeStatus.SHORT_FIELD:
+        return 2006
+    if status is ChangeStatus.SPLIT_UNDO:
+        return 2060
+    return 2062 if status is ChangeStatus.OVERFLOW else 2011
 
 
 @inlined
@@ -43,10 +66,17 @@ def open_piece(pieces: PieceColumns, at: int, op: int) -> None:
     pieces.sup_type[at] = 0
     pieces.sup_flags[at] = 0
     pieces.row_flags[at] = 0
+    pieces.old_flags[at] = 0
+    pieces.width[at] = 0
+    pieces.old_width[at] = 0
     pieces.bdba[at] = 0
     pieces.slot[at] = 0
     pieces.head_bdba[at] = 0
     pieces.head_slot[at] = 0
+    pieces.next_bdba[at] = 0
+    pieces.next_slot[at] = 0
+    pieces.old_next_bdba[at] = 0
+    pieces.old_next_slot[at] = 0
     pieces.changed_offset[at] = 0
     pieces.changed_length[at] = 0
     pieces.packed[at] = 0
@@ -74,6 +104,67 @@ def _row_flags_and_slot(payload: Any, at: int, size: int, big: bool) -> tuple[in
     if op in (16, 22):
         return 0, 0
     return 0, -1
+
+
+@inlined
+def _next_piece(payload: Any, at: int, size: int, big: bool) -> tuple[int, int, int]:
+    """(columns, nrid's block, nrid's slot) of a KDO field; 0 where it tells none."""
+    op = payload[at + 10] & 0x1F
+    if op == 5 and size >= 26:
+        return int(payload[at + 22]), 0, 0
+    if op == 8 and size >= 26:
+        return 0, u32(payload, at + 16, big), u16(payload, at + 20, big)
+    if op not in (2, 6) or size < 45:
+        return 0, 0, 0
+    if payload[at + 16] & 0x04:
+        return int(payload[at + 18]), 0, 0
+    return int(payload[at + 18]), u32(payload, at + 28, big), u16(payload, at + 32, big)
+
+
+@inlined
+def _links(payload: Any, kdo: int, size: int, undo: int, undo_size: int, big: bool,
+           pieces: PieceColumns, piece: int) -> None:  # fmt: skip
+    """How the piece hangs together with the others of its row, before and after the change."""
+    columns, bdba, slot = _next_piece(payload, kdo, size, big)
+    pieces.width[piece] = columns
+    pieces.next_bdba[piece] = bdba
+    pieces.next_slot[piece] = slot
+    columns, bdba, slot = _next_piece(payload, undo, undo_size, big)
+    pieces.old_width[piece] = columns
+    pieces.old_next_bdba[piece] = bdba
+    pieces.old_next_slot[piece] = slot
+    op = pieces.op[piece]
+    if (op == 2 or op == 3) and pieces.row_flags[piece] & 0x28 == 0x08:
+        # The first piece with data of a row that has moved names the row's head (hrid).
+        image = kdo if op == 2 else undo
+        if payload[image + 10] & 0x1F == 2:
+            pieces.head_bdba[piece] = u32(payload, image + 20, big)
+            pieces.head_slot[piece] = u16(payload, image + 24, big)
+
+
+@inlined
+def _describe(
+    payload: Any, at: int, size: int, big: bool, pieces: PieceColumns, piece: int
+) -> tuple[int, int]:
+    """Take over what a supplemental header says of the change; its first columns (§5.7)."""
+    pieces.supplemental[piece] = 1
+    pieces.sup_type[piece] = payload[at]
+    pieces.sup_flags[piece] = payload[at + 1]
+    if size >= 26:
+        pieces.head_bdba[piece] = u32(payload, at + 20, big)
+        pieces.head_slot[piece] = u16(payload, at + 24, big)
+    return u16(payload, at + 6, big), u16(payload, at + 8, big)
+
+
+@inlined
+def _changed_columns(payload: Any, header: int, offset: Any, length: Any, field: int, big: bool,
+                     pieces: PieceColumns, piece: int) -> None:  # fmt: skip
+    """The bitmap of the columns really changed, if the supplemental header announces one."""
+    if not payload[header + 17] & 0x20 and not u16(payload, header + 16, big) & 0x2000:
+        return
+    if length[field + 1] == (u16(payload, offset[field], big) + 7) >> 3:
+        pieces.changed_offset[piece] = offset[field + 1]
+        pieces.changed_length[piece] = length[field + 1]
 
 
 @inlined
@@ -110,10 +201,12 @@ def single_piece(
     if (flags | undo_flags) & 0x80:
         return -1
     pieces.row_flags[piece] = flags
+    pieces.old_flags[piece] = undo_flags
     pieces.bdba[piece] = u32(payload, kdo, big)
     pieces.slot[piece] = slot
     pieces.head_bdba[piece] = pieces.bdba[piece]
     pieces.head_slot[piece] = slot
+    _links(payload, kdo, redo_length[2], undo_kdo, undo_length[4], big, pieces, piece)
 
     first = state[2]
     state[5] = 0
@@ -137,25 +230,21 @@ def single_piece(
     if header > 0:
         at = undo_offset[header]
         kind = payload[at]
-        if kind == 8 or kind == 0x10 or payload[at + 1] & 0x80:
+        moved = payload[at + 1] & 0x80 != 0
+        # A row that moves (K) is a whole one deleted here and inserted there.
+        if kind == 8 or kind == 0x10 or (moved and op != 2 and op != 3):
             state[2] = first
             return -1
-        before = u16(payload, at + 6, big)
-        after = u16(payload, at + 8, big)
-        pieces.supplemental[piece] = 1
-        pieces.sup_type[piece] = kind
-        pieces.sup_flags[piece] = payload[at + 1]
-        if undo_length[header] >= 26:
-            pieces.head_bdba[piece] = u32(payload, at + 20, big)
-            pieces.head_slot[piece] = u16(payload, at + 24, big)
-        end = push_supplemental(
-            payload, undo_offset, undo_length, undo_fields, header, op, big, entries, state
-        )
-        if end < 0:
-            return 7
-        if payload[at + 17] & 0x20 and end + 1 <= undo_fields:
-            pieces.changed_offset[piece] = undo_offset[end + 1]
-            pieces.changed_length[piece] = undo_length[end + 1]
+        if not moved:
+            before, after = _describe(payload, at, undo_length[header], big, pieces, piece)
+        if not moved or flags & 0x2C == 0x2C:
+            end = push_supplemental(
+                payload, undo_offset, undo_length, undo_fields, header, op, big, entries, state
+            )
+            if end < 0:
+                return 7
+            if end + 1 <= undo_fields and undo_length[end] == 2:
+                _changed_columns(payload, at, undo_offset, undo_length, end, big, pieces, piece)
     elif op == 4:
         state[2] = first
         return -1

@@ -24,7 +24,7 @@ from olr_pg.replicator.losses import LossReporter
 from olr_pg.replicator.split import encode
 from olr_pg.scalars import MAX_SCN
 from olr_pg.server.queue import ReadyTransaction, ready_transactions
-from olr_pg.transactions.assembler import ROW_FAILURE, Account, Assembler
+from olr_pg.transactions.assembler import ROW_FAILURES, Account, Assembler
 from olr_pg.transactions.batch import DmlKind
 from olr_pg.transactions.lobs import no_losses
 from olr_pg.transactions.storage import IN_MEMORY, Storage
@@ -170,7 +170,7 @@ class Merger:
         split was not taken: it is among those to be decoded again.
 
         Raises:
-            OlrPgError: 2011, a change that cannot be put together.
+            OlrPgError: 2011, 2060 to 2062, a change that cannot be put together.
         """
         if split is not None and self._follower is not None:
             self._save(ThreadSplit(thread, split))
@@ -201,7 +201,7 @@ class Merger:
         try:
             finished = self._assembler.feed(result.remainder)
         except OlrPgError as error:
-            if error.code != ROW_FAILURE:
+            if error.code not in ROW_FAILURES:
                 raise
             return error
         if finished is not None:
@@ -246,7 +246,7 @@ class Merger:
         self._states[-1] = state, self._watermarks[state.source.thread]
         thread = state.source.thread
         self._foreseen.pop(thread, None)
-        is_row_failure = failure is not None and failure.code == ROW_FAILURE
+        is_row_failure = failure is not None and failure.code in ROW_FAILURES
         if is_row_failure:
             # The split's own redo may say why, before or behind the point of the failure.
             probe = result.remainder if result.probe is None else result.probe

@@ -25,7 +25,7 @@ from olr_pg.redo.extract import read_changes
 from olr_pg.redo.header import read_scn
 from olr_pg.redo.layout import BLOCK_HEADER, FIRST_DATA_BLOCK
 from olr_pg.redo.window import Log, blocks_in_use
-from olr_pg.transactions.assembler import ROW_FAILURE, Account, Assembler, Finished
+from olr_pg.transactions.assembler import ROW_FAILURES, Account, Assembler, Finished
 from olr_pg.transactions.batch import TransactionColumns
 from olr_pg.transactions.dictionary_changes import dictionary_part
 from olr_pg.transactions.lobs import LobLosses
@@ -203,7 +203,7 @@ def decode_split(subscription: Subscription, log: Log, first: int, end: int) -> 
                 watermark = _watermark(log, end)
     except OlrPgError as error:
         failure = error
-        if error.code == ROW_FAILURE:
+        if error.code in ROW_FAILURES:
             probe, probe_end = _probe(subscription, log, first, end)
     return SplitResult(
         tuple(encoded),

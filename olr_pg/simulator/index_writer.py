@@ -10,6 +10,8 @@ from olr_pg.simulator.storage import (
 from olr_pg.simulator.tables import SimIndex
 from olr_pg.simulator.transaction_writer import BlockChange, TransactionWriter, nothing
 from olr_pg.simulator.vectors import (
+    KDILK_PURGE,
+    KDILK_RESTORE,
     OPC_INDEX,
     index_row,
     kdilk,
@@ -60,9 +62,9 @@ class IndexedWriter(TransactionWriter):
         def fields(itli: int) -> FieldPair:
             info = index_row(self._redo, itli, sum(key) & 0x1FF, size)
             if insert:
-                undo = kdilk(self._redo, 3, itli, index.segment_dba, block.dba)
+                undo = kdilk(self._redo, KDILK_PURGE, itli, index.segment_dba, block.dba)
                 return [undo, key], [info, key, *tail]
-            undo = kdilk(self._redo, 5, itli, index.segment_dba, block.dba)
+            undo = kdilk(self._redo, KDILK_RESTORE, itli, index.segment_dba, block.dba)
             return [undo, key, *tail], [info]
 
         record = self._record()

@@ -57,6 +57,7 @@ class Pace:
         flush_at_commit: probability that a commit is flushed at once.
         new_scn: probability that a record takes a new SCN.
         commit_new_scn: the same for a commit record.
+        strands: public redo strands, whose records a flush writes one strand behind the other.
     """
 
     lwn_bytes: int = 30_000
@@ -64,6 +65,7 @@ class Pace:
     flush_at_commit: float = 0.8
     new_scn: float = 0.3
     commit_new_scn: float = 0.9
+    strands: int = 1
 
 
 class RedoThread:
@@ -84,8 +86,8 @@ class RedoThread:
         instance = self._instance
         return OpenLog(instance.redo, self._identity, self.sequence, first_scn, instance.redo_time)
 
-    def append(self, scn: int, body: bytes, *, vld: int, con_uid: int) -> None:
-        """Take a record; flush where enough redo waits."""
+    def append(self, scn: int, body: bytes, *, vld: int, con_uid: int, more: bool = False) -> None:
+        """Take a record; flush where enough redo waits, unless `more` comes at the same SCN."""
         if scn != self._scn:
             self._scn, self._subscn = scn, 0
         if self._subscn == 0 or not self._instance.redo.single_subscn:
@@ -93,7 +95,8 @@ class RedoThread:
         self._pending.append(RedoRecord(scn, self._subscn, body, vld, con_uid))
         self._pending_bytes += len(body)
         self._instance.redo_bytes += len(body) + RECORD_HEADER_SIZE
-        if self._pending_bytes >= self._instance.pace.lwn_bytes or self._subscn >= 0xFFF0:
+        full = self._pending_bytes >= self._instance.pace.lwn_bytes or self._subscn >= 0xFFF0
+        if full and not more:
             self.flush()
 
     def flush(self) -> None:
@@ -102,7 +105,8 @@ class RedoThread:
             return
         instance = self._instance
         records = tuple(self._pending)
-        self._log.write(LwnGroup(records, records[0].scn, instance.redo_time, instance.scn + 1))
+        group = LwnGroup(records, records[0].scn, instance.redo_time, instance.scn + 1)
+        self._log.write(group, instance.pace.strands)
         self._pending.clear()
         self._pending_bytes = 0
         if self._subscn >= 0xFFF0:
@@ -155,10 +159,11 @@ class RecordWriter:
             )
         )
 
-    def emit(self, vld: int = VLD_VALID) -> None:
-        """Hand the record to the thread."""
+    def emit(self, vld: int = VLD_VALID, *, more: bool = False) -> None:
+        """Hand the record to the thread; `more` records of this SCN follow."""
         con_uid = self._container.uid if self._instance.redo.has_container else 0
-        self._thread.append(self.scn, b"".join(self._parts), vld=vld, con_uid=con_uid)
+        body = b"".join(self._parts)
+        self._thread.append(self.scn, body, vld=vld, con_uid=con_uid, more=more)
 
 
 class Instance:

@@ -43,6 +43,7 @@ def broken_layout(log: ParsedLog) -> Iterator[str]:
     size = log.format.block_size
     for lwn in log.lwns:
         stream, first = lay_out_group(log.format, [record.raw for record in lwn.records])
+        stream[32:36] = lwn.records[0].raw[32:36]  # of the whole group, which may have chunks
         for at in range(lwn.size):
             base = (lwn.block + at) * size
             payload = stream[at * (size - 16) : (at + 1) * (size - 16)]
@@ -57,13 +58,17 @@ def broken_order(log: ParsedLog) -> Iterator[str]:
     19c counts SUBSCN up within an SCN, 23ai leaves it at 1 (real logs), so equal pairs are lawful
     and the place in the file decides.
     """
-    last = (0, 0)
+    highest = floor = (0, 0)
     for lwn in log.lwns:
+        # The strands of a group are each in order, all behind the group before.
+        floor = floor if lwn.chunk else highest
+        last = floor
         for record in lwn.records:
             place = f"{record.block}.{record.offset}"
             if (record.scn, record.subscn) < last:
                 yield f"{place}: SCN order"
             last = (record.scn, record.subscn)
+            highest = max(highest, last)
             if not log.first_scn <= lwn.scn <= record.scn < log.next_scn:
                 yield f"{place}: SCN outside the log or the LWN"
 
@@ -134,23 +139,28 @@ def broken_rows(log: ParsedLog) -> Iterator[str]:
     for record in log.records:
         for vector in record.vectors:
             kdo_at = 3 if vector.opcode == "5.1" else 1 if vector.layer == 11 else 0
-            if not kdo_at or len(vector.fields) <= kdo_at:
+            if not kdo_at or len(vector.fields) <= kdo_at or _is_undo_part(redo, vector):
                 continue
             if kdo_at == 3 and vector.fields[1][16:18] != b"\x0b\x01":
                 continue
             kdo = vector.fields[kdo_at]
             if kdo[10] & 31 in (OP_IRP, OP_ORP):
                 (tl,) = redo.unpack("H", kdo, 40)
-                if tl != _row_size(kdo, vector.fields[kdo_at + 1 : kdo_at + 1 + kdo[18]]):
+                if tl != _row_size(redo, kdo, vector.fields[kdo_at + 1 : kdo_at + 1 + kdo[18]]):
                     yield f"{record.block}.{record.offset}: tl {tl}"
         yield from _update_faults(redo, record)
 
 
-def _row_size(kdo: bytes, columns: tuple[bytes, ...]) -> int:
+def _is_undo_part(redo: RedoFormat, vector: ParsedVector) -> bool:
+    """Whether a vector has only a part of the undo of a change (redo-format §4.2)."""
+    return vector.opcode == "5.1" and bool(redo.unpack("H", vector.fields[1], 20)[0] & 0x103)
+
+
+def _row_size(redo: RedoFormat, kdo: bytes, columns: tuple[bytes, ...]) -> int:
     fb = kdo[16]
     links = 6 * (not fb & 4) + 6 * (fb & 0x28 == 8)
     cluster = (1 if fb & 0x40 else 0) + (16 if fb & 0x80 else 0)
-    total = 3 + links + cluster
+    total = 3 + links + cluster + (redo.row_scn_size if kdo[10] & 0x40 else 0)
     for number, data in enumerate(columns):
         if kdo[45 + number // 8] >> number % 8 & 1:
             total += 1

@@ -6,7 +6,7 @@ The algorithm is redo-format §11.2. A group is one byte stream over the payload
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -48,17 +48,35 @@ class RedoRecord:
 
 @dataclass(frozen=True, slots=True)
 class LwnGroup:
-    """Records that were flushed together. `next_scn` is the SCN field at offset 56."""
+    """Records that were flushed together.
+
+    Attributes:
+        next_scn: the SCN field at offset 56.
+        chunk, chunks: number of the strand that they are of, from 0, and how many there are.
+    """
 
     records: tuple[RedoRecord, ...]
     scn: int
     time: int
     next_scn: int
+    chunk: int = 0
+    chunks: int = 1
+
+    def strands(self, count: int) -> list[LwnGroup]:
+        """The group as chunks of up to `count` strands; records of one SCN stay together."""
+        parts = [list[RedoRecord]() for _ in range(count)]
+        for record in self.records:
+            parts[record.scn * 40_503 % 65_536 % count].append(record)
+        filled = [tuple(part) for part in parts if part]
+        return [
+            replace(self, records=part, chunk=number, chunks=len(filled))
+            for number, part in enumerate(filled)
+        ]
 
 
 def _first_header(redo: RedoFormat, group: LwnGroup) -> bytes:
     return (
-        redo.pack("HHIIB3x", 0, 1, 0, 0, 0x0A)
+        redo.pack("HHIIB3x", group.chunk, group.chunks, 0, 0, 0x0A)
         + redo.scn8(group.scn)
         + bytes(8)
         + redo.scn8(group.next_scn)

@@ -45,7 +45,7 @@ def _clean_out(
         cleaned = block.clean_out()
         if cleaned:
             record = instance.record(thread, container)
-            where = block.change(record.scn, cls=CLASS_DATA, obj=table.dataobj, typ=TYP_DELAYED)
+            where = block.change(record.scn, cls=CLASS_DATA, obj=block.dataobj, typ=TYP_DELAYED)
             record.vector((4, 1), [block_cleanout(instance.redo, record.scn, cleaned)], where)
             record.emit()
             return

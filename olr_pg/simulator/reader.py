@@ -7,6 +7,7 @@ compiled decoder: the laws (`laws`) and the layout test stand on it.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Final
 
 from olr_pg.simulator.redo_format import RedoFormat, padding
@@ -56,8 +57,9 @@ class ParsedRecord:
 
 @dataclass(frozen=True, slots=True)
 class ParsedLwn:
-    """One LWN group of one chunk."""
+    """One chunk of an LWN group; number 0 begins the group."""
 
+    chunk: int
     block: int
     size: int
     scn: int
@@ -81,8 +83,15 @@ class ParsedLog:
 
     @property
     def records(self) -> list[ParsedRecord]:
-        """All records in file order."""
-        return [record for lwn in self.lwns for record in lwn.records]
+        """All records in the order of their making: the strands of a group are merged by SCN."""
+        records = list[ParsedRecord]()
+        begin = 0
+        for lwn in self.lwns:
+            begin = begin if lwn.chunk else len(records)
+            records.extend(lwn.records)
+            if lwn.chunk:
+                records[begin:] = sorted(records[begin:], key=attrgetter("scn", "subscn"))
+        return records
 
 
 def parse_vectors(redo: RedoFormat, raw: bytes, start: int) -> tuple[ParsedVector, ...]:
@@ -182,7 +191,8 @@ def parse_log(data: bytes) -> ParsedLog:
         (chunk,) = redo.unpack("I", data, base + 28)
         scn, (time,) = redo.read_scn8(data, base + 40), redo.unpack("I", data, base + 64)
         records = tuple(_chunk_records(redo, data, block, block + chunk))
-        lwns.append(ParsedLwn(block, chunk, scn, time, records))
+        (number,) = redo.unpack("H", data, base + 24)
+        lwns.append(ParsedLwn(number, block, chunk, scn, time, records))
         block += chunk
     return ParsedLog(
         *(redo, data, nab, sequence),

@@ -64,6 +64,11 @@ class RedoFormat:
         return self.version >= 0x0C200000
 
     @property
+    def row_scn_size(self) -> int:
+        """Bytes of a row's SCN in a table with row dependencies."""
+        return 8 if self.long_scn else 6
+
+    @property
     def wide_session(self) -> bool:
         """5.19/5.20 begin with 8 bytes: the session number is a u32 (19 on)."""
         return self.version >= 0x13000000

@@ -27,9 +27,13 @@ OP_QMD: Final = 12
 OP_LMN: Final = 16
 UNDO_SIDE: Final = 0x20
 
+DEPENDENCIES: Final = 0x40
+
 FB_HEAD: Final = 0x20
 FB_FIRST: Final = 0x08
 FB_LAST: Final = 0x04
+FB_FROM_PREVIOUS: Final = 0x02
+FB_TO_NEXT: Final = 0x01
 FB_ROW: Final = FB_HEAD | FB_FIRST | FB_LAST
 FB_MIGRATED: Final = FB_FIRST | FB_LAST
 
@@ -41,6 +45,7 @@ SUPPLEMENTAL_LOCK: Final = 0x10
 GROUP_FIRST: Final = 0x08
 GROUP_LAST: Final = 0x04
 GROUP_ROWID_OMITTED: Final = 0x10
+GROUP_MOVED: Final = 0x80
 
 
 def stored_size(value: Value) -> int:
@@ -60,14 +65,19 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class RowPiece:
-    """One piece of a row as it is in its block. `nrid` leads to the next piece, `hrid` to the
-    head of a migrated row.
+    """One piece of a row as it is in its block.
+
+    Attributes:
+        nrid: leads to the next piece.
+        hrid: leads to the head of a migrated row.
+        row_scn: bytes of the SCN that a row has in a table with row dependencies, else 0.
     """
 
     fb: int
     columns: tuple[Value, ...]
     nrid: Address | None = None
     hrid: Address | None = None
+    row_scn: int = 0
 
     @property
     def size(self) -> int:
@@ -75,20 +85,25 @@ class RowPiece:
         links = 6 * (not self.fb & FB_LAST) + 6 * (
             bool(self.fb & FB_FIRST) and not self.fb & FB_HEAD
         )
-        return 3 + links + sum(stored_size(value) for value in self.columns)
+        return 3 + links + self.row_scn + sum(stored_size(value) for value in self.columns)
 
 
 @dataclass(frozen=True, slots=True)
 class KdoBase:
-    """What every KDO field begins with, and the ITL entry of the change."""
+    """What every KDO field begins with, and the ITL entry of the change.
+
+    `dependencies` is DEPENDENCIES for a table whose rows bear an SCN, else 0.
+    """
 
     dba: int
     segment: int
     max_row: int
     itli: int
+    dependencies: int = 0
 
     def image(self, redo: RedoFormat, op: int) -> bytes:
         """The first 16 bytes; `op` with its undo bit."""
+        op |= self.dependencies
         return redo.pack("IIHBBBBH", self.dba, self.segment, self.max_row, op, 1, self.itli, 0, 0)
 
 
@@ -182,6 +197,11 @@ def forward_kdo(
     return base.image(redo, op) + redo.pack("IHHHBBB3x", nrid.dba, nrid.slot, 0, slot, 0, 0, lock)
 
 
+def log_kdo(redo: RedoFormat, base: KdoBase, op: int) -> bytes:
+    """KDO of LMN: 16 bytes."""
+    return base.image(redo, op)
+
+
 def multi_kdo(redo: RedoFormat, base: KdoBase, op: int, slots: Sequence[int], lock: int) -> bytes:
     """KDO of QMI and QMD: 22 + 2 · rows bytes."""
     return (
@@ -199,7 +219,7 @@ def multi_rows(redo: RedoFormat, pieces: Sequence[RowPiece], lock: int) -> list[
 
 
 def _packed_row(redo: RedoFormat, piece: RowPiece, lock: int) -> bytes:
-    parts = [bytes((piece.fb, lock, len(piece.columns)))]
+    parts = [bytes((piece.fb, lock, len(piece.columns))), bytes(piece.row_scn)]
     for value in piece.columns:
         if value is None:
             parts.append(b"\xff")

@@ -5,19 +5,19 @@ Facts: redo-format §5.4–§5.9, §7.5.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from olr_pg.simulator.index_writer import IndexedWriter
+from olr_pg.simulator.chained_rows import side_of
+from olr_pg.simulator.iot_writer import IotWriter
+from olr_pg.simulator.piece_writer import SLOT_SIZE, stored_columns
 from olr_pg.simulator.rows import (
-    FB_HEAD,
-    FB_MIGRATED,
     FB_ROW,
     GROUP_FIRST,
     GROUP_LAST,
+    GROUP_MOVED,
     OP_DRP,
     OP_IRP,
     OP_LKR,
-    OP_ORP,
     OP_QMD,
     OP_QMI,
     OP_URP,
@@ -28,7 +28,6 @@ from olr_pg.simulator.rows import (
     UNDO_SIDE,
     Address,
     ColumnChange,
-    KdoBase,
     RowPiece,
     Supplemental,
     Value,
@@ -44,15 +43,9 @@ from olr_pg.simulator.rows import (
 )
 from olr_pg.simulator.storage import (
     UPDATE_RESERVE,
-    DataBlock,
     Row,
 )
 from olr_pg.simulator.tables import Logging, SimTable
-from olr_pg.simulator.transaction_writer import BlockChange, nothing
-from olr_pg.simulator.transactions import Change
-from olr_pg.simulator.vectors import (
-    OPC_ROW,
-)
 from olr_pg.transactions.batch import DmlKind
 
 if TYPE_CHECKING:
@@ -62,40 +55,40 @@ if TYPE_CHECKING:
 
     FieldPair = tuple[list[bytes], list[bytes]]
 
-MAX_FREE_ROW: Final = 4858
-SLOT_SIZE: Final = 2
 
-
-def stored_columns(cells: Sequence[Cell | None]) -> tuple[Value, ...]:
-    """The columns of a row as stored: NULLs at the end are not."""
-    width = len(cells)
-    while width and cells[width - 1] is None:
-        width -= 1
-    return tuple(cell.raw if cell else None for cell in cells[:width])
-
-
-class SimSession(IndexedWriter):
+class SimSession(IotWriter):
     """A session that can do row changes."""
 
-    def insert(self, table: SimTable, cells: Sequence[Cell | None]) -> Row | None:
-        """INSERT of one row; None where no transaction slot is free."""
+    def insert(
+        self, table: SimTable, cells: Sequence[Cell | None], *, extra: int = 0
+    ) -> Row | None:
+        """INSERT of one row; None where no transaction slot is free.
+
+        `extra`: further bits of the supplemental flags.
+        """
         if not self._ready():
             return None
-        piece = RowPiece(FB_ROW, stored_columns(cells))
+        if table.index_organised:
+            return self._insert_leaf(table, cells)
+        parts = self._parts(table, cells)
+        if len(parts) > 1:
+            return self._insert_chained(table, cells, parts, extra)
+        piece = RowPiece(FB_ROW, stored_columns(cells), row_scn=table.row_scn)
         space = piece.size + SLOT_SIZE
-        block = table.block_for(space, self.instance.scn)
+        block = table.block_for(table.segment_of(cells), space, self.instance.scn)
         slot = block.next_slot()
         row = Row(table, block, slot, list(cells), self.transaction)
         record = self._record()
         base = self._kdo(table, block)
         change = self._delivered(DmlKind.INSERT, row, record.scn, {}, dict(enumerate(cells)))
-        supplemental = self._supplemental(SUPPLEMENTAL_INSERT, row, 0, 1)
+        supplemental = self._supplemental(SUPPLEMENTAL_INSERT, row, 0, 1, extra=extra)
+        row_scn = self._row_scn_field(table)
 
         def fields(itli: int) -> FieldPair:
             own = base(itli)
             undo = delete_kdo(self._redo, own, OP_DRP | UNDO_SIDE, slot)
             redo = insert_kdo(self._redo, own, OP_IRP, piece, slot, itli)
-            return [undo, *supplemental], [redo, *column_fields(piece.columns)]
+            return [undo, *row_scn, *supplemental], [redo, *column_fields(piece.columns)]
 
         def revert() -> None:
             self._remove_row(row, space)
@@ -110,10 +103,15 @@ class SimSession(IndexedWriter):
 
     def insert_many(self, table: SimTable, rows: Sequence[Sequence[Cell | None]]) -> list[Row]:
         """Array INSERT into one block: QMI. Rows that do not fit are left out."""
-        if not self._ready():
+        if table.index_organised:
+            return [row for cells in rows if (row := self.insert(table, cells))]
+        rows = [cells for cells in rows if len(self._parts(table, cells)) == 1]
+        segment = table.segment_of(rows[0]) if rows else None
+        rows = [cells for cells in rows if table.segment_of(cells) is segment]
+        if segment is None or not self._ready():
             return []
-        pieces = [RowPiece(FB_ROW, stored_columns(cells)) for cells in rows]
-        block = table.block_for(pieces[0].size + SLOT_SIZE, self.instance.scn)
+        pieces = [RowPiece(FB_ROW, stored_columns(cells), row_scn=table.row_scn) for cells in rows]
+        block = table.block_for(segment, pieces[0].size + SLOT_SIZE, self.instance.scn)
         record = self._record()
         made, slots = list[Row](), list[int]()
         for cells, piece in zip(rows, pieces, strict=True):
@@ -151,25 +149,31 @@ class SimSession(IndexedWriter):
             self._maintain_indexes(row, row.cells, insert=True)
         return made
 
-    def delete(self, row: Row) -> bool:
-        """DELETE of one row; False where it may not."""
+    def delete(self, row: Row, *, extra: int = 0) -> bool:
+        """DELETE of one row; False where it may not.
+
+        `extra`: further bits of the supplemental flags.
+        """
         if not self._may_change(row):
             return False
-        if row.piece_block:
-            return self._delete_migrated(row)
+        if row.table.index_organised:
+            return self._delete_leaf(row)
+        if row.chain:
+            return self._delete_chained(row, extra)
         table, block, owner = row.table, row.block, row.owner
-        piece = RowPiece(FB_ROW, stored_columns(row.cells))
+        piece = RowPiece(FB_ROW, stored_columns(row.cells), row_scn=table.row_scn)
         record = self._record()
         change = self._delivered(DmlKind.DELETE, row, record.scn, dict(enumerate(row.cells)), {})
         base, held = self._kdo(table, block), owner is self.transaction
-        supplemental = self._supplemental(SUPPLEMENTAL_DELETE, row, 1, 0)
+        supplemental = self._supplemental(SUPPLEMENTAL_DELETE, row, 1, 0, extra=extra)
+        row_scn = self._row_scn_field(table)
 
         def fields(itli: int) -> FieldPair:
             own = base(itli)
             lock = itli if held else 0
             undo = insert_kdo(self._redo, own, OP_IRP | UNDO_SIDE, piece, row.slot, lock)
             redo = delete_kdo(self._redo, own, OP_DRP, row.slot)
-            return [undo, *column_fields(piece.columns), *supplemental], [redo]
+            return [undo, *column_fields(piece.columns), *row_scn, *supplemental], [redo]
 
         revert = self._mark_deleted(row, piece.size + SLOT_SIZE)
         self._write(record, self._row_change(table, block, OP_DRP, OP_IRP, fields, revert, change))
@@ -178,13 +182,15 @@ class SimSession(IndexedWriter):
         return True
 
     def delete_many(self, rows: Sequence[Row]) -> bool:
-        """Array DELETE of rows of one block: QMD. Migrated rows are no part of it."""
-        if any(row.piece_block for row in rows):
+        """Array DELETE of rows of one block: QMD. Rows of several pieces are no part of it."""
+        if any(row.chain or row.table.index_organised for row in rows):
             return False
         if not rows or not all(self._may_change(row) for row in rows):
             return False
         table, block = rows[0].table, rows[0].block
-        pieces = [RowPiece(FB_ROW, stored_columns(row.cells)) for row in rows]
+        pieces = [
+            RowPiece(FB_ROW, stored_columns(row.cells), row_scn=table.row_scn) for row in rows
+        ]
         record = self._record()
         changes = tuple(
             self._delivered(DmlKind.DELETE, row, record.scn, dict(enumerate(row.cells)), {})
@@ -220,18 +226,24 @@ class SimSession(IndexedWriter):
         """UPDATE of one row; `new` by 0-based column. False where it may not or does not fit."""
         if not new or not self._may_change(row):
             return False
+        if row.table.index_organised:
+            return self._update_leaf(row, new)
         table, owner, old = row.table, row.owner, list(row.cells)
-        block, slot = row.data_place
+        block, slot = row.block, row.slot
         cells = [new.get(number, cell) for number, cell in enumerate(old)]
+        if table.segment_of(cells).obj != block.obj:
+            return self._move_to_partition(row, cells)
+        if row.chain:
+            return self._update_chained(row, new)
         # A NULL past both ends of the row that stays NULL leaves nothing in the redo.
         width = max(len(stored_columns(old)), len(stored_columns(cells)))
         new = {number: cell for number, cell in new.items() if number < width}
         if not new:
             return False
-        fb = FB_MIGRATED if row.piece_block else FB_ROW
-        undo_side, redo_side = self._sides(old, cells, list(new), fb)
-        if block.used + redo_side.size > table.row_space + UPDATE_RESERVE:
-            return self._migrate(row, cells)
+        undo_side, redo_side = self._sides(old, cells, list(new), FB_ROW)
+        too_long = len(self._parts(table, cells)) > 1
+        if too_long or block.used + redo_side.size > table.row_space + UPDATE_RESERVE:
+            return self._spread(row, cells)
         record = self._record()
         # Every column that the undo has no value of: a NULL past the old end of the row too.
         in_undo = [number for number in new if number < undo_side.width]
@@ -239,6 +251,7 @@ class SimSession(IndexedWriter):
         before = {number: old[number] for number in sorted({*undo_side.numbers, *logged})}
         change = self._delivered(DmlKind.UPDATE, row, record.scn, before, dict(sorted(new.items())))
         base, held = self._kdo(table, block), owner is self.transaction
+        row_scn = self._row_scn_field(table)
         supplemental = self._supplemental(
             SUPPLEMENTAL_UPDATE,
             row,
@@ -253,7 +266,7 @@ class SimSession(IndexedWriter):
             undo = update_kdo(self._redo, own, OP_URP | UNDO_SIDE, undo_side, slot, lock)
             redo = update_kdo(self._redo, own, OP_URP, redo_side, slot, itli)
             return (
-                [undo, *update_fields(self._redo, undo_side), *supplemental],
+                [undo, *update_fields(self._redo, undo_side), *row_scn, *supplemental],
                 [redo, *update_fields(self._redo, redo_side)],
             )
 
@@ -268,126 +281,21 @@ class SimSession(IndexedWriter):
         self._maintain_changed_indexes(row, old, cells)
         return True
 
-    def _migrate(self, row: Row, cells: list[Cell | None]) -> bool:
-        """Move a row that does not fit any more: 11.2 elsewhere, 11.6 leaves a stub."""
-        table, block, owner, old = row.table, row.block, row.owner, list(row.cells)
-        if row.piece_block or table.logging is Logging.NONE:
-            return False
-        head = Address(block.dba, row.slot)
-        before = RowPiece(FB_ROW, stored_columns(old))
-        after = RowPiece(FB_MIGRATED, stored_columns(cells), hrid=head)
-        target = table.block_for(after.size + SLOT_SIZE, self.instance.scn)
-        slot = target.next_slot()
-        stub = RowPiece(FB_HEAD, (), nrid=Address(target.dba, slot))
-        held = owner is self.transaction
-        first = self._record()
-        base = self._kdo(table, target)
-        supplemental = self._supplemental(SUPPLEMENTAL_UPDATE, row, 0, 1, (), GROUP_FIRST)
+    def _move_to_partition(self, row: Row, cells: list[Cell | None]) -> bool:
+        """An update that moves a row to another partition: it is deleted here, inserted there.
 
-        def insert_fields(itli: int) -> FieldPair:
-            undo = delete_kdo(self._redo, base(itli), OP_DRP | UNDO_SIDE, slot)
-            redo = insert_kdo(self._redo, base(itli), OP_IRP, after, slot, itli)
-            return [undo, *supplemental], [redo, *column_fields(after.columns)]
-
-        def take_out() -> None:
-            target.release(slot)
-            target.used -= after.size + SLOT_SIZE
-
-        target.put(slot, row)
-        target.used += after.size + SLOT_SIZE
-        self._write(first, self._row_change(table, target, OP_IRP, OP_DRP, insert_fields, take_out))
-        first.emit()
-        second = self._record()
-        change = self._moved(row, cells, first.scn)
-        logged = tuple(
-            (number + 1, None)
-            for number in change.before
-            if number >= len(before.columns) and table.logging is Logging.ALL
-        )
-        last = self._supplemental(SUPPLEMENTAL_UPDATE, row, 1, 0, logged, GROUP_LAST)
-        own_base = self._kdo(table, block)
-
-        def stub_fields(itli: int) -> FieldPair:
-            own, lock = own_base(itli), itli if held else 0
-            undo = insert_kdo(self._redo, own, OP_ORP | UNDO_SIDE, before, row.slot, lock)
-            redo = insert_kdo(self._redo, own, OP_ORP, stub, row.slot, itli)
-            return [undo, *column_fields(before.columns), *last], [redo]
-
-        def move_back() -> None:
-            row.cells, row.owner, row.piece_block = old, owner, None
-            block.used += before.size - stub.size
-
-        row.cells, row.owner = cells, self.transaction
-        row.piece_block, row.piece_slot = target, slot
-        block.used -= before.size - stub.size
-        self._write(
-            second, self._row_change(table, block, OP_ORP, OP_ORP, stub_fields, move_back, change)
-        )
-        second.emit()
-        self._maintain_changed_indexes(row, old, cells)
-        return True
-
-    def _moved(self, row: Row, cells: Sequence[Cell | None], scn: int) -> Change:
-        """The change of a migration: the redo has the whole row, old and new, and LogMiner shows
-        all of it, the columns that stay equal too (real records that move a row).
+        Records of such rows may bear the flag K (redo-format §4.3, by the document alone).
         """
-        old = row.cells
-        stored = len(stored_columns(old))
-        width = max(stored, len(stored_columns(cells)))
-        known = sorted({*range(stored), *self._logged_columns(row.table, ())})
-        after = {number: cells[number] for number in range(width)}
-        before = {number: old[number] for number in known}
-        return self._delivered(DmlKind.UPDATE, row, scn, before, after)
-
-    def _delete_migrated(self, row: Row) -> bool:
-        """DELETE of a migrated row: the stub first, then the piece."""
-        table, held = row.table, row.owner is self.transaction
-        (target, slot), head = row.data_place, Address(row.block.dba, row.slot)
-        stub = RowPiece(FB_HEAD, (), nrid=Address(target.dba, slot))
-        piece = RowPiece(FB_MIGRATED, stored_columns(row.cells), hrid=head)
-        scn, revert = 0, nothing
-        for block, at, part, group in (
-            (row.block, row.slot, stub, GROUP_FIRST),
-            (target, slot, piece, GROUP_LAST),
-        ):
-            record = self._record()
-            scn = scn or record.scn
-            starts = 1 if part is piece else 0
-            logged = self._supplemental(SUPPLEMENTAL_DELETE, row, starts, 0, (), group)
-            base = self._kdo(table, block)
-            changes: tuple[Change, ...] = ()
-            if part is piece:
-                before = dict(enumerate(row.cells))
-                changes = (self._delivered(DmlKind.DELETE, row, scn, before, {}),)
-                revert = self._mark_deleted(row, piece.size + SLOT_SIZE)
-            fields = self._piece_delete(base, part, at, logged, held=held)
-            self._write(
-                record, self._row_change(table, block, OP_DRP, OP_IRP, fields, revert, *changes)
-            )
-            record.emit()
-        self._maintain_indexes(row, row.cells, insert=False)
-        return True
-
-    def _piece_delete(
-        self,
-        base: Callable[[int], KdoBase],
-        piece: RowPiece,
-        slot: int,
-        supplemental: list[bytes],
-        *,
-        held: bool,
-    ) -> Callable[[int], FieldPair]:
-        def fields(itli: int) -> FieldPair:
-            own, lock = base(itli), itli if held else 0
-            undo = insert_kdo(self._redo, own, OP_IRP | UNDO_SIDE, piece, slot, lock)
-            redo = delete_kdo(self._redo, own, OP_DRP, slot)
-            return [undo, *column_fields(piece.columns), *supplemental], [redo]
-
-        return fields
+        extra = self._rng.choice((0, GROUP_MOVED))
+        if not self.delete(row, extra=extra):
+            return False
+        return self.insert(row.table, cells, extra=extra) is not None
 
     def lock(self, row: Row) -> bool:
         """SELECT … FOR UPDATE of one row: LKR."""
-        if row.piece_block or not self._may_change(row) or row.owner is self.transaction:
+        if row.table.index_organised or not self._may_change(row):
+            return False
+        if row.owner is self.transaction:
             return False
         table, owner = row.table, row.owner
         record = self._record()
@@ -413,34 +321,6 @@ class SimSession(IndexedWriter):
             return False
         return self._ready()
 
-    def _kdo(self, table: SimTable, block: DataBlock) -> Callable[[int], KdoBase]:
-        return lambda itli: KdoBase(block.dba, table.segment_dba, MAX_FREE_ROW, itli)
-
-    def _row_change(
-        self,
-        table: SimTable,
-        block: DataBlock,
-        op: int,
-        undo_op: int,
-        fields: Callable[[int], FieldPair],
-        revert: Callable[[], None],
-        *delivers: Change,
-    ) -> BlockChange:
-        return BlockChange(
-            *(block, table.obj, table.dataobj, table.tablespace, OPC_ROW),
-            *((11, op), (11, undo_op), fields, revert, delivers),
-        )
-
-    def _delivered(
-        self,
-        kind: DmlKind,
-        row: Row,
-        scn: int,
-        before: dict[int, Cell | None],
-        after: dict[int, Cell | None],
-    ) -> Change:
-        return Change(kind, row.table, row.block.dba, row.slot, scn, before, after)
-
     def _supplemental(
         self,
         kind: int,
@@ -448,13 +328,15 @@ class SimSession(IndexedWriter):
         before: int,
         after: int,
         columns: tuple[tuple[int, Value], ...] = (),
-        group: int = GROUP_FIRST | GROUP_LAST,
+        *,
+        extra: int = 0,
     ) -> list[bytes]:
+        """The supplemental fields of a change of one record."""
         if row.table.logging is Logging.NONE:
             return []
-        migrated = row.piece_block is not None or group != GROUP_FIRST | GROUP_LAST
-        with_head = migrated or self._rng.random() < 0.2
+        with_head = self._rng.random() < 0.2
         head = Address(row.block.dba, row.slot) if with_head else None
+        group = GROUP_FIRST | GROUP_LAST | extra
         return Supplemental(kind, group, before, after, columns, head).fields(self._redo)
 
     def _logged_columns(self, table: SimTable, in_undo: Collection[int]) -> list[int]:
@@ -479,7 +361,7 @@ class SimSession(IndexedWriter):
         growth = sum(map(stored_size, after)) - sum(map(stored_size, before))
         with_surplus = self._rng.random() < 0.5
         sides = [
-            _side(columns, changed, fb, size, with_surplus=with_surplus)
+            side_of(columns, changed, fb, size, with_surplus=with_surplus)
             for columns, size in ((before, -growth), (after, growth))
         ]
         return sides[0], sides[1]
@@ -496,9 +378,7 @@ class SimSession(IndexedWriter):
         def finish(committed: bool) -> None:
             if committed and row.deleted and row.owner is transaction:
                 row.block.release(row.slot)
-                if row.piece_block:
-                    row.piece_block.release(row.piece_slot)
-                row.data_place[0].used -= space
+                row.block.used -= space
 
         def revert() -> None:
             row.deleted, row.owner = False, owner
@@ -509,14 +389,3 @@ class SimSession(IndexedWriter):
         row.table.drop_live(row)
         transaction.on_end.append(finish)
         return revert
-
-
-def _side(
-    columns: Sequence[Value], changed: Sequence[int], fb: int, size: int, *, with_surplus: bool
-) -> ColumnChange:
-    """One side of a URP; columns past the row's end are listed only now and then."""
-    given = [number for number in changed if number < len(columns)]
-    beyond = [number for number in changed if number >= len(columns)]
-    numbers = given + beyond if with_surplus else given or beyond[:1]
-    values = tuple(columns[number] for number in given)
-    return ColumnChange(fb, len(columns), tuple(numbers), values, size)

@@ -20,7 +20,7 @@ from olr_pg.simulator.noise import write_noise
 from olr_pg.simulator.redo_format import BLOCK_SIZES, COMPATIBLE, RedoFormat
 from olr_pg.simulator.session import SimSession
 from olr_pg.simulator.storage import ROW_SPACE, TransactionalBlock, UndoSegment
-from olr_pg.simulator.tables import INDEX_BLOCKS, Logging, SimIndex, SimTable
+from olr_pg.simulator.tables import INDEX_BLOCKS, Logging, SimIndex, SimSegment, SimTable
 from olr_pg.simulator.truth import final_lines, final_tables, truth_lines
 from olr_pg.simulator.vectors import Session
 from olr_pg.simulator.workload import OrderEntry, RandomWorkload, TableSpec, Workload
@@ -39,6 +39,8 @@ FIRST_OBJECT: Final = 72_000
 UNDO_BLOCKS_PER_SEGMENT: Final = 4096
 SEGMENTS_PER_THREAD: Final = 3
 ROW_SPACES: Final = (400, 2000, ROW_SPACE)
+PIECE_SIZES: Final = (1900, 1900, ROW_SPACE)
+"""What a row piece may take in blocks of 2 and 8 kB."""
 NOISE: Final = 0.06
 LEFT_OPEN: Final = 0.1
 
@@ -105,6 +107,7 @@ def draw_shape(rng: Random) -> DatabaseShape:
             flush_at_commit=rng.choice((0.3, 0.9)),
             new_scn=rng.choice((0.05, 0.5)),
             commit_new_scn=rng.choice((0.6, 1.0)),
+            strands=rng.choice((1, 1, 3)),
         ),
     )
 
@@ -247,21 +250,34 @@ class Simulation:
                 for block in range(INDEX_BLOCKS)
             ]
             indexes.append(SimIndex(obj + 1 + at, columns, unique, dba, blocks))
+        dataobj, segment = obj + (7 if number % 2 else 0), 128 + number * 65_536
+        piece_max = self._rng.choice(PIECE_SIZES)
         return SimTable(
             owner=spec.owner,
             name=spec.name,
             obj=obj,
-            dataobj=obj + (7 if number % 2 else 0),
+            dataobj=dataobj,
             columns=spec.columns,
             key=spec.key,
             logging=spec.logging,
             tablespace=6,
             afn=relative,
             relative_file=relative,
-            segment_block=128 + number * 65_536,
+            segment_block=segment,
             indexes=tuple(indexes),
-            row_space=self._rng.choice(ROW_SPACES),
-        )
+            row_space=min(piece_max, self._rng.choice(ROW_SPACES)),
+            piece_max=piece_max,
+            row_max=spec.row_max,
+            row_scn=self.shape.redo.row_scn_size if spec.row_dependencies else 0,
+            partition_column=spec.partition_column,
+            segments=[
+                SimSegment(obj + 10 + part, dataobj + 10 + part, relative,
+                           (relative << 22) + segment + 8192 * part)
+                for part in range(spec.partitions)
+                if spec.partitions > 1 or spec.index_organised
+            ],
+            index_organised=spec.index_organised,
+        )  # fmt: skip
 
     def _connect(self) -> list[tuple[SimSession, int]]:
         sessions = list[tuple[SimSession, int]]()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from olr_pg.simulator.rows import Address, RowPiece
 from olr_pg.simulator.vectors import (
     NO_OBJECT,
     TYP_NEW,
@@ -31,6 +32,8 @@ ROW_SPACE: Final = 7200
 
 UPDATE_RESERVE: Final = 120
 """Bytes that updates may fill beyond what inserts may."""
+
+PIECE_COLUMNS_MAX: Final = 255
 
 UNDO_SPACE: Final = 8150
 UNDO_RECORDS_MAX: Final = 255
@@ -147,6 +150,21 @@ class TransactionalBlock(BlockState):
         return len(self.itl)
 
 
+@dataclass(frozen=True, slots=True)
+class StoredPiece:
+    """A row piece at its place; `first` is the 0-based column that it begins with."""
+
+    block: DataBlock
+    slot: int
+    image: RowPiece
+    first: int
+
+    @property
+    def address(self) -> Address:
+        """Where it is."""
+        return Address(self.block.dba, self.slot)
+
+
 @dataclass(slots=True, eq=False, repr=False)
 class Row:
     """A row as SQL sees it.
@@ -155,7 +173,9 @@ class Row:
         cells: one per column of the table, None is NULL.
         owner: the last transaction that locked it.
         deleted: deleted, by `owner` if that is still active.
-        piece_block, piece_slot: where the data is if the row has migrated.
+        chain: its pieces in row order where there are several, head first; empty for one.
+        chain_owner: the transaction that wrote all of the chain but its head, None where several
+            did.
         position: index in the table's `live`, -1 where it is not there.
     """
 
@@ -165,22 +185,21 @@ class Row:
     cells: list[Cell | None]
     owner: Transaction | None = None
     deleted: bool = False
-    piece_block: DataBlock | None = None
-    piece_slot: int = 0
+    chain: tuple[StoredPiece, ...] = ()
+    chain_owner: Transaction | None = None
     position: int = -1
-
-    @property
-    def data_place(self) -> tuple[DataBlock, int]:
-        """Where the columns are: block and slot."""
-        if self.piece_block is not None:
-            return self.piece_block, self.piece_slot
-        return self.block, self.slot
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class DataBlock(TransactionalBlock):
-    """A table block: rows by slot, and the bytes that they take."""
+    """A table block: rows by slot, and the bytes that they take.
 
+    `obj`, `dataobj` and `segment_dba` are of the table's or partition's segment.
+    """
+
+    obj: int = 0
+    dataobj: int = 0
+    segment_dba: int = 0
     rows: list[Row | None] = field(default_factory=list)
     free_slots: list[int] = field(default_factory=list)
     used: int = 0
@@ -284,6 +303,13 @@ class UndoSegment:
         place = self._add(block, size, new=True, prev_dba=prev_dba, rci=0)
         # Real records that open a block in mid-transaction carry the room left in the old one.
         return UndoPlace(block, place.rec, left, True, prev_dba, 0)
+
+    def room(self, transaction: Transaction) -> int:
+        """Bytes that an undo record may take in the transaction's current block."""
+        current = transaction.undo_block
+        if current is None or current.count >= UNDO_RECORDS_MAX:
+            return 0
+        return max(0, current.space - 2)
 
     def _place_first(self, transaction: Transaction, size: int) -> UndoPlace:
         while self._pool:

@@ -13,7 +13,7 @@ from olr_pg.dictionary.model import Column, KeyKind, Table
 from olr_pg.simulator.storage import ROW_SPACE, DataBlock, Row, TransactionalBlock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from random import Random
 
     from olr_pg.simulator.cells import Cell
@@ -69,14 +69,32 @@ class SimIndex:
 
 
 @dataclass(slots=True, eq=False, repr=False)
+class SimSegment:
+    """A segment of a table: its own, or a partition's. `blocks` in the order of formatting."""
+
+    obj: int
+    dataobj: int
+    afn: int
+    dba: int
+    blocks: list[DataBlock] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False, repr=False)
 class SimTable:
-    """A heap table and its segment.
+    """A heap table and its segments.
 
     Attributes:
         key: 0-based columns of the primary key, empty for none.
         blocks: in the order they were formatted.
         live: rows that SQL may see, in no order.
         row_space: bytes of a block that inserts may fill.
+        piece_max: bytes that a row piece may take; a longer row takes several.
+        row_max: bytes that a row may take.
+        row_scn: bytes of the SCN that rows bear (ROWDEPENDENCIES), 0 for none.
+        partition_column: the 0-based column that decides a row's partition.
+        segments: of the partitions; the table's own one where it has none; the index of an
+            index-organised table.
+        index_organised: the rows are in the primary key's index; its columns are the first ones.
     """
 
     owner: str
@@ -95,6 +113,16 @@ class SimTable:
     live: list[Row] = field(default_factory=list)
     next_key: int = 1
     row_space: int = ROW_SPACE
+    piece_max: int = ROW_SPACE
+    row_max: int = 3500
+    row_scn: int = 0
+    partition_column: int = 0
+    segments: list[SimSegment] = field(default_factory=list)
+    index_organised: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.segments:
+            self.segments.append(SimSegment(self.obj, self.dataobj, self.afn, self.segment_dba))
 
     @property
     def segment_dba(self) -> int:
@@ -119,13 +147,21 @@ class SimTable:
             last.position = row.position
         row.position = -1
 
-    def block_for(self, size: int, scn: int) -> DataBlock:
+    def segment_of(self, cells: Sequence[Cell | None]) -> SimSegment:
+        """Where a row belongs."""
+        cell = cells[self.partition_column]
+        return self.segments[sum(cell.raw if cell else b"") % len(self.segments)]
+
+    def block_for(self, segment: SimSegment, size: int, scn: int) -> DataBlock:
         """A block with `size` bytes free for inserts: one of the last, or a new one."""
-        for block in self.blocks[-3:]:
+        for block in segment.blocks[-3:]:
             if block.used + size <= self.row_space:
                 return block
-        dba = self.segment_dba + 4 + len(self.blocks)
-        block = DataBlock(self.afn, dba, scn)
+        dba = segment.dba + 4 + len(segment.blocks)
+        block = DataBlock(segment.afn, dba, scn, obj=segment.obj, dataobj=segment.dataobj,
+                          segment_dba=segment.dba)  # fmt: skip
+        block.first_itl = 2 if self.index_organised else 1
+        segment.blocks.append(block)
         self.blocks.append(block)
         return block
 
@@ -142,8 +178,10 @@ class SimTable:
             )
             for number, column in enumerate(self.columns, 1)
         )
+        partitioned = len(self.segments) > 1 or self.index_organised
         return Table(
-            *(self.owner, self.name, self.obj, self.dataobj, columns),
+            *(self.owner, self.name, self.obj, None if partitioned else self.dataobj, columns),
+            partitions=tuple(part.obj for part in self.segments) if partitioned else (),
             key_kind=KeyKind.PRIMARY if self.key else KeyKind.NONE,
             key=tuple(number + 1 for number in self.key),
         )

@@ -5,17 +5,23 @@ Facts: redo-format §4.0–§4.6, §11.4.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from olr_pg.simulator.instance import RecordWriter
 from olr_pg.simulator.storage import (
     CLASS_DATA,
+    UNDO_SPACE,
     TransactionalBlock,
     undo_vector_block,
 )
 from olr_pg.simulator.transactions import Change, Transaction, UndoEntry
 from olr_pg.simulator.vectors import (
     KTUB_BEGIN,
+    KTUB_BUFFER_SPLIT,
+    KTUB_HEAD,
+    KTUB_MID,
+    KTUB_TAIL,
     OPC_BEGIN,
     TYP_DELAYED,
     TYP_NORMAL,
@@ -45,12 +51,13 @@ from olr_pg.simulator.vectors import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from olr_pg.simulator.instance import Container, Instance, RecordWriter, RedoThread
+    from olr_pg.simulator.instance import Container, Instance, RedoThread
 
     FieldPair = tuple[list[bytes], list[bytes]]
 
 KDO_XTYPE: Final = 11
 XTYPE_ROLLBACK: Final = 2
+UNDO_RECORD_MAX: Final = UNDO_SPACE - 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +228,7 @@ class TransactionWriter:
         begins: bool,
         prev_dba: int,
         rci: int,
+        flags: int,
     ) -> Ktub:
         return Ktub(
             change.obj if change else 0,
@@ -230,12 +238,45 @@ class TransactionWriter:
             change.opc if change else OPC_BEGIN,
             transaction.slot,
             rci,
-            KTUB_BEGIN if begins else 0,
+            (KTUB_BEGIN if begins else 0) | flags,
             1 if begins else transaction.sequence & 0xFFFF,
         )
 
+    def _write_undo_parts(
+        self, record: RecordWriter, change: BlockChange, payload: Sequence[bytes]
+    ) -> tuple[list[bytes], int]:
+        """Write all but the first part of an undo that takes several records, in records of their
+        own; what is left for the HEAD, and the flags of its ktub (redo-format §4.2).
+        """
+        transaction = self.transaction
+        assert transaction is not None
+        rest, flags = list(payload), 0
+        while True:
+            head = 24 if transaction.begin_scn else 76
+            size = undo_size([head, *map(len, rest)])
+            room = transaction.segment.room(transaction)
+            if size <= UNDO_RECORD_MAX and self._rng.random() >= (0.4 if flags else 0.1):
+                return rest, flags and KTUB_HEAD | flags & KTUB_BUFFER_SPLIT
+            room = min(room if room >= 300 else UNDO_RECORD_MAX, max(300, size // 2))
+            part, rest, cut = cut_undo(rest, head, room)
+            if not part:
+                return rest, flags and KTUB_HEAD | flags & KTUB_BUFFER_SPLIT
+            kind = KTUB_MID if flags else KTUB_TAIL
+            own = RecordWriter(self.instance, self.thread, self.container)
+            begins = not transaction.begin_scn
+            entry, _ = self._write_undo(own, change, part, kind | flags & KTUB_BUFFER_SPLIT)
+            if begins:
+                self._announce(own)
+            own.emit(more=True)
+            transaction.undo.append(replace(entry, redo_code=None))
+            flags = kind | (KTUB_BUFFER_SPLIT if cut else 0)
+
     def _write_undo(
-        self, record: RecordWriter, change: BlockChange | None, payload: Sequence[bytes]
+        self,
+        record: RecordWriter,
+        change: BlockChange | None,
+        payload: Sequence[bytes],
+        flags: int = 0,
     ) -> tuple[UndoEntry, bytes]:
         """Place and write the undo record (with 5.2 where it is due); the entry and its UBA."""
         transaction = self.transaction
@@ -245,7 +286,7 @@ class TransactionWriter:
         place = segment.place(transaction, size)
         transaction.undo_block = place.block
         ktub = self._ktub(
-            transaction, change, begins=begins, prev_dba=place.prev_dba, rci=place.rci
+            transaction, change, begins=begins, prev_dba=place.prev_dba, rci=place.rci, flags=flags
         )
         uba = self._redo.uba(place.block.dba, place.block.incarnation, place.rec)
         header_flg, flg = self._undo_flags(begins, place.new_block, empty=change is None)
@@ -323,11 +364,13 @@ class TransactionWriter:
         """Write the pair of a change, and what its transaction's begin asks for."""
         transaction = self.transaction
         assert transaction is not None
-        begins = not transaction.begin_scn
         claim = change.block.claim(transaction)
         undo_rest, redo_rest = change.fields(claim.itli)
         payload = [claim.undo_ktb(self._redo), *undo_rest]
-        entry, uba = self._write_undo(record, change, payload)
+        own, flags = self._write_undo_parts(record, change, payload)
+        begins = not transaction.begin_scn
+        entry, uba = self._write_undo(record, change, own, flags)
+        entry = replace(entry, payload=tuple(payload))
         cleanout = b""
         if claim.cleaned:
             cleanout = block_cleanout(self._redo, record.scn, claim.cleaned)
@@ -339,12 +382,7 @@ class TransactionWriter:
         block = change.block.change(record.scn, cls=CLASS_DATA, obj=change.dataobj, typ=typ)
         record.vector(change.code, [ktb, *redo_rest], block)
         change.block.take(claim, transaction, uba)
-        transaction.undo.append(
-            UndoEntry(
-                *(entry.place, entry.ktub, entry.payload, entry.redo_code, entry.block),
-                *(entry.cls, claim, entry.revert, entry.changes),
-            )
-        )
+        transaction.undo.append(replace(entry, claim=claim))
         transaction.changes.extend(change.delivers)
         if begins:
             self._announce(record)
@@ -376,13 +414,36 @@ class TransactionWriter:
             where = undo_vector_block(segment.header, record.scn, cls=segment.header_class)
             record.vector((5, 11), applied, where)
         record.emit()
-        assert entry.claim is not None
-        block.restore(entry.claim)
-        entry.revert()
+        if entry.claim is not None:
+            block.restore(entry.claim)
+            entry.revert()
         del transaction.changes[entry.changes :]
         if transaction.undo:
             transaction.undo_block = transaction.undo[-1].place.block
         return True
+
+
+def cut_undo(
+    fields: Sequence[bytes], head: int, room: int
+) -> tuple[list[bytes], list[bytes], bool]:
+    """The last fields that an undo record of `room` bytes holds, those before, and whether a field
+    was cut. The first two, KTB redo and KDO, stay with the head.
+
+    `head` is the size of the ktub.
+    """
+    rest, part = list(fields), list[bytes]()
+    while len(rest) > 2:
+        last = rest[-1]
+        if undo_size([head, len(last), *map(len, part)]) <= room:
+            part.insert(0, rest.pop())
+            continue
+        spare = (room - undo_size([head, 0, *map(len, part)])) & ~3
+        if 0 < spare < len(last):
+            part.insert(0, last[len(last) - spare :])
+            rest[-1] = last[: len(last) - spare]
+            return part, rest, True
+        break
+    return part, rest, False
 
 
 def nothing() -> None:

@@ -27,10 +27,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A row change as it must be delivered."""
+    """A row change as it must be delivered; `dataobj` 0 where the row has no ROWID."""
 
     kind: DmlKind
     table: SimTable
+    dataobj: int
     dba: int
     slot: int
     scn: int

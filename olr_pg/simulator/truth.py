@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from olr_pg.simulator.transactions import Change, Image, Transaction
 
     Rows = dict[str, Image]
-    """The rows of a table by ROWID."""
+    """The rows of a table by ROWID, or by their key where they have none."""
 
 _OPERATION = {DmlKind.INSERT: "insert", DmlKind.UPDATE: "update", DmlKind.DELETE: "delete"}
 
@@ -34,8 +34,16 @@ def _image(table: SimTable, image: Image) -> str:
     return "{" + ",".join(parts) + "}"
 
 
+def _identity(change: Change) -> str:
+    """The ROWID of the row, or its key where it has none."""
+    if change.dataobj:
+        return format_rowid(change.dataobj, change.dba, change.slot)
+    image = change.after if change.kind is DmlKind.INSERT else change.before
+    return ",".join(cell.json for at in change.table.key if (cell := image[at]))
+
+
 def _change_line(change: Change, commit_scn: int, xid: str) -> str:
-    rowid = format_rowid(change.table.dataobj, change.dba, change.slot)
+    rowid = format_rowid(change.dataobj, change.dba, change.slot) if change.dataobj else ""
     line = (
         f'{{"op":"{_OPERATION[change.kind]}","scn":{change.scn},"commit_scn":{commit_scn},'
         f'"xid":"{xid}","table":"{change.table.full_name}","rowid":"{rowid}"'
@@ -66,7 +74,7 @@ def final_tables(
     for transaction in transactions:
         for change in transaction.changes:
             rows = contents[change.table.full_name]
-            rowid = format_rowid(change.table.dataobj, change.dba, change.slot)
+            rowid = _identity(change)
             if change.kind is DmlKind.DELETE:
                 del rows[rowid]
             else:
@@ -77,7 +85,8 @@ def final_tables(
 def final_lines(tables: Iterable[SimTable], contents: dict[str, Rows]) -> Iterator[str]:
     """The rows at the end as JSON lines, by table and ROWID."""
     for table in tables:
-        for rowid, image in sorted(contents[table.full_name].items()):
+        for identity, image in sorted(contents[table.full_name].items()):
+            rowid = "" if table.index_organised else identity
             yield (
                 f'{{"table":"{table.full_name}","rowid":"{rowid}","row":{_image(table, image)}}}'
             )

@@ -38,10 +38,21 @@ UNDO_BEGIN_NEW_BLOCK: Final = 0x08
 
 KTUB_BEGIN: Final = 0x0C08
 KTUB_DONE: Final = 0x0010
+KTUB_HEAD: Final = 0x0001
+KTUB_TAIL: Final = 0x0002
+KTUB_BUFFER_SPLIT: Final = 0x0004
+KTUB_MID: Final = 0x0100
 
 OPC_ROW: Final = (11, 1)
 OPC_INDEX: Final = (10, 22)
 OPC_BEGIN: Final = (5, 7)
+
+
+KDILK_PURGE: Final = 3
+KDILK_RESTORE: Final = 5
+KDILK_KEY_DATA: Final = 0x12
+KDILK_WHOLE: Final = 0x1E
+KDILK_COLUMNS: Final = 0x23
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,11 +314,13 @@ def block_cleanout(redo: RedoFormat, scn: int, entries: Sequence[CleanedEntry]) 
     return b"".join(parts)
 
 
-def kdilk(redo: RedoFormat, code: int, itli: int, segment: int, dba: int) -> bytes:
-    """The index undo field: 3 purge (undo of insert), 5 restore (undo of delete)."""
-    return bytes((code, itli, 1, 0)) + redo.pack("IIiI", segment, dba, 0x7FFE, 0)
+def kdilk(
+    redo: RedoFormat, code: int, itli: int, segment: int, dba: int, *, logs: bool = False
+) -> bytes:
+    """The index undo field; `logs` tells that supplemental fields follow the row."""
+    return bytes((code, itli, 0x95 if logs else 1, 0)) + redo.pack("IIiI", segment, dba, 0x7FFE, 0)
 
 
-def index_row(redo: RedoFormat, itli: int, slot: int, size: int) -> bytes:
-    """F2 of 10.2 and 10.4."""
-    return redo.pack("BBHH", itli, 0, slot, size)
+def index_row(redo: RedoFormat, itli: int, slot: int, size: int, *, others: bool = False) -> bytes:
+    """F2 of leaf changes; `others` tells that data behind the key follow."""
+    return redo.pack("BBHH", itli, 0x10 if others else 0, slot, size)

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from olr_pg.simulator.storage import Row
     from olr_pg.simulator.tables import SimTable
 
-ROW_SIZE_MAX: Final = 3500
+ROW_MAX: Final = 3500
+LONG_ROW_MAX: Final = 20_000
 ACTIONS: Final = (
     *("insert", "insert", "insert_many", "update", "update", "update_key", "delete"),
     *("delete_many", "lock", "failed_statement", "savepoint", "rollback_to", "begin_empty"),
@@ -39,7 +40,15 @@ ACTIONS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class TableSpec:
-    """A table before it has its object numbers. `indexes`: columns, unique."""
+    """A table before it has its object numbers.
+
+    Attributes:
+        indexes: columns, unique.
+        row_max: bytes that a row may take.
+        row_dependencies: rows bear an SCN.
+        partitions: how many, 1 for none; `partition_column` decides.
+        index_organised: the rows are in the primary key's index.
+    """
 
     owner: str
     name: str
@@ -47,6 +56,11 @@ class TableSpec:
     key: tuple[int, ...]
     logging: Logging
     indexes: tuple[tuple[tuple[int, ...], bool], ...] = ()
+    row_max: int = ROW_MAX
+    row_dependencies: bool = False
+    partitions: int = 1
+    partition_column: int = 0
+    index_organised: bool = False
 
 
 class Workload(Protocol):
@@ -59,12 +73,20 @@ class Workload(Protocol):
         """Let a session do one thing."""
 
 
+def random_value(rng: Random, table: SimTable, at: int) -> Cell:
+    """A value of column `at`; of tables with long rows often a long one."""
+    make = table.columns[at].type.make
+    if table.row_max <= ROW_MAX or rng.random() < 0.5:
+        return make(rng)
+    return max((make(rng) for _ in range(4)), key=lambda cell: len(cell.raw))
+
+
 def random_row(rng: Random, table: SimTable) -> list[Cell | None]:
     """A new row with the next key value."""
     while True:
         cells: list[Cell | None] = [
-            None if column.nullable and rng.random() < 0.2 else column.type.make(rng)
-            for column in table.columns
+            None if column.nullable and rng.random() < 0.2 else random_value(rng, table, at)
+            for at, column in enumerate(table.columns)
         ]
         if rng.random() < 0.15:
             for at in range(rng.randrange(len(cells)), len(cells)):
@@ -72,7 +94,7 @@ def random_row(rng: Random, table: SimTable) -> list[Cell | None]:
                     cells[at] = None
         for at in table.key[:1]:
             cells[at] = number(Decimal(table.next_key))
-        if sum(stored_size(cell.raw if cell else None) for cell in cells) <= ROW_SIZE_MAX:
+        if sum(stored_size(cell.raw if cell else None) for cell in cells) <= table.row_max:
             table.next_key += 1
             return cells
 
@@ -97,25 +119,31 @@ class RandomWorkload:
     def _table(self, number: int) -> TableSpec:
         rng = self._rng
         keyed = rng.random() < 0.8
-        width = rng.choice((1, 2, 5, 9, 14, 14, 60))
+        width = rng.choice((1, 2, 5, 9, 14, 14, 60, 60, 290))
         columns = [
             SimColumn(f"C{at}", rng.choice(DECLARATIONS)(rng), nullable=rng.random() < 0.8)
             for at in range(1, width + 1)
         ]
         key = tuple[int, ...]()
+        organised = keyed and width < 200 and rng.random() < 0.2
         if keyed:
-            at = rng.choice((0, 0, 0, rng.randrange(width)))
+            at = 0 if organised else rng.choice((0, 0, 0, rng.randrange(width)))
             columns[at] = SimColumn("ID", number_type(12, 0), nullable=False)
             key = (at,)
         elif all(column.nullable for column in columns):
             columns[0] = SimColumn("C1", columns[0].type, nullable=False)
-        indexes = [(key, True)] if keyed else []
+        indexes = [(key, True)] if keyed and not organised else []
         short = [at for at, column in enumerate(columns) if column.type.length <= 50]
-        if short and rng.random() < 0.5:
+        if short and not organised and rng.random() < 0.5:
             indexes.append(((rng.choice(short),), False))
         return TableSpec(
             *(self._owner, f"T{number}", tuple(columns), key),
             *(rng.choice(self._logging), tuple(indexes)),
+            row_max=ROW_MAX if organised else rng.choice((ROW_MAX, LONG_ROW_MAX)),
+            row_dependencies=not organised and rng.random() < 0.25,
+            partitions=1 if organised else rng.choice((1, 1, 1, 3)),
+            partition_column=rng.randrange(width),
+            index_organised=organised,
         )
 
     def step(self, session: SimSession, tables: Sequence[SimTable]) -> None:
@@ -150,7 +178,7 @@ class RandomWorkload:
             return row.cells[at]
         if draw < 0.3 and column.nullable:
             return None
-        return column.type.make(self._rng)
+        return random_value(self._rng, row.table, at)
 
     def _update(self, session: SimSession, table: SimTable) -> None:
         row = self._own_row(table)
@@ -179,7 +207,7 @@ class RandomWorkload:
             if other is not None
             and not other.deleted
             and other.block is row.block
-            and other.piece_block is None
+            and not other.chain
             and (other.owner is None or not other.owner.active)
         ]
         session.delete_many(taken[: self._rng.randint(1, 8)])

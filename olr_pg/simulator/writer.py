@@ -24,6 +24,9 @@ from olr_pg.simulator.layout import (
 if TYPE_CHECKING:
     from olr_pg.simulator.redo_format import RedoFormat
 
+LWN_LENGTH: Final = 32
+"""Where a chunk's first record has the length of its LWN."""
+
 MISC_FLAGS: Final = 0x10800011
 FORMAT_ID: Final = 18
 ZERO_BLOCKS: Final = 8
@@ -66,13 +69,19 @@ class OpenLog:
     blocks: int = 0
     largest_lwn: int = 0
 
-    def write(self, group: LwnGroup) -> None:
-        """Append one LWN."""
-        payload, first = lay_out_group(self.redo, record_images(self.redo, group))
-        self.payloads.append(payload)
-        self.first_offsets.append(first)
-        self.blocks += len(first)
-        self.largest_lwn = max(self.largest_lwn, len(first))
+    def write(self, group: LwnGroup, strands: int = 1) -> None:
+        """Append one LWN of up to so many strands."""
+        chunks = [
+            lay_out_group(self.redo, record_images(self.redo, chunk))
+            for chunk in group.strands(strands)
+        ]
+        blocks = sum(len(first) for _, first in chunks)
+        for payload, first in chunks:
+            payload[LWN_LENGTH : LWN_LENGTH + 4] = self.redo.pack("I", blocks)
+            self.payloads.append(payload)
+            self.first_offsets.append(first)
+        self.blocks += blocks
+        self.largest_lwn = max(self.largest_lwn, blocks)
 
     def close(self, next_scn: int, next_time: int) -> bytes:
         """The bytes of the archived log, closed at `next_scn` (exclusive)."""

@@ -17,8 +17,10 @@ import numpy.typing as npt
 from olr_pg.errors import OlrPgError
 from olr_pg.redo.batch import ChangeBatch, EventColumns, EventKind, columns_of
 from olr_pg.redo.columns import head
+from olr_pg.redo.pieces import REASONS, ChangeStatus, error_code
 from olr_pg.scalars import MAX_SCN, format_xid
 from olr_pg.transactions.batch import DmlColumns, DmlKind, TransactionColumns
+from olr_pg.transactions.chains import KNOWN, KNOWN_MAX
 from olr_pg.transactions.defaults import fill_defaults
 from olr_pg.transactions.delimit import Instances, delimit, slot_keys
 from olr_pg.transactions.dictionary_changes import (
@@ -46,6 +48,7 @@ from olr_pg.transactions.rows import (
     assemble_rows,
 )
 from olr_pg.transactions.select import concatenate, first_rows, select_events
+from olr_pg.transactions.split_undo import join_split_undo
 from olr_pg.transactions.storage import IN_MEMORY, Storage, Waiting, spill_largest
 from olr_pg.transactions.unconcerned import without_unconcerned
 
@@ -61,10 +64,7 @@ _REASONS: Final = {
         "the redo names a column that the dictionary does not know",
         "take a newer dictionary snapshot: the table was altered after this one",
     ),
-    RowStatus.MULTI_PIECE: (
-        "a row of several pieces was changed without supplemental logging",
-        "run ALTER DATABASE ADD SUPPLEMENTAL LOG DATA on the source and load the table again",
-    ),
+    RowStatus.MULTI_PIECE: ("its redo does not tell the row or its columns", None),
     RowStatus.INCOMPLETE: ("not all redo records of a row change are there", None),
     RowStatus.PACKED: (
         "a compressed row was logged without supplemental columns",
@@ -73,8 +73,8 @@ _REASONS: Final = {
 }
 
 
-ROW_FAILURE: Final = 2011
-"""The error of a change that cannot be put together; the row plan may be too old for it."""
+ROW_FAILURES: Final = frozenset({2011, 2060, 2061, 2062})
+"""The errors of a change that cannot be put together; the row plan may be too old for it."""
 
 
 class Finished(NamedTuple):
@@ -108,8 +108,8 @@ class Account:
         lob_unavailable: LOB values left out because they are not whole in the redo.
         lob_unclaimed: LOBs changed without a change of their row.
         dictionary_rows: row changes of followed SYS tables that no client gets.
-        events: changes (`EventKind.CHANGE` and `LOB`) that came out of redo, counted once, and what
-            became of them:
+        events: changes (`EventKind.CHANGE`, `SPLIT_CHANGE`, `LOB`) that came out of redo, counted
+            once, and what became of them:
         events_committed, events_undone: in committed transactions, kept or undone.
         events_rolled_back: in transactions that were rolled back.
         events_dropped: in transactions whose begin or end was not read.
@@ -203,7 +203,7 @@ class Assembler:
         """Take the next stretch of redo; what it finished, None if nothing.
 
         Raises:
-            OlrPgError: 2011, a change that cannot be put together.
+            OlrPgError: 2011, 2060 to 2062, a change that cannot be put together.
         """
         batch, committed, rolled_back = without_unconcerned(
             self._unowned.take_from(batch), self._open
@@ -343,7 +343,13 @@ class Assembler:
             events.block[ends],
             events.offset[ends],
         )
-        return self._deliver(batch, instances, closed[by_commit])
+        closed = closed[by_commit]
+        batch, instances, status, event = join_split_undo(
+            batch, instances, closed, self._plan.cluster_columns, self._storage.allocate
+        )
+        if status != ChangeStatus.OK:
+            raise self._located(error_code(status), REASONS[status], batch.events, event)
+        return self._deliver(batch, instances, closed)
 
     def _deliver(
         self, batch: ChangeBatch, instances: Instances, closed: npt.NDArray[np.int64]
@@ -429,8 +435,19 @@ class Assembler:
 
     def _error(self, events: EventColumns, status: RowStatus, event: int) -> OlrPgError:
         detail, action = _REASONS[status]
+        code = 2061 if status is RowStatus.MULTI_PIECE else 2011
+        return self._located(code, detail, events, event, action)
+
+    def _located(
+        self,
+        code: int,
+        detail: str,
+        events: EventColumns,
+        event: int,
+        action: str | None = None,
+    ) -> OlrPgError:
         return OlrPgError(
-            ROW_FAILURE,
+            code,
             detail,
             action=action,
             thread=int(events.thread[event]),
@@ -454,16 +471,19 @@ def commit_order(
     return np.lexsort((offset, block, sequence, thread, scn))
 
 
+def _is_change(kind: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
+    return np.isin(kind, (EventKind.CHANGE, EventKind.LOB, EventKind.SPLIT_CHANGE))
+
+
 def _count_changes(events: EventColumns) -> int:
-    return int(np.count_nonzero((events.kind == EventKind.CHANGE) | (events.kind == EventKind.LOB)))
+    return int(np.count_nonzero(_is_change(events.kind)))
 
 
 def _changes_of_instances(
     events: EventColumns, instances: Instances, rows: npt.NDArray[np.int64]
 ) -> int:
     """How many changes some instances have, undone ones too."""
-    kind = events.kind[instances.order]
-    is_change = (kind == EventKind.CHANGE) | (kind == EventKind.LOB)
+    is_change = _is_change(events.kind[instances.order])
     running = np.concatenate([[0], np.cumsum(is_change)])
     return int((running[instances.first[rows + 1]] - running[instances.first[rows]]).sum())
 
@@ -500,7 +520,8 @@ def _job(batch: ChangeBatch, plan: RowPlan, room: int) -> Job:
         numbers(changes + 1),
         columns_of(VALUE, room),
         numbers(3, batch.entries.role.size + 1),
-        np.zeros(7, np.int64),
+        columns_of(KNOWN, KNOWN_MAX),
+        np.zeros(8, np.int64),
     )
 
 

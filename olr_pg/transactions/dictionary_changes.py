@@ -76,6 +76,7 @@ def dictionary_transactions(
     return tuple(found)
 
 
+_CHANGES = (EventKind.CHANGE, EventKind.UNDO_PART, EventKind.SPLIT_CHANGE)
 _BOUNDARIES = (EventKind.BEGIN, EventKind.COMMIT, EventKind.ROLLBACK, EventKind.UNDONE)
 
 
@@ -84,7 +85,7 @@ def dictionary_part(batch: ChangeBatch, plan: RowPlan) -> ChangeBatch:
     events = batch.events
     wanted = np.isin(events.kind, (EventKind.DDL, *_BOUNDARIES))
     if plan.followed.size:
-        wanted |= (events.kind == EventKind.CHANGE) & (plan.followed[events.table] != 0)
+        wanted |= np.isin(events.kind, _CHANGES) & (plan.followed[events.table] != 0)
     return select_events(batch, np.flatnonzero(wanted))
 
 

@@ -1,7 +1,7 @@
 """Row pieces of committed transactions to complete row changes.
 
 Pieces of one row between supplemental flags F (first) and L (last) are one change; without
-supplemental data only rows of one piece can be told. Facts: redo-format §7.2–§7.7; checked on
+supplemental data `chains` tells what belongs together. Facts: redo-format §7.2–§7.7; checked on
 real logs and records of 19c, 23ai and 11.2.
 """
 
@@ -16,6 +16,15 @@ import numpy.typing as npt
 from olr_pg.kernels import inlined, kernel
 from olr_pg.redo.batch import ChangeBatch
 from olr_pg.redo.iot import NO_ROWID
+from olr_pg.transactions.chains import (
+    ALONE,
+    CLOSES,
+    REFUSED,
+    SHRINKING,
+    TOO_MANY,
+    number_columns,
+    place_piece,
+)
 from olr_pg.transactions.delimit import UNDO_SEARCH_DEPTH, live_changes
 
 _DEPTH = UNDO_SEARCH_DEPTH
@@ -58,12 +67,25 @@ class Shape(NamedTuple):
 
 
 GROUP: Final = np.dtype(
-    [("table", "i8"), ("bdba", "i8"), ("slot", "i8"), ("head", "i8"), ("tail", "i8")]
+    [
+        ("kind", "i8"),
+        ("table", "i8"),
+        ("bdba", "i8"),
+        ("slot", "i8"),
+        ("row_bdba", "i8"),
+        ("row_slot", "i8"),
+        ("head", "i8"),
+        ("tail", "i8"),
+    ]
 )
-"""An open group of pieces: the row it belongs to, its first and last piece."""
+"""An open group of pieces: the row it belongs to, its first and last piece; `chains` on kinds."""
 
-LINK: Final = np.dtype([("next_piece", "i8"), ("owner", "i8")])
-"""Of a piece: the next piece of its group, −1 = none, and the event it belongs to."""
+LINK: Final = np.dtype(
+    [("next_piece", "i8"), ("owner", "i8"), ("shift", "i4"), ("bdba", "u4"), ("slot", "u2")],
+    align=True,
+)
+"""Of a piece: the next piece of its group, −1 = none, the event it belongs to, columns of the row
+before it that its own numbers do not count, its row's address."""
 
 CHANGE: Final = np.dtype(
     [
@@ -109,8 +131,9 @@ class Job(NamedTuple):
         entry_start: where each change's values begin.
         values: `VALUE` rows to be filled; `value_next` of −2 − k means part k of `parts`.
         parts: shape (3, …); offset, length and next of further value parts.
+        known: `chains.KNOWN` pieces of the transaction at hand.
         counts: [changes, entries, parts, stamp, changes undone, undo without match,
-            updates that set nothing].
+            updates that set nothing, known pieces].
     """
 
     batch: ChangeBatch
@@ -124,6 +147,7 @@ class Job(NamedTuple):
     entry_start: npt.NDArray[np.int64]
     values: Rows
     parts: npt.NDArray[np.int64]
+    known: Rows
     counts: npt.NDArray[np.int64]
 
 
@@ -157,8 +181,9 @@ def _gather_piece(job: Job, piece: int, table: int, stamp: int) -> int:
     plan = job.plan
     first = plan.segment_first[table]
     width = plan.segment_first[table + 1] - first
+    shift = job.links.shift[piece]
     for entry in range(job.entry_first[piece], job.entry_first[piece + 1]):
-        segcol = entries.segcol[entry]
+        segcol = entries.segcol[entry] + shift
         if segcol < 1 or segcol > width:
             return 2
         column = plan.segment_column[first + segcol - 1]
@@ -343,8 +368,8 @@ def _place(job: Job, head: int, kind: int, table: int) -> None:
         changes.bdba[at] = pieces.bdba[row]
         changes.slot[at] = pieces.slot[row]
     else:
-        changes.bdba[at] = pieces.head_bdba[row]
-        changes.slot[at] = pieces.head_slot[row]
+        changes.bdba[at] = job.links.bdba[row]
+        changes.slot[at] = job.links.slot[row]
     first = head
     while pieces.op[first] == 4 and job.links.next_piece[first] >= 0:
         first = job.links.next_piece[first]
@@ -409,7 +434,8 @@ def _find_group(job: Job, groups: int, table: int, piece: int) -> int:
     pieces = job.batch.pieces
     for group in range(groups - 1, -1, -1):
         same = (
-            job.groups.table[group] == table
+            job.groups.kind[group] == 0
+            and job.groups.table[group] == table
             and job.groups.bdba[group] == pieces.head_bdba[piece]
             and job.groups.slot[group] == pieces.head_slot[piece]
         )
@@ -420,44 +446,51 @@ def _find_group(job: Job, groups: int, table: int, piece: int) -> int:
 
 @inlined
 def _close_group(job: Job, groups: int, group: int) -> int:
-    """Emit a group and take it out of the open ones; a `RowStatus`."""
+    """Take a group out of the open ones; its first piece."""
     head = job.groups.head[group]
     for k in range(group, groups - 1):
+        job.groups.kind[k] = job.groups.kind[k + 1]
         job.groups.table[k] = job.groups.table[k + 1]
         job.groups.bdba[k] = job.groups.bdba[k + 1]
         job.groups.slot[k] = job.groups.slot[k + 1]
+        job.groups.row_bdba[k] = job.groups.row_bdba[k + 1]
+        job.groups.row_slot[k] = job.groups.row_slot[k + 1]
         job.groups.head[k] = job.groups.head[k + 1]
         job.groups.tail[k] = job.groups.tail[k + 1]
-    return _emit(job, head)
+    return int(head)
 
 
 @inlined
-def _add_piece(job: Job, event: int, piece: int, groups: int) -> tuple[int, int]:
-    """Put one live piece into its group; (status, open groups)."""
+def _add_unlogged(job: Job, table: int, piece: int, groups: int) -> tuple[int, int, int]:
+    """As `_add_piece`, of a piece without supplemental data."""
+    what, group, groups = place_piece(job, table, piece, groups)
+    if what == ALONE:
+        return 0, groups, piece
+    if what == CLOSES:
+        head = job.groups.head[group]
+        # A row is inserted, overwritten or forwarded at its head last, deleted there first.
+        row = head if job.groups.kind[group] == SHRINKING else job.groups.tail[group]
+        number_columns(job, head, row, table)
+        return 0, groups - 1, _close_group(job, groups, group)
+    if what == REFUSED:
+        return 3, groups, -1
+    return 4 if what == TOO_MANY else 0, groups, -1
+
+
+@inlined
+def _add_logged(job: Job, table: int, piece: int, groups: int) -> tuple[int, int, int]:
+    """As `_add_piece`, of a piece with supplemental data that is not a change by itself."""
     pieces = job.batch.pieces
-    job.links.owner[piece] = event
-    job.links.next_piece[piece] = -1
-    op = pieces.op[piece]
-    if op == 11 or op == 12:
-        return _emit(job, piece), groups
-    if not pieces.supplemental[piece]:
-        if op in (8, 16, 22):
-            return 0, groups
-        if pieces.row_flags[piece] & 0x2C != 0x2C:
-            return 3, groups
-        return _emit(job, piece), groups
     flags = pieces.sup_flags[piece]
-    if flags & 0x0C == 0x0C:
-        return _emit(job, piece), groups
-    table = job.batch.events.table[event]
     group = -1
     if not flags & 0x08:
         group = _find_group(job, groups, table, piece)
     if group < 0:
         if not flags & 0x08 or groups == MOST_OPEN:
-            return 4, groups
+            return 4, groups, -1
         group = groups
         groups += 1
+        job.groups.kind[group] = 0
         job.groups.table[group] = table
         job.groups.bdba[group] = pieces.head_bdba[piece]
         job.groups.slot[group] = pieces.head_slot[piece]
@@ -466,8 +499,31 @@ def _add_piece(job: Job, event: int, piece: int, groups: int) -> tuple[int, int]
         job.links.next_piece[job.groups.tail[group]] = piece
     job.groups.tail[group] = piece
     if flags & 0x04:
-        return _close_group(job, groups, group), groups - 1
-    return 0, groups
+        return 0, groups - 1, _close_group(job, groups, group)
+    return 0, groups, -1
+
+
+@inlined
+def _add_piece(job: Job, event: int, piece: int, groups: int) -> tuple[int, int, int]:
+    """Put one live piece into its group.
+
+    Returns:
+        (status, open groups, the first piece of a change that is complete now or −1).
+    """
+    pieces = job.batch.pieces
+    job.links.owner[piece] = event
+    job.links.next_piece[piece] = -1
+    job.links.shift[piece] = 0
+    job.links.bdba[piece] = pieces.head_bdba[piece]
+    job.links.slot[piece] = pieces.head_slot[piece]
+    table = job.batch.events.table[event]
+    op = pieces.op[piece]
+    logged = pieces.supplemental[piece] != 0
+    if op == 11 or op == 12 or (logged and pieces.sup_flags[piece] & 0x0C == 0x0C):
+        return 0, groups, piece
+    if logged:
+        return _add_logged(job, table, piece, groups)
+    return _add_unlogged(job, table, piece, groups)
 
 
 @kernel
@@ -493,16 +549,20 @@ def assemble_rows(
         job.counts[4] += undone
         job.counts[5] += unmatched
         groups = 0
+        job.counts[7] = 0
         for k in range(count):
             event = live[k]
             if job.batch.events.kind[event] == 7:
                 continue
             for piece in range(job.piece_first[event], job.piece_first[event + 1]):
-                status, groups = _add_piece(job, event, piece, groups)
+                status, groups, complete = _add_piece(job, event, piece, groups)
+                if complete >= 0:
+                    status = _emit(job, complete)
                 if status != 0:
                     return status, i, event
         if groups > 0:
-            return 4, i, job.links.owner[job.groups.head[0]]
+            status = 4 if job.groups.kind[0] == 0 else 3
+            return status, i, job.links.owner[job.groups.head[0]]
     dml_first[first.size] = job.counts[0]
     job.entry_start[job.counts[0]] = job.counts[1]
     return 0, 0, 0

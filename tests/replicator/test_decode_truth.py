@@ -44,7 +44,7 @@ SEEDS: Final = int(os.environ.get("OLR_PG_SEEDS", USUAL_SEEDS))
 SIZE: Final = 100_000
 RELEASES: Final = ("11.2", "12.1", "12.2", "19", "21", "23")
 LEVELS: Final = (*((level,) for level in Logging), tuple(Logging))
-SPLIT_SEEDS: Final = (1, 2, 3, 4)
+SPLIT_SEEDS: Final = (3, 5, 6, 11)
 PARTITIONS: Final = 12
 
 

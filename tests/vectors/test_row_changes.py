@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 
+from olr_pg.errors import OlrPgError
 from tests.vectors.redo_cases import Case, Change, decode_case, load_cases, parse_rba, vectors_dir
 
 CASES = load_cases()
@@ -86,3 +89,17 @@ def _numbers(columns: dict[str, str | None]) -> dict[int, str | None]:
 
 def _not_null(columns: dict[int, str | None]) -> dict[int, str | None]:
     return {number: value for number, value in columns.items() if value is not None}
+
+
+def test_a_leaf_row_with_an_overflow_piece_is_refused() -> None:
+    """A real 10.30 whose row is made to go on elsewhere (fb without L)."""
+    found = [case for name, case in CASES if name.startswith("Op10_30")]
+    if not found:
+        pytest.skip(f"no real redo records here: {vectors_dir()} (set OLR_PG_VECTORS)")
+    case = copy.deepcopy(found[0])
+    (record,) = case["records"]
+    assert record["hex"].count("2c01040b") == 1
+    record["hex"] = record["hex"].replace("2c01040b", "2801040b")
+    with pytest.raises(OlrPgError) as caught:
+        decode_case(case)
+    assert caught.value.code == 2062

@@ -1,0 +1,378 @@
+"""Rows of several pieces whose change was logged without supplemental data.
+
+Then nothing says which pieces belong to one change, nor which column a piece begins with; what
+tells is how pieces lead to each other (redo-format §5.3, §5.4, §7.5, §7.9), so far as the
+transaction itself writes or deletes the pieces from the row's first one on:
+
+- INSERT: the last piece first, each further one leads (nrid) to the one before, up to the head.
+- DELETE: the head first, then the piece that it leads to, down to the last.
+- UPDATE that moves a whole row: new pieces, then the head's overwriting by a stub that leads to
+  them; back again: the stub's overwriting by the row, then the deletion of the pieces; once more:
+  new pieces, the deletion of the old one, the head's forwarding address.
+- UPDATE that makes a row too long for its head: new pieces behind a shorter head.
+- UPDATE of a first piece, whose columns count from 1, or of a piece that the same transaction wrote
+  as a part of a row that it wrote whole.
+
+Anything else is refused: a later piece does not tell its first column, nor its row. Facts:
+redo-format; by the document alone, all real records of such rows at hand have supplemental data.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from olr_pg.kernels import inlined
+
+if TYPE_CHECKING:
+    from olr_pg.transactions.rows import Job
+
+KNOWN_MAX: Final = 4096
+"""The most row pieces of one transaction that are remembered with their place in their row."""
+
+KNOWN: Final = np.dtype(
+    [
+        ("table", "i8"),
+        ("bdba", "i8"),
+        ("slot", "i8"),
+        ("shift", "i8"),
+        ("row_bdba", "i8"),
+        ("row_slot", "i8"),
+    ]
+)
+"""A piece that the transaction wrote: its address, the columns before it, its row's address."""
+
+LOGGED: Final = 0
+"""Kinds of an open group (`rows.GROUP`): pieces with supplemental data …"""
+GROWING: Final = 1
+"""… written pieces; the group's address is that of the first so far …"""
+SHRINKING: Final = 2
+"""… deleted pieces; the group's address is that of the piece to be deleted next …"""
+MOVED: Final = 3
+"""… written pieces whose old piece is deleted, so that only the head's new nrid is missing."""
+
+KEPT: Final = 0
+ALONE: Final = 1
+CLOSES: Final = 2
+REFUSED: Final = 3
+TOO_MANY: Final = 4
+
+_HEAD = 0x20
+_FIRST = 0x08
+_LAST = 0x04
+_CUT = 0x03
+_WHOLE = 0x2C
+_FIRST_HEAD = 0x28
+
+
+@inlined
+def _group_at(job: Job, groups: int, kind: int, table: int, bdba: int, slot: int) -> int:
+    """The open group of that kind at that address, −1 where there is none."""
+    for group in range(groups - 1, -1, -1):
+        same = (
+            job.groups.kind[group] == kind
+            and job.groups.table[group] == table
+            and job.groups.bdba[group] == bdba
+            and job.groups.slot[group] == slot
+        )
+        if same:
+            return group
+    return -1
+
+
+@inlined
+def _open_group(job: Job, kind: int, table: int, piece: int, groups: int) -> int:
+    """A new group of one piece, at the piece's own address; `groups` counts those before."""
+    job.groups.kind[groups] = kind
+    job.groups.table[groups] = table
+    job.groups.head[groups] = piece
+    job.groups.tail[groups] = piece
+    _set_address(job, groups, job.batch.pieces.bdba[piece], job.batch.pieces.slot[piece])
+    job.groups.row_bdba[groups] = -1
+    job.groups.row_slot[groups] = -1
+    return groups
+
+
+@inlined
+def _set_address(job: Job, group: int, bdba: int, slot: int) -> None:
+    job.groups.bdba[group] = bdba
+    job.groups.slot[group] = slot
+
+
+@inlined
+def _append(job: Job, group: int, piece: int) -> None:
+    job.links.next_piece[job.groups.tail[group]] = piece
+    job.groups.tail[group] = piece
+
+
+@inlined
+def _is_cut(job: Job, piece: int) -> bool:
+    """Whether a value of the piece is only a part of a column's."""
+    for entry in range(job.entry_first[piece], job.entry_first[piece + 1]):
+        if job.batch.entries.part[entry] != 0:
+            return True
+    return False
+
+
+@inlined
+def _reaches_the_end(job: Job, group: int) -> bool:
+    """Whether the written pieces of a group go down to the row's last one."""
+    return bool(job.batch.pieces.row_flags[job.groups.head[group]] & _LAST)
+
+
+@inlined
+def _inserted(job: Job, table: int, piece: int, groups: int) -> tuple[int, int, int]:
+    pieces = job.batch.pieces
+    flags = pieces.row_flags[piece]
+    if flags & _WHOLE == _WHOLE:
+        return ALONE, 0, groups
+    if flags & _FIRST_HEAD == _HEAD:
+        return REFUSED, 0, groups
+    group = -1
+    if not flags & _LAST:
+        group = _group_at(
+            job, groups, GROWING, table, pieces.next_bdba[piece], pieces.next_slot[piece]
+        )
+    if group < 0:
+        if groups == job.groups.size - 1:
+            return TOO_MANY, 0, groups
+        group = _open_group(job, GROWING, table, piece, groups)
+        groups += 1
+    else:
+        _append(job, group, piece)
+        _set_address(job, group, pieces.bdba[piece], pieces.slot[piece])
+    if flags & _FIRST_HEAD == _FIRST_HEAD:
+        return (CLOSES if _reaches_the_end(job, group) else REFUSED), group, groups
+    if flags & _FIRST:
+        job.groups.row_bdba[group] = pieces.head_bdba[piece]
+        job.groups.row_slot[group] = pieces.head_slot[piece]
+    return KEPT, group, groups
+
+
+@inlined
+def _deleted(job: Job, table: int, piece: int, groups: int) -> tuple[int, int, int]:
+    pieces = job.batch.pieces
+    flags = pieces.row_flags[piece]
+    if flags & _WHOLE == _WHOLE:
+        return ALONE, 0, groups
+    group = _group_at(job, groups, SHRINKING, table, pieces.bdba[piece], pieces.slot[piece])
+    if group >= 0:
+        _append(job, group, piece)
+        if flags & _LAST:
+            return CLOSES, group, groups
+        _set_address(job, group, pieces.old_next_bdba[piece], pieces.old_next_slot[piece])
+        return KEPT, group, groups
+    if flags & _HEAD:
+        return _shrinks_from(job, table, piece, groups)
+    if flags & (_FIRST | _LAST) != _FIRST | _LAST:
+        return REFUSED, 0, groups
+    for group in range(groups - 1, -1, -1):
+        moves = (
+            job.groups.kind[group] == GROWING
+            and job.groups.table[group] == table
+            and job.groups.row_bdba[group] == pieces.head_bdba[piece]
+            and job.groups.row_slot[group] == pieces.head_slot[piece]
+        )
+        if moves:
+            _append(job, group, piece)
+            job.groups.kind[group] = MOVED
+            return KEPT, group, groups
+    return REFUSED, 0, groups
+
+
+@inlined
+def _shrinks_from(job: Job, table: int, head: int, groups: int) -> tuple[int, int, int]:
+    """The old pieces behind a row's head are to be deleted one after the other."""
+    pieces = job.batch.pieces
+    if pieces.old_flags[head] & _LAST:
+        return REFUSED, 0, groups
+    if groups == job.groups.size - 1:
+        return TOO_MANY, 0, groups
+    group = _open_group(job, SHRINKING, table, head, groups)
+    _set_address(job, group, pieces.old_next_bdba[head], pieces.old_next_slot[head])
+    return KEPT, group, groups + 1
+
+
+@inlined
+def _stays_in_place(job: Job, piece: int) -> bool:
+    """Whether a first piece that is not the last keeps its columns and what follows it."""
+    pieces = job.batch.pieces
+    old, new = pieces.old_flags[piece], pieces.row_flags[piece]
+    same = old & (_FIRST_HEAD | _LAST) == _FIRST_HEAD and new & (_FIRST_HEAD | _LAST) == _FIRST_HEAD
+    return bool(
+        same
+        and pieces.width[piece] == pieces.old_width[piece]
+        and pieces.next_bdba[piece] == pieces.old_next_bdba[piece]
+        and pieces.next_slot[piece] == pieces.old_next_slot[piece]
+        and not _is_cut(job, piece)
+    )
+
+
+@inlined
+def _written_width(job: Job, group: int) -> int:
+    """Columns of a group's written pieces."""
+    pieces = job.batch.pieces
+    width = 0
+    piece = job.groups.head[group]
+    while piece >= 0:
+        width += pieces.width[piece]
+        piece = job.links.next_piece[piece]
+    return width
+
+
+@inlined
+def _overwritten(job: Job, table: int, piece: int, groups: int) -> tuple[int, int, int]:
+    pieces = job.batch.pieces
+    old, new = pieces.old_flags[piece], pieces.row_flags[piece]
+    if new & _WHOLE == _WHOLE:
+        if old & _WHOLE == _WHOLE:
+            return ALONE, 0, groups
+        if old & _HEAD:
+            return _shrinks_from(job, table, piece, groups)
+        return REFUSED, 0, groups
+    group = _group_at(job, groups, GROWING, table, pieces.next_bdba[piece], pieces.next_slot[piece])
+    if not new & _HEAD or group < 0:
+        return (ALONE if _stays_in_place(job, piece) else REFUSED), 0, groups
+    is_stub = not new & _FIRST
+    row_known = job.groups.row_bdba[group] >= 0
+    own_row = (
+        job.groups.row_bdba[group] == pieces.bdba[piece]
+        and job.groups.row_slot[group] == pieces.slot[piece]
+    )
+    if (is_stub and not own_row) or (not is_stub and row_known):
+        return REFUSED, group, groups
+    if old & _WHOLE == _WHOLE and _reaches_the_end(job, group):
+        _append(job, group, piece)
+        return CLOSES, group, groups
+    last = job.groups.head[group]
+    splits = (
+        old & (_FIRST_HEAD | _LAST) == _FIRST_HEAD
+        and not is_stub
+        and not (old | new | pieces.row_flags[last]) & _CUT
+        and not pieces.row_flags[last] & _LAST
+        and pieces.next_bdba[last] == pieces.old_next_bdba[piece]
+        and pieces.next_slot[last] == pieces.old_next_slot[piece]
+        and _written_width(job, group) + pieces.width[piece] == pieces.old_width[piece]
+    )
+    if not splits:
+        return REFUSED, group, groups
+    _append(job, group, piece)
+    return CLOSES, group, groups
+
+
+@inlined
+def _updated(job: Job, table: int, piece: int, groups: int) -> tuple[int, int, int]:
+    pieces = job.batch.pieces
+    flags = pieces.row_flags[piece]
+    if flags & _WHOLE == _WHOLE:
+        return ALONE, 0, groups
+    # Only a last piece may change its number of columns without moving any.
+    grows = pieces.width[piece] != pieces.old_width[piece] and not flags & _LAST
+    if grows or _is_cut(job, piece):
+        return REFUSED, 0, groups
+    if flags & _FIRST_HEAD == _FIRST_HEAD:
+        return ALONE, 0, groups
+    for at in range(job.counts[7] - 1, -1, -1):
+        known = (
+            job.known.table[at] == table
+            and job.known.bdba[at] == pieces.bdba[piece]
+            and job.known.slot[at] == pieces.slot[piece]
+        )
+        if known:
+            job.links.shift[piece] = job.known.shift[at]
+            job.links.bdba[piece] = job.known.row_bdba[at]
+            job.links.slot[piece] = job.known.row_slot[at]
+            return ALONE, 0, groups
+    return REFUSED, 0, groups
+
+
+@inlined
+def _forwarded(job: Job, table: int, piece: int, groups: int) -> tuple[int, int, int]:
+    pieces = job.batch.pieces
+    bdba, slot = pieces.next_bdba[piece], pieces.next_slot[piece]
+    group = _group_at(job, groups, MOVED, table, bdba, slot)
+    if group < 0:
+        # Without new pieces behind it an address is structure only.
+        waiting = _group_at(job, groups, GROWING, table, bdba, slot)
+        return (REFUSED if waiting >= 0 else KEPT), 0, groups
+    own_row = (
+        job.groups.row_bdba[group] == pieces.bdba[piece]
+        and job.groups.row_slot[group] == pieces.slot[piece]
+    )
+    if not own_row or not _reaches_the_end(job, group):
+        return REFUSED, group, groups
+    _append(job, group, piece)
+    return CLOSES, group, groups
+
+
+@inlined
+def place_piece(job: Job, table: int, piece: int, groups: int) -> tuple[int, int, int]:
+    """What becomes of a piece without supplemental data.
+
+    Returns:
+        (KEPT, ALONE – a change by itself –, CLOSES, REFUSED or TOO_MANY; its group; open groups).
+    """
+    op = job.batch.pieces.op[piece]
+    if op == 2:
+        return _inserted(job, table, piece, groups)
+    if op == 3:
+        return _deleted(job, table, piece, groups)
+    if op == 5:
+        return _updated(job, table, piece, groups)
+    if op == 6:
+        return _overwritten(job, table, piece, groups)
+    if op == 8:
+        return _forwarded(job, table, piece, groups)
+    return KEPT, 0, groups
+
+
+@inlined
+def number_columns(job: Job, head: int, row: int, table: int) -> None:
+    """Tell the pieces of a complete group how many columns of the row stand before them.
+
+    Written pieces came last to first, deleted ones first to last; an overwritten one is the head.
+
+    Args:
+        job: the assembly.
+        head: the group's first piece.
+        row: the piece that stands at the row's address.
+        table: of the group.
+    """
+    pieces = job.batch.pieces
+    job.links.bdba[head] = pieces.bdba[row]
+    job.links.slot[head] = pieces.slot[row]
+    written = 0
+    piece = head
+    while piece >= 0:
+        if pieces.op[piece] == 2 or pieces.op[piece] == 6:
+            written += pieces.width[piece] - (pieces.row_flags[piece] >> 1 & 1)
+        piece = job.links.next_piece[piece]
+    deleted = 0
+    piece = head
+    while piece >= 0:
+        op = pieces.op[piece]
+        if op == 2 or op == 6:
+            goes_on = pieces.row_flags[piece] >> 1 & 1
+            written -= pieces.width[piece] - goes_on
+            job.links.shift[piece] = written - goes_on
+        if op == 3 or op == 6:
+            goes_on = pieces.old_flags[piece] >> 1 & 1
+            job.links.shift[piece] = deleted - goes_on
+            deleted += pieces.old_width[piece] - goes_on
+        if op == 2 and job.counts[7] < KNOWN_MAX:
+            _remember(job, piece, row, table)
+        piece = job.links.next_piece[piece]
+
+
+@inlined
+def _remember(job: Job, piece: int, row: int, table: int) -> None:
+    at = job.counts[7]
+    known: Any = job.known
+    known.table[at] = table
+    known.bdba[at] = job.batch.pieces.bdba[piece]
+    known.slot[at] = job.batch.pieces.slot[piece]
+    known.shift[at] = job.links.shift[piece]
+    known.row_bdba[at] = job.batch.pieces.bdba[row]
+    known.row_slot[at] = job.batch.pieces.slot[row]
+    job.counts[7] = at + 1

@@ -1,0 +1,260 @@
+"""The undo of one change that took several undo records, put together again.
+
+Where the undo of a change does not fit one undo block it is written as several 5.1 vectors: TAIL
+first, then MID parts, HEAD last, beside the row vector. They may stand in different splits, so they
+travel as they are and are joined when their transaction is complete:
+
+- UNDO_PART is a TAIL or MID: one piece, whose entries are the vector's fields from F3 on.
+- SPLIT_CHANGE is a HEAD with its row vector: two pieces, the fields of the undo from F3 on and
+  those of the row vector from F2 on.
+
+Of these events `serial` holds ktub.flg; `session` holds the row vector's opcode in bits 0–15, the
+bytes of a row SCN in bits 16–23 and the byte order in bit 24. Joining gives a CHANGE event.
+
+Facts: redo-format §4.2; by the document alone, no real record of it was at hand.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from olr_pg.kernels import inlined, kernel
+from olr_pg.redo.batch import ChangeBatch, EventKind, empty_entries, empty_pieces
+from olr_pg.redo.columns import head, take
+from olr_pg.redo.iot import Pair
+from olr_pg.redo.opcodes import ENTRIES, PIECES, STATE_SIZE
+from olr_pg.redo.pairs import pair_pieces
+from olr_pg.redo.pieces import ChangeStatus
+from olr_pg.redo.vectors import MAX_FIELDS
+from olr_pg.transactions.select import concatenate, first_rows
+
+if TYPE_CHECKING:
+    from olr_pg.transactions.delimit import Instances
+    from olr_pg.transactions.storage import Allocate
+
+PARTS_MAX: Final = 4096
+"""The most undo vectors of one change; a row of 64 kB takes eight."""
+
+_PART = 9
+_CHANGE = 10
+_TAIL = 0x0002
+_BUFFER_SPLIT = 0x0004
+_NO_PARTS = int(ChangeStatus.SPLIT_UNDO)
+
+
+class Joining(NamedTuple):
+    """What goes in, what comes out.
+
+    Attributes:
+        batch: the events.
+        piece_first, entry_first: where each event's pieces and each piece's entries begin.
+        cluster_columns: CLUCOLS of each table.
+        parts: the parts collected so far of the change at hand.
+        scratch: shape (4, …); field offsets and lengths of undo and redo.
+        pieces, entries, data: to be filled.
+        heads: the events joined, with
+        piece_count: how many pieces each got.
+        state: as in `redo.opcodes`.
+    """
+
+    batch: ChangeBatch
+    piece_first: npt.NDArray[np.int64]
+    entry_first: npt.NDArray[np.int64]
+    cluster_columns: npt.NDArray[np.int32]
+    parts: npt.NDArray[np.int64]
+    scratch: npt.NDArray[np.int64]
+    pieces: Any
+    entries: Any
+    data: npt.NDArray[np.uint8]
+    heads: npt.NDArray[np.int64]
+    piece_count: npt.NDArray[np.int32]
+    state: npt.NDArray[np.int64]
+
+
+@inlined
+def _append(job: Joining, piece: int, side: int, field: int, at: int, goes_on: int) -> int:
+    """Copy the fields of a raw piece behind `at`; the last field's number, −1 if too many.
+
+    Where `goes_on` is not 0, the first of them continues field `field`.
+    """
+    batch = job.batch
+    offset, length = job.scratch[side], job.scratch[side + 1]
+    for entry in range(job.entry_first[piece], job.entry_first[piece + 1]):
+        size = batch.entries.length[entry]
+        if goes_on != 0:
+            length[field] += size
+        else:
+            field += 1
+            if field > MAX_FIELDS:
+                return -1
+            offset[field] = at
+            length[field] = size
+        goes_on = 0
+        for k in range(size):
+            job.data[at + k] = batch.data[batch.entries.offset[entry] + k]
+        at += size
+    return field
+
+
+@inlined
+def _end_of(job: Joining, side: int, field: int, at: int) -> int:
+    return job.scratch[side, field] + job.scratch[side + 1, field] if field > 0 else at
+
+
+@inlined
+def _join(job: Joining, event: int, parts: int, at: int) -> tuple[int, int]:
+    """One change from its HEAD and parts; (`ChangeStatus`, where the next bytes go)."""
+    events = job.batch.events
+    for side in range(4):
+        for k in range(3):
+            job.scratch[side, k] = 0
+    field = _append(job, job.piece_first[event], 0, 2, at, 0)
+    flags = events.serial[event]
+    for k in range(parts - 1, -1, -1):
+        part = job.parts[k]
+        named = events.dataobj[part]
+        if field < 0 or (named != 0 and named != events.dataobj[event]):
+            return _NO_PARTS, at
+        at = max(at, _end_of(job, 0, field, at))
+        goes_on = flags & _BUFFER_SPLIT if field > 2 else 0
+        field = _append(job, job.piece_first[part], 0, field, at, goes_on)
+        flags = events.serial[part]
+    if field < 0:
+        return _NO_PARTS, at
+    at = max(at, _end_of(job, 0, field, at))
+    redo_fields = _append(job, job.piece_first[event] + 1, 2, 1, at, 0)
+    if redo_fields < 0:
+        return _NO_PARTS, at
+    at = max(at, _end_of(job, 2, redo_fields, at))
+    form = events.session[event]
+    pair = Pair(
+        job.data, bool(form >> 24 & 1), job.scratch[0], job.scratch[1], field, job.scratch[2],
+        job.scratch[3], redo_fields, job.pieces, job.entries, job.state,
+    )  # fmt: skip
+    clustered = job.cluster_columns[events.table[event]]
+    status = pair_pieces(pair, form >> 8 & 0xFF, form & 0xFF, form >> 16 & 0xFF, clustered)
+    return status, at
+
+
+@kernel
+def join_changes(job: Joining, order: Any, first: Any, end: Any) -> tuple[int, int, int]:
+    """Join the split changes of transactions i, which have events ``order[first[i] : end[i]]``.
+
+    Returns:
+        (`ChangeStatus`, event, changes joined); the event where the status is not OK.
+    """
+    kind = job.batch.events.kind
+    at = 0
+    joined = 0
+    for i in range(first.size):
+        parts = 0
+        for k in range(first[i], end[i]):
+            event = order[k]
+            if kind[event] == _PART:
+                if job.batch.events.serial[event] & _TAIL:
+                    parts = 0
+                elif parts == 0:
+                    return _NO_PARTS, event, joined
+                if parts == PARTS_MAX:
+                    return _NO_PARTS, event, joined
+                job.parts[parts] = event
+                parts += 1
+            elif kind[event] == _CHANGE:
+                if parts == 0:
+                    return _NO_PARTS, event, joined
+                before = job.state[1]
+                if before == job.pieces.op.size:
+                    return 1, event, joined
+                status, at = _join(job, event, parts, at)
+                if job.state[3] != 0:
+                    return 1, event, joined
+                if status > 0:
+                    return status, event, joined
+                job.heads[joined] = event
+                job.piece_count[joined] = job.state[1] - before
+                joined += 1
+                parts = 0
+    return 0, 0, joined
+
+
+def join_split_undo(
+    batch: ChangeBatch,
+    instances: Instances,
+    closed: npt.NDArray[np.int64],
+    cluster_columns: npt.NDArray[np.int32],
+    allocate: Allocate | None = None,
+) -> tuple[ChangeBatch, Instances, ChangeStatus, int]:
+    """The batch and its instances with the split changes of the instances `closed` as CHANGEs.
+
+    The joined changes are appended to the batch; in the order they take the place of their HEADs.
+
+    Args:
+        batch, instances: as delimited.
+        closed: rows of `instances` that are whole.
+        cluster_columns: CLUCOLS of each table.
+        allocate: gives the room for the bytes of the batch; None takes memory.
+
+    Returns:
+        Both, then the status and, where it is not OK, the event that it is about.
+    """
+    kind = batch.events.kind
+    wanted = (kind == EventKind.SPLIT_CHANGE) | (kind == EventKind.UNDO_PART)
+    if not wanted.any():
+        return batch, instances, ChangeStatus.OK, 0
+    first, end = instances.first[closed], instances.first[closed + 1]
+    room = 256 + 2 * batch.entries.role.size
+    while True:
+        job = _job(batch, wanted, cluster_columns, room)
+        code, event, joined = join_changes(job, instances.order, first, end)
+        if code != ChangeStatus.CAPACITY:
+            break
+        room *= 3
+    if code != ChangeStatus.OK:
+        return batch, instances, ChangeStatus(code), int(event)
+    heads = job.heads[:joined]
+    events = take(batch.events, heads)
+    events.kind[:] = EventKind.CHANGE
+    events.piece_count[:] = job.piece_count[:joined]
+    whole = ChangeBatch(
+        events,
+        head(job.pieces, int(job.state[PIECES])),
+        head(job.entries, int(job.state[ENTRIES])),
+        job.data,
+    )
+    place = np.arange(kind.size, dtype=np.int64)
+    place[heads] = kind.size + np.arange(joined)
+    return (
+        concatenate([batch, whole], allocate),
+        instances._replace(order=place[instances.order]),
+        ChangeStatus.OK,
+        0,
+    )
+
+
+def _job(
+    batch: ChangeBatch,
+    wanted: npt.NDArray[np.bool_],
+    cluster_columns: npt.NDArray[np.int32],
+    room: int,
+) -> Joining:
+    split = np.flatnonzero(wanted)
+    per_piece = np.repeat(wanted, batch.events.piece_count)
+    per_entry = np.repeat(per_piece, batch.pieces.entry_count)
+    size = int(batch.entries.length[per_entry].clip(0).sum())
+    return Joining(
+        batch,
+        first_rows(batch.events.piece_count),
+        first_rows(batch.pieces.entry_count),
+        cluster_columns,
+        np.empty(PARTS_MAX, np.int64),
+        np.empty((4, MAX_FIELDS + 1), np.int64),
+        empty_pieces(split.size + room),
+        empty_entries(room),
+        np.empty(size, np.uint8),
+        np.empty(split.size, np.int64),
+        np.zeros(split.size, np.int32),
+        np.zeros(STATE_SIZE, np.int64),
+    )
