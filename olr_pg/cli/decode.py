@@ -36,6 +36,13 @@ def decode(
             help="Only this table; may be repeated. Default: every table but Oracle's own.",
         ),
     ] = None,
+    session: Annotated[
+        bool,
+        typer.Option(
+            "--session",
+            help="Print with each begin whose session it was: user, machine, program.",
+        ),
+    ] = False,
     account: Annotated[
         bool,
         typer.Option(
@@ -62,6 +69,7 @@ def decode(
     from olr_pg.cli.render import render_blob
     from olr_pg.cli.values import value_renderer
     from olr_pg.dictionary.loader import load_snapshot
+    from olr_pg.redo.sessions import SessionDirectory
     from olr_pg.replicator.decode import decode_logs
     from olr_pg.wire.frames import ByteOrder
 
@@ -70,6 +78,7 @@ def decode(
     paths = [str(path) for path in logs]
     incidents = incident_dir or Path(gettempdir())
     accounts: list[Accounting] = []
+    sessions = SessionDirectory() if session else None
     with byte_progress("decoding") as advance:
         for blob in decode_logs(
             snapshot,
@@ -78,9 +87,10 @@ def decode(
             progress=advance,
             incidents=incidents,
             account=accounts.append,
+            sessions=sessions,
         ):
             if not account:
-                write_bytes(render_blob(blob, ByteOrder.LITTLE, render_value))
+                write_bytes(render_blob(blob, ByteOrder.LITTLE, render_value, sessions))
     if account:
         print_json(accounts[0].as_json())
         _check(accounts[0])

@@ -29,6 +29,7 @@ from olr_pg.wire.elements import (
 from olr_pg.wire.frames import CODE_BYTES, SIZE_BYTES, ByteOrder
 
 if TYPE_CHECKING:
+    from olr_pg.redo.sessions import SessionDirectory
     from olr_pg.wire.frames import Buffer
 
 ValueRenderer = Callable[[ColumnValue], Any]
@@ -111,7 +112,9 @@ def whole_changes(elements: Iterable[Element]) -> Iterator[Element]:
         raise OlrPgError(4005, "a row change without its last Chunk", scn=row.change.scn)
 
 
-def render_line(element: Element, render_value: ValueRenderer) -> bytes:
+def render_line(
+    element: Element, render_value: ValueRenderer, sessions: SessionDirectory | None = None
+) -> bytes:
     """The JSON line of an element, with its line break; Chunks have none of their own."""
     record: dict[str, Any] = {
         "op": _OPERATIONS[type(element)],
@@ -126,13 +129,35 @@ def render_line(element: Element, render_value: ValueRenderer) -> bytes:
             record["before"] = _image(element, element.before, render_value)
         if not isinstance(element, Delete):
             record["after"] = _image(element, element.after, render_value)
+    if isinstance(element, Begin) and sessions is not None:
+        record["session"] = _session(element, sessions)
     return orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
 
 
-def render_blob(framed: Buffer, order: ByteOrder, render_value: ValueRenderer) -> bytes:
-    """The JSON lines of a finished transaction's framed messages."""
+def _session(begin: Begin, sessions: SessionDirectory) -> dict[str, Any]:
+    """The session's numbers, and the attributes that are set."""
+    attributes = sessions.find_in_any_thread(begin.session, begin.serial)
+    named = {} if attributes is None else attributes._asdict()
+    return {
+        "session": begin.session,
+        "serial": begin.serial,
+        **{name: text for name, text in named.items() if text},
+    }
+
+
+def render_blob(
+    framed: Buffer,
+    order: ByteOrder,
+    render_value: ValueRenderer,
+    sessions: SessionDirectory | None = None,
+) -> bytes:
+    """The JSON lines of a finished transaction's framed messages.
+
+    Args:
+        sessions: the session of a transaction goes with its begin; None to leave it out.
+    """
     elements = whole_changes(elements_of(framed, order))
-    return b"".join(render_line(element, render_value) for element in elements)
+    return b"".join(render_line(element, render_value, sessions) for element in elements)
 
 
 def _image(

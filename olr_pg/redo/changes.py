@@ -458,7 +458,7 @@ def _boundary(walk: Walk, at: int, op: int) -> int:
 
 
 @inlined
-def _session(walk: Walk, at: int) -> int:
+def _session(walk: Walk, at: int, op: int) -> int:
     """A 5.19 or 5.20: a SESSION event of the record's transaction."""
     payload, big = walk.payload, walk.big
     f1, size = _field(walk, at, 1)
@@ -466,6 +466,7 @@ def _session(walk: Walk, at: int) -> int:
         return 0
     event = _push_event(walk, 6, walk.current[3], walk.current[2])
     walk.events.serial[event] = u16(payload, f1 + 2, big)
+    walk.events.slot_head[event] = 1 if op == 0x0513 else 0
     if walk.long_session:
         walk.events.session[event] = u32(payload, f1 + 4, big)
     else:
@@ -596,7 +597,7 @@ def _step(walk: Walk, vector: int) -> int:
     if op == 0x0502 or op == 0x0504:
         return _boundary(walk, at, op)
     if op == 0x0513 or op == 0x0514:
-        return _session(walk, at)
+        return _session(walk, at, op)
     if op == 0x1301:
         return _direct_load(walk, at)
     if op == 0x1801:

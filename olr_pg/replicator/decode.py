@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from olr_pg.capture.logs import ArchivedLog
     from olr_pg.dictionary.model import Snapshot, Table
+    from olr_pg.redo.sessions import SessionDirectory
     from olr_pg.replicator.accounting import Accounting
     from olr_pg.replicator.split import Split, SplitResult, Subscription
 
@@ -37,6 +38,7 @@ def decode_logs(
     progress: Callable[[int, int], None] | None = None,
     incidents: Path | None = None,
     account: Callable[[Accounting], None] | None = None,
+    sessions: SessionDirectory | None = None,
 ) -> Iterator[memoryview]:
     """The framed messages of every committed transaction, one blob each, in delivery order.
 
@@ -47,6 +49,7 @@ def decode_logs(
         progress: called as ``progress(bytes done, bytes in all)``.
         incidents: the directory for the incident file of a decoding error.
         account: is given the account of it all, at the end.
+        sessions: filled with the sessions of the transactions, before these are yielded.
 
     Raises:
         OlrPgError: 2xxx the logs, 3xxx the tables. What was yielded before it is whole. At the very
@@ -59,6 +62,8 @@ def decode_logs(
     subscription = follower.subscribe(chosen, big_endian=False, chunk_bytes=CHUNK_BYTES)
     logs = sorted(stream.readable, key=lambda log: log.header.first_scn)
     merger = Merger(subscription, 0, thread_starts(stream.readable), follower)
+    if sessions is not None:
+        merger.sessions = sessions
     sources = [ThreadSplit(log.header.thread, split) for log in logs for split in plan_splits(log)]
     block_size = {log.path: log.header.block_size for log in logs}
     done, total = 0, sum(log.used_bytes for log in logs)

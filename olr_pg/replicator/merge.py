@@ -19,6 +19,7 @@ import structlog
 
 from olr_pg.errors import OlrPgError
 from olr_pg.redo.changes import Tally
+from olr_pg.redo.sessions import SessionDirectory
 from olr_pg.replicator.accounting import Accounting
 from olr_pg.replicator.losses import LossReporter
 from olr_pg.replicator.split import encode
@@ -84,6 +85,7 @@ class Merger:
     Attributes:
         subscription: what the next splits are to be decoded with.
         tally, account: what was seen so far.
+        sessions: the sessions that were announced so far.
         failure: what ended the decoding; to be raised once what left before it was delivered.
         again: splits that are to be decoded again with the new `subscription`, and merged before
             any other; the caller empties it.
@@ -111,6 +113,7 @@ class Merger:
         self._dictionary: list[DictionaryTransaction] = []
         self._states: list[tuple[_State, int]] = []
         self._last: ReadyTransaction | None = None
+        self.sessions = SessionDirectory()
         self.tally = Tally()
         self.account = Account()
         self._table_rows = np.zeros(3 * len(subscription.tables), np.int64)
@@ -194,6 +197,7 @@ class Merger:
 
     def _take(self, result: SplitResult) -> OlrPgError | None:
         """Put a split's results to what is there; the row change that could not be put together."""
+        self.sessions.add(result.sessions)
         self.tally = self.tally.plus(result.tally)
         self.account.add(result.account)
         self._table_rows = self._table_rows + result.table_rows

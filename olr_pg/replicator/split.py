@@ -24,6 +24,7 @@ from olr_pg.redo.changes import Objects, Tally
 from olr_pg.redo.extract import read_changes
 from olr_pg.redo.header import read_scn
 from olr_pg.redo.layout import BLOCK_HEADER, FIRST_DATA_BLOCK
+from olr_pg.redo.sessions import SessionAttributes, SessionKey, sessions_of
 from olr_pg.redo.window import Log, blocks_in_use
 from olr_pg.transactions.assembler import ROW_FAILURES, Account, Assembler, Finished
 from olr_pg.transactions.batch import TransactionColumns
@@ -154,6 +155,7 @@ class SplitResult(NamedTuple):
         probe: where the split failed over a row change: all of its redo that may tell of a changed
             dictionary, so that the driver can see whether the row plan was too old.
         probe_end: the `watermark` of all that the probe covers.
+        sessions: those that were announced.
     """
 
     encoded: tuple[Encoded, ...]
@@ -167,6 +169,7 @@ class SplitResult(NamedTuple):
     dictionary: tuple[DictionaryTransaction, ...] = ()
     probe: ChangeBatch | None = None
     probe_end: int = 0
+    sessions: dict[SessionKey, SessionAttributes] = {}  # noqa: RUF012 - never changed
 
 
 def plan_splits(log: ArchivedLog, split_bytes: int = SPLIT_BYTES) -> list[Split]:
@@ -189,10 +192,12 @@ def decode_split(subscription: Subscription, log: Log, first: int, end: int) -> 
     watermark = 0
     failure = None
     probe, probe_end = None, 0
+    sessions: dict[SessionKey, SessionAttributes] = {}
     try:
         for extract in read_changes(log, subscription.objects, first, end):
             watermark = _watermark(log, extract.first)
             tally = tally.plus(extract.tally)
+            sessions.update(sessions_of(log.header, extract.first, extract.batch))
             finished = assembler.feed(extract.batch)
             if finished is not None:
                 dictionary.extend(finished.dictionary)
@@ -217,6 +222,7 @@ def decode_split(subscription: Subscription, log: Log, first: int, end: int) -> 
         tuple(dictionary),
         probe,
         probe_end,
+        sessions,
     )
 
 
@@ -281,8 +287,8 @@ def pack_result(result: SplitResult) -> bytes:
     _flatten("losses", result.losses, columns)
     if result.probe is not None:
         _flatten("probe", result.probe, columns)
-    if result.failure is not None or result.dictionary:
-        rare = pickle.dumps((result.failure, result.dictionary))
+    if result.failure is not None or result.dictionary or result.sessions:
+        rare = pickle.dumps((result.failure, result.dictionary, result.sessions))
         columns["rare"] = np.frombuffer(rare, np.uint8)
     for index, encoded in enumerate(result.encoded):
         _flatten(f"encoded.{index}.transactions", encoded.transactions, columns)
@@ -319,9 +325,9 @@ def unpack_result(data: bytes) -> SplitResult:
         )
         for index in range(int(_metadata(schema, "encoded")))
     )
-    failure, dictionary = None, ()
+    failure, dictionary, sessions = None, (), {}
     if "rare" in columns:
-        failure, dictionary = pickle.loads(columns["rare"].tobytes())  # noqa: S301 - ours
+        failure, dictionary, sessions = pickle.loads(columns["rare"].tobytes())  # noqa: S301 - ours
     return SplitResult(
         encoded,
         _batch(columns, "remainder"),
@@ -334,6 +340,7 @@ def unpack_result(data: bytes) -> SplitResult:
         dictionary,
         _batch(columns, "probe") if "probe.data" in columns else None,
         int(columns["watermark"][1]),
+        sessions,
     )
 
 

@@ -1,0 +1,116 @@
+"""Who did it: the attributes of database sessions, from 5.19 vectors.
+
+A 5.19 comes with the first transaction of a session in a log; later transactions bear only the
+session and serial number (5.20), by which they find it. It holds no module or action: these are not
+in the redo. Facts: redo-format §4.6.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from olr_pg.redo.batch import EventKind
+from olr_pg.redo.layout import BLOCK_HEADER, LWN_RECORD_HEADER, RECORD_HEADER, VLD_LWN
+from olr_pg.redo.record_view import read_vector
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from olr_pg.redo.batch import ChangeBatch
+    from olr_pg.redo.header import LogHeader
+    from olr_pg.redo.record_view import Fields
+
+_SESSION: Final = 0x0513
+
+
+class SessionKey(NamedTuple):
+    """What identifies a session: it lives in one instance, which writes one redo thread."""
+
+    thread: int
+    session: int
+    serial: int
+
+
+class SessionAttributes(NamedTuple):
+    """A session's attributes; empty = not set. Characters that are not UTF-8 are escaped."""
+
+    current_user: str = ""
+    login_user: str = ""
+    client_info: str = ""
+    os_user: str = ""
+    machine: str = ""
+    terminal: str = ""
+    process: str = ""
+    program: str = ""
+    client_id: str = ""
+
+
+_FIELDS: Final = (2, 3, 4, 5, 6, 7, 8, 9, 14)
+"""The fields of a 5.19 with the attributes, in their order."""
+
+
+def sessions_of(
+    header: LogHeader, first_block: int, batch: ChangeBatch
+) -> dict[SessionKey, SessionAttributes]:
+    """The sessions that a batch announces; its data are the payload from `first_block` on."""
+    events = batch.events
+    rows = np.flatnonzero((events.kind == EventKind.SESSION) & (events.slot_head != 0))
+    width = header.block_size - BLOCK_HEADER
+    found = {}
+    for row in rows.tolist():
+        at = (int(events.block[row]) - first_block) * width + int(events.offset[row]) - BLOCK_HEADER
+        for fields in _announcements(batch, at, header):
+            key = SessionKey(header.thread, int(events.session[row]), int(events.serial[row]))
+            found[key] = SessionAttributes(*(_text(fields, number) for number in _FIELDS))
+    return found
+
+
+def _announcements(batch: ChangeBatch, at: int, header: LogHeader) -> Iterator[Fields]:
+    """The fields of the 5.19 vectors of the record at a payload position."""
+    layout = header.layout
+    order = "big" if layout.big_endian else "little"
+    size = int.from_bytes(batch.data[at : at + 4].tobytes(), order)  # type: ignore[arg-type]
+    record = batch.data[at : at + size].tobytes()
+    start = LWN_RECORD_HEADER if record[4] & VLD_LWN else RECORD_HEADER
+    while start < size:
+        vector = read_vector(record, start, size, layout.vector_header, big=layout.big_endian)
+        if vector.opcode == _SESSION:
+            yield vector.fields
+        start = _end(vector.fields, start + layout.vector_header)
+
+
+def _end(fields: Fields, list_at: int) -> int:
+    """Where a vector ends: behind its last field, else behind its list of fields."""
+    if fields.count == 0:
+        return list_at + 4
+    return fields.offset[-1] + ((fields.length[-1] + 3) & ~3)
+
+
+def _text(fields: Fields, number: int) -> str:
+    if number > fields.count:
+        return ""
+    return fields.bytes(number).rstrip(b"\0").decode("utf-8", "backslashreplace")
+
+
+class SessionDirectory:
+    """The sessions that were announced so far."""
+
+    def __init__(self) -> None:
+        self._known: dict[SessionKey, SessionAttributes] = {}
+
+    def add(self, sessions: Mapping[SessionKey, SessionAttributes]) -> None:
+        """Take announcements in; a later one of the same session wins."""
+        self._known.update(sessions)
+
+    def find(self, key: SessionKey) -> SessionAttributes | None:
+        """The attributes of a session; None where its 5.19 was not read."""
+        return self._known.get(key)
+
+    def find_in_any_thread(self, session: int, serial: int) -> SessionAttributes | None:
+        """The same where the redo thread is not known: of the thread announced last."""
+        for key in reversed(self._known):
+            if (key.session, key.serial) == (session, serial):
+                return self._known[key]
+        return None

@@ -1,0 +1,83 @@
+"""Whose session a transaction was of: said once per session and log, found for each of them."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from olr_pg.cli.render import render_blob
+from olr_pg.cli.values import value_renderer
+from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.redo.sessions import SessionAttributes, SessionDirectory, SessionKey
+from olr_pg.replicator.decode import decode_logs
+from olr_pg.replicator.split import plan_splits
+from olr_pg.wire.frames import ByteOrder
+from tests.replicator.ddl_source import NUMBER, DdlSource
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from olr_pg.dictionary.model import Snapshot
+
+
+def begins(snapshot: Snapshot, logs: str) -> tuple[list[dict[str, Any]], SessionDirectory]:
+    sessions = SessionDirectory()
+    render = value_renderer(snapshot.database)
+    lines: list[dict[str, Any]] = []
+    for blob in decode_logs(snapshot, [logs], sessions=sessions):
+        text = render_blob(blob, ByteOrder.LITTLE, render, sessions)
+        lines += [json.loads(line) for line in text.splitlines()]
+    return [line for line in lines if line["op"] == "begin"], sessions
+
+
+def test_the_session_of_the_real_transaction(real_log_dir: Path) -> None:
+    snapshot = load_snapshot(str(real_log_dir / "TEST-chkpt-2266634.json"))
+    (begin,), sessions = begins(snapshot, str(real_log_dir / "*.dbf"))
+    assert begin["session"] == {
+        "session": 56,
+        "serial": 52353,
+        "current_user": "SYS",
+        "login_user": "OLR_TEST",
+        "os_user": "oracle",
+        "machine": "5cc32f241b99",
+        "process": "498",
+        "program": "sqlplus@5cc32f241b99 (TNS V1-V3)",
+    }
+    found = sessions.find(SessionKey(1, 56, 52353))
+    assert found is not None
+    assert found.login_user == "OLR_TEST"
+    assert sessions.find(SessionKey(2, 56, 52353)) is None
+
+
+@pytest.mark.parametrize("split_bytes", [1 << 30, 1024])
+def test_later_transactions_find_their_session_in_any_split(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, split_bytes: int
+) -> None:
+    monkeypatch.setattr(
+        "olr_pg.replicator.decode.plan_splits", partial(plan_splits, split_bytes=split_bytes)
+    )
+    source = DdlSource(tmp_path / "s", followed=False)
+    source.create("A", {"ID": NUMBER})
+    snapshot = source.take_snapshot()
+    for number in range(6):
+        source.insert("A", number)
+    source.threads[0].switch()
+    source.insert("A", 7)
+    source.finish()
+    found, _ = begins(snapshot, str(source.directory / "logs"))
+    # The rows of the SYS tables were written before, by a transaction of no interest.
+    assert len(found) == 7
+    assert {line["session"]["login_user"] for line in found} == {"SHOP"}
+
+
+def test_a_session_that_was_not_announced_has_its_numbers_only() -> None:
+    sessions = SessionDirectory()
+    assert sessions.find_in_any_thread(1, 2) is None
+    sessions.add({SessionKey(1, 1, 2): SessionAttributes(login_user="A")})
+    sessions.add({SessionKey(2, 1, 2): SessionAttributes(login_user="B")})
+    found = sessions.find_in_any_thread(1, 2)
+    assert found is not None
+    assert found.login_user == "B"
