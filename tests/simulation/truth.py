@@ -77,12 +77,18 @@ class Truth:
             for change in transaction.changes:
                 if change["table"] != table:
                     continue
-                rowid = change["rowid"]
+                row = _row_of(change)
                 if change["op"] == "delete":
-                    del rows[rowid]
+                    del rows[row]
                 else:
-                    rows[rowid] = {**rows.get(rowid, {}), **change.get("after", {})}
+                    rows[row] = {**rows.get(row, {}), **change.get("after", {})}
         return list(rows.values())
+
+
+def _row_of(change: dict[str, Any]) -> str:
+    """The row that a change is about: those of index-organised tables have a key, no ROWID."""
+    image = change["after" if change["op"] == "insert" else "before"]
+    return str(change["rowid"] or image["ID"])
 
 
 def _read(number: int, lines: list[bytes]) -> SourceTransaction:
