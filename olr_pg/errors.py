@@ -63,6 +63,16 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         "make the directory of `context.data` writable for this user",
         2,
     ),
+    1093: ErrorEntry(
+        "the command needs a live source",
+        "give a configuration whose `source.kind` is oracle",
+        2,
+    ),
+    1094: ErrorEntry(
+        "nothing says which tables are meant",
+        "add `apply.tables` to the configuration, or give --query",
+        2,
+    ),
     # 2xxx logs and redo (exit code 3)
     2001: ErrorEntry(
         "no archived log was found",
@@ -643,6 +653,86 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         7,
     ),
     # 7xxx the live Oracle source (exit code 8)
+    7001: ErrorEntry(
+        "Oracle cannot be reached",
+        "check `source.server` (host:port/service), the listener, and what lies between",
+        8,
+    ),
+    7002: ErrorEntry(
+        "Oracle does not let this user in",
+        "check `source.user` and `source.password`, and that the account is neither locked nor"
+        " expired (sql/oracle/ creates it)",
+        8,
+    ),
+    7003: ErrorEntry(
+        "Oracle's listener does not know the service",
+        "check the service in `source.server`: `lsnrctl services` lists what there is; for the"
+        " tables of a PDB it is the PDB's service",
+        8,
+    ),
+    7004: ErrorEntry(
+        "a privilege is missing in Oracle",
+        "run sql/oracle/grants.sql as SYS, in the PDB that holds the tables; `olr-pg doctor`"
+        " names each missing grant",
+        8,
+    ),
+    7005: ErrorEntry(
+        "Oracle cannot read the dictionary as of that SCN",
+        "raise undo_retention, or use a dictionary that was exported at that time"
+        " (`olr-pg dictionary export`)",
+        8,
+    ),
+    7006: ErrorEntry(
+        "Oracle does not answer in time",
+        "look for what blocks the session in Oracle, or raise `source.query-timeout`",
+        8,
+    ),
+    7007: ErrorEntry(
+        "the connection to Oracle is lost",
+        "check that the database is open; the appliance connects again by itself",
+        8,
+    ),
+    7008: ErrorEntry(
+        "Oracle's client libraries do not load",
+        "install Oracle Instant Client and name its directory in `source.client-library`, or leave"
+        " `source.thick-mode` out",
+        8,
+    ),
+    7009: ErrorEntry(
+        "Oracle reports an error",
+        "look the number up in Oracle's error messages",
+        8,
+    ),
+    7010: ErrorEntry(
+        "a file is not the archived log that Oracle says it is",
+        "check `source.path-mapping`: the path must lead to this database's own archived logs, and"
+        " no other database may archive there",
+        8,
+    ),
+    7011: ErrorEntry(
+        "an archived log cannot be read here",
+        "mount the archive destination and map its path in `source.path-mapping`; a log that was"
+        " deleted can be restored with RMAN (RESTORE ARCHIVELOG)",
+        8,
+    ),
+    7012: ErrorEntry(
+        "Oracle lists no archived log",
+        "put the database into ARCHIVELOG mode, and check `source.archive-destination` against"
+        " V$ARCHIVE_DEST",
+        8,
+    ),
+    7020: ErrorEntry(
+        "the source was opened with RESETLOGS, behind what was delivered",
+        "the transactions named above do not exist in the source any more: undo them in the target"
+        " or load the tables again, then begin anew with an empty `context.data`",
+        8,
+    ),
+    7030: ErrorEntry(
+        "the log vault cannot be used",
+        "give `source.vault.directory` a directory of its own that this user may write, with room"
+        " for the logs that are not confirmed yet",
+        8,
+    ),
     # 8xxx simulator (exit code 9)
     8001: ErrorEntry(
         "the workload is not known",

@@ -48,11 +48,13 @@ class ArchivedLog:
         path: of the file.
         size: of the file in bytes, at least `used_bytes`.
         header: checked; its `next_scn` and `nab` are known.
+        end_scn: the SCN from which the redo is orphaned by a RESETLOGS; None where it is not.
     """
 
     path: str
     size: int
     header: LogHeader
+    end_scn: int | None = None
 
     @property
     def position(self) -> LogPosition:
@@ -94,11 +96,13 @@ class LogScan:
         skipped: files in directories and globs that are no redo logs.
         unusable: redo logs that cannot be used (now), with the reason; a copy that is still being
             written is among them as 2004 or 2008.
+        open_threads: redo threads that more redo is to be expected from; None where nobody knows.
     """
 
     logs: tuple[ArchivedLog, ...]
     skipped: tuple[SkippedFile, ...]
     unusable: tuple[OlrPgError, ...]
+    open_threads: frozenset[int] | None = None
 
 
 def open_log(path: str) -> ArchivedLog:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from olr_pg.cli import config, decode, demo, dump, simulate, version
+from olr_pg.cli import config, decode, demo, dictionary, doctor, dump, simulate, version
 from olr_pg.cli import run as run_command
 from olr_pg.cli.group import ReportingGroup
 
@@ -20,7 +20,8 @@ app = typer.Typer(
     help="Replicates Oracle into PostgreSQL by reading Oracle's binary redo logs.",
     epilog=(
         "Exit codes: 0 done, 2 usage or configuration, 3 logs, 4 dictionary, 5 server,"
-        " 6 PostgreSQL, 7 Spark, 8 Oracle, 9 simulator, 130 interrupted, 143 terminated."
+        " 6 PostgreSQL, 7 Spark, 8 Oracle, 9 simulator, 10 and 11 findings of doctor,"
+        " 130 interrupted, 143 terminated."
     ),
     no_args_is_help=True,
     add_completion=False,
@@ -55,6 +56,8 @@ def main(
 app.command("run")(run_command.run)
 app.command("decode")(decode.decode)
 app.command("dump")(dump.dump)
+app.command("doctor")(doctor.doctor)
+app.add_typer(dictionary.app, name="dictionary")
 app.command("demo")(demo.demo)
 app.command("simulate")(simulate.simulate)
 app.add_typer(config.app, name="config")

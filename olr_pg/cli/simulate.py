@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -88,6 +90,22 @@ def simulate(
         typer.Option(min=1, max=THREADS_MAX, metavar="N", help="Redo threads, as in RAC.  [1]"),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object.")] = False,
+    serve: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=65_535,
+            metavar="PORT",
+            help="Then pretend to be that Oracle on this port of the loopback address (0: any"
+            " free one), until interrupted: service SIM, user and password olr.",
+        ),
+    ] = None,
+    archive_every: Annotated[
+        float,
+        typer.Option(
+            min=0.0, metavar="SECONDS", help="With --serve: time between two archived logs."
+        ),
+    ] = 0.0,
 ) -> None:
     """Write archived redo logs from a seeded workload, with their dictionary and the truth.
 
@@ -112,9 +130,21 @@ def simulate(
     record = summary_record(summary, workload, out)
     if as_json:
         print_json(record)
-        return
-    for key, value in record.items():
-        print_line(f"{key.replace('_', ' ')}: {_text(value)}")
+    else:
+        for key, value in record.items():
+            print_line(f"{key.replace('_', ' ')}: {_text(value)}")
+    if serve is not None:
+        _serve(summary, out, serve, archive_every)
+
+
+def _serve(summary: Summary, directory: Path, port: int, every: float) -> None:
+    from olr_pg.simulator.oracle_net.serve import CONFIG, served
+
+    with served(summary, directory, port=port, every=every) as server:
+        print_line(f"serving: {server.connect_string}")
+        print_line(f"replicate it: olr-pg run --config {directory / CONFIG}")
+        sys.stdout.flush()
+        threading.Event().wait()
 
 
 def summary_record(summary: Summary, workload: str, directory: Path) -> dict[str, Any]:

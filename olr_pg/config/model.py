@@ -124,6 +124,17 @@ class Metrics(Section):
     )
 
 
+class Vault(Section):
+    """`source.vault`: each archived log is copied here once, before RMAN can delete it."""
+
+    directory: ConfigPath = Field(description="the directory of the copies, for nothing else")
+    keep_hours: float = Field(
+        default=0.0,
+        ge=0.0,
+        description="hours that a copy stays once nothing in it is unconfirmed",
+    )
+
+
 class OracleSource(Section):
     """`source` of kind ``oracle``: a live database."""
 
@@ -134,6 +145,29 @@ class OracleSource(Section):
     path_mapping: PathMapping = Field(
         default=(),
         description="pairs of an archive path as Oracle names it and as it is mounted here",
+    )
+    archive_destination: int | None = Field(
+        default=None,
+        ge=0,
+        description="the DEST_ID whose copies are read; by default any that is there",
+    )
+    query_timeout: int = Field(
+        default=60, ge=1, le=86_400, description="seconds that one call to Oracle may take"
+    )
+    poll_ms: int = Field(
+        default=1_000,
+        ge=10,
+        le=3_600_000,
+        description="milliseconds between looks for new logs; rises tenfold while there are none",
+    )
+    thick_mode: bool = Field(
+        default=False, description="true loads Oracle's client libraries instead of going without"
+    )
+    client_library: ConfigPath | None = Field(
+        default=None, description="the directory of the client libraries, for thick-mode"
+    )
+    vault: Vault | None = Field(
+        default=None, description="an object: copies of the archived logs, kept here"
     )
 
 

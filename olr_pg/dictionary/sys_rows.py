@@ -93,19 +93,41 @@ class ColRow(SysRow):
 
 
 class ConstraintRow(SysRow):
-    """CDEF$."""
+    """CDEF$; `enabled` 0 where it is disabled."""
 
     con: Number
     obj: Number
     type: Number
+    enabled: Number = 1
 
 
 class ConstraintColumnRow(SysRow):
-    """CCOL$."""
+    """CCOL$; `pos` 0 where the order of the columns is not told."""
 
     con: Number
     obj: Number
     int_col: Number
+    pos: Number = 0
+
+
+class IndexRow(SysRow):
+    """IND$."""
+
+    obj: Number
+    data_obj: Number = 0
+    bo: Number
+    type: Number
+    flags: Bits
+    property: Bits
+
+
+class IndexColumnRow(SysRow):
+    """ICOL$."""
+
+    obj: Number
+    bo: Number
+    int_col: Number
+    pos: Number
 
 
 class PartitionRow(SysRow):
@@ -125,12 +147,16 @@ class SubPartitionRow(SysRow):
 
 
 class LobRow(SysRow):
-    """LOB$."""
+    """LOB$; `ind` and `chunk` 0, `flags` and `property` None where they are not told."""
 
     obj: Number
     int_col: Number
     l_obj: Number
     ts: Number = 0
+    ind: Number = 0
+    chunk: Number = 0
+    flags: Bits | None = None
+    property: Bits | None = None
 
 
 class LobCompositePartRow(SysRow):
@@ -141,11 +167,12 @@ class LobCompositePartRow(SysRow):
 
 
 class LobFragmentRow(SysRow):
-    """LOBFRAG$."""
+    """LOBFRAG$; `ind` 0 where it is not told."""
 
     frag_obj: Number
     parent_obj: Number
     ts: Number = 0
+    ind: Number = 0
 
 
 class TablespaceRow(SysRow):
@@ -189,6 +216,8 @@ class SysRows(SysDocument):
     sys_ts: list[TablespaceRow] = []
     sys_ecol: list[EcolRow] = []
     sys_deferredstg: list[DeferredRow] = []
+    sys_ind: list[IndexRow] = []
+    sys_icol: list[IndexColumnRow] = []
 
     def as_json(self) -> dict[str, list[dict[str, Any]]]:
         """The rows in their JSON form; numbers of more than 64 bits as two halves."""

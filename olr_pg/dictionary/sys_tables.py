@@ -1,7 +1,7 @@
 """Tables out of the rows of the SYS tables (dictionary §2).
 
-What such rows, as far as they are kept, do not tell: the order of key columns (CCOL$.POS#; the key
-is taken in INTCOL# order), unique indexes, whether a constraint is enabled.
+Where the rows do not tell it (a schema checkpoint does not), a key is taken in INTCOL# order and
+every constraint for an enabled one, and there are no unique indexes.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         ColRow,
         EcolRow,
         LobFragmentRow,
+        LobRow,
         ObjectRow,
         PartitionRow,
         SubPartitionRow,
@@ -45,6 +46,19 @@ _COMPRESSED: Final = 4
 """Bit of DEFERRED_STG$.FLAGS_STG (dictionary §2.10)."""
 
 _OPAQUE: Final = 58
+
+_NORMAL_INDEX: Final = 1
+_UNIQUE: Final = 0x1
+_FUNCTIONAL: Final = 0x10
+_UNUSABLE: Final = 0x1 | 0x400
+"""Of IND$: TYPE#, PROPERTY, PROPERTY and FLAGS (dictionary §2.6)."""
+
+_SECUREFILE: Final = 0x800
+_LOB_NOLOGGING: Final = 0x2 | 0x10 | 0x100
+_LOB_ENCRYPTED: Final = 0x1000
+_LOB_COMPRESSED: Final = 0x2000 | 0x4000 | 0x8000
+_LOB_DEDUPLICATED: Final = 0x10000 | 0x20000
+"""Of LOB$: PROPERTY, then FLAGS (dictionary §2.7)."""
 
 _ABSENT_SCALES: Final = (-1, -127)
 """-1 is the file's NULL; −127 is how clients of Oracle print the scale of FLOAT."""
@@ -76,6 +90,7 @@ class _TableReader:
         for column in rows.sys_col:
             self._columns[column.obj].append(column)
         self._keys = _primary_keys(rows)
+        self._unique = _unique_keys(rows)
         self._partitions = _partitions(rows)
         self._compressed = {row.obj for row in rows.sys_deferredstg if row.flags_stg & _COMPRESSED}
         self._all_logged = all_columns_logged
@@ -122,11 +137,14 @@ class _TableReader:
         )
         fault = column_fault(columns)
         if refusal is None and fault is not None:
-            refusal = f"its columns in the dictionary file are incomplete: {fault}"
+            refusal = f"its columns in the dictionary are incomplete: {fault}"
         parts = self._partitions.get(tab.obj, [])
         any_told = any(part.data_obj for part in parts)
-        if fault is not None or not _is_usable_key(key, columns):
-            key = ()
+        kind = KeyKind.PRIMARY
+        if not _is_usable_key(key, columns):
+            kind, key = KeyKind.UNIQUE, self._unique_key(tab.obj, columns)
+        if fault is not None or not key:
+            kind, key = KeyKind.NONE, ()
         return Table(
             owner=owner,
             name=obj.name,
@@ -136,10 +154,20 @@ class _TableReader:
             partitions=tuple(part.obj for part in parts),
             segments=tuple(part.data_obj for part in parts) if any_told else (),
             cluster_columns=tab.clu_cols,
-            key_kind=KeyKind.PRIMARY if key else KeyKind.NONE,
+            key_kind=kind,
             key=key,
             refusal=refusal,
         )
+
+    def _unique_key(self, obj: int, columns: Sequence[Column]) -> tuple[int, ...]:
+        """The unique key that finds a row best: one without NULLs, of the fewest columns."""
+        filled = {column.intcol for column in columns if not column.nullable}
+        usable = [
+            key
+            for key in self._unique.get(obj, ())
+            if filled.issuperset(key) and _is_usable_key(key, columns)
+        ]
+        return min(usable, key=len, default=())
 
     def _unrelated(self, what: str, number: int, where: str) -> OlrPgError:
         return OlrPgError(3005, f"{what} {number} has no row in {where}", file=self._path)
@@ -198,14 +226,27 @@ def _as_xml(column: Column, rows: Sequence[ColRow]) -> Column:
 
 def _primary_keys(rows: SysRows) -> dict[int, tuple[int, ...]]:
     """INTCOL# of the primary key's columns by OBJ#."""
-    columns: dict[int, list[int]] = defaultdict(list)
+    columns: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for column in rows.sys_ccol:
-        columns[column.con].append(column.int_col)
+        columns[column.con].append((column.pos, column.int_col))
     return {
-        row.obj: tuple(sorted(columns[row.con]))
+        row.obj: tuple(intcol for _, intcol in sorted(columns[row.con]))
         for row in rows.sys_cdef
-        if row.type == _PRIMARY_KEY and row.con in columns
+        if row.type == _PRIMARY_KEY and row.enabled and row.con in columns
     }
+
+
+def _unique_keys(rows: SysRows) -> dict[int, list[tuple[int, ...]]]:
+    """INTCOL# of the columns of each usable unique index, oldest first, by OBJ# of the table."""
+    columns: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for column in rows.sys_icol:
+        columns[column.obj].append((column.pos, column.int_col))
+    found: dict[int, list[tuple[int, ...]]] = defaultdict(list)
+    for row in sorted(rows.sys_ind, key=lambda row: row.obj):
+        is_plain = row.type == _NORMAL_INDEX and not row.property & _FUNCTIONAL
+        if is_plain and row.property & _UNIQUE and not row.flags & _UNUSABLE:
+            found[row.bo].append(tuple(intcol for _, intcol in sorted(columns[row.obj])))
+    return found
 
 
 def _partitions(rows: SysRows) -> dict[int, list[PartitionRow | SubPartitionRow]]:
@@ -222,7 +263,7 @@ def _partitions(rows: SysRows) -> dict[int, list[PartitionRow | SubPartitionRow]
 
 
 def _lobs(rows: SysRows, objects: dict[int, ObjectRow]) -> dict[tuple[int, int], Lob]:
-    """LOBs by (OBJ#, INTCOL#). LOB indexes are known by their names only, fragments' not at all."""
+    """LOBs by (OBJ#, INTCOL#). Where no row names a LOB index, the table's is known by its name."""
     block_sizes = {row.ts: row.block_size for row in rows.sys_ts}
     indexes = {row.name: row for row in objects.values() if row.name.startswith("SYS_IL")}
     lob_of_part = {row.part_obj: row.l_obj for row in rows.sys_lob_comp_part}
@@ -242,11 +283,26 @@ def _lobs(rows: SysRows, objects: dict[int, ObjectRow]) -> dict[tuple[int, int],
 
     found: dict[tuple[int, int], Lob] = {}
     for row in rows.sys_lob:
-        index = indexes.get(f"SYS_IL{row.obj:010d}C{row.int_col:05d}$$")
+        named = indexes.get(f"SYS_IL{row.obj:010d}C{row.int_col:05d}$$")
+        index = objects.get(row.ind, named)
         ordered = sorted(fragments[row.l_obj], key=lambda part: part.frag_obj)
-        parts = [segment(part.frag_obj, part.ts, None) for part in ordered]
-        found[row.obj, row.int_col] = Lob((segment(row.l_obj, row.ts, index), *parts))
+        parts = [segment(part.frag_obj, part.ts, objects.get(part.ind)) for part in ordered]
+        segments = (segment(row.l_obj, row.ts, index), *parts)
+        found[row.obj, row.int_col] = _describe_lob(row, segments)
     return found
+
+
+def _describe_lob(row: LobRow, segments: tuple[LobSegment, ...]) -> Lob:
+    flags = row.flags or 0
+    return Lob(
+        segments,
+        securefile=None if row.property is None else bool(row.property & _SECUREFILE),
+        chunk_blocks=row.chunk or None,
+        nologging=bool(flags & _LOB_NOLOGGING),
+        compressed=bool(flags & _LOB_COMPRESSED),
+        deduplicated=bool(flags & _LOB_DEDUPLICATED),
+        encrypted=bool(flags & _LOB_ENCRYPTED),
+    )
 
 
 def carry_over(known: Table, before: Table, after: Table) -> Table:

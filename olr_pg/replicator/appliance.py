@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 import structlog
 
 from olr_pg.applier.embedded import start_embedded
+from olr_pg.applier.orphans import orphaned_transactions
 from olr_pg.applier.schema_events import SchemaEvents
 from olr_pg.applier.session import Applier
 from olr_pg.applier.settings import ApplierSettings, ConflictPolicy, TruncatePolicy
 from olr_pg.applier.warm import warming
-from olr_pg.config.model import MIB, OfflineSource
+from olr_pg.config.model import MIB
 from olr_pg.datatypes.convert import DatabaseFacts
-from olr_pg.dictionary.loader import load_snapshot
-from olr_pg.dictionary.table_list import query_tables
 from olr_pg.errors import OlrPgError
-from olr_pg.replicator.decoder import PRELOAD, OfflineDecoder
+from olr_pg.replicator.decoder import PRELOAD, Decoder
 from olr_pg.replicator.follower import DictionaryFollower
 from olr_pg.replicator.history import FILE_NAME as HISTORY_FILE
 from olr_pg.replicator.history import DictionaryHistory
+from olr_pg.replicator.open_source import open_source
 from olr_pg.replicator.spill import SpillFiles
 from olr_pg.replicator.threads import FILE_NAME as THREADS_FILE
 from olr_pg.server.checkpoint import FILE_NAME, Checkpoint
@@ -35,8 +35,9 @@ if TYPE_CHECKING:
 
     from olr_pg.applier.session import ApplyReport
     from olr_pg.config.model import Apply, Config
-    from olr_pg.dictionary.model import Database, Snapshot, Table
+    from olr_pg.dictionary.model import Database, Snapshot
 
+RESETLOGS = 7020
 _WAIT_SECONDS = 0.2
 
 _log = structlog.get_logger(__name__)
@@ -57,16 +58,12 @@ def run_appliance(config: Config, *, once: bool, apply: bool) -> int:
         OlrPgError: what went wrong, once everything has been stopped.
         KeyboardInterrupt: passed on, once everything has been stopped.
     """
-    source = config.source
-    if not isinstance(source, OfflineSource):
-        raise OlrPgError(
-            1090, "source.kind oracle (a live database) is not implemented in this version"
-        )
     if apply and config.apply is None:
         raise OlrPgError(1091, "there is no `apply` section")
-    snapshot = load_snapshot(str(source.dictionary))
     data = _data_directory(config)
     with ExitStack() as stack:
+        source = stack.enter_context(open_source(config, data, lambda: checkpoint.saved))
+        checkpoint = Checkpoint(data / FILE_NAME, _identity(source.database))
         order = ByteOrder(config.target.byte_order)
         if apply:
             stack.enter_context(warming(order))
@@ -74,9 +71,8 @@ def run_appliance(config: Config, *, once: bool, apply: bool) -> int:
         target = _target(config.apply, data, stack) if apply and config.apply else None
         memory = config.context.memory
         events = SchemaEvents()
-        decoder = OfflineDecoder(
-            snapshot,
-            [str(place) for place in source.logs],
+        decoder = Decoder(
+            source,
             SparkSettings(config.spark.master, dict(config.spark.conf), PRELOAD),
             big_endian=config.target.byte_order == "big",
             chunk_bytes=config.target.chunk_size,
@@ -85,29 +81,31 @@ def run_appliance(config: Config, *, once: bool, apply: bool) -> int:
             once=once,
             threads_file=data / THREADS_FILE,
             storage=SpillFiles(data / "spill", memory.max_mb * MIB // 2),
-            follower=_follower(snapshot, data, is_applied=target is not None),
+            follow=lambda snapshot: _follower(snapshot, data, is_applied=target is not None),
             schema_events=events,
             incidents=data / "incidents",
         )
         listener = stack.enter_context(
             Listener(
                 decoder,
-                Checkpoint(data / FILE_NAME, _identity(snapshot.database)),
+                checkpoint,
                 host=config.target.address.host,
                 port=config.target.address.port,
                 order=order,
             )
         )
         if target is not None and config.apply is not None:
-            settings = _applier_settings(
-                config.apply, target, listener.address, order, snapshot.database
-            )
-            applier = Applier(settings, _source_tables(config.apply, snapshot), events)
+            database = source.database
+            facts = DatabaseFacts(database.charset, database.ncharset, database.timezone)
+            settings = applier_settings(config.apply, target, listener.address, order, facts)
+            _, tables = source.resolve(config.apply.table_query)
+            applier = Applier(settings, tables, events)
             try:
                 report = _run_applier(applier, once=once, drained=decoder.drained.is_set)
             except OlrPgError as error:
                 # The applier only knows what the port told it; the cause is here.
-                raise (decoder.failure or error) from error
+                cause = decoder.failure or error
+                raise _with_orphans(cause, target, config.apply.subscription) from error
             _report(report)
         else:
             _serve(decoder, listener, once=once)
@@ -154,17 +152,19 @@ def _identity(database: Database) -> str:
     return f"{database.name}/{database.con_id}/{database.dbid or 0}"
 
 
-def _source_tables(apply: Apply, snapshot: Snapshot) -> tuple[Table, ...]:
-    return query_tables(snapshot, apply.table_query)
-
-
-def _applier_settings(
+def applier_settings(
     apply: Apply,
     target: str,
     address: tuple[str, int],
     order: ByteOrder,
-    database: Database,
+    facts: DatabaseFacts,
 ) -> ApplierSettings:
+    """What the applier is told.
+
+    Args:
+        target: the connection string.
+        address: of the port.
+    """
     return ApplierSettings(
         connect_string=target,
         host=address[0],
@@ -181,7 +181,7 @@ def _applier_settings(
         conflict=ConflictPolicy(apply.on_conflict),
         truncate=TruncatePolicy(apply.on_truncate),
         byte_order=order,
-        facts=DatabaseFacts(database.charset, database.ncharset, database.timezone),
+        facts=facts,
         policies=apply.value_policies,
     )
 
@@ -209,7 +209,7 @@ def _run_applier(applier: Applier, *, once: bool, drained: Callable[[], bool]) -
     return outcome[0]
 
 
-def _serve(decoder: OfflineDecoder, listener: Listener, *, once: bool) -> None:
+def _serve(decoder: Decoder, listener: Listener, *, once: bool) -> None:
     """Serve external clients until interrupted; with `once` until one has confirmed everything."""
     if not once:
         threading.Event().wait()
@@ -218,6 +218,16 @@ def _serve(decoder: OfflineDecoder, listener: Listener, *, once: bool) -> None:
         queue = session.queue
         if queue is None or queue.wait_until_confirmed(_WAIT_SECONDS):
             return
+
+
+def _with_orphans(error: OlrPgError, target: str, subscription: str) -> OlrPgError:
+    """`error`; where the source was opened with RESETLOGS, with what the target has too much."""
+    if error.code != RESETLOGS:
+        return error
+    scn = error.where.get("scn")
+    orphans = orphaned_transactions(target, subscription, scn if isinstance(scn, int) else 0)
+    found = "; ".join(str(orphan) for orphan in orphans) or "none in the ledger"
+    return OlrPgError(RESETLOGS, f"{error.detail}; orphaned in the target: {found}", scn=scn)
 
 
 def _report(report: ApplyReport) -> None:

@@ -19,8 +19,7 @@ import structlog
 
 from olr_pg.applier.schema_events import SchemaEvent, SchemaEvents
 from olr_pg.capture.continuity import join_logs
-from olr_pg.capture.logs import report_skipped, scan_logs
-from olr_pg.dictionary.table_list import query_tables
+from olr_pg.capture.logs import report_skipped
 from olr_pg.errors import OlrPgError
 from olr_pg.replicator.decode import thread_starts
 from olr_pg.replicator.follower import DictionaryFollower
@@ -45,17 +44,15 @@ from olr_pg.transactions.storage import IN_MEMORY
 from olr_pg.wire.chunks import CHUNK_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Callable, Generator, Sequence
     from pathlib import Path
 
     from olr_pg.capture.logs import ArchivedLog, LogPosition
     from olr_pg.dictionary.model import Snapshot
     from olr_pg.replicator.accounting import Accounting
+    from olr_pg.replicator.source_database import SourceDatabase
     from olr_pg.server.queue import ReadyTransaction
     from olr_pg.transactions.storage import Storage
-
-POLL_SECONDS: Final = 1.0
-"""How often the logs' places are looked at when there is nothing to decode."""
 
 PRELOAD: Final = ("olr_pg.replicator.warm:warm_kernels",)
 """What Spark's daemon does before it forks workers."""
@@ -77,12 +74,16 @@ def _subscription(packed: bytes) -> Subscription:
     return subscription
 
 
-class OfflineDecoder:
-    """Decodes the archived logs at fixed places; a `server.source.Source`.
+def _follow_alone(snapshot: Snapshot) -> DictionaryFollower:
+    """Follows the dictionary where nobody but clients is told of its changes."""
+    return DictionaryFollower(snapshot, ends_delivery=True)
+
+
+class Decoder:
+    """Decodes the archived logs of a source database; a `server.source.Source`.
 
     Args:
-        snapshot: the dictionary.
-        specs: files, directories or globs of archived logs.
+        source: where the dictionary and the logs come from.
         spark: the session to decode in; started with the first log.
         big_endian: byte order of the output.
         chunk_bytes: bytes of a LOB value in one Chunk element.
@@ -91,7 +92,7 @@ class OfflineDecoder:
             looking for new logs.
         storage: where the bytes of unfinished and of large transactions wait.
         threads_file: remembers over restarts which redo threads were read.
-        follower: follows the dictionary.
+        follow: makes the follower of a dictionary; called again only for another dictionary.
         schema_events: where the follower publishes to, for the bundled applier.
         incidents: the directory for the incident files of decoding errors.
 
@@ -102,8 +103,7 @@ class OfflineDecoder:
 
     def __init__(
         self,
-        snapshot: Snapshot,
-        specs: Sequence[str],
+        source: SourceDatabase,
         spark: SparkSettings,
         *,
         big_endian: bool = False,
@@ -112,18 +112,19 @@ class OfflineDecoder:
         bytes_max: int = 256 << 20,
         once: bool = False,
         threads_file: Path | None = None,
-        follower: DictionaryFollower | None = None,
+        follow: Callable[[Snapshot], DictionaryFollower] | None = None,
         schema_events: SchemaEvents | None = None,
         storage: Storage = IN_MEMORY,
         incidents: Path | None = None,
     ) -> None:
+        self._source = source
         self._storage = storage
         self._incidents = incidents
-        self._snapshot = snapshot
-        self._follower = follower or DictionaryFollower(snapshot, ends_delivery=True)
+        self._make_follower = follow or _follow_alone
+        self._snapshot: Snapshot | None = None
+        self._follower: DictionaryFollower | None = None
         self._schema_events = schema_events or SchemaEvents()
         self._threads = KnownThreads(threads_file)
-        self._specs = tuple(specs)
         self._spark = spark
         self._big_endian = big_endian
         self._chunk_bytes = chunk_bytes
@@ -141,9 +142,11 @@ class OfflineDecoder:
         """Subscribe to the tables of a TableList query.
 
         Raises:
-            OlrPgError: 3xxx, why it cannot be done.
+            OlrPgError: 3xxx or 7xxx, why it cannot be done.
         """
-        tables = query_tables(self._snapshot, sql)
+        snapshot, tables = self._source.resolve(sql)
+        if self._follower is None or snapshot is not self._snapshot:
+            self._snapshot, self._follower = snapshot, self._make_follower(snapshot)
         report_left_out(tables)
         self._subscription = self._follower.subscribe(
             tables, big_endian=self._big_endian, chunk_bytes=self._chunk_bytes
@@ -176,6 +179,12 @@ class OfflineDecoder:
         self._thread.start()
         return run.queue
 
+    @property
+    def follower(self) -> DictionaryFollower:
+        """Follows the dictionary of the subscription."""
+        assert self._follower is not None
+        return self._follower
+
     def open_scn(self) -> int:
         """See `server.source.Source.open_scn`; what the applier's schema events wait for too."""
         waiting = self._schema_events.open_scn()
@@ -196,18 +205,19 @@ class OfflineDecoder:
 class _Run:
     """One session's decoding, in a thread of its own."""
 
-    def __init__(self, decoder: OfflineDecoder, subscription: Subscription, scn: int) -> None:
+    def __init__(self, decoder: Decoder, subscription: Subscription, scn: int) -> None:
         transactions_max, bytes_max = decoder._bounds
         self.queue = ReadyQueue(transactions_max=transactions_max, bytes_max=bytes_max)
         self._decoder = decoder
         self._scn = scn
-        self.merger = Merger(subscription, scn, {}, decoder._follower, decoder._storage)
+        self.merger = Merger(subscription, scn, {}, decoder.follower, decoder._storage)
         self._events_published = 0
         self._logs: list[ArchivedLog] = []
         self._decoded: set[LogPosition] = set()
         self._skipped: set[str] = set()
         self._unusable: set[str] = set()
         self._gap_reported: object = None
+        self._begun = False
 
     def check_start(self) -> None:
         """Refuse a start before the oldest log.
@@ -215,8 +225,12 @@ class _Run:
         Raises:
             OlrPgError: 2010, and what the scan raises.
         """
+        self._check_beginning(self._decoder._source.scan(self._scn, 0).logs)
+
+    def _check_beginning(self, logs: Sequence[ArchivedLog]) -> None:
+        """The oldest log of every thread must hold the SCN to start at, or what comes before."""
         oldest: dict[int, ArchivedLog] = {}
-        for log in scan_logs(self._decoder._specs).logs:
+        for log in logs:
             oldest.setdefault(log.header.thread, log)
         for thread, log in oldest.items():
             if 0 < self._scn < log.header.first_scn:
@@ -228,6 +242,7 @@ class _Run:
                     sequence=log.header.sequence,
                     scn=self._scn,
                 )
+        self._begun = bool(logs)
 
     def run(self) -> None:
         """Decode until the session ends; a failure ends the queue."""
@@ -246,21 +261,25 @@ class _Run:
 
     def _follow(self) -> None:
         stopping = self._decoder._stopping
+        idle = 0
         while not stopping.is_set():
             logs = self._new_logs()
             if logs and not self._decode(logs):
                 return
             if logs:
+                idle = 0
                 continue
             if self._decoder._once:
                 self.merger.report_waiting()
                 self._decoder.drained.set()
                 return
-            stopping.wait(POLL_SECONDS)
+            stopping.wait(self._decoder._source.pause(idle))
+            idle += 1
 
     def _new_logs(self) -> list[ArchivedLog]:
         """Logs to decode now, oldest first."""
-        scan = scan_logs(self._decoder._specs)
+        delivered = max(self._scn, self.merger.watermark)
+        scan = self._decoder._source.scan(delivered, self.merger.watermark)
         report_skipped([file for file in scan.skipped if file.path not in self._skipped])
         self._skipped.update(file.path for file in scan.skipped)
         if self._decoder._once and scan.unusable:
@@ -269,13 +288,21 @@ class _Run:
             # A copy that is still being written looks like this: it is looked at again.
             _log.warning("waiting for a usable log", reason=reason)
         self._unusable = {str(error) for error in scan.unusable}
-        stream = join_logs(scan.logs, self._decoder._snapshot.database)
+        if not self._begun:
+            # A live source may have archived nothing yet when decoding started.
+            self._check_beginning(scan.logs)
+        stream = join_logs(scan.logs, self._decoder._source.database)
         self._admit_threads(stream.readable)
+        for thread in scan.open_threads or ():
+            # Nothing may leave before its first log has come.
+            self.merger.add_thread(thread, self._scn)
         logs = [
             log
             for log in stream.readable
             if log.position not in self._decoded and log.next_scn > self._scn
         ]
+        if scan.open_threads is not None and not stream.gaps and not scan.unusable:
+            self._close_threads(scan.open_threads, logs)
         if stream.gaps and not logs:
             if self._decoder._once:
                 raise stream.gaps[0].as_error()
@@ -323,6 +350,13 @@ class _Run:
             self.merger.add_thread(thread, scn)
         self._decoder._threads.add(starts)
 
+    def _close_threads(self, opened: frozenset[int], logs: Sequence[ArchivedLog]) -> None:
+        """Wait no longer for threads that are closed and read to their end."""
+        unread = {log.header.thread for log in logs}
+        for thread in self.merger.threads - opened - unread:
+            _log.info("redo thread closed", thread=thread)
+            self._deliver(self.merger.close_thread(thread))
+
     def _decode(self, logs: Sequence[ArchivedLog]) -> bool:
         """Decode whole logs; False where the session has ended."""
         self._logs += logs
@@ -331,14 +365,19 @@ class _Run:
         ]
         by_path = {log.path: log for log in logs}
         for released, source in merge_splits(self.merger, sources, self._decode_splits):
+            log = by_path.get(source.split.path)
+            end = None if log is None else log.end_scn
+            if end is not None:
+                released = [t for t in released if t.commit_scn < end]
             if not self._deliver(released):
                 return False
             if self.merger.failure is not None:
                 raise self.merger.failure
-            log = by_path.get(source.split.path)
             if log is not None and source.split.end_block == log.blocks:
                 self._decoded.add(log.position)
                 self._report(log)
+                if end is not None:
+                    self.merger.abandon(end)
         return True
 
     def _decode_splits(
@@ -377,14 +416,14 @@ class _Run:
 
     def publish_past(self) -> None:
         """Publish what lies before the SCN of the start: it only tells definitions."""
-        for event in self._decoder._follower.events:
+        for event in self._decoder.follower.events:
             if event.commit_scn >= self._scn:
                 break
             self._publish(event._replace(past=True))
 
     def _publish_before(self, scn: int) -> None:
         """Publish the events that committed before `scn`: the transactions up to it are queued."""
-        events = self._decoder._follower.events
+        events = self._decoder.follower.events
         while self._events_published < len(events):
             event = events[self._events_published]
             if event.commit_scn >= scn:
@@ -393,11 +432,11 @@ class _Run:
 
     def _publish(self, event: SchemaEvent) -> None:
         self._events_published += 1
-        if event.table in self._decoder._follower.names:
+        if event.table in self._decoder.follower.names:
             self._decoder._schema_events.publish(event)
 
     def _event_begins(self) -> list[int]:
-        waiting = self._decoder._follower.events[self._events_published :]
+        waiting = self._decoder.follower.events[self._events_published :]
         return [event.begin_scn for event in waiting]
 
     def _report(self, log: ArchivedLog) -> None:

@@ -106,9 +106,7 @@ class Merger:
         self._start_scn = start_scn
         self._watermarks = dict(threads)
         self._follower = follower
-        self._assembler = Assembler(
-            subscription.row_plan, subscription.tables, is_split=False, storage=storage
-        )
+        self._assembler = self._new_assembler()
         self._waiting: list[ReadyTransaction] = []
         self._dictionary: list[DictionaryTransaction] = []
         self._states: list[tuple[_State, int]] = []
@@ -122,6 +120,29 @@ class Merger:
         self.again: list[ThreadSplit] = []
         self.blocked: OlrPgError | None = None
         self._foreseen: dict[int, _Foreseen] = {}
+
+    def _new_assembler(self) -> Assembler:
+        plan, tables = self.subscription.row_plan, self.subscription.tables
+        return Assembler(plan, tables, is_split=False, storage=self._storage)
+
+    def abandon(self, scn: int) -> None:
+        """The redo from `scn` on was given up by a RESETLOGS: drop what it began or committed."""
+        self._waiting = [t for t in self._waiting if t.commit_scn < scn]
+        self._watermarks = {thread: min(at, scn) for thread, at in self._watermarks.items()}
+        # What was open then, the new incarnation has rolled back.
+        self._assembler = self._new_assembler()
+        self._dictionary = [t for t in self._dictionary if t.commit_scn < scn]
+        self._states, self._foreseen = [], {}
+
+    def close_thread(self, thread: int) -> list[ReadyTransaction]:
+        """No more redo comes from a thread; the transactions that waited for it only."""
+        self._watermarks.pop(thread, None)
+        return self._release(self.watermark)
+
+    @property
+    def threads(self) -> frozenset[int]:
+        """The redo threads that count."""
+        return frozenset(self._watermarks)
 
     @property
     def watermark(self) -> int:

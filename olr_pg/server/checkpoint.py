@@ -123,6 +123,17 @@ class Checkpoint:
         return file.min_start_scn
 
 
+def read_saved_scn(path: Path) -> int | None:
+    """MinStartSCN in the file at `path`, whatever source it belongs to; None where there is none.
+
+    For looking only: a damaged file counts as none.
+    """
+    try:
+        return _File.model_validate_json(path.read_bytes()).min_start_scn
+    except (OSError, ValidationError):
+        return None
+
+
 def _crc(content: _Content) -> int:
     return zlib.crc32(content.model_dump_json().encode())
 

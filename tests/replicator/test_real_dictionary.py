@@ -14,7 +14,8 @@ from olr_pg.cli.values import value_renderer
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.model import Column, Snapshot, Table
 from olr_pg.replicator.decode import decode_logs
-from olr_pg.replicator.decoder import OfflineDecoder
+from olr_pg.replicator.decoder import Decoder
+from olr_pg.replicator.source_database import OfflineDatabase
 from olr_pg.replicator.split import plan_splits
 from olr_pg.scalars import format_rowid
 from olr_pg.spark.session import SparkSettings
@@ -143,9 +144,8 @@ def test_the_dictionary_work_decodes_to_the_listed_changes(
 
 def through_spark(snapshot: Snapshot, folder: Path, objects: Iterable[int]) -> list[dict[str, Any]]:
     """The same by the decoder of a run: Spark tasks, the driver, the ready queue."""
-    decoder = OfflineDecoder(
-        snapshot, [str(folder / "*.dbf")], SparkSettings("local[2,2]"), once=True
-    )
+    source = OfflineDatabase(snapshot, [str(folder / "*.dbf")])
+    decoder = Decoder(source, SparkSettings("local[2,2]"), once=True)
     wanted = set(objects)
     names = ", ".join(f"'{table.name}'" for table in snapshot.tables if table.obj in wanted)
     decoder.resolve(f"SELECT OWNER, TABLE_NAME FROM ALL_TABLES WHERE TABLE_NAME IN ({names})")

@@ -12,7 +12,8 @@ from olr_pg.capture.logs import discover_logs
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.errors import OlrPgError
 from olr_pg.replicator.decode import thread_starts
-from olr_pg.replicator.decoder import OfflineDecoder
+from olr_pg.replicator.decoder import Decoder
+from olr_pg.replicator.source_database import OfflineDatabase
 from olr_pg.replicator.threads import KnownThreads
 from olr_pg.simulator.simulate import choose_shape, simulate
 from olr_pg.spark.session import SparkSettings
@@ -58,9 +59,8 @@ def test_a_thread_that_comes_after_others_were_delivered(
             shutil.copy(log.path, folder)
 
     def run(scn: int) -> OlrPgError | None:
-        decoder = OfflineDecoder(
-            snapshot,
-            [str(folder)],
+        decoder = Decoder(
+            OfflineDatabase(snapshot, [str(folder)]),
             SparkSettings(),
             once=True,
             threads_file=tmp_path / "threads.json",
@@ -88,7 +88,7 @@ def test_a_log_that_comes_after_later_ones_were_read(
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("olr_pg.replicator.decoder.get_session", lambda _: spark)
-    monkeypatch.setattr("olr_pg.replicator.decoder.POLL_SECONDS", 0.05)
+    monkeypatch.setattr("olr_pg.replicator.source_database.POLL_SECONDS", 0.05)
     simulate(5, tmp_path / "source", size=60_000)
     snapshot = load_snapshot(str(tmp_path / "source" / "dictionary.json"))
     early, late, *_ = discover_logs([str(tmp_path / "source" / "logs")])
@@ -96,7 +96,7 @@ def test_a_log_that_comes_after_later_ones_were_read(
     folder.mkdir()
     shutil.copy(late.path, folder)
     failed = threading.Event()
-    decoder = OfflineDecoder(snapshot, [str(folder)], SparkSettings())
+    decoder = Decoder(OfflineDatabase(snapshot, [str(folder)]), SparkSettings())
     decoder.resolve(QUERY)
     queue = decoder.start(0)
     monkeypatch.setattr(queue, "fail", lambda _: failed.set())

@@ -112,15 +112,18 @@ def prepared(
 def applier_of(config: Any, address: tuple[str, int]) -> Any:
     """The applier as the appliance makes it, for another address."""
     from olr_pg.applier.session import Applier
+    from olr_pg.datatypes.convert import DatabaseFacts
     from olr_pg.dictionary.loader import load_snapshot
+    from olr_pg.dictionary.table_list import query_tables
     from olr_pg.wire.frames import ByteOrder
 
     snapshot = load_snapshot(str(config.source.dictionary))
-    settings = appliance._applier_settings(
+    database = snapshot.database
+    settings = appliance.applier_settings(
         config.apply,
         config.apply.connect_string.get_secret_value(),
         address,
         ByteOrder(config.target.byte_order),
-        snapshot.database,
+        DatabaseFacts(database.charset, database.ncharset, database.timezone),
     )
-    return Applier(settings, appliance._source_tables(config.apply, snapshot))
+    return Applier(settings, query_tables(snapshot, config.apply.table_query))

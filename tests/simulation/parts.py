@@ -13,7 +13,8 @@ from olr_pg.config.load import load_config
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.errors import OlrPgError
 from olr_pg.replicator.appliance import _identity
-from olr_pg.replicator.decoder import OfflineDecoder
+from olr_pg.replicator.decoder import Decoder
+from olr_pg.replicator.source_database import OfflineDatabase
 from olr_pg.replicator.threads import FILE_NAME as THREADS_FILE
 from olr_pg.server.checkpoint import FILE_NAME, Checkpoint
 from olr_pg.server.listener import Listener
@@ -64,9 +65,8 @@ class Here:
         config = load_config(simulation.folder / "config.json")
         snapshot = load_snapshot(str(simulation.folder / "source" / "dictionary.json"))
         data = simulation.folder / "data"
-        decoder = OfflineDecoder(
-            snapshot,
-            [str(simulation.folder / "logs")],
+        decoder = Decoder(
+            OfflineDatabase(snapshot, [str(simulation.folder / "logs")]),
             SparkSettings(),
             big_endian=settings.byte_order == "big",
             chunk_bytes=settings.chunk_size,

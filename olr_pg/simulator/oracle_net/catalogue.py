@@ -11,6 +11,7 @@ import sqlite3
 import threading
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from olr_pg.scalars import format_rowid
 from olr_pg.simulator.oracle_net.faults import OraError
 from olr_pg.simulator.oracle_net.sql import translate
 from olr_pg.simulator.oracle_net.values import ResultColumn, kind_of
@@ -69,7 +70,14 @@ VIEWS: Final = {
 }
 """Fixed views and the like (dictionary §4, §5)."""
 
+FIRST_DATA_OBJECT: Final = 2
+ROWS_PER_BLOCK: Final = 60
+"""Of made-up ROWIDs."""
+
 LOB_COLUMNS: Final = frozenset({"BINARYDEFVAL"})
+_LONG: Final = "\0number "
+"""Begins the text that stands for an integer of more than 64 bits."""
+
 _STEPS_BETWEEN_CHECKS: Final = 10_000
 _READ_ONLY: Final = frozenset(
     {
@@ -110,13 +118,17 @@ class Catalogue:
         self.denied: set[str] = set()
         self.no_flashback: set[str] = set()
         self.context: dict[str, str] = {}
+        self._rows_made = 0
         self._lock = threading.RLock()
         self._sqlite = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         self._sqlite.execute("PRAGMA case_sensitive_like = ON")
         self._sqlite.execute("ATTACH ':memory:' AS SYS")
         for name, columns in {**SYS_TABLES, **VIEWS}.items():
-            declared = ", ".join(f'"{column}"' for column in columns.split())
+            rowid = ["ROWID"] if name in SYS_TABLES else []
+            declared = ", ".join(f'"{column}"' for column in [*columns.split(), *rowid])
             self._sqlite.execute(f'CREATE TABLE SYS."{name}" ({declared})')
+        self._sqlite.execute("ATTACH ':memory:' AS XDB")
+        self._sqlite.execute('CREATE TABLE XDB."XDB$TTSET" (TOKSUF, FLAGS)')
         self._sqlite.execute("INSERT INTO SYS.DUAL VALUES ('X')")
         self._add_functions()
 
@@ -126,15 +138,24 @@ class Catalogue:
             self._sqlite.close()
 
     def insert(self, table: str, rows: Iterable[Mapping[str, object]]) -> None:
-        """Add rows, by column name; columns that are not named are NULL."""
+        """Add rows, by column name; columns that are not named are NULL, but ROWID is made up."""
         with self._lock:
-            for row in rows:
+            for given in rows:
+                row = dict(given)
+                if table in SYS_TABLES:
+                    row.setdefault("ROWID", self._next_rowid(table))
                 names = ", ".join(f'"{name}"' for name in row)
                 marks = ", ".join("?" * len(row))
                 self._sqlite.execute(
                     f'INSERT INTO SYS."{table}" ({names}) VALUES ({marks})',  # noqa: S608
-                    list(row.values()),
+                    [_to_sqlite(value) for value in row.values()],
                 )
+
+    def _next_rowid(self, table: str) -> str:
+        self._rows_made += 1
+        dataobj = FIRST_DATA_OBJECT + list(SYS_TABLES).index(table)
+        block, slot = divmod(self._rows_made, ROWS_PER_BLOCK)
+        return format_rowid(dataobj, 1 << 22 | block, slot)
 
     def update(self, sql: str, *values: object) -> int:
         """Change rows by a statement in SQLite's own words; the number of rows it changed."""
@@ -170,7 +191,7 @@ class Catalogue:
             self._sqlite.set_progress_handler(stopped, _STEPS_BETWEEN_CHECKS)
             try:
                 cursor = self._sqlite.execute(query.sql, values)
-                rows = cursor.fetchall()
+                rows = [tuple(map(_from_sqlite, row)) for row in cursor.fetchall()]
             except (sqlite3.Error, sqlite3.Warning) as error:
                 raise _fault(error) from error
             finally:
@@ -209,6 +230,16 @@ class Catalogue:
 
     def _sys_context(self, namespace: str, name: str) -> str | None:
         return self.context.get(name.upper()) if namespace.upper() == "USERENV" else None
+
+
+def _to_sqlite(value: object) -> object:
+    """SQLite has 64 bits; PROPERTY columns have 128."""
+    return f"{_LONG}{value}" if isinstance(value, int) and value.bit_length() > 63 else value
+
+
+def _from_sqlite(value: object) -> object:
+    is_long = isinstance(value, str) and value.startswith(_LONG)
+    return int(str(value)[len(_LONG) :]) if is_long else value
 
 
 def _authorize(

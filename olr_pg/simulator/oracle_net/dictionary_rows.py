@@ -15,6 +15,7 @@ from olr_pg.dictionary.model import KeyKind
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from olr_pg.datatypes.binary_xml import XmlTokens
     from olr_pg.dictionary.lob import LobSegment
     from olr_pg.dictionary.model import Column, Snapshot, Table
     from olr_pg.simulator.oracle_net.catalogue import Catalogue
@@ -24,9 +25,11 @@ BLOCK_SIZE: Final = 8192
 PLAIN_TABLE: Final = 0x20000000
 PARTITIONED: Final = 0x20
 USER_LOBS: Final = 0x40800
+TOKEN_SET: Final = "28IKF5O20KT14E0OPPJDF68MK2"  # noqa: S105 - a suffix of table names
 FIRST_USER: Final = 136
 FIRST_CONSTRAINT: Final = 8_500
 UNIQUE: Final = 1
+ADDED: Final = 1 << 30
 SUPPLEMENTAL_ALL: Final = 17
 
 _TYPE_INDEX, _TYPE_TABLE, _TYPE_LOB = 1, 2, 21
@@ -44,9 +47,24 @@ def insert_dictionary(catalogue: Catalogue, snapshot: Snapshot) -> None:
         "USER$", ({"USER#": n, "NAME": name, "TYPE#": 1, "SPARE1": 0} for name, n in users.items())
     )
     catalogue.insert("TS$", [{"TS#": TABLESPACE, "NAME": "USERS", "BLOCKSIZE": BLOCK_SIZE}])
+    insert_xml_tokens(catalogue, snapshot.xml_tokens)
     constraints = count(FIRST_CONSTRAINT)
     for table in snapshot.tables:
         insert_table(catalogue, table, users[table.owner], constraints)
+
+
+def insert_xml_tokens(catalogue: Catalogue, tokens: XmlTokens) -> None:
+    """Put the names of binary XML in, as the default token set."""
+    update = catalogue.update
+    update('INSERT INTO XDB."XDB$TTSET" VALUES (?, 0)', TOKEN_SET)
+    update(f'CREATE TABLE XDB."X$NM{TOKEN_SET}" (NMSPCURI, ID)')
+    update(f'CREATE TABLE XDB."X$QN{TOKEN_SET}" (NMSPCID, LOCALNAME, FLAGS, ID)')
+    for token, uri in tokens.namespaces.items():
+        update(f'INSERT INTO XDB."X$NM{TOKEN_SET}" VALUES (?, ?)', uri, bytes.fromhex(token))  # noqa: S608
+    for token, name in tokens.names.items():
+        values = (bytes.fromhex(name.namespace), name.local, bytes((name.is_attribute,)))
+        statement = f'INSERT INTO XDB."X$QN{TOKEN_SET}" VALUES (?, ?, ?, ?)'  # noqa: S608
+        update(statement, *values, bytes.fromhex(token))
 
 
 def insert_table(catalogue: Catalogue, table: Table, user: int, constraints: Iterator[int]) -> None:
@@ -75,13 +93,22 @@ def insert_table(catalogue: Catalogue, table: Table, user: int, constraints: Ite
     catalogue.insert("COL$", (_column(table.obj, column) for column in table.columns))
     catalogue.insert(
         "TABPART$",
-        ({"OBJ#": obj, "DATAOBJ#": obj, "BO#": table.obj} for obj in table.partitions),
+        (
+            {"OBJ#": obj, "DATAOBJ#": segment, "BO#": table.obj}
+            for obj, segment in zip(
+                table.partitions, table.segments or table.partitions, strict=True
+            )
+        ),
     )
     if table.key_kind is KeyKind.PRIMARY:
         _insert_constraint(catalogue, table, next(constraints), 2, table.key)
     elif table.key_kind is KeyKind.UNIQUE:
         _insert_unique_index(catalogue, table, user)
     for column in table.columns:
+        if column.added is not None:
+            row: Row = {"TABOBJ#": table.obj, "COLNUM": column.intcol}
+            row["BINARYDEFVAL"], row["GUARD_ID"] = column.added.default, column.added.guard_id
+            catalogue.insert("ECOL$", [row])
         if column.lob is not None:
             _insert_lob(catalogue, table, column, user)
 
@@ -101,6 +128,12 @@ def _column(obj: int, column: Column) -> Row:
     properties = 0
     if column.hidden:
         properties |= column_bits.HIDDEN | column_bits.SYSTEM_GENERATED
+    if column.guard:
+        properties |= column_bits.GUARD
+    if column.added is not None:
+        properties |= ADDED
+    if column.char_length is not None:
+        properties |= column_bits.LENGTH_IN_CHARS
     if column.virtual:
         properties |= column_bits.VIRTUAL
     if column.encrypted:

@@ -80,7 +80,9 @@ class StandIn:
         self.close()
 
     def close(self) -> None:
-        """Close the port and every connection, and wait for their threads."""
+        """Close the port and every connection, and wait for their threads; once is enough."""
+        if self.stopping:
+            return
         self.stopping = True
         # Closing alone does not wake a thread that waits in accept.
         self._listener.shutdown(socket.SHUT_RDWR)

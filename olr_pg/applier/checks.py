@@ -1,0 +1,161 @@
+"""What has to be right in the target, one check after the other; changes nothing there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from psycopg import sql
+
+from olr_pg.applier.connection import connect, unreachable
+from olr_pg.applier.plan import check_names, new_table, target_columns, target_name
+from olr_pg.applier.target import read_table
+from olr_pg.datatypes.convert import encoder_for
+from olr_pg.datatypes.mapping import pg_type
+from olr_pg.errors import OlrPgError
+from olr_pg.observability.findings import Finding, error, warning
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from psycopg import Connection
+
+    from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.applier.target import TargetTable
+    from olr_pg.dictionary.model import Column, Table
+
+_LEDGER = "SELECT to_regclass('olr_pg.ledger') IS NOT NULL, current_user"
+_MAY_CREATE = """
+SELECT CASE WHEN to_regnamespace(%(schema)s) IS NULL
+    THEN has_database_privilege(current_database(), 'CREATE')
+    ELSE has_schema_privilege(%(schema)s, 'CREATE') END, current_database()
+"""
+
+
+def check_target(settings: ApplierSettings, tables: Sequence[Table]) -> list[Finding]:
+    """Every check of the target, for the tables that are to be replicated."""
+    try:
+        check_names(settings, tables)
+    except OlrPgError as problem:
+        return [error("postgres.names", f"{problem.label} {problem.detail}", problem.action)]
+    try:
+        with connect(settings.connect_string) as connection:
+            found = list(_check_ledger(connection))
+            for table in tables:
+                found += _check_table(connection, settings, table)
+            return found
+    except psycopg.OperationalError as problem:
+        coded = unreachable(problem)
+        return [error("postgres.connection", f"{coded.label} {coded.detail}", coded.action)]
+    except OlrPgError as problem:
+        if problem.code != 5004:
+            return [error("postgres.version", f"{problem.label} {problem.detail}", problem.action)]
+        user = psycopg.conninfo.conninfo_to_dict(settings.connect_string).get("user", "the role")
+        return [
+            error(
+                "postgres.privileges",
+                f"{user} may not set session_replication_role: {problem.detail}",
+                f'GRANT SET ON PARAMETER session_replication_role TO "{user}";',
+            )
+        ]
+
+
+def _check_ledger(connection: Connection[Any]) -> Iterator[Finding]:
+    row = connection.execute(_LEDGER).fetchone()
+    assert row is not None
+    there, user = row
+    if not there:
+        yield from _may_create(connection, "olr_pg", f"{user} may not create the ledger")
+
+
+def _may_create(connection: Connection[Any], schema: str, what: str) -> Iterator[Finding]:
+    row = connection.execute(_MAY_CREATE, {"schema": schema}).fetchone()
+    assert row is not None
+    allowed, database = row
+    if not allowed:
+        yield error(
+            "postgres.privileges",
+            what,
+            f'GRANT CREATE ON DATABASE "{database}" TO CURRENT_ROLE;  -- as that role\'s superior',
+            "or run sql/postgres/ledger.sql and create the tables yourself",
+        )
+
+
+def _check_table(
+    connection: Connection[Any], settings: ApplierSettings, table: Table
+) -> Iterator[Finding]:
+    if table.refusal is not None:
+        return
+    schema, name = target_name(settings, table.owner, table.name)
+    target = read_table(connection, schema, name)
+    if target is not None:
+        yield from _check_columns(connection, settings, table, target)
+    elif settings.create_tables:
+        yield from _may_create(connection, schema, f"{schema}.{name} may not be created")
+    else:
+        yield error(
+            "postgres.tables",
+            f"{table.full_name}: {schema}.{name} does not exist",
+            _create_statement(connection, table, schema, name),
+        )
+
+
+def _check_columns(
+    connection: Connection[Any], settings: ApplierSettings, table: Table, target: TargetTable
+) -> Iterator[Finding]:
+    names = target_columns(table)
+    statement = sql.SQL("ALTER TABLE {} ").format(target.identifier).as_string(connection)
+    for column in table.delivered:
+        name = names[column.name]
+        quoted = sql.Identifier(name).as_string(connection)
+        wanted = pg_type(column).name
+        number = target.column_number(name)
+        if number is None:
+            yield error(
+                "postgres.columns",
+                f"{target.full_name} has no column {name} for {table.full_name}.{column.name}",
+                f"{statement}ADD COLUMN {quoted} {wanted};",
+            )
+        elif (problem := _misfit(settings, column, target, number)) is not None:
+            yield error(
+                "postgres.types",
+                f"{target.full_name}.{name} is {target.columns[number].base_name}: {problem}",
+                f"{statement}ALTER COLUMN {quoted} TYPE {wanted} USING {quoted}::{wanted};",
+            )
+    key = [names[c.name] for number in table.key for c in table.columns if c.intcol == number]
+    if key and not target.key:
+        quoted_key = ", ".join(sql.Identifier(part).as_string(connection) for part in key)
+        yield warning(
+            "postgres.keys",
+            f"{target.full_name} has no key: updates and deletes look at every row",
+            f"{statement}ADD PRIMARY KEY ({quoted_key});",
+        )
+
+
+def _misfit(
+    settings: ApplierSettings, column: Column, target: TargetTable, number: int
+) -> str | None:
+    try:
+        encoder_for(
+            column,
+            target.columns[number].base_oid,
+            facts=settings.facts,
+            policies=settings.policies,
+        )
+    except OlrPgError as problem:
+        return problem.detail
+    return None
+
+
+def _create_statement(connection: Connection[Any], table: Table, schema: str, name: str) -> str:
+    columns, key = new_table(table, table)
+    parts = [
+        f"{sql.Identifier(column.name).as_string(connection)} {column.type_name}"
+        + (" NOT NULL" if column.not_null else "")
+        for column in columns
+    ]
+    if key:
+        quoted = ", ".join(sql.Identifier(part).as_string(connection) for part in key)
+        parts.append(f"PRIMARY KEY ({quoted})")
+    target = sql.Identifier(schema, name).as_string(connection)
+    return f"CREATE TABLE {target} ({', '.join(parts)});"

@@ -1,0 +1,46 @@
+"""``olr-pg dictionary``: the dictionary of a live database as a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from olr_pg.cli.config import ConfigOption
+from olr_pg.cli.output import log_to_stderr, print_line
+
+app = typer.Typer(help="The dictionary of the source.", no_args_is_help=True)
+
+
+@app.callback()
+def dictionary() -> None:
+    """The dictionary of the source."""
+
+
+@app.command("export")
+def export(
+    config: ConfigOption,
+    *,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FILE", help="Where to write the snapshot.")
+    ],
+    query: Annotated[
+        str | None,
+        typer.Option(
+            "--query",
+            metavar="SQL",
+            help="A query of owner and table name; by default `apply.tables` of the configuration.",
+        ),
+    ] = None,
+    scn: Annotated[
+        int, typer.Option(min=0, metavar="SCN", help="As of this SCN; by default as it is now.")
+    ] = 0,
+) -> None:
+    """Write the dictionary of a live source as a snapshot for an offline source."""
+    from olr_pg.config.load import load_config
+    from olr_pg.replicator.export import export_dictionary
+
+    log_to_stderr()
+    snapshot = export_dictionary(load_config(config), query, scn, out)
+    print_line(f"{len(snapshot.tables)} tables as of SCN {snapshot.scn}: {out}")

@@ -1,0 +1,56 @@
+"""``olr-pg doctor``: what is wrong, and the SQL that mends it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from olr_pg.cli.config import ConfigOption
+from olr_pg.cli.output import log_to_stderr, print_json, print_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from olr_pg.observability.findings import Finding
+
+EXIT_WARNINGS: Final = 10
+EXIT_ERRORS: Final = 11
+
+
+def doctor(
+    config: ConfigOption,
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON array.")] = False,
+) -> None:
+    """Check source, target and this machine; say what is wrong and what mends it.
+
+    Changes nothing anywhere. Exit codes: 0 nothing found, 10 warnings only, 11 errors.
+    """
+    from olr_pg.config.load import load_config
+    from olr_pg.replicator.doctor import diagnose
+
+    log_to_stderr()
+    findings = diagnose(load_config(config))
+    if as_json:
+        print_json([finding.as_json() for finding in findings])
+    else:
+        _print(findings)
+    raise typer.Exit(_exit_code(findings))
+
+
+def _print(findings: Sequence[Finding]) -> None:
+    for finding in findings:
+        print_line(f"{finding.severity.name} {finding.check}: {finding.what}")
+        for line in finding.mend:
+            print_line(f"    {line}")
+    print_line(f"{len(findings)} found" if findings else "nothing is wrong")
+
+
+def _exit_code(findings: Sequence[Finding]) -> int:
+    from olr_pg.observability.findings import Severity
+
+    worst = max((finding.severity for finding in findings), default=None)
+    if worst is None:
+        return 0
+    return EXIT_ERRORS if worst is Severity.ERROR else EXIT_WARNINGS

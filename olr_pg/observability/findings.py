@@ -1,0 +1,49 @@
+"""What ``olr-pg doctor`` finds: one value per thing that is wrong, with what mends it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+
+class Severity(IntEnum):
+    """How bad a finding is."""
+
+    WARNING = 1
+    ERROR = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong.
+
+    Attributes:
+        check: of which check, a short stable name such as ``oracle.archivelog``.
+        what: what is wrong, one sentence without a final full stop.
+        mend: what to do, line by line: SQL as it is to be run, or words.
+    """
+
+    severity: Severity
+    check: str
+    what: str
+    mend: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """For ``--json``."""
+        return {
+            "severity": self.severity.name.lower(),
+            "check": self.check,
+            "what": self.what,
+            "mend": list(self.mend),
+        }
+
+
+def error(check: str, what: str, *mend: str) -> Finding:
+    """Something that keeps the appliance from working, or from being right."""
+    return Finding(Severity.ERROR, check, what, mend)
+
+
+def warning(check: str, what: str, *mend: str) -> Finding:
+    """Something that will, or may, be missed."""
+    return Finding(Severity.WARNING, check, what, mend)

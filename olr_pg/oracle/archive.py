@@ -1,0 +1,178 @@
+"""The archived logs of a live database: found in V$ARCHIVED_LOG, read where they are mounted here.
+
+Source of the facts: dictionary §5.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from sqlalchemy import not_, select
+
+from olr_pg.capture.logs import open_log
+from olr_pg.errors import OlrPgError
+from olr_pg.oracle.tables import ARCHIVED_LOG, LOG, THREAD, among, bound
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from sqlalchemy import Connection
+
+    from olr_pg.capture.logs import ArchivedLog
+    from olr_pg.config.model import OracleSource
+
+_UNREADABLE: Final = 2002
+
+
+class ListedLog(NamedTuple):
+    """A row of V$ARCHIVED_LOG.
+
+    Attributes:
+        path: of the file, mapped to where it is here.
+        name: of the file, as Oracle has it.
+    """
+
+    resetlogs_id: int
+    thread: int
+    sequence: int
+    first_scn: int
+    next_scn: int
+    destination: int
+    name: str
+    path: str
+
+    @property
+    def stream_position(self) -> tuple[int, int, int]:
+        """(incarnation, thread, sequence)."""
+        return self.resetlogs_id, self.thread, self.sequence
+
+
+def list_logs(
+    connection: Connection, source: OracleSource, incarnations: Sequence[int], scn: int
+) -> dict[tuple[int, int, int], list[ListedLog]]:
+    """The logs with redo from `scn` on, every copy of each, by position.
+
+    Args:
+        incarnations: resetlogs ids; logs of others are orphans.
+    """
+    columns = ARCHIVED_LOG.c
+    query = select(
+        columns["RESETLOGS_ID"],
+        columns["THREAD#"],
+        columns["SEQUENCE#"],
+        columns["FIRST_CHANGE#"],
+        columns["NEXT_CHANGE#"],
+        columns["DEST_ID"],
+        columns["NAME"],
+    ).where(
+        columns["NEXT_CHANGE#"] > bound(scn),
+        columns["RESETLOGS_ID"].in_(among(incarnations)),
+        columns["ARCHIVED"] == bound("YES"),
+        columns["DELETED"] == bound("NO"),
+        columns["STATUS"] == bound("A"),
+        columns["STANDBY_DEST"] == bound("NO"),
+        columns["NAME"].is_not(None),
+    )
+    if source.archive_destination is not None:
+        query = query.where(columns["DEST_ID"] == bound(source.archive_destination))
+    query = query.order_by(
+        columns["RESETLOGS_ID"], columns["THREAD#"], columns["SEQUENCE#"], columns["DEST_ID"]
+    )
+    found: dict[tuple[int, int, int], list[ListedLog]] = defaultdict(list)
+    for row in connection.execute(query):
+        resetlogs, thread, sequence, first_scn, next_scn, destination, name = row
+        log = ListedLog(
+            resetlogs,
+            thread,
+            sequence,
+            first_scn,
+            next_scn,
+            # A log that RMAN has restored or catalogued may have none.
+            destination or 0,
+            name,
+            map_path(name, source.path_mapping),
+        )
+        found[log.stream_position].append(log)
+    return found
+
+
+def open_threads(connection: Connection) -> frozenset[int]:
+    """The redo threads that more archived logs are to be expected from.
+
+    An instance that was shut down closes its thread; what it wrote last is archived by another
+    one, a while later.
+    """
+    closed = bound("CLOSED") == THREAD.c.STATUS
+    unarchived = select(LOG.c["THREAD#"]).where(
+        bound("NO") == LOG.c.ARCHIVED, bound("UNUSED") != LOG.c.STATUS
+    )
+    query = select(THREAD.c["THREAD#"]).where(
+        bound("DISABLED") != THREAD.c.ENABLED,
+        not_(closed) | THREAD.c["THREAD#"].in_(unarchived),
+    )
+    return frozenset(int(thread) for (thread,) in connection.execute(query))
+
+
+def map_path(name: str, mapping: Iterable[tuple[str, str]]) -> str:
+    """Where a file is here: the first prefix that fits is replaced.
+
+    A prefix fits whole directories only, unless it ends in a separator or is a whole path; both
+    kinds of separator are known, as the database may run on Windows.
+    """
+    for there, here in mapping:
+        rest = name[len(there) :]
+        whole = not rest or there.endswith(("/", "\\")) or rest.startswith(("/", "\\"))
+        if name.startswith(there) and whole:
+            return here + (rest.replace("\\", "/") if "\\" in there else rest)
+    return name
+
+
+def open_listed(copies: Sequence[ListedLog]) -> ArchivedLog:
+    """The log, from the first of its copies that is here and whole.
+
+    Raises:
+        OlrPgError: 2004 or 2008 it is still being copied, 7010 the file is another log, 7011 none
+            of the copies can be read.
+    """
+    problems: list[OlrPgError] = []
+    for listed in copies:
+        try:
+            log = open_log(listed.path)
+            _check(log, listed)
+        except OlrPgError as error:
+            problems.append(error)
+            continue
+        return log
+    unreadable = [error for error in problems if error.code == _UNREADABLE]
+    if len(unreadable) < len(problems):
+        raise next(error for error in problems if error.code != _UNREADABLE)
+    first = copies[0]
+    places = ", ".join(f"{listed.path} ({listed.name} in Oracle)" for listed in copies)
+    raise OlrPgError(
+        7011,
+        f"looked at {places}: {unreadable[0].detail}",
+        thread=first.thread,
+        sequence=first.sequence,
+        resetlogs=first.resetlogs_id,
+    )
+
+
+def _check(log: ArchivedLog, listed: ListedLog) -> None:
+    header = log.header
+    pairs = (
+        ("resetlogs id", header.resetlogs_id, listed.resetlogs_id),
+        ("thread", header.thread, listed.thread),
+        ("sequence", header.sequence, listed.sequence),
+        ("first SCN", header.first_scn, listed.first_scn),
+        ("next SCN", log.next_scn, listed.next_scn),
+    )
+    for what, found, expected in pairs:
+        if found != expected:
+            raise OlrPgError(
+                7010,
+                f"its {what} is {found}, in V$ARCHIVED_LOG {expected}",
+                file=log.path,
+                thread=listed.thread,
+                sequence=listed.sequence,
+            )

@@ -1,0 +1,85 @@
+"""The driver's errors in the words of our catalogue."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import oracledb
+import sqlalchemy.exc
+
+from olr_pg.errors import OlrPgError
+
+CREDENTIALS: Final = 7002
+SERVICE: Final = 7003
+PRIVILEGE: Final = 7004
+SNAPSHOT_AGE: Final = 7005
+TIMEOUT: Final = 7006
+LOST: Final = 7007
+UNREACHABLE: Final = 7001
+CLIENT_LIBRARY: Final = 7008
+OTHER: Final = 7009
+
+_TRANSIENT: Final = frozenset({UNREACHABLE, LOST})
+"""Errors that may be gone when the same is tried again at once."""
+
+PASSING: Final = _TRANSIENT | {TIMEOUT, SERVICE}
+"""Errors of a database that may be back later: it is restarting, or overloaded."""
+
+_CODES: Final[dict[str, int]] = {
+    **dict.fromkeys(("ORA-01017", "ORA-01005", "ORA-28000", "ORA-28001", "ORA-01045"), CREDENTIALS),
+    **dict.fromkeys(("DPY-6001", "DPY-6003", "ORA-12514", "ORA-12505"), SERVICE),
+    **dict.fromkeys(("ORA-00942", "ORA-01031", "ORA-01720"), PRIVILEGE),
+    **dict.fromkeys(("ORA-01555", "ORA-08180", "ORA-08181", "ORA-01466"), SNAPSHOT_AGE),
+    **dict.fromkeys(("DPY-4024", "ORA-01013", "ORA-03136"), TIMEOUT),
+    **dict.fromkeys(
+        (
+            *("ORA-03113", "ORA-03114", "ORA-03135", "ORA-00028", "ORA-01012", "ORA-01033"),
+            *("ORA-01034", "ORA-01089", "ORA-01090", "ORA-01092", "ORA-12537", "ORA-12571"),
+            *("ORA-12528", "ORA-12526", "ORA-02396", "DPY-4011", "DPY-1001", "DPY-6010"),
+        ),
+        LOST,
+    ),
+    **dict.fromkeys(
+        ("DPY-6005", "DPY-6000", "ORA-12541", "ORA-12170", "ORA-12543", "ORA-12545"), UNREACHABLE
+    ),
+    **dict.fromkeys(("DPI-1047", "DPI-1072", "DPY-2019", "DPY-2053"), CLIENT_LIBRARY),
+}
+_NUMBER: Final = re.compile(r"\b(?:ORA|DPY|DPI)-\d{4,5}\b")
+_CONNECTION_ID: Final = re.compile(r"\s*\(CONNECTION_ID=[^)]*\)")
+
+
+def oracle_error(error: Exception, doing: str, *, action: str | None = None) -> OlrPgError:
+    """What an error of the driver, or SQLAlchemy's wrapper of it, means.
+
+    Args:
+        doing: what was being done, for the message: "reading V$DATABASE".
+        action: what to do about it, where the caller knows better than the catalogue.
+    """
+    original = error.orig if isinstance(error, sqlalchemy.exc.DBAPIError) else error
+    text = _words(original if isinstance(original, BaseException) else error)
+    # The first number is the outermost: "cannot connect", with the reason behind it.
+    numbers = _NUMBER.findall(text)
+    codes = [_CODES[number] for number in numbers if number in _CODES]
+    specific = [code for code in codes if code != UNREACHABLE]
+    code = (specific or codes or [OTHER])[0]
+    return OlrPgError(code, f"{doing}: {text}", action=action)
+
+
+def is_transient(error: BaseException) -> bool:
+    """Whether trying again at once may help."""
+    return isinstance(error, OlrPgError) and error.code in _TRANSIENT
+
+
+def ora_number(error: Exception) -> str | None:
+    """``ORA-00942`` and the like, where the error has one."""
+    found = _NUMBER.search(_words(error))
+    return found.group() if found else None
+
+
+def _words(error: BaseException) -> str:
+    """The error's lines that say something, on one line."""
+    if isinstance(error, sqlalchemy.exc.DBAPIError) and isinstance(error.orig, oracledb.Error):
+        error = error.orig
+    lines = [line for line in str(error).splitlines() if line and not line.startswith("Help:")]
+    return _CONNECTION_ID.sub("", "; ".join(lines)) or type(error).__name__

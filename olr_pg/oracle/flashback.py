@@ -1,0 +1,35 @@
+"""``AS OF SCN`` in SQLAlchemy Core."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import BigInteger, bindparam
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.selectable import Alias
+
+if TYPE_CHECKING:
+    from sqlalchemy import Table
+
+
+class AsOfScn(Alias):
+    """A table as it was at an SCN; made by `as_of`."""
+
+    inherit_cache = False
+    scn: int
+
+
+def as_of(table: Table, scn: int, name: str) -> AsOfScn:
+    """`table` as of `scn`, under the alias `name`; the SCN is a bind."""
+    found = AsOfScn._construct(table, name=name)
+    found.scn = scn
+    return found
+
+
+@compiles(AsOfScn, "oracle")
+def _compile(element: AsOfScn, compiler: Any, asfrom: bool = False, **options: Any) -> str:
+    if not asfrom:
+        return str(compiler.visit_alias(element, asfrom=False, **options))
+    table = compiler.process(element.element, asfrom=True, **options)
+    scn = compiler.process(bindparam("scn", element.scn, BigInteger, unique=True))
+    return f"{table} AS OF SCN {scn} {compiler.preparer.quote(str(element.name))}"

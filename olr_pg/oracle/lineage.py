@@ -1,0 +1,108 @@
+"""Which incarnation of the source redo was delivered from, over restarts.
+
+An ``OPEN RESETLOGS`` begins a new incarnation at an SCN: what its parent wrote from there on never
+happened. If some of that was delivered already, the target has transactions that the source has
+not, and nothing automatic can mend that.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Annotated, Final
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from olr_pg.errors import OlrPgError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from olr_pg.oracle.facts import Incarnation
+
+FILE_NAME: Final = "incarnation.json"
+"""Its name in `context.data`."""
+
+_Number = Annotated[int, Field(ge=0)]
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    resetlogs: _Number
+    delivered_scn: _Number
+
+
+class Lineage:
+    """What was delivered, and from which incarnation.
+
+    Args:
+        path: of the file that keeps it, in a directory that exists.
+
+    Raises:
+        OlrPgError: 1092, the file is there but cannot be used.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._known: _File | None = None
+        self._ends: dict[int, int] = {}
+        try:
+            self._known = _File.model_validate_json(path.read_bytes())
+        except FileNotFoundError:
+            return
+        except (OSError, ValidationError) as error:
+            raise OlrPgError(1092, f"{error}", path=str(path)) from error
+
+    def delivered(self, scn: int) -> None:
+        """Transactions that commit below `scn` may have left.
+
+        Raises:
+            OlrPgError: 1092, the file cannot be written.
+        """
+        if self._known is not None and scn > self._known.delivered_scn:
+            self._keep(_File(resetlogs=self._known.resetlogs, delivered_scn=scn))
+
+    def follow(self, incarnations: Sequence[Incarnation]) -> None:
+        """Take note of the incarnations of the source, the current one first.
+
+        Raises:
+            OlrPgError: 7020, something was delivered that they do not have.
+        """
+        if not incarnations:
+            raise OlrPgError(7009, "V$DATABASE_INCARNATION has no current incarnation")
+        # Redo of a parent counts up to where its child began.
+        self._ends = {
+            parent.resetlogs_id: child.resetlogs_scn for child, parent in pairwise(incarnations)
+        }
+        current = incarnations[0].resetlogs_id
+        if self._known is None:
+            self._keep(_File(resetlogs=current, delivered_scn=0))
+            return
+        known = self._known
+        if known.resetlogs == current:
+            return
+        end = self._ends.get(known.resetlogs)
+        if known.delivered_scn and (end is None or end < known.delivered_scn):
+            where = "before it" if end is None else f"at SCN {end}"
+            raise OlrPgError(
+                7020,
+                f"incarnation {current} begins {where}, transactions up to SCN"
+                f" {known.delivered_scn} were delivered from incarnation {known.resetlogs}",
+                resetlogs=current,
+                scn=end,
+            )
+        self._keep(_File(resetlogs=current, delivered_scn=known.delivered_scn))
+
+    def end_of(self, resetlogs_id: int) -> int | None:
+        """The SCN from which the redo of an incarnation is orphaned; None for the current one."""
+        return self._ends.get(resetlogs_id)
+
+    def _keep(self, known: _File) -> None:
+        self._known = known
+        fresh = self._path.with_suffix(".new")
+        try:
+            fresh.write_bytes(known.model_dump_json().encode())
+            fresh.replace(self._path)
+        except OSError as error:
+            raise OlrPgError(1092, f"{error}", path=str(self._path)) from error

@@ -1,0 +1,240 @@
+"""A live Oracle database as the source of decoding: its dictionary and its archived logs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from olr_pg.capture.logs import LogScan
+from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.dictionary.selection import find_tables
+from olr_pg.dictionary.snapshot_file import write_snapshot
+from olr_pg.errors import OlrPgError
+from olr_pg.oracle.archive import list_logs, open_listed, open_threads
+from olr_pg.oracle.connection import OracleDatabase
+from olr_pg.oracle.dictionary import read_dictionary
+from olr_pg.oracle.facts import read_facts, read_incarnations
+from olr_pg.oracle.failures import PASSING, SNAPSHOT_AGE
+from olr_pg.oracle.table_list import run_table_list
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from sqlalchemy import Connection
+
+    from olr_pg.capture.logs import ArchivedLog
+    from olr_pg.config.model import OracleSource
+    from olr_pg.dictionary.model import Database, Snapshot, Table
+    from olr_pg.oracle.archive import ListedLog
+    from olr_pg.oracle.facts import DatabaseFacts
+    from olr_pg.oracle.lineage import Lineage
+    from olr_pg.oracle.vault import LogVault
+
+IDLE_FACTOR_MAX: Final = 10.0
+"""How much longer than `poll-ms` the pause between looks may grow."""
+
+_log = structlog.get_logger(__name__)
+
+
+class LiveDatabase:
+    """The source database of a run; a `replicator.source_database.SourceDatabase`.
+
+    Args:
+        source: the configuration.
+        lineage: remembers over restarts what was delivered from which incarnation.
+        start_scn: the SCN from which redo will be wanted; 0 for the oldest log. The dictionary is
+            read as of it where Oracle can still do that.
+        dictionary: the file that keeps the dictionary which a run began with; later DDL is followed
+            through redo from there on, so that a restart needs the same one.
+        vault: copies of the logs.
+
+    Raises:
+        OlrPgError: 7001 to 7009, the database cannot be asked.
+    """
+
+    def __init__(
+        self,
+        source: OracleSource,
+        lineage: Lineage,
+        *,
+        start_scn: Callable[[], int] = lambda: 0,
+        dictionary: Path | None = None,
+        vault: LogVault | None = None,
+    ) -> None:
+        self._source = source
+        self._oracle = OracleDatabase(source)
+        self._lineage = lineage
+        self._start_scn = start_scn
+        self._dictionary = dictionary
+        self._vault = vault
+        self._logs: dict[tuple[int, int, int], ArchivedLog] = {}
+        self._blocked: dict[int, tuple[int, int, int]] = {}
+        self._snapshot: Snapshot | None = None
+        self._vault_read = False
+        try:
+            self._facts = self._oracle.read("reading what the database is", read_facts)
+        except OlrPgError:
+            self._oracle.close()
+            raise
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._oracle.close()
+
+    @property
+    def facts(self) -> DatabaseFacts:
+        """The database as it was at the start."""
+        return self._facts
+
+    @property
+    def database(self) -> Database:
+        """See `SourceDatabase.database`."""
+        return self._facts.database
+
+    def resolve(self, sql: str) -> tuple[Snapshot, tuple[Table, ...]]:
+        """See `SourceDatabase.resolve`.
+
+        Raises:
+            OlrPgError: 3010 to 3017 the query or its tables, 7001 to 7009 the database.
+        """
+        names = run_table_list(self._oracle, sql)
+        snapshot = self._kept_dictionary(names)
+        if snapshot is None:
+            snapshot = self._read_dictionary(names)
+            if self._dictionary is not None:
+                write_snapshot(snapshot, str(self._dictionary))
+        self._snapshot = snapshot
+        return snapshot, find_tables(snapshot, names)
+
+    def _kept_dictionary(self, names: Sequence[tuple[str, str]]) -> Snapshot | None:
+        """The dictionary that this run has, or an earlier one began with, if it has every table."""
+        snapshot = self._snapshot
+        if snapshot is None:
+            if self._dictionary is None or not self._dictionary.exists():
+                return None
+            snapshot = load_snapshot(str(self._dictionary))
+        same = snapshot.database.dbid == self.database.dbid
+        if same and all(snapshot.find(*name) for name in names):
+            return snapshot
+        return None
+
+    def _read_dictionary(self, names: Sequence[tuple[str, str]]) -> Snapshot:
+        """The dictionary as of the SCN from which redo is wanted, or as it is now."""
+        wanted = self._start_scn()
+        if wanted:
+            try:
+                return read_dictionary(self._oracle, names, wanted)
+            except OlrPgError as error:
+                if error.code != SNAPSHOT_AGE:
+                    raise
+                _log.warning(
+                    "the dictionary is read as of now; a table that was altered since the start"
+                    " cannot be decoded before that",
+                    start_scn=wanted,
+                    reason=error.detail,
+                )
+        return read_dictionary(self._oracle, names)
+
+    def scan(self, scn: int, delivered_scn: int) -> LogScan:
+        """See `SourceDatabase.scan`. What may be there later is in `LogScan.unusable`.
+
+        Raises:
+            OlrPgError: 7004 and the like, 7020 a RESETLOGS behind what was delivered.
+        """
+        self._lineage.delivered(delivered_scn)
+        self._forget_below(scn)
+        try:
+            opened, listed = self._oracle.read(
+                "listing the archived logs", lambda connection: self._list(connection, scn)
+            )
+        except OlrPgError as error:
+            if error.code not in PASSING:
+                raise
+            return LogScan(self._found(), (), (error,))
+        self._take_from_vault(scn)
+        unusable = self._open(listed)
+        if self._vault is not None:
+            self._vault.remove_confirmed()
+        # A standby may call every thread closed.
+        return LogScan(self._found(), (), tuple(unusable), opened or None)
+
+    def pause(self, idle: int) -> float:
+        """See `SourceDatabase.pause`: longer and longer, up to ten times `poll-ms`."""
+        return min(1.5**idle, IDLE_FACTOR_MAX) * self._source.poll_ms / 1000
+
+    def _list(
+        self, connection: Connection, scn: int
+    ) -> tuple[frozenset[int], dict[tuple[int, int, int], list[ListedLog]]]:
+        # First the threads: what is closed now has no log that the list does not have.
+        opened = open_threads(connection)
+        incarnations = read_incarnations(connection)
+        if incarnations != self._facts.incarnations:
+            self._facts = read_facts(connection)
+        self._lineage.follow(self._facts.incarnations)
+        resetlogs = self._facts.database.resetlogs
+        return opened, list_logs(connection, self._source, resetlogs, scn)
+
+    def _take_from_vault(self, scn: int) -> None:
+        """Once, at the start: logs that Oracle may have deleted since they were copied."""
+        if self._vault is None or self._vault_read:
+            return
+        self._vault_read = True
+        for log in self._vault.logs():
+            header = log.header
+            position = header.resetlogs_id, header.thread, header.sequence
+            ours = header.resetlogs_id in self.database.resetlogs and (
+                header.dbid == self._facts.dbid
+            )
+            if ours and log.next_scn > scn:
+                self._keep(position, log)
+
+    def _keep(self, position: tuple[int, int, int], log: ArchivedLog) -> None:
+        """Remember a log, but for what a RESETLOGS has orphaned."""
+        end = self._lineage.end_of(position[0])
+        if end is None or log.next_scn <= end:
+            self._logs[position] = log
+        elif log.header.first_scn < end:
+            self._logs[position] = replace(log, end_scn=end)
+
+    def _open(self, listed: dict[tuple[int, int, int], list[ListedLog]]) -> list[OlrPgError]:
+        """Open the listed logs that are not known yet; why some cannot be.
+
+        What comes behind one that cannot be opened, in the same thread, has to wait for it.
+        """
+        unusable: list[OlrPgError] = []
+        self._blocked = {}
+        for position, copies in listed.items():
+            if position in self._logs:
+                continue
+            end = self._lineage.end_of(position[0])
+            if end is not None and copies[0].first_scn >= end:
+                continue
+            try:
+                log = open_listed(copies) if self._vault is None else self._vault.keep(copies)
+            except OlrPgError as error:
+                unusable.append(error)
+                self._blocked.setdefault(position[1], position)
+                continue
+            self._keep(position, log)
+        return unusable
+
+    def _forget_below(self, scn: int) -> None:
+        """Forget logs that are not wanted any more, but for the last of each thread."""
+        last: dict[int, tuple[int, int, int]] = {}
+        for position, log in self._logs.items():
+            if log.next_scn <= scn:
+                thread = position[1]
+                last[thread] = max(last.get(thread, position), position)
+        for position in [p for p, log in self._logs.items() if log.next_scn <= scn]:
+            if last[position[1]] != position:
+                del self._logs[position]
+
+    def _found(self) -> tuple[ArchivedLog, ...]:
+        return tuple(
+            self._logs[position]
+            for position in sorted(self._logs)
+            if position[1] not in self._blocked or position < self._blocked[position[1]]
+        )

@@ -1,0 +1,92 @@
+"""Whether supplemental logging puts the key of every changed row into redo (dictionary §9)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sqlalchemy import select
+
+from olr_pg.dictionary.model import KeyKind
+from olr_pg.oracle import tables
+from olr_pg.oracle.tables import among, bound
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from sqlalchemy import Connection
+
+    from olr_pg.dictionary.model import Snapshot, Table
+
+ALL: Final = "ALL"
+PRIMARY_KEY: Final = "PRIMARY KEY"
+
+_GROUP: Final = 12
+_TABLE_PRIMARY_KEY: Final = 14
+_TABLE_ALL: Final = 17
+"""CDEF$.TYPE# (dictionary §2.5)."""
+
+_SCHEMA_PRIMARY_KEY: Final = 1
+_SCHEMA_ALL: Final = 8
+"""Bits of USER$.SPARE1 (dictionary §2.2)."""
+
+
+def unlogged_tables(
+    connection: Connection, snapshot: Snapshot, chosen: Sequence[Table]
+) -> Iterator[tuple[Table, str]]:
+    """The tables whose key is not logged, with the level that would do.
+
+    Minimal logging is not looked at: without it nothing else counts, and it is checked apart.
+    """
+    assert snapshot.sys_rows is not None
+    columns = tables.DATABASE.c
+    database = connection.execute(
+        select(columns.SUPPLEMENTAL_LOG_DATA_PK, columns.SUPPLEMENTAL_LOG_DATA_ALL)
+    ).one()
+    levels: dict[int, set[int]] = {}
+    groups: dict[int, int] = {}
+    for row in snapshot.sys_rows.sys_cdef:
+        levels.setdefault(row.obj, set()).add(row.type)
+        if row.type == _GROUP:
+            groups[row.con] = row.obj
+    logged = _grouped_columns(connection, groups)
+    for table in chosen:
+        bits = _schema_bits(connection, table.owner)
+        here = levels.get(table.obj, set())
+        if database.SUPPLEMENTAL_LOG_DATA_ALL == "YES" or _TABLE_ALL in here or bits & _SCHEMA_ALL:
+            continue
+        has_primary_key = table.key_kind is KeyKind.PRIMARY
+        by_key = (
+            database.SUPPLEMENTAL_LOG_DATA_PK == "YES"
+            or _TABLE_PRIMARY_KEY in here
+            or bits & _SCHEMA_PRIMARY_KEY
+        )
+        if has_primary_key and by_key:
+            continue
+        if table.key and logged.get(table.obj, set()).issuperset(table.key):
+            continue
+        yield table, PRIMARY_KEY if has_primary_key else ALL
+
+
+def _grouped_columns(connection: Connection, groups: dict[int, int]) -> dict[int, set[int]]:
+    """INTCOL# that named log groups carry, by OBJ#; columns marked NO LOG do not count."""
+    found: dict[int, set[int]] = {}
+    for batch in _batches(list(groups)):
+        columns = tables.CCOL.c
+        rows = connection.execute(
+            select(columns["CON#"], columns["INTCOL#"], columns["SPARE1"]).where(
+                columns["CON#"].in_(among(batch))
+            )
+        )
+        for constraint, intcol, not_logged in rows:
+            if not not_logged:
+                found.setdefault(groups[constraint], set()).add(intcol)
+    return found
+
+
+def _schema_bits(connection: Connection, owner: str) -> int:
+    query = select(tables.USER.c.SPARE1).where(bound(owner) == tables.USER.c.NAME)
+    return int(connection.execute(query).scalar() or 0)
+
+
+def _batches(values: Sequence[int], size: int = 500) -> Iterable[Sequence[int]]:
+    return (values[at : at + size] for at in range(0, len(values), size))

@@ -1,0 +1,107 @@
+"""The SYS tables and fixed views that are read, as SQLAlchemy tables (dictionary §2, §4, §5).
+
+Names are quoted, since SQLAlchemy folds what is not. Numbers come as Python integers, however
+many bits they have.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from sqlalchemy import Column, Integer, LargeBinary, MetaData, String, Table, bindparam
+from sqlalchemy.sql.elements import quoted_name
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sqlalchemy import BindParameter
+
+_METADATA: Final = MetaData()
+
+
+def _table(name: str, numbers: str, texts: str = "", *, schema: str | None = None) -> Table:
+    columns: list[Column[Any]] = [
+        *(Column(quoted_name(column, quote=True), Integer) for column in numbers.split()),
+        *(Column(quoted_name(column, quote=True), String) for column in texts.split()),
+    ]
+    owner = None if schema is None else quoted_name(schema, quote=True)
+    return Table(quoted_name(name, quote=True), _METADATA, *columns, schema=owner)
+
+
+def _sys(name: str, numbers: str, texts: str = "") -> Table:
+    """A dictionary table, with the pseudo-column ROWID, which must not be quoted."""
+    table = _table(name, numbers, texts, schema="SYS")
+    table.append_column(Column(quoted_name("ROWID", quote=False), String, key="ROWID"))
+    return table
+
+
+def bound(value: object) -> BindParameter[Any]:
+    """`value` as a bind; one named after its column would have a # in its name."""
+    return bindparam("v", value, unique=True)
+
+
+def among(values: Sequence[object]) -> BindParameter[Any]:
+    """`values` as binds of an IN list."""
+    return bindparam("v", list(values), expanding=True, unique=True)
+
+
+USER: Final = _sys("USER$", "USER# SPARE1", "NAME")
+OBJ: Final = _sys("OBJ$", "OBJ# DATAOBJ# OWNER# TYPE# FLAGS", "NAME")
+TAB: Final = _sys("TAB$", "OBJ# DATAOBJ# TS# CLUCOLS FLAGS PROPERTY")
+COL: Final = _sys(
+    "COL$",
+    "OBJ# COL# SEGCOL# INTCOL# TYPE# LENGTH PRECISION# SCALE CHARSETFORM CHARSETID NULL$ PROPERTY",
+    "NAME",
+)
+CDEF: Final = _sys("CDEF$", "CON# OBJ# TYPE# ENABLED")
+CCOL: Final = _sys("CCOL$", "CON# OBJ# INTCOL# POS# SPARE1")
+IND: Final = _sys("IND$", "OBJ# DATAOBJ# BO# TYPE# FLAGS PROPERTY")
+ICOL: Final = _sys("ICOL$", "OBJ# BO# INTCOL# POS#")
+TABPART: Final = _sys("TABPART$", "OBJ# DATAOBJ# BO#")
+TABCOMPART: Final = _sys("TABCOMPART$", "OBJ# DATAOBJ# BO#")
+TABSUBPART: Final = _sys("TABSUBPART$", "OBJ# DATAOBJ# POBJ#")
+LOB: Final = _sys("LOB$", "OBJ# COL# INTCOL# LOBJ# IND# TS# CHUNK FLAGS PROPERTY")
+LOBFRAG: Final = _sys("LOBFRAG$", "FRAGOBJ# PARENTOBJ# INDFRAGOBJ# TS#")
+LOBCOMPPART: Final = _sys("LOBCOMPPART$", "PARTOBJ# LOBJ#")
+TS: Final = _sys("TS$", "TS# BLOCKSIZE", "NAME")
+DEFERRED_STG: Final = _sys("DEFERRED_STG$", "OBJ# FLAGS_STG")
+ECOL: Final = _sys("ECOL$", "TABOBJ# COLNUM GUARD_ID")
+ECOL.append_column(Column(quoted_name("BINARYDEFVAL", quote=True), LargeBinary))
+
+DATABASE: Final = _table(
+    "V$DATABASE",
+    "DBID CURRENT_SCN ACTIVATION# RESETLOGS_CHANGE# PLATFORM_ID CON_DBID",
+    "NAME LOG_MODE DATABASE_ROLE OPEN_MODE CDB FORCE_LOGGING SUPPLEMENTAL_LOG_DATA_MIN"
+    " SUPPLEMENTAL_LOG_DATA_PK SUPPLEMENTAL_LOG_DATA_UI SUPPLEMENTAL_LOG_DATA_FK"
+    " SUPPLEMENTAL_LOG_DATA_ALL",
+)
+INCARNATION: Final = _table(
+    "V$DATABASE_INCARNATION",
+    "INCARNATION# RESETLOGS_CHANGE# RESETLOGS_ID PRIOR_INCARNATION#",
+    "STATUS",
+)
+PLATFORM: Final = _table("V$TRANSPORTABLE_PLATFORM", "PLATFORM_ID", "ENDIAN_FORMAT")
+ARCHIVED_LOG: Final = _table(
+    "V$ARCHIVED_LOG",
+    "THREAD# SEQUENCE# FIRST_CHANGE# NEXT_CHANGE# BLOCKS BLOCK_SIZE RESETLOGS_ID DEST_ID",
+    "NAME ARCHIVED DELETED STATUS STANDBY_DEST",
+)
+ARCHIVE_DEST: Final = _table(
+    "V$ARCHIVE_DEST", "DEST_ID", "DEST_NAME STATUS TARGET DESTINATION ERROR"
+)
+LOG: Final = _table("V$LOG", "THREAD#", "ARCHIVED STATUS")
+THREAD: Final = _table("V$THREAD", "THREAD#", "STATUS ENABLED")
+TRANSACTION: Final = _table("GV$TRANSACTION", "INST_ID START_SCN")
+PROPERTIES: Final = _table("DATABASE_PROPERTIES", "", "PROPERTY_NAME PROPERTY_VALUE")
+DUAL: Final = _table("DUAL", "", "DUMMY")
+
+SYS_TABLES: Final = (
+    *(USER, OBJ, TAB, COL, CDEF, CCOL, IND, ICOL, TABPART, TABCOMPART, TABSUBPART),
+    *(LOB, LOBFRAG, LOBCOMPPART, TS, ECOL, DEFERRED_STG),
+)
+"""What the account must be able to SELECT and FLASHBACK."""
+
+VIEWS: Final = (
+    *(DATABASE, INCARNATION, PLATFORM, ARCHIVED_LOG, ARCHIVE_DEST, LOG, THREAD, TRANSACTION),
+)
+"""What the account must be able to SELECT, under the name that grants take (``V_$…``)."""

@@ -1,0 +1,124 @@
+"""The log vault: every archived log is copied here once, before RMAN can delete it.
+
+A copy gets its name last, after its bytes have been read back and compared, so that a file with a
+name is whole. Copies go once nothing in them is unconfirmed and they are old enough.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from olr_pg.capture.logs import open_log
+from olr_pg.errors import OlrPgError
+from olr_pg.oracle.archive import open_listed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from olr_pg.capture.logs import ArchivedLog
+    from olr_pg.config.model import Vault
+    from olr_pg.oracle.archive import ListedLog
+
+SUFFIX: Final = ".arc"
+_UNFINISHED: Final = ".copying"
+_PIECE: Final = 4 << 20
+_SECONDS_PER_HOUR: Final = 3600
+
+_log = structlog.get_logger(__name__)
+
+
+class LogVault:
+    """Copies of archived logs in a directory of their own.
+
+    Args:
+        vault: the configuration.
+        confirmed: the SCN below which nothing will be asked for any more; None for not known.
+
+    Raises:
+        OlrPgError: 7030, the directory cannot be used.
+    """
+
+    def __init__(self, vault: Vault, confirmed: Callable[[], int | None]) -> None:
+        self._directory = Path(vault.directory)
+        self._keep_seconds = vault.keep_hours * _SECONDS_PER_HOUR
+        self._confirmed = confirmed
+        self._cleaned: int | None = None
+        try:
+            self._directory.mkdir(parents=True, exist_ok=True)
+            for unfinished in self._directory.glob(f"*{_UNFINISHED}"):
+                unfinished.unlink()
+        except OSError as error:
+            raise self._unusable(error) from error
+
+    def logs(self) -> list[ArchivedLog]:
+        """Every copy there is.
+
+        Raises:
+            OlrPgError: 2002 to 2008, a copy was damaged since.
+        """
+        return [open_log(str(path)) for path in sorted(self._directory.glob(f"*{SUFFIX}"))]
+
+    def keep(self, copies: Sequence[ListedLog]) -> ArchivedLog:
+        """The vault's copy of a log, made now if it is not there yet.
+
+        Raises:
+            OlrPgError: 7030, the copy cannot be made; what `open_listed` raises.
+        """
+        first = copies[0]
+        name = f"{first.resetlogs_id}_{first.thread}_{first.sequence}_{first.first_scn}{SUFFIX}"
+        path = self._directory / name
+        if not path.exists():
+            log = open_listed(copies)
+            try:
+                self._copy(Path(log.path), path, log.used_bytes)
+            except OSError as error:
+                raise self._unusable(error) from error
+            _log.info("log copied into the vault", file=str(path), bytes=log.used_bytes)
+        return open_log(str(path))
+
+    def _copy(self, source: Path, target: Path, size: int) -> None:
+        unfinished = target.with_suffix(_UNFINISHED)
+        read = hashlib.blake2b()
+        with source.open("rb") as original, unfinished.open("wb") as copy:
+            while size > 0 and (piece := original.read(min(_PIECE, size))):
+                read.update(piece)
+                copy.write(piece)
+                size -= len(piece)
+            copy.flush()
+            os.fsync(copy.fileno())
+        if size > 0 or _digest(unfinished) != read.digest():
+            raise OSError(f"{unfinished} is not what was read from {source}")
+        unfinished.replace(target)
+
+    def remove_confirmed(self) -> None:
+        """Remove the copies that nobody will ask for any more and that are old enough.
+
+        Raises:
+            OlrPgError: 7030, the directory cannot be used.
+        """
+        confirmed = self._confirmed()
+        if confirmed is None or (confirmed == self._cleaned and not self._keep_seconds):
+            return
+        self._cleaned = confirmed
+        oldest = time.time() - self._keep_seconds
+        for path in self._directory.glob(f"*{SUFFIX}"):
+            try:
+                if path.stat().st_mtime <= oldest and open_log(str(path)).next_scn <= confirmed:
+                    path.unlink()
+                    _log.info("log removed from the vault", file=str(path))
+            except OSError as error:
+                raise self._unusable(error) from error
+
+    def _unusable(self, error: OSError) -> OlrPgError:
+        return OlrPgError(7030, str(error), path=str(self._directory))
+
+
+def _digest(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, hashlib.blake2b).digest()

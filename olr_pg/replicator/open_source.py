@@ -1,0 +1,58 @@
+"""The source database that a configuration names, opened."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.config.model import OfflineSource
+from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.replicator.source_database import OfflineDatabase
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from olr_pg.config.model import Config
+    from olr_pg.replicator.source_database import SourceDatabase
+
+DICTIONARY: Final = "dictionary.json"
+"""In `context.data`: the dictionary that a run of a live source began with."""
+
+
+@contextmanager
+def open_source(
+    config: Config, data: Path, saved: Callable[[], int | None]
+) -> Iterator[SourceDatabase]:
+    """The source of `config`.
+
+    Args:
+        data: the directory of `context.data`.
+        saved: the SCN that the checkpoint has, below which nothing is asked for any more; None
+            where there is no checkpoint yet. Called later.
+
+    Raises:
+        OlrPgError: 3xxx the offline dictionary, 7xxx the live database.
+    """
+    source = config.source
+    if isinstance(source, OfflineSource):
+        snapshot = load_snapshot(str(source.dictionary))
+        yield OfflineDatabase(snapshot, [str(place) for place in source.logs])
+        return
+    # The drivers are loaded only where they are needed.
+    from olr_pg.oracle.lineage import FILE_NAME, Lineage
+    from olr_pg.oracle.live import LiveDatabase
+    from olr_pg.oracle.vault import LogVault
+
+    first_scn = config.apply.start_scn if config.apply else 0
+    live = LiveDatabase(
+        source,
+        Lineage(data / FILE_NAME),
+        start_scn=lambda: saved() or first_scn,
+        dictionary=data / DICTIONARY,
+        vault=LogVault(source.vault, saved) if source.vault else None,
+    )
+    try:
+        yield live
+    finally:
+        live.close()

@@ -1,0 +1,80 @@
+"""Where the dictionary and the archived logs come from: what decoding asks of a source database."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from olr_pg.capture.logs import scan_logs
+from olr_pg.dictionary.table_list import query_tables
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from olr_pg.capture.logs import LogScan
+    from olr_pg.dictionary.model import Database, Snapshot, Table
+
+POLL_SECONDS = 1.0
+"""How often the places of an offline source are looked at when there is nothing to decode."""
+
+
+class SourceDatabase(Protocol):
+    """A source: an Oracle that is there, or what was copied from one.
+
+    The calls come from several threads, but never two at once.
+    """
+
+    @property
+    def database(self) -> Database:
+        """What logs must belong to; may move on to a new incarnation with `scan`."""
+
+    def resolve(self, sql: str) -> tuple[Snapshot, tuple[Table, ...]]:
+        """The tables that a TableList query names, and the dictionary they are from.
+
+        Raises:
+            OlrPgError: 3xxx the query or its tables, 7xxx the database.
+        """
+
+    def scan(self, scn: int, delivered_scn: int) -> LogScan:
+        """The archived logs that hold redo from `scn` on, and of each thread the one before.
+
+        Args:
+            scn: redo below it is not wanted any more.
+            delivered_scn: transactions that commit below it may have left already.
+
+        Raises:
+            OlrPgError: what waiting does not mend.
+        """
+
+    def pause(self, idle: int) -> float:
+        """Seconds to wait before the next `scan`, after `idle` ones that found nothing new."""
+
+
+class OfflineDatabase:
+    """A dictionary snapshot, and archived logs at fixed places.
+
+    Args:
+        specs: files, directories or globs of archived logs.
+    """
+
+    def __init__(self, snapshot: Snapshot, specs: Sequence[str]) -> None:
+        self._snapshot = snapshot
+        self._specs = tuple(specs)
+
+    @property
+    def database(self) -> Database:
+        """See `SourceDatabase.database`."""
+        return self._snapshot.database
+
+    def resolve(self, sql: str) -> tuple[Snapshot, tuple[Table, ...]]:
+        """See `SourceDatabase.resolve`."""
+        return self._snapshot, query_tables(self._snapshot, sql)
+
+    def scan(self, scn: int, delivered_scn: int) -> LogScan:
+        """See `SourceDatabase.scan`; every log is found, whatever its SCNs."""
+        del scn, delivered_scn
+        return scan_logs(self._specs)
+
+    def pause(self, idle: int) -> float:
+        """See `SourceDatabase.pause`."""
+        del idle
+        return POLL_SECONDS

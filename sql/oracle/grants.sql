@@ -1,0 +1,64 @@
+-- What the account of olr_pg may do, and no more (11.2 to 23ai). Run as SYS in the container that
+-- holds the tables:
+--
+--   sqlplus sys@host:1521/orclpdb1 as sysdba @grants.sql OLR
+--
+-- It may read the dictionary, also as of an SCN, and the views that list the archived logs. It may
+-- not read a single row of your tables. What a release does not have is passed over; every grant
+-- that is made is printed. `olr-pg doctor` checks the result grant by grant.
+
+SET VERIFY OFF
+SET SERVEROUTPUT ON
+DEFINE olr_user = &1
+
+DECLARE
+  token_sets SYS_REFCURSOR;
+  suffix VARCHAR2(128);
+  has_token_sets BOOLEAN := TRUE;
+
+  PROCEDURE give(privileges VARCHAR2, name VARCHAR2, owner VARCHAR2 DEFAULT 'SYS') IS
+    does_not_exist EXCEPTION;
+    PRAGMA EXCEPTION_INIT(does_not_exist, -942);
+  BEGIN
+    EXECUTE IMMEDIATE
+      'GRANT ' || privileges || ' ON ' || owner || '.' || name || ' TO &olr_user';
+    DBMS_OUTPUT.PUT_LINE('granted ' || privileges || ' on ' || name);
+  EXCEPTION
+    WHEN does_not_exist THEN
+      DBMS_OUTPUT.PUT_LINE('this database has no ' || name);
+      IF name = 'XDB$TTSET' THEN
+        has_token_sets := FALSE;
+      END IF;
+  END;
+BEGIN
+  FOR t IN (
+    SELECT COLUMN_VALUE AS name FROM TABLE(SYS.ODCIVARCHAR2LIST(
+      'USER$', 'OBJ$', 'TAB$', 'COL$', 'CDEF$', 'CCOL$', 'IND$', 'ICOL$',
+      'TABPART$', 'TABCOMPART$', 'TABSUBPART$', 'LOB$', 'LOBFRAG$', 'LOBCOMPPART$', 'TS$',
+      'ECOL$', 'DEFERRED_STG$'
+    ))
+  ) LOOP
+    give('SELECT, FLASHBACK', t.name);
+  END LOOP;
+  FOR v IN (
+    SELECT COLUMN_VALUE AS name FROM TABLE(SYS.ODCIVARCHAR2LIST(
+      'V_$DATABASE', 'V_$DATABASE_INCARNATION', 'V_$TRANSPORTABLE_PLATFORM', 'V_$ARCHIVED_LOG',
+      'V_$ARCHIVE_DEST', 'V_$LOG', 'V_$THREAD', 'GV_$TRANSACTION', 'DBA_TABLES'
+    ))
+  ) LOOP
+    give('SELECT', v.name);
+  END LOOP;
+  -- The names of binary XML; their tables carry the suffix of the token set.
+  give('SELECT, FLASHBACK', 'XDB$TTSET', 'XDB');
+  IF has_token_sets THEN
+    OPEN token_sets FOR 'SELECT TOKSUF FROM XDB.XDB$TTSET WHERE FLAGS = 0';
+    LOOP
+      FETCH token_sets INTO suffix;
+      EXIT WHEN token_sets%NOTFOUND;
+      give('SELECT, FLASHBACK', 'X$NM' || suffix, 'XDB');
+      give('SELECT, FLASHBACK', 'X$QN' || suffix, 'XDB');
+    END LOOP;
+    CLOSE token_sets;
+  END IF;
+END;
+/

@@ -1,0 +1,16 @@
+-- The account of olr_pg in a pluggable database (12.1 to 23ai): a local user of the PDB that holds
+-- the tables. Run as SYS, then grants.sql with the same container:
+--
+--   sqlplus / as sysdba @user_pdb.sql ORCLPDB1 OLR "a password"
+--   sqlplus sys@host:1521/orclpdb1 as sysdba @grants.sql OLR
+--
+-- `source.server` names the service of the PDB: host:1521/orclpdb1.
+
+SET VERIFY OFF
+DEFINE olr_container = &1
+DEFINE olr_user = &2
+DEFINE olr_password = &3
+
+ALTER SESSION SET CONTAINER = &olr_container;
+CREATE USER &olr_user IDENTIFIED BY "&olr_password";
+GRANT CREATE SESSION TO &olr_user;

@@ -1,0 +1,147 @@
+"""A simulated source behind the stand-in, whose logs are archived when a test says so."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+import struct
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from olr_pg.capture.logs import open_log
+from olr_pg.config.model import OracleSource, Vault
+from olr_pg.oracle.lineage import Lineage
+from olr_pg.oracle.live import LiveDatabase
+from olr_pg.oracle.vault import LogVault
+from olr_pg.simulator.oracle_net.server import StandIn
+from olr_pg.simulator.oracle_net.state import ARCHIVE, OracleState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from olr_pg.simulator.simulate import Summary
+
+_numbers = itertools.count()
+
+
+class LiveSource:
+    """The source of a finished simulation as a live database.
+
+    Attributes:
+        mount: where its archived logs are found here.
+        waiting: logs that are not archived yet.
+    """
+
+    def __init__(self, summary: Summary, folder: Path) -> None:
+        self.summary = summary
+        self.folder = folder
+        self.mount = folder / "mount"
+        self.mount.mkdir()
+        self.waiting = list(summary.logs)
+        dbid = open_log(str(summary.logs[0])).header.dbid
+        self.state = OracleState(summary.snapshot, dbid=dbid)
+        self.server = StandIn(self.state)
+
+    def close(self) -> None:
+        self.server.close()
+        assert self.server.malformed == []
+
+    def archive(self, *, copied: bool = True) -> Path:
+        """The next log is archived; where it is not `copied`, its file is late."""
+        path = self.waiting.pop(0)
+        self.state.archived(path.name, open_log(str(path)).header)
+        if copied:
+            self.copy(path)
+        return path
+
+    def copy(self, path: Path) -> None:
+        """The file of a log arrives."""
+        shutil.copy(path, self.mount)
+
+    def archive_all(self) -> None:
+        while self.waiting:
+            self.archive()
+
+    @contextmanager
+    def database(
+        self, changes: dict[str, Any] | None = None, *, vault: Path | None = None
+    ) -> Iterator[LiveDatabase]:
+        """The source as decoding sees it, with a memory of its own."""
+        source = OracleSource.model_validate(self.section(**(changes or {})))
+        kept = None
+        if vault is not None:
+            kept = LogVault(Vault.model_validate({"directory": str(vault)}), lambda: None)
+        lineage = Lineage(self.folder / f"{next(_numbers)}.json")
+        live = LiveDatabase(source, lineage, vault=kept)
+        try:
+            yield live
+        finally:
+            live.close()
+
+    def commit_scns(self) -> list[int]:
+        """Of every transaction that is delivered, in order."""
+        folder = self.summary.logs[0].parent.parent
+        lines = map(json.loads, (folder / "truth.jsonl").read_text("utf-8").splitlines())
+        return [line["commit_scn"] for line in lines if line["op"] == "begin"]
+
+    def section(self, **changes: Any) -> dict[str, Any]:
+        """The configuration's `source`."""
+        return {
+            "kind": "oracle",
+            "user": "olr",
+            "password": "olr",
+            "server": self.server.connect_string,
+            "path-mapping": [ARCHIVE, str(self.mount)],
+            "poll-ms": 20,
+            **changes,
+        }
+
+    def write_config(
+        self,
+        folder: Path,
+        database: str,
+        *,
+        tables: Sequence[str] | str | None = None,
+        **changes: Any,
+    ) -> Path:
+        """A configuration file that replicates every table into `database`."""
+        names = [table.full_name for table in self.summary.tables]
+        document = {
+            "context": {"data": str(folder / "data")},
+            "source": self.section(**changes),
+            "target": {"address": "127.0.0.1:0"},
+            "apply": {
+                "connect-string": database,
+                "tables": names if tables is None else tables,
+                "create-tables": True,
+            },
+            "spark": {"master": "local[2,2]"},
+        }
+        path = folder / "config.json"
+        path.write_text(json.dumps(document), "utf-8")
+        return path
+
+
+def reincarnated(
+    log: Path, folder: Path, *, resetlogs: int, scn: int, activation: int, sequence: int
+) -> Path:
+    """A copy of `log` as the database would have written it after an OPEN RESETLOGS at `scn`."""
+    header = open_log(str(log)).header
+    order = ">" if header.big_endian else "<"
+    size = header.block_size
+    data = bytearray(log.read_bytes())
+    struct.pack_into(order + "I", data, size + 52, activation)
+    struct.pack_into(order + "I", data, size + 160, resetlogs)
+    struct.pack_into(order + "IHH", data, size + 164, scn & 0xFFFFFFFF, 0, 0)
+    for at in range(size, len(data), size):
+        struct.pack_into(order + "I", data, at + 8, sequence)
+        struct.pack_into("<H", data, at + 14, 0)
+        block = np.frombuffer(bytes(data[at : at + size]), np.uint16)
+        struct.pack_into("=H", data, at + 14, int(np.bitwise_xor.reduce(block)))
+    made = folder / f"1_{sequence}_{resetlogs}.arc"
+    made.write_bytes(data)
+    return made

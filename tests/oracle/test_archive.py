@@ -1,0 +1,233 @@
+"""V$ARCHIVED_LOG to files: path mapping, copies, headers that disagree."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from olr_pg.capture.logs import open_log
+from olr_pg.errors import OlrPgError
+from olr_pg.oracle.archive import map_path
+from olr_pg.oracle.facts import Incarnation
+from olr_pg.oracle.lineage import Lineage
+from olr_pg.simulator.simulate import Summary, choose_shape, simulate
+from tests.oracle.live_source import LiveSource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+# The driver drops the socket of a failed log-on without closing it.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:Exception ignored in. <socket.socket:pytest.PytestUnraisableExceptionWarning"
+)
+
+
+@pytest.fixture(scope="module")
+def summary(tmp_path_factory: pytest.TempPathFactory) -> Summary:
+    shape = choose_shape(11, "random", threads=2)
+    return simulate(11, tmp_path_factory.mktemp("source"), size=60_000, shape=shape)
+
+
+@pytest.fixture
+def live(summary: Summary, tmp_path: Path) -> Iterator[LiveSource]:
+    source = LiveSource(summary, tmp_path)
+    yield source
+    source.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "mapping", "expected"),
+    [
+        ("/u01/arch/1_2.arc", [("/u01/arch", "/mnt")], "/mnt/1_2.arc"),
+        ("/u01/arch/1_2.arc", [("/u01/arch/", "/mnt/")], "/mnt/1_2.arc"),
+        ("/u01/archive/1_2.arc", [("/u01/arch", "/mnt")], "/u01/archive/1_2.arc"),
+        ("/u01/archive/a/1.arc", [("/u01/x", "/x"), ("/u01/archive", "/y")], "/y/a/1.arc"),
+        ("/u01/a/b/1.arc", [("/u01/a", "/first"), ("/u01/a/b", "/second")], "/first/b/1.arc"),
+        ("+DATA/ORCL/1.arc", [("+DATA", "/asm")], "/asm/ORCL/1.arc"),
+        (r"D:\arch\db\1.arc", [(r"D:\arch", "/mnt/d")], "/mnt/d/db/1.arc"),
+        ("/u01/arch/1.arc", [("/u01/arch/1.arc", "/here/log")], "/here/log"),
+        ("/u01/arch/1.arc", [], "/u01/arch/1.arc"),
+    ],
+)
+def test_paths_are_mapped(name: str, mapping: list[tuple[str, str]], expected: str) -> None:
+    assert map_path(name, mapping) == expected
+
+
+def names(paths: Iterable[Path]) -> list[str]:
+    return sorted(path.name for path in paths)
+
+
+def test_every_thread_is_found_and_old_logs_are_forgotten(live: LiveSource) -> None:
+    live.archive_all()
+    with live.database() as database:
+        logs = database.scan(0, 0).logs
+        assert names([Path(log.path) for log in logs]) == names(live.summary.logs)
+        scn = max(log.next_scn for log in logs)
+        # Of each thread the last log stays, so that a gap behind it is seen.
+        assert {log.header.thread for log in database.scan(scn, 0).logs} == {1, 2}
+        assert len(database.scan(scn, 0).logs) == 2
+    with live.database() as database:
+        assert database.scan(scn, 0).logs == ()
+
+
+def test_a_copy_that_is_still_being_written_is_waited_for(live: LiveSource) -> None:
+    path = live.archive(copied=False)
+    target = live.mount / path.name
+    with live.database() as database:
+        late = database.scan(0, 0)
+        assert [error.code for error in late.unusable] == [7011]
+        assert str(target) in late.unusable[0].detail
+        target.write_bytes(path.read_bytes()[:-1024])
+        assert [error.code for error in database.scan(0, 0).unusable] == [2004]
+        shutil.copy(path, target)
+        assert database.scan(0, 0).unusable == ()
+        assert len(database.scan(0, 0).logs) == 1
+
+
+def test_logs_behind_a_late_one_wait_for_it(live: LiveSource) -> None:
+    late = live.archive(copied=False)
+    live.archive_all()
+    with live.database() as database:
+        thread = open_log(str(late)).header.thread
+        assert {log.header.thread for log in database.scan(0, 0).logs} == {1, 2} - {thread}
+        live.copy(late)
+        assert len(database.scan(0, 0).logs) == len(live.summary.logs)
+
+
+def test_a_file_that_is_another_log_is_refused(live: LiveSource) -> None:
+    first, second = live.archive(copied=False), live.archive(copied=False)
+    shutil.copy(first, live.mount / second.name)
+    shutil.copy(second, live.mount / first.name)
+    with live.database() as database:
+        scan = database.scan(0, 0)
+    assert scan.logs == ()
+    assert {error.code for error in scan.unusable} == {7010}
+
+
+def test_any_copy_of_a_log_will_do_unless_one_destination_is_asked_for(live: LiveSource) -> None:
+    path = live.archive()
+    state = live.state
+    state.catalogue.update(
+        'INSERT INTO SYS."V$ARCHIVED_LOG" SELECT "THREAD#", "SEQUENCE#", "FIRST_CHANGE#",'
+        ' "NEXT_CHANGE#", \'/gone/\' || "SEQUENCE#", BLOCKS, BLOCK_SIZE, RESETLOGS_ID,'
+        ' "RESETLOGS_CHANGE#", 0, ARCHIVED, DELETED, STATUS, STANDBY_DEST FROM SYS."V$ARCHIVED_LOG"'
+    )
+    with live.database() as database:
+        assert [log.path for log in database.scan(0, 0).logs] == [str(live.mount / path.name)]
+    with live.database({"archive-destination": 1}) as database:
+        assert len(database.scan(0, 0).logs) == 1
+    with live.database({"archive-destination": 0}) as database:
+        scan = database.scan(0, 0)
+    assert scan.logs == ()
+    assert [error.code for error in scan.unusable] == [7011]
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["\"STATUS\" = 'D'", "\"DELETED\" = 'YES'", "\"ARCHIVED\" = 'NO'", '"NAME" = NULL',
+     "\"STANDBY_DEST\" = 'YES'", '"RESETLOGS_ID" = 5'],
+)  # fmt: skip
+def test_rows_of_logs_that_are_not_here_are_passed_over(live: LiveSource, change: str) -> None:
+    live.archive()
+    live.state.catalogue.update(f'UPDATE SYS."V$ARCHIVED_LOG" SET {change}')
+    with live.database() as database:
+        scan = database.scan(0, 0)
+    assert (scan.logs, scan.unusable) == ((), ())
+
+
+def test_a_database_that_is_down_is_no_error_of_the_scan(live: LiveSource) -> None:
+    live.archive()
+    with live.database() as database:
+        before = database.scan(0, 0).logs
+        live.server.refusing = True
+        live.server.cut()
+        down = database.scan(0, 0)
+        assert down.logs == before
+        assert [error.code for error in down.unusable] == [7007]
+        live.server.refusing = False
+        live.archive()
+        assert len(database.scan(0, 0).logs) == 2
+
+
+def test_looks_become_rarer(live: LiveSource) -> None:
+    with live.database({"poll-ms": 100}) as database:
+        pauses = [database.pause(idle) for idle in range(100)]
+    assert pauses[0] == pytest.approx(0.1)
+    assert pauses == sorted(pauses)
+    assert pauses[-1] == pytest.approx(1.0)
+
+
+def test_the_vault_makes_one_copy_and_keeps_nothing_broken(
+    live: LiveSource, tmp_path: Path
+) -> None:
+    vault = tmp_path / "vault"
+    vault.mkdir()
+    (vault / "1_1_1_1.copying").write_bytes(b"left over")
+    path = live.archive()
+    with live.database(vault=vault) as database:
+        (log,) = database.scan(0, 0).logs
+    copy = Path(log.path)
+    assert copy.parent == vault
+    assert list(vault.iterdir()) == [copy]
+    assert copy.read_bytes() == path.read_bytes()[: log.used_bytes]
+    changed = copy.stat().st_mtime_ns
+    (live.mount / path.name).unlink()
+    with live.database(vault=vault) as database:
+        assert [found.path for found in database.scan(0, 0).logs] == [str(copy)]
+    assert copy.stat().st_mtime_ns == changed
+
+
+def test_a_vault_that_cannot_be_written(live: LiveSource, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OlrPgError) as caught, live.database(vault=tmp_path / "file" / "vault"):
+        pass
+    assert caught.value.code == 7030
+
+
+PARENT, CHILD = Incarnation(1, 1), Incarnation(2, 500)
+
+
+def test_a_lineage_goes_on_from_a_parent(tmp_path: Path) -> None:
+    for delivered in (0, 500):
+        lineage = Lineage(tmp_path / f"{delivered}.json")
+        lineage.follow([PARENT])
+        lineage.delivered(delivered)
+        lineage.follow([CHILD, PARENT])
+        assert lineage.end_of(1) == 500
+        assert lineage.end_of(2) is None
+
+
+def test_what_was_delivered_is_remembered(tmp_path: Path) -> None:
+    lineage = Lineage(tmp_path / "lineage.json")
+    lineage.follow([PARENT])
+    lineage.delivered(501)
+    lineage.delivered(7)
+    for incarnations in ([CHILD, PARENT], [Incarnation(9, 600)]):
+        with pytest.raises(OlrPgError) as caught:
+            Lineage(tmp_path / "lineage.json").follow(incarnations)
+        assert caught.value.code == 7020
+    Lineage(tmp_path / "lineage.json").follow([Incarnation(3, 501), PARENT])
+
+
+def test_a_damaged_lineage_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "lineage.json"
+    path.write_text("{")
+    with pytest.raises(OlrPgError) as caught:
+        Lineage(path)
+    assert caught.value.code == 1092
+
+
+def test_a_thread_counts_until_its_last_log_is_archived(live: LiveSource) -> None:
+    live.archive_all()
+    catalogue = live.state.catalogue
+    with live.database() as database:
+        assert database.scan(0, 0).open_threads == frozenset({1, 2})
+        catalogue.update('UPDATE SYS."V$THREAD" SET "STATUS" = \'CLOSED\' WHERE "THREAD#" = 2')
+        row = {"THREAD#": 2, "ARCHIVED": "NO", "STATUS": "INACTIVE"}
+        catalogue.insert("V$LOG", [row])
+        assert database.scan(0, 0).open_threads == frozenset({1, 2})
+        catalogue.update('UPDATE SYS."V$LOG" SET "ARCHIVED" = \'YES\'')
+        assert database.scan(0, 0).open_threads == frozenset({1})

@@ -1,0 +1,173 @@
+"""The dictionary, read over the wire from SYS tables, is the one that was put there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from olr_pg.config.model import OracleSource
+from olr_pg.dictionary.model import KeyKind, Table
+from olr_pg.dictionary.sys_tables import join_tables
+from olr_pg.errors import OlrPgError
+from olr_pg.oracle.connection import OracleDatabase
+from olr_pg.oracle.dictionary import BATCH, KINDS, read_dictionary
+from olr_pg.oracle.facts import read_facts
+from olr_pg.oracle.xml_tokens import read_xml_tokens
+from olr_pg.simulator.oracle_net.faults import Fault
+from olr_pg.simulator.oracle_net.server import StandIn
+from olr_pg.simulator.oracle_net.state import OracleState
+from tests.oracle.conftest import DBID, NOTES, ORDERS, SCN, TABLES, make_snapshot, number
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from olr_pg.dictionary.sys_rows import SysRow
+
+NAMES = [(table.owner, table.name) for table in TABLES]
+
+
+def test_the_facts_of_a_container(oracle: OracleDatabase) -> None:
+    facts = oracle.read("testing", read_facts)
+    assert facts.database == make_snapshot().database
+    assert facts.dbid == DBID
+    assert facts.scn == SCN
+    assert [incarnation.resetlogs_id for incarnation in facts.incarnations] == [2_000, 1_000]
+
+
+def test_every_table_comes_back_as_it_was(oracle: OracleDatabase) -> None:
+    snapshot = read_dictionary(oracle, NAMES)
+    assert snapshot.scn == SCN
+    assert set(snapshot.tables) == set(TABLES)
+
+
+def test_the_real_dictionary_comes_back_as_it_was(real_log_dir: Path) -> None:
+    """The rows of the real SYS tables, by their real ROWIDs, through the server and back."""
+    from olr_pg.dictionary.loader import load_snapshot
+
+    real = load_snapshot(str(real_log_dir / "TEST-chkpt-2266634.json"))
+    assert real.sys_rows is not None
+    # What a checkpoint does not tell of a LOB, a database always does.
+    lobs = [row.model_copy(update={"flags": 0, "property": 0}) for row in real.sys_rows.sys_lob]
+    rows = real.sys_rows.model_copy(update={"sys_lob": lobs})
+    state = OracleState(replace(real, tables=()), dbid=DBID)
+    fields = {name for name in KINDS if name not in ("sys_ind", "sys_icol", "sys_user", "sys_ts")}
+    state.catalogue.update('DELETE FROM SYS."TS$"')
+    for name in (*fields, "sys_user", "sys_ts"):
+        kind = KINDS[name]
+        state.catalogue.insert(
+            kind.table.name,
+            [
+                {
+                    "ROWID": row.row_id,
+                    **{column: stored(row, field) for field, column in kind.fields.items()},
+                }
+                for row in getattr(rows, name)
+            ],
+        )
+    with StandIn(state) as server:
+        source = OracleSource.model_validate(
+            {"user": "olr", "password": "olr", "server": server.connect_string}
+        )
+        oracle = OracleDatabase(source)
+        found = read_dictionary(oracle, [(table.owner, table.name) for table in real.tables])
+        with_tokens = oracle.read("testing", lambda c: read_xml_tokens(c, real.scn))
+        oracle.close()
+    assert found.database.name == real.database.name
+    assert set(found.tables) == set(join_tables(rows, "", all_columns_logged=True))
+    assert found.sys_rows is not None
+    for name in fields:
+        read = set(map(repr, getattr(found.sys_rows, name)))
+        there = set(map(repr, getattr(rows, name)))
+        # The rows of indexes, but those of LOBs, are not needed.
+        left = set() if name in ("sys_obj", "sys_deferredstg") else there - read
+        assert (name, read - there, left) == (name, set(), set())
+    assert with_tokens == real.xml_tokens
+
+
+def stored(row: SysRow, field: str) -> object:
+    """A field as its column has it."""
+    value = getattr(row, field)
+    if field == "default" and value is not None:
+        return bytes.fromhex(value)
+    return None if value == -1 else value
+
+
+def test_only_the_named_tables_are_read(oracle: OracleDatabase) -> None:
+    snapshot = read_dictionary(oracle, [("SHOP", "Notes"), ("SHOP", "NOTES"), ("NOBODY", "X")])
+    assert snapshot.tables == (NOTES,)
+
+
+def test_rows_have_rowids_so_that_ddl_can_be_followed(oracle: OracleDatabase) -> None:
+    rows = read_dictionary(oracle, NAMES).sys_rows
+    assert rows is not None
+    found = [row.row_id for row in (*rows.sys_obj, *rows.sys_col, *rows.sys_tab)]
+    assert all(len(rowid) == 18 for rowid in found)
+    assert len(set(found)) == len(found)
+
+
+def test_more_tables_than_fit_into_one_list(stand_in: StandIn, oracle: OracleDatabase) -> None:
+    from olr_pg.simulator.oracle_net.dictionary_rows import insert_table
+
+    tables = [
+        Table("SHOP", f"T{n}", 80_000 + n, 80_000 + n, (number("ID", 1),)) for n in range(BATCH + 3)
+    ]
+    for table in tables:
+        insert_table(stand_in.state.catalogue, table, 136, iter(()))
+    snapshot = read_dictionary(oracle, [(table.owner, table.name) for table in tables])
+    assert sorted(snapshot.tables, key=lambda table: table.obj) == tables
+
+
+def test_a_disabled_primary_key_is_none(state: OracleState, oracle: OracleDatabase) -> None:
+    state.catalogue.update('UPDATE SYS."CDEF$" SET "ENABLED" = NULL')
+    table = read_dictionary(oracle, NAMES).find("SHOP", "ORDERS")
+    assert table is not None
+    assert table.key_kind is KeyKind.NONE
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        '"IND$" SET "PROPERTY" = 0',
+        '"IND$" SET "FLAGS" = 1',
+        '"IND$" SET "PROPERTY" = 17',
+        '"COL$" SET "NULL$" = 0',
+    ],
+    ids=["not unique", "unusable", "functional", "nullable"],
+)
+def test_an_index_that_finds_no_row_is_no_key(
+    state: OracleState, oracle: OracleDatabase, change: str
+) -> None:
+    state.catalogue.update(f"UPDATE SYS.{change}")
+    table = read_dictionary(oracle, NAMES).find("SHOP", "Notes")
+    assert table is not None
+    assert table.key_kind is KeyKind.NONE
+
+
+def test_every_table_is_read_as_of_the_same_scn(state: OracleState, oracle: OracleDatabase) -> None:
+    state.scn = 9_000
+    assert read_dictionary(oracle, NAMES).scn == 9_000
+    assert read_dictionary(oracle, NAMES, 6_000).scn == 6_000
+    state.catalogue.undo_scn = 7_000
+    with pytest.raises(OlrPgError) as caught:
+        read_dictionary(oracle, NAMES, 6_000)
+    assert caught.value.code == 7005
+    assert "ORA-01555" in caught.value.detail
+
+
+def test_a_snapshot_too_old_is_read_again_as_of_now(
+    stand_in: StandIn, oracle: OracleDatabase
+) -> None:
+    fault = stand_in.faults.add(Fault("execute", '"COL$"', error=(1555, "too old"), times=2))
+    assert read_dictionary(oracle, NAMES).find("SHOP", "ORDERS") == ORDERS
+    assert fault.hits == 2
+
+
+def test_a_privilege_that_is_missing_is_named(state: OracleState, oracle: OracleDatabase) -> None:
+    state.catalogue.denied.add("LOB$")
+    with pytest.raises(OlrPgError) as caught:
+        read_dictionary(oracle, NAMES)
+    assert caught.value.code == 7004
+    assert "LOB$" in caught.value.detail
+    assert "grants.sql" in caught.value.action

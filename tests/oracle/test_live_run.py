@@ -1,0 +1,341 @@
+"""``olr-pg run`` on a live database: the stand-in, archived logs, Spark, PostgreSQL."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import psycopg
+import pytest
+
+from olr_pg.capture.logs import open_log
+from olr_pg.config.load import load_config
+from olr_pg.errors import OlrPgError
+from olr_pg.replicator.appliance import run_appliance
+from olr_pg.simulator.instance import Pace
+from olr_pg.simulator.oracle_net.faults import Fault
+from olr_pg.simulator.simulate import Summary, demo_shape, simulate
+from tests.oracle.live_source import LiveSource, reincarnated
+from tests.replicator.test_simulated import differing_rows, expected_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+SIZE: Final = 100_000
+QUERY: Final = "SELECT owner, table_name FROM all_tables WHERE owner = 'SHOP' ORDER BY table_name"
+PHASES: Final = (
+    ("connect", ""),
+    ("execute", "V$DATABASE"),
+    ("execute", "all_tables"),
+    ("execute", '"OBJ$"'),
+    ("execute", '"LOB$"'),
+    ("fetch", '"COL$"'),
+    ("execute", "V$ARCHIVED_LOG"),
+    ("fetch", "V$ARCHIVED_LOG"),
+)
+PATIENCE_SECONDS: Final = 600.0
+
+
+@pytest.fixture(scope="module")
+def summary(tmp_path_factory: pytest.TempPathFactory) -> Summary:
+    shape = replace(demo_shape(), pace=Pace(log_blocks=40))
+    made = simulate(7, tmp_path_factory.mktemp("source"), workload="orders", size=SIZE, shape=shape)
+    assert len(made.logs) > 4
+    return made
+
+
+@pytest.fixture
+def live(summary: Summary, tmp_path: Path) -> Iterator[LiveSource]:
+    source = LiveSource(summary, tmp_path)
+    yield source
+    source.close()
+
+
+@pytest.fixture(autouse=True)
+def _one_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run uses the tests' Spark session instead of starting and stopping one of its own."""
+    monkeypatch.setattr("olr_pg.replicator.decoder.get_session", lambda _: spark)
+    monkeypatch.setattr("olr_pg.replicator.appliance.stop_session", lambda: None)
+
+
+def run_once(config: Path) -> None:
+    assert run_appliance(load_config(config), once=True, apply=True) == 0
+
+
+def failure_of(config: Path) -> OlrPgError:
+    with pytest.raises(OlrPgError) as caught:
+        run_once(config)
+    return caught.value
+
+
+def differences(database: str, summary: Summary) -> list[Any]:
+    with psycopg.connect(database) as connection:
+        return [
+            row
+            for table, rows in expected_rows(summary).items()
+            for row in differing_rows(connection, table, rows)
+        ]
+
+
+def applied_scn(database: str) -> int:
+    """The highest commit SCN that a table has; 0 before there is a ledger."""
+    try:
+        with psycopg.connect(database) as connection:
+            row = connection.execute("SELECT max(commit_scn) FROM olr_pg.ledger").fetchone()
+    except psycopg.errors.UndefinedTable:
+        return 0
+    return int(row[0] or 0) if row else 0
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def run_beside(config: Path, work: Callable[[], None]) -> None:
+    """Run the appliance until `work`, in a thread of its own, has ended."""
+    problems: list[BaseException] = []
+
+    def attend() -> None:
+        try:
+            work()
+        except BaseException as error:  # noqa: BLE001 - shown by the test
+            problems.append(error)
+        finally:
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    # Python leaves SIGINT ignored where its parent did, as shells do for background jobs.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    attendant = threading.Thread(target=attend)
+    attendant.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_appliance(load_config(config), once=False, apply=True)
+        attendant.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert problems == []
+
+
+# The first decoding of a fresh clone compiles its kernels, which takes minutes on a busy machine.
+@pytest.mark.timeout(900)
+def test_a_database_that_keeps_archiving_is_replicated_row_for_row(
+    live: LiveSource, summary: Summary, tmp_path: Path, postgres_database: str
+) -> None:
+    config = live.write_config(tmp_path, postgres_database, tables=QUERY)
+
+    def keep_archiving() -> None:
+        live.archive()
+        wait_until(lambda: applied_scn(postgres_database) > 0)
+        # A log that is listed before its file is here, with a whole one behind it: a gap.
+        late = live.archive(copied=False)
+        first = open_log(str(late)).header.first_scn
+        live.archive()
+        live.server.faults.add(Fault("execute", "V$ARCHIVED_LOG", drop=True))
+        live.server.refusing = True
+        live.server.cut()
+        live.server.refusing = False
+        assert applied_scn(postgres_database) <= first
+        live.copy(late)
+        wait_until(lambda: applied_scn(postgres_database) > first)
+        live.archive_all()
+        last = max(live.commit_scns())
+        wait_until(lambda: applied_scn(postgres_database) == last)
+
+    run_beside(config, keep_archiving)
+    assert differences(postgres_database, summary) == []
+
+
+@pytest.mark.parametrize(("phase", "statement"), PHASES)
+def test_a_cut_connection_is_opened_again(live: LiveSource, phase: str, statement: str) -> None:
+    live.archive_all()
+    fault = live.server.faults.add(Fault(phase, statement, drop=True))
+    with live.database() as database:
+        snapshot, tables = database.resolve(QUERY)
+        scan = database.scan(0, 0)
+    assert fault.hits == 1
+    assert tables == tuple(sorted(live.summary.snapshot.tables, key=lambda table: table.name))
+    assert snapshot.database == live.summary.snapshot.database
+    assert [log.path for log in scan.logs] == [
+        str(live.mount / path.name) for path in live.summary.logs
+    ]
+
+
+def test_a_resetlogs_behind_the_applied_transactions_stops_hard(
+    live: LiveSource, tmp_path: Path, postgres_database: str
+) -> None:
+    live.archive_all()
+    config = live.write_config(tmp_path, postgres_database)
+    run_once(config)
+    last = applied_scn(postgres_database)
+    live.state.open_resetlogs(last - 5, 1_300_000_000, 99)
+    for _ in range(2):
+        error = failure_of(config)
+        assert error.code == 7020
+        assert f"up to SCN {last}" in error.detail
+        assert error.where["scn"] == last - 5
+
+
+def test_a_resetlogs_behind_nothing_is_followed(
+    live: LiveSource, summary: Summary, tmp_path: Path, postgres_database: str
+) -> None:
+    config = live.write_config(tmp_path, postgres_database)
+    *before, last = live.waiting
+    for _ in before:
+        live.archive()
+    run_once(config)
+    scn, resetlogs = open_log(str(last)).header.first_scn, 1_300_000_000
+    live.state.open_resetlogs(scn, resetlogs, 99)
+    live.waiting = [
+        reincarnated(last, tmp_path, resetlogs=resetlogs, scn=scn, activation=99, sequence=1)
+    ]
+    live.archive()
+    run_once(config)
+    assert differences(postgres_database, summary) == []
+
+
+def test_redo_that_a_resetlogs_has_orphaned_is_not_applied(
+    live: LiveSource, tmp_path: Path, postgres_database: str
+) -> None:
+    config = live.write_config(tmp_path, postgres_database)
+    header = open_log(str(live.waiting[2])).header
+    assert header.next_scn is not None
+    cut = (header.first_scn + header.next_scn) // 2
+    for _ in range(4):
+        live.archive()
+    live.state.open_resetlogs(cut, 1_300_000_000, 99)
+    run_once(config)
+    wanted = max(scn for scn in live.commit_scns() if scn < cut)
+    assert applied_scn(postgres_database) == wanted
+
+
+def test_the_vault_keeps_what_oracle_deletes(
+    live: LiveSource, summary: Summary, tmp_path: Path, postgres_database: str
+) -> None:
+    vault = tmp_path / "vault"
+    config = live.write_config(tmp_path, postgres_database, vault={"directory": str(vault)})
+    for _ in range(3):
+        live.archive()
+    with live.database(vault=vault) as database:
+        database.scan(0, 0)
+    assert len(list(vault.glob("*.arc"))) == 3
+    for path in live.mount.iterdir():
+        path.unlink()
+    live.state.catalogue.update('UPDATE SYS."V$ARCHIVED_LOG" SET "DELETED" = \'YES\'')
+    live.archive_all()
+    run_once(config)
+    assert differences(postgres_database, summary) == []
+    # The next look knows what is confirmed.
+    run_once(config)
+    assert len(list(vault.glob("*.arc"))) < len(summary.logs)
+
+
+def test_one_run_with_the_connection_cut_in_every_phase_and_a_second_applies_nothing(
+    live: LiveSource, summary: Summary, tmp_path: Path, postgres_database: str
+) -> None:
+    live.archive_all()
+    faults = [live.server.faults.add(Fault(*phase, drop=True)) for phase in PHASES]
+    config = live.write_config(tmp_path, postgres_database, tables=QUERY)
+    run_once(config)
+    assert differences(postgres_database, summary) == []
+    assert [fault.hits for fault in faults] == [1] * len(PHASES)
+    before = applied_scn(postgres_database)
+    run_once(config)
+    assert applied_scn(postgres_database) == before
+
+
+def refuse(live: LiveSource) -> None:
+    live.server.password = "another"
+
+
+def close(live: LiveSource) -> None:
+    live.server.close()
+
+
+def deny(live: LiveSource) -> None:
+    live.state.catalogue.denied.add("COL$")
+
+
+def drop(live: LiveSource) -> None:
+    live.state.catalogue.update("DELETE FROM SYS.\"OBJ$\" WHERE NAME = 'ORDERS'")
+
+
+@pytest.mark.parametrize(
+    ("break_it", "query", "code", "exit_code", "action"),
+    [
+        (refuse, QUERY, 7002, 8, "source.password"),
+        (close, QUERY, 7001, 8, "source.server"),
+        (deny, QUERY, 7004, 8, "grants.sql"),
+        (None, "SELECT owner, FROM all_tables", 3010, 4, "correct the query"),
+        (None, "SELECT owner, table_name, 3 FROM all_tables", 3011, 4, "owner and its name"),
+        (drop, QUERY, 3012, 4, "spelling"),
+    ],
+)
+@pytest.mark.filterwarnings(
+    # The driver drops the socket of a failed log-on without closing it.
+    "ignore:Exception ignored in. <socket.socket:pytest.PytestUnraisableExceptionWarning"
+)
+def test_what_is_wrong_ends_the_run_with_what_to_do(
+    live: LiveSource,
+    tmp_path: Path,
+    postgres_database: str,
+    break_it: Callable[[LiveSource], None] | None,
+    query: str,
+    code: int,
+    exit_code: int,
+    action: str,
+) -> None:
+    live.archive_all()
+    if break_it is not None:
+        break_it(live)
+    error = failure_of(live.write_config(tmp_path, postgres_database, tables=query))
+    assert (error.code, error.exit_code) == (code, exit_code)
+    assert action in error.action
+
+
+def test_a_log_that_is_not_there_stops_a_single_run(
+    live: LiveSource, tmp_path: Path, postgres_database: str
+) -> None:
+    live.archive()
+    missing = live.archive(copied=False)
+    live.archive_all()
+    error = failure_of(live.write_config(tmp_path, postgres_database))
+    assert error.code == 7011
+    assert missing.name in error.detail
+    assert "path-mapping" in error.action
+
+
+def test_a_deleted_log_is_a_gap(live: LiveSource, tmp_path: Path, postgres_database: str) -> None:
+    live.archive()
+    sequence = open_log(str(live.archive())).header.sequence
+    live.archive_all()
+    live.state.catalogue.update(
+        'UPDATE SYS."V$ARCHIVED_LOG" SET "DELETED" = \'YES\' WHERE "SEQUENCE#" = ?', sequence
+    )
+    error = failure_of(live.write_config(tmp_path, postgres_database))
+    assert error.code == 2010
+    assert error.where["sequence"] == sequence
+
+
+def test_nothing_leaves_before_every_open_thread_has_told_its_part(
+    live: LiveSource, summary: Summary, tmp_path: Path, postgres_database: str
+) -> None:
+    live.archive_all()
+    thread = {"THREAD#": 2, "STATUS": "OPEN", "ENABLED": "PUBLIC"}
+    live.state.catalogue.insert("V$THREAD", [thread])
+    config = live.write_config(tmp_path, postgres_database)
+    run_once(config)
+    assert applied_scn(postgres_database) == 0
+    live.state.catalogue.update(
+        'UPDATE SYS."V$THREAD" SET "STATUS" = \'CLOSED\' WHERE "THREAD#" = 2'
+    )
+    run_once(config)
+    assert differences(postgres_database, summary) == []

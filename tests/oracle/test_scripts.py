@@ -1,0 +1,18 @@
+"""The scripts in sql/oracle grant exactly what is read."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from olr_pg.oracle.tables import SYS_TABLES, VIEWS
+
+FOLDER = Path(__file__).resolve().parents[2] / "sql" / "oracle"
+
+
+def test_every_table_and_view_that_is_read_is_granted_and_no_other() -> None:
+    text = (FOLDER / "grants.sql").read_text("utf-8")
+    first, second = re.findall(r"ODCIVARCHAR2LIST\((.*?)\)", text, re.DOTALL)
+    assert set(re.findall(r"'([^']+)'", first)) == {table.name for table in SYS_TABLES}
+    views = {table.name.replace("V$", "V_$") for table in VIEWS}
+    assert set(re.findall(r"'([^']+)'", second)) == {*views, "DBA_TABLES"}
