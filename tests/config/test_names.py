@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from olr_pg.config.names import TableName, parse_table_name, table_list_query
-from olr_pg.dictionary.model import Database, Snapshot, Table
+from olr_pg.dictionary.model import Column, Database, Snapshot, Table
 from olr_pg.dictionary.table_list import query_tables
 from olr_pg.errors import OlrPgError
 
@@ -32,7 +32,8 @@ def test_other_texts_are_refused(text: str) -> None:
 
 
 def _snapshot(names: list[TableName]) -> Snapshot:
-    tables = tuple(Table(owner, name, i, i, ()) for i, (owner, name) in enumerate(names, 1))
+    columns = (Column("ID", 1, 1, 1, 2, 22),)
+    tables = tuple(Table(owner, name, i, i, columns) for i, (owner, name) in enumerate(names, 1))
     return Snapshot(1, Database("TEST"), tables)
 
 
