@@ -283,7 +283,7 @@ class Merger:
         limit = min([*others, MAX_SCN + 1 if is_row_failure else self._watermarks[thread]])
         ready = sorted((t for t in known if t.commit_scn < limit), key=lambda t: t.order)
         since = self._follower.apply(ready)
-        if self._follower.end is None and since is not None:
+        if since is not None:
             # The newest split reaches past it, however far it got.
             last = len(self._states) - 1
             self._go_back(

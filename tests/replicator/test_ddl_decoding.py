@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from olr_pg.capture.logs import discover_logs
 from olr_pg.cli.render import render_blob
 from olr_pg.cli.values import value_renderer
 from olr_pg.dictionary.evolution import Verdict
 from olr_pg.errors import OlrPgError
-from olr_pg.replicator.decode import decode_logs
+from olr_pg.replicator.decode import decode_logs, decode_splits
 from olr_pg.replicator.follower import DictionaryFollower
+from olr_pg.replicator.merge import Merger, ThreadSplit, merge_splits
 from olr_pg.replicator.split import plan_splits
 from olr_pg.wire.frames import ByteOrder
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
@@ -156,6 +158,35 @@ def test_ddl_of_one_redo_thread_reaches_the_rows_of_another(
             {"ID": 3, "EXTRA": 33},
             {"ID": 4, "EXTRA": 44},
         ]
+
+
+@pytest.mark.parametrize("split_bytes", SPLITS)
+def test_where_nobody_is_told_the_delivery_ends_before_the_ddl(
+    tmp_path: Path, split_bytes: int
+) -> None:
+    source = DdlSource(tmp_path / "s", followed=False)
+    source.create("A", {"ID": NUMBER})
+    source.create("B", {"ID": NUMBER})
+    snapshot = source.take_snapshot()
+    source.insert("A", 1)
+    source.insert("B", 1)
+    source.add_column("A", "EXTRA", NUMBER)
+    source.insert("B", 2)
+    source.insert("A", 2, 22)
+    source.finish()
+    follower = DictionaryFollower(snapshot, ends_delivery=True)
+    merger = Merger(
+        follower.subscribe(snapshot.tables, big_endian=False, chunk_bytes=1 << 20),
+        0,
+        {1: 0},
+        follower,
+    )
+    (log,) = discover_logs([str(source.directory / "logs")])
+    splits = [ThreadSplit(1, split) for split in plan_splits(log, split_bytes)]
+    merged = merge_splits(merger, splits, decode_splits)
+    assert sum(len(step.released) for step in merged) == 2
+    assert merger.failure is not None
+    assert merger.failure.code == 2013
 
 
 def verdicts(source: DdlSource) -> list[tuple[Verdict, int | None]]:

@@ -1,0 +1,94 @@
+"""The record of the dictionary's changes: whole lines only, of one database, not behind a gap."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from olr_pg.dictionary.changes import (
+    DictionaryTransaction,
+    RowChange,
+    RowOperation,
+    Statement,
+)
+from olr_pg.errors import OlrPgError
+from olr_pg.replicator.history import DictionaryHistory
+
+FIRST = DictionaryTransaction(
+    3,
+    0x0001_0002_0000_0003,
+    90,
+    100,
+    (1, 15, 7, 16),
+    (
+        RowChange("COL$", RowOperation.INSERT, "AAAAACAAAAAAFQ+AAH", {"OBJ#": b"\xc1\x02"}),
+        RowChange("TAB$", RowOperation.UPDATE, "AAAAACAAAAAAFQ+AAD", {"DATAOBJ#": None}),
+        RowChange("OBJ$", RowOperation.DELETE, "AAAAASAAAAAAHdNAAV", {}),
+    ),
+    (Statement(15, 72726, "SHOP", "A", "ALTER TABLE a ADD (\U0001f600 …)", 95),),
+)
+SECOND = FIRST._replace(commit_scn=200, position=(1, 15, 9, 16), changes=(), statements=())
+
+
+def test_what_was_written_is_read_again_once(tmp_path: Path) -> None:
+    path = tmp_path / "h.jsonl"
+    history = DictionaryHistory(path, "DB", 50)
+    for transaction in (FIRST, SECOND, FIRST):
+        history.add(transaction)
+    again = DictionaryHistory(path, "DB", 50)
+    assert again.transactions == [FIRST, SECOND]
+    again.add(FIRST)
+    assert path.read_bytes().count(b"\n") == 3
+
+
+def test_a_newer_snapshot_needs_only_what_is_behind_it(tmp_path: Path) -> None:
+    path = tmp_path / "h.jsonl"
+    history = DictionaryHistory(path, "DB", 50)
+    history.add(FIRST)
+    history.add(SECOND)
+    assert DictionaryHistory(path, "DB", 100).transactions == [SECOND]
+
+
+def test_a_line_that_a_crash_cut_off_is_dropped(tmp_path: Path) -> None:
+    path = tmp_path / "h.jsonl"
+    history = DictionaryHistory(path, "DB", 50)
+    history.add(FIRST)
+    whole = path.read_bytes()
+    history.add(SECOND)
+    size = len(path.read_bytes())
+    for cut in (1, size - len(whole) - 1):
+        path.write_bytes(path.read_bytes()[:size][: size - cut])
+        assert DictionaryHistory(path, "DB", 50).transactions == [FIRST]
+        assert path.read_bytes() == whole
+        DictionaryHistory(path, "DB", 50).add(SECOND)
+        assert DictionaryHistory(path, "DB", 50).transactions == [FIRST, SECOND]
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"no json\n", "column 1"),
+        (b"{}\n", "format"),
+        (b'{"format":"olr-pg-dictionary-changes/2","database":"DB","snapshot_scn":1}\n', "format"),
+        (b'{"format":"olr-pg-dictionary-changes/1","database":"X","snapshot_scn":1}\n', "'X'"),
+        (b'{"format":"olr-pg-dictionary-changes/1","database":"DB","snapshot_scn":51}\n', "51"),
+        (
+            b'{"format":"olr-pg-dictionary-changes/1","database":"DB","snapshot_scn":1}\n{}\n',
+            "changes",
+        ),
+    ],
+)
+def test_a_file_that_does_not_fit_is_refused(tmp_path: Path, content: bytes, reason: str) -> None:
+    path = tmp_path / "h.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(OlrPgError) as caught:
+        DictionaryHistory(path, "DB", 50)
+    assert caught.value.code == 3075
+    assert reason in caught.value.detail
+
+
+def test_a_directory_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(OlrPgError) as caught:
+        DictionaryHistory(tmp_path / "missing" / "h.jsonl", "DB", 50)
+    assert caught.value.code == 3075
