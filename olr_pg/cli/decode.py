@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from tempfile import gettempdir
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -13,6 +13,9 @@ from olr_pg.errors import OlrPgError
 
 if TYPE_CHECKING:
     from olr_pg.replicator.accounting import Accounting
+
+SPILL_BYTES: Final = 256 << 20
+"""Bytes of unfinished transactions past which the largest wait in the temporary directory."""
 
 LogArguments = Annotated[
     list[Path],
@@ -66,11 +69,12 @@ def decode(
     Each transaction is a "begin", its changes and a "commit".
     """
     log_to_stderr()
-    from olr_pg.cli.render import render_blob
+    from olr_pg.cli.render import render_pieces
     from olr_pg.cli.values import value_renderer
     from olr_pg.dictionary.loader import load_snapshot
     from olr_pg.redo.sessions import SessionDirectory
     from olr_pg.replicator.decode import decode_logs
+    from olr_pg.replicator.spill import SpillFiles
     from olr_pg.wire.frames import ByteOrder
 
     snapshot = load_snapshot(str(dictionary))
@@ -88,9 +92,11 @@ def decode(
             incidents=incidents,
             account=accounts.append,
             sessions=sessions,
+            storage=SpillFiles(Path(gettempdir()), SPILL_BYTES),
         ):
             if not account:
-                write_bytes(render_blob(blob, ByteOrder.LITTLE, render_value, sessions))
+                for piece in render_pieces(blob, ByteOrder.LITTLE, render_value, sessions):
+                    write_bytes(piece)
     if account:
         print_json(accounts[0].as_json())
         _check(accounts[0])

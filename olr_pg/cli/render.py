@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from olr_pg.redo.sessions import SessionDirectory
     from olr_pg.wire.frames import Buffer
 
+PIECE_BYTES: Final = 16 << 20
+"""A transaction of less text is rendered whole before any of it is printed."""
+
 ValueRenderer = Callable[[ColumnValue], Any]
 """Gives a column's value as something that orjson writes, `orjson.Fragment` for exact numbers."""
 
@@ -151,13 +154,30 @@ def render_blob(
     render_value: ValueRenderer,
     sessions: SessionDirectory | None = None,
 ) -> bytes:
-    """The JSON lines of a finished transaction's framed messages.
+    """The JSON lines of a finished transaction's framed messages (`render_pieces`)."""
+    return b"".join(render_pieces(framed, order, render_value, sessions))
+
+
+def render_pieces(
+    framed: Buffer,
+    order: ByteOrder,
+    render_value: ValueRenderer,
+    sessions: SessionDirectory | None = None,
+) -> Iterator[bytes]:
+    """The same in pieces of whole lines: one, unless the transaction is large.
 
     Args:
         sessions: the session of a transaction goes with its begin; None to leave it out.
     """
-    elements = whole_changes(elements_of(framed, order))
-    return b"".join(render_line(element, render_value, sessions) for element in elements)
+    lines: list[bytes] = []
+    size = 0
+    for element in whole_changes(elements_of(framed, order)):
+        lines.append(render_line(element, render_value, sessions))
+        size += len(lines[-1])
+        if size >= PIECE_BYTES:
+            yield b"".join(lines)
+            lines, size = [], 0
+    yield b"".join(lines)
 
 
 def _image(

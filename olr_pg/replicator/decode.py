@@ -15,6 +15,7 @@ from olr_pg.replicator.incidents import with_incident
 from olr_pg.replicator.losses import report_left_out
 from olr_pg.replicator.merge import Merger, ThreadSplit, merge_splits
 from olr_pg.replicator.split import decode_split, open_for_decoding, plan_splits
+from olr_pg.transactions.storage import IN_MEMORY
 from olr_pg.wire.chunks import CHUNK_BYTES
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from olr_pg.redo.sessions import SessionDirectory
     from olr_pg.replicator.accounting import Accounting
     from olr_pg.replicator.split import Split, SplitResult, Subscription
+    from olr_pg.transactions.storage import Storage
 
 _log = structlog.get_logger(__name__)
 
@@ -39,6 +41,7 @@ def decode_logs(
     incidents: Path | None = None,
     account: Callable[[Accounting], None] | None = None,
     sessions: SessionDirectory | None = None,
+    storage: Storage | None = None,
 ) -> Iterator[memoryview]:
     """The framed messages of every committed transaction, one blob each, in delivery order.
 
@@ -50,6 +53,7 @@ def decode_logs(
         incidents: the directory for the incident file of a decoding error.
         account: is given the account of it all, at the end.
         sessions: filled with the sessions of the transactions, before these are yielded.
+        storage: where the bytes of unfinished and of large transactions wait; None is memory.
 
     Raises:
         OlrPgError: 2xxx the logs, 3xxx the tables. What was yielded before it is whole. At the very
@@ -61,7 +65,7 @@ def decode_logs(
     report_left_out(chosen)
     subscription = follower.subscribe(chosen, big_endian=False, chunk_bytes=CHUNK_BYTES)
     logs = sorted(stream.readable, key=lambda log: log.header.first_scn)
-    merger = Merger(subscription, 0, thread_starts(stream.readable), follower)
+    merger = Merger(subscription, 0, thread_starts(stream.readable), follower, storage or IN_MEMORY)
     if sessions is not None:
         merger.sessions = sessions
     sources = [ThreadSplit(log.header.thread, split) for log in logs for split in plan_splits(log)]

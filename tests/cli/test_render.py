@@ -10,7 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from olr_pg.cli.render import elements_of, render_blob, render_line, whole_changes
+from olr_pg.cli.render import (
+    elements_of,
+    render_blob,
+    render_line,
+    render_pieces,
+    whole_changes,
+)
 from olr_pg.cli.values import value_renderer
 from olr_pg.dictionary.model import Database
 from olr_pg.errors import OlrPgError
@@ -28,6 +34,7 @@ from olr_pg.wire.elements import (
     encode_element,
 )
 from olr_pg.wire.frames import ByteOrder, encode_frame
+from olr_pg.wire.messages import Data, encode_answer
 
 XID = pack_xid(10, 12, 572)
 HEAD: dict[str, Any] = {"scn": 2267706, "commit_scn": 2267708, "xid": XID, "timestamp": 1}
@@ -147,3 +154,20 @@ def test_a_value_that_is_none_of_its_type_is_named_with_its_place() -> None:
         "10.12.572",
         2267706,
     )
+
+
+def test_a_large_transaction_is_rendered_in_pieces_of_whole_lines(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    elements: list[Element] = [Begin(1, 9, 2, 3), *(Commit(n, 9, 2, 3) for n in range(50))]
+    framed = b"".join(
+        encode_answer(Data(encode_element(element, ByteOrder.LITTLE)), ByteOrder.LITTLE)
+        for element in elements
+    )
+    whole = render_blob(framed, ByteOrder.LITTLE, lambda _: None)
+    assert list(render_pieces(framed, ByteOrder.LITTLE, lambda _: None)) == [whole]
+    monkeypatch.setattr("olr_pg.cli.render.PIECE_BYTES", 300)
+    pieces = list(render_pieces(framed, ByteOrder.LITTLE, lambda _: None))
+    assert b"".join(pieces) == whole
+    assert len(pieces) > 5
+    assert all(piece.endswith(b"\n") for piece in pieces if piece)
