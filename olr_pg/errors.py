@@ -396,8 +396,8 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
     ),
     3075: ErrorEntry(
         "the recorded changes of the dictionary cannot be used",
-        "use the dictionary snapshot that they were recorded with or a later one; or remove the"
-        " file and start from a snapshot that is not older than the SCN to start at",
+        "give each source its own `context.data`; or remove the file and start with a dictionary"
+        " snapshot of the SCN to start at",
         4,
     ),
     # 4xxx protocol and server (exit code 5)

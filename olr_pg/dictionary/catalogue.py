@@ -18,6 +18,7 @@ from olr_pg.datatypes.number import decode_number
 from olr_pg.datatypes.text import decode_text_by_policy
 from olr_pg.dictionary.changes import RowOperation
 from olr_pg.dictionary.column_support import LOB_TYPES
+from olr_pg.dictionary.oracle_schemas import is_oracle_schema
 from olr_pg.dictionary.sys_rows import SysRow, SysRows
 from olr_pg.dictionary.sys_tables import join_tables
 from olr_pg.errors import OlrPgError
@@ -79,7 +80,18 @@ _SECTIONS: Final = {
         "sys_tabcompart", {"obj": "OBJ#", "data_obj": "DATAOBJ#", "bo": "BO#"}, "bo"
     ),
     "LOB$": _Section(
-        "sys_lob", {"obj": "OBJ#", "int_col": "INTCOL#", "l_obj": "LOBJ#", "ts": "TS#"}, "obj"
+        "sys_lob",
+        {
+            "obj": "OBJ#",
+            "int_col": "INTCOL#",
+            "l_obj": "LOBJ#",
+            "ts": "TS#",
+            "ind": "IND#",
+            "chunk": "CHUNK",
+            "flags": "FLAGS",
+            "property": "PROPERTY",
+        },
+        "obj",
     ),
     "LOBCOMPPART$": _Section(
         "sys_lob_comp_part", {"part_obj": "PARTOBJ#", "l_obj": "LOBJ#"}, "l_obj"
@@ -103,8 +115,27 @@ _SECTIONS: Final = {
         },
         "obj",
     ),
-    "CDEF$": _Section("sys_cdef", {"con": "CON#", "obj": "OBJ#", "type": "TYPE#"}, "obj"),
-    "CCOL$": _Section("sys_ccol", {"con": "CON#", "obj": "OBJ#", "int_col": "INTCOL#"}, "obj"),
+    "CDEF$": _Section(
+        "sys_cdef", {"con": "CON#", "obj": "OBJ#", "type": "TYPE#", "enabled": "ENABLED"}, "obj"
+    ),
+    "CCOL$": _Section(
+        "sys_ccol", {"con": "CON#", "obj": "OBJ#", "int_col": "INTCOL#", "pos": "POS#"}, "obj"
+    ),
+    "IND$": _Section(
+        "sys_ind",
+        {
+            "obj": "OBJ#",
+            "data_obj": "DATAOBJ#",
+            "bo": "BO#",
+            "type": "TYPE#",
+            "flags": "FLAGS",
+            "property": "PROPERTY",
+        },
+        "bo",
+    ),
+    "ICOL$": _Section(
+        "sys_icol", {"obj": "OBJ#", "bo": "BO#", "int_col": "INTCOL#", "pos": "POS#"}, "bo"
+    ),
     "TABPART$": _Section(
         "sys_tabpart", {"obj": "OBJ#", "data_obj": "DATAOBJ#", "bo": "BO#"}, "bo"
     ),
@@ -112,7 +143,13 @@ _SECTIONS: Final = {
         "sys_tabsubpart", {"obj": "OBJ#", "data_obj": "DATAOBJ#", "p_obj": "POBJ#"}, "p_obj"
     ),
     "LOBFRAG$": _Section(
-        "sys_lob_frag", {"frag_obj": "FRAGOBJ#", "parent_obj": "PARENTOBJ#", "ts": "TS#"},
+        "sys_lob_frag",
+        {
+            "frag_obj": "FRAGOBJ#",
+            "parent_obj": "PARENTOBJ#",
+            "ts": "TS#",
+            "ind": "INDFRAGOBJ#",
+        },
         "parent_obj",
     ),
     "ECOL$": _Section(
@@ -188,7 +225,10 @@ class Catalogue:
             for table, section in _SECTIONS.items()
         }
         self._charset = charset(charset_name)
-        self._owners = {row.user for row in rows.sys_user if not row.single}
+        # Of owners of single tables too: the segments of their tables are objects of theirs.
+        self._owners = {
+            row.user for row in rows.sys_user if not (row.single and is_oracle_schema(row.name))
+        }
 
     def concerned(self, transaction: DictionaryTransaction) -> set[int]:
         """OBJ# of the tables that there are, and that `apply` would change.
@@ -271,13 +311,13 @@ class Catalogue:
 
     def _new_row(self, section: _Section, change: RowChange, values: dict[str, Any]) -> SysRow:
         values = {**values, "row_id": change.row_id}
+        kind = SysRows.model_fields[section.name].annotation
+        model: type[SysRow] = kind.__args__[0]  # type: ignore[union-attr]
         for field, column in section.columns.items():
             if column in change.values:
                 values[field] = self._value(field, change.values[column])
-            elif change.operation is RowOperation.INSERT:
+            elif field not in values and model.model_fields[field].is_required():
                 values[field] = _ABSENT.get(field, 0)
-        kind = SysRows.model_fields[section.name].annotation
-        model: type[SysRow] = kind.__args__[0]  # type: ignore[union-attr]
         try:
             return model(**values)
         except ValidationError as error:
@@ -303,7 +343,7 @@ class Catalogue:
             return row.owner in self._owners
         numbers = {
             "TABCOMPART$": "bo", "TABPART$": "bo", "TABSUBPART$": "p_obj", "LOBCOMPPART$": "l_obj",
-            "LOBFRAG$": "parent_obj", "ECOL$": "tab_obj",
+            "LOBFRAG$": "parent_obj", "ECOL$": "tab_obj", "IND$": "bo", "ICOL$": "bo",
         }  # fmt: skip
         return bool(self._rows["OBJ$"].of(getattr(row, numbers.get(table, "obj"))))
 
@@ -315,6 +355,8 @@ class Catalogue:
             yield from self._roots(row.tab_obj)
         elif table in ("TABPART$", "TABCOMPART$"):
             yield row.bo
+        elif table in ("IND$", "ICOL$"):
+            yield from self._roots(row.bo)
         elif table == "TABSUBPART$":
             yield from self._roots(row.p_obj)
         elif table == "LOBCOMPPART$":
@@ -347,12 +389,18 @@ class Catalogue:
         lob_objects = [row.l_obj for row in lobs]
         lob_parts = self._rows["LOBCOMPPART$"].of(*lob_objects)
         fragments = self._rows["LOBFRAG$"].of(*lob_objects, *(row.part_obj for row in lob_parts))
+        indexes = {row.ind for row in (*lobs, *fragments)} - {0}
         objects = self._rows["OBJ$"].of(
-            obj, *lob_objects, *(fragment.frag_obj for fragment in fragments)
+            obj, *lob_objects, *(fragment.frag_obj for fragment in fragments), *sorted(indexes)
         )
         names = {f"SYS_IL{row.obj:010d}C{row.int_col:05d}$$" for row in lobs}
         if names:
-            objects += [row for row in self._rows["OBJ$"].all() if row.name in names]
+            known = {row.obj for row in objects}
+            objects += [
+                row
+                for row in self._rows["OBJ$"].all()
+                if row.name in names and row.obj not in known
+            ]
         parts: dict[str, Sequence[Any]] = {
             "sys_user": self._rows["USER$"].all(),
             "sys_obj": objects,
@@ -369,6 +417,8 @@ class Catalogue:
             "sys_ts": self._rows["TS$"].all(),
             "sys_ecol": self._rows["ECOL$"].of(obj),
             "sys_deferredstg": self._rows["DEFERRED_STG$"].of(obj),
+            "sys_ind": self._rows["IND$"].of(obj),
+            "sys_icol": self._rows["ICOL$"].of(obj),
         }
         values: dict[str, Any] = {name: list(rows) for name, rows in parts.items()}
         return SysRows.model_construct(**values)

@@ -12,6 +12,7 @@ import os
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
+import structlog
 
 from olr_pg.dictionary.changes import (
     DictionaryTransaction,
@@ -24,6 +25,8 @@ from olr_pg.errors import OlrPgError
 if TYPE_CHECKING:
     from pathlib import Path
 
+_log = structlog.get_logger(__name__)
+
 FORMAT: Final = "olr-pg-dictionary-changes/1"
 FILE_NAME: Final = "dictionary-changes.jsonl"
 
@@ -34,11 +37,11 @@ class DictionaryHistory:
     Args:
         path: of the file, in a directory that exists.
         database: identity of the database; a file of another one is refused.
-        snapshot_scn: of the dictionary snapshot: older changes are not wanted.
+        snapshot_scn: of the dictionary snapshot: older changes are not wanted. Where the file
+            begins behind it, changes between the two are missing, and the file begins anew.
 
     Raises:
-        OlrPgError: 3075, the file cannot be read, is another database's, or begins behind the
-            snapshot, so that changes between the two are missing.
+        OlrPgError: 3075, the file cannot be read or is another database's.
     """
 
     def __init__(self, path: Path, database: str, snapshot_scn: int) -> None:
@@ -85,22 +88,28 @@ class DictionaryHistory:
                 self._begin(database, snapshot_scn)
                 return
             head, *rest = map(orjson.loads, lines)
-            self._check_head(head, database, snapshot_scn)
+            self._check_head(head, database)
+            if head["snapshot_scn"] > snapshot_scn:
+                _log.warning(
+                    "the recorded changes of the dictionary begin behind its snapshot: they are"
+                    " read from redo again",
+                    snapshot_scn=snapshot_scn,
+                    recorded_from=head["snapshot_scn"],
+                )
+                self._truncate(0)
+                self._begin(database, snapshot_scn)
+                return
             found = [_from_json(document) for document in rest]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise OlrPgError(3075, f"{error}", file=str(self._path)) from error
         self.transactions = [t for t in found if t.commit_scn > snapshot_scn]
         self._known = {t.order for t in found}
 
-    def _check_head(self, head: dict[str, Any], database: str, snapshot_scn: int) -> None:
+    def _check_head(self, head: dict[str, Any], database: str) -> None:
         if head["format"] != FORMAT:
             raise ValueError(f"its format is {head['format']!r}")
         if head["database"] != database:
             raise ValueError(f"it is of the database {head['database']!r}, not {database!r}")
-        if head["snapshot_scn"] > snapshot_scn:
-            raise ValueError(
-                f"it begins at SCN {head['snapshot_scn']}, the snapshot is of {snapshot_scn}"
-            )
 
     def _truncate(self, size: int) -> None:
         with self._path.open("r+b") as file:
