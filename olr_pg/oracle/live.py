@@ -122,8 +122,8 @@ class LiveDatabase:
         return None
 
     def _read_dictionary(self, names: Sequence[tuple[str, str]]) -> Snapshot:
-        """The dictionary as of the SCN from which redo is wanted, or as it is now."""
-        wanted = self._start_scn()
+        """The dictionary as of the SCN from which redo is wanted, or else as it is now."""
+        wanted = self._start_scn() or self._oldest_scn()
         if wanted:
             try:
                 return read_dictionary(self._oracle, names, wanted)
@@ -137,6 +137,14 @@ class LiveDatabase:
                     reason=error.detail,
                 )
         return read_dictionary(self._oracle, names)
+
+    def _oldest_scn(self) -> int:
+        """Where the oldest archived log begins; 0 where there is none."""
+        listed = self._oracle.read(
+            "listing the archived logs",
+            lambda connection: list_logs(connection, self._source, self.database.resetlogs, 0),
+        )
+        return min((copies[0].first_scn for copies in listed.values()), default=0)
 
     def scan(self, scn: int, delivered_scn: int) -> LogScan:
         """See `SourceDatabase.scan`. What may be there later is in `LogScan.unusable`.

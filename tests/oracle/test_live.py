@@ -27,6 +27,7 @@ BOTH = "SELECT owner, table_name FROM all_tables WHERE table_name <> 'LOOSE'"
 
 @contextmanager
 def live(source: OracleSource, folder: Path, start_scn: int = 0) -> Iterator[LiveDatabase]:
+    folder.mkdir(exist_ok=True)
     database = LiveDatabase(
         source,
         Lineage(folder / "lineage.json"),
@@ -79,6 +80,35 @@ def test_where_undo_does_not_reach_back_the_dictionary_is_as_of_now(
         snapshot, _ = database.resolve(ORDERS_ONLY)
     assert snapshot.scn == SCN
     assert [(line["log_level"], line["start_scn"]) for line in logged] == [("warning", SCN - 50)]
+
+
+def test_a_start_at_the_oldest_log_takes_the_dictionary_of_that_time(
+    source: OracleSource, state: OracleState, tmp_path: Path
+) -> None:
+    state.catalogue.insert(
+        "V$ARCHIVED_LOG",
+        [
+            {
+                "THREAD#": 1,
+                "SEQUENCE#": number,
+                "RESETLOGS_ID": 2_000,
+                "NAME": "/log",
+                "FIRST_CHANGE#": number * 1_000,
+                "NEXT_CHANGE#": (number + 1) * 1_000,
+                "ARCHIVED": "YES",
+                "DELETED": "NO",
+                "STATUS": "A",
+                "STANDBY_DEST": "NO",
+            }
+            for number in (4, 3)
+        ],
+    )
+    with live(source, tmp_path / "then") as database:
+        assert database.resolve(ORDERS_ONLY)[0].scn == 3_000
+    state.catalogue.undo_scn = 3_500
+    with live(source, tmp_path / "now") as database, capture_logs() as logged:
+        assert database.resolve(ORDERS_ONLY)[0].scn == SCN
+    assert [line["start_scn"] for line in logged] == [3_000]
 
 
 def test_a_table_that_was_dropped_meanwhile(
