@@ -16,6 +16,7 @@ from olr_pg.replicator import appliance, decoder
 from olr_pg.replicator.spill import SpillFiles
 from olr_pg.replicator.split import plan_splits
 from olr_pg.server.checkpoint import Checkpoint
+from olr_pg.server.listener import Listener
 from tests.simulation.laws import broken_by_checkpoint
 from tests.simulation.truth import Truth
 
@@ -29,6 +30,24 @@ if TYPE_CHECKING:
 POLL_SECONDS: Final = 0.02
 POLL_MILLISECONDS: Final = 20
 VIOLATIONS: Final = "violations"
+PORT: Final = "port"
+"""The link that names the port where the server listens, as long as there is one."""
+
+
+class AnnouncedListener(Listener):
+    """A listener on any free port, to which a symbolic link is made."""
+
+    def __init__(self, announcement: Path, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._announcement = announcement
+
+    def start(self) -> None:
+        super().start()
+        # A link needs no room where the disk is full.
+        new = self._announcement.with_suffix(".new")
+        new.unlink(missing_ok=True)
+        new.symlink_to(str(self.address[1]))
+        new.replace(self._announcement)
 
 
 def run_here(
@@ -47,10 +66,11 @@ def spark_or_not(patch: pytest.MonkeyPatch, spark: SparkSession | None) -> None:
         patch.setattr(decoder, "run_tasks", run_here)
 
 
-def small_dials(patch: pytest.MonkeyPatch, settings: Settings) -> None:
+def small_dials(patch: pytest.MonkeyPatch, folder: Path, settings: Settings) -> None:
     """Let little data take the ways of much."""
     patch.setattr(decoder, "POLL_SECONDS", POLL_SECONDS)
     patch.setattr(decoder, "plan_splits", partial(plan_splits, split_bytes=settings.split_bytes))
+    patch.setattr(appliance, "Listener", partial(AnnouncedListener, folder / PORT))
     patch.setattr(appliance, "SpillFiles", lambda folder, _: spill_files(folder, settings))
     patch.setattr(
         appliance,
@@ -104,7 +124,7 @@ def prepared(
     """All of it, for a while."""
     with pytest.MonkeyPatch.context() as patch:
         spark_or_not(patch, spark)
-        small_dials(patch, settings)
+        small_dials(patch, folder, settings)
         with watching_checkpoint(patch, folder, subscription):
             yield
 

@@ -17,10 +17,9 @@ from olr_pg.replicator.decoder import Decoder
 from olr_pg.replicator.source_database import OfflineDatabase
 from olr_pg.replicator.threads import FILE_NAME as THREADS_FILE
 from olr_pg.server.checkpoint import FILE_NAME, Checkpoint
-from olr_pg.server.listener import Listener
 from olr_pg.spark.session import SparkSettings
 from tests.simulation.children import FAILED, Child, Orders
-from tests.simulation.entry import applier_of, prepared, spill_files
+from tests.simulation.entry import PORT, AnnouncedListener, applier_of, prepared, spill_files
 from tests.simulation.laws import LawBrokenError
 from tests.simulation.plan import Action, ConnectionFault, DiskFault, Layout, Match, Part, Round
 from tests.simulation.proxy import LOOPBACK, Trip
@@ -75,10 +74,10 @@ class Here:
             storage=spill_files(data / "spill", settings),
         )
         self._stack.enter_context(
-            Listener(
+            AnnouncedListener(
+                simulation.folder / PORT,
                 decoder,
                 Checkpoint(data / FILE_NAME, _identity(snapshot.database)),
-                port=config.target.address.port,
                 order=simulation.order,
             )
         )
@@ -117,7 +116,6 @@ class Parts:
         self._forgiven = False
 
     def __enter__(self) -> Self:
-        self._simulation.protocol.target = (LOOPBACK, self._simulation.port)
         try:
             self._next_fault()
             self._start_missing()
@@ -193,6 +191,8 @@ class Parts:
         for part in PARTS[self._round.layout]:
             if part not in self._children:
                 self._count_life()
+                if part is not Part.APPLIER:
+                    (self._simulation.folder / PORT).unlink(missing_ok=True)
                 self._children[part] = Child(self._orders(part))
         if self._round.layout is Layout.HERE and self._here is None:
             self._count_life()

@@ -101,16 +101,19 @@ class Recording:
 
 
 class Proxy:
-    """Forwards connections to `target`, which may be changed; also a context manager.
+    """Forwards connections; also a context manager.
+
+    Args:
+        target: asked for each connection; an OSError refuses it.
 
     Attributes:
         recordings: of every connection, in order, where the proxy records.
     """
 
     def __init__(
-        self, framing: Framing, target: tuple[str, int] | None = None, *, records: bool = False
+        self, framing: Framing, target: Callable[[], tuple[str, int]], *, records: bool = False
     ) -> None:
-        self.target = target
+        self._target = target
         self.recordings: list[Recording] = []
         self._framing = framing
         self._records = records
@@ -163,8 +166,7 @@ class Proxy:
             except OSError:
                 return
             try:
-                assert self.target is not None
-                server = socket.create_connection(self.target)
+                server = socket.create_connection(self._target())
             except OSError:
                 client.close()
                 continue

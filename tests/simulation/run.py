@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from olr_pg.replicator.appliance import run_appliance
 from olr_pg.simulator.simulate import simulate
 from olr_pg.wire.frames import ByteOrder
 from tests.simulation.arrival import Arrival, SourceLog
-from tests.simulation.entry import VIOLATIONS, prepared
+from tests.simulation.entry import PORT, VIOLATIONS, prepared
 from tests.simulation.laws import (
     LawBrokenError,
     check_checkpoint,
@@ -122,18 +121,24 @@ class Simulation:
         self.rounds = plan.rounds(len(steps))
         self.order = ByteOrder(plan.settings.byte_order)
         self.database = load_snapshot(str(source / "dictionary.json")).database
-        self.protocol = stack.enter_context(Proxy(self.order.value, records=True))
+        self.protocol = stack.enter_context(
+            Proxy(self.order.value, self._server_address, records=True)
+        )
         self.connection = psycopg.connect(bench.postgres, autocommit=True)
         stack.callback(self.connection.close)
         stack.callback(self._clean)
         self.postgres = stack.enter_context(self._postgres_proxy(bench.postgres))
         self.postgres_string = bench.postgres
-        self.port = _free_port()
         self._configure(bench, summary.tables[0].owner)
 
     def _postgres_proxy(self, postgres: str) -> Proxy:
         parts = conninfo_to_dict(postgres)
-        return Proxy("postgres", (str(parts["host"]), int(str(parts["port"]))))
+        address = str(parts["host"]), int(str(parts["port"]))
+        return Proxy("postgres", lambda: address)
+
+    def _server_address(self) -> tuple[str, int]:
+        """Where the server listens; FileNotFoundError while there is none."""
+        return LOOPBACK, int(str((self.folder / PORT).readlink()))
 
     def _configure(self, bench: Bench, owner: str) -> None:
         settings = self.plan.settings
@@ -148,7 +153,7 @@ class Simulation:
                 "logs": str(self.folder / "logs"),
             },
             "target": {
-                "address": f"{LOOPBACK}:{self.port}",
+                "address": f"{LOOPBACK}:0",
                 "byte-order": settings.byte_order,
                 "chunk-size": settings.chunk_size,
             },
@@ -287,10 +292,3 @@ class Simulation:
         while self.protocol.recordings:
             recording = self.protocol.recordings.pop(0)
             self.outcome.streamed += check_stream(recording, self.truth, self.order, render)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        port: int = probe.getsockname()[1]
-        return port
