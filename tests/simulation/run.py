@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from tests.simulation.plan import Plan, Round
 
 STUCK_SECONDS: Final = 90.0
+SPARK_STUCK_SECONDS: Final = 480.0
+"""Spark's workers compile kernels for themselves where they are the first to need them."""
 LOOK_SECONDS: Final = 0.01
 
 
@@ -211,6 +213,7 @@ class Simulation:
         waits = False
         since = time.monotonic()
         ledger_then: dict[str, Applied] = {}
+        patience = STUCK_SECONDS if self.spark is None else SPARK_STUCK_SECONDS
         while True:
             if parts.look_after():
                 since = time.monotonic()
@@ -229,7 +232,7 @@ class Simulation:
                 return
             if ledger != ledger_then:
                 since, ledger_then = time.monotonic(), ledger
-            if time.monotonic() - since > STUCK_SECONDS:
+            if time.monotonic() - since > patience:
                 raise LawBrokenError(
                     f"nothing goes on: transaction {behind and behind.identity} is readable,"
                     f" the ledger says {ledger}\n{parts.last_words()}"

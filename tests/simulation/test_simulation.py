@@ -26,7 +26,7 @@ FOUND: Final[dict[int, str]] = {}
 """Further seeds that found a bug, and which; they stay, beside a test of their own for the bug."""
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("seed", sorted({*range(SEEDS), *FOUND}))
 def test_a_seed_keeps_the_laws(
     tmp_path: Path, seed: int, postgres_database: str, request: pytest.FixtureRequest
