@@ -749,6 +749,16 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         "choose another port, or 0 for any that is free",
         9,
     ),
+    8050: ErrorEntry(
+        "the workload cannot run on as a live database does",
+        "choose one of the named workloads with --workload, or leave out --live",
+        9,
+    ),
+    8051: ErrorEntry(
+        "the demo's source has failed",
+        "see what it said above; free disk space, or give the demo more of the processor",
+        9,
+    ),
     # 9xxx the appliance itself (exit code 70)
     9001: ErrorEntry(
         "an internal error",

@@ -10,12 +10,13 @@ one of those, and slow to compile for its error messages: copy in a loop.
 
 from __future__ import annotations
 
+import types
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numba
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     F = TypeVar("F", bound=Callable[..., Any])
 
@@ -25,8 +26,20 @@ if TYPE_CHECKING:
     def inlined(function: F) -> F:
         """Compile `function` with Numba, to be part of other kernels; Python must not call it."""
 
+    def part(function: F) -> F:
+        """As `inlined`, but LLVM decides whether to inline: for what is large or called a lot."""
+
     def inlined_for(*signatures: Any) -> Callable[[F], F]:
         """As `inlined`, for these signatures only; arguments are converted to them."""
+
+    def interpreted(function: F, instead: Mapping[Any, Any] | None = None) -> F:
+        """A kernel with all its parts as plain Python: for work so small that compiling it would
+        take longer.
+
+        Args:
+            function: a kernel or a part.
+            instead: Python functions in place of some parts, by part.
+        """
 
 else:
 
@@ -45,6 +58,7 @@ else:
         dispatcher.get_call_template = get_call_template
         return dispatcher
 
+    _FUNCTIONS = (numba.core.dispatcher.Dispatcher, types.FunctionType)
     _KERNEL = {"nogil": True, "cache": True, "_nrt": False}
     # Nobody calls a part from Python: its wrappers would be an eighth of the compilation.
     _PART = _KERNEL | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": True}
@@ -56,6 +70,28 @@ else:
     def inlined(function):
         """Compile `function` with Numba, to be part of other kernels; Python must not call it."""
         return _without_literals(numba.njit(**_PART)(function))
+
+    def part(function):
+        """As `inlined`, but LLVM decides whether to inline: for what is large or called a lot."""
+        return _without_literals(numba.njit(**_PART | {"forceinline": False})(function))
+
+    def interpreted(function, instead=None):
+        """A kernel with all its parts as plain Python."""
+        made = dict(instead or {})
+
+        def plain(dispatcher):
+            if dispatcher not in made:
+                own = getattr(dispatcher, "py_func", dispatcher)  # NUMBA_DISABLE_JIT: a function
+                scope = dict(own.__globals__)
+                made[dispatcher] = types.FunctionType(own.__code__, scope, own.__name__)
+                for name in own.__code__.co_names:
+                    if isinstance(
+                        scope.get(name), numba.core.dispatcher.Dispatcher | types.FunctionType
+                    ):
+                        scope[name] = plain(scope[name])
+            return made[dispatcher]
+
+        return plain(function)
 
     def inlined_for(*signatures):
         """As `inlined`, for these signatures only; arguments are converted to them.

@@ -8,7 +8,7 @@ from olr_pg.cli.output import log_to_stderr
 
 
 def demo() -> None:
-    """Replicate a small generated log set into an embedded PostgreSQL and show the result."""
+    """Let a simulated Oracle take orders, replicate it into an embedded PostgreSQL, compare."""
     from olr_pg.replicator.demo import run_demo
 
     log_to_stderr()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import threading
 from enum import StrEnum
@@ -57,7 +58,8 @@ def simulate(
         str,
         typer.Option(
             metavar="NAME",
-            help="random: random tables, types and actions; orders: a shop in a 19c PDB.",
+            help="random: random tables, types and actions; orders: a shop, like TPC-C; bulk: array"
+            " inserts; wide: updates of rows of 200 columns.",
         ),
     ] = "random",
     size: Annotated[
@@ -89,6 +91,33 @@ def simulate(
         int | None,
         typer.Option(min=1, max=THREADS_MAX, metavar="N", help="Redo threads, as in RAC.  [1]"),
     ] = None,
+    prefilled: Annotated[
+        bool,
+        typer.Option(
+            "--prefilled",
+            help="Tables of orders and wide have rows before the first redo, in tables/.",
+        ),
+    ] = False,
+    truth: Annotated[
+        bool, typer.Option("--truth/--no-truth", help="Write truth.jsonl (random: always).")
+    ] = True,
+    live: Annotated[
+        bool,
+        typer.Option("--live", help="Run on as a database does, until Ctrl-C; --size is ignored."),
+    ] = False,
+    rate: Annotated[
+        str, typer.Option(metavar="SIZE", help="With --live: redo per second.")
+    ] = "200KB",
+    switch_seconds: Annotated[
+        float,
+        typer.Option(min=0.1, metavar="S", help="With --live: archive a log after this time."),
+    ] = 2.0,
+    growing: Annotated[
+        bool,
+        typer.Option(
+            "--growing", help="With --live: archived logs grow in place, not renamed when whole."
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object.")] = False,
     serve: Annotated[
         int | None,
@@ -109,14 +138,17 @@ def simulate(
 ) -> None:
     """Write archived redo logs from a seeded workload, with their dictionary and the truth.
 
-    DIR gets logs/, dictionary.json, truth.jsonl (what decode must print) and final.jsonl (the
-    tables' rows at the end). The same options always give the same bytes.
+    DIR gets logs/, dictionary.json, truth.jsonl (what decode must print), and the tables' rows as
+    Parquet at the start (tables/) and at the end (final/). The same options always give the same
+    bytes.
     """
-    wanted = None if size is None else _parse_size(size)
+    wanted = None if size is None else _parse_size(size, "--size")
+    from olr_pg.simulator.live import LiveOptions, simulate_live
     from olr_pg.simulator.redo_format import COMPATIBLE
     from olr_pg.simulator.simulate import DEFAULT_SIZE, choose_shape
     from olr_pg.simulator.simulate import simulate as write_simulation
 
+    size_bytes = DEFAULT_SIZE if wanted is None else wanted
     shape = choose_shape(
         seed,
         workload,
@@ -124,9 +156,26 @@ def simulate(
         big_endian=big_endian,
         block_size=None if block_size is None else int(block_size),
         threads=threads,
+        size=size_bytes,
     )
-    size_bytes = DEFAULT_SIZE if wanted is None else wanted
-    summary = write_simulation(seed, out, workload=workload, size=size_bytes, shape=shape)
+    if live:
+        options = LiveOptions(_parse_size(rate, "--rate"), switch_seconds, growing)
+        summary = simulate_live(
+            *(seed, out, interruption(), options),
+            workload=workload,
+            shape=shape,
+            truth=truth,
+            prefilled=prefilled,
+        )
+    else:
+        summary = write_simulation(
+            *(seed, out),
+            workload=workload,
+            size=size_bytes,
+            shape=shape,
+            truth=truth,
+            prefilled=prefilled,
+        )
     record = summary_record(summary, workload, out)
     if as_json:
         print_json(record)
@@ -145,6 +194,14 @@ def _serve(summary: Summary, directory: Path, port: int, every: float) -> None:
         print_line(f"replicate it: olr-pg run --config {directory / CONFIG}")
         sys.stdout.flush()
         threading.Event().wait()
+
+
+def interruption() -> threading.Event:
+    """Set by Ctrl-C or SIGTERM, which then end the work instead of breaking it off."""
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    return stop
 
 
 def summary_record(summary: Summary, workload: str, directory: Path) -> dict[str, Any]:
@@ -167,18 +224,18 @@ def summary_record(summary: Summary, workload: str, directory: Path) -> dict[str
         "log_bytes": summary.log_bytes,
         "transactions": summary.transactions,
         "changes": {kind.name.lower(): count for kind, count in summary.changes.items()},
-        "rows": {name: len(rows) for name, rows in summary.rows.items()},
+        "rows": summary.rows,
     }
 
 
-def _parse_size(text: str) -> int:
+def _parse_size(text: str, option: str) -> int:
     from pydantic import ByteSize, TypeAdapter, ValidationError
 
     try:
         return int(TypeAdapter(ByteSize).validate_python(text))
     except ValidationError:
         raise typer.BadParameter(
-            f"not a size like 500KB, 1MB or 1GiB: {text!r}", param_hint="--size"
+            f"not a size like 500KB, 1MB or 1GiB: {text!r}", param_hint=option
         ) from None
 
 

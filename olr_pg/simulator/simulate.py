@@ -14,27 +14,32 @@ from typing import TYPE_CHECKING, Final
 from olr_pg.dictionary.model import Database, Snapshot
 from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.errors import OlrPgError
-from olr_pg.scalars import encode_redo_time
+from olr_pg.simulator.columnar.source import NAMED
 from olr_pg.simulator.instance import Container, Instance, Pace
+from olr_pg.simulator.named import NamedSimulation, database_identity
 from olr_pg.simulator.noise import write_noise
 from olr_pg.simulator.redo_format import BLOCK_SIZES, COMPATIBLE, RedoFormat
 from olr_pg.simulator.session import SimSession
 from olr_pg.simulator.storage import ROW_SPACE, TransactionalBlock, UndoSegment
+from olr_pg.simulator.table_files import write_rows
 from olr_pg.simulator.tables import INDEX_BLOCKS, Logging, SimIndex, SimSegment, SimTable
-from olr_pg.simulator.truth import final_lines, final_tables, truth_lines
+from olr_pg.simulator.truth import final_tables, truth_lines
 from olr_pg.simulator.vectors import Session
-from olr_pg.simulator.workload import OrderEntry, RandomWorkload, TableSpec, Workload
-from olr_pg.simulator.writer import LogIdentity
+from olr_pg.simulator.workload import RandomWorkload, TableSpec
 from olr_pg.transactions.batch import DmlKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
+    from olr_pg.simulator.cells import Cell
+    from olr_pg.simulator.named import LogSink
     from olr_pg.simulator.transactions import Transaction
     from olr_pg.simulator.truth import Rows
 
-WORKLOADS: Final = ("random", "orders")
+WORKLOADS: Final = ("random", *NAMED)
 DEFAULT_SIZE: Final = 256 * 1024
+MEGABYTE: Final = 1_000_000
+LOG_BYTES_MAX: Final = 64 * MEGABYTE
 FIRST_OBJECT: Final = 72_000
 UNDO_BLOCKS_PER_SEGMENT: Final = 4096
 SEGMENTS_PER_THREAD: Final = 3
@@ -74,7 +79,7 @@ class Summary:
     Attributes:
         logs: the archived logs in the order they were archived.
         changes: delivered row changes by kind.
-        rows: the rows of each table at the end.
+        rows: the number of rows of each table at the end.
     """
 
     seed: int
@@ -84,7 +89,7 @@ class Summary:
     log_bytes: int
     transactions: int
     changes: dict[DmlKind, int]
-    rows: dict[str, Rows] = field(repr=False)
+    rows: dict[str, int]
     tables: tuple[SimTable, ...] = field(repr=False)
 
 
@@ -112,9 +117,14 @@ def draw_shape(rng: Random) -> DatabaseShape:
     )
 
 
-def demo_shape() -> DatabaseShape:
-    """The database of the order-entry workload: a 19c PDB with ALL-column logging."""
-    return DatabaseShape(RedoFormat(COMPATIBLE["19"]), con_id=3)
+def demo_shape(size: int = DEFAULT_SIZE) -> DatabaseShape:
+    """The database of the named workloads: a 19c PDB with ALL-column logging.
+
+    Args:
+        size: of the redo to write; the logs hold a sixteenth of it, from 1 MB to 64 MB.
+    """
+    blocks = min(max(size // 16, MEGABYTE), LOG_BYTES_MAX) // 512
+    return DatabaseShape(RedoFormat(COMPATIBLE["19"]), con_id=3, pace=Pace(log_blocks=blocks))
 
 
 def choose_shape(
@@ -125,6 +135,7 @@ def choose_shape(
     big_endian: bool | None = None,
     block_size: int | None = None,
     threads: int | None = None,
+    size: int = DEFAULT_SIZE,
 ) -> DatabaseShape:
     """The database that `simulate` would model, with what is given in place of its own.
 
@@ -135,9 +146,10 @@ def choose_shape(
         big_endian: byte order of the platform.
         block_size: one of `BLOCK_SIZES`. A log keeps its bytes.
         threads: redo threads, from 1.
+        size: of the redo to write, in bytes.
     """
     rng = Random(seed)  # noqa: S311 - reproducible, not secret
-    drawn = draw_shape(rng) if workload == "random" else demo_shape()
+    drawn = draw_shape(rng) if workload == "random" else demo_shape(size)
     own = drawn.redo
     redo = RedoFormat(
         own.version if version is None else version,
@@ -155,24 +167,14 @@ def choose_shape(
     )
 
 
-def _make_workload(name: str, rng: Random, shape: DatabaseShape) -> Workload:
-    if name == "random":
-        return RandomWorkload(rng, shape.logging)
-    if name == "orders":
-        return OrderEntry(rng, shape.logging[0])
-    raise OlrPgError(8001, f"no workload is named {name!r}: there are {', '.join(WORKLOADS)}")
-
-
 class Simulation:
     """A database and its sessions, from the first log to the last."""
 
-    def __init__(
-        self, seed: int, directory: Path, workload: str, shape: DatabaseShape | None
-    ) -> None:
+    def __init__(self, seed: int, directory: Path, shape: DatabaseShape | None) -> None:
         self._rng = Random(seed)  # noqa: S311 - reproducible, not secret
         self._seed = seed
         self._directory = directory
-        drawn = draw_shape(self._rng) if workload == "random" else demo_shape()
+        drawn = draw_shape(self._rng)
         self.shape = shape or drawn
         self._logs = list[Path]()
         self.instance = self._start_instance()
@@ -182,7 +184,7 @@ class Simulation:
         ]
         self._start_scn = self.instance.scn
         self.containers = self._start_containers()
-        self._workloads = [_make_workload(workload, self._rng, self.shape)]
+        self._workloads = [RandomWorkload(self._rng, self.shape.logging)]
         if self.shape.neighbour:
             self._workloads.append(RandomWorkload(self._rng, self.shape.logging, "OTHER"))
         for container, work in zip(self.containers, self._workloads, strict=True):
@@ -194,19 +196,11 @@ class Simulation:
     def _start_instance(self) -> Instance:
         rng, shape = self._rng, self.shape
         start = datetime(2026, 1, 15, 9, 30, tzinfo=UTC) + timedelta(seconds=rng.randrange(10**6))
-        identity_rng = Random(self._seed ^ 0x5EED)  # noqa: S311
-        identity = LogIdentity(
-            dbid=identity_rng.randrange(1, 1 << 31),
-            name="SIMDB",
-            activation=identity_rng.randrange(1, 1 << 31),
-            resetlogs=encode_redo_time(datetime(2025, 12, 1, 8, 0, tzinfo=UTC)),
-            resetlogs_scn=1,
-        )
         return Instance(
             shape.redo,
             rng,
             self._archive,
-            identity=identity,
+            identity=database_identity(self._seed),
             start_scn=shape.start_scn,
             start=start,
             zone=timedelta(hours=rng.choice((0, -4, 1))),
@@ -330,8 +324,10 @@ class Simulation:
         tables = tuple(self.containers[0].tables)
         write_snapshot(snapshot, str(self._directory / "dictionary.json"))
         _write_lines(self._directory / "truth.jsonl", truth_lines(transactions))
-        rows = final_tables(tables, transactions)
-        _write_lines(self._directory / "final.jsonl", final_lines(tables, rows))
+        rows = self.final_rows()
+        for table in tables:
+            write_rows(self._directory / "tables", table, ())
+            write_rows(self._directory / "final", table, _complete(table, rows[table.full_name]))
         changes = dict.fromkeys(DmlKind, 0)
         for transaction in transactions:
             for change in transaction.changes:
@@ -339,8 +335,20 @@ class Simulation:
         return Summary(
             *(self._seed, self.shape, snapshot, tuple(self._logs)),
             sum(path.stat().st_size for path in self._logs),
-            *(len(transactions), changes, rows, tables),
+            *(len(transactions), changes),
+            {name: len(images) for name, images in rows.items()},
+            tables,
         )
+
+    def final_rows(self) -> dict[str, Rows]:
+        """The committed rows of each table by ROWID."""
+        return final_tables(self.containers[0].tables, self.committed())
+
+
+def _complete(table: SimTable, rows: Rows) -> Iterator[tuple[str, list[Cell | None]]]:
+    for identity, image in sorted(rows.items()):
+        rowid = "" if table.index_organised else identity
+        yield rowid, [image.get(number) for number in range(len(table.columns))]
 
 
 def _write_lines(path: Path, lines: Iterable[str]) -> None:
@@ -355,8 +363,10 @@ def simulate(
     workload: str = "random",
     size: int = DEFAULT_SIZE,
     shape: DatabaseShape | None = None,
+    truth: bool = True,
+    prefilled: bool = False,
 ) -> Summary:
-    """Write ``logs/``, ``dictionary.json``, ``truth.jsonl`` and ``final.jsonl`` into `out_dir`.
+    """Write logs, dictionary, truth and tables into `out_dir` (see docs/simulator.md).
 
     Args:
         seed: decides everything else that is not given.
@@ -364,11 +374,58 @@ def simulate(
         workload: one of `WORKLOADS`.
         size: redo to write, in bytes, about.
         shape: the database; drawn from the seed where it is None.
+        truth: write ``truth.jsonl``; the random workload always does.
+        prefilled: the tables of a named workload have rows before the first redo, in ``tables/``.
 
     Raises:
         OlrPgError: 8001 unknown workload, 8002 the directory cannot be used.
     """
-    directory = Path(out_dir)
+    directory = prepare_directory(Path(out_dir))
+    if workload not in WORKLOADS:
+        known = ", ".join(WORKLOADS)
+        raise OlrPgError(8001, f"no workload is named {workload!r}: there are {known}")
+    if workload == "random":
+        simulation = Simulation(seed, directory, shape)
+        simulation.run(size)
+        return simulation.write()
+    logs = list[Path]()
+    own = shape or demo_shape(size)
+    named = NamedSimulation(
+        *(seed, directory, workload, own, size),
+        _log_files(directory, logs),
+        truth=truth,
+        prefilled=prefilled,
+    )
+    snapshot = named.snapshot()
+    write_snapshot(snapshot, str(directory / "dictionary.json"))
+    named.work(size)
+    rows = named.end()
+    return Summary(
+        *(seed, own, snapshot, tuple(logs)),
+        sum(path.stat().st_size for path in logs),
+        *(named.transactions, named.changes, rows, named.tables),
+    )
+
+
+def _log_files(directory: Path, logs: list[Path]) -> LogSink:
+    """Writes logs into ``logs/`` and notes their paths."""
+
+    def archive(name: str, headers: bytes, data: memoryview) -> None:
+        path = directory / "logs" / name
+        with path.open("wb") as file:
+            file.write(headers)
+            file.write(data)
+        logs.append(path)
+
+    return archive
+
+
+def prepare_directory(directory: Path) -> Path:
+    """Make ``logs/`` in a directory.
+
+    Raises:
+        OlrPgError: 8002 it cannot be made or holds logs.
+    """
     try:
         (directory / "logs").mkdir(parents=True, exist_ok=True)
         taken = any((directory / "logs").iterdir())
@@ -376,6 +433,4 @@ def simulate(
         raise OlrPgError(8002, f"{directory}: {error.strerror}") from error
     if taken:
         raise OlrPgError(8002, f"{directory / 'logs'} is not empty")
-    simulation = Simulation(seed, directory, workload, shape)
-    simulation.run(size)
-    return simulation.write()
+    return directory

@@ -80,13 +80,3 @@ def final_tables(
             else:
                 rows[rowid] = {**rows.get(rowid, {}), **change.after}
     return contents
-
-
-def final_lines(tables: Iterable[SimTable], contents: dict[str, Rows]) -> Iterator[str]:
-    """The rows at the end as JSON lines, by table and ROWID."""
-    for table in tables:
-        for identity, image in sorted(contents[table.full_name].items()):
-            rowid = "" if table.index_organised else identity
-            yield (
-                f'{{"table":"{table.full_name}","rowid":"{rowid}","row":{_image(table, image)}}}'
-            )

@@ -30,6 +30,8 @@ LWN_LENGTH: Final = 32
 MISC_FLAGS: Final = 0x10800011
 FORMAT_ID: Final = 18
 ZERO_BLOCKS: Final = 8
+UNKNOWN_NAB: Final = 0xFFFFFFFF
+"""The number of blocks in use that the header of a current log has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +87,22 @@ class OpenLog:
 
     def close(self, next_scn: int, next_time: int) -> bytes:
         """The bytes of the archived log, closed at `next_scn` (exclusive)."""
-        nab = FIRST_DATA_BLOCK + self.blocks
         data = b""
         if self.blocks:
             stream = np.frombuffer(b"".join(self.payloads), np.uint8)
             offsets = np.concatenate(self.first_offsets)
             data = seal_blocks(self.redo, stream, offsets, self.sequence).tobytes()
-        return _os_header(self.redo, nab - 1) + self._redo_header(nab, next_scn, next_time) + data
+        return self.headers(next_scn, next_time) + data
+
+    def headers(self, next_scn: int, next_time: int) -> bytes:
+        """Blocks 0 and 1 of the archived log, closed at `next_scn` (exclusive)."""
+        nab = FIRST_DATA_BLOCK + self.blocks
+        return _os_header(self.redo, nab - 1) + self._redo_header(nab, next_scn, next_time)
+
+    def online_headers(self, file_blocks: int) -> bytes:
+        """Blocks 0 and 1 of the log while it is current, in a file of so many data blocks."""
+        count = FIRST_DATA_BLOCK - 1 + file_blocks
+        return _os_header(self.redo, count) + self._redo_header(UNKNOWN_NAB, SCN_NONE, 0)
 
     def _redo_header(self, nab: int, next_scn: int, next_time: int) -> bytes:
         redo, own = self.redo, self.identity

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import shutil
 from dataclasses import replace
-from decimal import Decimal
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -20,7 +21,9 @@ from olr_pg.replicator.appliance import run_appliance
 from olr_pg.simulator.instance import Pace
 from olr_pg.simulator.redo_format import COMPATIBLE, RedoFormat
 from olr_pg.simulator.simulate import DatabaseShape, Summary, demo_shape, simulate
+from olr_pg.simulator.table_files import ROWID
 from olr_pg.simulator.tables import Logging
+from tests.simulator.table_rows import read_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -100,10 +103,10 @@ def run_once(folder: Path, source: Summary, logs: Path, database: str) -> None:
 
 
 def expected_rows(source: Summary) -> dict[str, list[dict[str, Any]]]:
-    rows = dict[str, list[dict[str, Any]]]({table.full_name: [] for table in source.tables})
-    for line in (folder_of(source) / "final.jsonl").read_text("utf-8").splitlines():
-        record = json.loads(line, parse_float=Decimal)
-        rows[record["table"]].append(record["row"])
+    folder = folder_of(source) / "final"
+    rows = {table.full_name: read_rows(folder, table.full_name) for table in source.tables}
+    for row in itertools.chain.from_iterable(rows.values()):
+        del row[ROWID]
     return rows
 
 
@@ -148,8 +151,10 @@ def differing_rows(
 def _text(value: Any, kind: str) -> str | None:
     if value is None:
         return None
-    if kind == "bytea":
-        return f"\\x{value}"
+    if isinstance(value, bytes):
+        return f"\\x{value.hex()}"
+    if isinstance(value, datetime):
+        return value.isoformat()
     if kind.startswith(("timestamp", "interval")):
         # PostgreSQL holds microseconds, and the default is to cut what is finer.
         return FINER.sub(r"\1", value)

@@ -1,0 +1,194 @@
+"""A named workload: its database, logs, truth and tables, by compiled kernels."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.dictionary.model import Database, Snapshot
+from olr_pg.scalars import encode_redo_time
+from olr_pg.simulator.columnar.engine import ColumnarInstance
+from olr_pg.simulator.columnar.setup import Setting
+from olr_pg.simulator.columnar.snapshot import write_tables
+from olr_pg.simulator.columnar.source import NAMED
+from olr_pg.simulator.instance import Container
+from olr_pg.simulator.storage import TransactionalBlock
+from olr_pg.simulator.tables import SimIndex, SimTable
+from olr_pg.simulator.writer import LogIdentity
+from olr_pg.transactions.batch import DmlKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from olr_pg.simulator.simulate import DatabaseShape
+    from olr_pg.simulator.workload import TableSpec
+
+    LogSink = Callable[[str, bytes, memoryview], None]
+
+FIRST_OBJECT: Final = 72_000
+INDEX_BLOCKS: Final = 16
+COMPILED_FROM: Final = 3_000_000
+"""Bytes of redo from which on compiling the kernels is worth its time."""
+
+START: Final = datetime(2026, 1, 15, 9, 30, tzinfo=UTC)
+
+
+def is_worth_compiling(size: int) -> bool:
+    """Whether so many bytes of redo justify compiling the kernels, most of a minute."""
+    return size >= COMPILED_FROM
+
+
+def place_table(number: int, spec: TableSpec, scn: int) -> SimTable:
+    """A table with its object numbers, segment and indexes."""
+    obj, relative = FIRST_OBJECT + 20 * number, 12 + number % 3
+    indexes = list[SimIndex]()
+    for at, (columns, unique) in enumerate(spec.indexes):
+        dba = (relative << 22) + 1_000_000 + number * 10_000 + at * 1_000
+        blocks = [
+            TransactionalBlock(relative, dba + 1 + block, scn, first_itl=2)
+            for block in range(INDEX_BLOCKS)
+        ]
+        indexes.append(SimIndex(obj + 1 + at, columns, unique, dba, blocks))
+    return SimTable(
+        owner=spec.owner,
+        name=spec.name,
+        obj=obj,
+        dataobj=obj + (7 if number % 2 else 0),
+        columns=spec.columns,
+        key=spec.key,
+        logging=spec.logging,
+        tablespace=6,
+        afn=relative,
+        relative_file=relative,
+        segment_block=128 + number * 65_536,
+        indexes=tuple(indexes),
+    )
+
+
+class NamedSimulation:
+    """A database that carries out a named workload, from the first log to the last.
+
+    Args:
+        seed: decides everything else.
+        directory: gets ``truth.jsonl``, ``tables/`` and ``final/``.
+        workload: a name in `NAMED`.
+        shape: the database.
+        size: of the redo that is going to be written, in bytes: the tables are made for it.
+        archive: takes the name, the headers and the data blocks of each log.
+        truth: write the truth.
+        prefilled: the tables have rows before the first redo.
+        live: the online logs are going to be asked for.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        directory: Path,
+        workload: str,
+        shape: DatabaseShape,
+        size: int,
+        archive: LogSink,
+        *,
+        truth: bool = True,
+        prefilled: bool = False,
+        live: bool = False,
+    ) -> None:
+        named, rng = NAMED[workload], Random(seed)  # noqa: S311 - reproducible, not secret
+        self._shape, self._directory = shape, directory
+        self._identity = database_identity(seed)
+        dbid = self._identity.dbid ^ (0x1234567 if shape.con_id else 0)
+        self._container = Container(shape.con_id, "SIMPDB" if shape.con_id else None, dbid)
+        specs = named.tables(shape.logging[0])
+        self.tables = tuple(
+            place_table(number, spec, shape.start_scn) for number, spec in enumerate(specs)
+        )
+        start = START + timedelta(seconds=rng.randrange(10**6))
+        few = named.sessions // (1 if size >= COMPILED_FROM else 2)
+        sessions = max(few, shape.threads)
+        setting = Setting(
+            *(seed, shape.redo, self._container, shape.threads, sessions, shape.pace),
+            *(shape.start_scn, int(start.timestamp() * 1000)),
+            rng.choice((0, -4, 1)) * 3600,
+            named.journal,
+            self.tables,
+        )
+        self._files = ExitStack()
+        file = None
+        if truth:
+            file = self._files.enter_context((directory / "truth.jsonl").open("wb"))
+        self.instance = ColumnarInstance(
+            setting,
+            named.number,
+            identity=self._identity,
+            archive=archive,
+            truth=file,
+            start_rows=named.start_rows(sessions, size),
+            prefilled=prefilled,
+            compiled=is_worth_compiling(size),
+            keeps_online=live,
+            first_sequences=[15 + 3 * number for number in range(1, shape.threads + 1)],
+        )
+        write_tables(directory / "tables", self.instance.memory, self.tables)
+
+    def work(self, size: int) -> None:
+        """Write about `size` bytes of redo more."""
+        self.instance.work(size)
+
+    def switch_logs(self) -> None:
+        """Archive what has been written."""
+        self.instance.switch_logs()
+
+    def set_clock(self, unix_time: float) -> None:
+        """Set the database's clock, in seconds since 1970."""
+        self.instance.set_clock(unix_time)
+
+    def online_logs(self) -> list[bytes]:
+        """Every thread's log as it is on disk while it is current."""
+        return [self.instance.online_log(thread) for thread in range(self._shape.threads)]
+
+    def end(self) -> dict[str, int]:
+        """Commit, archive, finish the truth and write the final tables; returns their rows."""
+        with self._files:
+            self.instance.end()
+        return write_tables(self._directory / "final", self.instance.memory, self.tables)
+
+    @property
+    def transactions(self) -> int:
+        """Committed transactions with changes."""
+        return int(self.instance.counts[0])
+
+    @property
+    def changes(self) -> dict[DmlKind, int]:
+        """Committed row changes by kind."""
+        kinds = (DmlKind.INSERT, DmlKind.UPDATE, DmlKind.DELETE)
+        return {kind: int(self.instance.counts[1 + at]) for at, kind in enumerate(kinds)}
+
+    def snapshot(self) -> Snapshot:
+        """The dictionary at the start."""
+        own = self._identity
+        database = Database(
+            own.name,
+            con_id=self._container.con_id,
+            con_name=self._container.name,
+            dbid=self._container.dbid,
+            resetlogs=(own.resetlogs,),
+            activation=own.activation,
+            big_endian=self._shape.redo.big_endian,
+        )
+        tables = tuple(table.describe() for table in self.tables)
+        return Snapshot(self._shape.start_scn, database, tables)
+
+
+def database_identity(seed: int) -> LogIdentity:
+    """The database that a seed stands for."""
+    rng = Random(seed ^ 0x5EED)  # noqa: S311 - reproducible, not secret
+    return LogIdentity(
+        dbid=rng.randrange(1, 1 << 31),
+        name="SIMDB",
+        activation=rng.randrange(1, 1 << 31),
+        resetlogs=encode_redo_time(datetime(2025, 12, 1, 8, 0, tzinfo=UTC)),
+        resetlogs_scn=1,
+    )

@@ -1,0 +1,121 @@
+"""The rows of tables as Parquet files, one per table, as an initial load would read them.
+
+The first column is ROWID; the others are the table's, in their order. Types:
+
+| Oracle | Parquet |
+| --- | --- |
+| NUMBER(p, s), 0 ≤ s ≤ p | decimal128(p, s) |
+| NUMBER without precision, or with another scale | string, exact decimal digits |
+| VARCHAR2, NVARCHAR2, CHAR, NCHAR, CLOB, NCLOB | string |
+| RAW, BLOB | binary |
+| DATE | timestamp in seconds (milliseconds in the file) |
+| TIMESTAMP(0–6), TIMESTAMP(0–6) WITH TIME ZONE | timestamp in microseconds, the latter in UTC |
+| TIMESTAMP(7–9) (WITH TIME ZONE) | string, ISO 8601 |
+| INTERVAL | string, ISO 8601 |
+| BINARY_FLOAT, BINARY_DOUBLE | float, double |
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from olr_pg.scalars import format_rowid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from olr_pg.simulator.cells import Cell
+    from olr_pg.simulator.tables import ColumnType, SimTable
+
+NUMBER: Final = 2
+DATE: Final = 12
+RAW: Final = 23
+BINARY_FLOAT: Final = 100
+BINARY_DOUBLE: Final = 101
+BLOB: Final = 113
+TIMESTAMP: Final = 180
+TIMESTAMP_TZ: Final = 181
+ROWID: Final = "ROWID"
+_MICROSECOND_DIGITS: Final = 6
+
+
+def arrow_type(kind: ColumnType) -> pa.DataType:
+    """The Parquet type of a column."""
+    code, scale = kind.type_code, kind.scale
+    if code == NUMBER and kind.precision is not None and 0 <= (scale or 0) <= kind.precision:
+        return pa.decimal128(kind.precision, scale or 0)
+    if code in (RAW, BLOB):
+        return pa.binary()
+    if code == DATE:
+        return pa.timestamp("s")
+    if code in (TIMESTAMP, TIMESTAMP_TZ) and (scale or 0) <= _MICROSECOND_DIGITS:
+        return pa.timestamp("us", "UTC" if code == TIMESTAMP_TZ else None)
+    if code == BINARY_FLOAT:
+        return pa.float32()
+    return pa.float64() if code == BINARY_DOUBLE else pa.string()
+
+
+def cell_value(kind: ColumnType, cell: Cell | None) -> Any:
+    """A cell as a value of its column's Parquet type."""
+    if cell is None:
+        return None
+    target = arrow_type(kind)
+    if pa.types.is_binary(target):
+        return cell.raw
+    if pa.types.is_decimal(target):
+        return Decimal(cell.json)
+    if kind.type_code == NUMBER:
+        return cell.json
+    value = json.loads(cell.json)
+    if pa.types.is_timestamp(target):
+        when = datetime.fromisoformat(value)
+        return when.astimezone(UTC) if target.tz else when
+    return value
+
+
+def table_schema(table: SimTable) -> pa.Schema:
+    """ROWID and the table's columns."""
+    fields = (
+        pa.field(column.name, arrow_type(column.type), nullable=column.nullable)
+        for column in table.columns
+    )
+    return pa.schema([pa.field(ROWID, pa.string(), nullable=False), *fields])
+
+
+def write_table(folder: Path, table: SimTable, columns: Sequence[pa.Array[Any]]) -> None:
+    """``OWNER.NAME.parquet`` in `folder` with ROWIDs and column values."""
+    folder.mkdir(exist_ok=True)
+    data = pa.Table.from_arrays(list(columns), schema=table_schema(table))
+    pq.write_table(data, folder / f"{table.full_name}.parquet")
+
+
+def read_table(folder: Path, full_name: str) -> pa.Table:
+    """The file of a table named ``OWNER.NAME``."""
+    return pq.read_table(folder / f"{full_name}.parquet")
+
+
+def write_rows(
+    folder: Path, table: SimTable, rows: Iterable[tuple[str, Sequence[Cell | None]]]
+) -> None:
+    """The file of a table whose rows are cells by ROWID, empty in an index-organised table."""
+    ordered = list(rows)
+    columns: list[pa.Array[Any]] = [pa.array([rowid for rowid, _ in ordered], pa.string())]
+    for at, column in enumerate(table.columns):
+        values = [cell_value(column.type, cells[at]) for _, cells in ordered]
+        columns.append(pa.array(values, arrow_type(column.type)))
+    write_table(folder, table, columns)
+
+
+def rowids(table: SimTable, dbas: Sequence[int], slots: Sequence[int]) -> pa.Array[Any]:
+    """ROWIDs as an array of text."""
+    return pa.array(
+        [format_rowid(table.dataobj, dba, slot) for dba, slot in zip(dbas, slots, strict=True)],
+        pa.string(),
+    )
