@@ -612,6 +612,78 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         " its row in olr_pg.error to 'skipped' and start again; or set `apply.on-truncate`",
         6,
     ),
+    5101: ErrorEntry(
+        "the type of a column in the table data does not fit the source column",
+        "write the column with one of the types that docs/initial-load.md lists",
+        6,
+    ),
+    5102: ErrorEntry(
+        "a value in the table data is not of its column's type",
+        "correct the value in the file; docs/initial-load.md describes the forms",
+        6,
+    ),
+    5103: ErrorEntry(
+        "the table data cannot be used",
+        "check `source.tables`: a directory with OWNER.NAME.parquet, or OWNER.NAME/*.parquet, that"
+        " has every column of the table",
+        6,
+    ),
+    5104: ErrorEntry(
+        "the target table is not empty",
+        "empty the table, or leave it out of the load with --table",
+        6,
+    ),
+    5105: ErrorEntry(
+        "the table is replicated already",
+        "leave it out of the load with --table; to load it anew, empty it and delete its lines in"
+        " olr_pg.ledger and olr_pg.load",
+        6,
+    ),
+    5106: ErrorEntry(
+        "an initial load was interrupted",
+        "start it again with --resume; or with --restart, which empties the tables it had begun",
+        6,
+    ),
+    5107: ErrorEntry(
+        "a table is loaded only in part",
+        "end the load first: olr-pg initial-load --resume",
+        6,
+    ),
+    5108: ErrorEntry(
+        "another load works on the same subscription",
+        "wait for it, or stop it",
+        6,
+    ),
+    5109: ErrorEntry(
+        "PostgreSQL refuses rows of the table data",
+        "mend the target table or the value named above, then start again with --resume",
+        6,
+    ),
+    5110: ErrorEntry(
+        "the table data has changed since the load began",
+        "put the same files back, or start again with --restart",
+        6,
+    ),
+    5111: ErrorEntry(
+        "source and target cannot be compared at this SCN",
+        "compare with rows as of an SCN that the target has reached and not passed",
+        6,
+    ),
+    5112: ErrorEntry(
+        "the file of differences cannot be used",
+        "give a file that `olr-pg verify --differences FILE` wrote for this target",
+        6,
+    ),
+    5113: ErrorEntry(
+        "the configuration says nothing of table data",
+        "set `source.tables` of an offline source to the directory with the Parquet files",
+        2,
+    ),
+    5114: ErrorEntry(
+        "a row cannot be repaired",
+        "read PostgreSQL's reason above; nothing of this table was changed",
+        6,
+    ),
     # 6xxx Spark and Java (exit code 7)
     6001: ErrorEntry(
         "no suitable Java was found",

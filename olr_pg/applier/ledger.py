@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from psycopg import Connection, Cursor
 
 _CREATE_LOCK = 0x6F6C_725F_7067  # "olr_pg": one creator at a time
-_TABLES = "SELECT to_regclass('olr_pg.ledger'), to_regclass('olr_pg.error')"
+_TABLES = """
+SELECT to_regclass('olr_pg.ledger'), to_regclass('olr_pg.error'), to_regclass('olr_pg.load'),
+    to_regclass('olr_pg.load_part')
+"""
 
 LOCK = """
 SELECT commit_scn, xids FROM olr_pg.ledger

@@ -25,6 +25,7 @@ from olr_pg.applier.changes import Chunk, Selection, join
 from olr_pg.applier.changes import select as select_changes
 from olr_pg.applier.chunks import ChunkedRows
 from olr_pg.applier.connection import connect, unreachable
+from olr_pg.applier.handover import Handover, end_handover, read_handover
 from olr_pg.applier.ledger import Counters, ensure_ledger
 from olr_pg.applier.parse import read_layout
 from olr_pg.applier.plan import check_names, plan_table
@@ -118,13 +119,19 @@ class Applier:
         Raises:
             OlrPgError: 5003–5019; 5010 at the end where tables stopped and the others went on.
         """
-        self._prepare()
+        handover = self._prepare()
         workers = [
             Worker(number, self._settings, self._tables, self._progress, self._events)
             for number in range(max(1, self._settings.workers))
         ]
         session = _Session(
-            self._settings, workers, self._stop, self._progress, self._events, self._tables
+            self._settings,
+            workers,
+            self._stop,
+            self._progress,
+            self._events,
+            self._tables,
+            handover,
         )
         try:
             for worker in workers:
@@ -134,13 +141,14 @@ class Applier:
             for worker in workers:
                 worker.close()
         session.check_workers()
+        session.end_handover()
         _raise_stopped(workers)
         return ApplyReport(
             {f.name: f.applier.counters for w in workers for f in w.feeds() if f.applier},
             session.confirmed_scn,
         )
 
-    def _prepare(self) -> None:
+    def _prepare(self) -> Handover:
         """Check the target before the server is asked for anything."""
         check_names(self._settings, self._tables.values())
         try:
@@ -149,6 +157,7 @@ class Applier:
                 if self._settings.create_tables:
                     for table in self._tables.values():
                         self._create(connection, table)
+                return read_handover(connection, self._settings.subscription, self._tables)
         except psycopg.OperationalError as error:
             raise unreachable(error) from error
 
@@ -214,8 +223,10 @@ class _Session:
         progress: threading.Event,
         events: SchemaEvents,
         tables: Container[str],
+        handover: Handover,
     ) -> None:
         self._settings = settings
+        self._handover = handover
         self._workers = workers
         self._events = events
         self._tables = tables
@@ -264,7 +275,7 @@ class _Session:
         if status.state is State.WAIT_TABLE_LIST:
             self._ask(TableList(self._settings.table_query))
         if status.state is not State.REPLICATING:
-            self._ask(StartScn(self._settings.start_scn if saved.scn is None else saved.scn))
+            self._ask(StartScn(self._handover.start(saved.scn, self._settings.start_scn)))
 
     def close(self) -> None:
         """Log off, as far as there is a connection."""
@@ -322,6 +333,7 @@ class _Session:
             self.check_workers()
             if any(worker.failure is not None for worker in self._workers):
                 self._rewind()
+            self.end_handover()
             self._progress.clear()
             if self._protocol.pending == 0:
                 was_drained = drained()
@@ -338,6 +350,14 @@ class _Session:
                     return
                 continue
             self._progress.wait(self._settings.poll_milliseconds / 1000)
+
+    def end_handover(self) -> None:
+        """Leave the initial load behind once everything up to its SCN is confirmed."""
+        if 0 < self._handover.scn <= self.confirmed_scn:
+            self._handover = Handover()
+            end_handover(
+                self._settings.connect_string, self._settings.subscription, self.confirmed_scn
+            )
 
     def check_workers(self) -> None:
         """Raise what ended a worker that should not have ended."""

@@ -74,6 +74,8 @@ def summarize(config: Config) -> dict[str, Any]:
             "dictionary": str(source.dictionary),
             "logs": ", ".join(map(str, source.logs)),
         }
+        if source.tables is not None:
+            origin["tables"] = str(source.tables)
     if apply is None:
         target = "no: only the port is served"
     else:

@@ -10,7 +10,18 @@ from typing import Annotated
 
 import typer
 
-from olr_pg.cli import config, decode, demo, dictionary, doctor, dump, simulate, version
+from olr_pg.cli import (
+    config,
+    decode,
+    demo,
+    dictionary,
+    doctor,
+    dump,
+    load,
+    simulate,
+    verify,
+    version,
+)
 from olr_pg.cli import run as run_command
 from olr_pg.cli.group import ReportingGroup
 
@@ -54,6 +65,9 @@ def main(
 
 
 app.command("run")(run_command.run)
+app.command("initial-load")(load.initial_load)
+app.command("verify")(verify.verify)
+app.command("repair")(verify.repair)
 app.command("decode")(decode.decode)
 app.command("dump")(dump.dump)
 app.command("doctor")(doctor.doctor)

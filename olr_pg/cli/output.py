@@ -28,6 +28,11 @@ def write_bytes(data: bytes) -> None:
     sys.stdout.buffer.write(data)
 
 
+def on_terminal() -> bool:
+    """Whether progress may be shown: stderr is a terminal."""
+    return sys.stderr.isatty()
+
+
 def log_to_stderr() -> None:
     """Let warnings and errors of the parts be logged, for commands without a log of their own."""
     from olr_pg.observability.logs import configure_logging
@@ -42,7 +47,7 @@ def byte_progress(label: str) -> Iterator[Callable[[int, int], None]]:
     Yields:
         A function to call with (done, total), both in bytes.
     """
-    if not sys.stderr.isatty():
+    if not on_terminal():
         yield lambda _done, _total: None
         return
     from rich.console import Console

@@ -179,6 +179,15 @@ class OfflineSource(Section):
     logs: ConfigPaths = Field(
         description="archived logs: a path or a list of files, directories and globs"
     )
+    tables: ConfigPath | None = Field(
+        default=None, description="the directory of the tables' rows, OWNER.NAME.parquet"
+    )
+    tables_scn: int | None = Field(
+        default=None,
+        ge=1,
+        le=MAX_SCN,
+        description="the SCN that the rows are as of; by default the files', else the dictionary's",
+    )
 
 
 def _source_kind(value: object) -> str:

@@ -60,7 +60,7 @@ def run_appliance(config: Config, *, once: bool, apply: bool) -> int:
     """
     if apply and config.apply is None:
         raise OlrPgError(1091, "there is no `apply` section")
-    data = _data_directory(config)
+    data = data_directory(config)
     with ExitStack() as stack:
         source = stack.enter_context(open_source(config, data, lambda: checkpoint.saved))
         checkpoint = Checkpoint(data / FILE_NAME, _identity(source.database))
@@ -68,7 +68,7 @@ def run_appliance(config: Config, *, once: bool, apply: bool) -> int:
         if apply:
             stack.enter_context(warming(order))
         stack.callback(stop_session)
-        target = _target(config.apply, data, stack) if apply and config.apply else None
+        target = open_target(config.apply, data, stack) if apply and config.apply else None
         memory = config.context.memory
         events = SchemaEvents()
         decoder = Decoder(
@@ -128,7 +128,12 @@ def _follower(snapshot: Snapshot, data: Path, *, is_applied: bool) -> Dictionary
     return follower
 
 
-def _data_directory(config: Config) -> Path:
+def data_directory(config: Config) -> Path:
+    """`context.data`, made where it is missing.
+
+    Raises:
+        OlrPgError: 1092.
+    """
     data = Path(config.context.data)
     try:
         data.mkdir(parents=True, exist_ok=True)
@@ -137,7 +142,7 @@ def _data_directory(config: Config) -> Path:
     return data
 
 
-def _target(apply: Apply, data: Path, stack: ExitStack) -> str:
+def open_target(apply: Apply, data: Path, stack: ExitStack) -> str:
     """The connection string of the target; an embedded one is started for the stack's span."""
     if not apply.embedded:
         return apply.connect_string.get_secret_value()

@@ -47,5 +47,35 @@ CREATE TABLE IF NOT EXISTS olr_pg.error (
     UNIQUE (subscription, source_table, commit_scn, xid, position)
 );
 
+-- Initial loads: as of which SCN a table's rows were taken, and where `run` starts for its sake.
+CREATE TABLE IF NOT EXISTS olr_pg.load (
+    subscription  text NOT NULL,
+    source_table  text NOT NULL,
+    target_table  text NOT NULL,
+    scn           bigint NOT NULL,
+    start_scn     bigint NOT NULL,            -- begin of the oldest transaction open at scn; 0 = not known
+    source        text NOT NULL,              -- identity of the table data
+    parts         integer NOT NULL,           -- partitions in all
+    started_at    timestamptz NOT NULL DEFAULT now(),
+    finished_at   timestamptz,                -- since then the ledger has the table
+    rows          bigint,
+    bytes         bigint,
+    handed_over   boolean NOT NULL DEFAULT false, -- replication is past scn
+    PRIMARY KEY (subscription, source_table)
+);
+
+-- The partitions that are in; a line is written in the transaction of its rows.
+CREATE TABLE IF NOT EXISTS olr_pg.load_part (
+    subscription  text NOT NULL,
+    source_table  text NOT NULL,
+    part          integer NOT NULL,
+    rows          bigint NOT NULL DEFAULT 0,
+    bytes         bigint NOT NULL DEFAULT 0,
+    finished_at   timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (subscription, source_table, part)
+);
+
+COMMENT ON TABLE olr_pg.load IS 'olr_pg: initial loads';
+COMMENT ON TABLE olr_pg.load_part IS 'olr_pg: partitions of initial loads that are in';
 COMMENT ON TABLE olr_pg.ledger IS 'olr_pg: the last applied commit of each subscription and table';
 COMMENT ON TABLE olr_pg.error IS 'olr_pg: changes that met a conflict or an error';

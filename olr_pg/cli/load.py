@@ -1,0 +1,226 @@
+"""``olr-pg initial-load``: every table as of an SCN into the target."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from olr_pg.cli.config import ConfigOption
+from olr_pg.cli.output import on_terminal, print_json, print_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from olr_pg.config.model import Config
+    from olr_pg.datatypes.policies import Counters
+    from olr_pg.load.initial import LoadedTable, SourceTable
+    from olr_pg.load.watch import LoadWatch
+
+POLL_SECONDS: Final = 0.5
+
+TableOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--table", metavar="OWNER.NAME", help="Only this table of `apply.tables`; may be repeated."
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+def initial_load(
+    config: ConfigOption,
+    *,
+    table: TableOption = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with a load that was interrupted.")
+    ] = False,
+    restart: Annotated[
+        bool,
+        typer.Option(
+            "--restart", help="Empty the tables of a load that was interrupted, and begin anew."
+        ),
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Load whole tables as of an SCN; `olr-pg run` then goes on from there.
+
+    The rows come from the Parquet files in `source.tables`. Missing tables are created with
+    `apply.create-tables`. A load that was killed goes on with --resume; nothing is loaded twice.
+    """
+    if resume and restart:
+        raise typer.BadParameter("--resume and --restart exclude each other")
+    from olr_pg.applier.plan import target_name
+    from olr_pg.load import sources
+    from olr_pg.load.initial import PRELOAD, LoadOptions
+    from olr_pg.load.initial import initial_load as load
+    from olr_pg.replicator.appliance import data_directory, open_target
+    from olr_pg.spark.session import stop_session
+
+    loaded = read_config(config)
+    snapshot = sources.read_snapshot(loaded)
+    tables = sources.choose_tables(loaded, snapshot, table or ())
+    work = sources.table_sources(loaded, snapshot, tables)
+    with ExitStack() as stack:
+        stack.callback(stop_session)
+        target = open_target(sources.apply_section(loaded), data_directory(loaded), stack)
+        settings = sources.target_settings(loaded, snapshot, target)
+        targets = {
+            one.table.full_name: target_name(settings, one.table.owner, one.table.name)
+            for one in work
+        }
+        stack.enter_context(load_progress(target, settings.subscription, targets, work))
+        done = load(
+            settings,
+            work,
+            lambda: spark_session_of(loaded, PRELOAD),
+            LoadOptions(resume=resume, restart=restart),
+        )
+    if as_json:
+        print_json({"tables": [_json(one) for one in done]})
+    else:
+        _print_loaded(done)
+
+
+def read_config(path: Path) -> Config:
+    """The configuration, with logging set up for a command that prints its result itself."""
+    from olr_pg.config.load import load_config
+    from olr_pg.config.model import secret_texts
+    from olr_pg.observability.logs import configure_logging
+
+    config = load_config(path)
+    configure_logging(min(config.log.level, 1), config.log.format, secrets=secret_texts(config))
+    return config
+
+
+def spark_session_of(config: Config, preload: tuple[str, ...]) -> Any:
+    """The Spark session that the configuration describes."""
+    from olr_pg.spark.session import SparkSettings, get_session
+
+    return get_session(SparkSettings(config.spark.master, dict(config.spark.conf), preload))
+
+
+@contextmanager
+def load_progress(
+    target: str,
+    subscription: str,
+    targets: Mapping[str, tuple[str, str]],
+    work: Sequence[SourceTable],
+) -> Iterator[None]:
+    """A bar per table on stderr, shown only where stderr is a terminal."""
+    if not on_terminal():
+        yield
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    from olr_pg.load.watch import LoadWatch
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("{task.completed:,.0f} rows {task.fields[rate]:,.0f}/s {task.fields[size]}"),
+        TimeRemainingColumn(),
+    )
+    stop = threading.Event()
+    with Progress(*columns, console=Console(stderr=True)) as bars:
+        tasks = {
+            one.table.full_name: bars.add_task(
+                one.table.full_name, total=one.data.rows, rate=0, size=""
+            )
+            for one in work
+        }
+        thread = threading.Thread(
+            target=_watch,
+            args=(lambda: LoadWatch(target, subscription, targets), bars, tasks, stop),
+            name="olr-load-progress",
+        )
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+
+
+def _watch(open_watch: Any, bars: Any, tasks: Mapping[str, Any], stop: threading.Event) -> None:
+    """Move the bars until `stop`; without a connection, or the tables, there is nothing to see."""
+    import psycopg
+
+    while not stop.is_set():
+        try:
+            with open_watch() as watch:
+                _follow(watch, bars, tasks, stop)
+        except psycopg.Error:
+            stop.wait(POLL_SECONDS)
+
+
+def _follow(watch: LoadWatch, bars: Any, tasks: Mapping[str, Any], stop: threading.Event) -> None:
+    from rich.filesize import decimal
+
+    running = True
+    while running:
+        # Once more after the end, so that the bars end full.
+        running = not stop.wait(POLL_SECONDS)
+        for name, amount in watch.read().items():
+            if name in tasks:
+                task = next(t for t in bars.tasks if t.id == tasks[name])
+                bars.update(
+                    tasks[name],
+                    completed=amount.rows,
+                    rate=task.speed or 0,
+                    size=decimal(amount.bytes),
+                )
+
+
+def _json(done: LoadedTable) -> dict[str, Any]:
+    return {
+        **done._asdict(),
+        "seconds": round(done.seconds, 3),
+        "losses": losses_json(done.losses),
+    }
+
+
+def losses_json(losses: Mapping[str, Counters]) -> dict[str, dict[str, int]]:
+    """What policies changed, by column; counters of zero are left out."""
+    return {
+        column: {kind: count for kind, count in asdict(counters).items() if count}
+        for column, counters in losses.items()
+    }
+
+
+def _print_loaded(done: Sequence[LoadedTable]) -> None:
+    from rich.console import Console
+    from rich.filesize import decimal
+    from rich.table import Table as Grid
+
+    grid = Grid(title="Loaded")
+    for heading in ("Table", "Target", "SCN"):
+        grid.add_column(heading)
+    for heading in ("Rows", "Bytes", "Seconds"):
+        grid.add_column(heading, justify="right")
+    for one in done:
+        grid.add_row(
+            *(one.table, one.target, str(one.scn), f"{one.rows:,}", decimal(one.bytes)),
+            f"{one.seconds:.1f}",
+        )
+    Console().print(grid)
+    for one in done:
+        for column, counts in losses_json(one.losses).items():
+            words = ", ".join(f"{count} {kind}" for kind, count in counts.items())
+            print_line(f"{one.table}.{column}: {words}")
+    print_line(
+        "Not in the dictionary, and not created: secondary indexes, foreign keys, sequences,"
+        " column defaults."
+    )

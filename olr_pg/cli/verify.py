@@ -1,0 +1,258 @@
+"""``olr-pg verify`` and ``olr-pg repair``: compare the target with the source, and mend it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from olr_pg.cli.config import ConfigOption
+from olr_pg.cli.load import (
+    JsonOption,
+    TableOption,
+    losses_json,
+    read_config,
+    spark_session_of,
+)
+from olr_pg.cli.output import on_terminal, print_json, print_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from olr_pg.load.differences import TableDifferences
+    from olr_pg.load.initial import SourceTable
+    from olr_pg.load.repair import RepairedTable
+    from olr_pg.load.verify import VerifiedTable
+
+SHOWN_MAX: Final = 20
+"""Differences of a table that are printed; the file has all of them."""
+
+DifferencesOption = Annotated[
+    Path | None,
+    typer.Option("--differences", metavar="FILE", help="The file of differing rows."),
+]
+
+
+def verify(
+    config: ConfigOption,
+    *,
+    table: TableOption = None,
+    tables: Annotated[
+        Path | None,
+        typer.Option("--tables", metavar="DIR", help="Compare with these files instead."),
+    ] = None,
+    at_scn: Annotated[
+        int | None,
+        typer.Option("--at-scn", min=1, help="The SCN that the source's rows are as of."),
+    ] = None,
+    sample: Annotated[
+        float,
+        typer.Option("--sample", metavar="PERCENT", help="Compare this share of the rows."),
+    ] = 100.0,
+    differences: DifferencesOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare the target's tables with the source's; exit code 1 if they differ.
+
+    Both sides are read once; rows are fetched only where digests differ. What the type mapping does
+    not keep (nanoseconds, padding, characters without equal) is no difference and counted apart.
+    """
+    if not 0 < sample <= 100:
+        raise typer.BadParameter("--sample is a percentage above 0 up to 100")
+    from olr_pg.load import sources
+    from olr_pg.load.initial import PRELOAD
+    from olr_pg.load.verify import verify as compare
+    from olr_pg.replicator.appliance import data_directory, open_target
+    from olr_pg.spark.session import stop_session
+
+    loaded = read_config(config)
+    snapshot = sources.read_snapshot(loaded)
+    chosen = sources.choose_tables(loaded, snapshot, table or ())
+    work = sources.table_sources(loaded, snapshot, chosen, folder=tables, scn=at_scn)
+    with ExitStack() as stack:
+        stack.callback(stop_session)
+        target = open_target(sources.apply_section(loaded), data_directory(loaded), stack)
+        settings = sources.target_settings(loaded, snapshot, target)
+        with _progress(work) as progress:
+            results = compare(
+                settings,
+                work,
+                lambda: spark_session_of(loaded, PRELOAD),
+                sample=sample / 100,
+                progress=progress,
+            )
+        lines = _describe(target, settings.subscription, results)
+        if differences is not None:
+            from olr_pg.load.differences import write_differences
+
+            write_differences(differences, lines)
+    if as_json:
+        print_json({"identical": all(one.identical for one in results), "tables": _json(results)})
+    else:
+        _print(results, lines)
+    if not all(one.identical for one in results):
+        raise typer.Exit(1)
+
+
+def repair(
+    config: ConfigOption,
+    *,
+    differences: Annotated[
+        Path,
+        typer.Option("--differences", metavar="FILE", help="The file that `verify` has written."),
+    ],
+    yes: Annotated[bool, typer.Option("--yes", help="Do it, do not only show it.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Repair exactly the rows that `olr-pg verify --differences FILE` has named.
+
+    Without --yes it only shows what it would do. A row that has changed since then is left alone.
+    """
+    from olr_pg.load import sources
+    from olr_pg.load.differences import read_differences
+    from olr_pg.load.repair import repair as mend
+    from olr_pg.replicator.appliance import data_directory, open_target
+
+    loaded = read_config(config)
+    snapshot = sources.read_snapshot(loaded)
+    tables = read_differences(differences, sources.apply_section(loaded).subscription)
+    if not as_json:
+        _print_plan(tables)
+    if not yes:
+        if as_json:
+            print_json({"repaired": False, "tables": [_plan_json(one) for one in tables]})
+        elif tables:
+            print_line("Nothing is changed yet: --yes does it.")
+        return
+    with ExitStack() as stack:
+        target = open_target(sources.apply_section(loaded), data_directory(loaded), stack)
+        done = mend(sources.target_settings(loaded, snapshot, target), tables)
+    if as_json:
+        print_json({"repaired": True, "tables": [one._asdict() for one in done]})
+        return
+    for one in done:
+        _print_repaired(one)
+
+
+@contextmanager
+def _progress(work: Sequence[SourceTable]) -> Iterator[Callable[[str, int], None]]:
+    """A bar over the rows of both sides on stderr, shown only where stderr is a terminal."""
+    if not on_terminal():
+        yield lambda _table, _rows: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        tasks = {
+            one.table.full_name: bars.add_task(one.table.full_name, total=2 * one.data.rows or 1)
+            for one in work
+        }
+        yield lambda table, rows: bars.advance(tasks[table], rows)
+
+
+def _describe(
+    target: str, subscription: str, results: Sequence[VerifiedTable]
+) -> list[dict[str, Any]]:
+    from olr_pg.applier.connection import connect
+    from olr_pg.load.differences import difference_lines
+
+    with connect(target) as connection:
+        return list(difference_lines(connection, subscription, results))
+
+
+def _json(results: Sequence[VerifiedTable]) -> list[dict[str, Any]]:
+    return [
+        {
+            "table": one.table.source.full_name,
+            "target": one.table.target.full_name,
+            "scn": one.scn,
+            "applied_scn": one.applied_scn,
+            "source_rows": one.source_rows,
+            "target_rows": one.target_rows,
+            "chunks": one.chunks,
+            "differing_chunks": one.differing,
+            "skipped_chunks": one.skipped,
+            "differences": dict(Counter(difference.kind for difference in one.differences)),
+            "losses": losses_json(one.losses),
+        }
+        for one in results
+    ]
+
+
+def _print(results: Sequence[VerifiedTable], lines: Sequence[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table as Grid
+
+    grid = Grid(title="Verified")
+    grid.add_column("Table")
+    for heading in ("Source rows", "Target rows", "Missing", "Extra", "Different", "Identical"):
+        grid.add_column(heading, justify="right")
+    for one in results:
+        kinds = Counter(difference.kind for difference in one.differences)
+        grid.add_row(
+            one.table.source.full_name,
+            *(f"{one.source_rows:,}", f"{one.target_rows:,}"),
+            *(str(kinds[kind]) for kind in ("missing", "extra", "different")),
+            "yes" if one.identical else "NO",
+        )
+    Console().print(grid)
+    _print_lines(lines)
+    for one in results:
+        if one.skipped:
+            print_line(
+                f"{one.table.source.full_name}: {one.skipped} more chunks differ; their rows were"
+                " not fetched. Verify again after the repair."
+            )
+        for column, counts in losses_json(one.losses).items():
+            words = ", ".join(f"{count} {kind}" for kind, count in counts.items())
+            print_line(f"{one.table.source.full_name}.{column}: not kept by the mapping: {words}")
+
+
+def _print_lines(lines: Sequence[dict[str, Any]]) -> None:
+    """The differing rows in short, up to `SHOWN_MAX` of each table."""
+    table, shown = "", 0
+    for line in lines[1:]:
+        if "columns" in line:
+            table, shown = line["table"], 0
+            continue
+        shown += 1
+        if shown > SHOWN_MAX:
+            if shown == SHOWN_MAX + 1:
+                print_line(f"{table}: … (--differences FILE has all of them)")
+            continue
+        row = line.get("key") or line["source"] or line["target"]
+        words = ", ".join(f"{name} = {value}" for name, value in row.items())
+        columns = f": {', '.join(line['differing'])}" if "differing" in line else ""
+        print_line(f"{table}: {line['kind']} {words}{columns}")
+
+
+def _plan_json(table: TableDifferences) -> dict[str, Any]:
+    kinds = Counter(difference.kind for difference in table.rows)
+    return {
+        "table": table.table,
+        "insert": kinds["missing"],
+        "update": kinds["different"],
+        "delete": kinds["extra"],
+    }
+
+
+def _print_plan(tables: Sequence[TableDifferences]) -> None:
+    if not tables:
+        print_line("There is nothing to repair.")
+    for table in tables:
+        plan = _plan_json(table)
+        print_line(
+            f"{table.table} → {table.schema}.{table.name}: insert {plan['insert']}, update"
+            f" {plan['update']}, delete {plan['delete']} rows"
+        )
+
+
+def _print_repaired(done: RepairedTable) -> None:
+    words = f"{done.inserted} inserted, {done.updated} updated, {done.deleted} deleted"
+    left = f"; {done.left} have changed since and were left alone" if done.left else ""
+    print_line(f"{done.table}: {words}{left}")

@@ -1,0 +1,1 @@
+"""Whole tables: the initial load, verification and repair."""

@@ -1,0 +1,357 @@
+"""Numbers and dates of Arrow arrays in Oracle's internal form (values-and-lobs §3, §5–§7).
+
+A kernel stops at the first row that it cannot convert and returns ``(row, outcome)``, or
+``(-1, 0)``; the outcomes are those of `datatypes.kernel`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from olr_pg.datatypes.kernel import Outcome, byte_at
+from olr_pg.kernels import inlined, kernel
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    U8 = npt.NDArray[np.uint8]
+    I64 = npt.NDArray[np.int64]
+
+NUMBER_BYTES: Final = 22
+"""Room for one NUMBER: exponent, 20 digits, terminator."""
+
+DIGITS_MAX: Final = 40
+"""Decimal digits that a NUMBER holds at most (20 of base 100)."""
+
+NO_ZONE: Final = 0
+TO_UTC: Final = 1
+
+_PAIRS_MAX: Final = 20
+_EXPONENT_MIN: Final = -65
+_EXPONENT_MAX: Final = 62
+_POWER_MAX: Final = 1000
+_MALFORMED: Final = int(Outcome.MALFORMED)
+_OVERFLOW: Final = int(Outcome.OVERFLOW)
+_FRACTION: Final = int(Outcome.FRACTION)
+_PRECISION: Final = int(Outcome.PRECISION)
+_MINUS: Final = ord("-")
+_PLUS: Final = ord("+")
+_POINT: Final = ord(".")
+_ZERO: Final = ord("0")
+_NINE: Final = ord("9")
+_UPPER_E: Final = ord("E")
+_UPPER_I: Final = ord("I")
+_TILDE: Final = ord("~")
+_COLON: Final = ord(":")
+_UPPER_T: Final = ord("T")
+_UPPER_Z: Final = ord("Z")
+_BLANK: Final = ord(" ")
+_YEAR_MIN: Final = -4712
+_YEAR_MAX: Final = 9999
+_DAY: Final = 86_400
+
+
+@kernel
+def number_kernel(
+    data: U8, offset: I64, length: I64, digits: U8, out: U8, out_length: I64
+) -> tuple[int, int]:
+    """Decimal text → NUMBER; value i begins at ``22 · i`` of `out`.
+
+    Args:
+        digits: scratch, `DIGITS_MAX` + 2 bytes.
+        out: 22 bytes per value.
+        out_length: −1 for NULL.
+    """
+    for row in range(len(length)):
+        out_length[row] = -1
+        if length[row] <= 0:
+            continue
+        at, end = offset[row], offset[row] + length[row]
+        negative = data[at] == _MINUS
+        if negative or data[at] == _PLUS:
+            at += 1
+        base = row * 22
+        if _is_infinite(data, at, end):
+            out[base] = 0 if negative else 0xFF
+            out[base + 1] = 0x65
+            out_length[row] = 1 if negative else 2
+            continue
+        count, scale, seen, point = 0, 0, False, False
+        while at < end:
+            char = byte_at(data, at)
+            if _ZERO <= char <= _NINE:
+                seen = True
+                scale += point
+                if count == DIGITS_MAX and char != _ZERO:
+                    return row, _PRECISION
+                if count == DIGITS_MAX:
+                    scale -= 1
+                elif count or char != _ZERO:
+                    digits[count] = char - _ZERO
+                    count += 1
+            elif char == _POINT and not point:
+                point = True
+            else:
+                break
+            at += 1
+        power, at = _exponent(data, at, end)
+        if not seen or at != end:
+            return row, _MALFORMED
+        outcome = _put_number(digits, count, power - scale, negative, out, base, out_length, row)
+        if outcome:
+            return row, outcome
+    return -1, 0
+
+
+@inlined
+def _is_infinite(data: U8, at: int, end: int) -> bool:
+    """``Infinity``, or ``~`` as TO_CHAR writes it."""
+    return at < end and ((data[at] & 0xDF) == _UPPER_I or data[at] == _TILDE)
+
+
+@inlined
+def _exponent(data: U8, at: int, end: int) -> tuple[int, int]:
+    """The power of ten that ``E…`` gives, and the place behind it."""
+    if at + 1 >= end or (data[at] & 0xDF) != _UPPER_E:
+        return 0, at
+    at += 1
+    down = data[at] == _MINUS
+    if down or data[at] == _PLUS:
+        at += 1
+    power, first = 0, at
+    while at < end and _ZERO <= data[at] <= _NINE and power < _POWER_MAX:
+        power = power * 10 + byte_at(data, at) - _ZERO
+        at += 1
+    # No digit: no end either.
+    return -power if down else power, at if at > first else -1
+
+
+@inlined
+def _put_number(
+    digits: U8, count: int, power: int, negative: bool, out: U8, base: int, size: I64, row: int
+) -> int:
+    """± the integer of `count` digits · 10^power; the outcome."""
+    while count and digits[count - 1] == 0:
+        count -= 1
+        power += 1
+    if count == 0:
+        out[base] = 0x80
+        size[row] = 1
+        return 0
+    if power & 1:
+        digits[count] = 0
+        count += 1
+        power -= 1
+    odd = count & 1
+    pairs = (count + odd) >> 1
+    exponent = (power >> 1) + pairs - 1
+    if exponent > _EXPONENT_MAX:
+        return _OVERFLOW
+    if pairs > _PAIRS_MAX or exponent < _EXPONENT_MIN:
+        return _PRECISION
+    out[base] = 62 - exponent if negative else 193 + exponent
+    at = -odd
+    for i in range(pairs):
+        high = byte_at(digits, at) if at >= 0 else 0
+        digit = high * 10 + byte_at(digits, at + 1)
+        out[base + 1 + i] = 101 - digit if negative else digit + 1
+        at += 2
+    size[row] = pairs + 1
+    if negative and pairs < _PAIRS_MAX:
+        out[base + 1 + pairs] = 102
+        size[row] += 1
+    return 0
+
+
+@inlined
+def _put_label(
+    year: int, month: int, day: int, second: int, nanosecond: int, width: int, out: U8, at: int
+) -> bool:
+    """The 7, 11 or 13 bytes of a date and a second of the day; False out of range."""
+    if year < _YEAR_MIN or year > _YEAR_MAX:
+        return False
+    sign = -1 if year < 0 else 1
+    out[at] = sign * (abs(year) // 100) + 100
+    out[at + 1] = sign * (abs(year) % 100) + 100
+    out[at + 2] = month
+    out[at + 3] = day
+    out[at + 4] = second // 3600 + 1
+    out[at + 5] = second // 60 % 60 + 1
+    out[at + 6] = second % 60 + 1
+    if width > 7:
+        out[at + 7] = nanosecond >> 24
+        out[at + 8] = nanosecond >> 16 & 0xFF
+        out[at + 9] = nanosecond >> 8 & 0xFF
+        out[at + 10] = nanosecond & 0xFF
+    if width > 11:
+        out[at + 11] = 20
+        out[at + 12] = 60
+    return True
+
+
+@inlined
+def _put_time(days: int, second: int, nanosecond: int, width: int, out: U8, at: int) -> bool:
+    """The same of a day since 1970 in the proleptic Gregorian calendar.
+
+    Days are counted in cycles of 400 years from 1 March of year 0.
+    """
+    shifted = days + 719_468
+    era = shifted // 146_097
+    of_era = shifted - era * 146_097
+    year_of_era = (of_era - of_era // 1460 + of_era // 36_524 - of_era // 146_096) // 365
+    of_year = of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+    month = (5 * of_year + 2) // 153
+    day = of_year - (153 * month + 2) // 5 + 1
+    month = month + 3 if month < 10 else month - 9
+    year = year_of_era + era * 400 + (1 if month <= 2 else 0)
+    if year <= 0:
+        year -= 1
+    return _put_label(year, month, day, second, nanosecond, width, out, at)
+
+
+@kernel
+def ticks_kernel(ticks: I64, null: U8, per_second: int, width: int, out: U8) -> tuple[int, int]:
+    """Ticks since 1970 → DATE, TIMESTAMP or, in UTC, TIMESTAMP WITH TIME ZONE.
+
+    Args:
+        null: 1 where the value is NULL.
+        per_second: ticks of a second, a power of ten up to 10^9.
+        width: 7, 11 or 13 bytes per value.
+    """
+    nanoseconds = 1_000_000_000 // per_second
+    for row in range(len(ticks)):
+        if null[row]:
+            continue
+        second = ticks[row] // per_second
+        nanosecond = (ticks[row] - second * per_second) * nanoseconds
+        if nanosecond and width == 7:
+            return row, _FRACTION
+        days = second // _DAY
+        if not _put_time(days, second - days * _DAY, nanosecond, width, out, row * width):
+            return row, _OVERFLOW
+    return -1, 0
+
+
+@inlined
+def _digits(data: U8, at: int, end: int, count: int) -> int:
+    """The number of `count` digits at `at`, −1 where there are not so many."""
+    if at + count > end:
+        return -1
+    value = 0
+    for i in range(at, at + count):
+        char = byte_at(data, i)
+        if char < _ZERO or char > _NINE:
+            return -1
+        value = value * 10 + char - _ZERO
+    return value
+
+
+@inlined
+def _days(year: int, month: int, day: int) -> int:
+    """The day since 1970 of a label; years before 1 as Oracle has them (−1 is 1 BC)."""
+    if year < 0:
+        year += 1
+    if month <= 2:
+        year -= 1
+    era = year // 400
+    of_era = year - era * 400
+    shifted = month - 3 if month > 2 else month + 9
+    of_year = (153 * shifted + 2) // 5 + day - 1
+    return era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468
+
+
+@inlined
+def _marked(data: U8, at: int) -> bool:
+    """Whether the marks between the digits of a date and time are right."""
+    date = data[at + 4] == _MINUS and data[at + 7] == _MINUS
+    clock = data[at + 13] == _COLON and data[at + 16] == _COLON
+    blank = data[at + 10] == _BLANK or data[at + 10] == _UPPER_T
+    return bool(date) and bool(clock) and bool(blank)
+
+
+@inlined
+def _fraction(data: U8, at: int, end: int) -> tuple[int, int]:
+    """Nanoseconds of ``.fff``, −1 for more than nine digits, and the place behind it."""
+    if at >= end or data[at] != _POINT:
+        return 0, at
+    at += 1
+    nanosecond, unit = 0, 1_000_000_000
+    while at < end and _ZERO <= data[at] <= _NINE:
+        unit //= 10
+        if unit == 0:
+            return -1, at
+        nanosecond += (byte_at(data, at) - _ZERO) * unit
+        at += 1
+    return nanosecond, at
+
+
+@inlined
+def _zone(data: U8, at: int, end: int) -> tuple[int, int]:
+    """Minutes of ``Z`` or ``±HH:MM`` and the place behind it: `at` without a zone, −1 for none."""
+    if at >= end:
+        return 0, at
+    if data[at] == _UPPER_Z:
+        return 0, at + 1
+    if data[at] != _PLUS and data[at] != _MINUS:
+        return 0, -1
+    hours, minutes = _digits(data, at + 1, end, 2), _digits(data, at + 4, end, 2)
+    if min(hours, minutes) < 0 or data[at + 3] != _COLON or hours > 15 or minutes > 59:
+        return 0, -1
+    shift = hours * 60 + minutes
+    return -shift if data[at] == _MINUS else shift, at + 6
+
+
+@kernel
+def time_text_kernel(
+    data: U8, offset: I64, length: I64, zone: int, width: int, out: U8
+) -> tuple[int, int]:
+    """``[-]YYYY-MM-DD[T ]HH:MM:SS[.fffffffff][Z|±HH:MM]`` → the same forms as `ticks_kernel`.
+
+    Args:
+        zone: `NO_ZONE` refuses one, `TO_UTC` needs one and takes it off.
+        width: 7, 11 or 13 bytes per value; 13 keep the zone.
+    """
+    for row in range(len(length)):
+        if length[row] <= 0:
+            continue
+        at, end = offset[row], offset[row] + length[row]
+        before = data[at] == _MINUS
+        at += before
+        year, month = _digits(data, at, end, 4), _digits(data, at + 5, end, 2)
+        day, hour = _digits(data, at + 8, end, 2), _digits(data, at + 11, end, 2)
+        minute, second = _digits(data, at + 14, end, 2), _digits(data, at + 17, end, 2)
+        if min(year, month, day, hour, minute, second) < 0:
+            return row, _MALFORMED
+        fits = 1 <= month <= 12 and 1 <= day <= 31 and year > 0
+        if not fits or not _marked(data, at) or hour > 23 or minute > 59 or second > 59:
+            return row, _MALFORMED
+        at += 19
+        nanosecond, at = _fraction(data, at, end)
+        if nanosecond < 0:
+            return row, _PRECISION
+        shift, next_at = _zone(data, at, end)
+        zoned = next_at != at
+        at = next_at
+        if at != end or zoned != (zone == TO_UTC):
+            return row, _MALFORMED
+        if nanosecond and width == 7:
+            return row, _FRACTION
+        year = -year if before else year
+        clock = hour * 3600 + minute * 60 + second
+        base = row * width
+        if shift:
+            instant = _days(year, month, day) * _DAY + clock - shift * 60
+            days = instant // _DAY
+            fits = _put_time(days, instant - days * _DAY, nanosecond, width, out, base)
+        else:
+            # The label as it is: 29 February 1500 is none of the proleptic calendar.
+            fits = _put_label(year, month, day, clock, nanosecond, width, out, base)
+        if not fits:
+            return row, _OVERFLOW
+        if width == 13:
+            sign = -1 if shift < 0 else 1
+            out[base + 11] = 20 + sign * (abs(shift) // 60)
+            out[base + 12] = 60 + sign * (abs(shift) % 60)
+    return -1, 0

@@ -1,0 +1,112 @@
+"""The form in which rows are compared: the same bytes on both sides for equal values.
+
+Source values are encoded as the load encodes them, so that what the type mapping does not keep is
+the same on both sides. Then, and in PostgreSQL by the expressions here:
+
+- numeric: without trailing zeros (a column's scale adds them);
+- character(n): without trailing blanks, as text;
+- jsonb: as PostgreSQL prints it (keys in its order, each once, numbers as numeric);
+- xml: as text, because xml has no binary form without a declaration;
+- a domain: as the type below it.
+
+A row's image is ``record_send`` of these, a row's digest ``hashtextextended`` of the image's hex.
+"""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+from psycopg import sql
+
+from olr_pg.datatypes.columns import ValueColumn, per_distinct
+from olr_pg.datatypes.mapping import PgKind
+from olr_pg.datatypes.text import strip_blanks
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from olr_pg.applier.target import TargetColumn
+
+_JSONB_VERSION: Final = b"\x01"
+
+
+def canonical_type(column: TargetColumn) -> int:
+    """The OID of a column's canonical form."""
+    as_text = (PgKind.BPCHAR, PgKind.XML)
+    return int(PgKind.TEXT) if column.base_oid in as_text else column.base_oid
+
+
+def canonical_values(values: ValueColumn, column: TargetColumn) -> ValueColumn:
+    """Values in PostgreSQL's binary form → the canonical form."""
+    if column.base_oid == PgKind.BPCHAR:
+        return strip_blanks(
+            values if values.data.flags.writeable else values._replace(data=values.data.copy())
+        )
+    if column.base_oid == PgKind.JSONB:
+        return per_distinct(values, canonical_json)
+    return values
+
+
+def canonical_expression(column: TargetColumn) -> sql.Composable:
+    """The canonical form of a column of the table ``t``."""
+    name = sql.SQL("t.{}").format(sql.Identifier(column.name))
+    if column.base_oid == PgKind.NUMERIC:
+        return sql.SQL("trim_scale({}::numeric)").format(name)
+    if column.base_oid in (PgKind.BPCHAR, PgKind.XML):
+        return sql.SQL("{}::text").format(name)
+    if column.type_oid != column.base_oid:
+        return sql.SQL("{}::{}").format(name, sql.SQL(column.base_name))
+    return name
+
+
+def image_expression(columns: Sequence[TargetColumn]) -> sql.Composed:
+    """The image of a row of the table ``t``, or of some of its columns."""
+    parts = sql.SQL(", ").join(map(canonical_expression, columns))
+    return sql.SQL("record_send(ROW({}))").format(parts)
+
+
+def digest_expression(columns: Sequence[TargetColumn]) -> sql.Composed:
+    """The digest of the same."""
+    return sql.SQL("hashtextextended(encode({}, 'hex') COLLATE \"C\", 0)").format(
+        image_expression(columns)
+    )
+
+
+def canonical_json(raw: bytes) -> bytes:
+    """A jsonb as it is sent (version, text) → as PostgreSQL sends it back."""
+    document = json.loads(
+        raw[1:], object_pairs_hook=_sorted_object, parse_int=_Number, parse_float=_Number
+    )
+    return _JSONB_VERSION + _printed(document).encode()
+
+
+class _Number(str):
+    """A number's text."""
+
+    __slots__ = ()
+
+
+def _sorted_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The last of equal keys counts; keys order by their length in bytes, then by bytes."""
+    found = dict(pairs)
+    keys = sorted(found, key=lambda key: (len(key.encode()), key.encode()))
+    return {key: found[key] for key in keys}
+
+
+def _printed(value: Any) -> str:
+    if isinstance(value, _Number):
+        number = Decimal(value)
+        return f"{abs(number) if number == 0 else number:f}"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_quoted(k)}: {_printed(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_printed, value)) + "]"
+    if isinstance(value, str):
+        return _quoted(value)
+    return {True: "true", False: "false", None: "null"}[value]
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)

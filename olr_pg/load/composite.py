@@ -1,0 +1,73 @@
+"""Composite images taken apart again: for the rows that are shown or repaired."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from psycopg import sql
+
+from olr_pg.applier.connection import Binary
+from olr_pg.datatypes.mapping import PgKind
+from olr_pg.load.canonical import canonical_type
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from psycopg import Connection
+
+    from olr_pg.applier.target import TargetColumn
+
+
+class Field(NamedTuple):
+    """One column's value in a row; None is NULL."""
+
+    column: TargetColumn
+    value: bytes | None
+
+    @property
+    def parameter(self) -> Binary | None:
+        """The value for a ``%b`` placeholder of `placeholder`'s."""
+        return None if self.value is None else Binary(self.value)
+
+
+def fields_of(image: bytes, columns: Sequence[TargetColumn]) -> list[Field]:
+    """The values of a composite image (`load.images.composites`, ``record_send``)."""
+    fields, at = [], 4
+    for column in columns:
+        size = int.from_bytes(image[at + 4 : at + 8], "big", signed=True)
+        at += 8
+        fields.append(Field(column, None if size < 0 else image[at : at + size]))
+        at += max(size, 0)
+    assert at == len(image)
+    return fields
+
+
+def placeholder(column: TargetColumn) -> sql.Composable:
+    """A value in the canonical form as a value of the column's type."""
+    own = sql.SQL(column.base_name)
+    if canonical_type(column) == column.base_oid:
+        return sql.SQL("%b::{}").format(own)
+    return sql.SQL("%b::text::{}").format(own)
+
+
+def shown(connection: Connection[Any], fields: Sequence[Field]) -> dict[str, Any]:
+    """Values as JSON has them: numbers exact, dates in ISO 8601, bytes as hex."""
+    if not fields:
+        return {}
+    parts = sql.SQL(", ").join(
+        sql.SQL("to_jsonb({})").format(_as_shown(field.column)) for field in fields
+    )
+    with connection.cursor(binary=False) as cursor:
+        row = cursor.execute(
+            sql.SQL("SELECT {}").format(parts), [field.parameter for field in fields]
+        ).fetchone()
+    assert row is not None
+    return {field.column.name: value for field, value in zip(fields, row, strict=True)}
+
+
+def _as_shown(column: TargetColumn) -> sql.Composable:
+    if column.base_oid == PgKind.NUMERIC:
+        # JSON readers make floats of numbers.
+        return sql.SQL("({})::text").format(placeholder(column))
+    return placeholder(column)

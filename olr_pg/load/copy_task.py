@@ -1,0 +1,187 @@
+"""A Spark task of the initial load: one partition into the target, in one transaction."""
+
+from __future__ import annotations
+
+import pickle
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import psycopg
+from psycopg import sql
+
+from olr_pg.applier.connection import connect, unreachable
+from olr_pg.applier.plan import TablePlan
+from olr_pg.applier.target import read_table
+from olr_pg.datatypes.policies import Counters
+from olr_pg.errors import OlrPgError
+from olr_pg.load.columns import add_losses, bind_columns, encode_batch
+from olr_pg.load.images import COPY_HEADER, COPY_TRAILER, copy_tuples
+from olr_pg.load.parquet import Partition, read_partition
+from olr_pg.load.progress import TableProgress
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from psycopg import Connection
+
+    from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.dictionary.model import Table
+
+
+class LoadTable(NamedTuple):
+    """One table of a load.
+
+    Attributes:
+        source: as the dictionary has it.
+        schema, name: of the target table.
+        progress: its lines in the target.
+    """
+
+    source: Table
+    schema: str
+    name: str
+    progress: TableProgress
+
+
+class LoadJob(NamedTuple):
+    """What every task of a load needs."""
+
+    settings: ApplierSettings
+    tables: tuple[LoadTable, ...]
+
+
+class PartTask(NamedTuple):
+    """One task.
+
+    Attributes:
+        table: number in `LoadJob.tables`.
+        part: number of the partition in its table.
+    """
+
+    table: int
+    part: int
+    partition: Partition
+
+
+class PartDone(NamedTuple):
+    """What a task has done.
+
+    Attributes:
+        claimed: False where the partition was in already.
+        rows, bytes: loaded; bytes of COPY.
+        losses: what policies changed, by column.
+    """
+
+    claimed: bool
+    rows: int
+    bytes: int
+    losses: dict[str, Counters]
+
+
+def copy_task(payload: bytes, job: bytes) -> bytes:
+    """What a Spark task does.
+
+    Raises:
+        OlrPgError: 5003 no connection, 5109 PostgreSQL refuses rows, and what reading and encoding
+            raise; nothing of the partition is in the target then.
+    """
+    task: PartTask = pickle.loads(payload)  # noqa: S301 - made by this driver
+    return pickle.dumps(load_partition(_job(job), task))
+
+
+@lru_cache(maxsize=2)
+def _job(packed: bytes) -> LoadJob:
+    job: LoadJob = pickle.loads(packed)  # noqa: S301 - made by this driver
+    return job
+
+
+def load_partition(job: LoadJob, task: PartTask) -> PartDone:
+    """Copy one partition, unless it is in; see `copy_task`."""
+    table = job.tables[task.table]
+    try:
+        with connect(job.settings.connect_string) as connection:
+            # The end of the load is a durable commit, and this one comes before it in the WAL.
+            connection.execute("SET synchronous_commit = off")
+            with connection.transaction():
+                if not table.progress.claim(connection, task.part):
+                    return PartDone(False, 0, 0, {})
+                done = _copy(connection, job.settings, table, task.partition)
+                table.progress.note(connection, task.part, done.rows, done.bytes)
+            return done
+    except psycopg.Error as error:
+        raise _refused(error, table, task) from error
+
+
+def _copy(
+    connection: Connection[Any], settings: ApplierSettings, table: LoadTable, partition: Partition
+) -> PartDone:
+    plan = plan_of(connection, settings, table)
+    losses = dict[str, Counters]()
+    rows = size = 0
+    for stream, batch_rows in _streams(connection, plan, settings, table, partition, losses):
+        rows += batch_rows
+        size += stream
+    return PartDone(True, rows, size, losses)
+
+
+def plan_of(connection: Connection[Any], settings: ApplierSettings, table: LoadTable) -> TablePlan:
+    """The table's plan.
+
+    Raises:
+        OlrPgError: 5005, the target table is not there any more.
+    """
+    target = read_table(connection, table.schema, table.name)
+    if target is None:
+        raise OlrPgError(
+            5005, f"{table.schema}.{table.name} does not exist", table=table.source.full_name
+        )
+    return TablePlan(table.source.full_name, target, table.source, settings)
+
+
+def _streams(
+    connection: Connection[Any],
+    plan: TablePlan,
+    settings: ApplierSettings,
+    table: LoadTable,
+    partition: Partition,
+    losses: dict[str, Counters],
+) -> Iterator[tuple[int, int]]:
+    """Copy batch by batch; (bytes, rows) of each."""
+    first_row = 0
+    batches = read_partition(partition)
+    first = next(batches, None)
+    if first is None:
+        return
+    columns = bind_columns(plan, table.source, first.schema, settings)
+    query = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT BINARY)").format(
+        plan.target.identifier,
+        sql.SQL(", ").join(sql.Identifier(column.target.name) for column in columns),
+    )
+    with connection.cursor() as cursor, cursor.copy(query) as copy:
+        copy.write(COPY_HEADER)
+        batch: Any = first
+        while batch is not None:
+            encoded = encode_batch(columns, batch, first_row)
+            add_losses(losses, columns, encoded)
+            image = copy_tuples(encoded.columns, encoded.rows).data
+            copy.write(image.data)
+            first_row += encoded.rows
+            yield len(image), encoded.rows
+            batch = next(batches, None)
+        copy.write(COPY_TRAILER)
+
+
+def _refused(error: psycopg.Error, table: LoadTable, task: PartTask) -> OlrPgError:
+    if error.sqlstate is None or error.sqlstate.startswith(("08", "57P")):
+        return unreachable(error)
+    words = [error.diag.message_primary or str(error).strip(), error.diag.message_detail]
+    # "COPY t, line 5, column v": the line counts from 1 within the partition.
+    place = error.diag.context
+    return OlrPgError(
+        5109,
+        ": ".join(word for word in words if word) + (f" ({place})" if place else ""),
+        table=table.source.full_name,
+        part=task.part,
+        file=task.partition.path,
+        row_group=task.partition.row_group,
+    )

@@ -1,0 +1,271 @@
+"""The initial load: every table as of an SCN, in partitions, on Spark; then the hand-over.
+
+A table is in once all its partitions are: then it is analysed, and its line in the ledger says that
+it has everything up to the SCN. `olr-pg run` skips what the ledger knows, and starts at the begin
+SCN of the oldest transaction that was open then (`applier.handover`). Until that moment `run`
+refuses to touch the table.
+"""
+
+from __future__ import annotations
+
+import pickle
+import time
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import structlog
+from psycopg import sql
+
+from olr_pg.applier.connection import connect
+from olr_pg.applier.ledger import ensure_ledger
+from olr_pg.applier.plan import check_names, plan_table
+from olr_pg.datatypes.policies import NOTHING, Counters
+from olr_pg.errors import OlrPgError
+from olr_pg.load.columns import bind_columns
+from olr_pg.load.copy_task import LoadJob, LoadTable, PartTask, copy_task
+from olr_pg.load.progress import TableProgress, lock_subscription
+from olr_pg.spark.jobs import run_tasks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from psycopg import Connection
+    from pyspark.sql import SparkSession
+
+    from olr_pg.applier.plan import TablePlan
+    from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.dictionary.model import Table
+    from olr_pg.load.parquet import TableData
+    from olr_pg.load.progress import LoadState
+
+PRELOAD: Final = ("olr_pg.load.warm:warm_load",)
+"""What Spark's daemon does before it forks workers."""
+
+_log = structlog.get_logger(__name__)
+
+
+class SourceTable(NamedTuple):
+    """A table and its data.
+
+    Attributes:
+        scn: as of which the rows are.
+        start_scn: begin SCN of the oldest transaction open at `scn`; 0 not known.
+    """
+
+    table: Table
+    data: TableData
+    scn: int
+    start_scn: int
+
+
+class LoadedTable(NamedTuple):
+    """How a table was loaded.
+
+    Attributes:
+        table, target: names.
+        rows, bytes: in the target; bytes of COPY, of this run and of earlier ones.
+        parts, parts_before: partitions in all, and those that were in before this run.
+        seconds: from the first to the last of its partitions in this run.
+        losses: what policies changed in this run, by column.
+    """
+
+    table: str
+    target: str
+    scn: int
+    start_scn: int
+    rows: int
+    bytes: int
+    parts: int
+    parts_before: int
+    seconds: float
+    losses: Mapping[str, Counters]
+
+
+class LoadOptions(NamedTuple):
+    """How to begin.
+
+    Attributes:
+        resume: go on with an interrupted load.
+        restart: empty the tables of an interrupted load, and begin anew.
+        progress: called with (table, rows of a partition that is in now).
+    """
+
+    resume: bool = False
+    restart: bool = False
+    progress: Callable[[str, int], None] = lambda _table, _rows: None
+
+
+class _Work:
+    """One table while it is loaded."""
+
+    def __init__(self, source: SourceTable, table: LoadTable, state: LoadState) -> None:
+        self.source = source
+        self.table = table
+        self.state = state
+        self.waiting = {n for n in range(state.parts) if n not in state.done}
+        self.losses = dict[str, Counters]()
+        self.began = self.ended = time.monotonic()
+
+
+def initial_load(
+    settings: ApplierSettings,
+    sources: Sequence[SourceTable],
+    session: Callable[[], SparkSession],
+    options: LoadOptions,
+) -> list[LoadedTable]:
+    """Load the tables; those that are in already are reported and left alone.
+
+    Args:
+        settings: of the target; `create_tables` lets missing tables be made.
+        sources: the tables.
+        session: gives the Spark session when there is something to do.
+        options: how to begin.
+
+    Raises:
+        OlrPgError: 5003–5007, 5014–5016 the target, 5101–5110 the load.
+    """
+    check_names(settings, [source.table for source in sources])
+    with connect(settings.connect_string) as connection:
+        ensure_ledger(connection)
+        lock_subscription(connection, settings.subscription)
+        # Everything is looked at before anything is begun.
+        planned = [_plan(connection, settings, source) for source in sources]
+        for source, table, _ in planned:
+            _check(connection, source, table, options)
+        works = [_begin(connection, *one, options) for one in planned]
+        _run(connection, settings, works, session, options)
+        return [_report(connection, work) for work in works]
+
+
+def _plan(
+    connection: Connection[Any], settings: ApplierSettings, source: SourceTable
+) -> tuple[SourceTable, LoadTable, TablePlan]:
+    plan = plan_table(connection, settings, source.table, source.table)
+    bind_columns(plan, source.table, source.data.schema, settings)
+    target = plan.target
+    progress = TableProgress(settings.subscription, source.table.full_name, target.full_name)
+    return source, LoadTable(source.table, target.schema, target.name, progress), plan
+
+
+def _check(
+    connection: Connection[Any], source: SourceTable, table: LoadTable, options: LoadOptions
+) -> None:
+    """Refuse what would lose or double rows.
+
+    Raises:
+        OlrPgError: 5104 the table has rows, 5105 it is replicated, 5106 a load was interrupted,
+            5110 the table data is not what that load began with.
+    """
+    name = source.table.full_name
+    state = table.progress.read(connection)
+    if state is not None and state.finished:
+        return
+    if table.progress.applied_scn(connection) > 0:
+        raise OlrPgError(5105, "the ledger has it", table=name)
+    if state is None:
+        if _has_rows(connection, table):
+            raise OlrPgError(5104, f"{table.schema}.{table.name}", table=name)
+        return
+    if options.restart:
+        return
+    if not options.resume:
+        raise OlrPgError(5106, f"{len(state.done)} of {state.parts} partitions are in", table=name)
+    if (state.source, state.scn) != (source.data.identity, source.scn):
+        raise OlrPgError(5110, f"it began at SCN {state.scn}", table=name)
+
+
+def _has_rows(connection: Connection[Any], table: LoadTable) -> bool:
+    query = sql.SQL("SELECT EXISTS (SELECT FROM {})").format(
+        sql.Identifier(table.schema, table.name)
+    )
+    return connection.execute(query).fetchone() == (True,)
+
+
+def _begin(
+    connection: Connection[Any],
+    source: SourceTable,
+    table: LoadTable,
+    plan: TablePlan,
+    options: LoadOptions,
+) -> _Work:
+    progress = table.progress
+    with connection.transaction():
+        state = progress.read(connection)
+        if state is not None and not state.finished and options.restart:
+            progress.forget(connection)
+            connection.execute(sql.SQL("TRUNCATE {}").format(plan.target.identifier))
+            state = None
+        if state is None:
+            data = source.data
+            progress.begin(
+                connection, source.scn, source.start_scn, data.identity, len(data.partitions)
+            )
+            state = progress.read(connection)
+    assert state is not None
+    return _Work(source, table, state)
+
+
+def _run(
+    connection: Connection[Any],
+    settings: ApplierSettings,
+    works: Sequence[_Work],
+    session: Callable[[], SparkSession],
+    options: LoadOptions,
+) -> None:
+    job = pickle.dumps(LoadJob(settings, tuple(work.table for work in works)))
+    tasks = [
+        PartTask(number, part, work.source.data.partitions[part])
+        for number, work in enumerate(works)
+        if not work.state.finished
+        for part in sorted(work.waiting)
+    ]
+    for work in works:
+        if not work.waiting:
+            _finish(connection, work)
+    if not tasks:
+        return
+    payloads = [pickle.dumps(task) for task in tasks]
+    with closing(run_tasks(session(), payloads, copy_task, broadcast=job)) as results:
+        for index, packed in results:
+            done = pickle.loads(packed)  # noqa: S301 - made by our task
+            task = tasks[index]
+            work = works[task.table]
+            work.waiting.discard(task.part)
+            work.ended = time.monotonic()
+            for column, lost in done.losses.items():
+                work.losses[column] = work.losses.get(column, NOTHING) + lost
+            options.progress(work.source.table.full_name, task.partition.rows)
+            if not work.waiting:
+                _finish(connection, work)
+
+
+def _finish(connection: Connection[Any], work: _Work) -> None:
+    """Analyse the table and hand it over to replication."""
+    if work.state.finished:
+        return
+    name = sql.Identifier(work.table.schema, work.table.name)
+    connection.execute(sql.SQL("ANALYZE {}").format(name))
+    rows, size = work.table.progress.finish(connection, work.state.scn)
+    work.ended = time.monotonic()
+    _log.info("table loaded", table=work.source.table.full_name, rows=rows, bytes=size)
+
+
+def _report(connection: Connection[Any], work: _Work) -> LoadedTable:
+    progress, state = work.table.progress, work.state
+    row = connection.execute(
+        "SELECT rows, bytes FROM olr_pg.load WHERE subscription = %s AND source_table = %s",
+        progress[:2],
+    ).fetchone()
+    assert row is not None
+    return LoadedTable(
+        progress.source_table,
+        progress.target_table,
+        state.scn,
+        state.start_scn,
+        int(row[0]),
+        int(row[1]),
+        state.parts,
+        len(state.done),
+        work.ended - work.began,
+        work.losses,
+    )

@@ -1,0 +1,146 @@
+"""Table data of an offline source: Parquet files, one or a folder of them per table.
+
+``OWNER.NAME.parquet``, or ``OWNER.NAME/*.parquet``, in one directory. The columns are the table's
+by name (`load.arrow` says which types); a column ``ROWID`` names rows in messages. The file's
+metadata may tell as of which SCN the rows are (``olr_pg.scn``), and the begin SCN of the oldest
+transaction that was open then (``olr_pg.start_scn``).
+
+A partition is a row group: what one task reads.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from olr_pg.errors import OlrPgError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+SCN_KEY: Final = b"olr_pg.scn"
+START_SCN_KEY: Final = b"olr_pg.start_scn"
+
+BATCH_BYTES: Final = 4 << 20
+"""Bytes of values in one batch, about: it and what becomes of it stay in the caches."""
+
+BATCH_ROWS_MAX: Final = 32_768
+
+
+class Partition(NamedTuple):
+    """A row group of a file.
+
+    Attributes:
+        rows: how many.
+        batch_rows: rows to convert at a time.
+    """
+
+    path: str
+    row_group: int
+    rows: int
+    batch_rows: int
+
+
+class TableData(NamedTuple):
+    """The data of one table.
+
+    Attributes:
+        schema: of every file.
+        partitions: in the files' order.
+        rows: how many in all.
+        scn: as of which the rows are; None where the files do not tell.
+        start_scn: begin SCN of the oldest transaction open at `scn`; None where they do not tell.
+        identity: changes when the files do.
+    """
+
+    schema: pa.Schema
+    partitions: tuple[Partition, ...]
+    rows: int
+    scn: int | None
+    start_scn: int | None
+    identity: str
+
+
+def find_table(folder: Path, name: str) -> TableData:
+    """The data of the table `name` (``OWNER.NAME``).
+
+    Raises:
+        OlrPgError: 5103, there is none, it cannot be read, or files contradict each other.
+    """
+    files = _files(folder, name)
+    partitions = list[Partition]()
+    found = list[tuple[int | None, int | None]]()
+    schema: pa.Schema | None = None
+    identity = list[str]()
+    for path in files:
+        try:
+            with pq.ParquetFile(path) as file:
+                partitions += _row_groups(path, file.metadata)
+                own = file.schema_arrow
+            status = path.stat()
+        except (OSError, pa.ArrowException) as error:
+            raise OlrPgError(5103, str(error).splitlines()[0], file=str(path)) from error
+        identity.append(f"{path.name}:{status.st_size}:{status.st_mtime_ns}")
+        found.append(tuple(_scn(own, key, path) for key in (SCN_KEY, START_SCN_KEY)))  # type: ignore[arg-type]
+        if schema is not None and not own.equals(schema):
+            raise OlrPgError(
+                5103, f"its columns differ from those of {files[0].name}", file=str(path)
+            )
+        schema = own
+    if len(set(found)) > 1:
+        raise OlrPgError(5103, "its files are as of different SCNs", table=name)
+    assert schema is not None
+    rows = sum(partition.rows for partition in partitions)
+    return TableData(schema, tuple(partitions), rows, *found[0], " ".join(identity))
+
+
+def _files(folder: Path, name: str) -> list[Path]:
+    single, several = folder / f"{name}.parquet", folder / name
+    if single.is_file():
+        return [single]
+    files = sorted(several.glob("*.parquet")) if several.is_dir() else []
+    if not files:
+        raise OlrPgError(5103, f"neither {single.name} nor {name}/*.parquet", folder=str(folder))
+    return files
+
+
+def _row_groups(path: Path, metadata: Any) -> Iterator[Partition]:
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        per_row = max(group.total_byte_size // max(group.num_rows, 1), 1)
+        batch_rows = min(max(BATCH_BYTES // per_row, 1), BATCH_ROWS_MAX)
+        yield Partition(str(path), number, group.num_rows, batch_rows)
+
+
+def _scn(schema: pa.Schema, key: bytes, path: Path) -> int | None:
+    text = (schema.metadata or {}).get(key)
+    if text is None:
+        return None
+    try:
+        return int(text)
+    except ValueError as error:
+        raise OlrPgError(
+            5103, f"its metadata {key.decode()} is no SCN: {text!r}", file=str(path)
+        ) from error
+
+
+def read_partition(partition: Partition) -> Iterator[pa.RecordBatch]:
+    """The batches of a partition.
+
+    Raises:
+        OlrPgError: 5103, the file cannot be read.
+    """
+    try:
+        with pq.ParquetFile(partition.path) as file:
+            yield from file.iter_batches(
+                batch_size=partition.batch_rows,
+                row_groups=[partition.row_group],
+                use_threads=False,
+            )
+    except (OSError, pa.ArrowException) as error:
+        raise OlrPgError(
+            5103, str(error).splitlines()[0], file=partition.path, row_group=partition.row_group
+        ) from error

@@ -1,0 +1,147 @@
+"""What is known of initial loads, kept in the target: which partitions are in, as of which SCN.
+
+A partition's line of ``olr_pg.load_part`` is written in the transaction of its rows, so that a
+killed load goes on where it was, and a task that Spark runs twice finds its work done. The line
+comes first: a second task waits there until the first one has committed or is gone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from olr_pg.errors import OlrPgError
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from psycopg import Connection
+
+_LOCK_CLASS = 0x6F6C_7264
+
+_READ = """
+SELECT scn, start_scn, source, parts, finished_at IS NOT NULL,
+    (SELECT coalesce(array_agg(part), '{}') FROM olr_pg.load_part p
+     WHERE p.subscription = l.subscription AND p.source_table = l.source_table)
+FROM olr_pg.load l WHERE subscription = %s AND source_table = %s
+"""
+_BEGIN = """
+INSERT INTO olr_pg.load (subscription, source_table, target_table, scn, start_scn, source, parts)
+VALUES (%s, %s, %s, %s, %s, %s, %s)
+"""
+_FORGET = """
+WITH parts AS (DELETE FROM olr_pg.load_part WHERE subscription = %(s)s AND source_table = %(t)s)
+DELETE FROM olr_pg.load WHERE subscription = %(s)s AND source_table = %(t)s
+"""
+_CLAIM = """
+INSERT INTO olr_pg.load_part (subscription, source_table, part) VALUES (%s, %s, %s)
+ON CONFLICT DO NOTHING
+"""
+_COUNT = """
+UPDATE olr_pg.load_part SET rows = %s, bytes = %s
+WHERE subscription = %s AND source_table = %s AND part = %s
+"""
+_FINISH = """
+UPDATE olr_pg.load SET finished_at = now(), rows = p.rows, bytes = p.bytes
+FROM (SELECT count(*) AS parts, coalesce(sum(rows), 0) AS rows, coalesce(sum(bytes), 0) AS bytes
+      FROM olr_pg.load_part WHERE subscription = %(s)s AND source_table = %(t)s) p
+WHERE subscription = %(s)s AND source_table = %(t)s AND p.parts = load.parts
+RETURNING load.rows, load.bytes
+"""
+_SEED = """
+INSERT INTO olr_pg.ledger (subscription, source_table, target_table, commit_scn)
+VALUES (%s, %s, %s, %s)
+ON CONFLICT (subscription, source_table) DO UPDATE
+SET commit_scn = excluded.commit_scn, xids = '{}', stopped = false, applied_at = now()
+WHERE olr_pg.ledger.commit_scn = 0
+"""
+_APPLIED = "SELECT commit_scn FROM olr_pg.ledger WHERE subscription = %s AND source_table = %s"
+
+
+class LoadState(NamedTuple):
+    """What is known of one table's load.
+
+    Attributes:
+        scn: as of which the rows are.
+        start_scn: where `run` starts for the sake of this table; 0 the oldest log.
+        source: identity of the table data.
+        parts: partitions in all.
+        finished: everything is in, and the ledger knows it.
+        done: the partitions that are in.
+    """
+
+    scn: int
+    start_scn: int
+    source: str
+    parts: int
+    finished: bool
+    done: frozenset[int]
+
+
+class TableProgress(NamedTuple):
+    """The load of one table of a subscription.
+
+    Attributes:
+        source_table: ``OWNER.NAME``.
+        target_table: as the ledger names it.
+    """
+
+    subscription: str
+    source_table: str
+    target_table: str
+
+    def read(self, connection: Connection[Any]) -> LoadState | None:
+        """What is known, None where there was no load."""
+        row = connection.execute(_READ, self[:2]).fetchone()
+        return None if row is None else LoadState(*row)._replace(done=frozenset(row[5]))
+
+    def begin(
+        self, connection: Connection[Any], scn: int, start_scn: int, source: str, parts: int
+    ) -> None:
+        """Note that the load begins."""
+        connection.execute(_BEGIN, (*self, scn, start_scn, source, parts))
+
+    def forget(self, connection: Connection[Any]) -> None:
+        """Forget the load."""
+        connection.execute(_FORGET, {"s": self.subscription, "t": self.source_table})
+
+    def claim(self, connection: Connection[Any], part: int) -> bool:
+        """Take a partition for this transaction; False where it is in already."""
+        return connection.execute(_CLAIM, (*self[:2], part)).rowcount == 1
+
+    def note(self, connection: Connection[Any], part: int, rows: int, size: int) -> None:
+        """Note what a claimed partition held, in the same transaction."""
+        connection.execute(_COUNT, (rows, size, *self[:2], part))
+
+    def finish(self, connection: Connection[Any], scn: int) -> tuple[int, int]:
+        """Seed the ledger and note the end, together; (rows, bytes).
+
+        Raises:
+            OlrPgError: 5106 partitions are missing, 5105 the table has been replicated meanwhile.
+        """
+        with connection.transaction():
+            done = connection.execute(
+                _FINISH, {"s": self.subscription, "t": self.source_table}
+            ).fetchone()
+            if done is None:
+                raise OlrPgError(5106, "partitions are missing", table=self.source_table)
+            if connection.execute(_SEED, (*self, scn)).rowcount != 1:
+                raise OlrPgError(5105, "the ledger has moved", table=self.source_table)
+        return int(done[0]), int(done[1])
+
+    def applied_scn(self, connection: Connection[Any]) -> int:
+        """The commit SCN in the ledger, 0 where the table has never been replicated."""
+        row = connection.execute(_APPLIED, self[:2]).fetchone()
+        return 0 if row is None else int(row[0])
+
+
+def lock_subscription(connection: Connection[Any], subscription: str) -> None:
+    """Be the only load of the subscription, as long as the connection is open.
+
+    Raises:
+        OlrPgError: 5108, another one is at work.
+    """
+    row = connection.execute(
+        "SELECT pg_try_advisory_lock(%s, hashtext(%s))", (_LOCK_CLASS, subscription)
+    ).fetchone()
+    if row != (True,):
+        raise OlrPgError(5108, f"subscription {subscription}")

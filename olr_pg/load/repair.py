@@ -1,0 +1,213 @@
+"""Repair: exactly the rows that a verification has named, each as the source had it.
+
+A table's rows are repaired in one transaction that holds the table's line of the ledger, so that
+replication waits for its end. Every row is looked at again first: one that is not any more as the
+verification saw it has been changed since, by replication or by somebody else, and is left alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import psycopg
+from psycopg import sql
+
+from olr_pg.applier.connection import connect, unreachable
+from olr_pg.applier.ledger import TableLedger, ensure_ledger
+from olr_pg.applier.target import read_table
+from olr_pg.errors import OlrPgError
+from olr_pg.load.canonical import image_expression
+from olr_pg.load.composite import Field, fields_of, placeholder
+from olr_pg.load.verify import DIFFERENT, EXTRA
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from psycopg import Connection
+
+    from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.applier.target import TargetColumn, TargetTable
+    from olr_pg.load.differences import TableDifferences
+    from olr_pg.load.verify import Difference
+
+
+class RepairedTable(NamedTuple):
+    """What was done to a table.
+
+    Attributes:
+        inserted, updated, deleted: rows.
+        left: rows that have changed since the verification.
+    """
+
+    table: str
+    inserted: int
+    updated: int
+    deleted: int
+    left: int
+
+
+class _Found(NamedTuple):
+    """A row of the target.
+
+    Attributes:
+        table_oid, ctid: where it is.
+        image: in the canonical form.
+    """
+
+    table_oid: int
+    ctid: str
+    image: bytes
+
+    @property
+    def place(self) -> sql.Composed:
+        """The condition that a row of ``t`` is this one."""
+        return sql.SQL("t.tableoid = {} AND t.ctid = {}::tid").format(
+            sql.Literal(self.table_oid), sql.Literal(self.ctid)
+        )
+
+
+def repair(settings: ApplierSettings, tables: Sequence[TableDifferences]) -> list[RepairedTable]:
+    """Repair the rows of the tables.
+
+    Raises:
+        OlrPgError: 5003 no connection, 5112 a table is not as the file describes it, 5114
+            PostgreSQL refuses a row; the table is unchanged then, those before it are repaired.
+    """
+    try:
+        with connect(settings.connect_string) as connection:
+            ensure_ledger(connection)
+            return [_repair(connection, settings, table) for table in tables]
+    except psycopg.OperationalError as error:
+        raise unreachable(error) from error
+
+
+def _repair(
+    connection: Connection[Any], settings: ApplierSettings, found: TableDifferences
+) -> RepairedTable:
+    target = read_table(connection, found.schema, found.name)
+    columns = _columns(target, found)
+    assert target is not None
+    ledger = TableLedger(settings.subscription, found.table, target.full_name)
+    table = _Table(target, columns, [c for c in columns if c.name in found.key])
+    done = dict.fromkeys(("inserted", "updated", "deleted", "left"), 0)
+    try:
+        with connection.transaction():
+            ledger.lock(connection)
+            # What goes away goes first: a key or a unique value may move from one row to another.
+            for difference in sorted(found.rows, key=lambda one: one.kind != EXTRA):
+                done[table.repair(connection, difference)] += 1
+            table.finish(connection)
+    except psycopg.errors.OperationalError:
+        raise
+    except psycopg.Error as error:
+        reason = error.diag.message_primary or str(error).strip()
+        raise OlrPgError(5114, reason, table=found.table) from error
+    return RepairedTable(found.table, **done)
+
+
+def _columns(target: TargetTable | None, found: TableDifferences) -> list[TargetColumn]:
+    """The compared columns.
+
+    Raises:
+        OlrPgError: 5112, the table is not as it was.
+    """
+    here = {} if target is None else {column.name: column for column in target.columns}
+    for name, kind in zip(found.columns, found.types, strict=True):
+        if name not in here or here[name].base_oid != kind:
+            raise OlrPgError(
+                5112, f"{found.schema}.{found.name} has changed", table=found.table, column=name
+            )
+    return [here[name] for name in found.columns]
+
+
+class _Table:
+    """The statements on one table.
+
+    Args:
+        key: the key's columns, none where there is no key.
+    """
+
+    def __init__(
+        self, target: TargetTable, columns: list[TargetColumn], key: list[TargetColumn]
+    ) -> None:
+        self._name = target.identifier
+        self._columns = columns
+        self._key = key
+        self._image = image_expression(columns)
+        self._crossed = list[list[Field]]()
+
+    def repair(self, connection: Connection[Any], difference: Difference) -> str:
+        """Repair one row; what was done."""
+        found = self._find(connection, difference)
+        image = None if found is None else found.image
+        if image != difference.target:
+            return "left"
+        if difference.source is None:
+            assert found is not None
+            self._delete(connection, found)
+            return "deleted"
+        fields = fields_of(difference.source, self._columns)
+        if found is None or difference.kind != DIFFERENT:
+            self._insert(connection, fields)
+            return "inserted"
+        try:
+            with connection.transaction():
+                self._update(connection, fields, found)
+        except psycopg.errors.UniqueViolation:
+            # Rows that have one another's values: both go away before either comes back.
+            self._delete(connection, found)
+            self._crossed.append(fields)
+        return "updated"
+
+    def finish(self, connection: Connection[Any]) -> None:
+        """Put rows back that had to go away first."""
+        for fields in self._crossed:
+            self._insert(connection, fields)
+
+    def _find(self, connection: Connection[Any], difference: Difference) -> _Found | None:
+        """The row, locked; None where there is none."""
+        if self._key:
+            wanted = difference.source or difference.target
+            assert wanted is not None
+            fields = [f for f in fields_of(wanted, self._columns) if f.column in self._key]
+            where = sql.SQL(" AND ").join(
+                sql.SQL("t.{} = {}").format(sql.Identifier(f.column.name), placeholder(f.column))
+                for f in fields
+            )
+            parameters: list[Any] = [field.parameter for field in fields]
+        elif difference.target is None:
+            return None  # without a key it is one more row, whatever else there is
+        else:
+            where, parameters = sql.SQL("{} = %b").format(self._image), [difference.target]
+        query = sql.SQL(
+            "SELECT t.tableoid::int8, t.ctid::text, {} FROM {} AS t WHERE {} LIMIT 1 FOR UPDATE"
+        ).format(self._image, self._name, where)
+        with connection.cursor(binary=True) as cursor:
+            row = cursor.execute(query, parameters).fetchone()
+        return None if row is None else _Found(row[0], row[1], bytes(row[2]))
+
+    def _delete(self, connection: Connection[Any], found: _Found) -> None:
+        query = sql.SQL("DELETE FROM {} AS t WHERE {}").format(self._name, found.place)
+        connection.execute(query)
+
+    def _update(self, connection: Connection[Any], fields: list[Field], found: _Found) -> None:
+        names = {column.name for column in self._key}
+        setting = [f for f in fields if f.column.name not in names and f.column.identity != "a"]
+        query = sql.SQL("UPDATE {} AS t SET {} WHERE {}").format(
+            self._name,
+            sql.SQL(", ").join(
+                sql.SQL("{} = {}").format(sql.Identifier(f.column.name), placeholder(f.column))
+                for f in setting
+            ),
+            found.place,
+        )
+        connection.execute(query, [field.parameter for field in setting])
+
+    def _insert(self, connection: Connection[Any], fields: list[Field]) -> None:
+        query = sql.SQL("INSERT INTO {} ({}) OVERRIDING SYSTEM VALUE VALUES ({})").format(
+            self._name,
+            sql.SQL(", ").join(sql.Identifier(field.column.name) for field in fields),
+            sql.SQL(", ").join(placeholder(field.column) for field in fields),
+        )
+        connection.execute(query, [field.parameter for field in fields])

@@ -1,0 +1,291 @@
+"""Verification: both sides compared by digests of chunks, and row by row where these differ.
+
+The target is read in one snapshot, and the ledger with it: so it is known up to which commit a
+table has been applied, while replication goes on.
+"""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections import Counter
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from olr_pg.applier.connection import connect
+from olr_pg.applier.ledger import ensure_ledger
+from olr_pg.applier.plan import TablePlan, check_names, target_name
+from olr_pg.applier.target import read_table
+from olr_pg.datatypes.policies import NOTHING, Counters
+from olr_pg.errors import OlrPgError
+from olr_pg.load.columns import bind_columns
+from olr_pg.load.digests import ChunkDigests, chunk_count
+from olr_pg.load.verify_task import (
+    PartDigests,
+    Row,
+    VerifyJob,
+    VerifyTable,
+    VerifyTask,
+    compared_by,
+    target_parts,
+    verify_task,
+)
+from olr_pg.spark.jobs import run_tasks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from psycopg import Connection
+    from pyspark.sql import SparkSession
+
+    from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.load.digests import Compared
+    from olr_pg.load.initial import SourceTable
+
+ROWS_FETCHED_MAX: Final = 200_000
+"""Rows per table that are fetched from each side where chunks differ."""
+
+TARGET_PARTS: Final = 4
+
+_APPLIED: Final = """
+SELECT commit_scn, xids FROM olr_pg.ledger WHERE subscription = %s AND source_table = %s
+"""
+
+MISSING: Final = "missing"
+EXTRA: Final = "extra"
+DIFFERENT: Final = "different"
+
+
+class Difference(NamedTuple):
+    """A row that is not the same on both sides.
+
+    Attributes:
+        kind: `MISSING` in the target, `EXTRA` in the target, or `DIFFERENT`.
+        key: its key's image.
+        source, target: its images; None where a side has none.
+    """
+
+    kind: str
+    key: bytes
+    source: bytes | None
+    target: bytes | None
+
+
+class VerifiedTable(NamedTuple):
+    """What the verification of a table found.
+
+    Attributes:
+        table: the table, and what it was compared by.
+        scn: as of which the source's rows are; 0 not known.
+        applied_scn, applied_xids: the ledger's position of the target.
+        source_rows, target_rows: in all.
+        chunks, differing: chunks compared, and those that differ.
+        skipped: differing chunks whose rows were not fetched, for their number.
+        differences: the rows.
+        losses: what the type mapping does not keep, by column: equal on both sides.
+    """
+
+    table: VerifyTable
+    compared: Compared
+    scn: int
+    applied_scn: int
+    applied_xids: tuple[str, ...]
+    source_rows: int
+    target_rows: int
+    chunks: int
+    differing: int
+    skipped: int
+    differences: tuple[Difference, ...]
+    losses: Mapping[str, Counters]
+
+    @property
+    def identical(self) -> bool:
+        """Whether nothing differs in what was compared."""
+        return self.differing == 0
+
+
+class _Side:
+    """What the tasks of one side of a table found."""
+
+    def __init__(self, chunks: int) -> None:
+        self.digests = ChunkDigests.none(chunks)
+        self.rows = 0
+        self.found = Counter[Row]()
+
+
+class _Work:
+    """One table while it is verified."""
+
+    def __init__(
+        self,
+        source: SourceTable,
+        table: VerifyTable,
+        compared: Compared,
+        position: tuple[int, list[str]],
+    ) -> None:
+        self.source = source
+        self.table = table
+        self.compared = compared
+        self.position = position
+        self.sides = (_Side(table.chunks), _Side(table.chunks))
+        self.losses = dict[str, Counters]()
+        self.differing = list[int]()
+        self.fetched = list[int]()
+
+
+def verify(
+    settings: ApplierSettings,
+    sources: Sequence[SourceTable],
+    session: Callable[[], SparkSession],
+    *,
+    sample: float = 1.0,
+    progress: Callable[[str, int], None] = lambda _table, _rows: None,
+) -> list[VerifiedTable]:
+    """Compare the tables.
+
+    Args:
+        sample: share of the chunks that are compared, above 0 up to 1.
+        progress: called with (table, rows of a part that has been read).
+
+    Raises:
+        OlrPgError: 5003–5007, 5111, and what reading the table data raises.
+    """
+    check_names(settings, [source.table for source in sources])
+    with connect(settings.connect_string) as connection:
+        ensure_ledger(connection)
+        with connection.transaction():
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            row = connection.execute("SELECT pg_export_snapshot()").fetchone()
+            assert row is not None
+            works = [_plan(connection, settings, source, sample) for source in sources]
+            job = pickle.dumps(VerifyJob(settings, row[0], tuple(work.table for work in works)))
+            _digest(connection, works, job, session, progress)
+            for work in works:
+                _choose(work)
+            _fetch(connection, works, job, session)
+    return [_result(work) for work in works]
+
+
+def _plan(
+    connection: Connection[Any], settings: ApplierSettings, source: SourceTable, sample: float
+) -> _Work:
+    name = source.table.full_name
+    schema, table_name = target_name(settings, source.table.owner, source.table.name)
+    target = read_table(connection, schema, table_name)
+    if target is None:
+        raise OlrPgError(5005, f"{schema}.{table_name} does not exist", table=name)
+    plan = TablePlan(name, target, source.table, settings)
+    bind_columns(plan, source.table, source.data.schema, settings)
+    found = connection.execute(_APPLIED, (settings.subscription, name)).fetchone()
+    position: tuple[int, list[str]] = found or (0, [])
+    if 0 < source.scn < position[0]:
+        raise OlrPgError(
+            5111,
+            f"the target has commit {position[0]}, the table data are as of {source.scn}",
+            table=name,
+        )
+    chunks = chunk_count(source.data.rows)
+    table = VerifyTable(source.table, target, chunks, max(math.ceil(chunks * sample), 1))
+    return _Work(source, table, compared_by(plan, source.table), position)
+
+
+def _tasks(
+    connection: Connection[Any], works: Sequence[_Work], wanted: bool
+) -> list[tuple[int, VerifyTask]]:
+    """(side, task): source 0, target 1."""
+    tasks = []
+    for number, work in enumerate(works):
+        chunks = np.array(work.fetched, np.int64) if wanted else None
+        if wanted and not work.fetched:
+            continue
+        tasks += [(0, VerifyTask(number, part, chunks)) for part in work.source.data.partitions]
+        blocks = target_parts(connection, work.table.target, TARGET_PARTS)
+        tasks += [(1, VerifyTask(number, part, chunks)) for part in blocks]
+    return tasks
+
+
+def _run(
+    tasks: Sequence[tuple[int, VerifyTask]], job: bytes, session: Callable[[], SparkSession]
+) -> Iterable[tuple[int, VerifyTask, Any]]:
+    if not tasks:
+        return
+    payloads = [pickle.dumps(task) for _, task in tasks]
+    with closing(run_tasks(session(), payloads, verify_task, broadcast=job)) as results:
+        for index, packed in results:
+            yield *tasks[index], pickle.loads(packed)  # noqa: S301 - made by our task
+
+
+def _digest(
+    connection: Connection[Any],
+    works: Sequence[_Work],
+    job: bytes,
+    session: Callable[[], SparkSession],
+    progress: Callable[[str, int], None],
+) -> None:
+    for side, task, found in _run(_tasks(connection, works, wanted=False), job, session):
+        part: PartDigests = found
+        work = works[task.table]
+        work.sides[side].digests.add(part.digests)
+        work.sides[side].rows += part.rows
+        for column, lost in part.losses.items():
+            work.losses[column] = work.losses.get(column, NOTHING) + lost
+        progress(work.source.table.full_name, part.rows)
+
+
+def _choose(work: _Work) -> None:
+    """Which of the differing chunks are looked into."""
+    source, target = (side.digests for side in work.sides)
+    work.differing = source.differing(target)
+    rows = 0
+    for chunk in work.differing:
+        rows += int(max(source.rows[chunk], target.rows[chunk]))
+        if work.fetched and rows > ROWS_FETCHED_MAX:
+            return
+        work.fetched.append(chunk)
+
+
+def _fetch(
+    connection: Connection[Any],
+    works: Sequence[_Work],
+    job: bytes,
+    session: Callable[[], SparkSession],
+) -> None:
+    for side, task, rows in _run(_tasks(connection, works, wanted=True), job, session):
+        works[task.table].sides[side].found.update(rows)
+
+
+def _result(work: _Work) -> VerifiedTable:
+    source, target = work.sides
+    return VerifiedTable(
+        work.table,
+        work.compared,
+        work.source.scn,
+        int(work.position[0]),
+        tuple(work.position[1]),
+        source.rows,
+        target.rows,
+        work.table.sampled,
+        len(work.differing),
+        len(work.differing) - len(work.fetched),
+        tuple(_differences(source.found, target.found)),
+        work.losses,
+    )
+
+
+def _differences(source: Counter[Row], target: Counter[Row]) -> Iterable[Difference]:
+    """What one side has and the other has not, by key."""
+    only_source = sorted((source - target).elements())
+    only_target = sorted((target - source).elements())
+    here = {row.key: row for row in only_target}
+    for row in only_source:
+        other = here.pop(row.key, None)
+        if other is not None:
+            yield Difference(DIFFERENT, row.key, row.image, other.image)
+        else:
+            yield Difference(MISSING, row.key, row.image, None)
+    paired = {row.key for row in only_source}
+    for row in only_target:
+        if row.key not in paired:
+            yield Difference(EXTRA, row.key, None, row.image)

@@ -1,0 +1,165 @@
+"""A simulated source with table data, and loads of it into a real PostgreSQL."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+
+from olr_pg.applier.connection import connect
+from olr_pg.applier.plan import plan_table
+from olr_pg.config.load import load_config
+from olr_pg.load import sources
+from olr_pg.load.differences import difference_lines, read_differences, write_differences
+from olr_pg.load.initial import LoadedTable, LoadOptions, initial_load
+from olr_pg.load.parquet import find_table
+from olr_pg.load.repair import RepairedTable, repair
+from olr_pg.load.verify import VerifiedTable, verify
+from olr_pg.replicator.appliance import run_appliance
+from olr_pg.simulator.instance import Pace
+from olr_pg.simulator.simulate import demo_shape
+from tests.load.table_data import Source, simulated
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from olr_pg.config.model import Config
+
+SIZE = 150_000
+
+
+@pytest.fixture(scope="session")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Source:
+    """The order-entry workload."""
+    shape = replace(demo_shape(), pace=Pace(log_blocks=60))
+    return simulated(11, tmp_path_factory.mktemp("load-source"), "orders", SIZE, shape)
+
+
+class Project:
+    """A configuration, and the commands that it is given to."""
+
+    def __init__(
+        self, folder: Path, source: Source, database: str, spark: SparkSession | None = None
+    ) -> None:
+        self.folder = folder
+        self.source = source
+        self.database = database
+        self._spark = spark
+        self.tables: Path | None = None
+
+    def _session(self) -> SparkSession:
+        assert self._spark is not None
+        return self._spark
+
+    def write(self, **apply: Any) -> Path:
+        document: dict[str, Any] = {
+            "context": {"data": str(self.folder / "data")},
+            "source": {
+                "kind": "offline",
+                "dictionary": str(self.source.folder / "dictionary.json"),
+                "logs": str(self.source.folder / "logs"),
+            },
+            "target": {"address": "127.0.0.1:0"},
+            "apply": {
+                "connect-string": self.database,
+                "tables": [table.full_name for table in self.source.summary.tables],
+                "create-tables": True,
+                **apply,
+            },
+            "spark": {"master": "local[2,2]"},
+        }
+        if self.tables is not None:
+            document["source"]["tables"] = str(self.tables)
+        path = self.folder / "config.json"
+        path.write_text(json.dumps(document), "utf-8")
+        return path
+
+    def config(self, **apply: Any) -> Config:
+        return load_config(self.write(**apply))
+
+    def load(self, **options: Any) -> list[LoadedTable]:
+        config = self.config()
+        snapshot = sources.read_snapshot(config)
+        tables = sources.choose_tables(config, snapshot, ())
+        return initial_load(
+            sources.target_settings(config, snapshot, self.database),
+            sources.table_sources(config, snapshot, tables),
+            self._session,
+            LoadOptions(**options),
+        )
+
+    def run_with_refusal(self, table: str) -> None:
+        """Load while PostgreSQL refuses a row of the last partition of `table`."""
+        config = self.config()
+        snapshot = sources.read_snapshot(config)
+        chosen = sources.choose_tables(config, snapshot, ())
+        settings = sources.target_settings(config, snapshot, self.database)
+        source = next(one for one in chosen if one.full_name == table)
+        with psycopg.connect(self.database, autocommit=True) as connection:
+            plan = plan_table(connection, settings, source, source)
+            key = plan.target.key[0]
+            column = next(c.name for c in source.delivered if plan.field(c.name) == 0)
+            assert key == plan.target.columns[0].name
+            place = [c.name for c in source.columns].index(column)
+            rows = self.source.rows(self.scn_of(table))[table]
+            refused = rows[max(rows)][place]
+            assert refused is not None
+            connection.execute(
+                f"ALTER TABLE {table} ADD CONSTRAINT refusal"
+                f" CHECK ({key} <> {refused.json})".encode()
+            )
+        self.load()
+
+    def allow(self, table: str) -> None:
+        with psycopg.connect(self.database, autocommit=True) as connection:
+            connection.execute(f"ALTER TABLE {table} DROP CONSTRAINT refusal".encode())
+
+    def scn_of(self, table: str) -> int:
+        assert self.tables is not None
+        data = find_table(self.tables, table)
+        assert data.scn is not None
+        return data.scn
+
+    def verify(self, **options: Any) -> list[VerifiedTable]:
+        config = self.config()
+        snapshot = sources.read_snapshot(config)
+        tables = sources.choose_tables(config, snapshot, ())
+        return verify(
+            sources.target_settings(config, snapshot, self.database),
+            sources.table_sources(config, snapshot, tables),
+            self._session,
+            **options,
+        )
+
+    def describe(self, results: list[VerifiedTable]) -> list[dict[str, Any]]:
+        with connect(self.database) as connection:
+            return list(difference_lines(connection, "olr_pg", results))
+
+    def repair(self, results: list[VerifiedTable]) -> list[RepairedTable]:
+        path = self.folder / "differences.jsonl"
+        write_differences(path, self.describe(results))
+        config = self.config()
+        settings = sources.target_settings(config, sources.read_snapshot(config), self.database)
+        return repair(settings, read_differences(path, "olr_pg"))
+
+    def run(self) -> None:
+        assert run_appliance(self.config(), once=True, apply=True) == 0
+
+
+@pytest.fixture
+def project(
+    tmp_path: Path,
+    source: Source,
+    postgres_database: str,
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Project:
+    """A project with a database of its own; the run uses the tests' Spark session."""
+    monkeypatch.setattr("olr_pg.replicator.decoder.get_session", lambda _: spark)
+    monkeypatch.setattr("olr_pg.replicator.appliance.stop_session", lambda: None)
+    return Project(tmp_path, source, postgres_database, spark)

@@ -1,0 +1,90 @@
+"""The commands as a user sees them: what they print, and their exit codes."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import typer
+
+from olr_pg.cli.load import initial_load
+from olr_pg.cli.verify import repair, verify
+from olr_pg.errors import OlrPgError
+from tests.load.test_initial import fetch
+from tests.load.test_verify import execute
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from tests.load.conftest import Project
+
+
+@pytest.fixture
+def commands(project: Project, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The project's configuration file; commands use the tests' Spark session and log."""
+    for module in ("load", "verify"):
+        monkeypatch.setattr(f"olr_pg.cli.{module}.spark_session_of", lambda *_: spark)
+    monkeypatch.setattr("olr_pg.spark.session.stop_session", lambda: None)
+    monkeypatch.setattr("olr_pg.observability.logs.configure_logging", lambda *_, **__: None)
+    project.tables = project.source.write_tables(project.folder / "tables", project.source.scn(0.5))
+    return project.write()
+
+
+def printed(capsys: pytest.CaptureFixture[str]) -> Any:
+    """The last line, where the JSON object is; the tests' log comes before it."""
+    return json.loads(capsys.readouterr().out.splitlines()[-1])
+
+
+def test_load_verify_and_repair(
+    project: Project, commands: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    initial_load(commands, table=["SHOP.ORDERS"], as_json=True)
+    (loaded,) = printed(capsys)["tables"]
+    assert loaded["table"] == "SHOP.ORDERS"
+    (count,) = fetch(project, "SELECT count(*)::int FROM shop.orders")[0]
+    assert loaded["rows"] == count
+    initial_load(commands)
+    text = capsys.readouterr().out
+    assert "SHOP.CUSTOMERS" in text
+    assert "Not in the dictionary" in text
+
+    verify(commands, as_json=True)
+    assert printed(capsys)["identical"]
+    execute(project, "UPDATE shop.orders SET status = 'Z'")
+    file = project.folder / "differences.jsonl"
+    with pytest.raises(typer.Exit) as ending:
+        verify(commands, differences=file)
+    assert ending.value.exit_code == 1
+    assert f"SHOP.ORDERS: different order_id = {first_order(project)}: status" in (
+        capsys.readouterr().out
+    )
+    repair(commands, differences=file)
+    assert f"update {count}" in capsys.readouterr().out
+    assert fetch(project, "SELECT DISTINCT status FROM shop.orders") == [("Z",)]
+    repair(commands, differences=file, yes=True, as_json=True)
+    assert printed(capsys)["tables"][0]["updated"] == count
+    verify(commands, as_json=True)
+    assert printed(capsys)["identical"]
+
+
+def first_order(project: Project) -> object:
+    return fetch(project, "SELECT min(order_id) FROM shop.orders")[0][0]
+
+
+def test_wrong_options(commands: Path, tmp_path: Path) -> None:
+    with pytest.raises(typer.BadParameter):
+        initial_load(commands, resume=True, restart=True)
+    with pytest.raises(typer.BadParameter):
+        verify(commands, sample=0.0)
+    with pytest.raises(OlrPgError) as caught:
+        initial_load(commands, table=["SHOP.NOWHERE"])
+    assert caught.value.code == 3012
+    file = tmp_path / "none.jsonl"
+    for content in (b"", b"{}\n", b"no json", b'{"format": "olr-pg-differences/1"}\n'):
+        file.write_bytes(content)
+        with pytest.raises(OlrPgError) as caught:
+            repair(commands, differences=file)
+        assert caught.value.code == 5112

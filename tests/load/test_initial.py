@@ -1,0 +1,136 @@
+"""Initial loads: what is in afterwards, what a second one does, and how replication goes on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+
+from olr_pg.errors import OlrPgError
+from tests.replicator.test_simulated import check_tables
+
+if TYPE_CHECKING:
+    from tests.load.conftest import Project
+
+
+def fetch(project: Project, query: str) -> list[tuple[object, ...]]:
+    with psycopg.connect(project.database) as connection:
+        return connection.execute(query.encode()).fetchall()
+
+
+def target_rows(project: Project) -> dict[str, int]:
+    return {
+        table.full_name: int(str(fetch(project, f"SELECT count(*) FROM {table.full_name}")[0][0]))
+        for table in project.source.summary.tables
+    }
+
+
+def test_a_load_in_the_middle_of_the_logs_and_then_a_run_give_the_final_tables(
+    project: Project,
+) -> None:
+    source = project.source
+    scn = source.scn(0.5)
+    project.tables = source.write_tables(project.folder / "tables", scn)
+    done = project.load()
+    rows = {name: len(found) for name, found in source.rows(scn).items()}
+    assert {one.table: one.rows for one in done} == rows == target_rows(project)
+    assert sum(rows.values()) > 50
+    assert max(one.parts for one in done) > 1
+    assert {(one.scn, one.start_scn) for one in done} == {(scn, source.open_since(scn))}
+    assert fetch(project, "SELECT DISTINCT commit_scn, xids FROM olr_pg.ledger") == [(scn, [])]
+
+    again = project.load()
+    assert [one.parts_before for one in again] == [one.parts for one in done]
+    assert target_rows(project) == rows
+
+    project.run()
+    check_tables(source.summary, project.database)
+    assert fetch(project, "SELECT DISTINCT handed_over FROM olr_pg.load") == [(True,)]
+    inserted = fetch(project, "SELECT sum(inserted) FROM olr_pg.ledger")[0][0]
+    after = [t for t in source.transactions if t.commit_scn > scn]
+    assert 0 < int(str(inserted)) <= sum(len(t.changes) for t in after)
+    with psycopg.connect(project.database) as connection:
+        connection.execute("DELETE FROM olr_pg.load")
+    with pytest.raises(OlrPgError) as caught:
+        project.load()
+    assert caught.value.code == 5105
+
+
+def test_a_load_that_broke_off_goes_on_and_loads_nothing_twice(project: Project) -> None:
+    source = project.source
+    scn = source.scn(0.6)
+    project.tables = source.write_tables(project.folder / "tables", scn)
+    name, rows = max(source.rows(scn).items(), key=lambda item: len(item[1]))
+    with pytest.raises(OlrPgError) as caught:
+        project.run_with_refusal(name)
+    assert caught.value.code == 5109
+    assert caught.value.where["table"] == name
+    before = target_rows(project)
+    assert 0 < before[name] < len(rows)
+    assert fetch(project, "SELECT DISTINCT commit_scn FROM olr_pg.ledger WHERE stopped") == []
+
+    with pytest.raises(OlrPgError) as caught:
+        project.run()
+    assert caught.value.code == 5107
+    with pytest.raises(OlrPgError) as caught:
+        project.load()
+    assert caught.value.code == 5106
+
+    project.allow(name)
+    done = {one.table: one for one in project.load(resume=True)}
+    assert 0 < done[name].parts_before < done[name].parts
+    assert target_rows(project) == {key: len(found) for key, found in source.rows(scn).items()}
+    project.run()
+    check_tables(source.summary, project.database)
+
+
+def test_a_restart_empties_what_was_begun(project: Project) -> None:
+    source = project.source
+    project.tables = source.write_tables(project.folder / "tables", source.scn(0.3))
+    name = max(source.rows(source.scn(0.3)).items(), key=lambda item: len(item[1]))[0]
+    with pytest.raises(OlrPgError):
+        project.run_with_refusal(name)
+    project.allow(name)
+    project.tables = source.write_tables(project.folder / "later", source.scn(0.9))
+    with pytest.raises(OlrPgError) as caught:
+        project.load(resume=True)
+    assert caught.value.code == 5110
+    project.load(restart=True)
+    rows: list[Any] = fetch(project, "SELECT source_table, scn FROM olr_pg.load")
+    scns = dict(rows)
+    # Tables that were in before the load broke off stay as they are.
+    assert scns[name] == source.scn(0.9)
+    assert target_rows(project) == {
+        table: len(source.rows(scn)[table]) for table, scn in scns.items()
+    }
+
+
+def test_rows_that_are_there_are_never_mixed_with_loaded_ones(project: Project) -> None:
+    source = project.source
+    project.tables = source.write_tables(project.folder / "tables", source.scn(0.2))
+    project.run()
+    with psycopg.connect(project.database) as connection:
+        connection.execute("DROP SCHEMA olr_pg CASCADE")
+    with pytest.raises(OlrPgError) as caught:
+        project.load()
+    assert caught.value.code == 5104
+    assert fetch(project, "SELECT count(*) FROM olr_pg.load") == [(0,)]
+
+
+def test_table_data_that_is_missing_or_broken(project: Project) -> None:
+    source = project.source
+    with pytest.raises(OlrPgError) as caught:
+        project.load()
+    assert caught.value.code == 5113
+    project.tables = source.write_tables(project.folder / "tables", source.scn(0.2))
+    file = project.tables / f"{source.summary.tables[0].full_name}.parquet"
+    data = file.read_bytes()
+    file.write_bytes(data[:-20])
+    with pytest.raises(OlrPgError) as caught:
+        project.load()
+    assert (caught.value.code, caught.value.where["file"]) == (5103, str(file))
+    file.unlink()
+    with pytest.raises(OlrPgError) as caught:
+        project.load()
+    assert caught.value.code == 5103
