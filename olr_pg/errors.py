@@ -832,6 +832,10 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         9,
     ),
     # 9xxx the appliance itself (exit code 70)
+    8100: ErrorEntry(
+        "there is no such benchmark",
+        "name some of those that `olr-pg bench --help` lists, or none for all",
+    ),
     9001: ErrorEntry(
         "an internal error",
         "this is a defect of the appliance: report it with the log; a restart goes on from the"

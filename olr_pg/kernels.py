@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     def part(function: F) -> F:
         """As `inlined`, but LLVM decides whether to inline: for what is large or called a lot."""
 
+    def inlined_kernel(function: F) -> F:
+        """As `inlined`, but Python may call it too."""
+
     def inlined_for(*signatures: Any) -> Callable[[F], F]:
         """As `inlined`, for these signatures only; arguments are converted to them."""
 
@@ -92,6 +95,10 @@ else:
             return made[dispatcher]
 
         return plain(function)
+
+    def inlined_kernel(function):
+        """As `inlined`, but Python may call it too."""
+        return _without_literals(numba.njit(**_KERNEL, forceinline=True)(function))
 
     def inlined_for(*signatures):
         """As `inlined`, for these signatures only; arguments are converted to them.

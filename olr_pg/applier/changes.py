@@ -10,17 +10,18 @@ import numpy.typing as npt
 import orjson
 
 from olr_pg.applier.chunks import ROW_BYTES_MAX, TOO_LARGE
-from olr_pg.applier.netchange import ABSENT, Cells
+from olr_pg.applier.netchange import Cells
+from olr_pg.applier.rows import OPERATION, encode_rows_kernel
 from olr_pg.datatypes.columns import ValueColumn
 from olr_pg.errors import OlrPgError
-from olr_pg.kernels import kernel
 from olr_pg.transactions.batch import DmlKind
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from olr_pg.applier.parse import Answers, Layout
-    from olr_pg.applier.plan import BoundColumn, TablePlan
+    from olr_pg.applier.plan import BoundColumn, BoundLayout, TablePlan
+    from olr_pg.applier.rows import Operations
 
 U8 = npt.NDArray[np.uint8]
 I64 = npt.NDArray[np.int64]
@@ -73,15 +74,25 @@ class Selection(NamedTuple):
         chunk = self.chunks[int(self.chunk[number])]
         return chunk.layouts[int(chunk.answers.layout[self.element[number]])]
 
+    def element_bytes(self) -> int:
+        """Bytes of the elements, without their chunks."""
+        return sum(
+            int(chunk.answers.body_length[elements].sum()) for chunk, elements in self._by_chunk()
+        )
+
     def value_bytes(self) -> int:
         """About how large the values are."""
-        return int(
-            sum(
-                chunk.answers.body_length[self.element[self.chunk == i]].sum()
-                + chunk.answers.lob_bytes[self.element[self.chunk == i]].sum()
-                for i, chunk in enumerate(self.chunks)
-            )
+        return self.element_bytes() + sum(
+            int(chunk.answers.lob_bytes[elements].sum())
+            for chunk, elements in self._by_chunk()
+            if chunk.answers.chunked
         )
+
+    def _by_chunk(self) -> Iterator[tuple[Chunk, I64]]:
+        """The elements of each chunk; they are in the order of the chunks."""
+        bounds = np.searchsorted(self.chunk, np.arange(len(self.chunks) + 1)).tolist()
+        for chunk, (first, end) in zip(self.chunks, pairwise(bounds), strict=True):
+            yield chunk, self.element[first:end]
 
 
 def select(chunk: Chunk, rows: I64) -> Selection:
@@ -127,22 +138,36 @@ class Changes(NamedTuple):
     Attributes:
         kind: `DmlKind`.
         row: hash of the ROWID, 0 = none.
-        before, after: images; the fields are the target's columns; they share their data.
+        cells: 3 n rows: the before images, the after images, room for images that `net_change`
+            puts together. An insert has no before image, a delete no after image: undefined.
     """
 
     kind: U8
     row: U64
-    before: Cells
-    after: Cells
+    cells: Cells
+
+    @property
+    def before(self) -> Cells:
+        """The before images."""
+        return self._rows(0)
+
+    @property
+    def after(self) -> Cells:
+        """The after images."""
+        return self._rows(1)
+
+    def _rows(self, part: int) -> Cells:
+        rows = slice(part * len(self.kind), (part + 1) * len(self.kind))
+        return Cells(self.cells.data, self.cells.offset[rows], self.cells.length[rows])
 
 
 class _Data:
     """The batch's data, put together without copying a buffer twice."""
 
-    def __init__(self) -> None:
-        self._parts: list[U8] = []
+    def __init__(self, first: U8) -> None:
+        self._parts = [first]
         self._base: dict[int, int] = {}
-        self._size = 0
+        self._size = first.size
 
     def base(self, data: U8) -> int:
         """Where `data` begins."""
@@ -154,7 +179,16 @@ class _Data:
         return found
 
     def joined(self) -> U8:
-        return np.concatenate(self._parts) if self._parts else np.zeros(0, np.uint8)
+        return np.concatenate(self._parts) if len(self._parts) > 1 else self._parts[0]
+
+
+class _Slow(NamedTuple):
+    """A column of one layout whose values go through its encoder."""
+
+    answers: Answers
+    column: BoundColumn
+    elements: I64
+    rows: I64
 
 
 def encode_changes(plan: TablePlan, selection: Selection, *, whole: bool = False) -> Changes:
@@ -166,44 +200,83 @@ def encode_changes(plan: TablePlan, selection: Selection, *, whole: bool = False
     Raises:
         ChangeError: a value or a layout does not fit the target.
     """
-    shape = (len(selection), len(plan.target.columns))
-    offset, length = np.zeros((2, *shape), np.int64), np.full((2, *shape), ABSENT, np.int64)
-    kind, row = np.empty(shape[0], np.uint8), np.zeros(shape[0], np.uint64)
-    data = _Data()
+    count, width = len(selection), len(plan.target.columns)
+    offset, length = (np.empty((3 * count, width), np.int64) for _ in range(2))
+    kind, row = np.empty(count, np.uint8), np.empty(count, np.uint64)
+    # An element is larger than its values in the target's form: each has a head of 37 bytes.
+    shorts = np.empty(selection.element_bytes() // 2 + 1, np.uint16)
+    out = shorts.view(np.uint8)
+    end = 0
+    slow: list[_Slow] = []
     for number, chunk in enumerate(selection.chunks):
-        here = np.flatnonzero(selection.chunk == number)
-        answers, elements = chunk.answers, selection.element[here]
-        kind[here] = answers.kind[elements]
-        row_hash_kernel(answers.data, answers.body[elements], here, row)
-        layouts = answers.layout[elements]
-        for layout in np.unique(layouts).tolist():
-            rows = here[layouts == layout]
-            try:
-                bound = plan.bind(chunk.layouts[layout])
-            except OlrPgError as error:
-                raise ChangeError(int(rows[0]), error) from error
-            first = answers.entry_first[selection.element[rows]]
-            for column in bound.all if whole else bound.needed:
-                encoded = _encode(answers, column, first, rows)
-                image = int(column.after)
-                offset[image, rows, column.field] = encoded.offset + data.base(encoded.data)
-                length[image, rows, column.field] = encoded.length
-    joined = data.joined()
-    return Changes(
-        kind, row, Cells(joined, offset[0], length[0]), Cells(joined, offset[1], length[1])
-    )
+        first, last = np.searchsorted(selection.chunk, (number, number + 1)).tolist()
+        if first == last:
+            continue
+        answers, elements = chunk.answers, selection.element[first:last]
+        bound = _bound_layouts(plan, chunk, elements, first)
+        operation_first, operations, columns = _operations(bound, whole=whole)
+        left = np.zeros(len(operations), np.uint8)
+        end = encode_rows_kernel(
+            answers.data, answers.body, answers.entry_first, answers.value_offset,
+            answers.value_length, answers.kind, answers.layout, elements, operation_first,
+            operations, first, count, kind, row, offset, length, out, shorts, end, left,
+        )  # fmt: skip
+        if left.any():
+            layouts = answers.layout[elements]
+            layout_of = np.searchsorted(operation_first, np.flatnonzero(left), "right") - 1
+            for place, layout in zip(np.flatnonzero(left).tolist(), layout_of, strict=True):
+                chosen = np.flatnonzero(layouts == layout)
+                slow.append(_Slow(answers, columns[place], elements[chosen], first + chosen))
+    data = _Data(out[:end])
+    for one in slow:
+        encoded = _encode(one)
+        target = one.rows + count * int(one.column.after)
+        offset[target, one.column.field] = encoded.offset + data.base(encoded.data)
+        length[target, one.column.field] = encoded.length
+    return Changes(kind, row, Cells(data.joined(), offset, length))
 
 
-def _encode(answers: Answers, column: BoundColumn, first: I64, rows: I64) -> ValueColumn:
-    entries = first + column.entry
+def _bound_layouts(
+    plan: TablePlan, chunk: Chunk, elements: I64, first: int
+) -> list[BoundLayout | None]:
+    """The chunk's layouts that these elements have; their first one is change `first`."""
+    layouts = chunk.answers.layout[elements]
+    bound: list[BoundLayout | None] = [None] * len(chunk.layouts)
+    for layout in np.flatnonzero(np.bincount(layouts)).tolist():
+        try:
+            bound[layout] = plan.bind(chunk.layouts[layout])
+        except OlrPgError as error:
+            at = first + int(np.flatnonzero(layouts == layout)[0])
+            raise ChangeError(at, error) from error
+    return bound
+
+
+def _operations(
+    bound: Sequence[BoundLayout | None], *, whole: bool
+) -> tuple[I64, Operations, list[BoundColumn]]:
+    """(where each layout's operations begin, all operations, the column of each)."""
+    parts = [np.zeros(0, OPERATION)]
+    columns: list[BoundColumn] = []
+    first = [0]
+    for one in bound:
+        if one is not None:
+            parts.append(one.all_operations if whole else one.needed_operations)
+            columns += one.all if whole else one.needed
+        first.append(len(columns))
+    return np.array(first, np.int64), np.concatenate(parts), columns
+
+
+def _encode(slow: _Slow) -> ValueColumn:
+    answers, column = slow.answers, slow.column
+    entries = answers.entry_first[slow.elements] + column.entry
     values = ValueColumn(answers.data, answers.value_offset[entries], answers.value_length[entries])
-    _check_size(values.length == TOO_LARGE, column, rows)
+    _check_size(values.length == TOO_LARGE, column, slow.rows)
     try:
         encoded = column.encoder(values)[0]
     except OlrPgError as error:
         failed = error.where.get("row", 0)
-        raise ChangeError(int(rows[int(failed)]), error) from error
-    _check_size(encoded.length > ROW_BYTES_MAX, column, rows)
+        raise ChangeError(int(slow.rows[int(failed)]), error) from error
+    _check_size(encoded.length > ROW_BYTES_MAX, column, slow.rows)
     return encoded
 
 
@@ -213,20 +286,6 @@ def _check_size(refused: npt.NDArray[np.bool_], column: BoundColumn, rows: I64) 
             5018, f"more than {ROW_BYTES_MAX} bytes", column=column.encoder.column_name
         )
         raise ChangeError(int(rows[int(np.flatnonzero(refused)[0])]), error)
-
-
-@kernel
-def row_hash_kernel(data: U8, body: I64, rows: I64, out: U64) -> None:
-    """FNV-1a of each element's RowId into ``out[rows]``; 0 where there is none."""
-    for i in range(body.size):
-        size = int(data[body[i] + 35])
-        if size == 0:
-            continue
-        start = body[i] + 36 + int(data[body[i] + 33]) + int(data[body[i] + 34])
-        digest = np.uint64(14695981039346656037)
-        for at in range(start, start + size):
-            digest = (digest ^ np.uint64(data[at])) * np.uint64(1099511628211)
-        out[rows[i]] = digest | np.uint64(1)
 
 
 def raw_images(selection: Selection, number: int) -> tuple[str | None, str | None]:

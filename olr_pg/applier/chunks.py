@@ -239,6 +239,8 @@ class ChunkedRows:
 
     def _gathered(self, data: U8, *, is_cut: bool) -> tuple[int, Answers, int]:
         answers = parse_answers(data, self._order)
+        if not answers.chunked:
+            return _WHOLE, answers, 0
         big = self._order.is_big
         needed = measure_kernel(data, big, answers.kind, answers.body, answers.body_length)
         if needed < 0:

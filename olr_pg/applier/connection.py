@@ -24,7 +24,7 @@ class Binary:
 
     __slots__ = ("data",)
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: Buffer) -> None:
         self.data = data
 
 
@@ -56,6 +56,10 @@ def connect(connect_string: str) -> Connection[Any]:
             version = connection.info.parameter_status("server_version")
             raise OlrPgError(5014, f"the server is {version}")
         connection.execute("SET session_replication_role = replica")
+        # Rows are found by the index of their key. For some thousand rows of a small table the
+        # planner would rather read the table as a whole, batch after batch.
+        connection.execute("SET enable_hashjoin = off")
+        connection.execute("SET enable_mergejoin = off")
         connection.execute("SET client_encoding = 'UTF8'")
         connection.execute("SET default_transaction_isolation = 'read committed'")
     except psycopg.errors.InsufficientPrivilege as error:

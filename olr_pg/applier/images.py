@@ -23,10 +23,9 @@ _COPY_HEADER: Final = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 
 @inlined
 def _put32(out: U8, at: int, value: int) -> int:
-    out[at] = (value >> 24) & 0xFF
-    out[at + 1] = (value >> 16) & 0xFF
-    out[at + 2] = (value >> 8) & 0xFF
-    out[at + 3] = value & 0xFF
+    place = np.uint64(at)
+    for i in range(4):
+        out[place + np.uint64(i)] = np.uint8((value >> (24 - 8 * i)) & 0xFF)
     return at + 4
 
 
@@ -40,6 +39,27 @@ def _put_cell(data: U8, start: int, size: int, out: U8, at: int) -> int:
     for i in range(np.uint64(size)):
         out[target + i] = data[source + i]
     return at + size
+
+
+@kernel
+def values_size_kernel(length: I64, rows: I64, columns: I64) -> int:
+    """Bytes of the values of those columns in those rows."""
+    total = 0
+    for row in rows:
+        for column in columns:
+            total += max(length[row, column], 0)
+    return total
+
+
+@kernel
+def column_set_kernel(length: I64, rows: I64, columns: I64, sets: npt.NDArray[np.uint64]) -> None:
+    """Which of up to 64 columns each row has: one bit each."""
+    for i in range(rows.size):
+        bits = np.uint64(0)
+        for place in range(columns.size):
+            if length[rows[i], columns[place]] != -2:
+                bits |= np.uint64(1) << np.uint64(place)
+        sets[i] = bits
 
 
 @kernel
@@ -75,10 +95,12 @@ def copy_kernel(
 
 
 @kernel
-def array_kernel(data: U8, offset: I64, length: I64, rows: I64, out: U8, at: int) -> int:
+def array_kernel(
+    data: U8, offset: I64, length: I64, rows: I64, column: int, out: U8, at: int
+) -> int:
     """The elements of an array of one column; the end."""
     for row in rows:
-        at = _put_cell(data, offset[row], length[row], out, at)
+        at = _put_cell(data, offset[row, column], length[row, column], out, at)
     return at
 
 
@@ -86,34 +108,33 @@ def _array_header(element_type: int, count: int) -> npt.NDArray[np.uint8]:
     return np.array([1, 1, element_type, count, 1], ">u4").view(np.uint8)
 
 
-def composite_array(cells: Cells, rows: I64, row_type: int, types: I64) -> bytes:
+def composite_array(cells: Cells, rows: I64, row_type: int, types: I64) -> memoryview:
     """An array of composite values of `row_type`, one per row; absent cells are NULL.
 
     Args:
         types: OID of each field's type.
     """
-    total = int(np.maximum(cells.length[rows], 0).sum())
+    total = values_size_kernel(cells.length, rows, np.arange(len(types)))
     out = np.empty(_ARRAY_HEADER + len(rows) * (8 + 8 * len(types)) + total, np.uint8)
     out[:_ARRAY_HEADER] = _array_header(row_type, len(rows))
     end = composite_kernel(*cells, rows, types, out, _ARRAY_HEADER)
     assert end == out.size
-    return out.tobytes()
+    return out.data
 
 
-def column_array(cells: Cells, rows: I64, column: int, element_type: int) -> bytes:
+def column_array(cells: Cells, rows: I64, column: int, element_type: int) -> memoryview:
     """An array of one column's values."""
-    offset, length = cells.offset[:, column], cells.length[:, column]
-    total = int(np.maximum(length[rows], 0).sum())
+    total = values_size_kernel(cells.length, rows, np.array([column]))
     out = np.empty(_ARRAY_HEADER + 4 * len(rows) + total, np.uint8)
     out[:_ARRAY_HEADER] = _array_header(element_type, len(rows))
-    end = array_kernel(cells.data, offset, length, rows, out, _ARRAY_HEADER)
+    end = array_kernel(*cells, rows, column, out, _ARRAY_HEADER)
     assert end == out.size
-    return out.tobytes()
+    return out.data
 
 
 def copy_buffer(cells: Cells, rows: I64, columns: I64) -> memoryview:
     """A whole binary COPY stream of those columns."""
-    total = int(np.maximum(cells.length[rows][:, columns], 0).sum())
+    total = values_size_kernel(cells.length, rows, columns)
     head = len(_COPY_HEADER)
     out = np.empty(head + len(rows) * (2 + 4 * len(columns)) + total + 2, np.uint8)
     out[:head] = np.frombuffer(_COPY_HEADER, np.uint8)

@@ -20,6 +20,7 @@ from olr_pg.kernels import inlined, kernel
 U8 = npt.NDArray[np.uint8]
 I64 = npt.NDArray[np.int64]
 U64 = npt.NDArray[np.uint64]
+I32 = npt.NDArray[np.int32]
 
 NULL: Final = -1
 ABSENT: Final = -2
@@ -33,11 +34,11 @@ NO_KEY: Final = 2
 
 
 class Cells(NamedTuple):
-    """Images of n rows in the target's form, m columns each.
+    """Images of rows in the target's form, m columns each.
 
     Attributes:
         data: the bytes.
-        offset, length: shape (n, m); see the module.
+        offset, length: shape (rows, m); see the module.
     """
 
     data: U8
@@ -46,15 +47,15 @@ class Cells(NamedTuple):
 
 
 class NetChange(NamedTuple):
-    """What ``changes[start:end]`` come to; every array of rows is sorted by key.
+    """What ``changes[start:end]`` come to; the rows are numbers of rows of cells,
+    sorted by the first bytes of the key.
 
     Attributes:
         end: the first change that is not in it.
         reason: why it ends there, where that is before the last.
-        delete: rows of `key` to delete.
-        update: rows of `image` to update; shape (k), with the columns that are not `ABSENT`.
-        insert: rows of `image` to insert.
-        image_offset, image_length: shape (keys, m).
+        delete: rows with the keys to delete; their other columns mean nothing.
+        update: rows to update, with the key and the columns that are not `ABSENT`.
+        insert: rows to insert.
     """
 
     end: int
@@ -62,121 +63,125 @@ class NetChange(NamedTuple):
     delete: I64
     update: I64
     insert: I64
-    image_offset: I64
-    image_length: I64
 
 
-STATE: Final = np.dtype([("prior", "u1"), ("current", "u1"), ("replaced", "u1"), ("owner", "u8")])
+STATE: Final = np.dtype(
+    [("prior", "u1"), ("current", "u1"), ("replaced", "u1"), ("owner", "u8"), ("key", "i8"),
+     ("image", "i8")]
+)  # fmt: skip
 """What is known of a key while a run is folded.
 
 `prior`: 1 where the target has a row of this key before the run; `current`: 1 where it has one
 after; `replaced`: 1 where those are different rows; `owner`: identity of the row that has the key
-now, 0 = not known.
+now, 0 = not known; `key`: a row of cells with the key's values; `image`: the row of cells that
+says what is known of the row as it will be, −1 = nothing. A change's own row serves as image as
+long as nothing is to be laid over it.
 """
 
 
-class Keys(NamedTuple):
-    """The state per key while a run is folded; room for two keys per change.
-
-    Cells have row 0 for the change's before image and row 1 for its whole image, then one for
-    each key (other columns mean nothing), then one for each key's image: what is known of the row
-    as it will be.
+class Fold(NamedTuple):
+    """A run of changes while it is folded.
 
     Attributes:
-        slots: open addressing, number + 1; a power of two of at least twice the keys.
-        state: shape (room), `STATE`.
-        offset, length: shape (2 + 2 room, m).
+        data, offset, length: the cells: n before images, n after images, n rows of room.
+        key: columns of the key.
+        slots: open addressing, key number + 1; a power of two of at least twice the keys.
+        state: shape (2 n), `STATE`: a change names two keys at most.
     """
 
-    slots: I64
-    state: npt.NDArray[np.void]
+    data: U8
     offset: I64
     length: I64
+    key: I64
+    slots: I32
+    state: npt.NDArray[np.void]
 
 
 @inlined
-def _hash_key(data: U8, offset: I64, length: I64, at: int, key: I64) -> np.uint64:
+def _hash_key(fold: Fold, at: int) -> np.uint64:
     digest = np.uint64(14695981039346656037)
     prime = np.uint64(1099511628211)
-    for column in key:
-        size, start = length[at, column], offset[at, column]
-        digest = (digest ^ np.uint64(size)) * prime
-        for i in range(start, start + size):
-            digest = (digest ^ np.uint64(data[i])) * prime
+    for column in fold.key:
+        size, start = np.uint64(fold.length[at, column]), np.uint64(fold.offset[at, column])
+        digest = (digest ^ size) * prime
+        for i in range(size):
+            digest = (digest ^ np.uint64(fold.data[start + i])) * prime
     return digest ^ (digest >> np.uint64(29))
 
 
 @inlined
-def _same_key(data: U8, offset: I64, length: I64, one: int, other: int, key: I64) -> bool:
-    for column in key:
-        if length[one, column] != length[other, column]:
+def _same_key(fold: Fold, one: int, other: int) -> bool:
+    for column in fold.key:
+        size = fold.length[one, column]
+        if size != fold.length[other, column]:
             return False
-        a, b = offset[one, column], offset[other, column]
-        for i in range(length[one, column]):
-            if data[a + i] != data[b + i]:
+        a, b = np.uint64(fold.offset[one, column]), np.uint64(fold.offset[other, column])
+        for i in range(np.uint64(size)):
+            if fold.data[a + i] != fold.data[b + i]:
                 return False
     return True
 
 
 @inlined
-def _find(data: U8, at: int, key: I64, keys: Keys) -> int:
-    """The number of the key of cells `at`, or ``~slot`` where it would be noted."""
-    mask = keys.slots.size - 1
-    slot = np.int64(_hash_key(data, keys.offset, keys.length, at, key)) & mask
-    while keys.slots[slot] != 0:
-        number = keys.slots[slot] - 1
-        if _same_key(data, keys.offset, keys.length, at, 2 + number, key):
+def _find(fold: Fold, at: int) -> int:
+    """The number of the key of row `at`, or ``~slot`` where it would be noted."""
+    mask = np.uint64(fold.slots.size - 1)
+    slot = _hash_key(fold, at) & mask
+    while fold.slots[slot] != 0:
+        number = np.int64(fold.slots[slot]) - 1
+        if _same_key(fold, at, fold.state[number]["key"]):
             return int(number)
-        slot = (slot + 1) & mask
-    return int(~slot)
+        slot = (slot + np.uint64(1)) & mask
+    return int(~np.int64(slot))
 
 
 @inlined
-def _overlay(keys: Keys, at: int, offset: I64, length: I64, row: int) -> None:
-    """Lay the cells of a row over the cells `at`."""
-    for column in range(length.shape[1]):
-        if length[row, column] != -2:
-            keys.offset[at, column] = offset[row, column]
-            keys.length[at, column] = length[row, column]
+def _overlay(fold: Fold, at: int, row: int) -> None:
+    """Lay the cells of a row over the row `at`."""
+    for column in range(fold.length.shape[1]):
+        if fold.length[row, column] != -2:
+            fold.offset[at, column] = fold.offset[row, column]
+            fold.length[at, column] = fold.length[row, column]
 
 
 @inlined
-def _clear(length: I64, at: int) -> None:
-    for column in range(length.shape[1]):
-        length[at, column] = -2
-
-
-@inlined
-def _has_all(length: I64, at: int, columns: I64, least: int) -> bool:
+def _has_all(fold: Fold, at: int, columns: I64, least: int) -> bool:
     for column in columns:  # noqa: SIM110 - compiled as a loop
-        if length[at, column] < least:
+        if fold.length[at, column] < least:
             return False
     return True
 
 
 @inlined
-def _add(at: int, slot: int, prior: int, row: np.uint64, keys: Keys, count: int) -> None:
-    """Note the key of cells `at` as number `count`, without an image."""
-    keys.slots[slot] = count + 1
-    _clear(keys.length, 2 + count)
-    _overlay(keys, 2 + count, keys.offset, keys.length, at)
-    _clear(keys.length, 2 + keys.state.size + count)
-    state = keys.state[count]
+def _sets_key(fold: Fold, at: int) -> bool:
+    for column in fold.key:  # noqa: SIM110 - compiled as a loop
+        if fold.length[at, column] != -2:
+            return True
+    return False
+
+
+@inlined
+def _add(fold: Fold, at: int, slot: int, prior: int, row: np.uint64, count: int) -> None:
+    """Note the key of row `at` as number `count`, without an image."""
+    fold.slots[slot] = count + 1
+    state = fold.state[count]
     state["prior"] = prior
     state["current"] = 1
     state["replaced"] = 0
     state["owner"] = row
+    state["key"] = at
+    state["image"] = -1
 
 
 @inlined
-def _is_displaced(keys: Keys, number: int, row: np.uint64) -> bool:
+def _is_displaced(fold: Fold, number: int, row: np.uint64) -> bool:
     """Whether the change is of the target's own row, while a row that this run moved has its key.
 
     Oracle checks keys at the end of a statement (UPDATE … SET k = k + 1).
     """
     if number < 0:
         return False
-    state = keys.state[number]
+    state = fold.state[number]
     return bool(
         state["current"] == 1
         and state["prior"] == 0
@@ -187,195 +192,203 @@ def _is_displaced(keys: Keys, number: int, row: np.uint64) -> bool:
 
 
 @inlined
-def _insert(data: U8, row: np.uint64, key: I64, keys: Keys, count: int) -> int:
-    """Give the key of the merged image a new row, unless it has one (−1); the number of keys."""
-    number = _find(data, 1, key, keys)
-    if number >= 0 and keys.state[number]["current"] == 1:
+def _insert(fold: Fold, image: int, row: np.uint64, count: int) -> int:
+    """Give the key of an image a new row, unless it has one (−1); the number of keys."""
+    number = _find(fold, image)
+    if number >= 0 and fold.state[number]["current"] == 1:
         return -1
     if number < 0:
         slot, number = ~number, count
         count += 1
-        _add(1, slot, 0, row, keys, number)
-    elif keys.state[number]["prior"] == 1:
-        keys.state[number]["replaced"] = 1
-    keys.state[number]["current"] = 1
-    keys.state[number]["owner"] = row
-    image = 2 + keys.state.size + number
-    _clear(keys.length, image)
-    _overlay(keys, image, keys.offset, keys.length, 1)
+        _add(fold, image, slot, 0, row, number)
+    elif fold.state[number]["prior"] == 1:
+        fold.state[number]["replaced"] = 1
+    fold.state[number]["current"] = 1
+    fold.state[number]["owner"] = row
+    fold.state[number]["image"] = image
     return count
 
 
 @inlined
-def _leave(number: int, row: np.uint64, keys: Keys, count: int) -> int:
-    """Take the row of the before image's key (as `_find` says) away; the number of keys."""
+def _leave(fold: Fold, at: int, number: int, row: np.uint64, count: int) -> int:
+    """Take the row of the key of row `at` (as `_find` says) away; the number of keys."""
     if number < 0:
         slot, number = ~number, count
         count += 1
-        _add(0, slot, 1, row, keys, number)
-    if _is_displaced(keys, number, row):
-        keys.state[number]["prior"] = 1
-        keys.state[number]["replaced"] = 1
+        _add(fold, at, slot, 1, row, number)
+    if _is_displaced(fold, number, row):
+        fold.state[number]["prior"] = 1
+        fold.state[number]["replaced"] = 1
     else:
-        keys.state[number]["current"] = 0
-        keys.state[number]["replaced"] = 0
+        fold.state[number]["current"] = 0
+        fold.state[number]["replaced"] = 0
     return count
+
+
+@inlined
+def _clear(fold: Fold, at: int) -> None:
+    for column in range(fold.length.shape[1]):
+        fold.length[at, column] = -2
+
+
+@inlined
+def _update_image(fold: Fold, number: int, after: int, room: int) -> int:
+    """Lay an after image over the key's image; how many rows of room are used then."""
+    state = fold.state[number]
+    image = state["image"]
+    if image < 0:
+        state["image"] = after
+        return room
+    if image < 2 * (fold.length.shape[0] // 3):
+        _clear(fold, room)
+        _overlay(fold, room, image)
+        state["image"] = image = room
+        room += 1
+    _overlay(fold, image, after)
+    return room
+
+
+@inlined
+def _known_row(fold: Fold, before: int, after: int, number: int, room: int) -> None:
+    """Put what is known of an updated row into a row of room; `number` of its key, or −1."""
+    _clear(fold, room)
+    _overlay(fold, room, before)
+    if number >= 0 and fold.state[number]["image"] >= 0:
+        _overlay(fold, room, fold.state[number]["image"])
+    _overlay(fold, room, after)
 
 
 @kernel
 def net_change_kernel(
-    data: U8,
-    kind: U8,
-    row: U64,
-    start: int,
-    before_offset: I64,
-    before_length: I64,
-    after_offset: I64,
-    after_length: I64,
-    key: I64,
-    whole: I64,
-    keys: Keys,
+    kind: U8, row: U64, start: int, whole: I64, fold: Fold
 ) -> tuple[int, int, int]:
-    """Fold the changes from `start` on into `keys`; arguments as of `net_change`.
+    """Fold the changes from `start` on into `fold`; arguments as of `net_change`.
 
     Returns:
         (end, reason, number of keys)
     """
-    count = 0
+    count, room = 0, 2 * kind.size
     for i in range(start, kind.size):
-        _clear(keys.length, 0)
-        _clear(keys.length, 1)
+        after = kind.size + i
         if kind[i] == 4:
-            if not _has_all(after_length, i, key, 0):
+            if not _has_all(fold, after, fold.key, 0):
                 return i, 2, count
-            _overlay(keys, 1, after_offset, after_length, i)
-            added = _insert(data, row[i], key, keys, count)
+            added = _insert(fold, after, row[i], count)
             if added < 0:
                 return i, 0, count
             count = added
             continue
-        if not _has_all(before_length, i, key, 0):
+        if not _has_all(fold, i, fold.key, 0):
             return i, 2, count
-        _overlay(keys, 0, before_offset, before_length, i)
-        number = _find(data, 0, key, keys)
-        if number >= 0 and keys.state[number]["current"] == 0:
+        number = _find(fold, i)
+        if number >= 0 and fold.state[number]["current"] == 0:
             return i, 0, count
         if kind[i] == 5:
-            count = _leave(number, row[i], keys, count)
+            count = _leave(fold, i, number, row[i], count)
             continue
-        displaced = _is_displaced(keys, number, row[i])
-        _overlay(keys, 1, before_offset, before_length, i)
-        if number >= 0 and not displaced:
-            _overlay(keys, 1, keys.offset, keys.length, 2 + keys.state.size + number)
-        _overlay(keys, 1, after_offset, after_length, i)
-        if not _has_all(keys.length, 1, key, 0):
-            return i, 2, count
-        if _same_key(data, keys.offset, keys.length, 0, 1, key):
+        displaced = _is_displaced(fold, number, row[i])
+        moves = False
+        if _sets_key(fold, after):
+            _known_row(fold, i, after, -1 if displaced else number, room)
+            if not _has_all(fold, room, fold.key, 0):
+                return i, 2, count
+            moves = not _same_key(fold, i, room)
+        if not moves:
             if displaced:
                 return i, 0, count
             if number < 0:
                 slot, number = ~number, count
                 count += 1
-                _add(0, slot, 1, row[i], keys, number)
-            _overlay(keys, 2 + keys.state.size + number, after_offset, after_length, i)
+                _add(fold, i, slot, 1, row[i], number)
+            room = _update_image(fold, number, after, room)
             continue
-        if not _has_all(keys.length, 1, whole, -1):
+        if not _has_all(fold, room, whole, -1):
             return i, 1, count
-        taken = _find(data, 1, key, keys)
-        if taken >= 0 and keys.state[taken]["current"] == 1:
+        taken = _find(fold, room)
+        if taken >= 0 and fold.state[taken]["current"] == 1:
             return i, 0, count
-        count = _leave(number, row[i], keys, count)
-        count = _insert(data, row[i], key, keys, count)
+        count = _leave(fold, i, number, row[i], count)
+        count = _insert(fold, room, row[i], count)
+        room += 1
     return kind.size, 0, count
 
 
-@inlined
-def _compare_keys(data: U8, offset: I64, length: I64, a: int, b: int, key: I64) -> int:
-    for column in key:
-        left, right = length[a, column], length[b, column]
-        for i in range(min(left, right)):
-            x, y = data[offset[a, column] + i], data[offset[b, column] + i]
-            if i == 0:
-                # Integers, numbers and times lead with their sign.
-                x ^= np.uint8(128)
-                y ^= np.uint8(128)
-            if x != y:
-                return -1 if x < y else 1
-        if left != right:
-            return -1 if left < right else 1
-    return 0
+@kernel
+def prefixes_kernel(fold: Fold, skip: int, prefix: U64) -> None:
+    """Eight bytes behind `skip` of each key's first column, so that they sort like the keys."""
+    column = fold.key[0]
+    # Integers, numbers and times lead with their sign.
+    flip = np.uint64(1 << 63) if skip == 0 else np.uint64(0)
+    for number in range(prefix.size):
+        at = fold.state[number]["key"]
+        start = np.uint64(fold.offset[at, column] + skip)
+        size = min(max(fold.length[at, column] - skip, 0), 8)
+        word = np.uint64(0)
+        for i in range(np.uint64(size)):
+            word |= np.uint64(fold.data[start + i]) << (np.uint64(56) - np.uint64(8) * i)
+        prefix[number] = word ^ flip
 
 
 @kernel
-def sort_keys_kernel(data: U8, offset: I64, length: I64, key: I64, order: I64, room: I64) -> None:
-    """Sort `order` (key numbers) by their keys' bytes: a merge sort, `room` as large as `order`."""
-    count = order.size
-    width = 1
-    source, target = order, room
-    swapped = False
-    while width < count:
-        for low in range(0, count, 2 * width):
-            middle, high = min(low + width, count), min(low + 2 * width, count)
-            i, j = low, middle
-            for at in range(low, high):
-                take_left = j >= high or (
-                    i < middle
-                    and _compare_keys(data, offset, length, source[i], source[j], key) <= 0
-                )
-                if take_left:
-                    target[at] = source[i]
-                    i += 1
-                else:
-                    target[at] = source[j]
-                    j += 1
-        source, target = target, source
-        swapped = not swapped
-        width *= 2
-    if swapped:
-        for at in range(count):
-            order[at] = room[at]
+def outcome_kernel(
+    fold: Fold, order: I64, delete: I64, update: I64, insert: I64
+) -> tuple[int, int, int]:
+    """Fill the rows of a `NetChange`; how many each has."""
+    deletes = updates = inserts = 0
+    for number in order:
+        state = fold.state[number]
+        had, has, again = state["prior"] == 1, state["current"] == 1, state["replaced"] == 1
+        key, image = state["key"], state["image"]
+        if had and (not has or again):
+            delete[deletes] = key
+            deletes += 1
+        if not has:
+            continue
+        # An update's key stays as it was.
+        for column in fold.key:
+            fold.offset[image, column] = fold.offset[key, column]
+            fold.length[image, column] = fold.length[key, column]
+        if had and not again:
+            update[updates] = image
+            updates += 1
+        else:
+            insert[inserts] = image
+            inserts += 1
+    return deletes, updates, inserts
 
 
-def net_change(
-    kind: U8, row: U64, before: Cells, after: Cells, key: I64, whole: I64, start: int
-) -> NetChange:
+def _order(fold: Fold, count: int) -> I64:
+    """The keys by the first bytes of their first column: neighbours in the table's index."""
+    first, second = np.empty((2, count), np.uint64)
+    prefixes_kernel(fold, 0, first)
+    order = np.argsort(first, kind="stable")
+    ordered = first[order]
+    if count > 1 and (ordered[1:] == ordered[:-1]).any():
+        prefixes_kernel(fold, 8, second)
+        order = np.lexsort((second, first))
+    return order
+
+
+def net_change(kind: U8, row: U64, cells: Cells, key: I64, whole: I64, start: int) -> NetChange:
     """The net change of the longest run of changes from `start` on that has one.
 
     Args:
-        kind: `DmlKind` of each change.
+        kind: `DmlKind` of each of the n changes.
         row: hash of each change's ROWID, 0 = not known.
-        before, after: the images; they share their data.
+        cells: n before images, n after images, n rows of room; all rows of the room, and key
+            columns of images, may be changed. Images of the changes from `end` on are not.
         key: columns of the key.
         whole: columns that a whole row must have.
     """
-    count, width = kind.size - start, before.length.shape[1]
-    room = 2 * count
-    cells = (2 + 2 * room, width)
-    keys = Keys(
-        slots=np.zeros(1 << max(4, int(2 * room - 1).bit_length()), np.int64),
-        state=np.zeros(room, STATE),
-        offset=np.empty(cells, np.int64),
-        length=np.empty(cells, np.int64),
+    keys = 2 * (kind.size - start)
+    fold = Fold(
+        *cells,
+        key=key,
+        slots=np.zeros(1 << max(4, int(2 * keys - 1).bit_length()), np.int32),
+        state=np.empty(keys, STATE),
     )
-    end, reason, n = net_change_kernel(
-        before.data, kind, row, start, before.offset, before.length, after.offset, after.length,
-        key, whole, keys,
-    )  # fmt: skip
-    key_offset, key_length = keys.offset[2 : 2 + n], keys.length[2 : 2 + n]
-    images = slice(2 + room, 2 + room + n)
-    image_offset, image_length = keys.offset[images], keys.length[images]
-    order = np.arange(n)
-    sort_keys_kernel(before.data, key_offset, key_length, key, order, order.copy())
-    state = keys.state[order]
-    had, has, again = state["prior"] == 1, state["current"] == 1, state["replaced"] == 1
-    # An update's key stays as it was; deletes need it where no image has it.
-    image_offset[:, key], image_length[:, key] = key_offset[:, key], key_length[:, key]
-    return NetChange(
-        int(end),
-        int(reason),
-        order[had & (~has | again)],
-        order[had & has & ~again],
-        order[has & (~had | again)],
-        image_offset,
-        image_length,
-    )
+    end, reason, count = net_change_kernel(kind, row, start, whole, fold)
+    order = _order(fold, count)
+    rows = np.empty((3, count), np.int64)
+    deletes, updates, inserts = outcome_kernel(fold, order, *rows)
+    return NetChange(int(end), int(reason), rows[0, :deletes], rows[1, :updates], rows[2, :inserts])

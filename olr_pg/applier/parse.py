@@ -10,7 +10,7 @@ one strided slice of the entries.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -32,6 +32,9 @@ _BAD_FRAME: Final = 1
 _BAD_ELEMENT: Final = 2
 _FULL: Final = 3
 
+_LAYOUTS_MAX: Final = 10_000
+"""Layouts that a reader remembers."""
+
 
 class Answers(NamedTuple):
     """The answers of one received chunk, in order; arrays with one item per answer unless said.
@@ -50,6 +53,7 @@ class Answers(NamedTuple):
             (`applier.chunks` puts them together).
         layout_of: shape (layouts); the answer that has the layout first.
         lob_bytes: bytes of the element's chunks.
+        chunked: whether there are chunks, or values that come in them.
     """
 
     data: U8
@@ -67,10 +71,12 @@ class Answers(NamedTuple):
     value_length: I64
     layout_of: I64
     lob_bytes: I64
+    chunked: bool
 
 
-class Layout(NamedTuple):
-    """What all changes of one layout have in common.
+@dataclass(frozen=True, slots=True, eq=False)
+class Layout:
+    """What all changes of one layout have in common; equal is what is the same object.
 
     Attributes:
         columns: BeforeData, then AfterData, in their order, without values.
@@ -87,9 +93,10 @@ class Layout(NamedTuple):
 @inlined
 def read_u16(data: U8, at: int, big: bool) -> int:
     """The unsigned 16-bit integer at `at`."""
+    place = np.uint64(at)
     if big:
-        return int(data[at]) << 8 | int(data[at + 1])
-    return int(data[at]) | int(data[at + 1]) << 8
+        return int(data[place]) << 8 | int(data[place + np.uint64(1)])
+    return int(data[place]) | int(data[place + np.uint64(1)]) << 8
 
 
 @kernel
@@ -102,22 +109,39 @@ def read_u32(data: U8, at: int, big: bool) -> int:
 @inlined
 def read_u64(data: U8, at: int, big: bool) -> np.uint64:
     """The unsigned 64-bit integer at `at`."""
-    low, high = np.uint64(read_u32(data, at, big)), np.uint64(read_u32(data, at + 4, big))
-    return low << np.uint64(32) | high if big else low | high << np.uint64(32)
+    place, word = np.uint64(at), np.uint64(0)
+    if big:
+        for i in range(8):
+            word |= np.uint64(data[place + np.uint64(i)]) << np.uint64(56 - 8 * i)
+    else:
+        # Unsigned indices: Numba leaves out the test for negative ones, and this is one load.
+        for i in range(8):
+            word |= np.uint64(data[place + np.uint64(i)]) << np.uint64(8 * i)
+    return word
+
+
+@inlined
+def _same_bytes(data: U8, left: int, right: int, size: int) -> bool:
+    while size >= 8:
+        if read_u64(data, left, False) != read_u64(data, right, False):
+            return False
+        left += 8
+        right += 8
+        size -= 8
+    for i in range(np.uint64(size)):
+        if data[np.uint64(left) + i] != data[np.uint64(right) + i]:
+            return False
+    return True
 
 
 @inlined
 def _same_layout(data: U8, left: int, left_end: int, right: int, right_end: int, big: bool) -> bool:
     """Whether two DML elements differ in their values only. Both are well formed."""
-    if data[left] != data[right]:
+    if data[left] != data[right] or not _same_bytes(data, left + 33, right + 33, 2):
         return False
-    for i in range(33, 35):
-        if data[left + i] != data[right + i]:
-            return False
     names = int(data[left + 33]) + int(data[left + 34])
-    for i in range(36, 36 + names):
-        if data[left + i] != data[right + i]:
-            return False
+    if not _same_bytes(data, left + 36, right + 36, names):
+        return False
     a = left + 36 + names + int(data[left + 35])
     b = right + 36 + names + int(data[right + 35])
     while a < left_end and b < right_end:
@@ -128,58 +152,60 @@ def _same_layout(data: U8, left: int, left_end: int, right: int, right_end: int,
         b += 2
         for _ in range(count):
             name = int(data[a])
-            if name != int(data[b]):
+            if name != int(data[b]) or not _same_bytes(data, a + 9, b + 9, 28 + name):
                 return False
-            for i in range(9, 37 + name):
-                if data[a + i] != data[b + i]:
-                    return False
             a += 37 + name + int(read_u64(data, a + 1, big))
             b += 37 + name + int(read_u64(data, b + 1, big))
     return a == left_end and b == right_end
 
 
 @inlined
+def mix(digest: np.uint64, word: np.uint64) -> np.uint64:
+    """The digest with another word."""
+    digest = (digest ^ word) * np.uint64(0x9E3779B97F4A7C15)
+    return digest ^ (digest >> np.uint64(29))
+
+
+@inlined
 def _scan_row_change(
     data: U8, first: int, end: int, big: bool, value_offset: I64, value_length: I64, entries: int
-) -> tuple[int, np.uint64]:
+) -> tuple[int, np.uint64, bool]:
     """Note the column values of one Insert, Delete or Update.
 
     Returns:
-        (entries, digest): the number of entries with these (−1 = malformed), and FNV-1a over the
-        kind, the names and the counts.
+        (entries, digest, chunked): the number of entries with these (−1 = malformed); a digest of
+        the kind, the counts and the ends of the names; whether a value comes in chunks.
     """
-    prime = np.uint64(1099511628211)
-    digest = (np.uint64(14695981039346656037) ^ np.uint64(data[first])) * prime
+    digest, chunked = np.uint64(data[first]), False
     if end - first < 38:
-        return -1, digest
+        return -1, digest, chunked
     names = first + 36 + int(data[first + 33]) + int(data[first + 34])
     place = names + int(data[first + 35])
     if place > end:
-        return -1, digest
-    for i in range(first + 36, names):
-        digest = (digest ^ np.uint64(data[i])) * prime
+        return -1, digest, chunked
+    digest = mix(digest, read_u64(data, names - 8, False))
     for _ in range(2 if data[first] == 6 else 1):
         if end - place < 2:
-            return -1, digest
+            return -1, digest, chunked
         count = read_u16(data, place, big)
-        digest = (digest ^ np.uint64(count)) * prime
+        digest = mix(digest, np.uint64(count))
         place += 2
         for _column in range(count):
             if end - place < 37:
-                return -1, digest
+                return -1, digest, chunked
             start = place + 37 + int(data[place])
             wide = read_u64(data, place + 1, big)
             if start > end or wide > np.uint64(end - start):
-                return -1, digest
-            for i in range(place + 37, start):
-                digest = (digest ^ np.uint64(data[i])) * prime
+                return -1, digest, chunked
+            digest = mix(digest, read_u64(data, start - 8, False))
             value_offset[entries] = start
             value_length[entries] = int(wide) if wide > np.uint64(0) else -1
             if wide == np.uint64(0) and data[place + 36] != 0:
                 value_length[entries] = -3
+                chunked = True
             entries += 1
             place = start + int(wide)
-    return (entries if place == end else -1), digest
+    return (entries if place == end else -1), digest, chunked
 
 
 @inlined
@@ -229,58 +255,60 @@ def parse_kernel(
     value_length: I64,
     layout_of: I64,
     layout_hash: I64,
-) -> tuple[int, int, int, int, int]:
+) -> tuple[int, int, int, int, int, bool]:
     """Fill the arrays of `Answers` from `data`; the value arrays hold ``data.size // 37 + 1``.
 
     Returns:
-        (status, position, answers, entries, layouts): position is the end of the last whole
-        frame, or where the malformed one begins.
+        (status, position, answers, entries, layouts, chunked): position is the end of the last
+        whole frame, or where the malformed one begins; `chunked` whether there are chunks, or
+        values that come in them.
     """
     at = answers = entries = layouts = 0
+    chunked = False
     entry_first[0] = 0
     while data.size - at >= 4:
         size = read_u32(data, at, big)
         if size < 2:
-            return _BAD_FRAME, at, answers, entries, layouts
+            return _BAD_FRAME, at, answers, entries, layouts, chunked
         if data.size - at - 4 < size:
             break
         if answers >= code.size:
-            return _FULL, at, answers, entries, layouts
+            return _FULL, at, answers, entries, layouts, chunked
         first, end = at + 6, at + 4 + size
         code[answers] = read_u16(data, at + 4, big)
         body[answers], body_length[answers] = first, end - first
         kind[answers], layout[answers] = 0, -1
+        scn[answers] = commit_scn[answers] = xid[answers] = np.uint64(0)
         if code[answers] == 4:
             if end - first < 29:
-                return _BAD_ELEMENT, at, answers, entries, layouts
+                return _BAD_ELEMENT, at, answers, entries, layouts, chunked
             element = int(data[first])
             kind[answers] = element
             scn[answers] = read_u64(data, first + 1, big)
             commit_scn[answers] = read_u64(data, first + 9, big)
             xid[answers] = read_u64(data, first + 17, big)
             if 4 <= element <= 6:
-                entries, digest = _scan_row_change(
+                entries, digest, parts = _scan_row_change(
                     data, first, end, big, value_offset, value_length, entries
                 )
+                chunked |= parts
                 if entries < 0:
-                    return _BAD_ELEMENT, at, answers, 0, layouts
+                    return _BAD_ELEMENT, at, answers, 0, layouts, chunked
                 found = _find_layout(
                     data, big, answers, digest, body, body_length, layouts, layout_of, layout_hash
                 )
                 if found < 0:
-                    return _FULL, at, answers, entries, layouts
+                    return _FULL, at, answers, entries, layouts, chunked
                 layout[answers] = found
                 layouts = max(layouts, found + 1)
-            elif not (
-                (element == 1 and end - first == 35)
-                or (element == 2 and end - first == 29)
-                or (element == 7 and end - first >= 42)
-            ):
-                return _BAD_ELEMENT, at, answers, entries, layouts
+            elif element == 7 and end - first >= 42:
+                chunked = True
+            elif not ((element == 1 and end - first == 35) or (element == 2 and end - first == 29)):
+                return _BAD_ELEMENT, at, answers, entries, layouts, chunked
         answers += 1
         entry_first[answers] = entries
         at = end
-    return _WHOLE, at, answers, entries, layouts
+    return _WHOLE, at, answers, entries, layouts, chunked
 
 
 def parse_answers(data: U8, order: ByteOrder) -> Answers:
@@ -301,12 +329,12 @@ def _parse(data: U8, order: ByteOrder, answers: int, layouts: int) -> Answers | 
     entries = data.size // 37 + 1  # no ColumnValue is shorter
     code, kind, layout = (np.empty(answers, np.int32) for _ in range(3))
     body, body_length = (np.empty(answers, np.int64) for _ in range(2))
-    scn, commit_scn, xid = (np.zeros(answers, np.uint64) for _ in range(3))
+    scn, commit_scn, xid = (np.empty(answers, np.uint64) for _ in range(3))
     entry_first = np.empty(answers + 1, np.int64)
     value_offset, value_length = (np.empty(entries, np.int64) for _ in range(2))
     layout_of = np.empty(layouts, np.int64)
     layout_hash = np.zeros(layouts * 4, np.int64)
-    status, position, n, m, k = parse_kernel(
+    status, position, n, m, k, chunked = parse_kernel(
         data, order.is_big, code, body, body_length, kind, scn, commit_scn, xid, layout,
         entry_first, value_offset, value_length, layout_of, layout_hash,
     )  # fmt: skip
@@ -318,8 +346,70 @@ def _parse(data: U8, order: ByteOrder, answers: int, layouts: int) -> Answers | 
     return Answers(
         data, int(position), code[:n], body[:n], body_length[:n], kind[:n], scn[:n],
         commit_scn[:n], xid[:n], layout[:n], entry_first[: n + 1], value_offset[:m],
-        value_length[:m], layout_of[:k], np.zeros(n, np.int64),
+        value_length[:m], layout_of[:k], np.zeros(n, np.int64), bool(chunked),
     )  # fmt: skip
+
+
+class LayoutReader:
+    """Layouts as values: each is read once, and is the same object in all answers.
+
+    Args:
+        order: byte order of the protocol.
+    """
+
+    def __init__(self, order: ByteOrder) -> None:
+        self._order = order
+        self._known: dict[bytes, Layout] = {}
+
+    def read(self, answers: Answers) -> list[Layout]:
+        """The layouts of these answers.
+
+        Raises:
+            OlrPgError: 4005, a name is not UTF-8 or a chunked column has a value.
+        """
+        return [self._layout(answers, number) for number in range(len(answers.layout_of))]
+
+    def _layout(self, answers: Answers, number: int) -> Layout:
+        at = int(answers.layout_of[number])
+        first = int(answers.body[at])
+        element = answers.data[first : first + int(answers.body_length[at])]
+        room = np.empty(element.size, np.uint8)
+        key = room[: describe_kernel(element, self._order.is_big, room)].tobytes()
+        known = self._known.get(key)
+        if known is None:
+            if len(self._known) >= _LAYOUTS_MAX:
+                self._known.clear()
+            known = self._known[key] = read_layout(answers, number, self._order)
+        return known
+
+
+@kernel
+def describe_kernel(data: U8, big: bool, out: U8) -> int:
+    """Write what makes the layout of a well-formed DML element; its bytes."""
+    out[0] = data[0]
+    at = 1
+    names = int(data[33]) + int(data[34])
+    for i in range(33, 35):
+        out[at] = data[i]
+        at += 1
+    for i in range(36, 36 + names):
+        out[at] = data[i]
+        at += 1
+    place = 36 + names + int(data[35])
+    while place < data.size:
+        count = read_u16(data, place, big)
+        out[at], out[at + 1] = data[place], data[place + 1]
+        at += 2
+        place += 2
+        for _ in range(count):
+            name = int(data[place])
+            out[at] = data[place]
+            at += 1
+            for i in range(place + 9, place + 37 + name):
+                out[at] = data[i]
+                at += 1
+            place += 37 + name + int(read_u64(data, place + 1, big))
+    return at
 
 
 def read_layout(answers: Answers, number: int, order: ByteOrder) -> Layout:

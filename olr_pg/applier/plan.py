@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from olr_pg.applier.rows import OPERATION, Operations
 from olr_pg.applier.target import NewColumn, TargetTable, create_table, read_table, supports_xml
 from olr_pg.datatypes.convert import Encoder, encoder_for
 from olr_pg.datatypes.mapping import (
@@ -17,6 +18,7 @@ from olr_pg.datatypes.mapping import (
     fold_identifiers,
     pg_type,
 )
+from olr_pg.datatypes.plain import PlainForm, plain_form
 from olr_pg.datatypes.policies import NOTHING, Counters
 from olr_pg.dictionary.model import Column, Table
 from olr_pg.errors import OlrPgError
@@ -34,6 +36,10 @@ if TYPE_CHECKING:
     from olr_pg.wire.elements import ColumnValue
 
 
+_LAYOUTS_MAX: Final = 10_000
+"""Layouts that a plan remembers."""
+
+
 class BoundColumn(NamedTuple):
     """One column of a layout on its way into the target.
 
@@ -41,12 +47,14 @@ class BoundColumn(NamedTuple):
         entry: its place among the values of a change.
         field: the target column's place.
         after: whether it is of the after image.
+        form: what the kernel of whole rows does with it.
     """
 
     entry: int
     field: int
     after: bool
     encoder: Encoder
+    form: PlainForm
 
 
 class BoundLayout(NamedTuple):
@@ -55,10 +63,17 @@ class BoundLayout(NamedTuple):
     Attributes:
         needed: the columns that the net change needs.
         all: every column.
+        needed_operations, all_operations: the same for the kernel of whole rows.
     """
 
     needed: tuple[BoundColumn, ...]
     all: tuple[BoundColumn, ...]
+    needed_operations: Operations
+    all_operations: Operations
+
+
+def _operations(columns: Iterable[BoundColumn]) -> Operations:
+    return np.array([(c.entry, c.field, c.after, c.form) for c in columns], OPERATION)
 
 
 class TablePlan:
@@ -101,6 +116,12 @@ class TablePlan:
         return np.array(sorted(self._whole), np.int64)
 
     @property
+    def indexed(self) -> bool:
+        """Whether an index finds a row by the key: the target's key lies within it."""
+        target = {self.target.column_number(name) for name in self.target.key}
+        return bool(target) and target <= set(self.key.tolist())
+
+    @property
     def inserted(self) -> npt.NDArray[np.int64]:
         """Places of the columns that INSERT names: those the source is known to have."""
         return np.array(
@@ -138,6 +159,8 @@ class TablePlan:
         """
         bound = self._bound.get(layout)
         if bound is None:
+            if len(self._bound) >= _LAYOUTS_MAX:
+                self._bound.clear()
             bound = self._bound[layout] = self._bind(layout)
         return bound
 
@@ -148,24 +171,23 @@ class TablePlan:
             self._known.add(field)
             if self.target.columns[field].generated:
                 continue
-            columns.append(
-                BoundColumn(entry, field, entry >= layout.before, self._encoder(column, field))
-            )
+            encoder, form = self._encoder(column, field)
+            columns.append(BoundColumn(entry, field, entry >= layout.before, encoder, form))
         keys = set(self.key.tolist())
         moves = any(column.after and column.field in keys for column in columns)
         every = not keys or (layout.kind is DmlKind.UPDATE and moves)
         needed = [column for column in columns if every or column.after or column.field in keys]
-        return BoundLayout(tuple(needed), tuple(columns))
+        return BoundLayout(tuple(needed), tuple(columns), _operations(needed), _operations(columns))
 
-    def _encoder(self, column: ColumnValue, field: int) -> Encoder:
+    def _encoder(self, column: ColumnValue, field: int) -> tuple[Encoder, PlainForm]:
         described = described_column(column)
         if column.type_code not in LOB_TYPES:
             # The protocol does not tell the length; of LOBs it alone tells the delivered form.
             described = self._source.get(column.name, described)
         elif not column.chunked:
-            return Encoder(column.name, "LOB", PgKind.BYTEA, _only_nulls)
+            return Encoder(column.name, "LOB", PgKind.BYTEA, _only_nulls), PlainForm.NONE
         try:
-            return encoder_for(
+            encoder = encoder_for(
                 described,
                 self.target.columns[field].base_oid,
                 facts=self._settings.facts,
@@ -179,6 +201,9 @@ class TablePlan:
                 column=column.name,
                 target=self.target.columns[field].base_name,
             ) from error
+        if column.chunked:
+            return encoder, PlainForm.NONE
+        return encoder, plain_form(described, encoder.kind, self._settings.facts)
 
     def _key_fields(self, source: Table | None) -> list[int]:
         if source and source.key:

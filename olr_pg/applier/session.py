@@ -27,7 +27,7 @@ from olr_pg.applier.chunks import ChunkedRows
 from olr_pg.applier.connection import connect, unreachable
 from olr_pg.applier.handover import Handover, end_handover, read_handover
 from olr_pg.applier.ledger import Counters, ensure_ledger
-from olr_pg.applier.parse import read_layout
+from olr_pg.applier.parse import LayoutReader
 from olr_pg.applier.plan import check_names, plan_table
 from olr_pg.applier.schema_events import SchemaEvent, SchemaEvents
 from olr_pg.applier.worker import Worker
@@ -238,6 +238,7 @@ class _Session:
         self._buffer = bytearray(_RECEIVE_BYTES)
         self._tail: list[tuple[str, Selection]] = []
         self._rows = ChunkedRows(settings.byte_order)
+        self._layouts = LayoutReader(settings.byte_order)
         self._open_scn: int | None = None
         self._last_scn = 0
         self._rewinds = 0
@@ -401,11 +402,10 @@ class _Session:
         return idle
 
     def _take_elements(self, elements: Elements) -> None:
-        order = self._settings.byte_order
         answers = self._rows.feed(elements.blob)
         if answers is None:
             return
-        layouts = [read_layout(answers, i, order) for i in range(len(answers.layout_of))]
+        layouts = self._layouts.read(answers)
         chunk = Chunk(answers, layouts)
         names = [f"{layout.owner}.{layout.table}" for layout in layouts]
         changes = np.flatnonzero(answers.layout >= 0)

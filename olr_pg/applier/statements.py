@@ -12,7 +12,7 @@ import numpy.typing as npt
 from psycopg import sql
 
 from olr_pg.applier.connection import Binary
-from olr_pg.applier.images import column_array, composite_array, copy_buffer
+from olr_pg.applier.images import column_array, column_set_kernel, composite_array, copy_buffer
 from olr_pg.applier.netchange import ABSENT, SINGLE, Cells, net_change
 from olr_pg.errors import OlrPgError
 from olr_pg.transactions.batch import DmlKind
@@ -59,13 +59,10 @@ def steps(plan: TablePlan, changes: Changes, copy_rows: int) -> Iterator[Step]:
         return
     start, count = 0, len(changes.kind)
     while start < count:
-        net = net_change(
-            changes.kind, changes.row, changes.before, changes.after, plan.key, plan.whole, start
-        )
-        images = Cells(changes.before.data, net.image_offset, net.image_length)
-        yield from writer.deletes(images, net.delete)
-        yield from writer.updates(images, net.update)
-        yield from writer.inserts(images, net.insert)
+        net = net_change(changes.kind, changes.row, changes.cells, plan.key, plan.whole, start)
+        yield from writer.deletes(changes.cells, net.delete)
+        yield from writer.updates(changes.cells, net.update)
+        yield from writer.inserts(changes.cells, net.insert)
         start = net.end
         if start < count and net.reason == SINGLE:
             yield single(plan, changes, start)
@@ -130,20 +127,18 @@ class _Writer:
             array = column_array(cells, rows, int(self.plan.key[0]), keys[0].base_oid)
             yield Step(DmlKind.DELETE, query, (Binary(array),), None, len(rows))
             return
-        only_key = np.full_like(cells.length, ABSENT)
-        only_key[:, self.plan.key] = cells.length[:, self.plan.key]
+        only_key = cells._replace(length=np.full_like(cells.length, ABSENT))
+        only_key.length[:, self.plan.key] = cells.length[:, self.plan.key]
         query = sql.SQL("DELETE FROM {0} AS t USING unnest(%b::{0}[]) AS s WHERE {1}").format(
             self._table, self._same_key()
         )
-        parameters = self._composites(cells._replace(length=only_key), rows)
+        parameters = self._composites(only_key, rows)
         yield Step(DmlKind.DELETE, query, parameters, None, len(rows))
 
     def updates(self, cells: Cells, rows: I64) -> Iterator[Step]:
         if len(rows) == 0:
             return
-        present = cells.length[rows] != ABSENT
-        present[:, self._unset()] = False
-        for columns, chosen in _by_columns(present):
+        for columns, chosen in self._by_columns(cells, rows):
             if len(columns) == 0:
                 continue
             names = [sql.Identifier(self._columns[i].name) for i in columns]
@@ -152,8 +147,7 @@ class _Writer:
                 sql.SQL(", ").join(sql.SQL("{0} = s.{0}").format(name) for name in names),
                 self._same_key(),
             )
-            parameters = self._composites(cells, rows[chosen])
-            yield Step(DmlKind.UPDATE, query, parameters, None, len(chosen))
+            yield Step(DmlKind.UPDATE, query, self._composites(cells, chosen), None, len(chosen))
 
     def inserts(self, cells: Cells, rows: I64) -> Iterator[Step]:
         if len(rows) == 0:
@@ -180,24 +174,29 @@ class _Writer:
         names = [sql.Identifier(self._columns[i].name) for i in self.plan.key]
         return sql.SQL(" AND ").join(sql.SQL("t.{0} = s.{0}").format(name) for name in names)
 
-    def _unset(self) -> list[int]:
-        """Columns that UPDATE does not set here: the key, and what the server does not let set."""
-        return [
-            i
-            for i, column in enumerate(self._columns)
-            if i in self.plan.key or column.generated or column.identity == "a"
-        ]
-
-
-def _by_columns(present: npt.NDArray[np.bool_]) -> list[tuple[I64, I64]]:
-    """(columns, rows) of each set of columns."""
-    if (present == present[0]).all():
-        return [(np.flatnonzero(present[0]), np.arange(len(present)))]
-    sets, which = np.unique(present, axis=0, return_inverse=True)
-    return [
-        (np.flatnonzero(columns), np.flatnonzero(which.reshape(-1) == number))
-        for number, columns in enumerate(sets)
-    ]
+    def _by_columns(self, cells: Cells, rows: I64) -> Iterator[tuple[I64, I64]]:
+        """(columns to set, rows) of each set of columns that rows have."""
+        key = set(self.plan.key.tolist())
+        settable = np.array(
+            [
+                i
+                for i, column in enumerate(self._columns)
+                if i not in key and not column.generated and column.identity != "a"
+            ],
+            np.int64,
+        )
+        sets = np.empty((-(-len(settable) // 64), len(rows)), np.uint64)
+        for part in range(len(sets)):
+            columns = settable[64 * part : 64 * part + 64]
+            column_set_kernel(cells.length, rows, columns, sets[part])
+        if len(sets) == 0 or (sets == sets[:, :1]).all():
+            groups = [np.arange(len(rows))]
+        else:
+            which = np.unique(sets, axis=1, return_inverse=True)[1].reshape(-1)
+            groups = [np.flatnonzero(which == number) for number in range(int(which.max()) + 1)]
+        for group in groups:
+            present = cells.length[rows[group[0]], settable] != ABSENT
+            yield settable[present], rows[group]
 
 
 def single(plan: TablePlan, changes: Changes, number: int) -> Step:

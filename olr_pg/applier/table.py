@@ -84,6 +84,19 @@ class _Moved(Exception):  # noqa: N818 - no error: the batch is looked at again
     """The ledger is not where it was thought to be."""
 
 
+class Prepared(NamedTuple):
+    """Changes as statements.
+
+    Attributes:
+        plan, selection: what they were made of.
+        steps: the statements, or why there are none.
+    """
+
+    plan: TablePlan
+    selection: Selection
+    steps: list[Step] | _RefusedError
+
+
 class _Outcome(NamedTuple):
     position: Position
     counters: Counters
@@ -108,8 +121,20 @@ class TableApplier:
         """Read the ledger again before the next batch (the connection was lost)."""
         self._position = None
 
-    def apply(self, connection: Connection[Any], selection: Selection) -> None:
+    def prepare(self, selection: Selection) -> Prepared:
+        """Make the statements of a selection ahead of `apply`, from any one thread."""
+        try:
+            return Prepared(self.plan, selection, self._steps(selection))
+        except _RefusedError as refused:
+            return Prepared(self.plan, selection, refused)
+
+    def apply(
+        self, connection: Connection[Any], selection: Selection, prepared: Prepared | None = None
+    ) -> None:
         """Bring changes of whole transactions into the table, durably; not what it already has.
+
+        Args:
+            prepared: of this selection, where that was made.
 
         Raises:
             TableStoppedError: an error that stays.
@@ -121,8 +146,10 @@ class TableApplier:
         todo = self._todo(selection, self._position)
         if len(todo) == 0:
             return
+        if prepared is None or prepared.selection is not todo or prepared.plan is not self.plan:
+            prepared = self.prepare(todo)
         try:
-            outcome = self._apply_set(connection, todo, self._position)
+            outcome = self._apply_set(connection, prepared, self._position)
         except (_RefusedError, _Moved):
             outcome = self._apply_carefully(connection, todo)
         self._note(outcome)
@@ -146,15 +173,20 @@ class TableApplier:
     # --- as a set ---
 
     def _apply_set(
-        self, connection: Connection[Any], selection: Selection, position: Position
+        self, connection: Connection[Any], prepared: Prepared, position: Position
     ) -> _Outcome:
-        todo = self._steps(selection)
+        selection, todo = prepared.selection, prepared.steps
+        if isinstance(todo, _RefusedError):
+            raise todo
         transactions = selection.transactions()
         after = position
         for rows in transactions[-_tied(selection, transactions) :]:
             after = after.after(*_identity(selection, rows))
         counters = _counted(todo)._replace(transactions=len(transactions))
         with connection.transaction():
+            if not self.plan.indexed:
+                # Without an index the joins that read the table once are the fast ones.
+                connection.execute("SET LOCAL enable_hashjoin = on")
             copies = [step.copy is not None for step in todo]
             if not any(copies):
                 self._send(connection, todo, position, (after, counters))

@@ -17,11 +17,12 @@ import structlog
 
 from olr_pg.applier.changes import Chunk, encode_changes, select
 from olr_pg.applier.chunks import ChunkedRows
-from olr_pg.applier.parse import read_layout
+from olr_pg.applier.parse import LayoutReader
 from olr_pg.applier.plan import TablePlan
 from olr_pg.applier.settings import ApplierSettings
 from olr_pg.applier.statements import steps
 from olr_pg.applier.target import TargetColumn, TargetTable
+from olr_pg.datatypes.columns import column_of
 from olr_pg.datatypes.mapping import OracleType, pg_type
 from olr_pg.dictionary.model import Column
 from olr_pg.wire.client import ClientProtocol, Elements
@@ -130,6 +131,9 @@ def warm_kernels(order: ByteOrder, stopped: Callable[[], bool] = lambda: False) 
         chunk = _receive(_messages(column, value), order)
         selection = select(chunk, np.flatnonzero(chunk.answers.layout >= 0))
         plan = TablePlan("W.W", _target(column), None, settings)
+        for bound in plan.bind(chunk.layouts[0]).all:
+            # What the kernel of whole rows leaves goes this way.
+            bound.encoder(column_of([_ONE if bound.entry == 0 else value]))
         changes = encode_changes(plan, selection)
         for rows in _COPY_ROWS:
             list(steps(plan, changes, rows))
@@ -175,8 +179,7 @@ def _receive(elements: list[Element], order: ByteOrder) -> Chunk:
     assert isinstance(event, Elements)
     answers = ChunkedRows(order).feed(event.blob)
     assert answers is not None
-    layouts = [read_layout(answers, i, order) for i in range(len(answers.layout_of))]
-    return Chunk(answers, layouts)
+    return Chunk(answers, LayoutReader(order).read(answers))
 
 
 def _target(column: Column) -> TargetTable:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from typing import TYPE_CHECKING
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, NamedTuple
 
 import psycopg
 import structlog
@@ -22,15 +23,50 @@ from olr_pg.errors import OlrPgError
 from olr_pg.transactions.batch import DmlKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
+    from concurrent.futures import Future
     from typing import Any
 
     from psycopg import Connection
 
     from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.applier.table import Prepared
     from olr_pg.dictionary.model import Table
 
 _log = structlog.get_logger(__name__)
+
+
+class Delivery(NamedTuple):
+    """Changes of whole transactions, and how large they are."""
+
+    selection: Selection
+    size: int
+
+
+class Batch(NamedTuple):
+    """What is done to a table in one target transaction.
+
+    Attributes:
+        event: an event of the table's definition; None where it is changes.
+        deliveries, selection: the changes.
+        prepared: their preparation, which may be under way.
+    """
+
+    feed: Feed
+    event: SchemaEvent | None
+    deliveries: Sequence[Delivery] = ()
+    selection: Selection | None = None
+    prepared: Future[Prepared] | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes of the changes."""
+        return sum(delivery.size for delivery in self.deliveries)
+
+    @property
+    def parts(self) -> int:
+        """How many things of those that wait it takes."""
+        return 1 if self.event is not None else len(self.deliveries)
 
 
 class Feed:
@@ -39,6 +75,7 @@ class Feed:
     Attributes:
         name: ``OWNER.NAME``.
         waiting: deliveries that no batch has taken: changes, and events of the table's definition.
+        waiting_changes: how many changes wait.
         since: when the oldest of them came (`time.monotonic`).
         pending: the first commit SCN of every delivery that is not durable, ascending.
         error: why the table stopped.
@@ -49,26 +86,27 @@ class Feed:
     def __init__(self, name: str, source: Table | None) -> None:
         self.name = name
         self.source = source
-        self.waiting: deque[Selection | SchemaEvent] = deque()
+        self.waiting: deque[Delivery | SchemaEvent] = deque()
+        self.waiting_changes = 0
         self.since = 0.0
         self.pending: deque[int] = deque()
         self.error: OlrPgError | None = None
         self.applier: TableApplier | None = None
 
     @property
-    def changes(self) -> int:
-        """How many changes wait."""
-        return sum(len(part) for part in self.waiting if isinstance(part, Selection))
-
-    @property
     def has_event(self) -> bool:
         """Whether an event waits."""
         return any(isinstance(part, SchemaEvent) for part in self.waiting)
 
+    def forget(self) -> None:
+        """Drop what waits."""
+        self.waiting.clear()
+        self.waiting_changes = 0
+
     def stop(self, error: OlrPgError, commit_scn: int) -> None:
         """The table takes nothing from that commit SCN on, and holds the confirmation there."""
         self.error = error
-        self.waiting.clear()
+        self.forget()
         self.pending = deque([commit_scn])
 
 
@@ -103,6 +141,7 @@ class Worker:
         self._connection: Connection[Any] | None = None
         self._hurry = False
         self._busy = False
+        self._resetting = False
         self._closing = threading.Event()
         self._queued_bytes = 0
         self.failure: OlrPgError | None = None
@@ -124,19 +163,21 @@ class Worker:
 
     def deliver(self, table: str, selection: Selection) -> None:
         """Queue changes of whole transactions; waits while too much waits already."""
+        delivery = Delivery(selection, selection.value_bytes())
         with self._changed:
             self._hurry = False
             while self._queued_bytes > 2 * self._settings.batch_bytes and self._is_working():
                 self._changed.wait()
-            if self._append(table, selection, int(selection.commit_scn[0])):
-                self._queued_bytes += selection.value_bytes()
+            if self._append(table, delivery, int(selection.commit_scn[0])):
+                self._queued_bytes += delivery.size
+                self._feeds[table].waiting_changes += len(selection)
 
     def announce(self, event: SchemaEvent) -> None:
         """Queue an event of a table, behind the changes that were delivered so far."""
         with self._changed:
             self._append(event.table, event, event.commit_scn)
 
-    def _append(self, table: str, part: Selection | SchemaEvent, commit_scn: int) -> bool:
+    def _append(self, table: str, part: Delivery | SchemaEvent, commit_scn: int) -> bool:
         """Queue something for a table, unless it stopped."""
         feed = self._feeds.setdefault(table, Feed(table, self._source.get(table)))
         if feed.error is not None:
@@ -173,11 +214,13 @@ class Worker:
     def reset(self) -> None:
         """Forget what waits: the server delivers it again. Tables that stopped stay so."""
         with self._changed:
+            self._resetting = True
             while self._busy and self.crash is None:
                 self._changed.wait()
+            self._resetting = False
             for feed in self._feeds.values():
                 if feed.error is None:
-                    feed.waiting.clear()
+                    feed.forget()
                     feed.pending.clear()
                 if feed.applier is not None:
                     feed.applier.forget()
@@ -197,29 +240,46 @@ class Worker:
 
     def _run(self) -> None:
         try:
-            while (taken := self._take()) is not None:
-                self._work(*taken)
+            with ThreadPoolExecutor(1, f"{self._thread.name}-prepare") as executor:
+                batch = self._take()
+                while batch is not None:
+                    ahead = self._take_ahead(executor)
+                    batch = ahead if self._work(batch, ahead) else self._take()
         except Exception as error:  # noqa: BLE001 - the thread's supervisor; the session raises it
             self.crash = error
         finally:
             self._disconnect()
             self._notify()
 
-    def _take(self) -> tuple[Feed, list[Selection] | SchemaEvent] | None:
-        """The next batch and its table; None when the worker closes."""
+    def _take(self) -> Batch | None:
+        """The next batch; None when the worker closes."""
         with self._changed:
             while not self._closing.is_set():
                 wait = None if self.failure is not None else self._next_due()
                 if wait is None or wait > 0:
                     self._changed.wait(wait)
                     continue
-                feed = min(
-                    (feed for feed in self._feeds.values() if self._due_in(feed) <= 0),
-                    key=lambda feed: feed.since,
-                )
-                self._busy = True
-                return feed, self._batch(feed)
+                return self._due_batch()
             return None
+
+    def _take_ahead(self, executor: ThreadPoolExecutor) -> Batch | None:
+        """The batch after the one at work, where it is due: prepared while the server works."""
+        with self._changed:
+            due = self._next_due()
+            if due is None or due > 0 or self._closing.is_set() or self._resetting:
+                return None
+            batch = self._due_batch()
+        if batch.selection is None or batch.feed.applier is None:
+            return batch
+        return batch._replace(prepared=executor.submit(batch.feed.applier.prepare, batch.selection))
+
+    def _due_batch(self) -> Batch:
+        feed = min(
+            (feed for feed in self._feeds.values() if self._due_in(feed) <= 0),
+            key=lambda feed: feed.since,
+        )
+        self._busy = True
+        return self._batch(feed)
 
     def _next_due(self) -> float | None:
         return min(
@@ -229,13 +289,13 @@ class Worker:
     def _due_in(self, feed: Feed) -> float:
         if not feed.waiting:
             return float("inf")
-        if self._hurry or feed.has_event or feed.changes >= self._settings.batch_changes:
+        if self._hurry or feed.has_event or feed.waiting_changes >= self._settings.batch_changes:
             return 0.0
         return feed.since + self._settings.batch_milliseconds / 1000 - time.monotonic()
 
-    def _batch(self, feed: Feed) -> list[Selection] | SchemaEvent:
+    def _batch(self, feed: Feed) -> Batch:
         """The next changes of a table, or the event that comes before them."""
-        parts: list[Selection] = []
+        parts: list[Delivery] = []
         changes = size = 0
         while feed.waiting and (
             not parts
@@ -245,41 +305,55 @@ class Worker:
             if isinstance(part, SchemaEvent):
                 if not parts:
                     feed.waiting.popleft()
-                    return part
+                    return Batch(feed, part)
                 break
             feed.waiting.popleft()
             parts.append(part)
-            changes += len(part)
-            size += part.value_bytes()
+            changes += len(part.selection)
+            size += part.size
+        feed.waiting_changes -= changes
         feed.since = time.monotonic()
-        return parts
+        return Batch(feed, None, parts, join([part.selection for part in parts]))
 
-    def _work(self, feed: Feed, taken: list[Selection] | SchemaEvent) -> None:
+    def _work(self, batch: Batch, ahead: Batch | None) -> bool:
+        """Do a batch; whether `ahead` is to follow."""
+        feed = batch.feed
         failure: OlrPgError | None = None
         stopped: TableStoppedError | None = None
-        parts = [] if isinstance(taken, SchemaEvent) else taken
         try:
-            if isinstance(taken, SchemaEvent):
-                self._with_retries(feed, lambda: self._evolve(feed, taken))
-            else:
-                selection = join(parts)
-                self._with_retries(feed, lambda: self._apply(feed, selection))
+            self._with_retries(feed, lambda: self._do(batch))
         except TableStoppedError as error:
             stopped = error
         except psycopg.Error as error:
             failure = unreachable(error)
         with self._changed:
-            self._busy = False
-            self._queued_bytes -= sum(part.value_bytes() for part in parts)
+            self._queued_bytes -= batch.size
             self.failure = failure
             if stopped is not None:
                 _log.error("table stopped", table=feed.name, error=str(stopped.error))
                 feed.stop(stopped.error, stopped.commit_scn)
             elif failure is None:
-                for _ in parts or (taken,):
+                for _ in range(batch.parts):
                     feed.pending.popleft()
+            # What is taken ahead comes again after a failure, and never to a table that stopped.
+            follows = (
+                ahead is not None
+                and failure is None
+                and not self._closing.is_set()
+                and (stopped is None or ahead.feed is not feed)
+            )
+            if ahead is not None and not follows:
+                self._queued_bytes -= ahead.size
+            self._busy = follows
             self._changed.notify_all()
         self._progress.set()
+        return follows
+
+    def _do(self, batch: Batch) -> None:
+        if batch.event is not None:
+            self._evolve(batch.feed, batch.event)
+        elif batch.selection is not None:
+            self._apply(batch.feed, batch.selection, batch.prepared)
 
     def _with_retries(self, feed: Feed, work: Callable[[], None]) -> None:
         """Do something, again while the error may pass.
@@ -306,12 +380,13 @@ class Worker:
         )
         retrying(work)
 
-    def _apply(self, feed: Feed, selection: Selection) -> None:
+    def _apply(self, feed: Feed, selection: Selection, preparing: Future[Prepared] | None) -> None:
         try:
             connection = self._connected()
             if feed.applier is None:
                 feed.applier = self._planned(connection, feed, selection)
-            feed.applier.apply(connection, selection)
+            prepared = preparing.result() if preparing is not None else None
+            feed.applier.apply(connection, selection, prepared)
         except psycopg.Error as error:
             # Whatever it was, the connection's state is not known any more.
             self._disconnect()

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from olr_pg.cli import (
+    bench,
     config,
     decode,
     demo,
@@ -74,6 +75,7 @@ app.command("doctor")(doctor.doctor)
 app.add_typer(dictionary.app, name="dictionary")
 app.command("demo")(demo.demo)
 app.command("simulate")(simulate.simulate)
+app.command("bench")(bench.bench)
 app.add_typer(config.app, name="config")
 app.command("version")(version.version)
 

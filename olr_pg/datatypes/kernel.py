@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 import numpy as np
 
 from olr_pg.errors import OlrPgError
-from olr_pg.kernels import kernel
+from olr_pg.kernels import inlined_kernel
 
 if TYPE_CHECKING:
     from olr_pg.datatypes.columns import ValueColumn
 
 
-@kernel
+@inlined_kernel
 def byte_at(data: Any, at: int) -> int:
     """The byte at `at` as a signed integer: Numba makes floats of signed with unsigned ones."""
-    return int(np.int64(data[at]))
+    return int(np.int64(data[np.uint64(at)]))
 
 
 class Outcome(IntEnum):

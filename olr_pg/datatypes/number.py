@@ -19,7 +19,7 @@ from olr_pg.datatypes.columns import ValueColumn, fixed_width, nulls
 from olr_pg.datatypes.kernel import Outcome, byte_at, check, fail, malformed
 from olr_pg.datatypes.policies import DEFAULT_POLICIES, Counters, Policies
 from olr_pg.errors import OlrPgError
-from olr_pg.kernels import kernel
+from olr_pg.kernels import inlined_kernel, kernel
 
 if TYPE_CHECKING:
     Bytes = npt.NDArray[np.uint8]
@@ -50,7 +50,8 @@ _PG_NUMERIC_UNITS_MAX: Final = 4 + 11
 
 _EXACT_POWER_MAX: Final = 22
 _POWERS_OF_TEN: Final = np.array([10.0**i for i in range(_EXACT_POWER_MAX + 1)], np.float64)
-_NOT_SHORT: Final = -(2**63)
+NOT_SHORT: Final = -(2**63)
+"""What `short_integer` gives for what it leaves to others."""
 _POWERS_OF_HUNDRED: Final = np.array([100**i for i in range(10)], np.int64)
 _TENS: Final = np.array([48 + i // 10 for i in range(100)], np.uint8)
 _UNITS: Final = np.array([48 + i % 10 for i in range(100)], np.uint8)
@@ -313,12 +314,12 @@ def significant(data: Bytes, start: int, length: int) -> tuple[int, int, int, in
     return _FINITE, sign, first, end - first, exponent
 
 
-@kernel
+@inlined_kernel
 def _digit(byte: int, sign: int) -> int:
     return byte - 1 if sign > 0 else 101 - byte
 
 
-@kernel
+@inlined_kernel
 def _integer(
     data: Bytes, first: int, count: int, sign: int, exponent: int
 ) -> tuple[int, np.uint64]:
@@ -337,11 +338,11 @@ def _integer(
     return 0, magnitude
 
 
-@kernel
-def _short_integer(data: Bytes, start: int, length: int) -> int:
-    """An integer below 10^18 in canonical form, in one pass; `_NOT_SHORT` for anything else."""
+@inlined_kernel
+def short_integer(data: Bytes, start: int, length: int) -> int:
+    """An integer below 10^18 in canonical form, in one pass; `NOT_SHORT` for anything else."""
     if length < 2:
-        return _NOT_SHORT
+        return NOT_SHORT
     head = byte_at(data, start)
     end = start + length
     if head >= 0x80:
@@ -352,7 +353,7 @@ def _short_integer(data: Bytes, start: int, length: int) -> int:
             end -= 1
     zeros = exponent + start + 2 - end
     if zeros < 0 or exponent > 8 or end - start < 2:
-        return _NOT_SHORT
+        return NOT_SHORT
     value = 0
     faults = 0
     for i in range(start + 1, end):
@@ -360,7 +361,7 @@ def _short_integer(data: Bytes, start: int, length: int) -> int:
         faults |= digit | (99 - digit)
         value = value * 100 + digit
     if faults < 0:
-        return _NOT_SHORT
+        return NOT_SHORT
     return int(sign * value * _POWERS_OF_HUNDRED[zeros])
 
 
@@ -377,8 +378,8 @@ def integers_kernel(
     """NUMBER → int64 within −high − 1 … high; (row, outcome, infinite values)."""
     infinite = 0
     for row in range(len(length)):
-        short = _short_integer(data, offset[row], length[row])
-        if -high - 1 <= short <= high and short != _NOT_SHORT:
+        short = short_integer(data, offset[row], length[row])
+        if -high - 1 <= short <= high and short != NOT_SHORT:
             out[row] = short
             continue
         kind, sign, first, count, exponent = significant(data, offset[row], length[row])
@@ -402,12 +403,12 @@ def integers_kernel(
     return -1, 0, infinite
 
 
-@kernel
+@inlined_kernel
 def _big_endian(value: int) -> int:
     return (value & 0xFF) << 8 | (value >> 8) & 0xFF
 
 
-@kernel
+@inlined_kernel
 def _write_numeric(
     data: Bytes, first: int, count: int, sign: int, exponent: int, out: Shorts, at: int
 ) -> int:
@@ -451,8 +452,8 @@ def _write_numeric(
     return place - at if faults >= 0 else 0
 
 
-@kernel
-def _write_canonical(data: Bytes, start: int, length: int, out: Shorts, at: int) -> int:
+@inlined_kernel
+def write_canonical(data: Bytes, start: int, length: int, out: Shorts, at: int) -> int:
     """`_write_numeric` of a value in canonical form, in one pass; 0 for anything else."""
     if length < 2 or length > 21:
         return 0
@@ -488,7 +489,7 @@ def numeric_kernel(
     infinite = 0
     for row in range(len(length)):
         out_offset[row] = 2 * at
-        size = _write_canonical(data, offset[row], length[row], out, at)
+        size = write_canonical(data, offset[row], length[row], out, at)
         if size:
             out_length[row] = 2 * size
             at += size

@@ -21,7 +21,7 @@ from olr_pg.datatypes.columns import ValueColumn, fixed_width, nulls
 from olr_pg.datatypes.kernel import Outcome, byte_at, check, fail, malformed
 from olr_pg.datatypes.policies import DEFAULT_POLICIES, Counters, Policies
 from olr_pg.errors import OlrPgError
-from olr_pg.kernels import kernel
+from olr_pg.kernels import inlined_kernel, kernel
 
 if TYPE_CHECKING:
     Bytes = npt.NDArray[np.uint8]
@@ -406,6 +406,36 @@ def date_days(data: Bytes, at: int) -> tuple[int, int]:
     return moved, civil_days(year, month, day)
 
 
+@inlined_kernel
+def label_micros(data: Bytes, at: int, size: int) -> tuple[int, int, int]:
+    """A label of 7 or 11 bytes.
+
+    Returns:
+        (moved, micros, rest): −1 malformed, 0, or 1 where the calendar moved a 29 February; µs
+        since 2000-01-01; nanoseconds beyond the microsecond.
+    """
+    moved, days = date_days(data, at)
+    if moved < 0:
+        return -1, 0, 0
+    seconds = (
+        (byte_at(data, at + 4) - 1) * 3600
+        + (byte_at(data, at + 5) - 1) * 60
+        + byte_at(data, at + 6)
+        - 1
+    )
+    nanos = 0
+    if size == 11:
+        nanos = (
+            byte_at(data, at + 7) << 24
+            | byte_at(data, at + 8) << 16
+            | byte_at(data, at + 9) << 8
+            | byte_at(data, at + 10)
+        )
+        if nanos > 999_999_999:
+            return -1, 0, 0
+    return moved, (days * 86_400 + seconds) * 1_000_000 + nanos // 1000, nanos % 1000
+
+
 @kernel
 def micros_kernel(
     data: Bytes,
@@ -427,33 +457,16 @@ def micros_kernel(
             size -= 2
         if size != 7 and (size != 11 or form == 0):
             return row, 1, calendar_moves, cut
-        at = offset[row]
-        moved, days = date_days(data, at)
+        moved, micros, rest = label_micros(data, offset[row], size)
         if moved < 0:
             return row, 1, calendar_moves, cut
         if moved:
             if calendar_error:
                 return row, 5, calendar_moves, cut
             calendar_moves += 1
-        seconds = (
-            (byte_at(data, at + 4) - 1) * 3600
-            + (byte_at(data, at + 5) - 1) * 60
-            + byte_at(data, at + 6)
-            - 1
-        )
-        nanos = 0
-        if size == 11:
-            nanos = (
-                byte_at(data, at + 7) << 24
-                | byte_at(data, at + 8) << 16
-                | byte_at(data, at + 9) << 8
-                | byte_at(data, at + 10)
-            )
-            if nanos > 999_999_999:
-                return row, 1, calendar_moves, cut
-            if nanos % 1000:
-                if fraction_error:
-                    return row, 6, calendar_moves, cut
-                cut += 1
-        out[row] = (days * 86_400 + seconds) * 1_000_000 + nanos // 1000
+        if rest:
+            if fraction_error:
+                return row, 6, calendar_moves, cut
+            cut += 1
+        out[row] = micros
     return -1, 0, calendar_moves, cut

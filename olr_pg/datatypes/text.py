@@ -20,7 +20,7 @@ from olr_pg.datatypes.columns import ValueColumn, nulls, oracle_nulls, replace_r
 from olr_pg.datatypes.kernel import byte_at, printed
 from olr_pg.datatypes.policies import DEFAULT_POLICIES, Counters, Policies
 from olr_pg.errors import OlrPgError
-from olr_pg.kernels import kernel
+from olr_pg.kernels import inlined_kernel, kernel
 
 if TYPE_CHECKING:
     from olr_pg.datatypes.charsets import Charset
@@ -261,8 +261,8 @@ def _from_utf16(values: ValueColumn, dirty: Flags) -> ValueColumn:
 # --- kernels -------------------------------------------------------------------------------------
 
 
-@kernel
-def _ascii_run(data: Bytes, start: int, end: int) -> int:
+@inlined_kernel
+def ascii_run(data: Bytes, start: int, end: int) -> int:
     """The position behind the bytes from `start` on that are 0x01 … 0x7F, eight at a time."""
     at = np.uint64(start)
     stop = np.uint64(end)
@@ -280,8 +280,8 @@ def _ascii_run(data: Bytes, start: int, end: int) -> int:
     return int(np.int64(at))
 
 
-@kernel
-def _utf8_step(data: Bytes, at: int, end: int) -> int:
+@inlined_kernel
+def utf8_step(data: Bytes, at: int, end: int) -> int:
     """Bytes of the well-formed UTF-8 character at `at`, 0 for none and for U+0000."""
     head = data[at]
     if head < 0x80:
@@ -309,10 +309,10 @@ def utf8_kernel(data: Bytes, offset: Longs, length: Longs, dirty: Flags) -> None
         at = offset[row]
         end = at + length[row]
         while True:
-            at = _ascii_run(data, at, end)
+            at = ascii_run(data, at, end)
             if at >= end:
                 break
-            step = _utf8_step(data, at, end)
+            step = utf8_step(data, at, end)
             if step == 0:
                 dirty[row] = True
                 break
@@ -325,7 +325,7 @@ def ascii_kernel(data: Bytes, offset: Longs, length: Longs, usable: bool, dirty:
     for row in range(len(length)):
         start = offset[row]
         end = start + length[row]
-        if length[row] > 0 and not (usable and _ascii_run(data, start, end) == end):
+        if length[row] > 0 and not (usable and ascii_run(data, start, end) == end):
             dirty[row] = True
 
 

@@ -54,6 +54,9 @@ if TYPE_CHECKING:
     from olr_pg.server.queue import ReadyTransaction
     from olr_pg.transactions.storage import Storage
 
+_PUT_TRANSACTIONS: Final = 256
+"""Transactions that are queued at once: until then the checkpoint does not move past them."""
+
 PRELOAD: Final = ("olr_pg.replicator.warm:warm_kernels",)
 """What Spark's daemon does before it forks workers."""
 
@@ -398,19 +401,32 @@ class _Run:
     def _deliver(self, transactions: Sequence[ReadyTransaction]) -> bool:
         """Queue transactions; False where the session has ended.
 
-        What `open_scn` answers covers a transaction until its `put` has returned.
+        What `open_scn` answers covers a transaction until its `put_all` has returned.
         """
         rest = min([self.merger.open_scn(), *self._event_begins()])
         begins = np.array([t.begin_scn for t in transactions], np.int64)
         lowest = np.minimum.accumulate(begins[::-1])[::-1].tolist()
-        for transaction, scn in zip(transactions, lowest, strict=True):
-            self._publish_before(transaction.commit_scn)
-            self._decoder._open_scn = min(rest, scn)
-            if not self.queue.put(transaction):
+        start = 0
+        while start < len(transactions):
+            self._publish_before(transactions[start].commit_scn)
+            end = self._queued_together(transactions, start)
+            self._decoder._open_scn = min(rest, lowest[start])
+            if not self.queue.put_all(transactions[start:end]):
                 return False
+            start = end
         self._publish_before(self.merger.watermark)
         self._decoder._open_scn = min([self.merger.open_scn(), *self._event_begins()])
         return not self._decoder._stopping.is_set()
+
+    def _queued_together(self, transactions: Sequence[ReadyTransaction], start: int) -> int:
+        """The end of the transactions that are queued at once: none behind the next event."""
+        end = min(start + _PUT_TRANSACTIONS, len(transactions))
+        waiting = self._decoder.follower.events[self._events_published :]
+        if not waiting or transactions[end - 1].commit_scn <= waiting[0].commit_scn:
+            return end
+        return next(
+            at for at in range(start, end) if transactions[at].commit_scn > waiting[0].commit_scn
+        )
 
     # --- schema events: between the transactions before them and those behind ---
 

@@ -53,6 +53,8 @@ from olr_pg.wire.offsets import message_offsets
 from olr_pg.wire.protocol import ANSWER_BYTES, Batch
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
     from olr_pg.transactions.batch import TransactionColumns
@@ -138,6 +140,15 @@ def ready_transactions(
     )
 
 
+def _out_of_order(transaction: ReadyTransaction, last_commit_scn: int) -> OlrPgError:
+    return OlrPgError(
+        4015,
+        f"commit SCN {transaction.commit_scn} after {last_commit_scn}",
+        xid=format_xid(transaction.xid),
+        **transaction.position._asdict(),
+    )
+
+
 class QueueStatus(NamedTuple):
     """What the queue holds.
 
@@ -197,36 +208,40 @@ class ReadyQueue:
     # the decoder's side
 
     def put(self, transaction: ReadyTransaction) -> bool:
-        """Append a committed transaction; waits while the queue is full.
+        """`put_all` of one transaction."""
+        return self.put_all((transaction,))
 
-        Until this returns, the decoder must count the transaction among its open ones.
+    def put_all(self, transactions: Sequence[ReadyTransaction]) -> bool:
+        """Append committed transactions; waits before each one that finds the queue full.
+
+        Until this returns, the decoder must count the transactions among its open ones.
 
         Returns:
-            False if the queue is closed (before or while waiting): the transaction is not taken in
-            and the decoder is to stop.
+            False if the queue is closed (before or while waiting): not all of the transactions are
+            taken in and the decoder is to stop.
 
         Raises:
-            OlrPgError: 4015, its commit SCN is lower than that of the one before.
+            OlrPgError: 4015, a commit SCN is lower than that of the one before.
         """
-        size = len(transaction.blob)
         with self._changed:
-            if transaction.commit_scn < self._last_commit_scn:
-                raise OlrPgError(
-                    4015,
-                    f"commit SCN {transaction.commit_scn} after {self._last_commit_scn}",
-                    xid=format_xid(transaction.xid),
-                    **transaction.position._asdict(),
-                )
-            self._changed.wait_for(lambda: self._closed or not self._is_full(size))
-            if self._closed:
-                return False
-            self._last_commit_scn = transaction.commit_scn
-            self._ready.append(transaction)
-            self._held_bytes += size
-            self._note_lowest(transaction.begin_scn)
+            for transaction in transactions:
+                size = len(transaction.blob)
+                if transaction.commit_scn < self._last_commit_scn:
+                    raise _out_of_order(transaction, self._last_commit_scn)
+                if self._closed or (self._ready and self._is_over(size, 1)):
+                    self._report_held_back()
+                    self._await_room(size)
+                    if self._closed:
+                        return False
+                self._last_commit_scn = transaction.commit_scn
+                self._ready.append(transaction)
+                self._held_bytes += size
+                self._note_lowest(transaction.begin_scn)
             self._report_held_back()
-            self._changed.notify_all()
         return True
+
+    def _await_room(self, size: int) -> None:
+        self._changed.wait_for(lambda: self._closed or not self._is_full(size))
 
     def fail(self, error: OlrPgError) -> None:
         """The decoder cannot go on: what is ready is still delivered, then `take` raises this."""
@@ -256,6 +271,17 @@ class ReadyQueue:
         with self._changed:
             while self._ready and count < messages and bytes_max > 0:
                 head = self._ready[0]
+                size = len(head.blob)
+                if not (self._taken_messages or head.messages > messages - count
+                        or size > bytes_max):  # fmt: skip
+                    # The common case, whole: what `_take_part` would do.
+                    parts.append(head.blob)
+                    count += head.messages
+                    bytes_max -= size
+                    self._sent.append(self._ready.popleft())
+                    if head.commit_scn <= stop_scn:
+                        break
+                    continue
                 taken = self._take_part(head, messages - count, bytes_max, must=not parts)
                 if taken.messages == 0:
                     break
@@ -264,6 +290,8 @@ class ReadyQueue:
                 bytes_max -= len(taken.framed)
                 if self._taken_messages == 0 and head.commit_scn <= stop_scn:
                     break
+            if not self._ready:
+                self._changed.notify_all()  # the bound gives way when nothing is left to transmit
             if not parts and self._failure is not None:
                 raise self._failure
         return Batch(parts[0] if len(parts) == 1 else b"".join(parts), count)
@@ -396,8 +424,6 @@ class ReadyQueue:
         """The head of `_ready` was taken to its end."""
         self._taken_messages = self._taken_bytes = 0
         self._sent.append(self._ready.popleft())
-        if not self._ready:
-            self._changed.notify_all()  # the bound gives way when nothing is left to transmit
 
     def _report_held_back(self) -> None:
         """Log once when a client's unconfirmed transactions alone pass the bound, and once back."""

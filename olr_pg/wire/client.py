@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -41,7 +42,7 @@ from olr_pg.wire.messages import (
     decode_answer,
     encode_request,
 )
-from olr_pg.wire.offsets import data_run, fill_offsets
+from olr_pg.wire.offsets import data_run, message_offsets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,20 +77,27 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Elements:
-    """Consecutive Data answers to equal requests.
+    """Consecutive Data answers to requests of one kind.
 
     Attributes:
-        request: what was asked, once per element.
+        request: what was asked for the first of them.
         blob: the framed messages; each element begins 6 bytes after its offset.
-        offsets: shape (n + 1); where each message begins, and the end.
+        order: byte order of the connection.
+        messages: how many they are.
     """
 
     request: Request
     blob: npt.NDArray[np.uint8]
-    offsets: npt.NDArray[np.int64]
+    order: ByteOrder
+    messages: int
 
     def __len__(self) -> int:
-        return len(self.offsets) - 1
+        return self.messages
+
+    @property
+    def offsets(self) -> npt.NDArray[np.int64]:
+        """Shape (n + 1); where each message begins, and the end."""
+        return message_offsets(self.blob, self.order.is_big)
 
     def decode(self, order: ByteOrder) -> Iterator[Element]:
         """The elements as values, one by one.
@@ -97,7 +105,7 @@ class Elements:
         Raises:
             OlrPgError: 4005, an element is malformed.
         """
-        for start, end in zip(self.offsets[:-1], self.offsets[1:], strict=True):
+        for start, end in pairwise(self.offsets.tolist()):
             yield decode_element(self.blob[start + _FRAME : end].tobytes(), order)
 
 
@@ -149,9 +157,9 @@ class ClientProtocol:
             if self._frames.waiting:
                 raise OlrPgError(4007, "it sent an answer that nobody asked for")
             return None
-        request, count = self._asked[0]
+        request, _ = self._asked[0]
         if isinstance(request, LastCommitedScn | BackToScn):
-            elements = self._elements(request, count)
+            elements = self._elements(request)
             if elements is not None:
                 return elements
         message = self._frames.next_message()
@@ -167,7 +175,15 @@ class ClientProtocol:
         self._answered(1)
         return Reply(request, answer)
 
-    def _elements(self, request: Request, count: int) -> Elements | None:
+    def _elements(self, request: Request) -> Elements | None:
+        """The Data answers that are here, to requests of this one's kind (BackToScn: to it)."""
+        count = 0
+        for asked, times in self._asked:
+            if type(asked) is not type(request):
+                break
+            count += times
+            if isinstance(request, BackToScn):
+                break
         with self._frames.view() as view:
             data = np.frombuffer(view, np.uint8)
             found, end = data_run(data, self.order.is_big, count, self._limit)
@@ -175,16 +191,16 @@ class ClientProtocol:
             del data  # else the view cannot be released
         if found == 0:
             return None
-        offsets = np.empty(found + 1, np.int64)
-        fill_offsets(blob, self.order.is_big, offsets)
         if isinstance(request, BackToScn) and blob[_FRAME] != ElementCode.BEGIN:
             raise OlrPgError(4007, "it answered BackToScn with an element that is not a Begin")
         self._frames.skip(end)
-        self._answered(found)
-        return Elements(request, blob, offsets)
+        self._answered(int(found))
+        return Elements(request, blob, self.order, int(found))
 
     def _answered(self, count: int) -> None:
-        request, asked = self._asked.popleft()
-        if asked > count:
-            self._asked.appendleft((request, asked - count))
         self.pending -= count
+        while count:
+            request, asked = self._asked.popleft()
+            if asked > count:
+                self._asked.appendleft((request, asked - count))
+            count -= min(asked, count)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from olr_pg.errors import OlrPgError
-from olr_pg.kernels import kernel
+from olr_pg.kernels import inlined_kernel, kernel
 from olr_pg.wire.messages import AnswerCode
 
 if TYPE_CHECKING:
@@ -71,10 +71,15 @@ def data_run(data: Any, big: bool, messages_max: int, size_max: int) -> tuple[in
     return count, at
 
 
-@kernel
+@inlined_kernel
 def get32(data: Any, at: int, big: bool) -> int:
     """Read 32 bits."""
-    number = 0
-    for i in range(4):
-        number |= int(data[at + (3 - i if big else i)]) << 8 * i
+    # Unsigned indices: Numba leaves out the test for negative ones, and this is one load.
+    place, number = np.uint64(at), 0
+    if big:
+        for i in range(4):
+            number |= int(data[place + np.uint64(i)]) << (24 - 8 * i)
+    else:
+        for i in range(4):
+            number |= int(data[place + np.uint64(i)]) << 8 * i
     return number

@@ -63,8 +63,8 @@ def test_interpreted_kernels_give_the_same(monkeypatch: Any) -> None:
 
     def made() -> tuple[bytes, ...]:
         return (
-            composite_array(cells, chosen, 99, types),
-            column_array(cells, chosen, 1, 25),
+            bytes(composite_array(cells, chosen, 99, types)),
+            bytes(column_array(cells, chosen, 1, 25)),
             bytes(copy_buffer(cells, chosen, np.array([1]))),
         )
 

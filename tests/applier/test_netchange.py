@@ -39,14 +39,14 @@ def _fold(
 ) -> tuple[int, int, list[int], dict[int, Image], dict[int, Image]]:
     data: list[int] = []
     nothing: Image = (None, None, None)
-    before = _cells([change.before or nothing for change in changes], data)
-    after = _cells([change.after or nothing for change in changes], data)
+    images = [change.before or nothing for change in changes]
+    images += [change.after or nothing for change in changes]
+    cells = _cells(images + [nothing] * len(changes), data)
     buffer = np.array([*data, 0], np.uint8)
     net = net_change(
         np.array([change.kind for change in changes], np.uint8),
         np.array([change.row for change in changes], np.uint64),
-        before._replace(data=buffer),
-        after._replace(data=buffer),
+        cells._replace(data=buffer),
         KEY,
         WHOLE,
         start,
@@ -54,19 +54,19 @@ def _fold(
 
     def image(row: int) -> Image:
         return tuple(
-            int(buffer[net.image_offset[row, j]]) if net.image_length[row, j] >= 0 else None
+            int(buffer[cells.offset[row, j]]) if cells.length[row, j] >= 0 else None
             for j in range(3)
         )
 
-    def images(rows: list[int]) -> dict[int, Image]:
+    def folded(rows: list[int]) -> dict[int, Image]:
         return {image(row)[0] or 0: image(row) for row in rows}
 
     return (
         net.end,
         net.reason,
         [image(row)[0] or 0 for row in net.delete.tolist()],
-        images(net.update.tolist()),
-        images(net.insert.tolist()),
+        folded(net.update.tolist()),
+        folded(net.insert.tolist()),
     )
 
 

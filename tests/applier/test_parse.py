@@ -179,7 +179,7 @@ def test_interpreted_kernel_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> N
     ]
     data = np.frombuffer(b"".join(_frames(stream, ByteOrder.BIG)), np.uint8)
     compiled = parse_answers(data, ByteOrder.BIG)
-    for name in ("read_u16", "read_u32", "read_u64", "_same_layout", "_scan_row_change", "_find_layout", "parse_kernel"):  # fmt: skip  # noqa: E501
+    for name in ("read_u16", "read_u32", "read_u64", "_same_bytes", "mix", "_same_layout", "_scan_row_change", "_find_layout", "parse_kernel"):  # fmt: skip  # noqa: E501
         monkeypatch.setattr(parse, name, getattr(parse, name).py_func)
     with np.errstate(over="ignore"):
         interpreted = parse_answers(data, ByteOrder.BIG)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from olr_pg.applier import images, netchange, parse, warm
+from olr_pg.applier import images, netchange, parse, rows, warm
 from olr_pg.datatypes import number, temporal, text
 from olr_pg.wire.frames import ByteOrder
 
@@ -16,7 +16,8 @@ def test_made_up_changes_go_through_every_kernel(order: ByteOrder) -> None:
     kernels: tuple[Any, ...] = (
         parse.parse_kernel,
         netchange.net_change_kernel,
-        netchange.sort_keys_kernel,
+        netchange.outcome_kernel,
+        rows.encode_rows_kernel,
         images.composite_kernel,
         images.copy_kernel,
         images.array_kernel,

@@ -1,0 +1,177 @@
+"""Apply: the bundled applier beside PostgreSQL's own logical replication worker and simple clients.
+
+Both get the same changes. The clock of the applier starts with its connection to a server that
+has everything ready, and ends when all is durable and confirmed; the worker's starts when its
+subscription is enabled with everything in the publisher's WAL, and ends when the publisher knows
+that all is applied.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+import psycopg
+from psycopg import sql
+
+from olr_pg.applier.session import Applier
+from olr_pg.applier.settings import ApplierSettings
+from olr_pg.bench.changes import (
+    CREATE_TABLE,
+    ChangeSet,
+    Pool,
+    fill_table,
+    publish,
+    source_table,
+)
+from olr_pg.bench.measure import Sample, measured
+from olr_pg.server.checkpoint import Checkpoint
+from olr_pg.server.listener import Listener
+from olr_pg.server.queue import TRANSACTIONS_MAX, ReadyQueue, ReadyTransaction
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from psycopg import Connection
+
+    from olr_pg.bench.clusters import Cluster
+
+_POLL_SECONDS: Final = 0.002
+
+
+class ReadySource:
+    """A `server.source.Source` that has everything decoded already.
+
+    Attributes:
+        drained: everything is queued.
+        ready: as much is queued as the queue takes without a client.
+    """
+
+    def __init__(self, transactions: Sequence[ReadyTransaction]) -> None:
+        self._transactions = transactions
+        self._thread: threading.Thread | None = None
+        self.drained = threading.Event()
+        self.ready = threading.Event()
+
+    def resolve(self, sql: str) -> None:
+        """Any query will do."""
+
+    def start(self, _scn: int) -> ReadyQueue:
+        """Queue everything, as fast as the bound of the queue allows."""
+        queue = ReadyQueue()
+
+        def feed() -> None:
+            first = self._transactions[:TRANSACTIONS_MAX]
+            if not queue.put_all(first):
+                return
+            self.ready.set()
+            if queue.put_all(self._transactions[len(first) :]):
+                self.drained.set()
+
+        self._thread = threading.Thread(target=feed, name="bench-feed", daemon=True)
+        self._thread.start()
+        return queue
+
+    def open_scn(self) -> int:
+        """The first one's: nothing here is ever read again."""
+        return self._transactions[0].begin_scn
+
+    def stop(self) -> None:
+        """Wait for the thread: the queue is closed."""
+        if self._thread is not None:
+            self._thread.join()
+
+
+def prepare(cluster: Cluster, changes: ChangeSet, pool: Pool) -> str:
+    """A new database with the table as the changes find it; its connection string."""
+    target = cluster.new_database()
+    with psycopg.connect(target, autocommit=True) as connection:
+        connection.execute(CREATE_TABLE)
+        pool.load(connection)
+        fill_table(connection, changes)
+        connection.execute("VACUUM ANALYZE bench.t")
+        connection.execute("CHECKPOINT")
+    return target
+
+
+def apply_once(
+    cluster: Cluster, changes: ChangeSet, pool: Pool, transactions: Sequence[ReadyTransaction],
+    folder: Path,
+) -> Sample:  # fmt: skip
+    """One run of the applier over everything."""
+    target = prepare(cluster, changes, pool)
+    source = ReadySource(transactions)
+    folder.mkdir(parents=True, exist_ok=True)
+    checkpoint = folder / f"{target[-8:]}-checkpoint.json"
+    checkpoint.unlink(missing_ok=True)
+    with Listener(source, Checkpoint(checkpoint, "bench"), port=0) as listener:
+        host, port = listener.address
+        settings = ApplierSettings(target, host, port, "SELECT owner, table_name FROM all_tables")
+        applier = Applier(settings, [source_table()])
+
+        def work() -> float:
+            report = applier.run(once=True, drained=source.drained.is_set)
+            counters = report.tables["BENCH.T"]
+            return counters.inserted + counters.updated + counters.deleted
+
+        sample = measured(work, [cluster.pid])
+    if sample.amount != len(changes.kind):
+        raise AssertionError(f"{sample.amount} changes applied, not {len(changes.kind)}")
+    return sample
+
+
+class LogicalReplication:
+    """PostgreSQL to PostgreSQL: one cluster publishes the changes, the other's worker applies."""
+
+    def __init__(self, publisher: Cluster, subscriber: Cluster) -> None:
+        self._publisher = publisher
+        self._subscriber = subscriber
+
+    def apply_once(self, changes: ChangeSet, pool: Pool) -> Sample:
+        """One run of the worker over everything."""
+        source = prepare(self._publisher, changes, pool)
+        target = prepare(self._subscriber, changes, pool)
+        with (
+            psycopg.connect(source, autocommit=True) as publisher,
+            psycopg.connect(target, autocommit=True) as subscriber,
+        ):
+            publisher.execute("CREATE PUBLICATION p FOR TABLE bench.t")
+            publisher.execute("SELECT pg_create_logical_replication_slot('bench', 'pgoutput')")
+            subscriber.execute(
+                sql.SQL(
+                    "CREATE SUBSCRIPTION s CONNECTION {} PUBLICATION p WITH (create_slot = false,"
+                    " enabled = false, copy_data = false, slot_name = 'bench', binary = true)"
+                ).format(sql.Literal(source))
+            )
+            try:
+                publish(publisher, changes)
+                publisher.execute("CHECKPOINT")
+                row = publisher.execute("SELECT pg_current_wal_lsn()").fetchone()
+                assert row is not None
+
+                def work() -> float:
+                    subscriber.execute("ALTER SUBSCRIPTION s ENABLE")
+                    _wait_until_applied(publisher, row[0])
+                    return len(changes.kind)
+
+                return measured(work, [self._subscriber.pid])
+            finally:
+                subscriber.execute("ALTER SUBSCRIPTION s DISABLE")
+                subscriber.execute("ALTER SUBSCRIPTION s SET (slot_name = NONE)")
+                subscriber.execute("DROP SUBSCRIPTION s")
+                _drop_slot(publisher)
+
+
+def _wait_until_applied(publisher: Connection[Any], lsn: str) -> None:
+    query = "SELECT confirmed_flush_lsn >= %s FROM pg_replication_slots WHERE slot_name = 'bench'"
+    while publisher.execute(query, (lsn,)).fetchone() != (True,):
+        time.sleep(_POLL_SECONDS)
+
+
+def _drop_slot(publisher: Connection[Any]) -> None:
+    query = "SELECT active FROM pg_replication_slots WHERE slot_name = 'bench'"
+    while publisher.execute(query).fetchone() == (True,):
+        time.sleep(_POLL_SECONDS)
+    publisher.execute("SELECT pg_drop_replication_slot('bench')")

@@ -1,0 +1,333 @@
+"""Made-up row changes of one 12-column table: as the server delivers them, and as SQL.
+
+The same changes go to the applier, as protocol elements made by the product's own encoder, and to
+a publishing PostgreSQL, as statements: so that the applier and the logical replication worker get
+the same work.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from decimal import Decimal
+from random import Random
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from psycopg import sql
+
+from olr_pg.datatypes.mapping import OracleType
+from olr_pg.datatypes.number import encode_number
+from olr_pg.datatypes.temporal import DateTime, encode_date, encode_timestamp
+from olr_pg.dictionary.model import Column, KeyKind, Table
+from olr_pg.server.queue import ReadyTransaction, ready_transactions
+from olr_pg.transactions.batch import DmlColumns, DmlKind, Image, TransactionColumns
+from olr_pg.wire.encoder import encode_transactions
+from olr_pg.wire.frames import ByteOrder
+from olr_pg.wire.plan import build_element_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from psycopg import Connection
+
+I64 = npt.NDArray[np.int64]
+
+POOL_ROWS: Final = 4_096
+"""Distinct rows that the changes take their values from; the key apart."""
+
+_SEED: Final = 20_240_607
+_WORDS: Final = ("north", "harbour", "copper", "lantern", "meadow", "granite", "willow", "ember")
+_EPOCH: Final = datetime(2024, 1, 1)  # noqa: DTZ001 - Oracle's DATE has no zone
+_FIRST_SCN: Final = 1_000_000
+
+
+def _text(words: int) -> Callable[[Random], str]:
+    return lambda rng: " ".join(rng.choice(_WORDS) for _ in range(words))
+
+
+def _number(scale: int, digits: int) -> Callable[[Random], Decimal]:
+    return lambda rng: Decimal(rng.randrange(10**digits)).scaleb(-scale)
+
+
+def _moment(rng: Random) -> datetime:
+    return _EPOCH + timedelta(seconds=rng.randrange(40_000_000))
+
+
+def _fraction(rng: Random) -> datetime:
+    return _moment(rng) + timedelta(microseconds=rng.randrange(1, 1_000_000))
+
+
+class _Spec(NamedTuple):
+    """One column: its PostgreSQL type, the dictionary's facts, and how values are made."""
+
+    name: str
+    target: str
+    type_code: OracleType
+    length: int
+    precision: int | None
+    scale: int | None
+    make: Callable[[Random], Any]
+
+
+_SPECS: Final = (
+    _Spec("ID", "bigint", OracleType.NUMBER, 22, 18, 0, _number(0, 1)),
+    _Spec("CUSTOMER", "bigint", OracleType.NUMBER, 22, 12, 0, _number(0, 9)),
+    _Spec("AMOUNT", "numeric(12,2)", OracleType.NUMBER, 22, 12, 2, _number(2, 9)),
+    _Spec("QUANTITY", "integer", OracleType.NUMBER, 22, 9, 0, _number(0, 4)),
+    _Spec("NAME", "varchar(60)", OracleType.VARCHAR2, 60, None, None, _text(3)),
+    _Spec("CITY", "varchar(40)", OracleType.VARCHAR2, 40, None, None, _text(2)),
+    _Spec("STATUS", "varchar(12)", OracleType.VARCHAR2, 12, None, None, _text(1)),
+    _Spec("CREATED", "timestamp(0)", OracleType.DATE, 7, None, None, _moment),
+    _Spec("CHANGED", "timestamp(6)", OracleType.TIMESTAMP, 11, None, 6, _fraction),
+    _Spec("PRICE", "numeric(10,4)", OracleType.NUMBER, 22, 10, 4, _number(4, 9)),
+    _Spec("NOTE", "varchar(120)", OracleType.VARCHAR2, 120, None, None, _text(9)),
+    _Spec("REFERENCE", "varchar(30)", OracleType.VARCHAR2, 30, None, None, _text(2)),
+)
+_CHANGED: Final = (2, 6, 8)
+"""The columns that an update sets: AMOUNT, STATUS, CHANGED."""
+
+WIDTH: Final = len(_SPECS)
+NAMES: Final = tuple(spec.name.lower() for spec in _SPECS)
+
+CREATE_TABLE: Final = (
+    "CREATE SCHEMA IF NOT EXISTS bench; CREATE TABLE bench.t ("
+    + ", ".join(f"{s.name.lower()} {s.target}" for s in _SPECS)
+    + ", PRIMARY KEY (id))"
+)
+
+
+def source_table() -> Table:
+    """The table as Oracle's dictionary would have it."""
+    return Table(
+        owner="BENCH",
+        name="T",
+        obj=70_001,
+        dataobj=70_001,
+        columns=tuple(
+            Column(
+                name=spec.name,
+                segcol=number,
+                intcol=number,
+                col=number,
+                type_code=spec.type_code,
+                length=spec.length,
+                precision=spec.precision,
+                scale=spec.scale,
+                charset_id=873 if spec.type_code is OracleType.VARCHAR2 else None,
+                charset_form=1 if spec.type_code is OracleType.VARCHAR2 else None,
+            )
+            for number, spec in enumerate(_SPECS, 1)
+        ),
+        key_kind=KeyKind.PRIMARY,
+        key=(1,),
+    )
+
+
+class ChangeSet(NamedTuple):
+    """Row changes in order, in transactions of equal size.
+
+    Attributes:
+        kind: shape (n); `DmlKind`.
+        key: shape (n).
+        old, new: shape (n); which rows of the pool the images are.
+        rows: rows with the keys 1 … that the table has before.
+        transaction_rows: changes of each transaction (the last may have less).
+    """
+
+    kind: npt.NDArray[np.uint8]
+    key: I64
+    old: I64
+    new: I64
+    rows: int
+    transaction_rows: int
+
+    @property
+    def bounds(self) -> I64:
+        """Where the transactions begin, and the end."""
+        return np.append(np.arange(0, len(self.kind), self.transaction_rows), len(self.kind))
+
+
+def make_changes(case: str, count: int, transaction_rows: int) -> ChangeSet:
+    """`count` changes: ``insert``, ``update``, ``delete``, or ``mix`` (60 / 30 / 10 of them).
+
+    Every key is changed once; updates and deletes go over the table in a scattered order.
+    """
+    rng = np.random.default_rng(_SEED)
+    shares = {"insert": (1.0, 0.0), "update": (0.0, 1.0), "delete": (0.0, 0.0), "mix": (0.6, 0.3)}
+    inserts, updates = shares[case]
+    draw = rng.random(count)
+    kind = np.where(draw < inserts, DmlKind.INSERT, np.where(
+        draw < inserts + updates, DmlKind.UPDATE, DmlKind.DELETE)).astype(np.uint8)  # fmt: skip
+    is_insert = kind == DmlKind.INSERT
+    rows = int((~is_insert).sum())
+    key = np.empty(count, np.int64)
+    key[is_insert] = rows + 1 + np.arange(count - rows)
+    key[~is_insert] = rng.permutation(rows) + 1
+    old = (key - 1) % POOL_ROWS
+    new = np.where(kind == DmlKind.UPDATE, rng.integers(0, POOL_ROWS, count), old)
+    return ChangeSet(kind, key, old, new, rows, transaction_rows)
+
+
+class Pool:
+    """The rows that values are taken from, in both forms."""
+
+    def __init__(self) -> None:
+        rng = Random(_SEED)  # noqa: S311 - reproducible, not secret
+        self.rows = [[spec.make(rng) for spec in _SPECS] for _ in range(POOL_ROWS)]
+        raw = [
+            _oracle_value(spec, value)
+            for row in self.rows
+            for spec, value in zip(_SPECS, row, strict=True)
+        ]
+        self.data = np.frombuffer(b"".join(raw), np.uint8)
+        self.length = np.array([len(value) for value in raw], np.int64).reshape(-1, WIDTH)
+        ends = np.cumsum(self.length.reshape(-1)).reshape(-1, WIDTH)
+        self.offset = ends - self.length
+
+    def load(self, connection: Connection[Any]) -> None:
+        """Make the table ``pool`` (i, the columns)."""
+        connection.execute("CREATE TABLE pool AS SELECT 0 AS i, t.* FROM bench.t t LIMIT 0")
+        names = sql.SQL(", ").join(map(sql.Identifier, ("i", *NAMES)))
+        with connection.cursor().copy(sql.SQL("COPY pool ({}) FROM STDIN").format(names)) as copy:
+            for number, row in enumerate(self.rows):
+                copy.write_row((number, *row))
+
+
+def _oracle_value(spec: _Spec, value: Any) -> bytes:
+    if spec.type_code is OracleType.NUMBER:
+        return encode_number(value)
+    if spec.type_code is OracleType.VARCHAR2:
+        return bytes(value, "ascii")
+    fields = (value.year, value.month, value.day, value.hour, value.minute, value.second)
+    if spec.type_code is OracleType.DATE:
+        return encode_date(DateTime(*fields, 0))
+    return encode_timestamp(DateTime(*fields, value.microsecond * 1000))
+
+
+def fill_table(connection: Connection[Any], changes: ChangeSet) -> None:
+    """Give ``bench.t`` the rows that the changes find (``pool`` is there)."""
+    names = sql.SQL(", ").join(map(sql.Identifier, NAMES[1:]))
+    connection.execute(
+        sql.SQL(
+            "INSERT INTO bench.t SELECT g, {} FROM generate_series(1, {}) g"
+            " JOIN pool ON i = (g - 1) % {} ORDER BY g"
+        ).format(names, changes.rows, POOL_ROWS)
+    )
+
+
+def deliverable(changes: ChangeSet, pool: Pool) -> list[ReadyTransaction]:
+    """The changes as the decoder queues them."""
+    transactions = _transactions(changes)
+    dml = _dml(changes, pool)
+    plan = build_element_plan([source_table()])
+    encoded = encode_transactions(transactions, dml, plan, big_endian=False)
+    return ready_transactions(transactions, encoded, ByteOrder.LITTLE)
+
+
+def _transactions(changes: ChangeSet) -> TransactionColumns:
+    bounds = changes.bounds
+    count = len(bounds) - 1
+    number = np.arange(count)
+    scn = (_FIRST_SCN + 2 * number).astype(np.uint64)
+    zero = np.zeros(count, np.uint32)
+    return TransactionColumns(
+        con_id=zero,
+        xid=(np.uint64(5 << 48) | number.astype(np.uint64)),
+        begin_scn=scn,
+        begin_time=zero,
+        commit_scn=scn + np.uint64(1),
+        commit_time=zero,
+        serial=np.zeros(count, np.uint16),
+        session=zero,
+        commit_thread=np.ones(count, np.uint16),
+        commit_sequence=np.ones(count, np.uint32),
+        commit_block=number.astype(np.uint32),
+        commit_offset=np.zeros(count, np.uint16),
+        dml_first=bounds.astype(np.int64),
+    )
+
+
+def _dml(changes: ChangeSet, pool: Pool) -> DmlColumns:
+    """BeforeData is the whole row, as ALL-column supplemental logging writes it."""
+    count = len(changes.kind)
+    is_update = changes.kind == DmlKind.UPDATE
+    entries = WIDTH + np.where(is_update, len(_CHANGED), 0)
+    first = np.concatenate([[0], np.cumsum(entries)])
+    total = int(first[-1])
+    column, image = np.empty(total, np.int32), np.empty(total, np.uint8)
+    row = np.repeat(np.arange(count), entries)
+    place = np.arange(total) - first[row]
+    tail = place >= WIDTH
+    column[:] = np.where(tail, np.array(_CHANGED)[np.maximum(place - WIDTH, 0)], place)
+    image[:] = np.where(tail | (changes.kind[row] == DmlKind.INSERT), Image.AFTER, Image.BEFORE)
+    source = np.where(image == Image.AFTER, changes.new[row], changes.old[row])
+    offset, length = pool.offset[source, column], pool.length[source, column]
+    keys = [encode_number(key) for key in changes.key.tolist()]
+    key_length = np.array([len(key) for key in keys], np.int64)
+    at = first[:-1]
+    length[at] = key_length
+    offset[at] = pool.data.size + np.cumsum(key_length) - key_length
+    scn = _FIRST_SCN + 2 * (np.arange(count) // changes.transaction_rows)
+    return DmlColumns(
+        kind=changes.kind,
+        table=np.zeros(count, np.int32),
+        scn=scn.astype(np.uint64),
+        time=np.zeros(count, np.uint32),
+        sequence=np.ones(count, np.uint32),
+        block=np.ones(count, np.uint32),
+        offset=np.zeros(count, np.uint16),
+        dataobj=np.full(count, 70_001, np.uint32),
+        bdba=(changes.key // 100).astype(np.uint32),
+        slot=(changes.key % 100).astype(np.uint16),
+        entry_first=first,
+        entry_image=image,
+        entry_column=column,
+        value_offset=offset,
+        value_length=length,
+        value_next=np.full(total, -1, np.int64),
+        data=np.concatenate([pool.data, np.frombuffer(b"".join(keys), np.uint8)]),
+    )
+
+
+_PUBLISH: Final = """
+CREATE PROCEDURE play(size int) LANGUAGE plpgsql AS $$
+DECLARE c record; n int := 0;
+BEGIN
+  FOR c IN SELECT kind, key, new FROM change ORDER BY number LOOP
+    IF c.kind = {insert} THEN
+      INSERT INTO bench.t SELECT c.key, {values} FROM pool WHERE i = c.new;
+    ELSIF c.kind = {update} THEN
+      UPDATE bench.t SET {sets} FROM pool WHERE i = c.new AND t.id = c.key;
+    ELSE
+      DELETE FROM bench.t WHERE id = c.key;
+    END IF;
+    n := n + 1;
+    IF n % size = 0 THEN COMMIT; END IF;
+  END LOOP;
+END $$
+"""
+
+
+def publish(connection: Connection[Any], changes: ChangeSet) -> None:
+    """Make the changes in a PostgreSQL (autocommit), in the same transactions."""
+    connection.execute("DROP PROCEDURE IF EXISTS play; DROP TABLE IF EXISTS change")
+    connection.execute("CREATE INDEX IF NOT EXISTS pool_i ON pool (i)")
+    connection.execute("CREATE TABLE change (number int, kind int, key bigint, new int)")
+    with connection.cursor().copy("COPY change FROM STDIN") as copy:
+        rows = zip(changes.kind.tolist(), changes.key.tolist(), changes.new.tolist(), strict=True)
+        for number, (kind, key, new) in enumerate(rows):
+            copy.write_row((number, kind, key, new))
+    names: Sequence[str] = NAMES[1:]
+    connection.execute(
+        sql.SQL(_PUBLISH).format(
+            insert=sql.Literal(int(DmlKind.INSERT)),
+            update=sql.Literal(int(DmlKind.UPDATE)),
+            values=sql.SQL(", ").join(map(sql.Identifier, names)),
+            sets=sql.SQL(", ").join(
+                sql.SQL("{0} = pool.{0}").format(sql.Identifier(NAMES[i])) for i in _CHANGED
+            ),
+        )
+    )
+    connection.execute("SET synchronous_commit = off; ANALYZE pool; ANALYZE bench.t")
+    connection.execute("CALL play(%s)", (changes.transaction_rows,))

@@ -1,0 +1,85 @@
+"""Local PostgreSQL clusters for the benchmarks: made once, a new database for each run."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from itertools import count
+from typing import TYPE_CHECKING
+
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from olr_pg.applier.embedded import EmbeddedPostgres, start_embedded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+SETTINGS = {
+    "wal_level": "logical",
+    "max_wal_size": "8GB",
+    "shared_buffers": "512MB",
+    "checkpoint_timeout": "30min",
+    "autovacuum": "off",
+}
+
+
+class Cluster:
+    """A running cluster.
+
+    Attributes:
+        last_database: connection string of the newest database.
+    """
+
+    def __init__(self, server: EmbeddedPostgres) -> None:
+        self._server = server
+        self._numbers = count()
+        self.last_database = server.connect_string
+
+    @property
+    def pid(self) -> int:
+        """Of the postmaster."""
+        pid = self._server.pid
+        assert pid is not None
+        return pid
+
+    @property
+    def connect_string(self) -> str:
+        """Of the maintenance database."""
+        return self._server.connect_string
+
+    def new_database(self) -> str:
+        """The connection string of an empty database; the ones before it go away."""
+        with psycopg.connect(self.connect_string, autocommit=True) as connection:
+            for (name,) in connection.execute(
+                "SELECT datname FROM pg_database WHERE datname LIKE 'bench%'"
+            ).fetchall():
+                connection.execute(
+                    sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name))
+                )
+            name = f"bench{next(self._numbers)}"
+            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        self.last_database = make_conninfo(self.connect_string, dbname=name)
+        return self.last_database
+
+
+@contextmanager
+def running(folders: Sequence[Path]) -> Iterator[list[Cluster]]:
+    """Clusters in these folders, with the settings of a server that is loaded."""
+    with ExitStack() as stack:
+        clusters = []
+        for folder in folders:
+            server = start_embedded(folder)
+            with psycopg.connect(server.connect_string, autocommit=True) as connection:
+                for name, value in SETTINGS.items():
+                    connection.execute(
+                        sql.SQL("ALTER SYSTEM SET {} = {}").format(
+                            sql.Identifier(name), sql.Literal(value)
+                        )
+                    )
+            server.stop()
+            server = start_embedded(folder)
+            stack.callback(server.stop)
+            clusters.append(Cluster(server))
+        yield clusters

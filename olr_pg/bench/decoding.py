@@ -1,0 +1,120 @@
+"""Scan and decode: redo per second, on one core and through Spark.
+
+The limits beside them: copying the same bytes in memory, and reading them with a checksum (XOR of
+all words, as a redo block's), both from memory.
+"""
+
+from __future__ import annotations
+
+import pickle
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from olr_pg.bench.inputs import CASES, LogSet, log_set
+from olr_pg.bench.measure import Result, compared, measured
+from olr_pg.capture.logs import open_log
+from olr_pg.redo.extract import read_changes
+from olr_pg.replicator.decode import chosen_tables
+from olr_pg.replicator.decoder import PRELOAD, decode_task
+from olr_pg.replicator.split import decode_split, open_for_decoding, plan_splits, subscribe
+from olr_pg.spark.jobs import run_tasks
+from olr_pg.spark.session import SparkSettings, get_session, stop_session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from olr_pg.bench.suite import Options
+
+_MB: Final = 1e6
+
+
+def scan(options: Options) -> Iterator[Result]:
+    """A log in which nothing is subscribed: every block checked, every record walked."""
+    logs = log_set(options.cache, "orders", options.size)
+    nothing = subscribe((), logs.snapshot.database.con_id)
+    opened = [open_for_decoding(str(path)) for path in logs.logs]
+
+    def read() -> float:
+        for log in opened:
+            for _ in read_changes(log, nothing.objects):
+                pass
+        return logs.size
+
+    yield from _against_limits("scan orders, nothing subscribed", logs, read, options.runs)
+
+
+def _against_limits(
+    name: str, logs: LogSet, work: Callable[[], float], runs: int
+) -> Iterator[Result]:
+    data = [np.fromfile(path, np.uint8) for path in logs.logs]
+    room = np.empty(max(part.size for part in data), np.uint8)
+
+    def copy() -> float:
+        for part in data:
+            np.copyto(room[: part.size], part)
+        return logs.size
+
+    def checksum() -> float:
+        for part in data:
+            np.bitwise_xor.reduce(part[: part.size & ~7].view(np.uint64))
+        return logs.size
+
+    work()
+    for anchor, limit in (("memory copy", copy), ("XOR of all words", checksum)):
+        yield compared(
+            name, "MB/s", partial(measured, work), anchor=anchor,
+            anchor_run=partial(measured, limit), runs=runs, scale=_MB,
+        )  # fmt: skip
+
+
+def decode(options: Options) -> Iterator[Result]:
+    """Every change to protocol elements: on one core, then through Spark on two."""
+    for workload in CASES:
+        logs = log_set(options.cache, workload, options.size)
+        yield from _against_limits(
+            f"decode {workload}, one core", logs, _decoding(logs), options.runs
+        )
+    logs = log_set(options.cache, "orders", options.size)
+    yield _through_spark(logs, options)
+
+
+def _decoding(logs: LogSet) -> Callable[[], float]:
+    tables = chosen_tables(logs.snapshot, None)
+    subscription = subscribe(tables, logs.snapshot.database.con_id)
+
+    def work() -> float:
+        for path in logs.logs:
+            archived, log = open_log(str(path)), open_for_decoding(str(path))
+            for split in plan_splits(archived):
+                result = decode_split(subscription, log, split.first_block, split.end_block)
+                if result.failure is not None:
+                    raise result.failure
+        return logs.size
+
+    return work
+
+
+def _through_spark(logs: LogSet, options: Options) -> Result:
+    tables = chosen_tables(logs.snapshot, None)
+    broadcast = pickle.dumps(subscribe(tables, logs.snapshot.database.con_id))
+    splits = [split for path in logs.logs for split in plan_splits(open_log(str(path)))]
+    payloads = [pickle.dumps(split) for split in splits]
+    session = get_session(SparkSettings("local[2]", {}, PRELOAD))
+
+    def work() -> float:
+        for _ in run_tasks(session, payloads, decode_task, broadcast=broadcast):
+            pass
+        return logs.size
+
+    try:
+        work()
+        one_core = _decoding(logs)
+        return compared(
+            "decode orders, Spark local[2]", "MB/s", partial(measured, work, tree=True),
+            anchor="one core without Spark",
+            anchor_run=partial(measured, one_core), runs=options.runs, scale=_MB,
+        )  # fmt: skip
+    finally:
+        stop_session()

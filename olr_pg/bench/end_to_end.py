@@ -1,0 +1,127 @@
+"""End to end: log files on disk → rows that are durable in PostgreSQL."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Final
+
+import psycopg
+from psycopg import sql
+
+from olr_pg.applier.session import Applier
+from olr_pg.applier.settings import ApplierSettings
+from olr_pg.bench.clusters import Cluster, running
+from olr_pg.bench.inputs import LogSet, log_set
+from olr_pg.bench.measure import Result, Sample, compared, measured
+from olr_pg.dictionary.table_list import query_tables
+from olr_pg.replicator.decoder import PRELOAD, Decoder
+from olr_pg.replicator.source_database import OfflineDatabase
+from olr_pg.server.checkpoint import Checkpoint
+from olr_pg.server.listener import Listener
+from olr_pg.spark.session import SparkSettings, stop_session
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from olr_pg.bench.suite import Options
+
+_SPARK: Final = SparkSettings("local[2]", {}, PRELOAD)
+_TABLES: Final = "SELECT OWNER, TABLE_NAME FROM USER_TABLES"
+
+
+def end_to_end(options: Options) -> Iterator[Result]:
+    """Row changes per second of a whole run, Spark's start left out; beside a COPY of such rows."""
+    logs = log_set(options.cache, "orders", options.size)
+    with ExitStack() as stack:
+        (cluster,) = stack.enter_context(running([options.folder / "postgres"]))
+        stack.callback(stop_session)
+        parts: dict[str, float] = {}
+
+        def run() -> Sample:
+            sample = _replicate(cluster, logs, options.folder)
+            parts.update(sample.parts)
+            return sample
+
+        run()
+        yield compared(
+            "end to end, orders", "changes/s", run, anchor="COPY of the changed rows",
+            anchor_run=lambda: _copy(cluster), runs=options.runs,
+        )  # fmt: skip
+        for part, seconds in parts.items():
+            yield Result(
+                f"end to end, orders: CPU of {part}", seconds, "s", "", None, None, seconds, 0.0
+            )
+
+
+def write_config(folder: Path, logs: Path, dictionary: Path, target: str) -> Path:
+    """The configuration of an appliance whose data and configuration file are in `folder`."""
+    document = {
+        "context": {"data": str(folder / "data")},
+        "source": {"kind": "offline", "dictionary": str(dictionary), "logs": str(logs)},
+        "target": {"address": "127.0.0.1:0"},
+        "apply": {
+            "connect-string": target,
+            "tables": _TABLES,
+            "create-tables": True,
+        },
+        "spark": {"master": "local[2]"},
+    }
+    path = folder / "config.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    return path
+
+
+def _replicate(cluster: Cluster, logs: LogSet, folder: Path) -> Sample:
+    """Decoder on Spark, server and applier together, as `olr-pg run --once` has them."""
+    target = cluster.new_database()
+    checkpoint = folder / "checkpoint.json"
+    checkpoint.unlink(missing_ok=True)
+    decoder = Decoder(
+        OfflineDatabase(logs.snapshot, [str(logs.folder / "logs")]), _SPARK, once=True
+    )
+    with Listener(decoder, Checkpoint(checkpoint, "bench"), port=0) as listener:
+        host, port = listener.address
+        settings = ApplierSettings(target, host, port, _TABLES, create_tables=True)
+        applier = Applier(settings, query_tables(logs.snapshot, _TABLES))
+
+        def work() -> float:
+            report = applier.run(once=True, drained=decoder.drained.is_set)
+            return sum(c.inserted + c.updated + c.deleted for c in report.tables.values())
+
+        sample = measured(work, [cluster.pid], tree=True)
+    if decoder.failure is not None:
+        raise decoder.failure
+    return sample
+
+
+def _copy(cluster: Cluster) -> Sample:
+    """COPY the rows that the last run left, table by table, into empty tables like them."""
+    with psycopg.connect(cluster.last_database, autocommit=True) as connection:
+        names = connection.execute("SELECT target_table FROM olr_pg.ledger").fetchall()
+        tables = [sql.Identifier(*name.split(".")) for (name,) in names]
+        dumps = []
+        for number, table in enumerate(tables):
+            connection.execute(
+                sql.SQL("CREATE TABLE copy_{} (LIKE {} INCLUDING ALL)").format(
+                    sql.SQL(str(number)), table
+                )
+            )
+            with connection.cursor().copy(
+                sql.SQL("COPY {} TO STDOUT (FORMAT BINARY)").format(table)
+            ) as copy:
+                dumps.append(b"".join(copy))
+
+        def work() -> float:
+            rows = 0
+            for number, dump in enumerate(dumps):
+                cursor = connection.cursor()
+                with cursor.copy(
+                    sql.SQL("COPY copy_{} FROM STDIN (FORMAT BINARY)").format(sql.SQL(str(number)))
+                ) as copy:
+                    copy.write(dump)
+                rows += cursor.rowcount
+            return rows
+
+        return measured(work, [cluster.pid])

