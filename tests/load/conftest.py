@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -20,7 +19,8 @@ from olr_pg.load.repair import RepairedTable, repair
 from olr_pg.load.verify import VerifiedTable, verify
 from olr_pg.replicator.appliance import run_appliance
 from olr_pg.simulator.instance import Pace
-from olr_pg.simulator.simulate import demo_shape
+from olr_pg.simulator.redo_format import COMPATIBLE, RedoFormat
+from olr_pg.simulator.simulate import DatabaseShape
 from tests.load.table_data import Source, simulated
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ SIZE = 150_000
 @pytest.fixture(scope="session")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Source:
     """The order-entry workload."""
-    shape = replace(demo_shape(), pace=Pace(log_blocks=60))
+    shape = DatabaseShape(RedoFormat(COMPATIBLE["19"]), con_id=3, pace=Pace(log_blocks=60))
     return simulated(11, tmp_path_factory.mktemp("load-source"), "orders", SIZE, shape)
 
 

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from olr_pg.simulator.simulate import Simulation
 from olr_pg.simulator.truth import final_tables
+from tests.load.orders import OrderEntry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -66,7 +68,10 @@ class Source(NamedTuple):
 def simulated(seed: int, folder: Path, workload: str, size: int, shape: DatabaseShape) -> Source:
     """Simulate a source."""
     (folder / "logs").mkdir(parents=True)
-    simulation = Simulation(seed, folder, workload, shape)
+    with pytest.MonkeyPatch.context() as patch:
+        if workload == "orders":
+            patch.setattr("olr_pg.simulator.simulate.RandomWorkload", OrderEntry)
+        simulation = Simulation(seed, folder, shape)
     simulation.run(size)
     summary = simulation.write()
     return Source(folder, summary, simulation.committed())

@@ -53,7 +53,7 @@ def test_load_verify_and_repair(
 
     verify(commands, as_json=True)
     assert printed(capsys)["identical"]
-    execute(project, "UPDATE shop.orders SET status = 'Z'")
+    execute(project, "UPDATE shop.orders SET status = '~'")
     file = project.folder / "differences.jsonl"
     with pytest.raises(typer.Exit) as ending:
         verify(commands, differences=file)
@@ -63,7 +63,7 @@ def test_load_verify_and_repair(
     )
     repair(commands, differences=file)
     assert f"update {count}" in capsys.readouterr().out
-    assert fetch(project, "SELECT DISTINCT status FROM shop.orders") == [("Z",)]
+    assert fetch(project, "SELECT DISTINCT status FROM shop.orders") == [("~",)]
     repair(commands, differences=file, yes=True, as_json=True)
     assert printed(capsys)["tables"][0]["updated"] == count
     verify(commands, as_json=True)
