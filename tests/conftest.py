@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import hypothesis
 import psycopg
 import pytest
+import structlog
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
@@ -36,6 +37,13 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(autouse=True)
+def _logging_of_its_own() -> Iterator[None]:
+    """A command that a test ran in this process must not go on logging to that test's stderr."""
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture(scope="session")

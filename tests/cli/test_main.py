@@ -114,6 +114,13 @@ def open_for_writing(fifo: Path, reader: subprocess.Popen[str]) -> int:
         assert reader.poll() is None
 
 
+def wait_until_it_reads(process: subprocess.Popen[str]) -> None:
+    """Until the process sleeps: Python sees no signal that comes between two calls into C."""
+    stat = Path(f"/proc/{process.pid}/stat")
+    while stat.read_text().rpartition(")")[2].split()[0] != "S":
+        assert process.poll() is None
+
+
 @pytest.mark.parametrize(
     ("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["INT", "TERM"]
 )
@@ -126,6 +133,7 @@ def test_signals_end_a_command_quietly(
     process = start_cli("config", "check", "--config", fifo)
     writer = open_for_writing(fifo, process)
     try:
+        wait_until_it_reads(process)
         process.send_signal(number)
         stdout, stderr = process.communicate(timeout=60)
     finally:
