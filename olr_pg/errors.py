@@ -506,6 +506,39 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         "report the error with the log around it; the client may connect again",
         5,
     ),
+    4030: ErrorEntry(
+        "the certificate or key of a port cannot be used",
+        "check the files of `tls`: PEM, readable by this user, the key that of the certificate,"
+        " `key-password` where the key has one",
+        5,
+    ),
+    4031: ErrorEntry(
+        "the client's address is not allowed",
+        "add it to `allow` of the port if it is one of yours",
+        5,
+    ),
+    4032: ErrorEntry(
+        "too many connections",
+        "find out who holds them; raise `target.limits.clients` if they are yours",
+        5,
+    ),
+    4033: ErrorEntry(
+        "the client took too long",
+        "a client sends each request whole, reads its answers and subscribes soon; see"
+        " `target.limits`",
+        5,
+    ),
+    4034: ErrorEntry(
+        "TLS could not be agreed on",
+        "check that the client speaks TLS 1.2 or later, trusts the certificate of the port, and"
+        " shows a certificate of its own where `tls.client-ca` is set",
+        5,
+    ),
+    4035: ErrorEntry(
+        "a file of the data directory is of a newer version of olr_pg",
+        "use the newer version, or go back to the data directory as it was before the upgrade",
+        5,
+    ),
     # 5xxx PostgreSQL and the applier (exit code 6)
     5001: ErrorEntry(
         "the folder of the embedded PostgreSQL cannot be used",

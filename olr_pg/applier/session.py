@@ -14,6 +14,7 @@ from __future__ import annotations
 import select
 import socket
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -88,6 +89,8 @@ class Applier:
         source_tables: the source's tables, where the caller knows them: their keys, and the
             types of tables to create. The protocol carries neither.
         events: changes of these tables' definitions, from a decoder in this process.
+        connect: a way to the server other than the address of the settings, for a server in this
+            process whose port wants more than the protocol.
     """
 
     def __init__(
@@ -95,8 +98,10 @@ class Applier:
         settings: ApplierSettings,
         source_tables: Sequence[Table] = (),
         events: SchemaEvents | None = None,
+        connect: Callable[[], socket.socket] | None = None,
     ) -> None:
         self._settings = settings
+        self._connect = connect or partial(_connect, settings.host, settings.port)
         self._events = events or SchemaEvents()
         self._events.consumed = True
         self._tables = {table.full_name: table for table in source_tables}
@@ -132,6 +137,7 @@ class Applier:
             self._events,
             self._tables,
             handover,
+            self._connect,
         )
         try:
             for worker in workers:
@@ -212,6 +218,13 @@ def _raise_stopped(workers: Sequence[Worker]) -> None:
         raise OlrPgError(5010, f"{errors[0]}{others}", action=errors[0].action)
 
 
+def _connect(host: str, port: int) -> socket.socket:
+    connected = socket.create_connection((host, port), timeout=_CONNECT_SECONDS)
+    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connected.settimeout(None)
+    return connected
+
+
 class _Session:
     """One connection to the server at a time."""
 
@@ -224,8 +237,10 @@ class _Session:
         events: SchemaEvents,
         tables: Container[str],
         handover: Handover,
+        connect: Callable[[], socket.socket],
     ) -> None:
         self._settings = settings
+        self._connect = connect
         self._handover = handover
         self._workers = workers
         self._events = events
@@ -257,12 +272,8 @@ class _Session:
         """
         self._forget()
         self._protocol = ClientProtocol(self._settings.byte_order)
-        self._socket = socket.create_connection(
-            (self._settings.host, self._settings.port), timeout=_CONNECT_SECONDS
-        )
+        self._socket = self._connect()
         try:
-            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._socket.settimeout(None)
             self._subscribe()
         except BaseException:
             self.close()

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Network = IPv4Network | IPv6Network
 
 LOOPBACK: Final = "127.0.0.1"
 
@@ -38,3 +44,17 @@ def parse_address(text: str) -> Address:
     if not (port_text.isascii() and port_text.isdecimal() and int(port_text) <= PORT_MAX):
         raise ValueError(f"the port is not a number from 0 to {PORT_MAX}")
     return Address(host or LOOPBACK, int(port_text))
+
+
+def is_allowed(host: str, networks: Sequence[Network] | None) -> bool:
+    """Whether a peer at that numeric address may talk to a port with that allow-list.
+
+    Loopback always may; without a list everybody may. An IPv4 address that an IPv6 socket reports
+    (``::ffff:10.0.0.1``) counts as the IPv4 address.
+    """
+    if networks is None:
+        return True
+    address = ip_address(host.partition("%")[0])
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        address = address.ipv4_mapped
+    return address.is_loopback or any(address in network for network in networks)

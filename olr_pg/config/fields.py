@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -26,7 +27,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from olr_pg.config.address import Address, parse_address
+from olr_pg.config.address import Address, Network, parse_address
 from olr_pg.config.names import TableName, parse_table_name
 from olr_pg.config.secrets import UnresolvedSecretError, read_secret_file, resolve_secret
 
@@ -184,6 +185,32 @@ def _address(value: object) -> Address:
 
 ConfigAddress = Annotated[
     Address, PlainValidator(_address), PlainSerializer(str), WithJsonSchema({"type": "string"})
+]
+
+
+def _networks(value: object) -> tuple[Network, ...]:
+    match value:
+        case list() | tuple() if value:
+            return tuple(_network(item) for item in value)
+        case _:
+            raise problem("a list of addresses or networks")
+
+
+def _network(value: object) -> Network:
+    if isinstance(value, IPv4Network | IPv6Network):
+        return value
+    try:
+        # A text only: a number would be taken for an address too.
+        return ip_network(value if isinstance(value, str) else "")
+    except ValueError as error:
+        raise problem('an address ("10.0.0.7") or a network ("10.0.0.0/8")') from error
+
+
+ConfigNetworks = Annotated[
+    tuple[Network, ...],
+    PlainValidator(_networks),
+    PlainSerializer(lambda networks: [str(network) for network in networks]),
+    WithJsonSchema({"type": "array", "items": {"type": "string"}, "minItems": 1}),
 ]
 
 

@@ -23,6 +23,7 @@ from pydantic import (
 from olr_pg.config.address import LOOPBACK, Address
 from olr_pg.config.fields import (
     ConfigAddress,
+    ConfigNetworks,
     ConfigPath,
     ConfigPaths,
     ConfigTables,
@@ -207,6 +208,44 @@ Source = Annotated[
 ]
 
 
+class Tls(Section):
+    """`tls` of a port: encryption, and certificates of clients."""
+
+    certificate: ConfigPath = Field(description="the PEM file of the certificate and its chain")
+    key: ConfigPath = Field(description="the PEM file of the certificate's private key")
+    key_password: Secret | None = Field(default=None, description="the private key's password")
+    client_ca: ConfigPath | None = Field(
+        default=None,
+        description="a PEM file of the authorities that sign the certificates of clients",
+    )
+
+
+class Limits(Section):
+    """`target.limits`: what clients of the port may take up."""
+
+    clients: int = Field(
+        default=64,
+        ge=1,
+        le=4096,
+        description="connections at once; the idlest gives way to a new one",
+    )
+    idle_seconds: float = Field(
+        default=60.0, gt=0, le=86_400, description="seconds that a client may wait to subscribe"
+    )
+    request_seconds: float = Field(
+        default=20.0,
+        gt=0,
+        le=3_600,
+        description="seconds that one request may take to come in, or TLS to be agreed on",
+    )
+    request_bytes: int = Field(
+        default=MIB, ge=1024, le=64 * MIB, description="bytes of the largest request"
+    )
+
+
+_ALLOW: Final = "a list of client addresses and networks, beside loopback; without it all may"
+
+
 class Target(Section):
     """`target`: the port that protocol clients connect to."""
 
@@ -219,6 +258,9 @@ class Target(Section):
     chunk_size: int = Field(
         default=MIB, ge=1024, le=1024 * MIB, description="bytes of a LOB value in one Chunk element"
     )
+    tls: Tls | None = Field(default=None, description="an object: encryption of the port")
+    allow: ConfigNetworks | None = Field(default=None, description=_ALLOW)
+    limits: Limits = Field(default_factory=Limits, description="an object: limits of the port")
 
 
 class ValuePolicies(Section):

@@ -16,6 +16,7 @@ from olr_pg.applier.session import Applier
 from olr_pg.applier.settings import ApplierSettings, ConflictPolicy, TruncatePolicy
 from olr_pg.applier.warm import warming
 from olr_pg.config.model import MIB
+from olr_pg.config.tls import server_context
 from olr_pg.datatypes.convert import DatabaseFacts
 from olr_pg.errors import OlrPgError
 from olr_pg.replicator.decoder import PRELOAD, Decoder
@@ -92,6 +93,9 @@ def run_appliance(config: Config, *, once: bool, apply: bool) -> int:
                 host=config.target.address.host,
                 port=config.target.address.port,
                 order=order,
+                limits=config.target.limits,
+                tls=server_context(config.target.tls) if config.target.tls else None,
+                allow=config.target.allow,
             )
         )
         if target is not None and config.apply is not None:
@@ -99,7 +103,8 @@ def run_appliance(config: Config, *, once: bool, apply: bool) -> int:
             facts = DatabaseFacts(database.charset, database.ncharset, database.timezone)
             settings = applier_settings(config.apply, target, listener.address, order, facts)
             _, tables = source.resolve(config.apply.table_query)
-            applier = Applier(settings, tables, events)
+            connect = listener.connect if listener.is_guarded else None
+            applier = Applier(settings, tables, events, connect)
             try:
                 report = _run_applier(applier, once=once, drained=decoder.drained.is_set)
             except OlrPgError as error:

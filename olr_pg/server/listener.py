@@ -1,8 +1,9 @@
 """The TCP listener: sockets around `ServerProtocol`, a thread per connection.
 
-A connection's loop is: receive a chunk into a buffer of its own, feed the protocol, and send what
-it answers, one `sendall` per piece. Nothing is fetched from the queue while a piece waits for the
-network, so a client that does not read holds up only itself.
+Who may connect: the addresses of the allow-list, loopback always. How many: `limits.clients`;
+where they are all taken, the one that has been silent longest and does not replicate gives way to
+the new one, so that a flood of idle connections keeps nobody out, and nothing takes a place from
+the client that replicates.
 """
 
 from __future__ import annotations
@@ -14,31 +15,29 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
+from olr_pg.config.address import is_allowed
+from olr_pg.config.model import Limits
 from olr_pg.errors import OlrPgError
+from olr_pg.server.connection import Connection, shut
+from olr_pg.server.refusals import Refusals
 from olr_pg.server.session import Claim, Session
-from olr_pg.wire.frames import REQUEST_BYTES_MAX, ByteOrder
-from olr_pg.wire.protocol import ServerProtocol
+from olr_pg.wire.frames import ByteOrder
 
 if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Sequence
     from types import TracebackType
 
+    from olr_pg.config.address import Network
     from olr_pg.server.checkpoint import Checkpoint
     from olr_pg.server.source import Source
 
 LOOPBACK: Final = "127.0.0.1"
 
-_RECEIVE_BYTES: Final = 1 << 16
 _BACKLOG: Final = 64
-_DRAIN_SECONDS: Final = 1.0
-_DRAIN_BYTES: Final = 1 << 22
-
-# A peer that vanished without a word would keep its claim to replicate: notice it in two minutes.
-_KEEPALIVE: Final = (
-    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 15),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4),
-)
+_LOCAL: Final = "bundled applier"
+_EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+_EXHAUSTED_SECONDS: Final = 0.1
 
 _log = structlog.get_logger(__name__)
 
@@ -49,11 +48,17 @@ class Listener:
     Args:
         source: the replicator.
         checkpoint: where confirmations become durable.
-        host: address to listen on; loopback unless told otherwise (the protocol has no
-            authentication).
+        host: address to listen on; loopback unless told otherwise (without `tls` and a client CA
+            the protocol has no authentication).
         port: 0 = any free one (see `address`).
         order: byte order of every connection.
-        request_limit: the largest request accepted, in bytes.
+        limits: of each connection, and of their number.
+        tls: what encrypts the connections.
+        allow: networks that may connect beside loopback; None = all.
+
+    Attributes:
+        limits, allow: as above; may be set while it runs, for connections to come.
+        refusals: what was refused.
     """
 
     def __init__(
@@ -64,19 +69,25 @@ class Listener:
         host: str = LOOPBACK,
         port: int = 0,
         order: ByteOrder = ByteOrder.LITTLE,
-        request_limit: int = REQUEST_BYTES_MAX,
+        limits: Limits | None = None,
+        tls: ssl.SSLContext | None = None,
+        allow: Sequence[Network] | None = None,
     ) -> None:
         self._source = source
         self._checkpoint = checkpoint
         self._wanted = (host, port)
         self._order = order
-        self._request_limit = request_limit
+        self._tls = tls
         self._claim = Claim()
         self._lock = threading.Lock()
-        self._connections: dict[socket.socket, threading.Thread] = {}
+        self._connections: dict[Connection, threading.Thread] = {}
+        self._leaving: set[Connection] = set()
         self._socket: socket.socket | None = None
         self._acceptor: threading.Thread | None = None
-        self._stopping = False
+        self._stopping = threading.Event()
+        self.limits = limits or Limits()
+        self.allow = allow
+        self.refusals = Refusals()
 
     def __enter__(self) -> Listener:
         self.start()
@@ -102,6 +113,17 @@ class Listener:
         """The session that has subscribed, if any."""
         return self._claim.holder
 
+    @property
+    def connections(self) -> int:
+        """How many connections there are."""
+        with self._lock:
+            return len(self._connections)
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether clients must get past TLS or an allow-list."""
+        return self._tls is not None or self.allow is not None
+
     def start(self) -> None:
         """Listen, and serve in the background.
 
@@ -111,107 +133,115 @@ class Listener:
         self._socket = _listen(*self._wanted)
         self._acceptor = threading.Thread(target=self._accept, name="olr-accept", daemon=True)
         self._acceptor.start()
-        _log.info("listening", host=self.address[0], port=self.address[1])
+        _log.info(
+            "listening", host=self.address[0], port=self.address[1], tls=self._tls is not None
+        )
 
     def stop(self) -> None:
         """Close every socket, end every session and wait for the threads; may be called again."""
         with self._lock:
-            self._stopping = True
+            self._stopping.set()
             open_now = dict(self._connections)
         if self._socket is not None:
-            _shut(self._socket, socket.SHUT_RDWR)  # wakes accept()
+            shut(self._socket)  # wakes accept()
         if self._acceptor is not None:
             self._acceptor.join()
         for connection, thread in open_now.items():
-            _shut(connection, socket.SHUT_RDWR)  # wakes recv() and sendall()
+            connection.shut()  # wakes recv() and sendall()
             thread.join()
         if self._socket is not None:
             self._socket.close()
 
+    def connect(self) -> socket.socket:
+        """A connection from inside this process: without TLS, without the network."""
+        ours, theirs = socket.socketpair()
+        self._admit(theirs, _LOCAL, None)
+        return ours
+
     def _accept(self) -> None:
         assert self._socket is not None
-        while not self._stopping:
+        while not self._stopping.is_set():
             try:
-                connection, address = self._socket.accept()
+                connected, (host, port, *_) = self._socket.accept()
             except ConnectionAbortedError:
                 continue  # the client gave up before it was accepted
             except OSError as error:
-                if not self._stopping:
-                    _log.error("accept_failed", error=str(error))
-                return
-            self._admit(connection, "{}:{}".format(*address[:2]))
+                if self._stopping.is_set():
+                    return
+                _log.error("accept_failed", error=str(error))
+                if error.errno not in _EXHAUSTED:
+                    return
+                # Descriptors come free again when connections end.
+                self._stopping.wait(_EXHAUSTED_SECONDS)
+                continue
+            peer = f"{host}:{port}"
+            if is_allowed(host, self.allow):
+                self._admit(connected, peer, self._tls)
+            else:
+                connected.close()
+                self.refusals.add(OlrPgError(4031, "it was not let in", client=host), peer)
 
-    def _admit(self, connection: socket.socket, peer: str) -> None:
-        thread = threading.Thread(
-            target=self._serve, args=(connection, peer), name=f"olr-{peer}", daemon=True
-        )
-        with self._lock:
-            if self._stopping:
-                connection.close()
-                return
-            self._connections[connection] = thread
-            thread.start()
-
-    def _serve(self, connection: socket.socket, peer: str) -> None:
-        """A connection's thread, and its supervisor: whatever happens, its session is closed."""
+    def _admit(self, connected: socket.socket, peer: str, tls: ssl.SSLContext | None) -> None:
         session = Session(self._source, self._checkpoint, self._claim, peer)
-        log = _log.bind(peer=peer)
-        log.info("connected")
+        connection = Connection(connected, session, peer, self._order, self.limits, tls)
+        thread = threading.Thread(
+            target=self._serve, args=(connection,), name=f"olr-{peer}", daemon=True
+        )
+        refusal: OlrPgError | None = None
+        with self._lock:
+            if not self._stopping.is_set() and self._make_room():
+                self._connections[connection] = thread
+                try:
+                    thread.start()
+                except RuntimeError as error:  # the system gives no more threads
+                    del self._connections[connection]
+                    refusal = OlrPgError(4032, str(error), limit=self.limits.clients)
+                else:
+                    return
+        connected.close()
+        if not self._stopping.is_set():
+            limit = self.limits.clients
+            self.refusals.add(refusal or OlrPgError(4032, "none gives way", limit=limit), peer)
+
+    def _make_room(self) -> bool:
+        """Room for one more connection, made where there is none; False where none gives way."""
+        limit = self.limits.clients
+        staying = [one for one in self._connections if one not in self._leaving]
+        if len(staying) < limit:
+            return True
+        idle = [one for one in staying if not one.session.subscribed]
+        # Those on their way out still have a thread each: they are bounded too.
+        if not idle or len(self._leaving) >= limit:
+            return False
+        idlest = min(idle, key=lambda one: one.active)
+        self._leaving.add(idlest)
+        idlest.shut()
+        error = OlrPgError(4032, "the idlest gave way to a new one", limit=limit)
+        self.refusals.add(error, idlest.peer)
+        return True
+
+    def _serve(self, connection: Connection) -> None:
+        """A connection's thread, and its supervisor: whatever happens, its session is closed."""
+        log = _log.bind(peer=connection.peer)
+        reason: dict[str, str] = {}
         try:
-            _converse(connection, session, self._order, self._request_limit)
+            connection.converse()
         except OlrPgError as error:
-            log.warning("disconnected", code=error.label, reason=str(error), action=error.action)
+            self.refusals.add(error, connection.peer)
+            reason = {"reason": str(error)}
         except OSError as error:
-            log.info("disconnected", reason=str(error))
+            reason = {"reason": str(error)}
         except Exception as error:  # a bug must end this connection, not the server
             unexpected = OlrPgError(4019, repr(error))
             log.error("disconnected", code=unexpected.label, exc_info=True)
-        else:
-            log.info("disconnected")
         finally:
-            session.close()
-            _end(connection)
+            # Who never asked anything is noise.
+            (log.info if connection.requests else log.debug)("disconnected", **reason)
+            connection.session.close()
+            connection.end()
             with self._lock:
                 del self._connections[connection]
-
-
-def _converse(
-    connection: socket.socket, session: Session, order: ByteOrder, request_limit: int
-) -> None:
-    """Serve one connection to its end.
-
-    Raises:
-        OlrPgError: 4001, the client broke the framing (it has been told).
-        OSError: the connection broke.
-    """
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    for level, option, value in _KEEPALIVE:
-        connection.setsockopt(level, option, value)
-    protocol = ServerProtocol(session, order, request_limit=request_limit)
-    chunk = memoryview(bytearray(_RECEIVE_BYTES))
-    while not protocol.closed:
-        size = connection.recv_into(chunk)
-        if size == 0:
-            return
-        protocol.receive(chunk[:size])
-        while parts := protocol.answers():
-            connection.sendall(parts[0] if len(parts) == 1 else b"".join(parts))
-    if protocol.failure is not None:
-        raise protocol.failure
-
-
-def _end(connection: socket.socket) -> None:
-    """Close, but let the client read its last answers: unread input would reset the connection."""
-    left = _DRAIN_BYTES
-    try:
-        connection.settimeout(_DRAIN_SECONDS)
-        connection.shutdown(socket.SHUT_WR)
-        while left > 0 and (data := connection.recv(_RECEIVE_BYTES)):
-            left -= len(data)
-    except OSError:
-        return  # it had its time, or it has gone
-    finally:
-        connection.close()
+                self._leaving.discard(connection)
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -221,12 +251,3 @@ def _listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         code = 4009 if error.errno == errno.EADDRINUSE else 4010
         raise OlrPgError(code, error.strerror or str(error), address=f"{host}:{port}") from error
-
-
-def _shut(connection: socket.socket, how: int) -> None:
-    try:
-        connection.shutdown(how)
-    except OSError as error:
-        # it is closed already, or its peer has gone: what was wanted
-        if error.errno not in (errno.ENOTCONN, errno.EBADF):
-            raise

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Final
 
+import structlog
+
 from olr_pg.errors import OlrPgError
 from olr_pg.scalars import MAX_SCN
 
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
     from olr_pg.server.source import Source
     from olr_pg.wire.protocol import Batch
 
+
+_log = structlog.get_logger(__name__)
 
 CLAIM_SECONDS: Final = 1.0
 """How long a subscription waits for a session that may be ending: the client that comes back at
@@ -79,6 +83,11 @@ class Session:
         self.peer = peer
 
     @property
+    def subscribed(self) -> bool:
+        """Whether it has the claim."""
+        return self._claim.holder is self
+
+    @property
     def queue(self) -> ReadyQueue | None:
         """The queue of its run; None before StartSCN and after the end."""
         return self._queue
@@ -90,6 +99,7 @@ class Session:
             OlrPgError: 4008 another client is replicating; else the source's reason.
         """
         self._claim.acquire(self)
+        _log.info("client subscribes", peer=self.peer)
         try:
             self._source.resolve(sql)
         except OlrPgError:

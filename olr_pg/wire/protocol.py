@@ -166,6 +166,11 @@ class ServerProtocol:
         if not self.closed:
             self._frames.receive(data)
 
+    @property
+    def waiting(self) -> int:
+        """Bytes of requests that are not answered; after `answers` gave nothing, of one request."""
+        return self._frames.waiting
+
     def answers(self) -> list[Buffer]:
         """The next piece of output, in order; empty once every whole request is answered."""
         out: list[Buffer] = []

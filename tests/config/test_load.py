@@ -98,6 +98,23 @@ def test_the_least_file_has_defaults_for_the_rest(tmp_path: Path) -> None:
     assert (config.spark.master, config.spark.conf) == ("local[*]", {})
 
 
+def test_the_guards_of_the_port(tmp_path: Path) -> None:
+    tls = {"certificate": "c.pem", "key": "/k.pem", "key-password": "${PW}"}
+    config = parse(
+        tmp_path,
+        {"PW": "hunter2"},
+        target={"tls": tls, "allow": ["10.0.0.0/8", "fe80::1"], "limits": {"clients": 9}},
+    )
+    target = config.target
+    assert target.tls is not None
+    assert (target.tls.certificate, target.tls.key) == (tmp_path / "c.pem", Path("/k.pem"))
+    assert target.tls.client_ca is None
+    assert target.allow is not None
+    assert [str(network) for network in target.allow] == ["10.0.0.0/8", "fe80::1/128"]
+    assert (target.limits.clients, target.limits.request_bytes) == (9, 1 << 20)
+    assert secret_texts(config) == ("hunter2",)
+
+
 def test_an_offline_source(tmp_path: Path) -> None:
     logs = ["archive", "/abs/*.arc"]
     config = parse(tmp_path, source={**OFFLINE, "logs": logs})
@@ -265,6 +282,16 @@ def test_a_file_that_is_not_json(tmp_path: Path, text: str, reason: str) -> None
         ({"target": {"address": "localhost"}}, 'target.address: found "localhost", expected "hos'),
         ({"target": {"address": 9700}}, 'target.address: found 9700, expected "host:port"'),
         ({"target": {"byte-order": "bigg"}}, 'target.byte-order: found "bigg", expected "little'),
+        ({"target": {"allow": []}}, "target.allow: found a list, expected a list of addr"),
+        (
+            {"target": {"allow": ["10.0.0.300"]}},
+            'target.allow: found a list, expected an address ("10',
+        ),
+        ({"target": {"allow": ["10.0.0.1/8"]}}, "target.allow: found a list, expected an address"),
+        (
+            {"target": {"limits": {"clients": 0}}},
+            "target.limits.clients: found 0, expected at least 1",
+        ),
         ({"target": {"chunk-size": 1}}, "target.chunk-size: found 1, expected at least 1024"),
         ({"log": {"level": 4}}, "log.level: found 4, expected at most 3"),
         ({"log": {"format": "xml"}}, 'log.format: found "xml", expected "human" or "json"'),

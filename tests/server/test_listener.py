@@ -18,6 +18,7 @@ import structlog
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from olr_pg.config.model import Limits
 from olr_pg.errors import OlrPgError
 from olr_pg.server.checkpoint import FILE_NAME, Checkpoint
 from olr_pg.server.listener import Listener
@@ -303,16 +304,17 @@ def test_a_broken_frame_is_told_before_the_close(server: Listener) -> None:
 
 
 def test_a_request_over_the_limit_is_refused(checkpoint: Checkpoint) -> None:
+    limits = Limits.model_validate({"request-bytes": 1024})
     with (
-        Listener(MemorySource(1), checkpoint, request_limit=100) as server,
+        Listener(MemorySource(1), checkpoint, limits=limits) as server,
         RawClient(server.address) as client,
     ):
-        assert client.ask(1, b"x" * 98) == (1, b"")
+        assert client.ask(1, b"x" * 1022) == (1, b"")
     with (
-        Listener(MemorySource(1), checkpoint, request_limit=100) as server,
+        Listener(MemorySource(1), checkpoint, limits=limits) as server,
         RawClient(server.address) as client,
     ):
-        assert client.error(1, b"x" * 99) == 4001
+        assert client.error(1, b"x" * 1023) == 4001
 
 
 @given(st.lists(st.binary(min_size=1, max_size=40), max_size=5))

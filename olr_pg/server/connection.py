@@ -1,0 +1,173 @@
+"""One connection of the port: its conversation, and how long each part of it may take.
+
+A connection's loop is: receive a chunk into a buffer of its own, feed the protocol, and send what
+it answers, one `sendall` per piece. Nothing is fetched from the queue while a piece waits for the
+network, so a client that does not read holds up only itself.
+
+Time is bounded where nobody has subscribed: TLS, a request that has begun and an answer that is
+not read may take `request_seconds`, silence `idle_seconds`. A request that has begun is bounded
+for the subscribed client too; its silence is not, since applying may take long, and neither is
+its reading.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import time
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.errors import OlrPgError
+from olr_pg.wire.protocol import ServerProtocol
+
+if TYPE_CHECKING:
+    from olr_pg.config.model import Limits
+    from olr_pg.server.session import Session
+    from olr_pg.wire.frames import ByteOrder
+
+_RECEIVE_BYTES: Final = 1 << 16
+_DRAIN_SECONDS: Final = 1.0
+_DRAIN_BYTES: Final = 1 << 22
+
+# A peer that vanished without a word would keep its claim to replicate: notice it in two minutes.
+_KEEPALIVE: Final = (
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 15),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4),
+    (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
+)
+
+
+class Connection:
+    """A client that is connected; `converse` and `end` belong to its thread.
+
+    Args:
+        connected: the socket.
+        session: what the client may do.
+        peer: its address, for messages.
+        order: byte order of the connection.
+        limits: of time and size.
+        tls: agreed on first, where there is one.
+
+    Attributes:
+        requests: whether it has sent a whole request.
+        active: when it last sent something (`time.monotonic`).
+    """
+
+    def __init__(
+        self,
+        connected: socket.socket,
+        session: Session,
+        peer: str,
+        order: ByteOrder,
+        limits: Limits,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._socket = connected
+        self._order = order
+        self._limits = limits
+        self._tls = tls
+        self._begun: float | None = None  # since when a request is incomplete
+        self._awaited = ""
+        self.session = session
+        self.peer = peer
+        self.requests = False
+        self.active = time.monotonic()
+
+    def converse(self) -> None:
+        """Serve the connection to its end.
+
+        Raises:
+            OlrPgError: 4001 the client broke the framing (it has been told), 4033 it took too
+                long, 4034 no TLS.
+            OSError: the connection broke.
+        """
+        if self._socket.family != socket.AF_UNIX:
+            for level, option, value in _KEEPALIVE:
+                self._socket.setsockopt(level, option, value)
+        if self._tls is not None:
+            self._secure(self._tls)
+        protocol = ServerProtocol(
+            self.session, self._order, request_limit=self._limits.request_bytes
+        )
+        try:
+            self._serve(protocol)
+        except TimeoutError as error:
+            waited = f"it was waited for {self._awaited}"
+            raise OlrPgError(4033, waited, client=self.peer) from error
+        if protocol.failure is not None:
+            raise protocol.failure
+
+    def _secure(self, context: ssl.SSLContext) -> None:
+        self._socket.settimeout(self._limits.request_seconds)
+        try:
+            # The socket is in place before the handshake: `shut` must find it.
+            self._socket = secured = context.wrap_socket(
+                self._socket, server_side=True, do_handshake_on_connect=False
+            )
+            secured.do_handshake()
+        except OSError as error:
+            raise OlrPgError(4034, str(error), client=self.peer) from error
+
+    def _serve(self, protocol: ServerProtocol) -> None:
+        chunk = memoryview(bytearray(_RECEIVE_BYTES))
+        while not protocol.closed:
+            self._allow(self._patience())
+            self._awaited = "a request" if self._begun is None else "the rest of a request"
+            size = self._socket.recv_into(chunk)
+            if size == 0:
+                return
+            self.active = time.monotonic()
+            protocol.receive(chunk[:size])
+            while parts := protocol.answers():
+                self.requests = True
+                self._allow(None if self.session.subscribed else self._limits.request_seconds)
+                self._awaited = "that it reads its answers"
+                self._socket.sendall(parts[0] if len(parts) == 1 else b"".join(parts))
+                self._begun = None
+            if not protocol.waiting:
+                self._begun = None
+            elif self._begun is None:
+                self._begun = self.active
+
+    def _patience(self) -> float | None:
+        """Seconds that the client has for its next bytes; None for ever."""
+        if self._begun is not None:
+            left = self._begun + self._limits.request_seconds - time.monotonic()
+            return max(left, 0.001)
+        return None if self.session.subscribed else self._limits.idle_seconds
+
+    def _allow(self, seconds: float | None) -> None:
+        if seconds != self._socket.gettimeout():
+            self._socket.settimeout(seconds)
+
+    def shut(self) -> None:
+        """End the conversation from another thread."""
+        shut(self._socket)
+
+    def end(self) -> None:
+        """Close, but let the client read its last answers: unread input would reset it."""
+        left = _DRAIN_BYTES
+        deadline = time.monotonic() + _DRAIN_SECONDS
+        try:
+            self._socket.settimeout(_DRAIN_SECONDS)
+            self._socket.shutdown(socket.SHUT_WR)
+            while left > 0 and time.monotonic() < deadline:
+                data = self._socket.recv(_RECEIVE_BYTES)
+                if not data:
+                    break
+                left -= len(data)
+        except OSError:
+            return  # it had its time, or it has gone
+        finally:
+            self._socket.close()
+
+
+def shut(one: socket.socket) -> None:
+    """Wake whatever waits on a socket."""
+    try:
+        # Not that of `ssl`, which would take the encryption off under a thread that still sends.
+        socket.socket.shutdown(one, socket.SHUT_RDWR)
+    except OSError:
+        return  # it is closed already, or its peer has gone: what was wanted
