@@ -97,12 +97,15 @@ class LogScan:
         unusable: redo logs that cannot be used (now), with the reason; a copy that is still being
             written is among them as 2004 or 2008.
         open_threads: redo threads that more redo is to be expected from; None where nobody knows.
+        source_answers: False where the source could not be asked what there is: `unusable` says
+            why, `logs` are those known before.
     """
 
     logs: tuple[ArchivedLog, ...]
     skipped: tuple[SkippedFile, ...]
     unusable: tuple[OlrPgError, ...]
     open_threads: frozenset[int] | None = None
+    source_answers: bool = True
 
 
 def open_log(path: str) -> ArchivedLog:

@@ -36,6 +36,10 @@ if TYPE_CHECKING:
 IDLE_FACTOR_MAX: Final = 10.0
 """How much longer than `poll-ms` the pause between looks may grow."""
 
+IDLE_GROWTH: Final = 1.5
+IDLE_STEPS_MAX: Final = 10
+"""After so many looks that found nothing, the pause does not grow any more."""
+
 _log = structlog.get_logger(__name__)
 
 
@@ -161,7 +165,7 @@ class LiveDatabase:
         except OlrPgError as error:
             if error.code not in PASSING:
                 raise
-            return LogScan(self._found(), (), (error,))
+            return LogScan(self._found(), (), (error,), source_answers=False)
         self._take_from_vault(scn)
         unusable = self._open(listed)
         if self._vault is not None:
@@ -171,7 +175,8 @@ class LiveDatabase:
 
     def pause(self, idle: int) -> float:
         """See `SourceDatabase.pause`: longer and longer, up to ten times `poll-ms`."""
-        return min(1.5**idle, IDLE_FACTOR_MAX) * self._source.poll_ms / 1000
+        factor = IDLE_GROWTH ** min(idle, IDLE_STEPS_MAX)
+        return min(factor, IDLE_FACTOR_MAX) * self._source.poll_ms / 1000
 
     def _list(
         self, connection: Connection, scn: int

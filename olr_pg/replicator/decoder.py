@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import pickle
 import threading
+import time
 from contextlib import closing
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
@@ -20,6 +21,7 @@ import structlog
 from olr_pg.applier.schema_events import SchemaEvent, SchemaEvents
 from olr_pg.capture.continuity import join_logs
 from olr_pg.capture.logs import report_skipped
+from olr_pg.capture.state import CaptureMonitor, CapturePhase, CaptureState
 from olr_pg.errors import OlrPgError
 from olr_pg.replicator.decode import thread_starts
 from olr_pg.replicator.follower import DictionaryFollower
@@ -47,7 +49,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
     from pathlib import Path
 
-    from olr_pg.capture.logs import ArchivedLog, LogPosition
+    from olr_pg.capture.continuity import Gap
+    from olr_pg.capture.logs import ArchivedLog, LogPosition, LogScan
     from olr_pg.dictionary.model import Snapshot
     from olr_pg.replicator.accounting import Accounting
     from olr_pg.replicator.source_database import SourceDatabase
@@ -138,6 +141,7 @@ class Decoder:
         self._stopping = threading.Event()
         self._open_scn = 0
         self._merger: Merger | None = None
+        self._monitor = CaptureMonitor(time.time)
         self.drained = threading.Event()
         self.failure: OlrPgError | None = None
 
@@ -169,6 +173,7 @@ class Decoder:
             run.check_start()
         except OlrPgError as error:
             self.failure = error
+            self._monitor.enter(CapturePhase.STOPPED, error)
             raise
         if scn == 0:
             self._threads.forget()
@@ -181,6 +186,11 @@ class Decoder:
         self._thread = threading.Thread(target=run.run, name="olr-decode", daemon=True)
         self._thread.start()
         return run.queue
+
+    @property
+    def state(self) -> CaptureState:
+        """What decoding is doing now, or why it waits; may be asked from any thread."""
+        return self._monitor.state
 
     @property
     def follower(self) -> DictionaryFollower:
@@ -203,6 +213,8 @@ class Decoder:
         if self._thread is not None:
             self._thread.join()
         self._thread, self._subscription = None, None
+        if self.state.phase is not CapturePhase.STOPPED:
+            self._monitor.enter(CapturePhase.WAITING_FOR_CLIENT)
 
 
 class _Run:
@@ -210,7 +222,8 @@ class _Run:
 
     def __init__(self, decoder: Decoder, subscription: Subscription, scn: int) -> None:
         transactions_max, bytes_max = decoder._bounds
-        self.queue = ReadyQueue(transactions_max=transactions_max, bytes_max=bytes_max)
+        self._monitor = decoder._monitor
+        self.queue = ReadyQueue(transactions_max, bytes_max, self._pause_for_flow_control)
         self._decoder = decoder
         self._scn = scn
         self.merger = Merger(subscription, scn, {}, decoder.follower, decoder._storage)
@@ -218,8 +231,6 @@ class _Run:
         self._logs: list[ArchivedLog] = []
         self._decoded: set[LogPosition] = set()
         self._skipped: set[str] = set()
-        self._unusable: set[str] = set()
-        self._gap_reported: object = None
         self._begun = False
 
     def check_start(self) -> None:
@@ -260,7 +271,24 @@ class _Run:
     def _fail(self, error: OlrPgError) -> None:
         error = with_incident(error, self._logs, self._decoder._incidents)
         self._decoder.failure = error
+        self._monitor.enter(CapturePhase.STOPPED, error)
         self.queue.fail(error)
+
+    def _pause_for_flow_control(self) -> None:
+        self._monitor.enter(CapturePhase.PAUSED_FOR_FLOW_CONTROL)
+
+    def _note_decoding(self) -> None:
+        spilled = self._decoder._storage.waiting_bytes > 0
+        self._monitor.enter(CapturePhase.SPILLING if spilled else CapturePhase.DECODING)
+
+    def _note_waiting(self, scan: LogScan, gaps: Sequence[Gap]) -> None:
+        """Why there is nothing to decode."""
+        reason = scan.unusable[0] if scan.unusable else gaps[0].as_error() if gaps else None
+        phase = CapturePhase.WAITING_FOR_REDO if reason else CapturePhase.CAUGHT_UP
+        if not scan.source_answers:
+            phase = CapturePhase.WAITING_FOR_SOURCE
+        if self._monitor.enter(phase, reason) and reason is not None:
+            _log.warning(phase.value, reason=str(reason))
 
     def _follow(self) -> None:
         stopping = self._decoder._stopping
@@ -287,10 +315,6 @@ class _Run:
         self._skipped.update(file.path for file in scan.skipped)
         if self._decoder._once and scan.unusable:
             raise scan.unusable[0]
-        for reason in sorted({str(error) for error in scan.unusable} - self._unusable):
-            # A copy that is still being written looks like this: it is looked at again.
-            _log.warning("waiting for a usable log", reason=reason)
-        self._unusable = {str(error) for error in scan.unusable}
         if not self._begun:
             # A live source may have archived nothing yet when decoding started.
             self._check_beginning(scan.logs)
@@ -306,12 +330,10 @@ class _Run:
         ]
         if scan.open_threads is not None and not stream.gaps and not scan.unusable:
             self._close_threads(scan.open_threads, logs)
-        if stream.gaps and not logs:
-            if self._decoder._once:
+        if not logs:
+            if stream.gaps and self._decoder._once:
                 raise stream.gaps[0].as_error()
-            if self._gap_reported != stream.gaps[0]:
-                self._gap_reported = stream.gaps[0]
-                _log.warning("WAITING_FOR_REDO", reason=str(stream.gaps[0].as_error()))
+            self._note_waiting(scan, stream.gaps)
         self._check_order(logs)
         return sorted(logs, key=lambda log: log.header.first_scn)
 
@@ -363,6 +385,7 @@ class _Run:
     def _decode(self, logs: Sequence[ArchivedLog]) -> bool:
         """Decode whole logs; False where the session has ended."""
         self._logs += logs
+        self._note_decoding()
         sources = [
             ThreadSplit(log.header.thread, split) for log in logs for split in plan_splits(log)
         ]
@@ -374,6 +397,7 @@ class _Run:
                 released = [t for t in released if t.commit_scn < end]
             if not self._deliver(released):
                 return False
+            self._note_decoding()
             if self.merger.failure is not None:
                 raise self.merger.failure
             if log is not None and source.split.end_block == log.blocks:
@@ -413,6 +437,7 @@ class _Run:
             self._decoder._open_scn = min(rest, lowest[start])
             if not self.queue.put_all(transactions[start:end]):
                 return False
+            self._note_decoding()
             start = end
         self._publish_before(self.merger.watermark)
         self._decoder._open_scn = min([self.merger.open_scn(), *self._event_begins()])

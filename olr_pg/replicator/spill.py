@@ -50,6 +50,11 @@ class SpillFiles:
         self._released = _Release()
         self.spilled_bytes = 0
 
+    @property
+    def waiting_bytes(self) -> int:
+        """See `Storage.waiting_bytes`: of the files that are still in use."""
+        return self._released.mapped_bytes
+
     def allocate(self, size: int) -> npt.NDArray[np.uint8]:
         """Room in memory, or in a file where it is much.
 
@@ -86,6 +91,13 @@ class _Release:
         self._mappings: list[weakref.ref[mmap.mmap]] = []
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
+
+    @property
+    def mapped_bytes(self) -> int:
+        """Bytes of the mappings that are not gone yet."""
+        with self._lock:
+            mappings = [one() for one in self._mappings]
+        return sum(len(mapping) for mapping in mappings if mapping is not None)
 
     def add(self, mapping: mmap.mmap) -> None:
         """One more mapping, until it is gone."""

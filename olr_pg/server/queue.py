@@ -53,7 +53,7 @@ from olr_pg.wire.offsets import message_offsets
 from olr_pg.wire.protocol import ANSWER_BYTES, Batch
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import numpy.typing as npt
 
@@ -182,13 +182,18 @@ class ReadyQueue:
     Args:
         transactions_max: `context.memory.max-tx-msgs`.
         bytes_max: bytes of messages held.
+        on_full: called when `put` has to wait; must not call the queue.
     """
 
     def __init__(
-        self, transactions_max: int = TRANSACTIONS_MAX, bytes_max: int = BYTES_MAX
+        self,
+        transactions_max: int = TRANSACTIONS_MAX,
+        bytes_max: int = BYTES_MAX,
+        on_full: Callable[[], object] = lambda: None,
     ) -> None:
         self._transactions_max = transactions_max
         self._bytes_max = bytes_max
+        self._on_full = on_full
         self._sent: deque[ReadyTransaction] = deque()
         self._ready: deque[ReadyTransaction] = deque()
         # how far the head of _ready is transmitted
@@ -241,6 +246,8 @@ class ReadyQueue:
         return True
 
     def _await_room(self, size: int) -> None:
+        if self._is_full(size) and not self._closed:
+            self._on_full()
         self._changed.wait_for(lambda: self._closed or not self._is_full(size))
 
     def fail(self, error: OlrPgError) -> None:

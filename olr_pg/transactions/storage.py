@@ -30,6 +30,10 @@ class Storage(Protocol):
     def memory_max(self) -> int:
         """Bytes that may wait in memory for the end of their transactions."""
 
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes that wait outside of memory now."""
+
     def allocate(self, size: int) -> U8:
         """Room for `size` bytes, writable; in memory only if they are few."""
 
@@ -41,6 +45,7 @@ class InMemory:
     """Everything in memory: for what is bounded by itself, such as one split."""
 
     memory_max: Final = sys.maxsize
+    waiting_bytes: Final = 0
 
     def allocate(self, size: int) -> U8:
         """Room in memory."""

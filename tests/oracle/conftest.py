@@ -11,11 +11,17 @@ from olr_pg.config.model import OracleSource
 from olr_pg.dictionary.lob import Lob, LobSegment
 from olr_pg.dictionary.model import AddedColumn, Column, Database, KeyKind, Snapshot, Table
 from olr_pg.oracle.connection import OracleDatabase
+from olr_pg.simulator.instance import Pace
 from olr_pg.simulator.oracle_net.server import StandIn
 from olr_pg.simulator.oracle_net.state import OracleState
+from olr_pg.simulator.simulate import demo_shape, simulate
+from tests.oracle.live_source import LiveSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
+
+    from olr_pg.simulator.simulate import Summary
 
 DBID = 1_385_559_638
 SCN = 5_000
@@ -93,3 +99,21 @@ def oracle(source: OracleSource) -> Iterator[OracleDatabase]:
     database = OracleDatabase(source)
     yield database
     database.close()
+
+
+@pytest.fixture(scope="session")
+def summary(tmp_path_factory: pytest.TempPathFactory) -> Summary:
+    """A small shop's redo, in several logs."""
+    shape = replace(demo_shape(), pace=Pace(log_blocks=40))
+    folder = tmp_path_factory.mktemp("source")
+    made = simulate(7, folder, workload="orders", size=100_000, shape=shape)
+    assert len(made.logs) > 4
+    return made
+
+
+@pytest.fixture
+def live(summary: Summary, tmp_path: Path) -> Iterator[LiveSource]:
+    """The shop as a live database."""
+    source = LiveSource(summary, tmp_path)
+    yield source
+    source.close()

@@ -137,3 +137,11 @@ def test_thick_mode_without_client_libraries(source: OracleSource) -> None:
         OracleDatabase(source.model_copy(update={"thick_mode": True}))
     assert caught.value.code == 7008
     assert "thick-mode" in caught.value.action
+
+
+def test_the_pause_between_looks_stays_bounded_for_ever(
+    source: OracleSource, tmp_path: Path
+) -> None:
+    with live(source, tmp_path) as database:
+        pauses = [database.pause(idle) for idle in (0, 1, 100, 10**9)]
+    assert pauses == [1.0, 1.5, 10.0, 10.0]

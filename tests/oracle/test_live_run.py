@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
@@ -15,19 +14,19 @@ from olr_pg.capture.logs import open_log
 from olr_pg.config.load import load_config
 from olr_pg.errors import OlrPgError
 from olr_pg.replicator.appliance import run_appliance
-from olr_pg.simulator.instance import Pace
 from olr_pg.simulator.oracle_net.faults import Fault
-from olr_pg.simulator.simulate import Summary, demo_shape, simulate
-from tests.oracle.live_source import LiveSource, reincarnated
+from tests.oracle.live_source import reincarnated
 from tests.replicator.test_simulated import differing_rows, expected_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
-SIZE: Final = 100_000
+    from olr_pg.simulator.simulate import Summary
+    from tests.oracle.live_source import LiveSource
+
 QUERY: Final = "SELECT owner, table_name FROM all_tables WHERE owner = 'SHOP' ORDER BY table_name"
 PHASES: Final = (
     ("connect", ""),
@@ -40,21 +39,6 @@ PHASES: Final = (
     ("fetch", "V$ARCHIVED_LOG"),
 )
 PATIENCE_SECONDS: Final = 600.0
-
-
-@pytest.fixture(scope="module")
-def summary(tmp_path_factory: pytest.TempPathFactory) -> Summary:
-    shape = replace(demo_shape(), pace=Pace(log_blocks=40))
-    made = simulate(7, tmp_path_factory.mktemp("source"), workload="orders", size=SIZE, shape=shape)
-    assert len(made.logs) > 4
-    return made
-
-
-@pytest.fixture
-def live(summary: Summary, tmp_path: Path) -> Iterator[LiveSource]:
-    source = LiveSource(summary, tmp_path)
-    yield source
-    source.close()
 
 
 @pytest.fixture(autouse=True)

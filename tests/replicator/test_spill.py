@@ -151,6 +151,16 @@ def test_the_pages_are_given_back_and_the_thread_ends(tmp_path: Path) -> None:
     assert not thread.is_alive()
 
 
+def test_the_bytes_on_disk_are_counted_until_they_are_dropped(tmp_path: Path) -> None:
+    storage = SpillFiles(tmp_path, 0)
+    assert storage.waiting_bytes == 0
+    room = storage.spill(8192)
+    assert storage.waiting_bytes == 8192
+    del room
+    gc.collect()
+    assert storage.waiting_bytes == 0
+
+
 def test_a_place_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OlrPgError, match="OLR-02081"):

@@ -1,0 +1,112 @@
+"""What capture says that it does or waits for, on a live source."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from olr_pg.capture.state import CaptureMonitor, CapturePhase, CaptureState
+from olr_pg.errors import OlrPgError
+from olr_pg.replicator.decoder import Decoder
+from olr_pg.spark.session import SparkSettings
+from tests.oracle.test_live_run import QUERY, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+    from olr_pg.server.queue import ReadyQueue
+    from tests.oracle.live_source import LiveSource
+
+
+def test_a_state_keeps_its_beginning() -> None:
+    now = 100.0
+    monitor = CaptureMonitor(lambda: now)
+    assert monitor.state == CaptureState(CapturePhase.WAITING_FOR_CLIENT, 100.0)
+    now = 101.0
+    gap = OlrPgError(2010, "sequence 7 is not among the logs", thread=1, sequence=7)
+    assert monitor.enter(CapturePhase.WAITING_FOR_REDO, gap)
+    now = 102.0
+    again = OlrPgError(2010, "sequence 7 is not among the logs", thread=1, sequence=7)
+    assert not monitor.enter(CapturePhase.WAITING_FOR_REDO, again)
+    record = monitor.state.as_record()
+    assert (record["state"], record["since"]) == ("WAITING_FOR_REDO", 101.0)
+    assert record["reason"]["where"] == {"thread": 1, "sequence": 7}
+    later = OlrPgError(2010, "sequence 9 is not among the logs", thread=1, sequence=9)
+    assert monitor.enter(CapturePhase.WAITING_FOR_REDO, later)
+    assert monitor.state.since == 102.0
+
+
+def take_all(queue: ReadyQueue) -> None:
+    """Transmit and confirm what is ready."""
+    while queue.take(1_000_000).messages:
+        queue.confirm(1 << 62)
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.filterwarnings(
+    # The driver drops the socket of a failed log-on without closing it.
+    "ignore:Exception ignored in. <socket.socket:pytest.PytestUnraisableExceptionWarning"
+)
+def test_the_phases_of_a_live_source(
+    live: LiveSource, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("olr_pg.replicator.decoder.get_session", lambda _: spark)
+    with live.database() as database:
+        decoder = Decoder(database, SparkSettings(), transactions_max=1)
+        assert decoder.state.phase is CapturePhase.WAITING_FOR_CLIENT
+        decoder.resolve(QUERY)
+        queue = decoder.start(0)
+
+        def reaches(*phases: CapturePhase) -> Callable[[], bool]:
+            return lambda: decoder.state.phase in phases
+
+        wait_until(reaches(CapturePhase.CAUGHT_UP))
+        live.archive()
+        wait_until(reaches(CapturePhase.PAUSED_FOR_FLOW_CONTROL))
+
+        def drained() -> bool:
+            take_all(queue)
+            return decoder.state.phase is CapturePhase.CAUGHT_UP
+
+        wait_until(drained)
+        late = live.archive(copied=False)
+        wait_until(reaches(CapturePhase.WAITING_FOR_REDO))
+        reason = decoder.state.reason
+        assert reason is not None
+        assert (reason.code, late.name in reason.detail) == (7011, True)
+        live.server.refusing = True
+        live.server.cut()
+        wait_until(reaches(CapturePhase.WAITING_FOR_SOURCE))
+        live.server.refusing = False
+        live.copy(late)
+        wait_until(drained)
+        # A client that goes ends the run; decoding waits for the next.
+        queue.close()
+        decoder.stop()
+        assert decoder.state.phase is CapturePhase.WAITING_FOR_CLIENT
+
+
+@pytest.mark.timeout(900)
+def test_what_ends_decoding_is_told_after_the_session(
+    live: LiveSource, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("olr_pg.replicator.decoder.get_session", lambda _: spark)
+    damaged = live.archive()
+    copy = live.mount / damaged.name
+    data = bytearray(copy.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    copy.write_bytes(data)
+    with live.database() as database:
+        decoder = Decoder(database, SparkSettings())
+        decoder.resolve(QUERY)
+        queue = decoder.start(0)
+        wait_until(lambda: decoder.state.phase is CapturePhase.STOPPED)
+        queue.close()
+        decoder.stop()
+        state = decoder.state
+        assert state.phase is CapturePhase.STOPPED
+        assert state.reason is not None
+        assert state.reason.code == 2005
