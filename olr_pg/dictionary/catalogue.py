@@ -19,6 +19,7 @@ from olr_pg.datatypes.text import decode_text_by_policy
 from olr_pg.dictionary.changes import RowOperation
 from olr_pg.dictionary.column_support import LOB_TYPES
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
+from olr_pg.dictionary.sys_columns import SYS_COLUMNS, absent
 from olr_pg.dictionary.sys_rows import SysRow, SysRows
 from olr_pg.dictionary.sys_tables import join_tables
 from olr_pg.errors import OlrPgError
@@ -42,128 +43,38 @@ class _Section(NamedTuple):
 
     Attributes:
         name: of the field of `SysRows`.
-        columns: the SYS table's columns by the row's fields.
         key: the field that rows are found by.
     """
 
     name: str
-    columns: dict[str, str]
     key: str
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The SYS table's columns by the row's fields."""
+        return SYS_COLUMNS[self.name]
 
 
 _SECTIONS: Final = {
-    "USER$": _Section("sys_user", {"user": "USER#", "name": "NAME"}, "user"),
-    "OBJ$": _Section(
-        "sys_obj",
-        {
-            "owner": "OWNER#",
-            "obj": "OBJ#",
-            "data_obj": "DATAOBJ#",
-            "name": "NAME",
-            "type": "TYPE#",
-            "flags": "FLAGS",
-        },
-        "obj",
-    ),
-    "TAB$": _Section(
-        "sys_tab",
-        {
-            "obj": "OBJ#",
-            "data_obj": "DATAOBJ#",
-            "clu_cols": "CLUCOLS",
-            "flags": "FLAGS",
-            "property": "PROPERTY",
-        },
-        "obj",
-    ),
-    "TABCOMPART$": _Section(
-        "sys_tabcompart", {"obj": "OBJ#", "data_obj": "DATAOBJ#", "bo": "BO#"}, "bo"
-    ),
-    "LOB$": _Section(
-        "sys_lob",
-        {
-            "obj": "OBJ#",
-            "int_col": "INTCOL#",
-            "l_obj": "LOBJ#",
-            "ts": "TS#",
-            "ind": "IND#",
-            "chunk": "CHUNK",
-            "flags": "FLAGS",
-            "property": "PROPERTY",
-        },
-        "obj",
-    ),
-    "LOBCOMPPART$": _Section(
-        "sys_lob_comp_part", {"part_obj": "PARTOBJ#", "l_obj": "LOBJ#"}, "l_obj"
-    ),
-    "COL$": _Section(
-        "sys_col",
-        {
-            "obj": "OBJ#",
-            "col": "COL#",
-            "seg_col": "SEGCOL#",
-            "int_col": "INTCOL#",
-            "name": "NAME",
-            "type": "TYPE#",
-            "length": "LENGTH",
-            "precision": "PRECISION#",
-            "scale": "SCALE",
-            "charset_form": "CHARSETFORM",
-            "charset_id": "CHARSETID",
-            "null": "NULL$",
-            "property": "PROPERTY",
-        },
-        "obj",
-    ),
-    "CDEF$": _Section(
-        "sys_cdef", {"con": "CON#", "obj": "OBJ#", "type": "TYPE#", "enabled": "ENABLED"}, "obj"
-    ),
-    "CCOL$": _Section(
-        "sys_ccol", {"con": "CON#", "obj": "OBJ#", "int_col": "INTCOL#", "pos": "POS#"}, "obj"
-    ),
-    "IND$": _Section(
-        "sys_ind",
-        {
-            "obj": "OBJ#",
-            "data_obj": "DATAOBJ#",
-            "bo": "BO#",
-            "type": "TYPE#",
-            "flags": "FLAGS",
-            "property": "PROPERTY",
-        },
-        "bo",
-    ),
-    "ICOL$": _Section(
-        "sys_icol", {"obj": "OBJ#", "bo": "BO#", "int_col": "INTCOL#", "pos": "POS#"}, "bo"
-    ),
-    "TABPART$": _Section(
-        "sys_tabpart", {"obj": "OBJ#", "data_obj": "DATAOBJ#", "bo": "BO#"}, "bo"
-    ),
-    "TABSUBPART$": _Section(
-        "sys_tabsubpart", {"obj": "OBJ#", "data_obj": "DATAOBJ#", "p_obj": "POBJ#"}, "p_obj"
-    ),
-    "LOBFRAG$": _Section(
-        "sys_lob_frag",
-        {
-            "frag_obj": "FRAGOBJ#",
-            "parent_obj": "PARENTOBJ#",
-            "ts": "TS#",
-            "ind": "INDFRAGOBJ#",
-        },
-        "parent_obj",
-    ),
-    "ECOL$": _Section(
-        "sys_ecol", {"tab_obj": "TABOBJ#", "col_num": "COLNUM", "guard_id": "GUARD_ID"}, "tab_obj"
-    ),
-    "DEFERRED_STG$": _Section(
-        "sys_deferredstg", {"obj": "OBJ#", "flags_stg": "FLAGS_STG"}, "obj"
-    ),
-    "TS$": _Section("sys_ts", {"ts": "TS#", "block_size": "BLOCKSIZE"}, "ts"),
-}  # fmt: skip
+    "USER$": _Section("sys_user", "user"),
+    "OBJ$": _Section("sys_obj", "obj"),
+    "TAB$": _Section("sys_tab", "obj"),
+    "TABCOMPART$": _Section("sys_tabcompart", "bo"),
+    "LOB$": _Section("sys_lob", "obj"),
+    "LOBCOMPPART$": _Section("sys_lob_comp_part", "l_obj"),
+    "COL$": _Section("sys_col", "obj"),
+    "CDEF$": _Section("sys_cdef", "obj"),
+    "CCOL$": _Section("sys_ccol", "obj"),
+    "IND$": _Section("sys_ind", "bo"),
+    "ICOL$": _Section("sys_icol", "bo"),
+    "TABPART$": _Section("sys_tabpart", "bo"),
+    "TABSUBPART$": _Section("sys_tabsubpart", "p_obj"),
+    "LOBFRAG$": _Section("sys_lob_frag", "parent_obj"),
+    "ECOL$": _Section("sys_ecol", "tab_obj"),
+    "DEFERRED_STG$": _Section("sys_deferredstg", "obj"),
+    "TS$": _Section("sys_ts", "ts"),
+}
 """In the order in which the rows of one transaction are applied: what others refer to first."""
-
-_ABSENT: Final = {"precision": -1, "scale": -1, "guard_id": -1}
-"""What stands for NULL, where that is not 0."""
 
 
 def followed_tables(snapshot: Snapshot) -> tuple[Table, ...]:
@@ -317,7 +228,7 @@ class Catalogue:
             if column in change.values:
                 values[field] = self._value(field, change.values[column])
             elif field not in values and model.model_fields[field].is_required():
-                values[field] = _ABSENT.get(field, 0)
+                values[field] = absent(field)
         try:
             return model(**values)
         except ValidationError as error:
@@ -325,11 +236,11 @@ class Catalogue:
                 3070, f"{change.table}: {error.errors()[0]['msg']}", rowid=change.row_id
             ) from error
 
-    def _value(self, field: str, raw: bytes | None) -> int | str:
+    def _value(self, field: str, raw: bytes | None) -> Any:
         if field == "name":
             return decode_text_by_policy(raw or b"", self._charset)[0]
         if raw is None:
-            return _ABSENT.get(field, 0)
+            return absent(field)
         number = decode_number(raw)
         try:
             return int(number)

@@ -9,6 +9,7 @@ import pytest
 
 from olr_pg.config.model import OracleSource
 from olr_pg.dictionary.model import KeyKind, Table
+from olr_pg.dictionary.sys_columns import SYS_COLUMNS
 from olr_pg.dictionary.sys_tables import join_tables
 from olr_pg.errors import OlrPgError
 from olr_pg.oracle.connection import OracleDatabase
@@ -55,13 +56,12 @@ def test_the_real_dictionary_comes_back_as_it_was(real_log_dir: Path) -> None:
     fields = {name for name in KINDS if name not in ("sys_ind", "sys_icol", "sys_user", "sys_ts")}
     state.catalogue.update('DELETE FROM SYS."TS$"')
     for name in (*fields, "sys_user", "sys_ts"):
-        kind = KINDS[name]
         state.catalogue.insert(
-            kind.table.name,
+            KINDS[name].name,
             [
                 {
                     "ROWID": row.row_id,
-                    **{column: stored(row, field) for field, column in kind.fields.items()},
+                    **{column: stored(row, field) for field, column in SYS_COLUMNS[name].items()},
                 }
                 for row in getattr(rows, name)
             ],

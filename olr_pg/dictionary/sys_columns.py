@@ -1,0 +1,90 @@
+"""The columns of the SYS tables that define tables, by the fields of the rows in `sys_rows`.
+
+One map for both ways in which such rows come: read by queries of a live database, and decoded from
+redo (dictionary §2, §10).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+_PARTITION: Final = {"obj": "OBJ#", "data_obj": "DATAOBJ#", "bo": "BO#"}
+
+SYS_COLUMNS: Final[dict[str, dict[str, str]]] = {
+    "sys_user": {"user": "USER#", "name": "NAME", "spare1": "SPARE1"},
+    "sys_obj": {
+        "owner": "OWNER#",
+        "obj": "OBJ#",
+        "data_obj": "DATAOBJ#",
+        "name": "NAME",
+        "type": "TYPE#",
+        "flags": "FLAGS",
+    },
+    "sys_tab": {
+        "obj": "OBJ#",
+        "data_obj": "DATAOBJ#",
+        "clu_cols": "CLUCOLS",
+        "flags": "FLAGS",
+        "property": "PROPERTY",
+    },
+    "sys_col": {
+        "obj": "OBJ#",
+        "col": "COL#",
+        "seg_col": "SEGCOL#",
+        "int_col": "INTCOL#",
+        "name": "NAME",
+        "type": "TYPE#",
+        "length": "LENGTH",
+        "precision": "PRECISION#",
+        "scale": "SCALE",
+        "charset_form": "CHARSETFORM",
+        "charset_id": "CHARSETID",
+        "null": "NULL$",
+        "property": "PROPERTY",
+    },
+    "sys_cdef": {"con": "CON#", "obj": "OBJ#", "type": "TYPE#", "enabled": "ENABLED"},
+    "sys_ccol": {"con": "CON#", "obj": "OBJ#", "int_col": "INTCOL#", "pos": "POS#"},
+    "sys_tabpart": _PARTITION,
+    "sys_tabcompart": _PARTITION,
+    "sys_tabsubpart": {"obj": "OBJ#", "data_obj": "DATAOBJ#", "p_obj": "POBJ#"},
+    "sys_lob": {
+        "obj": "OBJ#",
+        "int_col": "INTCOL#",
+        "l_obj": "LOBJ#",
+        "ts": "TS#",
+        "ind": "IND#",
+        "chunk": "CHUNK",
+        "flags": "FLAGS",
+        "property": "PROPERTY",
+    },
+    "sys_lob_comp_part": {"part_obj": "PARTOBJ#", "l_obj": "LOBJ#"},
+    "sys_lob_frag": {
+        "frag_obj": "FRAGOBJ#",
+        "parent_obj": "PARENTOBJ#",
+        "ts": "TS#",
+        "ind": "INDFRAGOBJ#",
+    },
+    "sys_ts": {"ts": "TS#", "block_size": "BLOCKSIZE"},
+    "sys_ecol": {
+        "tab_obj": "TABOBJ#",
+        "col_num": "COLNUM",
+        "guard_id": "GUARD_ID",
+        "default": "BINARYDEFVAL",
+    },
+    "sys_deferredstg": {"obj": "OBJ#", "flags_stg": "FLAGS_STG"},
+    "sys_ind": {
+        **_PARTITION,
+        "type": "TYPE#",
+        "flags": "FLAGS",
+        "property": "PROPERTY",
+    },
+    "sys_icol": {"obj": "OBJ#", "bo": "BO#", "int_col": "INTCOL#", "pos": "POS#"},
+}
+"""By the fields of `sys_rows.SysRows`."""
+
+_ABSENT: Final[dict[str, Any]] = {"precision": -1, "scale": -1, "guard_id": -1, "default": None}
+
+
+def absent(field: str) -> Any:
+    """What stands for NULL in a field of a row: 0, where nothing else is agreed on."""
+    return _ABSENT.get(field, 0)
