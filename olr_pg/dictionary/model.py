@@ -113,6 +113,7 @@ class Table:
         segments: DATAOBJ# of each of `partitions`, 0 where it has no segment; empty where nobody
             told: then it is taken to be the OBJ#, as it is until the partition is truncated or
             moved.
+        index_organised: the rows are in the primary key's index.
     """
 
     owner: str
@@ -126,6 +127,7 @@ class Table:
     key: tuple[int, ...] = ()
     refusal: str | None = None
     segments: tuple[int, ...] = ()
+    index_organised: bool = False
 
     @property
     def full_name(self) -> str:

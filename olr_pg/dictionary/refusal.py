@@ -9,8 +9,6 @@ from olr_pg.dictionary.oracle_schemas import is_oracle_schema
 
 _TABLE_PROPERTIES: Final = (
     (0x1, "it is an object table"),
-    (0x80, "it is index-organised and has an overflow segment"),
-    (0x40, "it is index-organised: its rows are in index redo"),
     (0x200, "it is the overflow segment of an index-organised table"),
     (0x2000, "it is the storage table of a nested table"),
     (0xC00000, "it is a temporary table: its rows are not in redo"),
@@ -44,6 +42,7 @@ def table_refusal(
     all_columns_logged: bool = True,
     hybrid_columnar: bool = False,
     encrypted_tablespace: bool = False,
+    index_obstacle: str | None = None,
 ) -> str | None:
     """Why the table cannot be replicated, from TAB$ and OBJ$; None where it can.
 
@@ -57,6 +56,7 @@ def table_refusal(
             logged by their values then.
         hybrid_columnar: hybrid columnar compression.
         encrypted_tablespace: redo holds cipher text.
+        index_obstacle: of an index-organised table, what `index_organised` says.
 
     Oracle's own clustered tables (the core of the dictionary) are not refused: following the
     dictionary through redo needs them (dictionary §1.3, §10).
@@ -69,6 +69,8 @@ def table_refusal(
     for pattern, reason in _AUXILIARY_NAMES:
         if re.fullmatch(pattern, name, re.DOTALL):
             return reason
+    if index_obstacle is not None:
+        return index_obstacle
     if encrypted_tablespace:
         return "it is in an encrypted tablespace: redo holds cipher text"
     if hybrid_columnar:

@@ -144,6 +144,7 @@ class _Table(_Document):
     columns: list[_Column]
     partitions: list[_U32] = []
     segments: list[_U32] = []
+    index_organised: bool = False
     cluster_columns: _U16 = 0
     key: _Key | None = None
     refusal: str | None = None
@@ -235,6 +236,7 @@ def _read_table(table: _Table, place: str, path: str) -> Table:
         columns=columns,
         partitions=tuple(table.partitions),
         segments=tuple(table.segments),
+        index_organised=table.index_organised,
         cluster_columns=table.cluster_columns,
         key_kind=KeyKind(table.key.kind) if table.key else KeyKind.NONE,
         key=tuple(intcols[name] for name in key),

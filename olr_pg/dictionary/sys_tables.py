@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from olr_pg.datatypes.charsets import bytes_per_character
 from olr_pg.dictionary import column_bits
 from olr_pg.dictionary.consistency import column_fault, sort_columns
+from olr_pg.dictionary.index_organised import index_obstacle, is_index_organised, rows_index
 from olr_pg.dictionary.lob import BLOB, CLOB, Lob, LobSegment
 from olr_pg.dictionary.model import AddedColumn, Column, KeyKind, Table
 from olr_pg.dictionary.refusal import table_refusal
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.sys_rows import (
         ColRow,
         EcolRow,
+        IndexRow,
         LobFragmentRow,
         LobRow,
         ObjectRow,
@@ -90,7 +92,11 @@ class _TableReader:
         for column in rows.sys_col:
             self._columns[column.obj].append(column)
         self._keys = _primary_keys(rows)
-        self._unique = _unique_keys(rows)
+        self._index_columns = _index_columns(rows)
+        self._unique = _unique_keys(rows, self._index_columns)
+        self._indexes: dict[int, list[IndexRow]] = defaultdict(list)
+        for index in rows.sys_ind:
+            self._indexes[index.bo].append(index)
         self._partitions = _partitions(rows)
         self._compressed = {row.obj for row in rows.sys_deferredstg if row.flags_stg & _COMPRESSED}
         self._all_logged = all_columns_logged
@@ -123,6 +129,9 @@ class _TableReader:
             )
             for row in self._columns[tab.obj]
         )
+        organised = is_index_organised(tab)
+        index = rows_index(self._indexes[tab.obj]) if organised else None
+        index_key = self._index_columns[index.obj] if index else ()
         refusal = table_refusal(
             owner,
             obj.name,
@@ -134,11 +143,12 @@ class _TableReader:
             all_columns_logged=self._all_logged
             or tab.obj in self._logged_tables
             or obj.owner in self._logged_users,
+            index_obstacle=index_obstacle(tab, index, index_key, columns) if organised else None,
         )
         fault = column_fault(columns)
         if refusal is None and fault is not None:
             refusal = f"its columns in the dictionary are incomplete: {fault}"
-        parts = self._partitions.get(tab.obj, [])
+        parts = [index] if index else self._partitions.get(tab.obj, [])
         any_told = any(part.data_obj for part in parts)
         kind = KeyKind.PRIMARY
         if not _is_usable_key(key, columns):
@@ -157,6 +167,7 @@ class _TableReader:
             key_kind=kind,
             key=key,
             refusal=refusal,
+            index_organised=organised,
         )
 
     def _unique_key(self, obj: int, columns: Sequence[Column]) -> tuple[int, ...]:
@@ -236,16 +247,24 @@ def _primary_keys(rows: SysRows) -> dict[int, tuple[int, ...]]:
     }
 
 
-def _unique_keys(rows: SysRows) -> dict[int, list[tuple[int, ...]]]:
-    """INTCOL# of the columns of each usable unique index, oldest first, by OBJ# of the table."""
+def _index_columns(rows: SysRows) -> dict[int, tuple[int, ...]]:
+    """INTCOL# of the columns of each index in their order, by OBJ# of the index."""
     columns: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for column in rows.sys_icol:
         columns[column.obj].append((column.pos, column.int_col))
+    ordered = {obj: tuple(intcol for _, intcol in sorted(found)) for obj, found in columns.items()}
+    return defaultdict(tuple, ordered)
+
+
+def _unique_keys(
+    rows: SysRows, columns: dict[int, tuple[int, ...]]
+) -> dict[int, list[tuple[int, ...]]]:
+    """INTCOL# of the columns of each usable unique index, oldest first, by OBJ# of the table."""
     found: dict[int, list[tuple[int, ...]]] = defaultdict(list)
     for row in sorted(rows.sys_ind, key=lambda row: row.obj):
         is_plain = row.type == _NORMAL_INDEX and not row.property & _FUNCTIONAL
         if is_plain and row.property & _UNIQUE and not row.flags & _UNUSABLE:
-            found[row.bo].append(tuple(intcol for _, intcol in sorted(columns[row.obj])))
+            found[row.bo].append(columns[row.obj])
     return found
 
 

@@ -182,6 +182,7 @@ class SimTable:
         return Table(
             *(self.owner, self.name, self.obj, None if partitioned else self.dataobj, columns),
             partitions=tuple(part.obj for part in self.segments) if partitioned else (),
+            index_organised=self.index_organised,
             key_kind=KeyKind.PRIMARY if self.key else KeyKind.NONE,
             key=tuple(number + 1 for number in self.key),
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,6 +17,7 @@ from olr_pg.oracle.connection import OracleDatabase
 from olr_pg.oracle.dictionary import BATCH, KINDS, read_dictionary
 from olr_pg.oracle.facts import read_facts
 from olr_pg.oracle.xml_tokens import read_xml_tokens
+from olr_pg.simulator.oracle_net.dictionary_rows import insert_table
 from olr_pg.simulator.oracle_net.faults import Fault
 from olr_pg.simulator.oracle_net.server import StandIn
 from olr_pg.simulator.oracle_net.state import OracleState
@@ -107,9 +109,22 @@ def test_rows_have_rowids_so_that_ddl_can_be_followed(oracle: OracleDatabase) ->
     assert len(set(found)) == len(found)
 
 
-def test_more_tables_than_fit_into_one_list(stand_in: StandIn, oracle: OracleDatabase) -> None:
-    from olr_pg.simulator.oracle_net.dictionary_rows import insert_table
+def test_an_index_organised_table_is_known_by_its_index(
+    stand_in: StandIn, oracle: OracleDatabase
+) -> None:
+    columns = (number("ID", 1, nullable=False), number("QUANTITY", 2))
+    table = Table(
+        "SHOP", "STOCK", 81_000, None, columns, (81_001,), key_kind=KeyKind.PRIMARY, key=(1,),
+        segments=(81_002,), index_organised=True,
+    )  # fmt: skip
+    insert_table(stand_in.state.catalogue, table, 136, count(9_000))
+    assert read_dictionary(oracle, [("SHOP", "STOCK")]).tables == (table,)
+    stand_in.state.catalogue.update('UPDATE SYS."IND$" SET FLAGS = 32 WHERE "OBJ#" = 81001')
+    (refused,) = read_dictionary(oracle, [("SHOP", "STOCK")]).tables
+    assert refused.refusal == "it is index-organised with a compressed key"
 
+
+def test_more_tables_than_fit_into_one_list(stand_in: StandIn, oracle: OracleDatabase) -> None:
     tables = [
         Table("SHOP", f"T{n}", 80_000 + n, 80_000 + n, (number("ID", 1),)) for n in range(BATCH + 3)
     ]

@@ -6,7 +6,7 @@ The way back of `olr_pg.dictionary.sys_rows`; what a snapshot does not hold gets
 from __future__ import annotations
 
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from olr_pg.dictionary import column_bits
 from olr_pg.dictionary.lob import BLOB, CLOB
@@ -24,6 +24,9 @@ TABLESPACE: Final = 6
 BLOCK_SIZE: Final = 8192
 PLAIN_TABLE: Final = 0x20000000
 PARTITIONED: Final = 0x20
+INDEX_ORGANISED: Final = 0x40
+NORMAL_INDEX: Final = 1
+ROWS_INDEX: Final = 4
 USER_LOBS: Final = 0x40800
 TOKEN_SET: Final = "28IKF5O20KT14E0OPPJDF68MK2"  # noqa: S105 - a suffix of table names
 FIRST_USER: Final = 136
@@ -72,7 +75,9 @@ def insert_table(catalogue: Catalogue, table: Table, user: int, constraints: Ite
     rows = {"OWNER": table.owner, "TABLE_NAME": table.name}
     for view in ("ALL_TABLES", "DBA_TABLES", "USER_TABLES"):
         catalogue.insert(view, [rows])
-    properties = PLAIN_TABLE | (PARTITIONED if table.partitions else 0)
+    parts = () if table.index_organised else table.partitions
+    properties = PLAIN_TABLE | (PARTITIONED if parts else 0)
+    properties |= INDEX_ORGANISED if table.index_organised else 0
     if any(column.lob for column in table.columns):
         properties |= USER_LOBS
     catalogue.insert("OBJ$", [_object(table.obj, table.dataobj, user, table.name, _TYPE_TABLE)])
@@ -91,19 +96,21 @@ def insert_table(catalogue: Catalogue, table: Table, user: int, constraints: Ite
         ],
     )
     catalogue.insert("COL$", (_column(table.obj, column) for column in table.columns))
-    catalogue.insert(
-        "TABPART$",
-        (
-            {"OBJ#": obj, "DATAOBJ#": segment, "BO#": table.obj}
-            for obj, segment in zip(
-                table.partitions, table.segments or table.partitions, strict=True
-            )
-        ),
-    )
+    segments = list(zip(table.partitions, table.segments or table.partitions, strict=True))
+    if table.index_organised:
+        index = _Index(*segments[0], f"SYS_IOT_TOP_{table.obj}", ROWS_INDEX)
+        _insert_index(catalogue, table, user, index)
+    else:
+        catalogue.insert(
+            "TABPART$",
+            ({"OBJ#": obj, "DATAOBJ#": data, "BO#": table.obj} for obj, data in segments),
+        )
     if table.key_kind is KeyKind.PRIMARY:
         _insert_constraint(catalogue, table, next(constraints), 2, table.key)
     elif table.key_kind is KeyKind.UNIQUE:
-        _insert_unique_index(catalogue, table, user)
+        obj = table.obj + 1
+        index = _Index(obj, obj, f"{table.name}_UK", NORMAL_INDEX)
+        _insert_index(catalogue, table, user, index)
     for column in table.columns:
         if column.added is not None:
             row: Row = {"TABOBJ#": table.obj, "COLNUM": column.intcol}
@@ -170,17 +177,26 @@ def _insert_constraint(
     )
 
 
-def _insert_unique_index(catalogue: Catalogue, table: Table, user: int) -> None:
-    obj = table.obj + 1
-    catalogue.insert("OBJ$", [_object(obj, obj, user, f"{table.name}_UK", _TYPE_INDEX)])
+class _Index(NamedTuple):
+    """A unique index over a table's key; `kind` is IND$.TYPE#."""
+
+    obj: int
+    dataobj: int
+    name: str
+    kind: int
+
+
+def _insert_index(catalogue: Catalogue, table: Table, user: int, index: _Index) -> None:
+    obj = index.obj
+    catalogue.insert("OBJ$", [_object(obj, index.dataobj, user, index.name, _TYPE_INDEX)])
     catalogue.insert(
         "IND$",
         [
             {
                 "OBJ#": obj,
-                "DATAOBJ#": obj,
+                "DATAOBJ#": index.dataobj,
                 "BO#": table.obj,
-                "TYPE#": 1,
+                "TYPE#": index.kind,
                 "FLAGS": 0,
                 "PROPERTY": UNIQUE,
             }

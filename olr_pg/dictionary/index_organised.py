@@ -1,0 +1,72 @@
+"""Index-organised tables: the index that holds the rows, and whether these can be decoded.
+
+The rows are in the leaf blocks of the primary key's index (IND$.TYPE# 4), whose numbers the redo
+bears; the table itself has no segment. Facts: dictionary §2.3, §2.6, redo-format §6.1.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from olr_pg.dictionary.model import Column
+    from olr_pg.dictionary.sys_rows import IndexRow, TabRow
+
+_ROWS_INDEX: Final = 4
+"""IND$.TYPE# of the index that holds a table's rows."""
+
+_ORGANISED: Final = 0x40
+_OVERFLOW: Final = 0x80
+_PARTITIONED: Final = 0x20
+"""Bits of TAB$.PROPERTY."""
+
+_MAPPED: Final = 0x10000000
+"""Bit of TAB$.FLAGS: a mapping table for bitmap indexes exists."""
+
+_KEY_COMPRESSION: Final = 0x20
+_COMPRESSED: Final = 0x8
+"""Bits of IND$.FLAGS and IND$.PROPERTY."""
+
+
+def is_index_organised(tab: TabRow) -> bool:
+    """Whether the rows of the table are in an index."""
+    return bool(tab.property & _ORGANISED)
+
+
+def rows_index(indexes: Sequence[IndexRow]) -> IndexRow | None:
+    """The index that holds the rows; None where the dictionary at hand names none.
+
+    Args:
+        indexes: of the table. A schema checkpoint has none.
+    """
+    return next((row for row in indexes if row.type == _ROWS_INDEX), None)
+
+
+def index_obstacle(
+    tab: TabRow, index: IndexRow | None, key: Sequence[int], columns: Sequence[Column]
+) -> str | None:
+    """Why the rows of an index-organised table cannot be decoded; None where they can.
+
+    Args:
+        tab: the table.
+        index: that holds its rows.
+        key: INTCOL# of the index's columns, in the order of the index.
+        columns: of the table.
+    """
+    if tab.property & _OVERFLOW:
+        return "it is index-organised and has an overflow segment"
+    if tab.property & _PARTITIONED:
+        return "it is index-organised and partitioned"
+    if tab.flags & _MAPPED:
+        return "it is index-organised and has a mapping table"
+    if index is None:
+        return "it is index-organised, and this dictionary does not name the index with its rows"
+    if index.flags & _KEY_COMPRESSION or index.property & _COMPRESSED:
+        return "it is index-organised with a compressed key"
+    # In a leaf row the key comes first, in the order of the index, then the other columns.
+    places = {column.intcol: column.segcol for column in columns}
+    if not key or [places.get(intcol) for intcol in key] != list(range(1, len(key) + 1)):
+        return "it is index-organised, and its key's columns are not the first ones, in their order"
+    return None
