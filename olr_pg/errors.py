@@ -400,6 +400,11 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         " snapshot of the SCN to start at",
         4,
     ),
+    3080: ErrorEntry(
+        "a table that the subscription names was created or renamed after the dictionary snapshot",
+        "to replicate it, load it and subscribe again with a dictionary of an SCN behind that",
+        4,
+    ),
     # 4xxx protocol and server (exit code 5)
     4001: ErrorEntry(
         "a message's size is out of bounds",

@@ -22,7 +22,7 @@ from olr_pg.dictionary.selection import find_tables
 from olr_pg.errors import OlrPgError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from olr_pg.dictionary.model import Snapshot, Table
 
@@ -79,22 +79,41 @@ def query_tables(
             cannot be replicated, 3014 no rows, 3015 too slow, 3016 not only reading, 3017 a value
             that is no name.
     """
-    with closing(_open_catalogue(snapshot)) as connection:
-        connection.set_authorizer(_authorize)
-        connection.set_progress_handler(_limiter(steps_max, seconds_max), _STEPS_BETWEEN_CHECKS)
-        try:
-            tables = find_tables(snapshot, _rows(connection, query))
-        except (sqlite3.Error, sqlite3.Warning, UnicodeEncodeError) as error:
-            raise _coded(error) from error
+    names = [(table.owner, table.name) for table in snapshot.tables]
+    tables = find_tables(snapshot, _run(names, query, steps_max, seconds_max))
     if not tables:
         raise OlrPgError(3014, "it returns no row")
     return tables
 
 
-def _open_catalogue(snapshot: Snapshot) -> sqlite3.Connection:
+def would_name(query: str, owner: str, name: str) -> bool:
+    """Whether a TableList query names a table, if there is one of that owner and name.
+
+    True where the query cannot be run here, because it was written for a live Oracle.
+    """
+    try:
+        return (owner, name) in _run([(owner, name)], query, STEPS_MAX, SECONDS_MAX)
+    except OlrPgError:
+        return True
+
+
+def _run(
+    names: Sequence[tuple[str, str]], query: str, steps_max: int, seconds_max: float
+) -> list[tuple[str, str]]:
+    """The rows of a query, in a database of the tables of these owners and names."""
+    with closing(_open_catalogue(names)) as connection:
+        connection.set_authorizer(_authorize)
+        connection.set_progress_handler(_limiter(steps_max, seconds_max), _STEPS_BETWEEN_CHECKS)
+        try:
+            return list(_rows(connection, query))
+        except (sqlite3.Error, sqlite3.Warning, UnicodeEncodeError) as error:
+            raise _coded(error) from error
+
+
+def _open_catalogue(names: Sequence[tuple[str, str]]) -> sqlite3.Connection:
     connection = sqlite3.connect(":memory:", isolation_level=None)
     connection.executescript(_SCHEMA)
-    rows = [(table.owner, table.name, table.name) for table in snapshot.tables]
+    rows = [(owner, name, name) for owner, name in names]
     connection.execute("BEGIN")
     for view in ("ALL_TABLES", "DBA_TABLES"):
         connection.executemany(f"INSERT INTO SYS.{view} VALUES (?, ?, ?)", rows)  # noqa: S608 - constant

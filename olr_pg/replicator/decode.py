@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
 
 from olr_pg.capture.continuity import join_logs
 from olr_pg.capture.logs import discover_logs
-from olr_pg.dictionary.selection import select_tables, user_tables
+from olr_pg.dictionary.oracle_schemas import is_oracle_schema
+from olr_pg.dictionary.selection import parse_table_name, select_tables, user_tables
 from olr_pg.errors import OlrPgError
 from olr_pg.replicator.follower import DictionaryFollower
 from olr_pg.replicator.incidents import with_incident
@@ -63,7 +65,9 @@ def decode_logs(
     follower = DictionaryFollower(snapshot)
     chosen = chosen_tables(snapshot, tables)
     report_left_out(chosen)
-    subscription = follower.subscribe(chosen, big_endian=False, chunk_bytes=CHUNK_BYTES)
+    subscription = follower.subscribe(
+        chosen, big_endian=False, chunk_bytes=CHUNK_BYTES, wanted=partial(_is_wanted, tables)
+    )
     logs = sorted(stream.readable, key=lambda log: log.header.first_scn)
     merger = Merger(subscription, 0, thread_starts(stream.readable), follower, storage or IN_MEMORY)
     if sessions is not None:
@@ -115,6 +119,13 @@ def chosen_tables(snapshot: Snapshot, names: Sequence[str] | None) -> tuple[Tabl
     for table in selection.refused:
         _log.warning("the table is left out", table=table.full_name, reason=table.obstacle)
     return selection.tables
+
+
+def _is_wanted(names: Sequence[str] | None, owner: str, name: str) -> bool:
+    """Whether `chosen_tables` would choose a table of that owner and name."""
+    if names is None:
+        return not is_oracle_schema(owner)
+    return (owner, name) in map(parse_table_name, names)
 
 
 def thread_starts(logs: Sequence[ArchivedLog], scn: int = 0) -> dict[int, int]:

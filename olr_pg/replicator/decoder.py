@@ -12,7 +12,7 @@ import pickle
 import threading
 import time
 from contextlib import closing
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -22,6 +22,7 @@ from olr_pg.applier.schema_events import SchemaEvent, SchemaEvents
 from olr_pg.capture.continuity import join_logs
 from olr_pg.capture.logs import report_skipped
 from olr_pg.capture.state import CaptureMonitor, CapturePhase, CaptureState
+from olr_pg.dictionary.table_list import would_name
 from olr_pg.errors import OlrPgError
 from olr_pg.replicator.decode import thread_starts
 from olr_pg.replicator.follower import DictionaryFollower
@@ -156,7 +157,10 @@ class Decoder:
             self._snapshot, self._follower = snapshot, self._make_follower(snapshot)
         report_left_out(tables)
         self._subscription = self._follower.subscribe(
-            tables, big_endian=self._big_endian, chunk_bytes=self._chunk_bytes
+            tables,
+            big_endian=self._big_endian,
+            chunk_bytes=self._chunk_bytes,
+            wanted=partial(would_name, sql),
         )
         _log.info("subscribed", tables=len(tables))
 

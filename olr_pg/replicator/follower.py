@@ -55,6 +55,7 @@ from olr_pg.dictionary.evolution import (
 )
 from olr_pg.dictionary.plan import Span
 from olr_pg.dictionary.sys_tables import carry_over
+from olr_pg.replicator.new_tables import NewTables
 from olr_pg.replicator.split import subscribe
 
 if TYPE_CHECKING:
@@ -198,6 +199,7 @@ class DictionaryFollower:
         self._subscribed: SubscribedTables | None = None
         self._used: set[Statement] = set()
         self._ends_delivery = ends_delivery
+        self._new_tables = NewTables()
         self.events: list[SchemaEvent] = []
         self.end: SchemaEvent | None = None
 
@@ -207,9 +209,17 @@ class DictionaryFollower:
         return self._catalogue is not None
 
     def subscribe(
-        self, tables: Sequence[Table], *, big_endian: bool, chunk_bytes: int
+        self,
+        tables: Sequence[Table],
+        *,
+        big_endian: bool,
+        chunk_bytes: int,
+        wanted: Callable[[str, str], bool] | None = None,
     ) -> Subscription:
         """The subscription to tables of the snapshot, with the versions known by now.
+
+        Args:
+            wanted: whether it would name a table of that owner and name, if there were one.
 
         Raises:
             OlrPgError: 4006, a name does not fit the protocol.
@@ -227,6 +237,7 @@ class DictionaryFollower:
                 self._subscribed.add(obj, version)
         ended = {str(error) for error in self.ended()} if self._ends_delivery else set()
         self.end = next((e for e in self.events if str(e.evolution.error) in ended), None)
+        self._new_tables.watch_for(wanted)
         return self._subscribed.subscription()
 
     def subscription(self) -> Subscription:
@@ -291,6 +302,9 @@ class DictionaryFollower:
             for obj in self._catalogue.concerned(transaction) - self._joined.keys():
                 self._joined[obj] = self._catalogue.table(obj)
             touched = self._catalogue.apply(transaction)
+        else:
+            for statement in transaction.statements:
+                self._new_tables.see_statement(statement, transaction.commit_scn)
         named = {obj for statement in transaction.statements for obj in self._objects_of(statement)}
         objects = sorted(touched | named)
         if objects and self._record is not None:
@@ -312,6 +326,7 @@ class DictionaryFollower:
             return None if old is None else self._end(old, transaction, statements)
         before, after = self._joined.get(obj) or old, self._catalogue.table(obj)
         self._joined[obj] = after
+        self._new_tables.see(obj, before, after, transaction.commit_scn)
         if old is None or before is None:
             return None if after is None else Version(transaction.commit_scn, after)
         truncates = any(statement.command == TRUNCATE_TABLE for statement in statements)

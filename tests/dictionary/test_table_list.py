@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from olr_pg.dictionary.model import Column, Database, Snapshot, Table
-from olr_pg.dictionary.table_list import query_tables
+from olr_pg.dictionary.table_list import query_tables, would_name
 from olr_pg.errors import OlrPgError
 
 ENDLESS = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r)"
@@ -216,3 +216,17 @@ def test_a_large_dictionary_stays_within_the_limit() -> None:
     query = "SELECT OWNER, NAME FROM ALL_TABLES WHERE UPPER(NAME) LIKE 'T%' ORDER BY NAME DESC"
 
     assert query_tables(snapshot, query, seconds_max=600)[0] is tables[-1]
+
+
+@pytest.mark.parametrize(
+    ("query", "named"),
+    [
+        ("SELECT owner, table_name FROM all_tables WHERE owner = 'APP'", True),
+        ("SELECT owner, table_name FROM all_tables WHERE table_name LIKE 'ORD%'", False),
+        ("SELECT 'APP', 'LATER' FROM DUAL", True),
+        ("SELECT 'APP', 'OTHER' FROM DUAL", False),
+        ("SELECT owner, table_name FROM dba_tab_privs WHERE REGEXP_LIKE(owner, 'X')", True),
+    ],
+)
+def test_whether_a_query_would_name_a_table(query: str, named: bool) -> None:
+    assert would_name(query, "APP", "LATER") is named

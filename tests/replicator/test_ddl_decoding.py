@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+from structlog.testing import capture_logs
 
 from olr_pg.capture.logs import discover_logs
 from olr_pg.cli.render import render_blob
@@ -16,6 +17,7 @@ from olr_pg.errors import OlrPgError
 from olr_pg.replicator.decode import decode_logs, decode_splits
 from olr_pg.replicator.follower import DictionaryFollower
 from olr_pg.replicator.merge import Merger, ThreadSplit, merge_splits
+from olr_pg.replicator.new_tables import CREATE_TABLE
 from olr_pg.replicator.split import plan_splits
 from olr_pg.wire.frames import ByteOrder
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
@@ -238,3 +240,46 @@ def test_the_verdict_on_each_kind_of_ddl(tmp_path: Path) -> None:
         (Verdict.STOP, 3073),
         (Verdict.STOP, 3071),
     ]
+
+
+@pytest.mark.parametrize("followed", [True, False])
+def test_a_table_that_is_created_later_is_named_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, followed: bool
+) -> None:
+    source = DdlSource(tmp_path / "s", followed=followed)
+    source.create("A", {"ID": NUMBER})
+    source.take_snapshot()
+    source.insert("A", 1)
+    source.create("LATER", {"ID": NUMBER})
+    source.statement("LATER", CREATE_TABLE, "CREATE TABLE LATER (ID NUMBER PRIMARY KEY)")
+    source.session.commit()
+    created = source.instance.scn
+    source.insert("LATER", 1)
+    source.insert("A", 2)
+    source.finish()
+    for split_bytes in SPLITS:
+        with capture_logs() as logs:
+            lines, error = decoded(source, monkeypatch, split_bytes)
+        assert error is None
+        assert [line["after"] for line in lines] == [{"ID": 1}, {"ID": 2}]
+        (warning,) = [log for log in logs if log.get("code") == "OLR-03080"]
+        assert (warning["table"], warning["log_level"]) == ("SHOP.LATER", "warning")
+        assert warning["scn"] <= created
+
+
+def test_a_new_name_is_reported_where_the_subscription_has_it(tmp_path: Path) -> None:
+    source = DdlSource(tmp_path / "s")
+    source.create("A", {"ID": NUMBER})
+    source.create("B", {"ID": NUMBER})
+    snapshot = source.take_snapshot()
+    source.create("OTHER", {"ID": NUMBER})
+    source.statement("OTHER", CREATE_TABLE, "CREATE TABLE OTHER (ID NUMBER PRIMARY KEY)")
+    source.session.commit()
+    source.drop("A")
+    source.create("A", {"ID": NUMBER})
+    source.statement("A", CREATE_TABLE, "CREATE TABLE A (ID NUMBER PRIMARY KEY)")
+    source.session.commit()
+    source.finish()
+    with capture_logs() as logs:
+        list(decode_logs(snapshot, [str(source.directory / "logs")], tables=["SHOP.A", "SHOP.B"]))
+    assert [log["table"] for log in logs if log.get("code") == "OLR-03080"] == ["SHOP.A"]
