@@ -722,6 +722,12 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         "read PostgreSQL's reason above; nothing of this table was changed",
         6,
     ),
+    5120: ErrorEntry(
+        "a key, index or sequence cannot be created in the target",
+        "the rows are in and may be replicated; mend what PostgreSQL's reason above says and start"
+        " `olr-pg initial-load` again, or create it yourself",
+        6,
+    ),
     # 6xxx Spark and Java (exit code 7)
     6001: ErrorEntry(
         "no suitable Java was found",

@@ -16,7 +16,7 @@ from olr_pg.applier.ledger import Counters, ErrorRow, TableLedger
 from olr_pg.applier.plan import plan_table, target_columns, target_name
 from olr_pg.applier.settings import TruncatePolicy
 from olr_pg.applier.table import TableStoppedError
-from olr_pg.applier.target import read_table
+from olr_pg.applier.target import empty_table, read_table
 from olr_pg.datatypes.mapping import pg_type
 from olr_pg.dictionary.evolution import Verdict
 from olr_pg.errors import OlrPgError
@@ -128,12 +128,7 @@ def _truncate(
     if settings.truncate is TruncatePolicy.IGNORE:
         _log.warning("TRUNCATE is ignored", table=event.table, scn=event.commit_scn)
         return
-    try:
-        with connection.transaction():
-            connection.execute(sql.SQL("TRUNCATE {}").format(target.identifier))
-    except psycopg.errors.FeatureNotSupported:
-        # A foreign key refers to it, which does not fire here but forbids TRUNCATE.
-        connection.execute(sql.SQL("DELETE FROM {}").format(target.identifier))
+    empty_table(connection, target)
     _log.info("table truncated", table=target.full_name, scn=event.commit_scn)
 
 

@@ -174,3 +174,13 @@ def create_table(
         raise OlrPgError(
             5004, f"cannot create the table: {error.diag.message_primary}", table=f"{schema}.{name}"
         ) from error
+
+
+def empty_table(connection: Connection[Any], target: TargetTable) -> None:
+    """Remove every row, in the transaction that is open."""
+    try:
+        with connection.transaction():
+            connection.execute(sql.SQL("TRUNCATE {}").format(target.identifier))
+    except psycopg.errors.FeatureNotSupported:
+        # A foreign key refers to it, which does not fire here but forbids TRUNCATE.
+        connection.execute(sql.SQL("DELETE FROM {}").format(target.identifier))

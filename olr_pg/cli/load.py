@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from olr_pg.config.model import Config
     from olr_pg.datatypes.policies import Counters
     from olr_pg.load.initial import LoadedTable, SourceTable
+    from olr_pg.load.structure import Part
     from olr_pg.load.watch import LoadWatch
 
 POLL_SECONDS: Final = 0.5
@@ -50,7 +52,8 @@ def initial_load(
     """Load whole tables as of an SCN; `olr-pg run` then goes on from there.
 
     The rows come from the Parquet files in `source.tables`. Missing tables are created with
-    `apply.create-tables`. A load that was killed goes on with --resume; nothing is loaded twice.
+    `apply.create-tables`, with the keys, indexes and sequences that the dictionary tells. A load
+    that was killed goes on with --resume; nothing is loaded twice.
     """
     if resume and restart:
         raise typer.BadParameter("--resume and --restart exclude each other")
@@ -58,6 +61,7 @@ def initial_load(
     from olr_pg.load import sources
     from olr_pg.load.initial import PRELOAD, LoadOptions
     from olr_pg.load.initial import initial_load as load
+    from olr_pg.load.structure import StructureBuilder, raise_for_failures
     from olr_pg.replicator.appliance import data_directory, open_target
     from olr_pg.spark.session import stop_session
 
@@ -69,6 +73,10 @@ def initial_load(
         stack.callback(stop_session)
         target = open_target(sources.apply_section(loaded), data_directory(loaded), stack)
         settings = sources.target_settings(loaded, snapshot, target)
+        builder = None
+        if settings.create_tables:
+            every = sources.choose_tables(loaded, snapshot, ())
+            builder = StructureBuilder(settings, snapshot.structure, every)
         targets = {
             one.table.full_name: target_name(settings, one.table.owner, one.table.name)
             for one in work
@@ -78,12 +86,17 @@ def initial_load(
             settings,
             work,
             lambda: spark_session_of(loaded, PRELOAD),
-            LoadOptions(resume=resume, restart=restart),
+            LoadOptions(resume=resume, restart=restart, builder=builder),
         )
+    parts = builder.parts if builder is not None else []
     if as_json:
-        print_json({"tables": [_json(one) for one in done]})
+        structure = [one._asdict() for one in parts]
+        print_json({"tables": [_json(one) for one in done], "structure": structure})
     else:
         _print_loaded(done)
+        _print_structure(parts)
+    if builder is not None:
+        raise_for_failures(builder.parts)
 
 
 def read_config(path: Path) -> Config:
@@ -220,7 +233,15 @@ def _print_loaded(done: Sequence[LoadedTable]) -> None:
         for column, counts in losses_json(one.losses).items():
             words = ", ".join(f"{count} {kind}" for kind, count in counts.items())
             print_line(f"{one.table}.{column}: {words}")
-    print_line(
-        "Not in the dictionary, and not created: secondary indexes, foreign keys, sequences,"
-        " column defaults."
-    )
+
+
+def _print_structure(parts: Sequence[Part]) -> None:
+    """How many of each kind were made, and each one that was not."""
+    for kind in dict.fromkeys(part.kind for part in parts):
+        states = Counter(part.state for part in parts if part.kind == kind)
+        counts = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
+        print_line(f"{kind}: {counts}")
+    for part in parts:
+        if part.reason:
+            print_line(f"{part.table}: {part.kind} {part.name} {part.state}: {part.reason}")
+    print_line("Never created: column defaults, check constraints, triggers, views.")

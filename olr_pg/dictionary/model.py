@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from olr_pg.datatypes.binary_xml import NO_TOKENS, XmlTokens
 from olr_pg.dictionary.column_support import unsupported_reason
 from olr_pg.dictionary.lob import Lob
+from olr_pg.dictionary.structure import NO_STRUCTURE, Structure
 
 if TYPE_CHECKING:
     from olr_pg.dictionary.sys_rows import SysRows
@@ -199,6 +200,7 @@ class Snapshot:
             them: with these, and the SYS tables among `tables`, later DDL can be followed through
             redo (`dictionary.catalogue`).
         xml_tokens: the names of binary XML.
+        structure: indexes, foreign keys and sequences, where the source told them.
     """
 
     scn: int
@@ -206,6 +208,7 @@ class Snapshot:
     tables: tuple[Table, ...] = field(repr=False)
     sys_rows: SysRows | None = field(default=None, repr=False)
     xml_tokens: XmlTokens = field(default=NO_TOKENS, repr=False)
+    structure: Structure = field(default=NO_STRUCTURE, repr=False)
 
     def find(self, owner: str, name: str) -> Table | None:
         """The table of that exact owner and name, or None."""

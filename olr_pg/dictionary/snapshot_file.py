@@ -43,6 +43,7 @@ from olr_pg.dictionary.consistency import check_unique_tables, column_fault, sor
 from olr_pg.dictionary.json_document import validate
 from olr_pg.dictionary.lob import Lob, LobSegment
 from olr_pg.dictionary.model import AddedColumn, Column, Database, KeyKind, Snapshot, Table
+from olr_pg.dictionary.structure import NO_STRUCTURE, Structure
 from olr_pg.dictionary.sys_rows import SysRows
 from olr_pg.errors import OlrPgError
 from olr_pg.scalars import MAX_SCN
@@ -170,6 +171,7 @@ class _Snapshot(_Document):
     tables: list[_Table]
     sys: SysRows | None = None
     xml_tokens: _XmlTokens | None = None
+    structure: Structure = NO_STRUCTURE
 
 
 def parse_snapshot(document: dict[str, Any], path: str) -> Snapshot:
@@ -196,6 +198,7 @@ def parse_snapshot(document: dict[str, Any], path: str) -> Snapshot:
         ),
         sys_rows=parsed.sys,
         xml_tokens=_read_xml_tokens(parsed.xml_tokens),
+        structure=parsed.structure,
     )
     check_unique_tables(snapshot, path)
     return snapshot
@@ -274,6 +277,7 @@ def dump_snapshot(snapshot: Snapshot) -> bytes:
     )
     lines = b",\n".join(orjson.dumps(_write_table(table)) for table in snapshot.tables)
     head = head[:-1] + _write_sys_rows(snapshot.sys_rows) + _write_xml_tokens(snapshot.xml_tokens)
+    head += _write_structure(snapshot.structure)
     return head + b',"tables":[\n' + lines + b"\n]}\n"
 
 
@@ -301,6 +305,12 @@ def _write_xml_tokens(tokens: XmlTokens) -> bytes:
     ]
     written = {"namespaces": dict(tokens.namespaces), "names": names}
     return b',"xml_tokens":' + orjson.dumps(written)
+
+
+def _write_structure(structure: Structure) -> bytes:
+    if structure == NO_STRUCTURE:
+        return b""
+    return b',"structure":' + orjson.dumps(structure.model_dump(exclude_defaults=True))
 
 
 def write_snapshot(snapshot: Snapshot, path: str) -> None:

@@ -19,6 +19,7 @@ from psycopg import sql
 from olr_pg.applier.connection import connect
 from olr_pg.applier.ledger import ensure_ledger
 from olr_pg.applier.plan import check_names, plan_table
+from olr_pg.applier.target import empty_table
 from olr_pg.datatypes.policies import NOTHING, Counters
 from olr_pg.errors import OlrPgError
 from olr_pg.load.columns import bind_columns
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Table
     from olr_pg.load.parquet import TableData
     from olr_pg.load.progress import LoadState
+    from olr_pg.load.structure import StructureBuilder
 
 PRELOAD: Final = ("olr_pg.load.warm:warm_load",)
 """What Spark's daemon does before it forks workers."""
@@ -88,11 +90,13 @@ class LoadOptions(NamedTuple):
         resume: go on with an interrupted load.
         restart: empty the tables of an interrupted load, and begin anew.
         progress: called with (table, rows of a partition that is in now).
+        builder: makes unique keys, indexes, foreign keys and sequences; None makes none.
     """
 
     resume: bool = False
     restart: bool = False
     progress: Callable[[str, int], None] = lambda _table, _rows: None
+    builder: StructureBuilder | None = None
 
 
 class _Work:
@@ -134,6 +138,8 @@ def initial_load(
             _check(connection, source, table, options)
         works = [_begin(connection, *one, options) for one in planned]
         _run(connection, settings, works, session, options)
+        if options.builder is not None:
+            options.builder.make_the_rest(connection)
         return [_report(connection, work) for work in works]
 
 
@@ -193,9 +199,11 @@ def _begin(
         state = progress.read(connection)
         if state is not None and not state.finished and options.restart:
             progress.forget(connection)
-            connection.execute(sql.SQL("TRUNCATE {}").format(plan.target.identifier))
+            empty_table(connection, plan.target)
             state = None
         if state is None:
+            if options.builder is not None:
+                options.builder.make_unique_keys(connection, source.table.full_name)
             data = source.data
             progress.begin(
                 connection, source.scn, source.start_scn, data.identity, len(data.partitions)
@@ -221,7 +229,7 @@ def _run(
     ]
     for work in works:
         if not work.waiting:
-            _finish(connection, work)
+            _finish(connection, work, options)
     if not tasks:
         return
     payloads = [pickle.dumps(task) for task in tasks]
@@ -236,11 +244,13 @@ def _run(
                 work.losses[column] = work.losses.get(column, NOTHING) + lost
             options.progress(work.source.table.full_name, task.partition.rows)
             if not work.waiting:
-                _finish(connection, work)
+                _finish(connection, work, options)
 
 
-def _finish(connection: Connection[Any], work: _Work) -> None:
-    """Analyse the table and hand it over to replication."""
+def _finish(connection: Connection[Any], work: _Work, options: LoadOptions) -> None:
+    """Index and analyse the table, and hand it over to replication."""
+    if options.builder is not None:
+        options.builder.make_indexes(connection, work.source.table.full_name)
     if work.state.finished:
         return
     name = sql.Identifier(work.table.schema, work.table.name)

@@ -53,7 +53,7 @@ COL: Final = _sys(
     "OBJ# COL# SEGCOL# INTCOL# TYPE# LENGTH PRECISION# SCALE CHARSETFORM CHARSETID NULL$ PROPERTY",
     "NAME",
 )
-CDEF: Final = _sys("CDEF$", "CON# OBJ# TYPE# ENABLED")
+CDEF: Final = _sys("CDEF$", "CON# OBJ# TYPE# ENABLED ROBJ# RCON# REFACT")
 CCOL: Final = _sys("CCOL$", "CON# OBJ# INTCOL# POS# SPARE1")
 IND: Final = _sys("IND$", "OBJ# DATAOBJ# BO# TYPE# FLAGS PROPERTY")
 ICOL: Final = _sys("ICOL$", "OBJ# BO# INTCOL# POS#")
@@ -67,6 +67,9 @@ TS: Final = _sys("TS$", "TS# BLOCKSIZE", "NAME")
 DEFERRED_STG: Final = _sys("DEFERRED_STG$", "OBJ# FLAGS_STG")
 ECOL: Final = _sys("ECOL$", "TABOBJ# COLNUM GUARD_ID")
 ECOL.append_column(Column(quoted_name("BINARYDEFVAL", quote=True), LargeBinary))
+
+CON: Final = _sys("CON$", "CON# OWNER#", "NAME")
+SEQ: Final = _sys("SEQ$", "OBJ# INCREMENT$ MINVALUE MAXVALUE CYCLE# CACHE HIGHWATER")
 
 DATABASE: Final = _table(
     "V$DATABASE",
@@ -100,6 +103,9 @@ SYS_TABLES: Final = (
     *(LOB, LOBFRAG, LOBCOMPPART, TS, ECOL, DEFERRED_STG),
 )
 """What the account must be able to SELECT and FLASHBACK."""
+
+STRUCTURE_TABLES: Final = (CON, SEQ)
+"""The same, for creating keys, indexes and sequences in the target only."""
 
 VIEWS: Final = (
     *(DATABASE, INCARNATION, PLATFORM, ARCHIVED_LOG, ARCHIVE_DEST, LOG, THREAD, TRANSACTION),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from olr_pg.config.model import OfflineSource
@@ -33,12 +34,14 @@ def export_dictionary(config: Config, query: str | None, scn: int, path: Path) -
         raise OlrPgError(1094, "there is no `apply` section, and no --query")
     from olr_pg.oracle.connection import OracleDatabase
     from olr_pg.oracle.dictionary import read_dictionary
+    from olr_pg.oracle.structure import read_structure
     from olr_pg.oracle.table_list import run_table_list
 
     oracle = OracleDatabase(config.source)
     try:
         names = run_table_list(oracle, text)
         snapshot = read_dictionary(oracle, names, scn or None)
+        snapshot = replace(snapshot, structure=read_structure(oracle, snapshot))
     finally:
         oracle.close()
     write_snapshot(snapshot, str(path))

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.errors import OlrPgError
 from olr_pg.simulator.columnar.source import NAMED
 from olr_pg.simulator.named import NamedSimulation
@@ -104,8 +103,6 @@ def simulate_live(
         truth=truth,
         live=True,
     )
-    snapshot = simulation.snapshot()
-    write_snapshot(snapshot, str(directory / "dictionary.json"))
     run_live(
         *(simulation, directory, stop),
         rate=options.rate,
@@ -113,7 +110,7 @@ def simulate_live(
     )
     rows = simulation.end()
     return Summary(
-        *(seed, shape, snapshot, tuple(logs)),
+        *(seed, shape, simulation.start, tuple(logs)),
         sum(path.stat().st_size for path in logs),
         *(simulation.transactions, simulation.changes, rows, simulation.tables),
     )

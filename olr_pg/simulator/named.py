@@ -8,13 +8,16 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.dictionary.model import Database, Snapshot
+from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.scalars import encode_redo_time
+from olr_pg.simulator.columnar import memory as place
 from olr_pg.simulator.columnar.engine import ColumnarInstance
 from olr_pg.simulator.columnar.setup import Setting
 from olr_pg.simulator.columnar.snapshot import write_tables
 from olr_pg.simulator.columnar.source import NAMED
 from olr_pg.simulator.instance import Container
 from olr_pg.simulator.storage import TransactionalBlock
+from olr_pg.simulator.structure import order_structure, table_structure
 from olr_pg.simulator.tables import SimIndex, SimTable
 from olr_pg.simulator.writer import LogIdentity
 from olr_pg.transactions.batch import DmlKind
@@ -73,7 +76,7 @@ class NamedSimulation:
 
     Args:
         seed: decides everything else.
-        directory: gets ``truth.jsonl``, ``tables/`` and ``final/``.
+        directory: gets ``dictionary.json``, ``truth.jsonl``, ``tables/`` and ``final/``.
         workload: a name in `NAMED`.
         shape: the database.
         size: of the redo that is going to be written, in bytes: the tables are made for it.
@@ -97,7 +100,7 @@ class NamedSimulation:
         live: bool = False,
     ) -> None:
         named, rng = NAMED[workload], Random(seed)  # noqa: S311 - reproducible, not secret
-        self._shape, self._directory = shape, directory
+        self._shape, self._directory, self._workload = shape, directory, workload
         self._identity = database_identity(seed)
         dbid = self._identity.dbid ^ (0x1234567 if shape.con_id else 0)
         self._container = Container(shape.con_id, "SIMPDB" if shape.con_id else None, dbid)
@@ -131,7 +134,10 @@ class NamedSimulation:
             keeps_online=live,
             first_sequences=[15 + 3 * number for number in range(1, shape.threads + 1)],
         )
-        write_tables(directory / "tables", self.instance.memory, self.tables)
+        self.start = self.snapshot()
+        """The dictionary at the start."""
+        write_snapshot(self.start, str(directory / "dictionary.json"))
+        self._write_tables("tables")
 
     def work(self, size: int) -> None:
         """Write about `size` bytes of redo more."""
@@ -150,10 +156,20 @@ class NamedSimulation:
         return [self.instance.online_log(thread) for thread in range(self._shape.threads)]
 
     def end(self) -> dict[str, int]:
-        """Commit, archive, finish the truth and write the final tables; returns their rows."""
+        """Commit, archive, finish the truth, write the final tables and dictionary.
+
+        Returns:
+            The rows of each table.
+        """
         with self._files:
             self.instance.end()
-        return write_tables(self._directory / "final", self.instance.memory, self.tables)
+        rows = self._write_tables("final")
+        write_snapshot(self.snapshot(), str(self._directory / "final" / "dictionary.json"))
+        return rows
+
+    def _write_tables(self, folder: str) -> dict[str, int]:
+        scn = int(self.instance.memory.m[place.SCN])
+        return write_tables(self._directory / folder, self.instance.memory, self.tables, scn)
 
     @property
     def transactions(self) -> int:
@@ -167,8 +183,8 @@ class NamedSimulation:
         return {kind: int(self.instance.counts[1 + at]) for at, kind in enumerate(kinds)}
 
     def snapshot(self) -> Snapshot:
-        """The dictionary at the start."""
-        own = self._identity
+        """The dictionary as it is now."""
+        own, memory = self._identity, self.instance.memory.m
         database = Database(
             own.name,
             con_id=self._container.con_id,
@@ -178,8 +194,15 @@ class NamedSimulation:
             activation=own.activation,
             big_endian=self._shape.redo.big_endian,
         )
+        structure = table_structure(self.tables)
+        if self._workload == "orders":
+            next_keys = {
+                table.name: int(memory[place.TB_NEXT_KEY + number])
+                for number, table in enumerate(self.tables)
+            }
+            structure = order_structure(self.tables, next_keys)
         tables = tuple(table.describe() for table in self.tables)
-        return Snapshot(self._shape.start_scn, database, tables)
+        return Snapshot(int(memory[place.SCN]), database, tables, structure=structure)
 
 
 def database_identity(seed: int) -> LogIdentity:

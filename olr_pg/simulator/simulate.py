@@ -21,6 +21,7 @@ from olr_pg.simulator.noise import write_noise
 from olr_pg.simulator.redo_format import BLOCK_SIZES, COMPATIBLE, RedoFormat
 from olr_pg.simulator.session import SimSession
 from olr_pg.simulator.storage import ROW_SPACE, TransactionalBlock, UndoSegment
+from olr_pg.simulator.structure import table_structure
 from olr_pg.simulator.table_files import write_rows
 from olr_pg.simulator.tables import INDEX_BLOCKS, Logging, SimIndex, SimSegment, SimTable
 from olr_pg.simulator.truth import final_tables, truth_lines
@@ -316,7 +317,9 @@ class Simulation:
             big_endian=self.shape.redo.big_endian,
         )
         tables = tuple(table.describe() for table in container.tables)
-        return Snapshot(self._start_scn, database, tables)
+        return Snapshot(
+            self._start_scn, database, tables, structure=table_structure(container.tables)
+        )
 
     def write(self) -> Summary:
         """Write the snapshot and the truth beside the logs."""
@@ -326,8 +329,9 @@ class Simulation:
         _write_lines(self._directory / "truth.jsonl", truth_lines(transactions))
         rows = self.final_rows()
         for table in tables:
-            write_rows(self._directory / "tables", table, ())
-            write_rows(self._directory / "final", table, _complete(table, rows[table.full_name]))
+            write_rows(self._directory / "tables", table, (), self._start_scn)
+            final = _complete(table, rows[table.full_name])
+            write_rows(self._directory / "final", table, final, self.instance.scn)
         changes = dict.fromkeys(DmlKind, 0)
         for transaction in transactions:
             for change in transaction.changes:
@@ -396,12 +400,10 @@ def simulate(
         truth=truth,
         prefilled=prefilled,
     )
-    snapshot = named.snapshot()
-    write_snapshot(snapshot, str(directory / "dictionary.json"))
     named.work(size)
     rows = named.end()
     return Summary(
-        *(seed, own, snapshot, tuple(logs)),
+        *(seed, own, named.start, tuple(logs)),
         sum(path.stat().st_size for path in logs),
         *(named.transactions, named.changes, rows, named.tables),
     )

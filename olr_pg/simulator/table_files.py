@@ -43,6 +43,9 @@ BLOB: Final = 113
 TIMESTAMP: Final = 180
 TIMESTAMP_TZ: Final = 181
 ROWID: Final = "ROWID"
+SCN_KEYS: Final = ("olr_pg.scn", "olr_pg.start_scn")
+"""Metadata: as of which SCN the rows are, and where the oldest open transaction began."""
+
 _MICROSECOND_DIGITS: Final = 6
 
 
@@ -89,10 +92,15 @@ def table_schema(table: SimTable) -> pa.Schema:
     return pa.schema([pa.field(ROWID, pa.string(), nullable=False), *fields])
 
 
-def write_table(folder: Path, table: SimTable, columns: Sequence[pa.Array[Any]]) -> None:
-    """``OWNER.NAME.parquet`` in `folder` with ROWIDs and column values."""
+def write_table(folder: Path, table: SimTable, columns: Sequence[pa.Array[Any]], scn: int) -> None:
+    """``OWNER.NAME.parquet`` in `folder` with ROWIDs and column values.
+
+    The metadata says that the rows are as of `scn`, and that no transaction was open then.
+    """
     folder.mkdir(exist_ok=True)
-    data = pa.Table.from_arrays(list(columns), schema=table_schema(table))
+    metadata: dict[bytes | str, bytes | str] = dict.fromkeys(SCN_KEYS, str(scn))
+    schema = table_schema(table).with_metadata(metadata)
+    data = pa.Table.from_arrays(list(columns), schema=schema)
     pq.write_table(data, folder / f"{table.full_name}.parquet")
 
 
@@ -102,7 +110,7 @@ def read_table(folder: Path, full_name: str) -> pa.Table:
 
 
 def write_rows(
-    folder: Path, table: SimTable, rows: Iterable[tuple[str, Sequence[Cell | None]]]
+    folder: Path, table: SimTable, rows: Iterable[tuple[str, Sequence[Cell | None]]], scn: int
 ) -> None:
     """The file of a table whose rows are cells by ROWID, empty in an index-organised table."""
     ordered = list(rows)
@@ -110,7 +118,7 @@ def write_rows(
     for at, column in enumerate(table.columns):
         values = [cell_value(column.type, cells[at]) for _, cells in ordered]
         columns.append(pa.array(values, arrow_type(column.type)))
-    write_table(folder, table, columns)
+    write_table(folder, table, columns, scn)
 
 
 def rowids(table: SimTable, dbas: Sequence[int], slots: Sequence[int]) -> pa.Array[Any]:

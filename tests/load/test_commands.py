@@ -49,7 +49,8 @@ def test_load_verify_and_repair(
     initial_load(commands)
     text = capsys.readouterr().out
     assert "SHOP.CUSTOMERS" in text
-    assert "Not in the dictionary" in text
+    assert "Never created: column defaults" in text
+    assert "index: 1 created" in text
 
     verify(commands, as_json=True)
     assert printed(capsys)["identical"]

@@ -1,6 +1,6 @@
 """Loads and runs that are killed at any moment: the tables end as the source's.
 
-By hand: ``OLR_PG_KILL_SEEDS=10 pytest -n 0 tests/load/test_kills.py``.
+One seed here; more by hand: ``OLR_PG_KILL_SEEDS=10 pytest -n 0 -s tests/load/test_kills.py``.
 """
 
 from __future__ import annotations
@@ -24,71 +24,84 @@ from tests.load.conftest import Project
 from tests.load.table_data import simulated
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from pyspark.sql import SparkSession
 
 SEEDS = int(os.environ.get("OLR_PG_KILL_SEEDS", "0"))
 ROOT = Path(__file__).resolve().parents[2]
 DONE, KILLED = 0, -9
+PARTS = "SELECT count(*) >= {} FROM olr_pg.load_part"
+FINISHED = "SELECT count(*) >= {} FROM olr_pg.load WHERE finished_at IS NOT NULL"
+TAKEN_OVER = "SELECT count(*) >= {} FROM pg_stat_activity WHERE application_name LIKE 'olr_pg%%'"
+CHANGES = "SELECT coalesce(sum(inserted + updated + deleted), 0) >= {} FROM olr_pg.ledger"
 
 
 def start(project: Project, *arguments: str) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "olr_pg", *arguments, "--config", str(project.write())]
-    log = (project.folder / "stderr.log").open("ab")
-    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=log)
+    with (project.folder / "stderr.log").open("ab") as log:
+        return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=log)
 
 
-def run_until(process: subprocess.Popen[bytes], project: Project, query: str) -> int:
-    """Kill the process once the query gives true, if it has not ended before; its exit code."""
-    while process.poll() is None:
-        try:
-            with psycopg.connect(project.database, autocommit=True) as connection:
-                if connection.execute(query.encode()).fetchone() == (True,):
-                    process.kill()
-                    break
-        except psycopg.errors.UndefinedTable:
-            pass
-        time.sleep(0.002)
-    process.communicate()
+def killed_at(project: Project, query: str, *arguments: str) -> int:
+    """The exit code of a command that is killed once the query gives true."""
+    with start(project, *arguments) as process:
+        while process.poll() is None:
+            try:
+                with psycopg.connect(project.database, autocommit=True) as connection:
+                    if connection.execute(query.encode()).fetchone() == (True,):
+                        process.kill()
+                        break
+            except psycopg.errors.UndefinedTable:
+                pass
+            time.sleep(0.002)
+        process.communicate()
+    assert process.returncode in (DONE, KILLED), (project.folder / "stderr.log").read_text()
     return process.returncode
 
 
 def finish(project: Project, *arguments: str) -> bytes:
-    process = start(project, *arguments)
-    output, _ = process.communicate()
+    with start(project, *arguments) as process:
+        output, _ = process.communicate()
     assert process.returncode == DONE, (project.folder / "stderr.log").read_text()
     return output
 
 
-def kills(rng: Random, query: str, highest: int) -> Sequence[str]:
-    return [query.format(rng.randint(0, highest)) for _ in range(2)]
+def many_kills(rng: Random, parts: int) -> tuple[list[str], list[str]]:
+    """When loads and when runs are killed: among the rows, between the tables, at the hand-over."""
+    loads = [PARTS.format(rng.randint(0, parts)) for _ in range(2)]
+    loads.append(FINISHED.format(rng.randint(1, 3)))
+    runs = [TAKEN_OVER.format(rng.randint(1, 3))]
+    runs += [CHANGES.format(rng.randint(1, 400)) for _ in range(2)]
+    return loads, runs
 
 
-@pytest.mark.timeout(1200)
-@pytest.mark.parametrize("seed", range(1, SEEDS + 1))
-def test_killed_loads_and_runs(tmp_path: Path, postgres_database: str, seed: int) -> None:
+def few_kills(rng: Random, parts: int) -> tuple[list[str], list[str]]:
+    """One of each."""
+    return [PARTS.format(rng.randint(1, parts - 1))], [CHANGES.format(rng.randint(1, 40))]
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("seed", range(1, max(SEEDS, 1) + 1))
+def test_killed_loads_and_runs(
+    tmp_path: Path, postgres_database: str, spark: SparkSession, seed: int
+) -> None:
     rng = Random(seed)
     shape = DatabaseShape(RedoFormat(COMPATIBLE["19"]), con_id=3, pace=Pace(log_blocks=100))
-    source = simulated(seed, tmp_path / "source", "random", 200_000, shape)
-    project = Project(tmp_path, source, postgres_database)
+    source = simulated(seed, tmp_path / "source", "orders", 200_000, shape)
+    project = Project(tmp_path, source, postgres_database, spark)
     scn = source.scn(rng.uniform(0.2, 0.8))
-    project.tables = source.write_tables(tmp_path / "tables", scn, row_group=3)
-    parts = sum(-(-len(rows) // 3) for rows in source.rows(scn).values())
+    project.tables = source.write_tables(tmp_path / "tables", scn)
+    parts = sum(-(-len(rows) // 6) for rows in source.rows(scn).values())
+    loads, runs = (many_kills if SEEDS else few_kills)(rng, parts)
     codes = list[int]()
-    for query in kills(rng, "SELECT count(*) >= {} FROM olr_pg.load_part", parts):
+    for query in loads:
         resume = ["--resume"] if codes else []
-        codes.append(run_until(start(project, "initial-load", *resume), project, query))
+        codes.append(killed_at(project, query, "initial-load", *resume))
     loaded = json.loads(finish(project, "initial-load", "--resume", "--json"))
     expected = {name: len(rows) for name, rows in source.rows(scn).items()}
     assert {one["table"]: one["rows"] for one in loaded["tables"]} == expected
-    changes = "SELECT coalesce(sum(inserted + updated + deleted), 0) >= {} FROM olr_pg.ledger"
-    codes += [
-        run_until(start(project, "run", "--once"), project, query)
-        for query in kills(rng, changes, 40)
-    ]
+    codes += [killed_at(project, query, "run", "--once") for query in runs]
     finish(project, "run", "--once")
-    last = source.transactions[-1].commit_scn
-    final = source.write_tables(tmp_path / "final", last)
-    result = json.loads(finish(project, "verify", "--json", "--tables", str(final)))
-    assert result["identical"]
-    assert set(codes) <= {DONE, KILLED}
+    project.tables = source.write_tables(tmp_path / "final", source.transactions[-1].commit_scn)
+    assert all(one.identical for one in project.verify())
+    assert KILLED in codes
     sys.stdout.write(f"seed {seed}: {codes.count(KILLED)} kills, {sum(expected.values())} rows\n")

@@ -30,8 +30,10 @@ def live_rows(memory: Memory, table: int) -> Ints:
     return np.flatnonzero(chosen)
 
 
-def write_tables(folder: Path, memory: Memory, tables: Sequence[SimTable]) -> dict[str, int]:
-    """A Parquet file per table; returns their rows' numbers by table."""
+def write_tables(
+    folder: Path, memory: Memory, tables: Sequence[SimTable], scn: int
+) -> dict[str, int]:
+    """A Parquet file per table, as of `scn`; returns their rows' numbers by table."""
     counts = dict[str, int]()
     for number, table in enumerate(tables):
         live = live_rows(memory, number)
@@ -44,7 +46,7 @@ def write_tables(folder: Path, memory: Memory, tables: Sequence[SimTable]) -> di
         for place, column in enumerate(table.columns):
             cells = memory.cells[rows[:, at.R_CELLS] + place]
             columns.append(_column(memory, column, first + place, cells))
-        write_table(folder, table, columns)
+        write_table(folder, table, columns, scn)
         counts[table.full_name] = len(live)
     return counts
 

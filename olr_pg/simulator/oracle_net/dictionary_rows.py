@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from olr_pg.dictionary import column_bits
 from olr_pg.dictionary.lob import BLOB, CLOB
 from olr_pg.dictionary.model import KeyKind
+from olr_pg.simulator.oracle_net.structure_rows import insert_structure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,6 +55,7 @@ def insert_dictionary(catalogue: Catalogue, snapshot: Snapshot) -> None:
     constraints = count(FIRST_CONSTRAINT)
     for table in snapshot.tables:
         insert_table(catalogue, table, users[table.owner], constraints)
+    insert_structure(catalogue, snapshot, users)
 
 
 def insert_xml_tokens(catalogue: Catalogue, tokens: XmlTokens) -> None:

@@ -1,0 +1,107 @@
+"""What belongs to tables beside their columns and primary keys: for targets that are created.
+
+Nothing of it is needed to decode redo. The snapshot format has it as the optional key
+``structure``, whose keys are the fields here (docs/dictionary-snapshot.md).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Name = Annotated[str, Field(min_length=1)]
+Names = Annotated[tuple[Name, ...], Field(min_length=1, strict=False)]
+
+INT64_MIN: Final = -(1 << 63)
+INT64_MAX: Final = (1 << 63) - 1
+Int64 = Annotated[int, Field(ge=INT64_MIN, le=INT64_MAX)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class _OfTable(_Part):
+    """Something of the table ``owner.table``."""
+
+    owner: Name
+    table: Name
+    name: Name
+
+    @property
+    def full_name(self) -> str:
+        """``OWNER.NAME`` of the table."""
+        return f"{self.owner}.{self.table}"
+
+
+class UniqueKey(_OfTable):
+    """A unique constraint; `columns` in key order."""
+
+    columns: Names
+
+
+class Index(_OfTable):
+    """An index that belongs to no primary or unique key; `columns` in its order."""
+
+    columns: Names
+    unique: bool = False
+
+
+class ForeignKey(_OfTable):
+    """An enabled foreign key: `columns` refer to `parent_columns`, in the same order."""
+
+    columns: Names
+    parent_owner: Name
+    parent: Name
+    parent_columns: Names
+    on_delete: Literal["no action", "cascade", "set null"] = "no action"
+
+    @property
+    def parent_name(self) -> str:
+        """``OWNER.NAME`` of the table that is referred to."""
+        return f"{self.parent_owner}.{self.parent}"
+
+
+class Sequence(_Part):
+    """A sequence; limits beyond 64 bits, which PostgreSQL has not, are cut to them.
+
+    Attributes:
+        next: the first value that may not have been handed out yet: SEQ$.HIGHWATER, which is
+            LAST_NUMBER of DBA_SEQUENCES.
+        cache: values that Oracle keeps in memory, 0 for none.
+    """
+
+    owner: Name
+    name: Name
+    next: Int64
+    increment: Int64 = 1
+    minimum: Int64 = 1
+    maximum: Int64 = INT64_MAX
+    cycle: bool = False
+    cache: Annotated[int, Field(ge=0, le=INT64_MAX)] = 20
+
+    @property
+    def full_name(self) -> str:
+        """``OWNER.NAME``."""
+        return f"{self.owner}.{self.name}"
+
+
+class LeftOut(_OfTable):
+    """Something that has no equal here, and why."""
+
+    reason: Name
+
+
+class Structure(_Part):
+    """The structure of a snapshot's tables."""
+
+    unique_keys: Annotated[tuple[UniqueKey, ...], Field(strict=False)] = ()
+    indexes: Annotated[tuple[Index, ...], Field(strict=False)] = ()
+    foreign_keys: Annotated[tuple[ForeignKey, ...], Field(strict=False)] = ()
+    sequences: Annotated[tuple[Sequence, ...], Field(strict=False)] = ()
+    left_out: Annotated[tuple[LeftOut, ...], Field(strict=False)] = ()
+
+
+NO_STRUCTURE: Final = Structure()
+"""Of a snapshot that does not tell."""

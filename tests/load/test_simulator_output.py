@@ -1,0 +1,140 @@
+"""What `olr-pg simulate` writes is loaded, replicated and compared as it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+
+from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.errors import OlrPgError
+from olr_pg.load import sources
+from olr_pg.load.structure import FAILED, StructureBuilder, raise_for_failures
+from olr_pg.simulator.instance import Pace
+from olr_pg.simulator.redo_format import COMPATIBLE, RedoFormat
+from olr_pg.simulator.simulate import DatabaseShape, demo_shape, simulate
+from tests.load.conftest import Project
+from tests.load.table_data import Source
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+SIZE = 150_000
+PACE = Pace(log_blocks=60)
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Source:
+    """The order-entry workload, with rows before the first redo."""
+    folder = tmp_path_factory.mktemp("shop")
+    shape = replace(demo_shape(), pace=PACE)
+    summary = simulate(7, folder, workload="orders", size=SIZE, shape=shape, prefilled=True)
+    return Source(folder, summary, [])
+
+
+@pytest.fixture
+def loads(
+    tmp_path: Path, postgres_database: str, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> Any:
+    """Makes a project of a source; its runs use the tests' Spark session."""
+    monkeypatch.setattr("olr_pg.replicator.decoder.get_session", lambda _: spark)
+    monkeypatch.setattr("olr_pg.replicator.appliance.stop_session", lambda: None)
+
+    def make(source: Source) -> Project:
+        project = Project(tmp_path, source, postgres_database, spark)
+        project.tables = source.folder / "tables"
+        return project
+
+    return make
+
+
+def builder_of(project: Project) -> StructureBuilder:
+    config = project.config()
+    snapshot = sources.read_snapshot(config)
+    settings = sources.target_settings(config, snapshot, project.database)
+    return StructureBuilder(
+        settings, snapshot.structure, sources.choose_tables(config, snapshot, ())
+    )
+
+
+def verified(project: Project) -> dict[str, int]:
+    project.tables = project.source.folder / "final"
+    results = project.verify()
+    assert all(one.identical for one in results)
+    assert all(one.scn >= one.applied_scn for one in results)
+    return {one.table.source.full_name: one.target_rows for one in results}
+
+
+def test_the_shop_with_its_structure(shop: Source, loads: Any) -> None:
+    project = loads(shop)
+    builder = builder_of(project)
+    done = project.load(builder=builder)
+    assert (
+        {one.scn for one in done} == {one.start_scn for one in done} == {shop.summary.snapshot.scn}
+    )
+    assert sum(one.rows for one in done) > 80
+    kinds = {part.kind: part.state for part in builder.parts}
+    assert kinds == dict.fromkeys(("unique key", "index", "foreign key", "sequence"), "created")
+    project.run()
+    assert verified(project) == shop.summary.rows
+
+    with psycopg.connect(project.database) as connection:
+        parts = connection.execute(
+            "SELECT contype::text, condeferred, convalidated, count(*) FROM pg_constraint"
+            " WHERE connamespace = 'shop'::regnamespace AND contype IN ('p', 'u', 'f')"
+            " GROUP BY 1, 2, 3 ORDER BY 1"
+        ).fetchall()
+        assert parts == [("f", False, False, 7), ("p", False, True, 9), ("u", True, True, 1)]
+        ahead = connection.execute(
+            "SELECT nextval('shop.orders_seq') > max(order_id) FROM shop.orders"
+        )
+        # The snapshot is the one of the start; the cut-over brings the positions of the end.
+        assert ahead.fetchone() == (False,)
+        index = connection.execute("SELECT to_regclass('shop.orders_customer_id_ix') IS NOT NULL")
+        assert index.fetchone() == (True,)
+        for constraint, table in connection.execute(
+            "SELECT conname, conrelid::regclass::text FROM pg_constraint WHERE contype = 'f'"
+        ).fetchall():
+            connection.execute(f"ALTER TABLE {table} VALIDATE CONSTRAINT {constraint}".encode())
+    final = load_snapshot(str(shop.folder / "final" / "dictionary.json"))
+    assert final.scn > shop.summary.snapshot.scn
+    assert final.tables == shop.summary.snapshot.tables
+
+
+def test_structure_that_is_there_stays_and_what_is_refused_is_said(
+    shop: Source, loads: Any
+) -> None:
+    project = loads(shop)
+    project.load(builder=builder_of(project))
+    with psycopg.connect(project.database) as connection:
+        connection.execute("DROP INDEX shop.orders_customer_id_ix")
+        connection.execute("ALTER TABLE shop.stock DROP CONSTRAINT stock_warehouses_fk")
+        connection.execute("ALTER TABLE shop.warehouses DROP CONSTRAINT warehouses_pkey CASCADE")
+    again = builder_of(project)
+    project.load(builder=again)
+    states = {part.name: part.state for part in again.parts}
+    assert states.pop("ORDERS_CUSTOMER_ID_IX") == "created"
+    refused = {name for name, state in states.items() if state == FAILED}
+    assert refused == {"STOCK_WAREHOUSES_FK", "DISTRICTS_WAREHOUSES_FK", "CUSTOMERS_WAREHOUSES_FK"}
+    assert {state for name, state in states.items() if name not in refused} == {"present"}
+    with pytest.raises(OlrPgError) as caught:
+        raise_for_failures(again.parts)
+    assert caught.value.code == 5120
+    assert "and 2 more" in caught.value.detail
+
+
+@pytest.mark.parametrize("seed", [3, 8])
+def test_random_tables(tmp_path: Path, loads: Any, seed: int) -> None:
+    shape = DatabaseShape(RedoFormat(COMPATIBLE["19"]), con_id=3, pace=PACE)
+    folder = tmp_path / "source"
+    summary = simulate(seed, folder, size=80_000, shape=shape)
+    project = loads(Source(folder, summary, []))
+    builder = builder_of(project)
+    assert sum(one.rows for one in project.load(builder=builder)) == 0
+    assert {part.state for part in builder.parts} <= {"created"}
+    project.run()
+    assert verified(project) == summary.rows

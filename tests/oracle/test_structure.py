@@ -1,0 +1,96 @@
+"""Keys, indexes and sequences through the stand-in, into a file and back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.dictionary.snapshot_file import write_snapshot
+from olr_pg.dictionary.structure import ForeignKey, Index, Sequence, Structure, UniqueKey
+from olr_pg.errors import OlrPgError
+from olr_pg.oracle.dictionary import read_dictionary
+from olr_pg.oracle.structure import read_structure
+from olr_pg.simulator.oracle_net.state import OracleState
+from tests.oracle.conftest import DBID, make_snapshot
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from olr_pg.oracle.connection import OracleDatabase
+
+ORDERS = {"owner": "SHOP", "table": "ORDERS"}
+STRUCTURE = Structure(
+    unique_keys=(UniqueKey(**ORDERS, name="ORDERS_UK", columns=("NAME", "ID")),),
+    indexes=(
+        Index(**ORDERS, name="ORDERS_NAME", columns=("NAME",)),
+        Index(**ORDERS, name="Odd name", columns=("NAME", "LINE"), unique=True),
+    ),
+    foreign_keys=(
+        ForeignKey(
+            owner="SHOP",
+            table="Notes",
+            name="NOTES_FK",
+            columns=("SIZE", "ID"),
+            parent_owner="SHOP",
+            parent="ORDERS",
+            parent_columns=("NAME", "ID"),
+            on_delete="set null",
+        ),
+        ForeignKey(
+            **ORDERS,
+            name="SELF_FK",
+            columns=("ID", "LINE"),
+            parent_owner="SHOP",
+            parent="ORDERS",
+            # The order of the primary key.
+            parent_columns=("LINE", "ID"),
+        ),
+    ),
+    sequences=(
+        Sequence(owner="SHOP", name="DOWN", next=-7, increment=-1, minimum=-100, cycle=True),
+        Sequence(owner="SHOP", name="ORDERS_SEQ", next=41, cache=0),
+    ),
+)
+NAMES = (("SHOP", "ORDERS"), ("SHOP", "Notes"))
+
+
+@pytest.fixture
+def state() -> OracleState:
+    return OracleState(replace(make_snapshot(), structure=STRUCTURE), dbid=DBID)
+
+
+def test_what_is_read_is_what_is_there(oracle: OracleDatabase, tmp_path: Path) -> None:
+    snapshot = read_dictionary(oracle, NAMES)
+    found = read_structure(oracle, snapshot)
+    assert found == STRUCTURE
+    path = str(tmp_path / "dictionary.json")
+    write_snapshot(replace(snapshot, structure=found), path)
+    assert load_snapshot(path).structure == STRUCTURE
+
+
+def test_what_has_no_equal_is_named(oracle: OracleDatabase, state: OracleState) -> None:
+    update = state.catalogue.update
+    number = '(SELECT "OBJ#" FROM SYS."OBJ$" WHERE "NAME" = \'{}\')'
+    functional = f'UPDATE SYS."IND$" SET "PROPERTY" = 16 WHERE "OBJ#" = {number}'
+    assert update(functional.format("ORDERS_NAME")) == 1
+    unusable = f'UPDATE SYS."IND$" SET "FLAGS" = 1 WHERE "OBJ#" = {number}'
+    assert update(unusable.format("Odd name")) == 1
+    assert update('UPDATE SYS."CDEF$" SET "ENABLED" = NULL WHERE "TYPE#" = 4') == 2
+    found = read_structure(oracle, read_dictionary(oracle, NAMES))
+    assert found.indexes == found.foreign_keys == ()
+    reasons = {one.name: one.reason for one in found.left_out}
+    assert reasons == {
+        "ORDERS_NAME": "it is on an expression",
+        "Odd name": "it is unusable in the source",
+    }
+
+
+def test_without_the_privilege_it_is_said_which(oracle: OracleDatabase, state: OracleState) -> None:
+    snapshot = read_dictionary(oracle, NAMES)
+    state.catalogue.denied.add("SEQ$")
+    with pytest.raises(OlrPgError) as caught:
+        read_structure(oracle, snapshot)
+    assert "SEQ$" in caught.value.detail
