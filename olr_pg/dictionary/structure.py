@@ -17,6 +17,8 @@ INT64_MIN: Final = -(1 << 63)
 INT64_MAX: Final = (1 << 63) - 1
 Int64 = Annotated[int, Field(ge=INT64_MIN, le=INT64_MAX)]
 
+OnDelete = Literal["no action", "cascade", "set null"]
+
 
 class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -55,7 +57,7 @@ class ForeignKey(_OfTable):
     parent_owner: Name
     parent: Name
     parent_columns: Names
-    on_delete: Literal["no action", "cascade", "set null"] = "no action"
+    on_delete: OnDelete = "no action"
 
     @property
     def parent_name(self) -> str:

@@ -18,6 +18,7 @@ from olr_pg.dictionary.structure import (
     ForeignKey,
     Index,
     LeftOut,
+    OnDelete,
     Sequence,
     Structure,
     UniqueKey,
@@ -53,7 +54,7 @@ _BY_ITSELF: Final = frozenset({3, 4, 5, 6, 8})
 _SEQUENCE: Final = 6
 """OBJ$.TYPE#."""
 
-_ON_DELETE: Final = {1: "cascade", 2: "set null"}
+_ON_DELETE: Final[dict[int, OnDelete]] = {1: "cascade", 2: "set null"}
 
 
 def read_structure(oracle: OracleDatabase, snapshot: Snapshot) -> Structure:

@@ -50,7 +50,7 @@ def test_load_verify_and_repair(
     text = capsys.readouterr().out
     assert "SHOP.CUSTOMERS" in text
     assert "Never created: column defaults" in text
-    assert "index: 1 created" in text
+    assert "index: 1 present" in text
 
     verify(commands, as_json=True)
     assert printed(capsys)["identical"]

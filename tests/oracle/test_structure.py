@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from olr_pg.oracle.connection import OracleDatabase
 
-ORDERS = {"owner": "SHOP", "table": "ORDERS"}
+ORDERS: dict[str, Any] = {"owner": "SHOP", "table": "ORDERS"}
 STRUCTURE = Structure(
     unique_keys=(UniqueKey(**ORDERS, name="ORDERS_UK", columns=("NAME", "ID")),),
     indexes=(
@@ -80,7 +80,8 @@ def test_what_has_no_equal_is_named(oracle: OracleDatabase, state: OracleState) 
     assert update(unusable.format("Odd name")) == 1
     assert update('UPDATE SYS."CDEF$" SET "ENABLED" = NULL WHERE "TYPE#" = 4') == 2
     found = read_structure(oracle, read_dictionary(oracle, NAMES))
-    assert found.indexes == found.foreign_keys == ()
+    assert not found.indexes
+    assert not found.foreign_keys
     reasons = {one.name: one.reason for one in found.left_out}
     assert reasons == {
         "ORDERS_NAME": "it is on an expression",
