@@ -88,9 +88,7 @@ else:
                 scope = dict(own.__globals__)
                 made[dispatcher] = types.FunctionType(own.__code__, scope, own.__name__)
                 for name in own.__code__.co_names:
-                    if isinstance(
-                        scope.get(name), numba.core.dispatcher.Dispatcher | types.FunctionType
-                    ):
+                    if isinstance(scope.get(name), _FUNCTIONS):
                         scope[name] = plain(scope[name])
             return made[dispatcher]
 

@@ -22,7 +22,7 @@ from olr_pg.scalars import MAX_SCN, format_xid
 from olr_pg.transactions.batch import DmlColumns, DmlKind, TransactionColumns
 from olr_pg.transactions.chains import KNOWN, KNOWN_MAX
 from olr_pg.transactions.defaults import fill_defaults
-from olr_pg.transactions.delimit import Instances, delimit, slot_keys
+from olr_pg.transactions.delimit import Instances, delimit
 from olr_pg.transactions.dictionary_changes import (
     delivered_changes,
     dictionary_part,
@@ -225,16 +225,14 @@ class Assembler:
 
     def _feed(self, batch: ChangeBatch) -> Finished | None:
         instances = delimit(batch.events)
-        keys = slot_keys(batch.events)
-        heads = instances.order[instances.first[:-1]]
         closed = (instances.begin >= 0) & (instances.end >= 0)
-        on_open_slot = np.isin(keys[heads], np.array(list(self._open), np.uint64))
+        on_open_slot = np.isin(instances.key, np.array(list(self._open), np.uint64))
         # A whole transaction right behind one without its end tells that that end was missed.
         after_lost = np.zeros(closed.size, np.bool_)
-        after_lost[1:] = ~closed[:-1] & (keys[heads[1:]] == keys[heads[:-1]])
+        after_lost[1:] = ~closed[:-1] & (instances.key[1:] == instances.key[:-1])
         late: list[ChangeBatch] = []
         for row in np.flatnonzero(~closed | on_open_slot | after_lost).tolist():
-            ended = self._keep(batch, instances, int(keys[heads[row]]), row)
+            ended = self._keep(batch, instances, int(instances.key[row]), row)
             if ended is not None:
                 late.extend(ended.chunks.batches)
         if late:

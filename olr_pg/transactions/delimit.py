@@ -28,12 +28,14 @@ class Instances(NamedTuple):
         first: shape (n + 1), where each instance's events begin in `order`.
         begin: the BEGIN event, −1 where it is not in the batch.
         end: the COMMIT or ROLLBACK event, −1 where it is not in the batch.
+        key: the slot, see `slot_keys`.
     """
 
     order: npt.NDArray[np.int64]
     first: npt.NDArray[np.int64]
     begin: npt.NDArray[np.int64]
     end: npt.NDArray[np.int64]
+    key: npt.NDArray[np.uint64]
 
 
 def slot_keys(events: EventColumns) -> npt.NDArray[np.uint64]:
@@ -54,7 +56,7 @@ def delimit(events: EventColumns) -> Instances:
     count = _delimit(order, keys, events.kind, events.xid, room)
     first = room[0, : count + 1]
     first[count] = order.size
-    return Instances(order, first, room[1, :count], room[2, :count])
+    return Instances(order, first, room[1, :count], room[2, :count], keys[order[first[:-1]]])
 
 
 @kernel
