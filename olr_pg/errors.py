@@ -255,6 +255,18 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         " the token tables in the dictionary (X$NM, X$QN)",
         3,
     ),
+    2130: ErrorEntry(
+        "a LOB value could not be read from the source",
+        "the target's column keeps its value; grant SELECT and FLASHBACK on the table to the user"
+        " of `source.user`, and load the rows again from the source",
+        3,
+    ),
+    2131: ErrorEntry(
+        "a LOB value was read as it is now, not as it was when it was set",
+        "none: where the value was changed since, that change follows. To read values as of their"
+        " commit, grant FLASHBACK on the table and raise UNDO_RETENTION and the LOB's RETENTION",
+        3,
+    ),
     2020: ErrorEntry(
         "two consecutive logs do not join",
         "copy both archived logs again from one database; the next SCN of a log is the first SCN"

@@ -167,6 +167,11 @@ class OracleSource(Section):
     client_library: ConfigPath | None = Field(
         default=None, description="the directory of the client libraries, for thick-mode"
     )
+    fetch_lobs: Literal["never", "unavailable"] = Field(
+        default="never",
+        description='"never" or "unavailable": whether LOB values that the redo does not hold whole'
+        " are read from the tables",
+    )
     vault: Vault | None = Field(
         default=None, description="an object: copies of the archived logs, kept here"
     )

@@ -17,6 +17,7 @@ from olr_pg.oracle.connection import OracleDatabase
 from olr_pg.oracle.dictionary import read_dictionary
 from olr_pg.oracle.facts import read_facts, read_incarnations
 from olr_pg.oracle.failures import PASSING, SNAPSHOT_AGE
+from olr_pg.oracle.lob_fetch import LobFetcher
 from olr_pg.oracle.table_list import run_table_list
 
 if TYPE_CHECKING:
@@ -70,6 +71,8 @@ class LiveDatabase:
     ) -> None:
         self._source = source
         self._oracle = OracleDatabase(source)
+        fetches = source.fetch_lobs == "unavailable"
+        self._lob_fetcher = LobFetcher(self._oracle) if fetches else None
         self._lineage = lineage
         self._start_scn = start_scn
         self._dictionary = dictionary
@@ -97,6 +100,11 @@ class LiveDatabase:
     def database(self) -> Database:
         """See `SourceDatabase.database`."""
         return self._facts.database
+
+    @property
+    def lob_source(self) -> LobFetcher | None:
+        """See `SourceDatabase.lob_source`."""
+        return self._lob_fetcher
 
     def resolve(self, sql: str) -> tuple[Snapshot, tuple[Table, ...]]:
         """See `SourceDatabase.resolve`.

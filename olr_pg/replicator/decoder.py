@@ -230,7 +230,9 @@ class _Run:
         self.queue = ReadyQueue(transactions_max, bytes_max, self._pause_for_flow_control)
         self._decoder = decoder
         self._scn = scn
-        self.merger = Merger(subscription, scn, {}, decoder.follower, decoder._storage)
+        self.merger = Merger(
+            subscription, scn, {}, decoder.follower, decoder._storage, decoder._source.lob_source
+        )
         self._events_published = 0
         self._logs: list[ArchivedLog] = []
         self._decoded: set[LogPosition] = set()

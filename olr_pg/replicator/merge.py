@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.changes import DictionaryTransaction
     from olr_pg.replicator.follower import DictionaryFollower
     from olr_pg.replicator.split import Encoded, Split, SplitResult, Subscription
+    from olr_pg.transactions.lob_source import LobSource
 
 _log = structlog.get_logger(__name__)
 
@@ -81,6 +82,7 @@ class Merger:
         threads: the open redo threads, with the SCN from which each will be read.
         follower: follows the dictionary; None where nobody does.
         storage: where the bytes of unfinished and of large transactions wait.
+        lob_source: where LOB values are read that the redo does not hold whole; None: nowhere.
 
     Attributes:
         subscription: what the next splits are to be decoded with.
@@ -99,9 +101,11 @@ class Merger:
         threads: dict[int, int],
         follower: DictionaryFollower | None = None,
         storage: Storage = IN_MEMORY,
+        lob_source: LobSource | None = None,
     ) -> None:
         self.subscription = subscription
         self._storage = storage
+        self._lob_source = lob_source
         self._order = ByteOrder.BIG if subscription.big_endian else ByteOrder.LITTLE
         self._start_scn = start_scn
         self._watermarks = dict(threads)
@@ -123,7 +127,9 @@ class Merger:
 
     def _new_assembler(self) -> Assembler:
         plan, tables = self.subscription.row_plan, self.subscription.tables
-        return Assembler(plan, tables, is_split=False, storage=self._storage)
+        return Assembler(
+            plan, tables, is_split=False, storage=self._storage, lob_source=self._lob_source
+        )
 
     def abandon(self, scn: int) -> None:
         """The redo from `scn` on was given up by a RESETLOGS: drop what it began or committed."""

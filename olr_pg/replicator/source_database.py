@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from olr_pg.capture.logs import LogScan
     from olr_pg.dictionary.model import Database, Snapshot, Table
+    from olr_pg.transactions.lob_source import LobSource
 
 POLL_SECONDS = 1.0
 """How often the places of an offline source are looked at when there is nothing to decode."""
@@ -26,6 +27,10 @@ class SourceDatabase(Protocol):
     @property
     def database(self) -> Database:
         """What logs must belong to; may move on to a new incarnation with `scan`."""
+
+    @property
+    def lob_source(self) -> LobSource | None:
+        """Where LOB values are read that the redo does not hold whole; None: nowhere."""
 
     def resolve(self, sql: str) -> tuple[Snapshot, tuple[Table, ...]]:
         """The tables that a TableList query names, and the dictionary they are from.
@@ -64,6 +69,11 @@ class OfflineDatabase:
     def database(self) -> Database:
         """See `SourceDatabase.database`."""
         return self._snapshot.database
+
+    @property
+    def lob_source(self) -> None:
+        """See `SourceDatabase.lob_source`: there is nobody to ask."""
+        return None
 
     def resolve(self, sql: str) -> tuple[Snapshot, tuple[Table, ...]]:
         """See `SourceDatabase.resolve`."""

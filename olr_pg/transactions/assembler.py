@@ -28,6 +28,7 @@ from olr_pg.transactions.dictionary_changes import (
     dictionary_part,
     dictionary_transactions,
 )
+from olr_pg.transactions.lob_source import LobSource, LobWanted
 from olr_pg.transactions.lobs import (
     Owners,
     UnownedPages,
@@ -105,6 +106,7 @@ class Account:
         unmatched: undo markers for which no change was found.
         without_set: updates that set no delivered column.
         lob_values: LOB values delivered.
+        lob_fetched: of these, those that were read from the source itself.
         lob_unavailable: LOB values left out because they are not whole in the redo.
         lob_unclaimed: LOBs changed without a change of their row.
         dictionary_rows: row changes of followed SYS tables that no client gets.
@@ -125,6 +127,7 @@ class Account:
     unmatched: int = 0
     without_set: int = 0
     lob_values: int = 0
+    lob_fetched: int = 0
     lob_unavailable: int = 0
     lob_unclaimed: int = 0
     dictionary_rows: int = 0
@@ -169,6 +172,7 @@ class Assembler:
         is_split: whether earlier redo may hold the begin of what is fed: ended transactions
             without a begin then go to the remainder instead of being dropped.
         storage: where bytes wait.
+        lob_source: where LOB values are read that the redo does not hold whole.
 
     Attributes:
         account: what became of what was fed.
@@ -182,8 +186,10 @@ class Assembler:
         *,
         is_split: bool,
         storage: Storage = IN_MEMORY,
+        lob_source: LobSource | None = None,
     ) -> None:
         self._storage = storage
+        self._lob_source = lob_source
         self._plan = plan
         self._tables = tables
         self._is_split = is_split
@@ -257,7 +263,13 @@ class Assembler:
 
     def saved(self) -> Assembler:
         """A copy that goes on from here by itself."""
-        other = Assembler(self._plan, self._tables, is_split=self._is_split, storage=self._storage)
+        other = Assembler(
+            self._plan,
+            self._tables,
+            is_split=self._is_split,
+            storage=self._storage,
+            lob_source=self._lob_source,
+        )
         other._open = {
             key: replace(transaction, chunks=transaction.chunks.copy())
             for key, transaction in self._open.items()
@@ -363,7 +375,12 @@ class Assembler:
             allocate = self._storage.allocate
             referred = referred_lobs(dml, dml_first, owners, self._plan)
             unowned = self._unowned.of_lobs(referred, allocate)
-            lobs = resolve_lobs(batch, unowned, owners, dml, dml_first, self._plan, allocate)
+            wanted = None
+            if self._lob_source is not None:
+                wanted = LobWanted(self._lob_source, self._tables, owners.commit_scn)
+            lobs = resolve_lobs(
+                batch, unowned, owners, dml, dml_first, self._plan, allocate, wanted
+            )
             if self._is_split and lobs.incomplete.any():
                 # A page that names no transaction may stand before the split.
                 self._defer(batch, instances, closed[lobs.incomplete])
@@ -372,6 +389,7 @@ class Assembler:
                 self._unowned.drop_lobs(referred)
             self.losses = self.losses.plus(lobs.losses)
             self.account.lob_values += lobs.values
+            self.account.lob_fetched += lobs.fetched
             self.account.lob_unavailable += int(
                 lobs.losses.missing.sum()
                 + lobs.losses.malformed.sum()

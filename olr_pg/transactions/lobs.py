@@ -7,7 +7,7 @@ never delivered. Facts: values-and-lobs §16–§22.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +40,10 @@ from olr_pg.transactions.trim import keep_entries
 
 if TYPE_CHECKING:
     from olr_pg.dictionary.plan import RowPlan
+    from olr_pg.transactions.lob_source import LobWanted
+
+_FETCHED: Final = (ValueStatus.MISSING, ValueStatus.MALFORMED)
+"""What the source of the redo may tell."""
 
 I64 = npt.NDArray[np.int64]
 U8 = npt.NDArray[np.uint8]
@@ -92,10 +96,11 @@ class LobOutcome(NamedTuple):
 
     Attributes:
         dml, dml_first: what goes on; `dml_first` as in `TransactionColumns`.
-        incomplete: shape (transactions); True where a value misses bytes.
+        incomplete: shape (transactions); True where the redo does not give a value whole.
         losses: what was left out.
         values: LOB values delivered.
         emptied: updates that set nothing any more and were left out.
+        fetched: of the values, those that were read from the source.
     """
 
     dml: DmlColumns
@@ -104,6 +109,7 @@ class LobOutcome(NamedTuple):
     losses: LobLosses
     values: int
     emptied: int
+    fetched: int = 0
 
 
 def is_unowned(batch: ChangeBatch) -> npt.NDArray[np.bool_]:
@@ -171,6 +177,7 @@ def resolve_lobs(
     dml_first: I64,
     plan: RowPlan,
     allocate: Allocate,
+    wanted: LobWanted | None = None,
 ) -> LobOutcome:
     """Put contents in the place of locators.
 
@@ -181,6 +188,7 @@ def resolve_lobs(
         dml, dml_first: row changes with locators.
         plan: the subscription.
         allocate: gives the room for bytes that may be many.
+        wanted: where to get values that the redo does not hold whole; None: nowhere.
     """
     table_of = np.repeat(dml.table, np.diff(dml.entry_first))
     column_of = plan.column_first[table_of] + dml.entry_column
@@ -207,15 +215,44 @@ def resolve_lobs(
         values, room, delivery[entry], plan.column_charset[column_of[entry]], plan.xml_tokens,
         allocate,
     )  # fmt: skip
+    incomplete = np.zeros(owners.first.size, np.bool_)
+    incomplete[values.owner[np.isin(room.status, _FETCHED)]] = True
+    fetched = 0
+    if wanted is not None:
+        fetched = _fetch(wanted, dml, change_of, values, room, rewritten, allocate)
     losses = no_losses(plan)
     np.add.at(losses.missing, column_of[entry[room.status == ValueStatus.MISSING]], 1)
     np.add.at(losses.malformed, column_of[entry[room.status == ValueStatus.MALFORMED]], 1)
     np.add.at(losses.undecoded, column_of[entry[room.status == ValueStatus.UNDECODED]], 1)
     _count_unclaimed(rows, undid, dml, values, is_lob, owner_of[change_of], losses.unclaimed)
-    incomplete = np.zeros(owners.first.size, np.bool_)
-    incomplete[values.owner[room.status == ValueStatus.MISSING]] = True
-    return _put_back(dml, dml_first, values, room, rewritten, is_lob, incomplete, losses,
-                     allocate)  # fmt: skip
+    outcome = _put_back(dml, dml_first, values, room, rewritten, is_lob, incomplete, losses,
+                        allocate)  # fmt: skip
+    return outcome._replace(fetched=fetched)
+
+
+def _fetch(
+    wanted: LobWanted,
+    dml: DmlColumns,
+    change_of: I64,
+    values: Values,
+    room: ValueRoom,
+    rewritten: dict[int, U8],
+    allocate: Allocate,
+) -> int:
+    """Read what the redo does not hold from its source; how many values that gave."""
+    count = 0
+    for i in np.flatnonzero(np.isin(room.status, _FETCHED)).tolist():
+        entry, owner = int(values.entry[i]), int(values.owner[i])
+        found = wanted.value(dml, int(change_of[entry]), entry, owner, allocate)
+        if found is None:
+            continue
+        count += 1
+        if found.content is None:
+            room.status[i] = ValueStatus.NULL
+        else:
+            room.status[i] = ValueStatus.WHOLE
+            rewritten[i] = found.content
+    return count
 
 
 def _before_of(

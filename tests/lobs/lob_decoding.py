@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Snapshot
     from olr_pg.server.queue import ReadyTransaction
     from olr_pg.transactions.assembler import Account
+    from olr_pg.transactions.lob_source import LobSource
 
 Row = dict[str, Any]
 
@@ -65,6 +66,7 @@ def decode(
     *,
     split_blocks: int = 1 << 20,
     chunk_bytes: int = 1000,
+    lob_source: LobSource | None = None,
 ) -> Decoded:
     """Decode a log in splits of so many blocks."""
     dictionary = dictionary or snapshot()
@@ -73,7 +75,7 @@ def decode(
     subscription = subscribe(
         dictionary.tables, 0, chunk_bytes=chunk_bytes, xml_tokens=dictionary.xml_tokens
     )
-    merger = Merger(subscription, 0, {1: 0})
+    merger = Merger(subscription, 0, {1: 0}, lob_source=lob_source)
     blocks = log.header.nab or 0
     ready: list[ReadyTransaction] = []
     for start in range(2, max(blocks, 3), split_blocks):

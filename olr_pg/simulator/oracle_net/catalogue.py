@@ -1,4 +1,4 @@
-"""What the stand-in knows: SYS tables and fixed views, in an in-memory SQLite database.
+"""What the stand-in knows: SYS tables, fixed views, tables of users, in in-memory SQLite.
 
 The rows are put there by `state`; here are the columns, the functions that Oracle has and SQLite
 has not, and the way from a statement to its rows or its ORA error.
@@ -11,6 +11,7 @@ import sqlite3
 import threading
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from olr_pg.dictionary.lob import lob_delivery
 from olr_pg.scalars import format_rowid
 from olr_pg.simulator.oracle_net.faults import OraError
 from olr_pg.simulator.oracle_net.sql import translate
@@ -18,6 +19,8 @@ from olr_pg.simulator.oracle_net.values import ResultColumn, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from olr_pg.dictionary.model import Table
 
 SYS_TABLES: Final = {
     "USER$": "USER# NAME TYPE# SPARE1",
@@ -75,7 +78,6 @@ FIRST_DATA_OBJECT: Final = 2
 ROWS_PER_BLOCK: Final = 60
 """Of made-up ROWIDs."""
 
-LOB_COLUMNS: Final = frozenset({"BINARYDEFVAL"})
 _LONG: Final = "\0number "
 """Begins the text that stands for an integer of more than 64 bits."""
 
@@ -119,6 +121,8 @@ class Catalogue:
         self.denied: set[str] = set()
         self.no_flashback: set[str] = set()
         self.context: dict[str, str] = {}
+        self._lob_columns = {"BINARYDEFVAL"}
+        self._schemas = {"SYS", "XDB"}
         self._rows_made = 0
         self._lock = threading.RLock()
         self._sqlite = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
@@ -151,6 +155,18 @@ class Catalogue:
                     f'INSERT INTO SYS."{table}" ({names}) VALUES ({marks})',  # noqa: S608
                     [_to_sqlite(value) for value in row.values()],
                 )
+
+    def create_table(self, table: Table) -> None:
+        """Make a table of a user, with its delivered columns and ROWID, without rows."""
+        names = [column.name for column in table.delivered]
+        lobs = {column.name for column in table.delivered if lob_delivery(column)}
+        with self._lock:
+            if table.owner not in self._schemas:
+                self._sqlite.execute(f"ATTACH ':memory:' AS \"{table.owner}\"")
+                self._schemas.add(table.owner)
+            declared = ", ".join(f'"{name}"' for name in (*names, "ROWID"))
+            self._sqlite.execute(f'CREATE TABLE "{table.owner}"."{table.name}" ({declared})')
+            self._lob_columns |= lobs
 
     def _next_rowid(self, table: str) -> str:
         self._rows_made += 1
@@ -200,7 +216,7 @@ class Catalogue:
                 self._sqlite.set_progress_handler(None, 0)
         names = [name for name, *_ in cursor.description]
         columns = tuple(
-            ResultColumn(name, kind_of([row[at] for row in rows], lob=name in LOB_COLUMNS))
+            ResultColumn(name, kind_of([row[at] for row in rows], lob=name in self._lob_columns))
             for at, name in enumerate(names)
         )
         return Result(columns, rows)

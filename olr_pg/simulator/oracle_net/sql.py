@@ -80,6 +80,9 @@ def translate(sql: str) -> Query:
             binds += is_bind
             at += 4
             continue
+        if text == "." and _words(tokens[at + 1 : at + 2]) == ["GETCLOBVAL"]:
+            at += 4  # XMLTYPEs are kept as their text
+            continue
         at += 1
         if kind == "bind":
             binds += 1

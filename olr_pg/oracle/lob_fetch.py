@@ -1,0 +1,172 @@
+"""LOB values that redo does not hold whole, read from their rows by ROWID.
+
+Read as of the commit that set them where undo reaches back; else as they are now, which is what
+later changes lead to anyway. What cannot be read stays unavailable. Each of the two is said once
+for a column.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import structlog
+
+from olr_pg.datatypes.charsets import charset
+from olr_pg.datatypes.text import encode_text
+from olr_pg.dictionary.lob import BLOB, CLOB, LobDelivery, lob_delivery
+from olr_pg.errors import OlrPgError
+from olr_pg.oracle.failures import PASSING
+from olr_pg.transactions.lob_source import FetchedLob
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from olr_pg.dictionary.model import Column, Table
+    from olr_pg.oracle.connection import OracleDatabase
+    from olr_pg.transactions.storage import Allocate
+
+MOST_BYTES: Final = 1 << 30
+"""Of a value; PostgreSQL holds less."""
+
+PIECE_BYTES: Final = 1 << 20
+_UNREADABLE: Final = 2130
+_CURRENT: Final = 2131
+_STRINGS: Final = (1, 23)
+"""COL$.TYPE# of VARCHAR2 and RAW, which may be kept as LOBs."""
+
+_log = structlog.get_logger(__name__)
+
+
+class LobFetcher:
+    """A `transactions.lob_source.LobSource` over connections to the source database."""
+
+    def __init__(self, oracle: OracleDatabase) -> None:
+        self._oracle = oracle
+        self._said: set[tuple[int, str, str]] = set()
+
+    def fetch(
+        self, table: Table, column: Column, rowid: str, scn: int, allocate: Allocate
+    ) -> FetchedLob | None:
+        """See `LobSource.fetch`."""
+        if not is_readable(column):
+            return None
+        try:
+            return self._read(table, column, rowid, scn, allocate)
+        except OlrPgError as error:
+            past = error.detail
+            if error.code in PASSING:
+                self._say(_UNREADABLE, table, column, past)
+                return None
+        try:
+            found = self._read(table, column, rowid, None, allocate)
+        except OlrPgError as error:
+            self._say(_UNREADABLE, table, column, error.detail)
+            return None
+        if found is not None:
+            self._say(_CURRENT, table, column, past)
+        return found
+
+    def _read(
+        self, table: Table, column: Column, rowid: str, scn: int | None, allocate: Allocate
+    ) -> FetchedLob | None:
+        """The value as of an SCN, or as it is now.
+
+        Raises:
+            OlrPgError: 7001 to 7009.
+        """
+
+        def read(connection: Connection) -> FetchedLob | None:
+            return _read_value(connection, table, column, rowid, scn, allocate)
+
+        found = self._oracle.read(f"reading a LOB of {table.full_name}", read)
+        if found is None:
+            reason = f"there is no row {rowid}, or its value is too large"
+            self._say(_UNREADABLE, table, column, reason)
+        return found
+
+    def _say(self, code: int, table: Table, column: Column, reason: str) -> None:
+        key = (code, table.full_name, column.name)
+        if key in self._said:
+            return
+        self._said.add(key)
+        error = OlrPgError(code, f"{reason}; reported once")
+        _log.warning(
+            error.title,
+            code=error.label,
+            table=table.full_name,
+            column=column.name,
+            reason=error.detail,
+            action=error.action,
+        )
+
+
+def is_readable(column: Column) -> bool:
+    """Whether the driver gives the values of a column as redo has them: not JSON and VECTOR."""
+    return column.type_code in (CLOB, BLOB, *_STRINGS)
+
+
+def query_of(table: Table, column: Column, scn: int | None) -> str:
+    """The query of a value; its binds are the SCN, if there is one, and the ROWID."""
+    # A name in Oracle holds no quotation mark.
+    value = f't."{column.name}"'
+    if column.xml:
+        value = f"{value}.GETCLOBVAL()"
+    past = "" if scn is None else " AS OF SCN :scn"
+    return f'SELECT {value} FROM "{table.owner}"."{table.name}"{past} t WHERE t.ROWID = :id'  # noqa: S608
+
+
+def _read_value(
+    connection: Connection,
+    table: Table,
+    column: Column,
+    rowid: str,
+    scn: int | None,
+    allocate: Allocate,
+) -> FetchedLob | None:
+    driver: Any = connection.connection
+    with driver.cursor() as cursor:
+        # SQLAlchemy would fetch LOBs whole.
+        cursor.outputtypehandler = lambda _cursor, _metadata: None
+        cursor.execute(query_of(table, column, scn), [rowid] if scn is None else [scn, rowid])
+        row = cursor.fetchone()
+        if row is None:
+            return None
+        return _content(row[0], column, allocate)
+
+
+def _content(value: Any, column: Column, allocate: Allocate) -> FetchedLob | None:
+    """The bytes to deliver, of a LOB, a string or bytes; None where there are too many."""
+    if value is None:
+        return FetchedLob(None)
+    if hasattr(value, "read"):
+        size = value.size()
+        if size > MOST_BYTES:
+            return None
+        if column.type_code == BLOB and not column.xml:
+            return _in_pieces(value, size, allocate)
+        # Pieces of a CLOB might end within a surrogate pair, which the driver does not take.
+        value = value.read()
+    if isinstance(value, str):
+        value = _encoded(value, column)
+    room = allocate(len(value))
+    room[:] = np.frombuffer(value, np.uint8)
+    return FetchedLob(room)
+
+
+def _in_pieces(lob: Any, size: int, allocate: Allocate) -> FetchedLob:
+    room = allocate(size)
+    for at in range(0, size, PIECE_BYTES):
+        piece = np.frombuffer(lob.read(at + 1, min(PIECE_BYTES, size - at)), np.uint8)
+        room[at : at + piece.size] = piece
+    return FetchedLob(room)
+
+
+def _encoded(text: str, column: Column) -> bytes:
+    """Text as the column's values are delivered."""
+    delivery = lob_delivery(column)
+    if delivery is LobDelivery.UTF16:
+        return text.encode("utf-16-be", "surrogatepass")
+    if delivery is LobDelivery.CHARSET and column.charset_id:
+        return encode_text(text, charset(column.charset_id))
+    return text.encode("utf-8", "surrogatepass")
