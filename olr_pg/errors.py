@@ -465,13 +465,14 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
     ),
     4009: ErrorEntry(
         "the address to listen on is in use",
-        "stop the process that holds the port, or choose another port in `target.address`",
+        "stop the process that holds the port, or choose another one in `target.address` or"
+        " `status.address`",
         5,
     ),
     4010: ErrorEntry(
         "the server cannot listen on the address",
-        "check `target.address`: the host must be an address of this machine and the port one"
-        " that this user may open",
+        "check `target.address` or `status.address`: the host must be an address of this machine"
+        " and the port one that this user may open",
         5,
     ),
     4011: ErrorEntry(
@@ -896,6 +897,23 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         "an internal error",
         "this is a defect of the appliance: report it with the log; a restart goes on from the"
         " last confirmed position",
+        70,
+    ),
+    9010: ErrorEntry(
+        "no appliance runs with this configuration",
+        "start it with `olr-pg run --config FILE`; one whose `status.enabled` is false cannot be"
+        " asked",
+        12,
+    ),
+    9011: ErrorEntry(
+        "the appliance does not answer",
+        "look at its log; with `status.tls` and a client CA, give --certificate and --key",
+        12,
+    ),
+    9012: ErrorEntry(
+        "the metrics cannot be written",
+        "check `metrics.postgres`: the database must be reachable and the role able to create the"
+        " table, or to insert into and delete from it; replication goes on meanwhile",
         70,
     ),
 }

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
     from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.applier.worker import TableProgress
     from olr_pg.dictionary.model import Table
     from olr_pg.wire.messages import Answer
 
@@ -107,6 +108,23 @@ class Applier:
         self._tables = {table.full_name: table for table in source_tables}
         self._stop = threading.Event()
         self._progress = threading.Event()
+        self._workers: Sequence[Worker] = ()
+        self._session: _Session | None = None
+
+    @property
+    def tables(self) -> list[TableProgress]:
+        """How far the tables are that something was delivered of; from any thread."""
+        return [table for worker in self._workers for table in worker.progress()]
+
+    @property
+    def table_names(self) -> frozenset[str]:
+        """The source's tables, as far as anyone told."""
+        return frozenset(self._tables)
+
+    @property
+    def confirmed_scn(self) -> int:
+        """The highest SCN that was confirmed to the server."""
+        return 0 if self._session is None else self._session.confirmed_scn
 
     def stop(self) -> None:
         """Let `run` end after the batches at work; from any thread or signal handler."""
@@ -125,11 +143,11 @@ class Applier:
             OlrPgError: 5003–5019; 5010 at the end where tables stopped and the others went on.
         """
         handover = self._prepare()
-        workers = [
+        self._workers = workers = [
             Worker(number, self._settings, self._tables, self._progress, self._events)
             for number in range(max(1, self._settings.workers))
         ]
-        session = _Session(
+        self._session = session = _Session(
             self._settings,
             workers,
             self._stop,

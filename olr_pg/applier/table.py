@@ -117,6 +117,12 @@ class TableApplier:
         self._ledger = TableLedger(settings.subscription, plan.name, plan.target.full_name)
         self._position: Position | None = None
 
+    @property
+    def commit_scn(self) -> int:
+        """Of the last transaction that is durable; 0 where the ledger was not read yet."""
+        position = self._position
+        return 0 if position is None else position.commit_scn
+
     def forget(self) -> None:
         """Read the ledger again before the next batch (the connection was lost)."""
         self._position = None

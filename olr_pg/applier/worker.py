@@ -15,7 +15,7 @@ import tenacity
 from olr_pg.applier.changes import Selection, join
 from olr_pg.applier.connection import connect, is_transient, unreachable
 from olr_pg.applier.ddl import apply_event
-from olr_pg.applier.ledger import TableLedger
+from olr_pg.applier.ledger import Counters, TableLedger
 from olr_pg.applier.plan import plan_table, target_name
 from olr_pg.applier.schema_events import SchemaEvent, SchemaEvents
 from olr_pg.applier.table import TableApplier, TableStoppedError, error_row
@@ -69,6 +69,25 @@ class Batch(NamedTuple):
         return 1 if self.event is not None else len(self.deliveries)
 
 
+class TableProgress(NamedTuple):
+    """How far a table is.
+
+    Attributes:
+        commit_scn: of the last transaction that is durable, 0 for none since the start.
+        waiting: changes that no batch has taken.
+        pending: the lowest commit SCN that was delivered and is not durable.
+        counters: of what was applied since the start.
+        error: why the table stopped.
+    """
+
+    name: str
+    commit_scn: int
+    waiting: int
+    pending: int | None
+    counters: Counters
+    error: OlrPgError | None
+
+
 class Feed:
     """What waits for one table; guarded by its worker's condition.
 
@@ -92,6 +111,17 @@ class Feed:
         self.pending: deque[int] = deque()
         self.error: OlrPgError | None = None
         self.applier: TableApplier | None = None
+
+    def progress(self) -> TableProgress:
+        """How far the table is."""
+        return TableProgress(
+            self.name,
+            0 if self.applier is None else self.applier.commit_scn,
+            self.waiting_changes,
+            self.pending[0] if self.pending else None,
+            Counters() if self.applier is None else self.applier.counters,
+            self.error,
+        )
 
     @property
     def has_event(self) -> bool:
@@ -210,6 +240,11 @@ class Worker:
         """The tables."""
         with self._changed:
             return list(self._feeds.values())
+
+    def progress(self) -> list[TableProgress]:
+        """How far the tables are."""
+        with self._changed:
+            return [feed.progress() for feed in self._feeds.values()]
 
     def reset(self) -> None:
         """Forget what waits: the server delivers it again. Tables that stopped stay so."""

@@ -20,6 +20,7 @@ from olr_pg.cli import (
     dump,
     load,
     simulate,
+    status,
     verify,
     version,
 )
@@ -33,6 +34,7 @@ app = typer.Typer(
     epilog=(
         "Exit codes: 0 done, 2 usage or configuration, 3 logs, 4 dictionary, 5 server,"
         " 6 PostgreSQL, 7 Spark, 8 Oracle, 9 simulator, 10 and 11 findings of doctor,"
+        " 12 no appliance to ask,"
         " 130 interrupted, 143 terminated."
     ),
     no_args_is_help=True,
@@ -66,6 +68,7 @@ def main(
 
 
 app.command("run")(run_command.run)
+app.command("status")(status.status)
 app.command("initial-load")(load.initial_load)
 app.command("verify")(verify.verify)
 app.command("repair")(verify.repair)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import socket
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from olr_pg.errors import OlrPgError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -13,6 +17,8 @@ Network = IPv4Network | IPv6Network
 LOOPBACK: Final = "127.0.0.1"
 
 PORT_MAX: Final = 65535
+
+_BACKLOG: Final = 64
 
 
 class Address(NamedTuple):
@@ -58,3 +64,17 @@ def is_allowed(host: str, networks: Sequence[Network] | None) -> bool:
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         address = address.ipv4_mapped
     return address.is_loopback or any(address in network for network in networks)
+
+
+def listen(address: Address) -> socket.socket:
+    """A socket that listens on the address; port 0 is any free one.
+
+    Raises:
+        OlrPgError: 4009 the address is in use, 4010 it cannot be listened on.
+    """
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    try:
+        return socket.create_server(address, family=family, backlog=_BACKLOG)
+    except OSError as error:
+        code = 4009 if error.errno == errno.EADDRINUSE else 4010
+        raise OlrPgError(code, error.strerror or str(error), address=str(address)) from error

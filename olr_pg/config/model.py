@@ -115,6 +115,12 @@ class PostgresMetrics(Section):
     connect_string: Secret = Field(description="how to connect to the metrics database")
     table_scheme: str = Field(default="public", min_length=1, description="the schema of the table")
     table_name: str = Field(min_length=1, description="the name of the table")
+    interval_seconds: float = Field(
+        default=10.0, ge=1, le=86_400, description="seconds between two writes"
+    )
+    keep_hours: float = Field(
+        default=168.0, gt=0, description="hours after which a line is deleted"
+    )
 
 
 class Metrics(Section):
@@ -268,6 +274,18 @@ class Target(Section):
     limits: Limits = Field(default_factory=Limits, description="an object: limits of the port")
 
 
+class Status(Section):
+    """`status`: the status page, `/metrics` and `/healthz`."""
+
+    enabled: bool = Field(default=True, description="false: no status page is served")
+    address: ConfigAddress | None = Field(
+        default=None,
+        description='where to serve it, "host:port"; by default 127.0.0.1:9701, or any free port',
+    )
+    tls: Tls | None = Field(default=None, description="an object: encryption of the page")
+    allow: ConfigNetworks | None = Field(default=None, description=_ALLOW)
+
+
 class ValuePolicies(Section):
     """`apply.policies`: what becomes of values that PostgreSQL cannot hold as they are.
 
@@ -387,6 +405,7 @@ class Config(Section):
         description="an object: the bundled applier; without it only the port is served",
     )
     spark: Spark = Field(default_factory=Spark, description="an object: the Spark session")
+    status: Status = Field(default_factory=Status, description="an object: the status page")
     log: Log = Field(default_factory=Log, description="an object: logging")
 
 

@@ -20,6 +20,7 @@ import structlog
 
 from olr_pg.errors import OlrPgError
 from olr_pg.observability.failures import failure_record
+from olr_pg.observability.recent import remember
 from olr_pg.observability.redaction import Redactor
 
 if TYPE_CHECKING:
@@ -113,6 +114,7 @@ def _processors(redactor: Redactor) -> list[Processor]:
         structlog.processors.StackInfoRenderer(),
         structlog.processors.format_exc_info,
         redact,
+        remember,
     ]
 
 

@@ -23,6 +23,8 @@ from olr_pg.replicator.decoder import PRELOAD, Decoder
 from olr_pg.replicator.follower import DictionaryFollower
 from olr_pg.replicator.history import FILE_NAME as HISTORY_FILE
 from olr_pg.replicator.history import DictionaryHistory
+from olr_pg.replicator.monitoring import monitored
+from olr_pg.replicator.observer import Parts
 from olr_pg.replicator.open_source import open_source
 from olr_pg.replicator.spill import SpillFiles
 from olr_pg.replicator.threads import FILE_NAME as THREADS_FILE
@@ -72,6 +74,7 @@ def run_appliance(config: Config, *, once: bool, apply: bool) -> int:
         target = open_target(config.apply, data, stack) if apply and config.apply else None
         memory = config.context.memory
         events = SchemaEvents()
+        storage = SpillFiles(data / "spill", memory.max_mb * MIB // 2)
         decoder = Decoder(
             source,
             SparkSettings(config.spark.master, dict(config.spark.conf), PRELOAD),
@@ -81,7 +84,7 @@ def run_appliance(config: Config, *, once: bool, apply: bool) -> int:
             bytes_max=memory.max_mb * MIB // 2,
             once=once,
             threads_file=data / THREADS_FILE,
-            storage=SpillFiles(data / "spill", memory.max_mb * MIB // 2),
+            storage=storage,
             follow=lambda snapshot: _follower(snapshot, data, is_applied=target is not None),
             schema_events=events,
             incidents=data / "incidents",
@@ -98,6 +101,7 @@ def run_appliance(config: Config, *, once: bool, apply: bool) -> int:
                 allow=config.target.allow,
             )
         )
+        applier: Applier | None = None
         if target is not None and config.apply is not None:
             database = source.database
             facts = DatabaseFacts(database.charset, database.ncharset, database.timezone)
@@ -105,15 +109,18 @@ def run_appliance(config: Config, *, once: bool, apply: bool) -> int:
             _, tables = source.resolve(config.apply.table_query)
             connect = listener.connect if listener.is_guarded else None
             applier = Applier(settings, tables, events, connect)
-            try:
-                report = _run_applier(applier, once=once, drained=decoder.drained.is_set)
-            except OlrPgError as error:
-                # The applier only knows what the port told it; the cause is here.
-                cause = decoder.failure or error
-                raise _with_orphans(cause, target, config.apply.subscription) from error
-            _report(report)
-        else:
+        parts = Parts(decoder, listener, checkpoint, storage, applier, memory.max_mb * MIB)
+        stack.enter_context(monitored(config, parts, data))
+        if applier is None or target is None or config.apply is None:
             _serve(decoder, listener, once=once)
+            return 0
+        try:
+            report = _run_applier(applier, once=once, drained=decoder.drained.is_set)
+        except OlrPgError as error:
+            # The applier only knows what the port told it; the cause is here.
+            cause = decoder.failure or error
+            raise _with_orphans(cause, target, config.apply.subscription) from error
+        _report(report)
     return 0
 
 

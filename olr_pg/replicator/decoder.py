@@ -29,6 +29,7 @@ from olr_pg.replicator.follower import DictionaryFollower
 from olr_pg.replicator.incidents import with_incident
 from olr_pg.replicator.losses import report_left_out
 from olr_pg.replicator.merge import Merger, ThreadSplit, merge_splits
+from olr_pg.replicator.progress import DecodeProgress
 from olr_pg.replicator.split import (
     Split,
     SplitResult,
@@ -105,6 +106,7 @@ class Decoder:
 
     Attributes:
         drained: set once everything that is there has been queued.
+        progress: how far it has come.
         failure: what ended the last run's decoding, or kept it from starting, if anything did.
     """
 
@@ -143,6 +145,7 @@ class Decoder:
         self._open_scn = 0
         self._merger: Merger | None = None
         self._monitor = CaptureMonitor(time.time)
+        self.progress = DecodeProgress()
         self.drained = threading.Event()
         self.failure: OlrPgError | None = None
 
@@ -227,6 +230,8 @@ class _Run:
     def __init__(self, decoder: Decoder, subscription: Subscription, scn: int) -> None:
         transactions_max, bytes_max = decoder._bounds
         self._monitor = decoder._monitor
+        self._progress = decoder.progress
+        self._progress.begin()
         self.queue = ReadyQueue(transactions_max, bytes_max, self._pause_for_flow_control)
         self._decoder = decoder
         self._scn = scn
@@ -325,6 +330,7 @@ class _Run:
             # A live source may have archived nothing yet when decoding started.
             self._check_beginning(scan.logs)
         stream = join_logs(scan.logs, self._decoder._source.database)
+        self._progress.scanned(stream)
         self._admit_threads(stream.readable)
         for thread in scan.open_threads or ():
             # Nothing may leave before its first log has come.
@@ -404,10 +410,13 @@ class _Run:
             if not self._deliver(released):
                 return False
             self._note_decoding()
+            if log is not None:
+                self._progress.merged(source.split, log.header.block_size, self.merger)
             if self.merger.failure is not None:
                 raise self.merger.failure
             if log is not None and source.split.end_block == log.blocks:
                 self._decoded.add(log.position)
+                self._progress.decoded(log, self.merger)
                 self._report(log)
                 if end is not None:
                     self.merger.abandon(end)
@@ -443,9 +452,11 @@ class _Run:
             self._decoder._open_scn = min(rest, lowest[start])
             if not self.queue.put_all(transactions[start:end]):
                 return False
+            self._progress.queued.add(transactions[end - 1].commit_scn, time.time())
             self._note_decoding()
             start = end
         self._publish_before(self.merger.watermark)
+        self._progress.queued.add(self.merger.watermark, time.time())
         self._decoder._open_scn = min([self.merger.open_scn(), *self._event_begins()])
         return not self._decoder._stopping.is_set()
 

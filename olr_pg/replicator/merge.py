@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.changes import DictionaryTransaction
     from olr_pg.replicator.follower import DictionaryFollower
     from olr_pg.replicator.split import Encoded, Split, SplitResult, Subscription
+    from olr_pg.transactions.assembler import OpenTransaction
     from olr_pg.transactions.lob_source import LobSource
 
 _log = structlog.get_logger(__name__)
@@ -168,6 +169,11 @@ class Merger:
                 transactions=len(self._waiting),
                 read_up_to_scn=self.watermark,
             )
+
+    @property
+    def open_transactions(self) -> list[OpenTransaction]:
+        """Those whose end was not read yet."""
+        return self._assembler.open_transactions
 
     def open_scn(self) -> int:
         """The lowest begin SCN of what has not left yet: decoded or not."""

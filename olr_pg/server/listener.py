@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from olr_pg.config.address import is_allowed
+from olr_pg.config.address import Address, is_allowed, listen
 from olr_pg.config.model import Limits
 from olr_pg.errors import OlrPgError
 from olr_pg.server.connection import Connection, shut
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 LOOPBACK: Final = "127.0.0.1"
 
-_BACKLOG: Final = 64
 _LOCAL: Final = "bundled applier"
 _EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _EXHAUSTED_SECONDS: Final = 0.1
@@ -75,7 +74,7 @@ class Listener:
     ) -> None:
         self._source = source
         self._checkpoint = checkpoint
-        self._wanted = (host, port)
+        self._wanted = Address(host, port)
         self._order = order
         self._tls = tls
         self._claim = Claim()
@@ -130,7 +129,7 @@ class Listener:
         Raises:
             OlrPgError: 4009 the address is in use, 4010 it cannot be listened on.
         """
-        self._socket = _listen(*self._wanted)
+        self._socket = listen(self._wanted)
         self._acceptor = threading.Thread(target=self._accept, name="olr-accept", daemon=True)
         self._acceptor.start()
         _log.info(
@@ -242,12 +241,3 @@ class Listener:
             with self._lock:
                 del self._connections[connection]
                 self._leaving.discard(connection)
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
-    except OSError as error:
-        code = 4009 if error.errno == errno.EADDRINUSE else 4010
-        raise OlrPgError(code, error.strerror or str(error), address=f"{host}:{port}") from error

@@ -159,6 +159,7 @@ class QueueStatus(NamedTuple):
         held_bytes: of all three.
         full: `put` would wait.
         held_back: the bound is passed for the sake of a client that does not confirm.
+        next_scn: commit SCN of the first transaction that is not transmitted; None without one.
     """
 
     ready: int
@@ -167,6 +168,7 @@ class QueueStatus(NamedTuple):
     held_bytes: int
     full: bool
     held_back: bool
+    next_scn: int | None = None
 
 
 class _Part(NamedTuple):
@@ -357,6 +359,11 @@ class ReadyQueue:
             self._changed.notify_all()
 
     @property
+    def bounds(self) -> tuple[int, int]:
+        """Transactions and bytes past which `put` waits."""
+        return self._transactions_max, self._bytes_max
+
+    @property
     def closed(self) -> bool:
         """Whether `close` was called."""
         return self._closed
@@ -385,6 +392,7 @@ class ReadyQueue:
                 self._held_bytes,
                 self._is_full(0),
                 self._held_back,
+                self._ready[0].commit_scn if self._ready else None,
             )
 
     def _is_full(self, size: int) -> bool:

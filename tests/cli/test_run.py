@@ -69,6 +69,25 @@ def test_a_serving_process(
         socket.create_connection((address["host"], address["port"]), timeout=60)
 
 
+def test_the_status_of_a_running_process(
+    cli: Cli, start_cli: Start, tmp_path: Path, real_log_dir: Path
+) -> None:
+    path = write_config(tmp_path, real_log_dir, status={"address": ":0"})
+    nobody = cli("status", "--config", path.name)
+    assert (nobody.returncode, nobody.stdout) == (12, "")
+    assert nobody.stderr.startswith("OLR-09010")
+    process = start_cli("run", "--config", path.name, "--no-apply", "--log-format", "json")
+    next_event(process, "status page")
+    asked = json.loads(cli("status", "--config", path.name, "--json").stdout)
+    assert (asked["health"], asked["state"]["name"]) == ("ok", "WAITING_FOR_CLIENT")
+    assert asked["process"]["pid"] == process.pid
+    text = cli("status", "--config", path.name).stdout
+    assert text.startswith("OK: WAITING_FOR_CLIENT for ")
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert cli("status", "--config", path.name).returncode == 12
+
+
 def test_the_command_line_wins_over_the_file_s_log_options(
     cli: Cli, tmp_path: Path, real_log_dir: Path
 ) -> None:

@@ -96,6 +96,7 @@ def test_the_least_file_has_defaults_for_the_rest(tmp_path: Path) -> None:
     assert (config.target.byte_order, config.target.chunk_size) == ("little", 1 << 20)
     assert (config.log.level, config.log.format) == (2, "human")
     assert (config.spark.master, config.spark.conf) == ("local[*]", {})
+    assert (config.status.enabled, config.status.address) == (True, None)
 
 
 def test_the_guards_of_the_port(tmp_path: Path) -> None:
@@ -389,6 +390,7 @@ def test_the_schema_names_every_section_and_is_json() -> None:
         "target",
         "apply",
         "spark",
+        "status",
         "log",
     }
     assert "max-tx-msgs" in schema["$defs"]["Memory"]["properties"]

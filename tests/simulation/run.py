@@ -175,6 +175,7 @@ class Simulation:
                 "batch-ms": settings.batch_ms,
             },
             "spark": {"master": "local[2,2]"},
+            "status": {"enabled": False},
         }
         (self.folder / "config.json").write_text(json.dumps(document, indent=2), "utf-8")
         (self.folder / "logs").mkdir(exist_ok=True)

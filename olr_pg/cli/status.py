@@ -1,0 +1,107 @@
+"""``olr-pg status``: how the running appliance is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from olr_pg.cli.config import ConfigOption
+from olr_pg.cli.output import print_json
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def status(
+    config: ConfigOption,
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object.")] = False,
+    certificate: Annotated[
+        Path | None,
+        typer.Option(help="A client certificate (PEM), where `status.tls.client-ca` wants one."),
+    ] = None,
+    key: Annotated[Path | None, typer.Option(help="Its private key (PEM).")] = None,
+) -> None:
+    """Show what the running appliance does: positions, lag, queue, tables, problems."""
+    from olr_pg.config.load import load_config
+    from olr_pg.monitor.asking import ask_status
+
+    record = ask_status(load_config(config), certificate, key)
+    if as_json:
+        print_json(record)
+        return
+    from rich.console import Console
+
+    _print(Console(highlight=False, markup=False), record)
+
+
+def _print(console: Console, record: dict[str, Any]) -> None:
+    from rich.table import Table as Grid
+
+    state, source, port = record["state"], record["source"], record["port"]
+    seconds = record["at"] - state["since"]
+    console.print(f"{record['health'].upper()}: {state['name']} for {_span(seconds)}")
+    for problem in record["problems"]:
+        console.print(f"  ! {problem}", style="bold red")
+    facts = {
+        "Positions (SCN)": (
+            f"decoded below {source['decoded_scn']}, taken below {port['taken_scn']},"
+            f" confirmed {record['confirmed_scn']}, restart from {port['saved_scn']}"
+        ),
+        "Last archived log": _span(record["archive_seconds"]) + " ago",
+        "Open transactions": f"{source['open_transactions']:,}"
+        + (
+            f", the oldest {source['oldest_open_xid']} for {_span(source['oldest_open_seconds'])}"
+            if source["oldest_open_xid"]
+            else ""
+        ),
+        "Ready queue": (
+            f"{port['ready']:,} ready, {port['transmitted']:,} to be confirmed,"
+            f" {port['queued_bytes'] / 2**20:.1f} of {port['bytes_max'] / 2**20:.0f} MiB"
+        ),
+        "Client": f"{port['client'] or 'none'} on {port['address']}",
+        "Rates": (
+            f"{record['rates']['redo_bytes'] / 2**20:.1f} MiB/s of redo,"
+            f" {record['rates']['decoded_rows']:,.0f} rows/s decoded,"
+            f" {record['rates']['applied_changes']:,.0f} changes/s applied"
+        ),
+        "Process": (
+            f"{record['process']['pid']}, {record['process']['resident_bytes'] / 2**20:,.0f} MiB,"
+            f" {record['process']['threads']} threads,"
+            f" {record['process']['descriptors']} descriptors"
+        ),
+    }
+    for name, value in facts.items():
+        console.print(f"{name + ':':19}{value}", soft_wrap=True)
+    for thread in source["threads"]:
+        console.print(
+            f"Thread {thread['thread']}: archived to sequence {thread['archived_sequence']},"
+            f" decoded to {thread['decoded_sequence'] or 'none'}"
+        )
+    if record["tables"]:
+        grid = Grid(box=None)
+        for heading in ("Table", "Lag", "decoding", "queue", "apply", "Waiting", "Applied", ""):
+            grid.add_column(heading, justify="left" if heading == "Table" else "right")
+        for table in record["tables"]:
+            applied = table["inserted"] + table["updated"] + table["deleted"]
+            grid.add_row(
+                table["name"],
+                _span(table["lag_seconds"]),
+                *(_span(table["lag"][cause]) for cause in ("decoding", "queue", "apply")),
+                f"{table['waiting']:,}",
+                f"{applied:,}",
+                "STOPPED" if table["stopped"] else "",
+            )
+        console.print(grid)
+
+
+def _span(seconds: float | None) -> str:
+    if seconds is None:
+        return "never"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"

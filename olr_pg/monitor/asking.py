@@ -1,0 +1,71 @@
+"""Asking a running appliance for its status, from another process on the same machine."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from olr_pg.errors import OlrPgError
+from olr_pg.monitor.service import FILE_NAME
+
+if TYPE_CHECKING:
+    from olr_pg.config.model import Config, Tls
+
+_SECONDS: Final = 10.0
+
+
+def ask_status(
+    config: Config, certificate: Path | None = None, key: Path | None = None
+) -> dict[str, Any]:
+    """The status of the appliance that runs with that configuration, as `Status.as_record`.
+
+    Args:
+        certificate, key: of a client, where the page wants one.
+
+    Raises:
+        OlrPgError: 9010 none runs, 9011 it does not answer, 4030 the certificates.
+    """
+    file = Path(config.context.data) / FILE_NAME
+    try:
+        url = json.loads(file.read_bytes())["url"]
+    except FileNotFoundError as error:
+        raise OlrPgError(9010, "it has left no address", file=str(file)) from error
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise OlrPgError(9011, str(error), file=str(file)) from error
+    tls = config.status.tls
+    context = None if tls is None else _trusting(tls, certificate, key)
+    # Nothing between: a proxy of the environment has no part in this.
+    opener = urllib.request.build_opener(
+        urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
+    )
+    try:
+        with opener.open(url + "status.json", timeout=_SECONDS) as answer:
+            record: dict[str, Any] = json.load(answer)
+    except urllib.error.HTTPError as error:
+        error.close()
+        raise OlrPgError(9011, f"it answers {error.code}", address=url) from error
+    except urllib.error.URLError as error:
+        # A killed one leaves its file behind.
+        code = 9010 if isinstance(error.reason, ConnectionRefusedError) else 9011
+        raise OlrPgError(code, str(error.reason), address=url) from error
+    except (OSError, ValueError) as error:
+        raise OlrPgError(9011, str(error), address=url) from error
+    return record
+
+
+def _trusting(tls: Tls, certificate: Path | None, key: Path | None) -> ssl.SSLContext:
+    """Trusts the very certificate of the page, whatever name it is for."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    try:
+        context.load_verify_locations(tls.certificate)
+        if certificate is not None:
+            context.load_cert_chain(certificate, key)
+    except OSError as error:
+        raise OlrPgError(4030, str(error), file=str(certificate or tls.certificate)) from error
+    return context

@@ -1,0 +1,152 @@
+"""OLR's exporter: every metric into a table of a PostgreSQL database, now and then.
+
+OLR's configuration names the schema and the table; what the table looks like is this project's
+choice: a line per moment and metric, the labels as JSON. It is made where it is missing.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import psycopg
+import structlog
+from psycopg import sql
+from psycopg.types.json import Jsonb
+
+from olr_pg.errors import OlrPgError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from prometheus_client import CollectorRegistry
+
+_CREATE: Final = """
+CREATE TABLE IF NOT EXISTS {} (
+    at timestamptz NOT NULL DEFAULT now(),
+    metric text NOT NULL,
+    labels jsonb NOT NULL DEFAULT '{{}}',
+    value double precision NOT NULL
+)
+"""
+_INDEX: Final = "CREATE INDEX IF NOT EXISTS {} ON {} (metric, at)"
+_INSERT: Final = "INSERT INTO {} (metric, labels, value) VALUES (%s, %s, %s)"
+_DELETE: Final = "DELETE FROM {} WHERE at < now() - make_interval(secs => %s)"
+_DELETE_SECONDS: Final = 3600.0
+_CONNECT_SECONDS: Final = 10
+
+_log = structlog.get_logger(__name__)
+
+
+class MetricsTable(NamedTuple):
+    """Where the metrics go.
+
+    Attributes:
+        interval: seconds between two writes.
+        keep: seconds after which a line is deleted.
+    """
+
+    connect_string: str
+    schema: str
+    table: str
+    interval: float
+    keep: float
+
+
+class PostgresExporter:
+    """Writes the metrics of a registry in a thread; a context manager of the span.
+
+    A database that is out of reach is told once, and tried again with the next write: nothing
+    waits for it.
+    """
+
+    def __init__(self, target: MetricsTable, registry: CollectorRegistry) -> None:
+        self._target = target
+        self._registry = registry
+        self._name = sql.Identifier(target.schema, target.table)
+        self._connection: psycopg.Connection[Any] | None = None
+        self._deleted_at: float | None = None
+        self._failing = False
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="olr-metrics", daemon=True)
+
+    def __enter__(self) -> PostgresExporter:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            self._try()
+            if self._over.wait(self._target.interval):
+                break
+        self._disconnect()
+
+    def _try(self) -> None:
+        try:
+            self._write()
+        except psycopg.Error as error:
+            self._disconnect()
+            if not self._failing:
+                self._failing = True
+                reason = error.diag.message_primary or str(error).strip()
+                failure = OlrPgError(
+                    9012, reason, table=f"{self._target.schema}.{self._target.table}"
+                )
+                _log.warning("metrics", error=failure)
+        else:
+            if self._failing:
+                self._failing = False
+                _log.info("metrics are written again")
+
+    def _write(self) -> None:
+        connection = self._connected()
+        with connection.transaction(), connection.cursor() as cursor:
+            cursor.executemany(sql.SQL(_INSERT).format(self._name), self._samples())
+        now = time.monotonic()
+        if self._deleted_at is None or now - self._deleted_at >= _DELETE_SECONDS:
+            connection.execute(sql.SQL(_DELETE).format(self._name), (self._target.keep,))
+            self._deleted_at = now
+
+    def _samples(self) -> list[tuple[str, Jsonb, float]]:
+        return [
+            (sample.name, Jsonb(sample.labels), float(sample.value))
+            for metric in self._registry.collect()
+            for sample in metric.samples
+        ]
+
+    def _connected(self) -> psycopg.Connection[Any]:
+        if self._connection is None:
+            self._connection = psycopg.connect(
+                self._target.connect_string,
+                autocommit=True,
+                application_name="olr_pg metrics",
+                connect_timeout=_CONNECT_SECONDS,
+            )
+            self._create(self._connection)
+        return self._connection
+
+    def _create(self, connection: psycopg.Connection[Any]) -> None:
+        found = connection.execute(
+            "SELECT to_regclass(%s)", (self._name.as_string(connection),)
+        ).fetchone()
+        if found != (None,):
+            return  # no right to create anything is needed then
+        index = sql.Identifier(f"{self._target.table}_metric_at")
+        with connection.transaction():
+            connection.execute(sql.SQL(_CREATE).format(self._name))
+            connection.execute(sql.SQL(_INDEX).format(index, self._name))
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None

@@ -1,0 +1,97 @@
+"""Lag, split into its causes, by when each stage passed an SCN.
+
+Oracle's clock and time zone are not ours, so nothing here compares times of the redo. Each stage
+has `Milestones`: the SCN that it had come to, and when by our clock. A change that a table may lack
+was archived when the first log behind it was written, left decoding when the ready queue got it,
+left the queue when it was given to the client, and has waited for the applier since then. What
+Oracle has not archived yet nobody here can know: that is bounded by the time since the last log.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from collections import deque
+from typing import Final, NamedTuple
+
+MILESTONES_MAX: Final = 4096
+
+
+class Lag(NamedTuple):
+    """Seconds that the oldest change which a table may lack has spent where.
+
+    Attributes:
+        decoding: between the writing of its log and the ready queue.
+        queue: in the ready queue, until the client took it.
+        apply: between the client and its commit in the target.
+    """
+
+    decoding: float = 0.0
+    queue: float = 0.0
+    apply: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """The age of that change, since its log was written."""
+        return self.decoding + self.queue + self.apply
+
+
+class Milestones:
+    """When a stage came how far; may be used from any thread.
+
+    The latest `MILESTONES_MAX` are kept. What lies before them counts as passed when the first of
+    them was.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._scns: deque[int] = deque(maxlen=MILESTONES_MAX)
+        self._times: deque[float] = deque(maxlen=MILESTONES_MAX)
+
+    def add(self, scn: int, at: float) -> None:
+        """The stage has come to `scn`, and lacks nothing below it; not further is no news.
+
+        Args:
+            at: seconds of Unix time.
+        """
+        with self._lock:
+            if not self._scns or scn > self._scns[-1]:
+                self._scns.append(scn)
+                self._times.append(max(at, self._times[-1]) if self._times else at)
+
+    def passed(self, scn: int) -> float | None:
+        """When the stage came past `scn`; None where it has not."""
+        with self._lock:
+            index = bisect_right(self._scns, scn)
+            return None if index == len(self._scns) else self._times[index]
+
+    @property
+    def scn(self) -> int:
+        """How far the stage has come; 0 where it has not begun."""
+        with self._lock:
+            return self._scns[-1] if self._scns else 0
+
+    @property
+    def at(self) -> float | None:
+        """When it came there."""
+        with self._lock:
+            return self._times[-1] if self._times else None
+
+
+def split_lag(
+    scn: int, now: float, *, archived: Milestones, queued: Milestones, taken: Milestones
+) -> Lag:
+    """Where the change at `scn` has spent its time; nothing where nothing of it is archived.
+
+    Args:
+        scn: of the first commit that a table may lack.
+        now: seconds of Unix time.
+        archived, queued, taken: the stages before the applier.
+    """
+    since = archived.passed(scn)
+    if since is None:
+        return Lag()
+    since = min(since, now)
+    left_decoding = min(max(queued.passed(scn) or now, since), now)
+    left_queue = min(max(taken.passed(scn) or now, left_decoding), now)
+    return Lag(left_decoding - since, left_queue - left_decoding, now - left_queue)

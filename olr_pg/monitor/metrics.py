@@ -1,0 +1,165 @@
+"""The registry of metrics: one definition for Prometheus and for the PostgreSQL exporter.
+
+Every value comes from the `Status` of the moment of asking; nothing is counted twice.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from prometheus_client import Metric
+
+    from olr_pg.monitor.status import Status, TableStatus
+
+_PREFIX = "olr_pg_"
+STATES = (
+    "WAITING_FOR_CLIENT",
+    "DECODING",
+    "SPILLING",
+    "PAUSED_FOR_FLOW_CONTROL",
+    "CAUGHT_UP",
+    "WAITING_FOR_REDO",
+    "WAITING_FOR_SOURCE",
+    "STOPPED",
+)
+
+
+class _Gauge(NamedTuple):
+    """A value of the appliance as a whole."""
+
+    name: str
+    help: str
+    value: Callable[[Status], float | None]
+    is_counter: bool = False
+
+
+class _TableValue(NamedTuple):
+    """A value of each table."""
+
+    name: str
+    help: str
+    value: Callable[[TableStatus], float]
+    is_counter: bool = False
+
+
+_VALUES = (
+    _Gauge("healthy", "1 unless nothing goes on without somebody", lambda s: s.health != "failed"),
+    _Gauge("problems", "Problems that need somebody", lambda s: len(s.problems)),
+    _Gauge("uptime_seconds", "Since the start", lambda s: s.at - s.started_at),
+    _Gauge("archive_seconds", "Since the last log was archived", lambda s: s.archive_seconds),
+    _Gauge("decoded_scn", "Commits below it are decoded", lambda s: s.source.decoded_scn),
+    _Gauge("taken_scn", "Commits below it are taken by the client", lambda s: s.port.taken_scn),
+    _Gauge("confirmed_scn", "Confirmed by the bundled applier", lambda s: s.confirmed_scn),
+    _Gauge("saved_scn", "What GetSavedSCN answers", lambda s: s.port.saved_scn),
+    _Gauge("logs", "Archived logs decoded", lambda s: s.source.logs, is_counter=True),
+    _Gauge("redo_bytes", "Bytes of redo decoded", lambda s: s.source.redo_bytes, is_counter=True),
+    _Gauge("transactions", "Decoded", lambda s: s.source.transactions, is_counter=True),
+    _Gauge("rows", "Row changes decoded", lambda s: s.source.rows, is_counter=True),
+    _Gauge("unaccounted", "Vectors and changes lost in decoding", lambda s: s.source.losses),
+    _Gauge("gaps", "Missing archived logs", lambda s: len(s.source.gaps)),
+    _Gauge("open_transactions", "Not finished", lambda s: s.source.open_transactions),
+    _Gauge(
+        "oldest_open_transaction_seconds",
+        "Age of the oldest transaction that is not finished",
+        lambda s: s.source.oldest_open_seconds,
+    ),
+    _Gauge(
+        "waiting_transactions",
+        "Finished, waiting for other redo threads",
+        lambda s: s.source.waiting_transactions,
+    ),
+    _Gauge("spilled_bytes", "Of transactions on disk", lambda s: s.source.spilled_bytes),
+    _Gauge("connections", "Clients connected to the port", lambda s: s.port.connections),
+    _Gauge("replicating", "1 while a client replicates", lambda s: s.port.client is not None),
+    _Gauge("queue_ready", "Transactions to be taken", lambda s: s.port.ready),
+    _Gauge("queue_transmitted", "Transactions to be confirmed", lambda s: s.port.transmitted),
+    _Gauge("queue_bytes", "Bytes of queued transactions", lambda s: s.port.queued_bytes),
+    _Gauge("queue_bytes_max", "Past which decoding waits", lambda s: s.port.bytes_max),
+    _Gauge("queue_full", "1 while decoding waits for the client", lambda s: s.port.full),
+)
+
+_TABLE_VALUES = (
+    _TableValue(
+        "table_lag_seconds", "Age of the oldest change it may lack", lambda t: t.lag_seconds
+    ),
+    _TableValue("table_applied_scn", "Of the last durable commit", lambda t: t.applied_scn),
+    _TableValue("table_waiting", "Changes received, not applied", lambda t: t.waiting),
+    _TableValue("table_stopped", "1 where an error stopped it", lambda t: t.stopped is not None),
+    _TableValue("table_inserted", "Rows inserted", lambda t: t.inserted, is_counter=True),
+    _TableValue("table_updated", "Rows updated", lambda t: t.updated, is_counter=True),
+    _TableValue("table_deleted", "Rows deleted", lambda t: t.deleted, is_counter=True),
+    _TableValue("table_conflicts", "Conflicts", lambda t: t.conflicts, is_counter=True),
+)
+
+
+class _StatusCollector(Collector):
+    """Reads everything from one status."""
+
+    def __init__(self, status: Callable[[], Status]) -> None:
+        self._status = status
+
+    def collect(self) -> Iterator[Metric]:
+        """See `Collector`."""
+        status = self._status()
+        for one in _VALUES:
+            value = one.value(status)
+            if value is not None:
+                family = CounterMetricFamily if one.is_counter else GaugeMetricFamily
+                yield family(_PREFIX + one.name, one.help, value=float(value))
+        for kind in _TABLE_VALUES:
+            make = CounterMetricFamily if kind.is_counter else GaugeMetricFamily
+            by_table = make(_PREFIX + kind.name, kind.help, labels=("table",))
+            for table in status.tables:
+                by_table.add_metric((table.name,), float(kind.value(table)))
+            yield by_table
+        yield from _labelled(status)
+
+
+def _labelled(status: Status) -> Iterator[Metric]:
+    state = GaugeMetricFamily(_PREFIX + "state", "1 for what decoding does", labels=("state",))
+    for name in dict.fromkeys((*STATES, status.state.name)):
+        state.add_metric((name,), float(name == status.state.name))
+    yield state
+    causes = GaugeMetricFamily(
+        _PREFIX + "table_lag_cause_seconds",
+        "The lag of a table by its causes",
+        labels=("table", "cause"),
+    )
+    for table in status.tables:
+        for cause, seconds in table.lag._asdict().items():
+            causes.add_metric((table.name, cause), seconds)
+    yield causes
+    refused = CounterMetricFamily(
+        _PREFIX + "refused", "Connections refused or dropped", labels=("code",)
+    )
+    for code, count in status.port.refused.items():
+        refused.add_metric((code,), count)
+    yield refused
+    for attribute, text in (
+        ("archived_scn", "Exclusive end of the last archived log"),
+        ("decoded_scn", "Up to which the redo thread has been read"),
+        ("archived_sequence", "Of the last archived log"),
+    ):
+        family = GaugeMetricFamily(f"{_PREFIX}thread_{attribute}", text, labels=("thread",))
+        for thread in status.source.threads:
+            family.add_metric((str(thread.thread),), getattr(thread, attribute))
+        yield family
+
+
+def make_registry(status: Callable[[], Status]) -> CollectorRegistry:
+    """The registry of an appliance: its own metrics, and those of its process.
+
+    Args:
+        status: the status of now.
+    """
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_StatusCollector(status))
+    ProcessCollector(registry=registry)
+    return registry

@@ -1,0 +1,261 @@
+"""The status page, `/metrics` and `/healthz`, served over HTTP in a thread of their own.
+
+`starlette` and `uvicorn` were chosen over `aiohttp`: pure Python, with their dependencies a third
+of its size, and `uvicorn` takes an `ssl.SSLContext` and a protocol class of ours. That class closes
+what uvicorn would wait for: connections from elsewhere, and those that do not ask in time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import threading
+from importlib import resources
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+import uvicorn
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from starlette.applications import Starlette
+from starlette.responses import HTMLResponse, Response, StreamingResponse
+from starlette.routing import Route
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from olr_pg.config.address import Address, is_allowed, listen
+from olr_pg.errors import OlrPgError
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import AsyncIterator, Callable, Sequence
+    from pathlib import Path
+    from types import TracebackType
+
+    from prometheus_client import CollectorRegistry
+    from starlette.requests import Request
+
+    from olr_pg.config.address import Network
+    from olr_pg.monitor.status import Status
+
+DEFAULT_ADDRESS: Final = Address("127.0.0.1", 9701)
+FILE_NAME: Final = "status.json"
+"""Its name in `context.data`: where a running appliance serves its status."""
+
+EVENT_SECONDS: Final = 1.0
+"""Between two states that the page is sent."""
+
+REQUEST_SECONDS: Final = 10.0
+"""That a client may take to ask, and a connection may be kept without a question."""
+
+CONNECTIONS_MAX: Final = 64
+_HEADER_BYTES_MAX: Final = 16 << 10
+_IN_USE: Final = 4009
+
+_HEADERS: Final = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline';"
+        " connect-src 'self'; img-src data:; frame-ancestors 'none'; base-uri 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
+
+_log = structlog.get_logger(__name__)
+
+
+class StatusService:
+    """Serves the status from `start` to `stop`; also a context manager of that span.
+
+    Args:
+        status: the status of now.
+        registry: of the metrics.
+        address: where to listen; None = `DEFAULT_ADDRESS`, or any free port where that is taken.
+        tls: what encrypts it.
+        allow: networks that may connect beside loopback; None = all.
+        announcement: a file that says where it is, as long as it is there.
+
+    Attributes:
+        allow: as above; may be set while it runs, for connections to come.
+    """
+
+    def __init__(
+        self,
+        status: Callable[[], Status],
+        registry: CollectorRegistry,
+        *,
+        address: Address | None = None,
+        tls: ssl.SSLContext | None = None,
+        allow: Sequence[Network] | None = None,
+        announcement: Path | None = None,
+    ) -> None:
+        self._status = status
+        self._registry = registry
+        self._wanted = address
+        self._tls = tls
+        self._announcement = announcement
+        self._socket: socket.socket | None = None
+        self._server: uvicorn.Server | None = None
+        self._thread: threading.Thread | None = None
+        self.allow = allow
+
+    def __enter__(self) -> StatusService:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    @property
+    def url(self) -> str:
+        """Of the page, after `start`."""
+        assert self._socket is not None
+        address = Address(*self._socket.getsockname()[:2])
+        return f"{'http' if self._tls is None else 'https'}://{address}/"
+
+    def start(self) -> None:
+        """Listen, and serve in the background.
+
+        Raises:
+            OlrPgError: 4009 the address is in use, 4010 it cannot be listened on.
+        """
+        self._socket = self._listen()
+        routes = [
+            Route("/", self._page),
+            Route("/metrics", self._metrics),
+            Route("/healthz", self._health),
+            Route("/status.json", self._json),
+            Route("/events", self._events),
+        ]
+        tls = self._tls
+        config = uvicorn.Config(
+            Starlette(routes=routes),
+            http=_guarded(self),
+            ws="none",
+            loop="asyncio",
+            lifespan="off",
+            log_config=None,
+            log_level="error",
+            access_log=False,
+            server_header=False,
+            limit_concurrency=CONNECTIONS_MAX,
+            timeout_keep_alive=int(REQUEST_SECONDS),
+            timeout_graceful_shutdown=1,
+            h11_max_incomplete_event_size=_HEADER_BYTES_MAX,
+            ssl_context_factory=None if tls is None else lambda _config, _default: tls,
+        )
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._run, name="olr-status", daemon=True)
+        self._thread.start()
+        if self._announcement is not None:
+            document = {"url": self.url, "pid": os.getpid()}
+            self._announcement.write_text(json.dumps(document) + "\n", "utf-8")
+        _log.info("status page", url=self.url)
+
+    def stop(self) -> None:
+        """End every connection and wait for the thread."""
+        if self._announcement is not None:
+            self._announcement.unlink(missing_ok=True)
+        if self._server is not None and self._thread is not None:
+            self._server.should_exit = True
+            self._thread.join()
+        if self._socket is not None:
+            self._socket.close()
+
+    def _listen(self) -> socket.socket:
+        if self._wanted is not None:
+            return listen(self._wanted)
+        try:
+            return listen(DEFAULT_ADDRESS)
+        except OlrPgError as error:
+            if error.code != _IN_USE:
+                raise
+            # Nobody has asked for this very port: another appliance may have it.
+            return listen(Address(DEFAULT_ADDRESS.host, 0))
+
+    def _run(self) -> None:
+        assert self._server is not None
+        assert self._socket is not None
+        try:
+            self._server.run(sockets=[self._socket])
+        except Exception:  # noqa: BLE001 - the thread's outer edge: replication goes on without the page
+            _log.exception("the status page has ended")
+
+    # --- what is served ---
+
+    async def _page(self, _request: Request) -> Response:
+        page = resources.files("olr_pg.monitor").joinpath("page.html").read_text("utf-8")
+        return HTMLResponse(page, headers=_HEADERS)
+
+    async def _metrics(self, _request: Request) -> Response:
+        text = generate_latest(self._registry)
+        return Response(text, headers={**_HEADERS, "Content-Type": CONTENT_TYPE_LATEST})
+
+    async def _health(self, _request: Request) -> Response:
+        status = self._status()
+        document = {
+            "health": status.health,
+            "state": status.state.name,
+            "problems": status.problems,
+        }
+        return _json(document, 503 if status.health == "failed" else 200)
+
+    async def _json(self, _request: Request) -> Response:
+        return _json(self._status().as_record())
+
+    async def _events(self, _request: Request) -> Response:
+        return StreamingResponse(self._stream(), media_type="text/event-stream", headers=_HEADERS)
+
+    async def _stream(self) -> AsyncIterator[bytes]:
+        assert self._server is not None
+        while not self._server.should_exit:
+            yield b"data: " + _dumps(self._status().as_record()) + b"\n\n"
+            await asyncio.sleep(EVENT_SECONDS)
+
+
+def _guarded(service: StatusService) -> type[H11Protocol]:
+    class Guarded(H11Protocol):
+        """Talks to allowed addresses only, and only for so long before they ask."""
+
+        _looking: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            host = transport.get_extra_info("peername")[0]
+            if not is_allowed(host, service.allow):
+                transport.abort()
+                return
+            self._looked_at = self.cycle
+            self._looking = self.loop.call_later(REQUEST_SECONDS, self._look)
+
+        def _look(self) -> None:
+            """Twice the same, and nothing under way: it is silent, or asks too slowly."""
+            answered = self.cycle is None or self.cycle.response_complete
+            if answered and self.cycle is self._looked_at:
+                self.transport.abort()
+                return
+            self._looked_at = self.cycle
+            self._looking = self.loop.call_later(REQUEST_SECONDS, self._look)
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            super().connection_lost(exc)
+            if self._looking is not None:
+                self._looking.cancel()
+
+    return Guarded
+
+
+def _dumps(document: Any) -> bytes:
+    import orjson
+
+    return orjson.dumps(document, default=str)
+
+
+def _json(document: Any, code: int = 200) -> Response:
+    return Response(_dumps(document), code, {**_HEADERS, "Content-Type": "application/json"})

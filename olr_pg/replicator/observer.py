@@ -1,0 +1,243 @@
+"""Puts the status of the appliance together from its parts, and samples what only time shows."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import threading
+import time
+from collections import deque
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from olr_pg.monitor.lag import Milestones, split_lag
+from olr_pg.monitor.status import (
+    PortStatus,
+    ProcessStatus,
+    Rates,
+    StageState,
+    Status,
+    TableStatus,
+)
+from olr_pg.observability.recent import recent_events
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from olr_pg.applier.session import Applier
+    from olr_pg.applier.worker import TableProgress
+    from olr_pg.replicator.decoder import Decoder
+    from olr_pg.server.checkpoint import Checkpoint
+    from olr_pg.server.listener import Listener
+    from olr_pg.transactions.storage import Storage
+
+SAMPLE_SECONDS: Final = 0.5
+_RATE_SAMPLES: Final = 20
+_PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
+
+
+class Parts(NamedTuple):
+    """What is looked at.
+
+    Attributes:
+        applier: the bundled one; None without.
+        memory_max: bytes, `context.memory.max-mb`.
+    """
+
+    decoder: Decoder
+    listener: Listener
+    checkpoint: Checkpoint
+    storage: Storage
+    applier: Applier | None
+    memory_max: int
+
+
+class _Sample(NamedTuple):
+    at: float
+    redo_bytes: int
+    rows: int
+    changes: int
+
+
+class Observer:
+    """Makes a `Status` whenever it is asked, from any thread; samples in between.
+
+    A context manager of the span in which it samples.
+
+    Args:
+        parts: what is looked at.
+        clock: seconds of Unix time.
+    """
+
+    def __init__(self, parts: Parts, clock: Callable[[], float] = time.time) -> None:
+        self._parts = parts
+        self._version = importlib.metadata.version("olr-pg")
+        self._clock = clock
+        self._started_at = clock()
+        self._lock = threading.Lock()
+        self._taken = Milestones()
+        self._taken_of: object = None
+        self._samples: deque[_Sample] = deque(maxlen=_RATE_SAMPLES)
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="olr-observe", daemon=True)
+
+    def __enter__(self) -> Observer:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._over.wait(SAMPLE_SECONDS):
+            status = self.status()
+            changes = sum(t.inserted + t.updated + t.deleted for t in status.tables)
+            source = status.source
+            self._samples.append(_Sample(status.at, source.redo_bytes, source.rows, changes))
+
+    def status(self) -> Status:
+        """How everything is now."""
+        now = self._clock()
+        parts = self._parts
+        progress = parts.decoder.progress
+        port = self._port(now)
+        tables = self._tables(port.taken_scn, now)
+        state = parts.decoder.state
+        newest = progress.archived.at
+        status = Status(
+            version=self._version,
+            at=now,
+            started_at=self._started_at,
+            state=StageState(
+                state.phase.value,
+                state.since,
+                None if state.reason is None else f"{state.reason}; {state.reason.action}",
+            ),
+            source=replace(progress.source, spilled_bytes=parts.storage.waiting_bytes),
+            port=port,
+            process=_process(parts.memory_max),
+            tables=tables,
+            rates=self._rates(),
+            archive_seconds=None if newest is None else max(0.0, now - newest),
+            confirmed_scn=0 if parts.applier is None else parts.applier.confirmed_scn,
+            events=recent_events(),
+        )
+        return _with_problems(status)
+
+    def _port(self, now: float) -> PortStatus:
+        listener = self._parts.listener
+        host, number = listener.address
+        address = f"[{host}]:{number}" if ":" in host else f"{host}:{number}"
+        saved = self._parts.checkpoint.saved or 0
+        refused = listener.refusals.counts()
+        session = listener.replicating
+        queue = None if session is None else session.queue
+        if session is None or queue is None:
+            return PortStatus(
+                address,
+                listener.connections,
+                None if session is None else session.peer,
+                refused,
+                saved,
+            )
+        # First how far decoding is: what it has queued by then, the queue knows.
+        queued_scn = self._parts.decoder.progress.queued.scn
+        held = queue.status()
+        taken_scn = queued_scn if held.next_scn is None else held.next_scn
+        with self._lock:
+            if self._taken_of is not queue:
+                self._taken, self._taken_of = Milestones(), queue
+            self._taken.add(taken_scn, now)
+        transactions_max, bytes_max = queue.bounds
+        return PortStatus(
+            address,
+            listener.connections,
+            session.peer,
+            refused,
+            saved,
+            taken_scn,
+            held.ready + held.transmitting,
+            held.transmitted,
+            held.held_bytes,
+            bytes_max,
+            transactions_max,
+            held.full,
+            held.held_back,
+        )
+
+    def _tables(self, taken_scn: int, now: float) -> tuple[TableStatus, ...]:
+        applier = self._parts.applier
+        if applier is None:
+            return ()
+        found = {table.name: table for table in applier.tables}
+        names = sorted({*applier.table_names, *found})
+        return tuple(self._table(name, found.get(name), taken_scn, now) for name in names)
+
+    def _table(
+        self, name: str, found: TableProgress | None, taken_scn: int, now: float
+    ) -> TableStatus:
+        pending = None if found is None else found.pending
+        progress = self._parts.decoder.progress
+        lag = split_lag(
+            taken_scn if pending is None else pending,
+            now,
+            archived=progress.archived,
+            queued=progress.queued,
+            taken=self._taken,
+        )
+        if found is None:
+            return TableStatus(name, lag=lag, lag_seconds=lag.total)
+        counters = found.counters
+        return TableStatus(
+            name,
+            found.commit_scn,
+            found.waiting,
+            counters.transactions,
+            counters.inserted,
+            counters.updated,
+            counters.deleted,
+            counters.conflicts,
+            None if found.error is None else f"{found.error}; {found.error.action}",
+            lag,
+            lag.total,
+        )
+
+    def _rates(self) -> Rates:
+        samples = list(self._samples)
+        if len(samples) < 2:
+            return Rates()
+        first, last = samples[0], samples[-1]
+        seconds = max(last.at - first.at, SAMPLE_SECONDS)
+        differences = (new - old for new, old in zip(last[1:], first[1:], strict=True))
+        # A restarted run counts from its own beginning.
+        return Rates(*(max(0.0, difference / seconds) for difference in differences))
+
+
+def _process(memory_max: int) -> ProcessStatus:
+    statm = Path("/proc/self/statm").read_text("ascii").split()
+    return ProcessStatus(
+        os.getpid(),
+        int(statm[1]) * _PAGE_BYTES,
+        sum(1 for _ in Path("/proc/self/fd").iterdir()) - 1,  # one is of this very look
+        threading.active_count(),
+        memory_max,
+    )
+
+
+def _with_problems(status: Status) -> Status:
+    problems = [f"table {t.name} has stopped: {t.stopped}" for t in status.tables if t.stopped]
+    if status.state.name in ("STOPPED", "WAITING_FOR_REDO", "WAITING_FOR_SOURCE"):
+        problems.insert(0, f"{status.state.name}: {status.state.reason or 'no reason is known'}")
+    if status.source.losses:
+        problems.append(f"{status.source.losses} changes or vectors are unaccounted for")
+    if status.port.held_back:
+        problems.append(f"the client {status.port.client} does not confirm what it has taken")
+    return replace(status, problems=tuple(problems))

@@ -1,0 +1,115 @@
+"""How far decoding has come: written by the decoder's thread, read by whoever shows it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from olr_pg.monitor.lag import Milestones
+from olr_pg.monitor.status import SourceStatus, ThreadStatus
+from olr_pg.scalars import format_xid
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from olr_pg.capture.continuity import LogStream
+    from olr_pg.capture.logs import ArchivedLog, LogPosition
+    from olr_pg.replicator.merge import Merger
+    from olr_pg.replicator.split import Split
+
+
+class DecodeProgress:
+    """The progress of one decoder, over its runs.
+
+    Args:
+        clock: seconds of Unix time.
+
+    Attributes:
+        archived: up to which SCN there are logs, by when these were written.
+        queued: up to which SCN every transaction is in the ready queue.
+        source: the whole of it; replaced, never changed.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._written: dict[LogPosition, float] = {}
+        self.archived = Milestones()
+        self.queued = Milestones()
+        self.source = SourceStatus()
+
+    def begin(self) -> None:
+        """A run begins, perhaps further back than the one before; what was counted stays."""
+        self._written = {}
+        self.archived = Milestones()
+        self.queued = Milestones()
+        self.source = replace(
+            self.source, decoded_scn=0, threads=(), gaps=(), waiting_transactions=0,
+            open_transactions=0, oldest_open_xid=None, oldest_open_scn=0, oldest_open_seconds=0.0,
+        )  # fmt: skip
+
+    def scanned(self, stream: LogStream) -> None:
+        """The logs were looked at."""
+        readable = sorted(stream.readable, key=lambda log: log.next_scn)
+        last: dict[int, ArchivedLog] = {}
+        for log in readable:
+            if log.position not in self._written:
+                self._written[log.position] = _written_at(log, self._clock())
+                self.archived.add(log.next_scn, self._written[log.position])
+            last[log.header.thread] = log
+        known = {one.thread: one for one in self.source.threads}
+        threads = tuple(
+            ThreadStatus(
+                thread,
+                log.header.sequence,
+                log.next_scn,
+                self._written[log.position],
+                known[thread].decoded_sequence if thread in known else 0,
+                known[thread].decoded_scn if thread in known else 0,
+            )
+            for thread, log in sorted(last.items())
+        )
+        gaps = tuple(str(gap.as_error()) for gap in stream.gaps)
+        self.source = replace(self.source, threads=threads, gaps=gaps)
+
+    def merged(self, split: Split, block_bytes: int, merger: Merger) -> None:
+        """A split was decoded and merged, and what it finished is queued."""
+        opened = [t for t in merger.open_transactions if t.begin_scn is not None]
+        oldest = min(opened, key=lambda t: t.begin_scn or 0, default=None)
+        began = None if oldest is None else self.archived.passed(oldest.begin_scn or 0)
+        self.source = replace(
+            self.source,
+            decoded_scn=merger.watermark,
+            redo_bytes=self.source.redo_bytes + (split.end_block - split.first_block) * block_bytes,
+            transactions=merger.account.committed,
+            rows=merger.account.rows,
+            waiting_transactions=merger.waiting,
+            open_transactions=len(opened),
+            oldest_open_xid=None if oldest is None else format_xid(oldest.xid),
+            oldest_open_scn=0 if oldest is None else oldest.begin_scn or 0,
+            oldest_open_seconds=0.0 if began is None else max(0.0, self._clock() - began),
+        )
+
+    def decoded(self, log: ArchivedLog, merger: Merger) -> None:
+        """A log was read to its end."""
+        account = merger.accounting()
+        threads = tuple(
+            replace(one, decoded_sequence=log.header.sequence, decoded_scn=log.next_scn)
+            if one.thread == log.header.thread
+            else one
+            for one in self.source.threads
+        )
+        self.source = replace(
+            self.source,
+            logs=self.source.logs + 1,
+            threads=threads,
+            losses=abs(account.vectors_missing) + abs(account.changes_missing),
+        )
+
+
+def _written_at(log: ArchivedLog, otherwise: float) -> float:
+    try:
+        return Path(log.path).stat().st_mtime
+    except OSError:  # it was removed meanwhile; decoding will say so
+        return otherwise

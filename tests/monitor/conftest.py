@@ -1,0 +1,100 @@
+"""A status with everything in it."""
+
+from __future__ import annotations
+
+import pytest
+
+from olr_pg.monitor.lag import Lag
+from olr_pg.monitor.status import (
+    PortStatus,
+    ProcessStatus,
+    Rates,
+    SourceStatus,
+    StageState,
+    Status,
+    TableStatus,
+    ThreadStatus,
+)
+
+NOW = 1_800_000_000.0
+
+
+@pytest.fixture
+def status() -> Status:
+    return Status(
+        version="1.2.3",
+        at=NOW,
+        started_at=NOW - 3600,
+        state=StageState("WAITING_FOR_REDO", NOW - 75, "OLR-02010: a log is missing; restore it"),
+        source=SourceStatus(
+            decoded_scn=2_266_400,
+            logs=12,
+            redo_bytes=5 << 30,
+            transactions=1000,
+            rows=54_321,
+            threads=(
+                ThreadStatus(1, 21, 2_266_500, NOW - 30, 20, 2_266_450),
+                ThreadStatus(2, 8, 2_266_400, NOW - 90, 8, 2_266_400),
+            ),
+            gaps=("OLR-02010: sequence 9 is not among the logs [thread 2]",),
+            waiting_transactions=3,
+            open_transactions=4,
+            oldest_open_xid="3.5.524",
+            oldest_open_scn=2_266_100,
+            oldest_open_seconds=4000.0,
+            spilled_bytes=3 << 20,
+        ),
+        port=PortStatus(
+            "127.0.0.1:9700",
+            connections=2,
+            client="127.0.0.1:40000",
+            refused={"OLR-04033": 7},
+            saved_scn=2_266_100,
+            taken_scn=2_266_390,
+            ready=40,
+            transmitted=2,
+            queued_bytes=230 << 20,
+            bytes_max=256 << 20,
+            transactions_max=10_000,
+            full=True,
+        ),
+        process=ProcessStatus(4711, 300 << 20, 28, 19, 512 << 20),
+        tables=(
+            TableStatus(
+                "SHOP.ORDERS",
+                2_266_380,
+                120,
+                900,
+                50_000,
+                4_000,
+                321,
+                2,
+                None,
+                Lag(4.0, 2.0, 1.5),
+                7.5,
+            ),
+            TableStatus(
+                'SHOP.<b onclick="alert(1)">x',
+                2_266_300,
+                stopped="OLR-05008: <script>document.title = 'broken'</script>; mend it",
+            ),
+        ),
+        rates=Rates(3.5 * (1 << 20), 1234.0, 999.0),
+        archive_seconds=30.0,
+        confirmed_scn=2_266_370,
+        problems=("table SHOP.X has stopped: OLR-05008: <i>a value</i> does not fit",),
+        events=(
+            {
+                "timestamp": "2026-11-21T20:00:00Z",
+                "level": "warning",
+                "event": "connection refused",
+                "code": "OLR-04033",
+            },
+            {
+                "timestamp": "2026-11-21T20:01:00Z",
+                "level": "error",
+                "message": "table stopped",
+                "table": "SHOP.X",
+            },
+        ),
+    )

@@ -1,0 +1,69 @@
+"""Lag by its causes."""
+
+from __future__ import annotations
+
+import itertools
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from olr_pg.monitor.lag import MILESTONES_MAX, Lag, Milestones, split_lag
+
+
+def stage(*milestones: tuple[int, float]) -> Milestones:
+    one = Milestones()
+    for scn, at in milestones:
+        one.add(scn, at)
+    return one
+
+
+def test_milestones_only_move_forward() -> None:
+    one = stage((10, 1.0), (10, 2.0), (9, 3.0), (20, 4.0), (30, 3.5))
+    assert (one.scn, one.at) == (30, 4.0)
+    assert [one.passed(scn) for scn in (0, 9, 10, 19, 20, 29, 30)] == [
+        *(1.0, 1.0, 4.0, 4.0, 4.0, 4.0, None)
+    ]
+
+
+def test_a_stage_that_has_not_begun() -> None:
+    one = Milestones()
+    assert (one.scn, one.at, one.passed(0)) == (0, None, None)
+
+
+def test_milestones_are_bounded() -> None:
+    one = stage(*((scn, float(scn)) for scn in range(1, MILESTONES_MAX + 11)))
+    assert one.passed(0) == 11.0  # the first that is remembered
+    assert one.scn == MILESTONES_MAX + 10
+
+
+def test_where_a_change_spends_its_time() -> None:
+    # Its log was written at 100, it was queued at 103, taken at 110; now it is 111.
+    archived, queued, taken = stage((50, 100.0)), stage((50, 103.0)), stage((50, 110.0))
+    everywhere = {"archived": archived, "queued": queued, "taken": taken}
+    assert split_lag(40, 111.0, **everywhere) == Lag(3.0, 7.0, 1.0)
+    nowhere = Milestones()
+    assert split_lag(40, 111.0, archived=archived, queued=nowhere, taken=nowhere) == Lag(11.0)
+    assert split_lag(40, 111.0, archived=archived, queued=queued, taken=nowhere) == Lag(3.0, 8.0)
+    assert split_lag(50, 111.0, **everywhere) == Lag()  # nothing archived lies behind it
+
+
+points = st.lists(st.tuples(st.integers(0, 100), st.floats(0, 1000)), max_size=8)
+
+
+@given(st.integers(0, 100), st.floats(0, 2000), points, points, points)
+def test_the_causes_are_the_age_and_never_negative(
+    scn: int,
+    now: float,
+    archived: list[tuple[int, float]],
+    queued: list[tuple[int, float]],
+    taken: list[tuple[int, float]],
+) -> None:
+    first = stage(*archived)
+    lag = split_lag(scn, now, archived=first, queued=stage(*queued), taken=stage(*taken))
+    assert all(part >= 0 for part in lag)
+    since = first.passed(scn)
+    age = 0.0 if since is None else max(0.0, now - since)
+    assert abs(lag.total - age) < 1e-6
+    times = [first.passed(one) for one in range(101)]
+    known = list(itertools.takewhile(lambda time: time is not None, times))
+    assert known == sorted(time for time in known if time is not None)

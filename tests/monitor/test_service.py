@@ -1,0 +1,299 @@
+"""The status page over real sockets, and in a browser where there is one."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import socket
+import ssl
+import time
+import urllib.parse
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from olr_pg.config.address import Address
+from olr_pg.config.load import parse_config
+from olr_pg.config.model import Tls
+from olr_pg.config.tls import server_context
+from olr_pg.errors import OlrPgError
+from olr_pg.monitor import service as service_module
+from olr_pg.monitor.asking import ask_status
+from olr_pg.monitor.metrics import make_registry
+from olr_pg.monitor.service import FILE_NAME, StatusService
+from olr_pg.monitor.status import StageState, Status
+from tests.monitor.browser import CHROMIUM, Browser
+from tests.server.certificates import Authority
+
+PATIENCE = 60.0
+ANY = Address("127.0.0.1", 0)
+
+
+class Shown:
+    """What is served; a test may change it."""
+
+    def __init__(self, status: Status) -> None:
+        self.status = status
+
+    def __call__(self) -> Status:
+        return self.status
+
+
+@pytest.fixture
+def shown(status: Status) -> Shown:
+    return Shown(status)
+
+
+@pytest.fixture
+def service(shown: Shown) -> Iterator[StatusService]:
+    with StatusService(shown, make_registry(shown), address=ANY) as one:
+        yield one
+
+
+def connected(service: StatusService, **options: Any) -> http.client.HTTPConnection:
+    place = urllib.parse.urlsplit(service.url)
+    assert place.hostname is not None
+    kind = http.client.HTTPSConnection if options else http.client.HTTPConnection
+    return kind(place.hostname, place.port, timeout=PATIENCE, **options)
+
+
+def get(service: StatusService, path: str, **options: Any) -> tuple[int, bytes]:
+    with closing(connected(service, **options)) as client:
+        client.request("GET", path)
+        answer = client.getresponse()
+        return answer.status, answer.read()
+
+
+def test_what_is_served(service: StatusService, status: Status) -> None:
+    code, body = get(service, "/status.json")
+    assert code == 200
+    record = json.loads(body)
+    assert record["health"] == "degraded"
+    assert record["tables"][0]["lag"] == {"decoding": 4.0, "queue": 2.0, "apply": 1.5}
+    assert record == json.loads(json.dumps(status.as_record()))
+    code, body = get(service, "/metrics")
+    assert (code, b"\nolr_pg_decoded_scn " in body) == (200, True)
+    code, body = get(service, "/")
+    assert (code, body[:15]) == (200, b"<!doctype html>")
+    assert get(service, "/elsewhere")[0] == 404
+
+
+def test_nothing_of_the_page_comes_from_elsewhere(service: StatusService) -> None:
+    page = get(service, "/")[1].decode()
+    assert "http://" not in page.replace("http://www.w3.org", "")
+    assert "https://" not in page
+    assert "innerHTML" not in page
+
+
+def test_health_is_what_a_container_asks(service: StatusService, shown: Shown) -> None:
+    assert get(service, "/healthz")[0] == 200  # degraded: a restart would not help
+    shown.status = replace(shown.status, problems=(), state=StageState("CAUGHT_UP", 0.0))
+    assert json.loads(get(service, "/healthz")[1]) == {
+        "health": "ok",
+        "state": "CAUGHT_UP",
+        "problems": [],
+    }
+    shown.status = replace(shown.status, state=StageState("STOPPED", 0.0, "why"))
+    assert get(service, "/healthz")[0] == 503
+
+
+def test_events_follow_each_other(
+    service: StatusService, shown: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service_module, "EVENT_SECONDS", 0.01)
+    with closing(connected(service)) as client:
+        client.request("GET", "/events")
+        answer = client.getresponse()
+        assert answer.headers["Content-Type"].startswith("text/event-stream")
+
+        def next_event() -> dict[str, Any]:
+            line = answer.readline()
+            assert answer.readline() == b"\n"
+            event: dict[str, Any] = json.loads(line.removeprefix(b"data: "))
+            return event
+
+        assert next_event()["state"]["name"] == "WAITING_FOR_REDO"
+        shown.status = replace(shown.status, state=StageState("CAUGHT_UP", 0.0))
+        while next_event()["state"]["name"] != "CAUGHT_UP":
+            pass
+    # `service` is stopped with a stream open, too: its fixture would not end otherwise.
+
+
+def test_the_default_port_gives_way(shown: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = Address(*taken.getsockname())
+        monkeypatch.setattr(service_module, "DEFAULT_ADDRESS", address)
+        with StatusService(shown, make_registry(shown)) as service:
+            assert get(service, "/healthz")[0] == 200
+        with pytest.raises(OlrPgError) as caught:
+            StatusService(shown, make_registry(shown), address=address).start()
+        assert caught.value.code == 4009
+
+
+def await_end(client: socket.socket) -> bytes:
+    client.settimeout(PATIENCE)
+    received = b""
+    try:
+        while part := client.recv(1 << 16):
+            received += part
+    except ConnectionResetError:
+        pass  # an end too
+    return received
+
+
+def raw(service: StatusService) -> socket.socket:
+    place = urllib.parse.urlsplit(service.url)
+    return socket.create_connection((place.hostname, place.port), timeout=PATIENCE)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [b"", b"GET / HTTP/1.1\r\nX: y", b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\nGET / HT"],
+    ids=["silence", "half", "half of a second"],
+)
+def test_slow_clients_are_dropped(
+    shown: Shown, monkeypatch: pytest.MonkeyPatch, said: bytes
+) -> None:
+    monkeypatch.setattr(service_module, "REQUEST_SECONDS", 0.2)
+    with StatusService(shown, make_registry(shown), address=ANY) as service:
+        with raw(service) as slow:
+            slow.sendall(said)
+            await_end(slow)
+        assert get(service, "/healthz")[0] == 200
+
+
+def test_a_flood_and_noise_leave_it_standing(shown: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service_module, "REQUEST_SECONDS", 0.2)
+    with StatusService(shown, make_registry(shown), address=ANY) as service:
+        for noise in (b"\xff" * 100_000, b"SSH-2.0-x\r\n", b"GET /" + b"a" * 100_000):
+            with raw(service) as scanner:
+                scanner.sendall(noise)
+                await_end(scanner)
+        flood = [raw(service) for _ in range(200)]
+        for one in flood:
+            await_end(one)
+            one.close()
+        assert get(service, "/healthz")[0] == 200
+
+
+def test_an_address_that_is_not_allowed(shown: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service_module, "is_allowed", lambda host, _: host != "127.0.0.1")
+    with StatusService(shown, make_registry(shown), address=ANY) as service, raw(service) as one:
+        one.sendall(b"GET /status.json HTTP/1.1\r\nHost: h\r\n\r\n")
+        assert await_end(one) == b""
+
+
+# --- asking from another process ---
+
+
+def config_of(folder: Path, **status: Any) -> Any:
+    source = {"kind": "offline", "dictionary": "d", "logs": "l"}
+    document = {"context": {"data": str(folder)}, "source": source, "status": status}
+    return parse_config(document, folder)
+
+
+def test_asking(shown: Shown, tmp_path: Path) -> None:
+    config = config_of(tmp_path)
+    with pytest.raises(OlrPgError) as caught:
+        ask_status(config)
+    assert caught.value.code == 9010
+    file = tmp_path / FILE_NAME
+    with StatusService(shown, make_registry(shown), address=ANY, announcement=file) as service:
+        assert json.loads(file.read_text()) == {"url": service.url, "pid": os.getpid()}
+        assert ask_status(config)["source"]["logs"] == 12
+        left_behind = file.read_text()
+    assert not file.exists()
+    file.write_text(left_behind)  # as a kill does
+    with pytest.raises(OlrPgError) as caught:
+        ask_status(config)
+    assert caught.value.code == 9010
+    file.write_text("nonsense")
+    with pytest.raises(OlrPgError) as caught:
+        ask_status(config)
+    assert caught.value.code == 9011
+
+
+def test_tls_and_certificates_of_clients(shown: Shown, tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    pair, client = authority.issue("server"), authority.issue("client")
+    files = {
+        "certificate": str(pair.certificate),
+        "key": str(pair.key),
+        "client-ca": str(authority.file),
+    }
+    config = config_of(tmp_path, tls=files)
+    with StatusService(
+        shown,
+        make_registry(shown),
+        address=ANY,
+        tls=server_context(Tls.model_validate(files)),
+        announcement=tmp_path / FILE_NAME,
+    ) as service:
+        assert service.url.startswith("https://")
+        code, _ = get(service, "/healthz", context=authority.client_context(client))
+        assert code == 200
+        assert ask_status(config, client.certificate, client.key)["source"]["logs"] == 12
+        with pytest.raises(OlrPgError) as caught:
+            ask_status(config)
+        assert caught.value.code == 9011
+        with raw(service) as plain:
+            plain.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            await_end(plain)
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            get(service, "/healthz", context=authority.client_context())
+
+
+# --- in a browser ---
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[Browser]:
+    if CHROMIUM is None:
+        pytest.skip("there is no Chromium on the PATH")
+    with Browser(tmp_path / "chromium") as one:
+        yield one
+
+
+def await_true(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, "it does not come true"
+        time.sleep(0.05)
+
+
+def test_the_page(service: StatusService, shown: Shown, browser: Browser, tmp_path: Path) -> None:
+    browser.open(service.url)
+    browser.await_text("health", "degraded")
+    assert browser.text("state") == "WAITING_FOR_REDO"
+    assert "<i>a value</i> does not fit" in browser.text("problems")
+    tables = browser.text("tables")
+    assert "SHOP.ORDERS" in tables
+    assert '<b onclick="alert(1)">x' in tables  # as text
+    assert "7.5 s" in tables
+    assert "50,000" in tables
+    assert "sequence 9 is not among the logs" in browser.text("threads")
+    assert "7 × OLR-04033" in browser.text("process")
+    assert "230 MiB of 256 MiB" in browser.text("queue")
+    assert "table: SHOP.X" in browser.text("events")
+    assert browser.evaluate("document.title") == "olr_pg: degraded"
+    widths = "[...document.querySelectorAll('#tables .bar i')].map(i => i.style.width)"
+    assert len(set(browser.evaluate(widths)[:3])) == 3
+    # What comes by the stream is shown, without a reload.
+    shown.status = replace(
+        shown.status, problems=(), state=StageState("CAUGHT_UP", shown.status.at)
+    )
+    browser.await_text("state", "CAUGHT_UP")
+    assert browser.text("health") == "ok"
+    assert browser.evaluate("document.getElementById('problems').hidden") is True
+    browser.screenshot(tmp_path / "page.png")
+    assert (tmp_path / "page.png").stat().st_size > 10_000
+    browser.narrow()
+    # Tables scroll in their frames; the page itself does not.
+    await_true(lambda: browser.evaluate("document.body.scrollWidth <= innerWidth") is True)
+    service.stop()
+    browser.await_text("health", "no answer")
