@@ -391,14 +391,13 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
     ),
     3072: ErrorEntry(
         "the columns of a replicated table were changed by DDL",
-        "make the same change in the target table, then let the table go on: set the resolution of"
-        " its row in olr_pg.error to 'skipped' and start again",
+        "make the same change in the target table, then let the table go on: `olr-pg errors skip`",
         4,
     ),
     3073: ErrorEntry(
         "rows of a replicated table were changed by DDL that redo does not log row by row",
         "bring the target table to the state of the source at that SCN, then let the table go on:"
-        " set the resolution of its row in olr_pg.error to 'skipped' and start again",
+        " `olr-pg errors skip`",
         4,
     ),
     3074: ErrorEntry(
@@ -597,19 +596,20 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
     ),
     5008: ErrorEntry(
         "a change was refused by PostgreSQL",
-        "read the offending change in olr_pg.error; mend the target table, then start again:"
-        " the table goes on with that transaction",
+        "look at the offending change with `olr-pg errors show`; mend the target table, then"
+        " `olr-pg errors retry`, or leave the change out with `olr-pg errors skip`",
         6,
     ),
     5009: ErrorEntry(
         "a change conflicts with the rows in the target table",
-        "compare the row named in olr_pg.error with the source; mend it, or choose"
-        " `apply.conflict` skip or overwrite",
+        "compare the row that `olr-pg errors show` names with the source; mend it, then"
+        " `olr-pg errors retry`; or choose `apply.on-conflict` skip or overwrite",
         6,
     ),
     5010: ErrorEntry(
         "tables stopped with an error",
-        "the others were applied; mend what olr_pg.error says about these and start again",
+        "the others were applied, the changes of these are held: see `olr-pg errors list`; mend the"
+        " cause, then `olr-pg errors retry`, or start again",
         6,
     ),
     5011: ErrorEntry(
@@ -659,8 +659,8 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
     ),
     5070: ErrorEntry(
         "a replicated table was truncated",
-        "empty the target table or keep its rows, then let the table go on: set the resolution of"
-        " its row in olr_pg.error to 'skipped' and start again; or set `apply.on-truncate`",
+        "empty the target table or keep its rows, then let the table go on: `olr-pg errors"
+        " skip`; or set `apply.on-truncate`",
         6,
     ),
     5101: ErrorEntry(
@@ -739,6 +739,31 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         "a key, index or sequence cannot be created in the target",
         "the rows are in and may be replicated; mend what PostgreSQL's reason above says and start"
         " `olr-pg initial-load` again, or create it yourself",
+        6,
+    ),
+    5140: ErrorEntry(
+        "the applier's tables in the target are of a later release",
+        "use that release of olr_pg",
+        6,
+    ),
+    5141: ErrorEntry(
+        "the held changes of a table cannot be read",
+        "report the error with the place above; nothing of the table was changed",
+        6,
+    ),
+    5142: ErrorEntry(
+        "the error table has no such error",
+        "see `olr-pg errors list --all` for the numbers",
+        6,
+    ),
+    5143: ErrorEntry(
+        "an error that holds no table up cannot be skipped",
+        "see `olr-pg errors list` for those that do",
+        6,
+    ),
+    5144: ErrorEntry(
+        "no such table is stopped",
+        "see `olr-pg errors list` for those that are",
         6,
     ),
     # 6xxx Spark and Java (exit code 7)

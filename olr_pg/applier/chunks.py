@@ -228,6 +228,21 @@ class ChunkedRows:
             _, answers, _ = self._gathered(data[:start], is_cut=is_cut)
         return answers
 
+    def whole(self, blob: U8, *, is_cut: bool) -> Answers:
+        """The answers of whole rows.
+
+        Args:
+            blob: whole frames of Data answers.
+            is_cut: the first answer is a row change whose chunks were dropped.
+
+        Raises:
+            OlrPgError: 5013, the bytes are not what protocol says.
+        """
+        status, answers, _ = self._gathered(blob, is_cut=is_cut)
+        if status != _WHOLE or answers.consumed != blob.size:
+            raise OlrPgError(5013, "an incomplete row change")
+        return answers
+
     def _hold(self, part: U8) -> None:
         self._held_bytes += part.size
         if not self._is_cut:

@@ -1,7 +1,8 @@
 """Carrying out in the target what a DDL of the source means (`dictionary.evolution`).
 
 Everything of one event happens in one target transaction with the ledger's row, which then stands
-at the commit of the DDL: doing the event again finds it done.
+at the commit of the DDL: doing the event again finds it done. An event that the target cannot
+follow stops its table, as a change does that does not go in (`table`).
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ import psycopg
 import structlog
 from psycopg import sql
 
+from olr_pg.applier.connection import is_transient
+from olr_pg.applier.hold import hold_event, source_document
 from olr_pg.applier.ledger import Counters, ErrorRow, TableLedger
 from olr_pg.applier.plan import plan_table, target_columns, target_name
 from olr_pg.applier.settings import TruncatePolicy
-from olr_pg.applier.table import TableStoppedError
 from olr_pg.applier.target import empty_table, read_table
 from olr_pg.datatypes.mapping import pg_type
 from olr_pg.dictionary.evolution import Verdict
@@ -30,52 +32,72 @@ if TYPE_CHECKING:
     from olr_pg.applier.schema_events import SchemaEvent
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.applier.target import TargetTable
+    from olr_pg.dictionary.model import Table
 
 _log = structlog.get_logger(__name__)
 
-_SKIPPED = """
-SELECT resolution = 'skipped' FROM olr_pg.error
-WHERE subscription = %s AND source_table = %s AND commit_scn = %s AND xid = %s AND operation = 'ddl'
-"""
 
+def apply_event(
+    connection: Connection[Any],
+    settings: ApplierSettings,
+    event: SchemaEvent,
+    source: Table | None = None,
+) -> OlrPgError | None:
+    """Bring an event into the target or the hold, durably; nothing where it is there already.
 
-def apply_event(connection: Connection[Any], settings: ApplierSettings, event: SchemaEvent) -> None:
-    """Bring an event into the target, durably; nothing where it is there already.
+    Args:
+        source: the table's definition before the event, as far as anyone told.
+
+    Returns:
+        Why the table stops with it, if it does.
 
     Raises:
-        TableStoppedError: the table cannot follow.
         psycopg.Error: an error that may pass.
     """
-    owner, _, table = event.table.partition(".")
-    schema, name = target_name(settings, owner, table)
-    ledger = TableLedger(settings.subscription, event.table, f"{schema}.{name}")
-    error: OlrPgError | None = None
+    ledger = event_ledger(settings, event.table)
     with connection.transaction():
-        position = ledger.lock(connection)
-        if position.has(event.commit_scn, event.xid):
-            return
-        if not _is_skipped(connection, settings, event):
-            try:
-                with connection.transaction():
-                    _carry_out(connection, settings, event)
-            except OlrPgError as refused:
-                error = refused
-            except psycopg.errors.InsufficientPrivilege as refused:
-                error = OlrPgError(5004, str(refused.diag.message_primary), table=event.table)
-        if error is None:
-            ledger.advance(connection, position.after(event.commit_scn, event.xid), Counters())
-        else:
-            ledger.stop(connection)
-            ledger.record(connection, _error_row(event, error))
-    if error is not None:
-        raise TableStoppedError(error, event.commit_scn)
+        state = ledger.lock(connection)
+        if state.position.has(event.commit_scn, event.xid):
+            return None
+        position = state.position.after(event.commit_scn, event.xid)
+        error = None if state.stopped else carry_out(connection, settings, event)
+        if error is None and not state.stopped:
+            ledger.advance(connection, position, Counters())
+            return None
+        if error is not None:
+            ledger.stop(connection, source_document(source, settings.facts, event.commit_scn))
+            ledger.record(connection, event_error_row(event, error))
+        hold_event(connection, ledger.key, event, settings.facts)
+        ledger.move(connection, position)
+    return error
 
 
-def _is_skipped(connection: Connection[Any], settings: ApplierSettings, event: SchemaEvent) -> bool:
-    """Whether somebody has decided that the table goes on as it is."""
-    key = (settings.subscription, event.table, event.commit_scn, format_xid(event.xid))
-    row = connection.execute(_SKIPPED, key).fetchone()
-    return row is not None and bool(row[0])
+def event_ledger(settings: ApplierSettings, table: str) -> TableLedger:
+    """The ledger of the table that an event names."""
+    owner, _, name = table.partition(".")
+    return TableLedger(settings.subscription, table, ".".join(target_name(settings, owner, name)))
+
+
+def carry_out(
+    connection: Connection[Any], settings: ApplierSettings, event: SchemaEvent
+) -> OlrPgError | None:
+    """Do in the target what an event means, whole or not at all; why not.
+
+    Args:
+        connection: in a transaction.
+    """
+    try:
+        with connection.transaction():
+            _carry_out(connection, settings, event)
+    except OlrPgError as refused:
+        return refused
+    except psycopg.errors.InsufficientPrivilege as refused:
+        return OlrPgError(5004, str(refused.diag.message_primary), table=event.table)
+    except psycopg.Error as refused:
+        if is_transient(refused):
+            raise
+        return OlrPgError(5008, str(refused.diag.message_primary or refused), table=event.table)
+    return None
 
 
 def _carry_out(connection: Connection[Any], settings: ApplierSettings, event: SchemaEvent) -> None:
@@ -132,7 +154,8 @@ def _truncate(
     _log.info("table truncated", table=target.full_name, scn=event.commit_scn)
 
 
-def _error_row(event: SchemaEvent, error: OlrPgError) -> ErrorRow:
+def event_error_row(event: SchemaEvent, error: OlrPgError) -> ErrorRow:
+    """The line of the error table for an event that stops its table."""
     return ErrorRow(
         commit_scn=event.commit_scn,
         xid=format_xid(event.xid),

@@ -7,7 +7,7 @@ transactions may share a commit SCN).
 from __future__ import annotations
 
 from importlib import resources
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import psycopg
 
@@ -20,25 +20,48 @@ if TYPE_CHECKING:
     from psycopg import Connection, Cursor
 
 _CREATE_LOCK = 0x6F6C_725F_7067  # "olr_pg": one creator at a time
-_TABLES = """
-SELECT to_regclass('olr_pg.ledger'), to_regclass('olr_pg.error'), to_regclass('olr_pg.load'),
-    to_regclass('olr_pg.load_part')
-"""
+VERSION: Final = 2
+"""Of the tables that this release works with."""
+
+_VERSION = "SELECT max(version) FROM olr_pg.version"
 
 LOCK = """
-SELECT commit_scn, xids FROM olr_pg.ledger
+SELECT commit_scn, xids, stopped FROM olr_pg.ledger
 WHERE subscription = %s AND source_table = %s FOR UPDATE
 """
 ADVANCE = """
 UPDATE olr_pg.ledger SET commit_scn = %s, xids = %s, applied_at = now(),
     transactions = transactions + %s, inserted = inserted + %s, updated = updated + %s,
-    deleted = deleted + %s, conflicts = conflicts + %s, stopped = false
+    deleted = deleted + %s, conflicts = conflicts + %s
 WHERE subscription = %s AND source_table = %s
 """
-_STOP = "UPDATE olr_pg.ledger SET stopped = true WHERE subscription = %s AND source_table = %s"
+_MOVE = """
+UPDATE olr_pg.ledger SET commit_scn = %s, xids = %s
+WHERE subscription = %s AND source_table = %s
+"""
+_COUNT = """
+UPDATE olr_pg.ledger SET applied_at = now(),
+    transactions = transactions + %s, inserted = inserted + %s, updated = updated + %s,
+    deleted = deleted + %s, conflicts = conflicts + %s
+WHERE subscription = %s AND source_table = %s
+"""
+_STOP = """
+UPDATE olr_pg.ledger SET stopped = true, held_source = %s
+WHERE subscription = %s AND source_table = %s
+"""
+_GO_ON = """
+UPDATE olr_pg.ledger SET stopped = false, held_source = NULL
+WHERE subscription = %s AND source_table = %s
+"""
 _SEED = """
 INSERT INTO olr_pg.ledger (subscription, source_table, target_table, commit_scn)
 VALUES (%s, %s, %s, 0) ON CONFLICT DO NOTHING
+"""
+_COMPLETE = """
+INSERT INTO olr_pg.subscription AS s (subscription, complete_scn) VALUES (%s, %s)
+ON CONFLICT (subscription) DO UPDATE
+    SET complete_scn = excluded.complete_scn, complete_at = now()
+    WHERE s.complete_scn < excluded.complete_scn
 """
 _RECORD = """
 INSERT INTO olr_pg.error (subscription, source_table, target_table, commit_scn, xid, position,
@@ -75,6 +98,17 @@ class Position(NamedTuple):
         return Position(commit_scn, (format_xid(xid),))
 
 
+class LedgerState(NamedTuple):
+    """What the ledger says of a table.
+
+    Attributes:
+        stopped: its changes are held; up to `position` they are applied or held.
+    """
+
+    position: Position
+    stopped: bool
+
+
 class Counters(NamedTuple):
     """What one target transaction did."""
 
@@ -108,25 +142,38 @@ class ErrorRow(NamedTuple):
 
 
 def ensure_ledger(connection: Connection[Any]) -> None:
-    """Create the ledger's tables where they are missing (`connection` in autocommit).
+    """Create the ledger's tables where they are missing or older (`connection` in autocommit).
 
     Raises:
-        OlrPgError: 5015, they are missing and this role may not create them.
+        OlrPgError: 5015, they are missing or old and this role may not mend that; 5140, they are of
+            a later release.
     """
-    if _present(connection):
+    if _is_current(connection):
         return
     script = resources.files("olr_pg.applier").joinpath("sql/ledger.sql").read_bytes()
     try:
         with connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", [_CREATE_LOCK])
-            connection.execute(script)
+            if not _is_current(connection):
+                connection.execute(script)
     except psycopg.errors.InsufficientPrivilege as error:
-        raise OlrPgError(5015, f"its tables are missing: {error.diag.message_primary}") from error
+        message = error.diag.message_primary
+        raise OlrPgError(5015, f"its tables are missing or old: {message}") from error
 
 
-def _present(connection: Connection[Any]) -> bool:
-    row = connection.execute(_TABLES).fetchone()
-    return row is not None and None not in row
+def _is_current(connection: Connection[Any]) -> bool:
+    if connection.execute("SELECT to_regclass('olr_pg.version')").fetchone() == (None,):
+        return False
+    row = connection.execute(_VERSION).fetchone()
+    found = 0 if row is None or row[0] is None else int(row[0])
+    if found > VERSION:
+        raise OlrPgError(5140, f"they are of version {found}, this release knows {VERSION}")
+    return found == VERSION
+
+
+def note_complete(connection: Connection[Any], subscription: str, scn: int) -> None:
+    """Say that everything that commits up to `scn` is in the tables, or held."""
+    connection.execute(_COMPLETE, (subscription, scn))
 
 
 class TableLedger:
@@ -141,8 +188,13 @@ class TableLedger:
         self._key = (subscription, source_table)
         self._target = target_table
 
-    def lock(self, connection: Connection[Any]) -> Position:
-        """The position, locked to the end of the transaction; the row is made where it is missing.
+    @property
+    def key(self) -> tuple[str, str]:
+        """Subscription and source table."""
+        return self._key
+
+    def lock(self, connection: Connection[Any]) -> LedgerState:
+        """The state, locked to the end of the transaction; the row is made where it is missing.
 
         The lock also waits for a backend that a killed applier left behind in its COMMIT.
 
@@ -150,21 +202,21 @@ class TableLedger:
             OlrPgError: 5015, the row cannot be made.
         """
         for _ in range(2):
-            position = self.locked(self.send_lock(connection))
-            if position is not None:
-                return position
+            state = self.locked(self.send_lock(connection))
+            if state is not None:
+                return state
             connection.execute(_SEED, (*self._key, self._target))
         raise OlrPgError(5015, "its row vanishes", table=self._key[1])
 
     def send_lock(self, connection: Connection[Any]) -> Cursor[Any]:
-        """Ask for the position and its lock, for `locked` to read (pipelined)."""
+        """Ask for the state and its lock, for `locked` to read (pipelined)."""
         return connection.execute(LOCK, self._key)
 
     @staticmethod
-    def locked(cursor: Cursor[Any]) -> Position | None:
+    def locked(cursor: Cursor[Any]) -> LedgerState | None:
         """What `send_lock` found."""
         row = cursor.fetchone()
-        return None if row is None else Position(row[0], tuple(row[1]))
+        return None if row is None else LedgerState(Position(row[0], tuple(row[1])), row[2])
 
     def advance(self, connection: Connection[Any], position: Position, counters: Counters) -> None:
         """Move the row to `position`, in the transaction that holds its lock."""
@@ -172,10 +224,26 @@ class TableLedger:
             ADVANCE, (position.commit_scn, list(position.xids), *counters, *self._key)
         )
 
+    def move(self, connection: Connection[Any], position: Position) -> None:
+        """Move the row to `position` where what lies up to it is held, not applied."""
+        connection.execute(_MOVE, (position.commit_scn, list(position.xids), *self._key))
+
+    def count(self, connection: Connection[Any], counters: Counters) -> None:
+        """Count what was applied of the held changes; the row does not move."""
+        connection.execute(_COUNT, (*counters, *self._key))
+
     def record(self, connection: Connection[Any], row: ErrorRow) -> None:
         """Write a line of the error table; the same change again counts an attempt."""
         connection.execute(_RECORD, (*self._key, self._target, *row))
 
-    def stop(self, connection: Connection[Any]) -> None:
-        """Mark the table as stopped."""
-        connection.execute(_STOP, self._key)
+    def stop(self, connection: Connection[Any], held_source: str) -> None:
+        """Mark the table as stopped.
+
+        Args:
+            held_source: its definition as of its first held change (`hold.source_document`).
+        """
+        connection.execute(_STOP, (held_source, *self._key))
+
+    def go_on(self, connection: Connection[Any]) -> None:
+        """Mark the table as not stopped any more."""
+        connection.execute(_GO_ON, self._key)

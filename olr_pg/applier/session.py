@@ -14,6 +14,7 @@ from __future__ import annotations
 import select
 import socket
 import threading
+import time
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -26,10 +27,12 @@ from olr_pg.applier.changes import Chunk, Selection, join
 from olr_pg.applier.changes import select as select_changes
 from olr_pg.applier.chunks import ChunkedRows
 from olr_pg.applier.connection import connect, unreachable
+from olr_pg.applier.error_table import check_stopped
 from olr_pg.applier.handover import Handover, end_handover, read_handover
-from olr_pg.applier.ledger import Counters, ensure_ledger
+from olr_pg.applier.ledger import Counters, ensure_ledger, note_complete
 from olr_pg.applier.parse import LayoutReader
 from olr_pg.applier.plan import check_names, plan_table
+from olr_pg.applier.replay import replay, stopped_tables
 from olr_pg.applier.schema_events import SchemaEvent, SchemaEvents
 from olr_pg.applier.worker import Worker
 from olr_pg.errors import OlrPgError
@@ -67,6 +70,7 @@ _RECEIVE_BYTES = 1 << 20
 _FIRST_WINDOW = 64
 _CONNECT_SECONDS = 10
 _STOP_MILLISECONDS = 250
+_NOTE_SECONDS = 1.0
 _ANOTHER_CLIENT = 4008
 
 
@@ -166,9 +170,10 @@ class Applier:
                 worker.close()
         session.check_workers()
         session.end_handover()
-        _raise_stopped(workers)
+        session.note_complete()
+        check_stopped(self._settings)
         return ApplyReport(
-            {f.name: f.applier.counters for w in workers for f in w.feeds() if f.applier},
+            {feed.name: feed.applier.counters for worker in workers for feed in worker.feeds()},
             session.confirmed_scn,
         )
 
@@ -181,6 +186,9 @@ class Applier:
                 if self._settings.create_tables:
                     for table in self._tables.values():
                         self._create(connection, table)
+                for stopped in stopped_tables(connection, self._settings.subscription):
+                    # Somebody may have mended what it stopped for.
+                    replay(connection, self._settings, stopped)
                 return read_handover(connection, self._settings.subscription, self._tables)
         except psycopg.OperationalError as error:
             raise unreachable(error) from error
@@ -229,13 +237,6 @@ class Applier:
                 session.close()
 
 
-def _raise_stopped(workers: Sequence[Worker]) -> None:
-    errors = [feed.error for worker in workers for feed in worker.feeds() if feed.error]
-    if errors:
-        others = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-        raise OlrPgError(5010, f"{errors[0]}{others}", action=errors[0].action)
-
-
 def _connect(host: str, port: int) -> socket.socket:
     connected = socket.create_connection((host, port), timeout=_CONNECT_SECONDS)
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -277,6 +278,8 @@ class _Session:
         self._rewinds = 0
         self._window = _FIRST_WINDOW
         self._assigned: dict[str, Worker] = {}
+        self._complete_scn = 0
+        self._noted = 0.0
         self.confirmed_scn = 0
 
     # --- the connection ---
@@ -364,6 +367,8 @@ class _Session:
             if any(worker.failure is not None for worker in self._workers):
                 self._rewind()
             self.end_handover()
+            if time.monotonic() - self._noted > _NOTE_SECONDS:
+                self.note_complete()
             self._progress.clear()
             if self._protocol.pending == 0:
                 was_drained = drained()
@@ -388,6 +393,19 @@ class _Session:
             end_handover(
                 self._settings.connect_string, self._settings.subscription, self.confirmed_scn
             )
+
+    def note_complete(self) -> None:
+        """Write down in the target up to where all tables are complete (`ledger.sql`)."""
+        self._noted = time.monotonic()
+        if self.confirmed_scn <= self._complete_scn:
+            return
+        try:
+            with connect(self._settings.connect_string) as connection:
+                note_complete(connection, self._settings.subscription, self.confirmed_scn)
+        except psycopg.OperationalError as error:
+            _log.warning("the complete SCN is not noted", error=str(error).strip())
+        else:
+            self._complete_scn = self.confirmed_scn
 
     def check_workers(self) -> None:
         """Raise what ended a worker that should not have ended."""

@@ -1,9 +1,11 @@
 """One table's applying: batches in, target transactions out, exactly once.
 
-A batch goes as a set (`statements.steps`) in one target transaction with the ledger's row. Where
-that meets a conflict or an error it is rolled back and done again *carefully*: transaction by
-transaction, and the one that fails change by change, so that exactly the offending change is
-found, judged by the conflict policy, and recorded.
+A batch goes as a set in one target transaction with the ledger's row. Where that meets a conflict
+or an error it is rolled back and done again carefully (`writer`). An error that stays *stops* the
+table: what comes before the offending transaction is applied, it and all that follows goes to the
+hold (`hold`), with the ledger's position moving on, so that the other tables and the confirmation
+do. Whoever ends that (`replay`) does it under the lock of the ledger's row, so each batch finds the
+table either stopped or not.
 """
 
 from __future__ import annotations
@@ -12,21 +14,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import psycopg
+import structlog
 
-from olr_pg.applier.changes import (
-    ChangeError,
-    Selection,
-    encode_changes,
-    raw_images,
-    row_id,
-)
 from olr_pg.applier.connection import is_transient
-from olr_pg.applier.ledger import Counters, ErrorRow, Position, TableLedger
-from olr_pg.applier.settings import ConflictPolicy
-from olr_pg.applier.statements import KeyMissingError, Step, overwriting, single, steps
-from olr_pg.errors import OlrPgError
-from olr_pg.scalars import format_xid
-from olr_pg.transactions.batch import DmlKind
+from olr_pg.applier.hold import hold_changes, source_document
+from olr_pg.applier.ledger import Counters, LedgerState, Position, TableLedger
+from olr_pg.applier.plan import target_name
+from olr_pg.applier.refusals import RefusedError, refused
+from olr_pg.applier.writer import (
+    Prepared,
+    TableWriter,
+    check_touched,
+    counted,
+    planned_writer,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,135 +35,124 @@ if TYPE_CHECKING:
 
     from psycopg import Connection
 
-    from olr_pg.applier.changes import Changes
-    from olr_pg.applier.plan import TablePlan
+    from olr_pg.applier.changes import Selection
     from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.applier.statements import Step
+    from olr_pg.dictionary.model import Table
+    from olr_pg.errors import OlrPgError
 
-
-class TableStoppedError(Exception):
-    """The table met an error that stays; what came before it is applied and in the ledger.
-
-    Attributes:
-        error: what is reported.
-        commit_scn: of the first transaction that is not applied.
-    """
-
-    def __init__(self, error: OlrPgError, commit_scn: int) -> None:
-        super().__init__(str(error))
-        self.error = error
-        self.commit_scn = commit_scn
-
-
-class _RefusedError(Exception):
-    """A change that does not go in.
-
-    Attributes:
-        number: of the change in its selection, −1 where only the set is known.
-        error: why.
-        sqlstate, statement: PostgreSQL's part in it.
-        is_conflict: the policy decides.
-    """
-
-    def __init__(
-        self,
-        number: int,
-        error: OlrPgError,
-        *,
-        sqlstate: str | None = None,
-        statement: str | None = None,
-        is_conflict: bool = False,
-    ) -> None:
-        super().__init__(str(error))
-        self.number = number
-        self.error = error
-        self.sqlstate = sqlstate
-        self.statement = statement
-        self.is_conflict = is_conflict
+_log = structlog.get_logger(__name__)
 
 
 class _Moved(Exception):  # noqa: N818 - no error: the batch is looked at again
     """The ledger is not where it was thought to be."""
 
 
-class Prepared(NamedTuple):
-    """Changes as statements.
-
-    Attributes:
-        plan, selection: what they were made of.
-        steps: the statements, or why there are none.
-    """
-
-    plan: TablePlan
-    selection: Selection
-    steps: list[Step] | _RefusedError
-
-
 class _Outcome(NamedTuple):
-    position: Position
+    state: LedgerState
     counters: Counters
 
 
 class TableApplier:
     """Applies the changes of one table, from one thread.
 
+    Args:
+        name: ``OWNER.NAME``.
+        source: the table as the source has it, as far as anyone told.
+
     Attributes:
-        plan: the table's plan.
         counters: what was applied since the start.
+        error: why the table stopped; None while it goes on.
     """
 
-    def __init__(self, plan: TablePlan, settings: ApplierSettings) -> None:
-        self.plan = plan
+    def __init__(self, name: str, settings: ApplierSettings, source: Table | None) -> None:
+        self.name = name
+        self.source = source
         self.counters = Counters()
+        self.error: OlrPgError | None = None
         self._settings = settings
-        self._ledger = TableLedger(settings.subscription, plan.name, plan.target.full_name)
-        self._position: Position | None = None
+        owner, _, table = name.partition(".")
+        target = ".".join(target_name(settings, owner, table))
+        self._ledger = TableLedger(settings.subscription, name, target)
+        self._writer: TableWriter | None = None
+        self._state: LedgerState | None = None
 
     @property
     def commit_scn(self) -> int:
         """Of the last transaction that is durable; 0 where the ledger was not read yet."""
-        position = self._position
-        return 0 if position is None else position.commit_scn
+        state = self._state
+        return 0 if state is None else state.position.commit_scn
 
     def forget(self) -> None:
         """Read the ledger again before the next batch (the connection was lost)."""
-        self._position = None
+        self._state = None
 
-    def prepare(self, selection: Selection) -> Prepared:
+    def redefine(self, source: Table | None) -> None:
+        """The table's definition is another one from here on; None where nobody told it."""
+        self.source = source or self.source
+        self._writer = self._state = None
+
+    def prepare(self, selection: Selection) -> Prepared | None:
         """Make the statements of a selection ahead of `apply`, from any one thread."""
-        try:
-            return Prepared(self.plan, selection, self._steps(selection))
-        except _RefusedError as refused:
-            return Prepared(self.plan, selection, refused)
+        writer = self._writer
+        return None if writer is None else writer.prepare(selection)
 
     def apply(
         self, connection: Connection[Any], selection: Selection, prepared: Prepared | None = None
     ) -> None:
-        """Bring changes of whole transactions into the table, durably; not what it already has.
+        """Bring changes of whole transactions into the table or the hold, durably.
+
+        What is there already is left out. Where the table stops, `error` says why.
 
         Args:
             prepared: of this selection, where that was made.
 
         Raises:
-            TableStoppedError: an error that stays.
-            psycopg.Error: one that may pass (`is_transient`); nothing of the batch is applied.
+            psycopg.Error: an error that may pass (`is_transient`); nothing of the batch is applied.
         """
-        if self._position is None:
-            with connection.transaction():
-                self._position = self._ledger.lock(connection)
-        todo = self._todo(selection, self._position)
-        if len(todo) == 0:
-            return
-        if prepared is None or prepared.selection is not todo or prepared.plan is not self.plan:
-            prepared = self.prepare(todo)
         try:
-            outcome = self._apply_set(connection, prepared, self._position)
-        except (_RefusedError, _Moved):
-            outcome = self._apply_carefully(connection, todo)
-        self._note(outcome)
+            self._apply(connection, selection, prepared)
+        except psycopg.Error as error:
+            self.forget()
+            if is_transient(error):
+                raise
+            # Deferred to the COMMIT, which names no change: find the transaction.
+            transactions = selection.transactions()
+            if len(transactions) > 1:
+                for rows in transactions:
+                    self.apply(connection, selection.part(rows))
+            else:
+                self._stop_with(connection, selection, refused(error))
 
-    def _note(self, outcome: _Outcome) -> None:
-        self._position = outcome.position
-        self.counters = self.counters.plus(outcome.counters)
+    def _apply(
+        self, connection: Connection[Any], selection: Selection, prepared: Prepared | None
+    ) -> None:
+        while True:
+            state = self._state or self._read(connection)
+            todo = self._todo(selection, state.position)
+            if len(todo) == 0:
+                return
+            try:
+                if state.stopped:
+                    outcome = self._hold(connection, todo)
+                else:
+                    outcome = self._apply_now(connection, todo, state, prepared)
+            except _Moved:
+                self._state, prepared = None, None
+                continue
+            self._state = outcome.state
+            self.counters = self.counters.plus(outcome.counters)
+            return
+
+    def _read(self, connection: Connection[Any]) -> LedgerState:
+        with connection.transaction():
+            state = self._ledger.lock(connection)
+        if not state.stopped and self.error is not None:
+            # Somebody let it go on, and may have mended the target table.
+            _log.info("table goes on", table=self.name)
+            self.error = self._writer = None
+        self._state = state
+        return state
 
     def _todo(self, selection: Selection, position: Position) -> Selection:
         """What of the selection the table does not have."""
@@ -178,45 +168,54 @@ class TableApplier:
 
     # --- as a set ---
 
+    def _apply_now(
+        self,
+        connection: Connection[Any],
+        todo: Selection,
+        state: LedgerState,
+        prepared: Prepared | None,
+    ) -> _Outcome:
+        try:
+            writer = self._writer = self._writer or planned_writer(
+                connection, self._settings, self._ledger, todo, self.source
+            )
+        except RefusedError as error:
+            return self._stop_with(connection, todo, error)
+        if prepared is None or prepared.selection is not todo or prepared.plan is not writer.plan:
+            prepared = writer.prepare(todo)
+        try:
+            return self._apply_set(connection, writer, prepared, state)
+        except RefusedError:
+            return self._apply_carefully(connection, writer, todo)
+
     def _apply_set(
-        self, connection: Connection[Any], prepared: Prepared, position: Position
+        self,
+        connection: Connection[Any],
+        writer: TableWriter,
+        prepared: Prepared,
+        state: LedgerState,
     ) -> _Outcome:
         selection, todo = prepared.selection, prepared.steps
-        if isinstance(todo, _RefusedError):
+        if isinstance(todo, RefusedError):
             raise todo
-        transactions = selection.transactions()
-        after = position
-        for rows in transactions[-_tied(selection, transactions) :]:
-            after = after.after(*_identity(selection, rows))
-        counters = _counted(todo)._replace(transactions=len(transactions))
+        after = advanced(state.position, selection)
+        counters = counted(todo)._replace(transactions=len(selection.transactions()))
         with connection.transaction():
-            if not self.plan.indexed:
-                # Without an index the joins that read the table once are the fast ones.
-                connection.execute("SET LOCAL enable_hashjoin = on")
-            copies = [step.copy is not None for step in todo]
-            if not any(copies):
-                self._send(connection, todo, position, (after, counters))
+            writer.tune(connection)
+            if not any(step.copy is not None for step in todo):
+                self._send(connection, todo, state, (after, counters))
             else:
-                self._send(connection, [], position, None)
+                self._send(connection, [], state, None)
                 for step in todo:
-                    self._run(connection, step)
+                    writer.run(connection, step)
                 self._ledger.advance(connection, after, counters)
-        return _Outcome(after, counters)
-
-    def _steps(self, selection: Selection) -> list[Step]:
-        try:
-            changes = encode_changes(self.plan, selection)
-            return list(steps(self.plan, changes, self._settings.copy_rows))
-        except ChangeError as error:
-            raise _RefusedError(error.number, error.cause) from error
-        except KeyMissingError as error:
-            raise _RefusedError(error.number, error.error) from error
+        return _Outcome(LedgerState(after, stopped=False), counters)
 
     def _send(
         self,
         connection: Connection[Any],
         todo: Sequence[Step],
-        position: Position,
+        state: LedgerState,
         then: tuple[Position, Counters] | None,
     ) -> None:
         """Lock the ledger, run the steps, advance: one round trip."""
@@ -227,215 +226,83 @@ class TableApplier:
                 if then is not None:
                     self._ledger.advance(connection, *then)
         except psycopg.Error as error:
-            raise _refused(error) from error
-        if self._ledger.locked(locked) != position:
+            raise refused(error) from error
+        if self._ledger.locked(locked) != state:
             raise _Moved
         for step, cursor in zip(todo, cursors, strict=True):
-            _check(step, cursor.rowcount)
-
-    def _run(self, connection: Connection[Any], step: Step) -> None:
-        try:
-            cursor = connection.cursor()
-            if step.copy is None:
-                cursor.execute(step.query, step.parameters)
-            else:
-                with cursor.copy(step.query) as copy:
-                    copy.write(step.copy)
-        except psycopg.Error as error:
-            raise _refused(error, step, connection) from error
-        _check(step, cursor.rowcount)
+            check_touched(step, cursor.rowcount)
 
     # --- carefully ---
 
-    def _apply_carefully(self, connection: Connection[Any], selection: Selection) -> _Outcome:
-        stopped: tuple[_RefusedError, Selection] | None = None
+    def _apply_carefully(
+        self, connection: Connection[Any], writer: TableWriter, selection: Selection
+    ) -> _Outcome:
         with connection.transaction():
-            first = position = self._ledger.lock(connection)
-            todo = self._todo(selection, position)
-            counters = Counters()
-            for rows in todo.transactions():
-                part = todo.part(rows)
-                try:
-                    counters = counters.plus(self._apply_transaction(connection, part))
-                except _RefusedError as error:
-                    stopped = error, part
-                    break
-                position = position.after(*_identity(todo, rows))
-            if position != first:
-                self._ledger.advance(connection, position, counters)
-            if stopped is not None:
-                self._ledger.stop(connection)
-                self._record(connection, stopped[1], stopped[0], "stopped")
-        outcome = _Outcome(position, counters)
-        if stopped is not None:
-            self._note(outcome)
-            refused, part = stopped
-            raise TableStoppedError(
-                _located(refused.error, self.plan, part), int(part.commit_scn[0])
-            ) from refused
-        return outcome
+            state = self._ledger.lock(connection)
+            if state.stopped:
+                raise _Moved
+            todo = self._todo(selection, state.position)
+            written = writer.write_carefully(connection, todo)
+            position = advanced(state.position, todo)
+            self._ledger.advance(connection, position, written.counters)
+            if written.refused is not None:
+                rest = todo.part(slice(written.changes, None))
+                self._stop(connection, rest, written.refused)
+        if written.refused is not None:
+            self._report(written.refused, rest)
+        stopped = written.refused is not None
+        return _Outcome(LedgerState(position, stopped), written.counters)
 
-    def _apply_transaction(self, connection: Connection[Any], part: Selection) -> Counters:
-        try:
-            with connection.transaction():
-                todo = self._steps(part)
-                for step in todo:
-                    self._run(connection, step)
-        except _RefusedError:
-            with connection.transaction():
-                return self._apply_singly(connection, part)
-        return _counted(todo)._replace(transactions=1)
+    # --- stopped ---
 
-    def _apply_singly(self, connection: Connection[Any], part: Selection) -> Counters:
-        counters = Counters(transactions=1)
-        for number in range(len(part)):
-            change = part.part(slice(number, number + 1))
-            try:
-                with connection.transaction():
-                    counters = counters.plus(self._apply_change(connection, change))
-            except _RefusedError as refused:
-                refused.number = number
-                if not refused.is_conflict or self._settings.conflict is ConflictPolicy.ERROR:
-                    raise
-                counters = counters.plus(self._resolve(connection, part, refused))
-        return counters
+    def _hold(self, connection: Connection[Any], selection: Selection) -> _Outcome:
+        with connection.transaction():
+            state = self._ledger.lock(connection)
+            if not state.stopped:
+                raise _Moved
+            todo = self._todo(selection, state.position)
+            position = advanced(state.position, todo)
+            hold_changes(connection, self._ledger.key, todo, self._settings.byte_order)
+            self._ledger.move(connection, position)
+        return _Outcome(LedgerState(position, stopped=True), Counters())
 
-    def _apply_change(self, connection: Connection[Any], change: Selection) -> Counters:
-        try:
-            step = single(self.plan, self._encoded(change), 0)
-        except KeyMissingError as error:
-            raise _RefusedError(0, error.error) from error
-        self._run(connection, step)
-        return _counted([step])
+    def _stop_with(
+        self, connection: Connection[Any], selection: Selection, error: RefusedError
+    ) -> _Outcome:
+        """Stop the table before anything of the selection."""
+        with connection.transaction():
+            state = self._ledger.lock(connection)
+            todo = self._todo(selection, state.position)
+            if len(todo) == 0:
+                return _Outcome(state, Counters())
+            position = advanced(state.position, todo)
+            if not state.stopped:
+                self._stop(connection, todo, error)
+            else:
+                hold_changes(connection, self._ledger.key, todo, self._settings.byte_order)
+            self._ledger.move(connection, position)
+        self._report(error, todo)
+        return _Outcome(LedgerState(position, stopped=True), Counters())
 
-    def _encoded(self, change: Selection) -> Changes:
-        try:
-            return encode_changes(self.plan, change, whole=True)
-        except ChangeError as error:
-            raise _RefusedError(0, error.cause) from error
+    def _stop(self, connection: Connection[Any], rest: Selection, error: RefusedError) -> None:
+        """Stop with the first transaction of `rest`, which is held from there on."""
+        first = rest.part(rest.transactions()[0])
+        document = source_document(self.source, self._settings.facts, int(first.commit_scn[0]))
+        self._ledger.stop(connection, document)
+        self._ledger.record(connection, error.row(first, "stopped"))
+        hold_changes(connection, self._ledger.key, rest, self._settings.byte_order)
 
-    def _resolve(
-        self, connection: Connection[Any], part: Selection, refused: _RefusedError
-    ) -> Counters:
-        """Do what the policy says about a conflict, and record it."""
-        number = refused.number
-        done: list[Step] = []
-        if self._settings.conflict is ConflictPolicy.OVERWRITE:
-            changes = self._encoded(part.part(slice(number, number + 1)))
-            done = overwriting(self.plan, changes, 0)
-            try:
-                with connection.transaction():
-                    for step in done:
-                        self._run(connection, step)
-            except _RefusedError as worse:
-                worse.number = number
-                raise
-        self._record(connection, part, refused, "overwritten" if done else "skipped")
-        return Counters(conflicts=1)
-
-    def _record(
-        self,
-        connection: Connection[Any],
-        part: Selection,
-        refused: _RefusedError,
-        resolution: str,
-    ) -> None:
-        row = error_row(part, max(refused.number, 0), refused.error, resolution)
-        self._ledger.record(
-            connection, row._replace(sqlstate=refused.sqlstate, statement=refused.statement)
-        )
+    def _report(self, error: RefusedError, rest: Selection) -> None:
+        self.error = error.located(self.name, rest)
+        self._writer = None
+        _log.error("table stopped: its changes are held", table=self.name, error=str(self.error))
 
 
-def error_row(part: Selection, number: int, error: OlrPgError, resolution: str) -> ErrorRow:
-    """The line of the error table for one change of a transaction's changes."""
-    chunk = part.chunks[int(part.chunk[number])]
-    before, after = raw_images(part, number)
-    return ErrorRow(
-        commit_scn=int(part.commit_scn[number]),
-        xid=format_xid(int(part.xid[number])),
-        position=number,
-        scn=int(chunk.answers.scn[part.element[number]]),
-        row_id=row_id(part, number),
-        operation=part.layout(number).kind.name.lower(),
-        code=error.code,
-        sqlstate=None,
-        message=error.detail,
-        statement=None,
-        before=before,
-        after=after,
-        resolution=resolution,
-    )
-
-
-def _tied(selection: Selection, transactions: Sequence[slice]) -> int:
-    """How many of the last transactions share the last commit SCN."""
-    firsts = np.array([rows.start for rows in transactions])
-    return int((selection.commit_scn[firsts] == selection.commit_scn[-1]).sum())
-
-
-def _identity(selection: Selection, rows: slice) -> tuple[int, int]:
-    return int(selection.commit_scn[rows.start]), int(selection.xid[rows.start])
-
-
-def _counted(todo: Sequence[Step]) -> Counters:
-    sums = {kind: sum(s.expected for s in todo if s.kind is kind) for kind in DmlKind}
-    return Counters(
-        inserted=sums[DmlKind.INSERT],
-        updated=sums[DmlKind.UPDATE],
-        deleted=sums[DmlKind.DELETE],
-    )
-
-
-def _check(step: Step, touched: int) -> None:
-    if step.expected < 0 or touched == step.expected:
-        return
-    what = {
-        DmlKind.INSERT: "went in",
-        DmlKind.UPDATE: "were there to update",
-        DmlKind.DELETE: "were there to delete",
-    }[step.kind]
-    raise _RefusedError(
-        -1,
-        OlrPgError(5009, f"{touched} rows {what}, not {step.expected}"),
-        statement=step.query.as_string(None),
-        is_conflict=True,
-    )
-
-
-def _refused(
-    error: psycopg.Error, step: Step | None = None, connection: Connection[Any] | None = None
-) -> _RefusedError:
-    """The refusal for PostgreSQL's error.
-
-    Raises:
-        psycopg.Error: the error itself, where it may pass.
-    """
-    if is_transient(error):
-        raise error
-    is_conflict = isinstance(
-        error, psycopg.errors.UniqueViolation | psycopg.errors.ExclusionViolation
-    )
-    message = error.diag.message_primary or str(error)
-    if error.diag.message_detail:
-        message += f": {error.diag.message_detail}"
-    return _RefusedError(
-        -1,
-        OlrPgError(5009 if is_conflict else 5008, message),
-        sqlstate=error.sqlstate,
-        statement=None if step is None else step.query.as_string(connection),
-        is_conflict=is_conflict,
-    )
-
-
-def _located(error: OlrPgError, plan: TablePlan, part: Selection) -> OlrPgError:
-    return OlrPgError(
-        error.code,
-        error.detail,
-        action=error.action,
-        **{
-            **error.where,
-            "table": plan.name,
-            "commit_scn": int(part.commit_scn[0]),
-            "xid": format_xid(int(part.xid[0])),
-        },
-    )
+def advanced(position: Position, selection: Selection) -> Position:
+    """The position once the whole selection is applied too."""
+    transactions = selection.transactions()
+    firsts = np.array([rows.start for rows in transactions], np.int64)
+    tied = int((selection.commit_scn[firsts] == selection.commit_scn[-1:]).sum())
+    for first in firsts[len(firsts) - tied :].tolist():
+        position = position.after(int(selection.commit_scn[first]), int(selection.xid[first]))
+    return position

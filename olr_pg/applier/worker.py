@@ -15,12 +15,9 @@ import tenacity
 from olr_pg.applier.changes import Selection, join
 from olr_pg.applier.connection import connect, is_transient, unreachable
 from olr_pg.applier.ddl import apply_event
-from olr_pg.applier.ledger import Counters, TableLedger
-from olr_pg.applier.plan import plan_table, target_name
 from olr_pg.applier.schema_events import SchemaEvent, SchemaEvents
-from olr_pg.applier.table import TableApplier, TableStoppedError, error_row
+from olr_pg.applier.table import TableApplier
 from olr_pg.errors import OlrPgError
-from olr_pg.transactions.batch import DmlKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -29,8 +26,9 @@ if TYPE_CHECKING:
 
     from psycopg import Connection
 
+    from olr_pg.applier.ledger import Counters
     from olr_pg.applier.settings import ApplierSettings
-    from olr_pg.applier.table import Prepared
+    from olr_pg.applier.writer import Prepared
     from olr_pg.dictionary.model import Table
 
 _log = structlog.get_logger(__name__)
@@ -56,7 +54,7 @@ class Batch(NamedTuple):
     event: SchemaEvent | None
     deliveries: Sequence[Delivery] = ()
     selection: Selection | None = None
-    prepared: Future[Prepared] | None = None
+    prepared: Future[Prepared | None] | None = None
 
     @property
     def size(self) -> int:
@@ -73,7 +71,8 @@ class TableProgress(NamedTuple):
     """How far a table is.
 
     Attributes:
-        commit_scn: of the last transaction that is durable, 0 for none since the start.
+        commit_scn: of the last transaction that is durable (of a stopped table: held), 0 for none
+            since the start.
         waiting: changes that no batch has taken.
         pending: the lowest commit SCN that was delivered and is not durable.
         counters: of what was applied since the start.
@@ -97,30 +96,26 @@ class Feed:
         waiting_changes: how many changes wait.
         since: when the oldest of them came (`time.monotonic`).
         pending: the first commit SCN of every delivery that is not durable, ascending.
-        error: why the table stopped.
-        applier: made with the first delivery.
-        source: the table as the source has it, as far as anyone told.
+        applier: brings them in.
     """
 
-    def __init__(self, name: str, source: Table | None) -> None:
+    def __init__(self, name: str, applier: TableApplier) -> None:
         self.name = name
-        self.source = source
+        self.applier = applier
         self.waiting: deque[Delivery | SchemaEvent] = deque()
         self.waiting_changes = 0
         self.since = 0.0
         self.pending: deque[int] = deque()
-        self.error: OlrPgError | None = None
-        self.applier: TableApplier | None = None
 
     def progress(self) -> TableProgress:
         """How far the table is."""
         return TableProgress(
             self.name,
-            0 if self.applier is None else self.applier.commit_scn,
+            self.applier.commit_scn,
             self.waiting_changes,
             self.pending[0] if self.pending else None,
-            Counters() if self.applier is None else self.applier.counters,
-            self.error,
+            self.applier.counters,
+            self.applier.error,
         )
 
     @property
@@ -132,12 +127,6 @@ class Feed:
         """Drop what waits."""
         self.waiting.clear()
         self.waiting_changes = 0
-
-    def stop(self, error: OlrPgError, commit_scn: int) -> None:
-        """The table takes nothing from that commit SCN on, and holds the confirmation there."""
-        self.error = error
-        self.forget()
-        self.pending = deque([commit_scn])
 
 
 class Worker:
@@ -198,26 +187,27 @@ class Worker:
             self._hurry = False
             while self._queued_bytes > 2 * self._settings.batch_bytes and self._is_working():
                 self._changed.wait()
-            if self._append(table, delivery, int(selection.commit_scn[0])):
-                self._queued_bytes += delivery.size
-                self._feeds[table].waiting_changes += len(selection)
+            feed = self._append(table, delivery, int(selection.commit_scn[0]))
+            self._queued_bytes += delivery.size
+            feed.waiting_changes += len(selection)
 
     def announce(self, event: SchemaEvent) -> None:
         """Queue an event of a table, behind the changes that were delivered so far."""
         with self._changed:
             self._append(event.table, event, event.commit_scn)
 
-    def _append(self, table: str, part: Delivery | SchemaEvent, commit_scn: int) -> bool:
-        """Queue something for a table, unless it stopped."""
-        feed = self._feeds.setdefault(table, Feed(table, self._source.get(table)))
-        if feed.error is not None:
-            return False
+    def _append(self, table: str, part: Delivery | SchemaEvent, commit_scn: int) -> Feed:
+        """Queue something for a table."""
+        feed = self._feeds.get(table)
+        if feed is None:
+            applier = TableApplier(table, self._settings, self._source.get(table))
+            feed = self._feeds[table] = Feed(table, applier)
         if not feed.waiting:
             feed.since = time.monotonic()
         feed.waiting.append(part)
         feed.pending.append(commit_scn)
         self._changed.notify_all()
-        return True
+        return feed
 
     def hurry(self) -> None:
         """Nothing more comes for now: apply what waits, however little it is."""
@@ -232,9 +222,9 @@ class Worker:
         return min(firsts, default=None)
 
     def is_drained(self) -> bool:
-        """Whether all is durable but for the tables that stopped."""
+        """Whether all is durable."""
         with self._changed:
-            return all(not f.pending or f.error is not None for f in self._feeds.values())
+            return not any(feed.pending for feed in self._feeds.values())
 
     def feeds(self) -> list[Feed]:
         """The tables."""
@@ -247,18 +237,16 @@ class Worker:
             return [feed.progress() for feed in self._feeds.values()]
 
     def reset(self) -> None:
-        """Forget what waits: the server delivers it again. Tables that stopped stay so."""
+        """Forget what waits: the server delivers it again."""
         with self._changed:
             self._resetting = True
             while self._busy and self.crash is None:
                 self._changed.wait()
             self._resetting = False
             for feed in self._feeds.values():
-                if feed.error is None:
-                    feed.forget()
-                    feed.pending.clear()
-                if feed.applier is not None:
-                    feed.applier.forget()
+                feed.forget()
+                feed.pending.clear()
+                feed.applier.forget()
             self._queued_bytes = 0
             self.failure = None
             self._changed.notify_all()
@@ -304,7 +292,7 @@ class Worker:
             if due is None or due > 0 or self._closing.is_set() or self._resetting:
                 return None
             batch = self._due_batch()
-        if batch.selection is None or batch.feed.applier is None:
+        if batch.selection is None:
             return batch
         return batch._replace(prepared=executor.submit(batch.feed.applier.prepare, batch.selection))
 
@@ -354,29 +342,18 @@ class Worker:
         """Do a batch; whether `ahead` is to follow."""
         feed = batch.feed
         failure: OlrPgError | None = None
-        stopped: TableStoppedError | None = None
         try:
             self._with_retries(feed, lambda: self._do(batch))
-        except TableStoppedError as error:
-            stopped = error
         except psycopg.Error as error:
             failure = unreachable(error)
         with self._changed:
             self._queued_bytes -= batch.size
             self.failure = failure
-            if stopped is not None:
-                _log.error("table stopped", table=feed.name, error=str(stopped.error))
-                feed.stop(stopped.error, stopped.commit_scn)
-            elif failure is None:
+            if failure is None:
                 for _ in range(batch.parts):
                     feed.pending.popleft()
-            # What is taken ahead comes again after a failure, and never to a table that stopped.
-            follows = (
-                ahead is not None
-                and failure is None
-                and not self._closing.is_set()
-                and (stopped is None or ahead.feed is not feed)
-            )
+            # What is taken ahead comes again after a failure.
+            follows = ahead is not None and failure is None and not self._closing.is_set()
             if ahead is not None and not follows:
                 self._queued_bytes -= ahead.size
             self._busy = follows
@@ -385,17 +362,44 @@ class Worker:
         return follows
 
     def _do(self, batch: Batch) -> None:
-        if batch.event is not None:
-            self._evolve(batch.feed, batch.event)
-        elif batch.selection is not None:
-            self._apply(batch.feed, batch.selection, batch.prepared)
+        """Do a batch once.
+
+        Raises:
+            psycopg.Error: an error that may pass.
+            OlrPgError: 5015, the ledger or the hold cannot be written.
+        """
+        applier = batch.feed.applier
+        try:
+            if batch.event is not None:
+                self._evolve(applier, batch.event)
+            elif batch.selection is not None:
+                connection = self._connected()
+                prepared = batch.prepared.result() if batch.prepared is not None else None
+                applier.apply(connection, batch.selection, prepared)
+        except psycopg.Error as error:
+            # Whatever it was, the connection's state is not known any more.
+            self._disconnect()
+            if is_transient(error):
+                raise
+            raise OlrPgError(5015, str(error).strip(), table=applier.name) from error
+
+    def _evolve(self, applier: TableApplier, event: SchemaEvent) -> None:
+        """Take an event over: into the target, and into what is known of the source."""
+        if not event.past:
+            error = apply_event(self._connected(), self._settings, event, applier.source)
+            if error is not None:
+                applier.error = error
+                _log.error(
+                    "table stopped: its changes are held", table=applier.name, error=str(error)
+                )
+        applier.redefine(event.definition)
+        self._events.done(event)
 
     def _with_retries(self, feed: Feed, work: Callable[[], None]) -> None:
         """Do something, again while the error may pass.
 
         Raises:
-            TableStoppedError: an error that stays.
-            psycopg.Error: one that may pass, and did not in `retry_seconds`.
+            psycopg.Error: an error that may pass, and did not in `retry_seconds`.
         """
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type(psycopg.Error),
@@ -415,40 +419,6 @@ class Worker:
         )
         retrying(work)
 
-    def _apply(self, feed: Feed, selection: Selection, preparing: Future[Prepared] | None) -> None:
-        try:
-            connection = self._connected()
-            if feed.applier is None:
-                feed.applier = self._planned(connection, feed, selection)
-            prepared = preparing.result() if preparing is not None else None
-            feed.applier.apply(connection, selection, prepared)
-        except psycopg.Error as error:
-            # Whatever it was, the connection's state is not known any more.
-            self._disconnect()
-            if feed.applier is not None:
-                feed.applier.forget()
-            if is_transient(error):
-                raise
-            raise TableStoppedError(
-                OlrPgError(5008, str(error).strip(), table=feed.name),
-                int(selection.commit_scn[0]),
-            ) from error
-
-    def _evolve(self, feed: Feed, event: SchemaEvent) -> None:
-        """Take an event over: into the target, and into what is known of the source."""
-        if not event.past:
-            try:
-                apply_event(self._connected(), self._settings, event)
-            except psycopg.Error as error:
-                self._disconnect()
-                if is_transient(error):
-                    raise
-                raise TableStoppedError(
-                    OlrPgError(5008, str(error).strip(), table=feed.name), event.commit_scn
-                ) from error
-        feed.source, feed.applier = event.definition or feed.source, None
-        self._events.done(event)
-
     def _connected(self) -> Connection[Any]:
         if self._connection is None:
             self._connection = connect(self._settings.connect_string)
@@ -459,28 +429,4 @@ class Worker:
             self._connection.close()
             self._connection = None
         for feed in self.feeds():
-            if feed.applier is not None:
-                feed.applier.forget()
-
-    def _planned(
-        self, connection: Connection[Any], feed: Feed, selection: Selection
-    ) -> TableApplier:
-        name = feed.name
-        layouts = [layout for chunk in selection.chunks for layout in chunk.layouts
-                   if f"{layout.owner}.{layout.table}" == name]  # fmt: skip
-        # An insert names every column, should the table have to be created.
-        layout = next((one for one in layouts if one.kind is DmlKind.INSERT), layouts[0])
-        try:
-            plan = plan_table(connection, self._settings, layout, feed.source)
-        except OlrPgError as error:
-            target = ".".join(target_name(self._settings, layout.owner, layout.table))
-            ledger = TableLedger(self._settings.subscription, name, target)
-            with connection.transaction():
-                position = ledger.lock(connection)
-                todo = [i for i in range(min(len(selection), 1)) if not position.has(
-                    int(selection.commit_scn[i]), int(selection.xid[i]))]  # fmt: skip
-                ledger.stop(connection)
-                for number in todo:
-                    ledger.record(connection, error_row(selection, number, error, "stopped"))
-            raise TableStoppedError(error, int(selection.commit_scn[0])) from error
-        return TableApplier(plan, self._settings)
+            feed.applier.forget()

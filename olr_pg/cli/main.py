@@ -18,6 +18,7 @@ from olr_pg.cli import (
     dictionary,
     doctor,
     dump,
+    errors,
     load,
     simulate,
     status,
@@ -72,6 +73,7 @@ app.command("status")(status.status)
 app.command("initial-load")(load.initial_load)
 app.command("verify")(verify.verify)
 app.command("repair")(verify.repair)
+app.add_typer(errors.app, name="errors")
 app.command("decode")(decode.decode)
 app.command("dump")(dump.dump)
 app.command("doctor")(doctor.doctor)

@@ -50,7 +50,7 @@ ROWS_FETCHED_MAX: Final = 200_000
 TARGET_PARTS: Final = 4
 
 _APPLIED: Final = """
-SELECT commit_scn, xids FROM olr_pg.ledger WHERE subscription = %s AND source_table = %s
+SELECT commit_scn, xids, stopped FROM olr_pg.ledger WHERE subscription = %s AND source_table = %s
 """
 
 MISSING: Final = "missing"
@@ -179,7 +179,9 @@ def _plan(
     plan = TablePlan(name, target, source.table, settings)
     bind_columns(plan, source.table, source.data.schema, settings)
     found = connection.execute(_APPLIED, (settings.subscription, name)).fetchone()
-    position: tuple[int, list[str]] = found or (0, [])
+    position: tuple[int, list[str]] = found[:2] if found else (0, [])
+    if found and found[2]:
+        raise OlrPgError(5111, "the table is stopped, its changes are held", table=name)
     if 0 < source.scn < position[0]:
         raise OlrPgError(
             5111,

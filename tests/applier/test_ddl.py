@@ -11,9 +11,9 @@ import pytest
 from olr_pg.applier.connection import connect
 from olr_pg.applier.ddl import apply_event
 from olr_pg.applier.ledger import Counters, TableLedger, ensure_ledger
+from olr_pg.applier.replay import replay
 from olr_pg.applier.schema_events import SchemaEvent, SchemaEvents
 from olr_pg.applier.settings import ApplierSettings, TruncatePolicy
-from olr_pg.applier.table import TableStoppedError
 from olr_pg.dictionary.evolution import Evolution, Verdict
 from olr_pg.dictionary.model import Column, Table
 from olr_pg.errors import OlrPgError
@@ -76,7 +76,7 @@ def test_what_the_table_has_already_is_not_done_again(
 ) -> None:
     ledger = TableLedger(settings.subscription, "SHOP.T", "shop.t")
     with target.transaction():
-        position = ledger.lock(target)
+        position = ledger.lock(target).position
         ledger.advance(target, position.after(501, pack_xid(9, 9, 9)), Counters())
     apply_event(target, settings, TRUNCATE)
     assert count(target) == 1
@@ -87,7 +87,7 @@ def test_a_transaction_of_the_same_commit_scn_does_not_hide_it(
 ) -> None:
     ledger = TableLedger(settings.subscription, "SHOP.T", "shop.t")
     with target.transaction():
-        position = ledger.lock(target)
+        position = ledger.lock(target).position
         ledger.advance(target, position.after(500, pack_xid(9, 9, 9)), Counters())
     apply_event(target, settings, TRUNCATE)
     assert count(target) == 0
@@ -110,21 +110,45 @@ def test_a_column_that_is_there_already_is_kept(
     assert target.execute("SELECT extra FROM shop.t").fetchall() == [("mine",)]
 
 
+def stops(connection: Connection, settings: ApplierSettings, event: SchemaEvent) -> OlrPgError:
+    error = apply_event(connection, settings, event, TABLE)
+    assert error is not None
+    return error
+
+
 def test_a_stop_is_recorded_again_and_again_until_somebody_decides(
     target: Connection, settings: ApplierSettings
 ) -> None:
+    assert stops(target, settings, STOP).code == 3072
+    assert apply_event(target, settings, STOP, TABLE) is None, "it is in the hold"
     for attempt in (1, 2):
-        with pytest.raises(TableStoppedError) as caught:
-            apply_event(target, settings, STOP)
-        assert caught.value.commit_scn == 500
-        assert caught.value.error.code == 3072
-        assert ledger_of(target) == (0, [], True)
+        assert ledger_of(target) == (500, ["1.2.3"], True)
         row = target.execute(
             "SELECT operation, code, statement, resolution, attempts, xid FROM olr_pg.error"
         ).fetchone()
         assert row == ("ddl", 3072, "ALTER TABLE t RENAME …", "stopped", attempt, "1.2.3")
+        error = replay(target, settings, "SHOP.T").error
+        assert error is not None
+        assert (error.code, error.detail) == (3072, "renamed")
     target.execute("UPDATE olr_pg.error SET resolution = 'skipped'")
-    apply_event(target, settings, STOP)
+    assert replay(target, settings, "SHOP.T").error is None
+    assert ledger_of(target) == (500, ["1.2.3"], False)
+    assert target.execute("SELECT count(*) FROM olr_pg.held").fetchone() == (0,)
+
+
+def test_events_behind_a_stop_happen_once_it_goes_on(
+    target: Connection, settings: ApplierSettings
+) -> None:
+    assert stops(target, settings, STOP._replace(commit_scn=300, begin_scn=290)).code == 3072
+    assert apply_event(target, settings, ADD, TABLE) is None
+    assert apply_event(target, settings, TRUNCATE, TABLE) is None
+    assert count(target) == 1
+    assert ledger_of(target) == (500, ["1.2.3"], True)
+    target.execute("UPDATE olr_pg.error SET resolution = 'skipped'")
+    done = replay(target, settings, "SHOP.T")
+    assert (done.events, done.error) == (3, None)
+    assert count(target) == 0
+    assert target.execute("SELECT extra FROM shop.t").fetchall() == []
     assert ledger_of(target) == (500, ["1.2.3"], False)
 
 
@@ -134,9 +158,7 @@ def test_the_policy_for_truncate(
 ) -> None:
     settings = replace(settings, truncate=policy)
     if policy is TruncatePolicy.STOP:
-        with pytest.raises(TableStoppedError) as caught:
-            apply_event(target, settings, TRUNCATE)
-        assert caught.value.error.code == 5070
+        assert stops(target, settings, TRUNCATE).code == 5070
     else:
         apply_event(target, settings, TRUNCATE)
     assert count(target) == left
@@ -150,19 +172,16 @@ def test_without_the_right_to_alter_the_table_stops_and_nothing_is_half_done(
     target.execute("GRANT ALL ON ALL TABLES IN SCHEMA shop, olr_pg TO ddl_poor")
     try:
         target.execute("SET ROLE ddl_poor")
-        with pytest.raises(TableStoppedError) as caught:
-            apply_event(target, settings, ADD)
-        assert caught.value.error.code == 5004
-        assert ledger_of(target) == (0, [], True)
+        assert stops(target, settings, ADD).code == 5004
+        assert ledger_of(target) == (400, ["1.2.3"], True)
+        assert count(target) == 1
     finally:
         target.execute("RESET ROLE; DROP OWNED BY ddl_poor; DROP ROLE ddl_poor")
 
 
 def test_a_missing_table_stops(target: Connection, settings: ApplierSettings) -> None:
     target.execute("DROP TABLE shop.t")
-    with pytest.raises(TableStoppedError) as caught:
-        apply_event(target, settings, TRUNCATE)
-    assert caught.value.error.code == 5005
+    assert stops(target, settings, TRUNCATE).code == 5005
 
 
 def test_events_wait_for_whoever_consumes_them() -> None:

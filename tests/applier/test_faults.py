@@ -54,11 +54,11 @@ def test_a_value_that_does_not_fit_stops_only_its_table(replication: Replication
     r = replication
     _other(r)
     r.execute("ALTER TABLE s.t ALTER n TYPE numeric(3, 0)")
-    good = r.transaction(r.insert({"ID": 1, "N": 1}), r.insert({"ID": 1}, "O"))
+    r.transaction(r.insert({"ID": 1, "N": 1}), r.insert({"ID": 1}, "O"))
     bad = r.transaction(
         r.insert({"ID": 2}), r.insert({"ID": 3, "N": 10**20}), r.insert({"ID": 2}, "O")
     )
-    r.transaction(r.insert({"ID": 4, "N": 4}), r.insert({"ID": 3}, "O"))
+    last = r.transaction(r.insert({"ID": 4, "N": 4}), r.insert({"ID": 3}, "O"))
     error = _fails(r)
     assert error.code == 5010
     assert "S.T" in error.detail
@@ -70,15 +70,18 @@ def test_a_value_that_does_not_fit_stops_only_its_table(replication: Replication
     assert "overflow" in after[1]
     assert after[2].startswith('INSERT INTO "s"."t"')
     assert r.rows("SELECT commit_scn, stopped FROM olr_pg.ledger WHERE source_table = 'S.T'") == [
-        (good, True)
+        (last, True)
     ]
-    # Mended, started again (the server kept everything from the stopped table's transaction on).
+    assert r.rows("SELECT commit_scn, changes FROM olr_pg.held") == [(bad, 2), (last, 1)]
+    # Mended and started again: what was held goes in, and nothing is delivered again.
     r.execute("ALTER TABLE s.t ALTER n TYPE numeric")
     r.serve()
     r.apply()
     assert [row[0] for row in _rows(r)] == [1, 2, 3, 4]
     assert _rows(r, "s.o") == [(1,), (2,), (3,)]
     assert r.rows("SELECT stopped FROM olr_pg.ledger WHERE source_table = 'S.T'") == [(False,)]
+    assert _errors(r)[0][6] == "applied"
+    assert r.rows("SELECT olr_pg.consistent_scn()") == [(last,)]
 
 
 def test_a_value_that_cannot_be_converted(replication: Replication) -> None:

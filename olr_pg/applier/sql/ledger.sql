@@ -1,7 +1,10 @@
 -- The applier's bookkeeping. Run by the applier itself where its role may, else by the owner of
--- the database; running it again changes nothing.
+-- the database; running it again changes nothing, and brings an older version up to date.
 
 CREATE SCHEMA IF NOT EXISTS olr_pg;
+
+-- Version of these tables: 1 (before there was this table), 2.
+CREATE TABLE IF NOT EXISTS olr_pg.version (version integer NOT NULL);
 
 -- How far each table is. A row changes in the same transaction as the table's rows.
 CREATE TABLE IF NOT EXISTS olr_pg.ledger (
@@ -16,13 +19,42 @@ CREATE TABLE IF NOT EXISTS olr_pg.ledger (
     updated       bigint NOT NULL DEFAULT 0,
     deleted       bigint NOT NULL DEFAULT 0,
     conflicts     bigint NOT NULL DEFAULT 0,
-    stopped       boolean NOT NULL DEFAULT false,
+    stopped       boolean NOT NULL DEFAULT false, -- its changes go to olr_pg.held
     PRIMARY KEY (subscription, source_table)
 ) WITH (fillfactor = 50);
 
+-- Of a stopped table: its definition as of its first held change, as a dictionary snapshot (JSON).
+ALTER TABLE olr_pg.ledger ADD COLUMN IF NOT EXISTS held_source text;
+-- Version 1 held nothing: the stream stood still at a stopped table, and delivers it again.
+UPDATE olr_pg.ledger SET stopped = false WHERE stopped AND held_source IS NULL;
+
+-- How far each subscription is: `olr_pg.consistent_scn` reads it.
+CREATE TABLE IF NOT EXISTS olr_pg.subscription (
+    subscription  text PRIMARY KEY,
+    complete_scn  bigint NOT NULL,            -- what commits up to it is in the tables, or held
+    complete_at   timestamptz NOT NULL DEFAULT now()
+) WITH (fillfactor = 50);
+
+-- The changes of stopped tables, in order: they are applied when the table goes on. Those of one
+-- transaction are framed Data messages of the protocol, one behind the other, cut into pieces.
+CREATE TABLE IF NOT EXISTS olr_pg.held (
+    subscription  text NOT NULL,
+    source_table  text NOT NULL,
+    id            bigint GENERATED ALWAYS AS IDENTITY,
+    commit_scn    bigint NOT NULL,
+    xid           text NOT NULL,
+    kind          text NOT NULL CHECK (kind IN ('changes', 'ddl')),
+    changes       integer NOT NULL,           -- of the whole transaction in its first piece, else 0
+    cut           bigint[] NOT NULL DEFAULT '{}', -- where changes begin whose LOB values were too large
+    big_endian    boolean NOT NULL,
+    data          bytea NOT NULL,             -- of 'ddl': JSON
+    held_at       timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (subscription, source_table, id)
+);
+
 -- Changes that could not be applied as they are: conflicts, and errors that stopped a table. Of an
--- operation 'ddl' the message says what was done to the source's table; where its resolution is set to
--- 'skipped', the table goes on behind it at the next start.
+-- operation 'ddl' the message says what was done to the source's table. `olr-pg errors` shows them,
+-- and lets stopped tables go on.
 CREATE TABLE IF NOT EXISTS olr_pg.error (
     id            bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     subscription  text NOT NULL,
@@ -40,12 +72,34 @@ CREATE TABLE IF NOT EXISTS olr_pg.error (
     statement     text,
     before        jsonb,                      -- column → hex of the bytes in Oracle's form, or null
     after         jsonb,
-    resolution    text NOT NULL CHECK (resolution IN ('stopped', 'skipped', 'overwritten')),
+    resolution    text NOT NULL,              -- stopped, skipped, overwritten; applied: it went in later
     first_seen    timestamptz NOT NULL DEFAULT now(),
     last_seen     timestamptz NOT NULL DEFAULT now(),
     attempts      integer NOT NULL DEFAULT 1,
     UNIQUE (subscription, source_table, commit_scn, xid, position)
 );
+
+ALTER TABLE olr_pg.error DROP CONSTRAINT IF EXISTS error_resolution_check;
+ALTER TABLE olr_pg.error ADD CONSTRAINT error_resolution_check
+    CHECK (resolution IN ('stopped', 'skipped', 'overwritten', 'applied'));
+
+-- Up to this commit SCN every table of the subscription is complete; NULL = nothing is known yet.
+-- A stopped table holds it below its first held change. With `apply.consistency` 'transaction' the
+-- tables are as the source was at this SCN; else a table may be ahead of it.
+CREATE OR REPLACE FUNCTION olr_pg.consistent_scn(subscription text DEFAULT 'olr_pg') RETURNS bigint
+LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT least(s.complete_scn, min(first.commit_scn) - 1)
+    FROM olr_pg.subscription AS s
+        LEFT JOIN olr_pg.ledger AS l ON l.subscription = s.subscription AND l.stopped
+        LEFT JOIN LATERAL (
+            SELECT h.commit_scn FROM olr_pg.held AS h
+            WHERE h.subscription = l.subscription AND h.source_table = l.source_table
+            ORDER BY h.id LIMIT 1
+        ) AS first ON true
+    WHERE s.subscription = consistent_scn.subscription
+    GROUP BY s.complete_scn;
+END;
 
 -- Initial loads: as of which SCN a table's rows were taken, and where `run` starts for its sake.
 CREATE TABLE IF NOT EXISTS olr_pg.load (
@@ -79,3 +133,9 @@ COMMENT ON TABLE olr_pg.load IS 'olr_pg: initial loads';
 COMMENT ON TABLE olr_pg.load_part IS 'olr_pg: partitions of initial loads that are in';
 COMMENT ON TABLE olr_pg.ledger IS 'olr_pg: the last applied commit of each subscription and table';
 COMMENT ON TABLE olr_pg.error IS 'olr_pg: changes that met a conflict or an error';
+COMMENT ON TABLE olr_pg.held IS 'olr_pg: changes of stopped tables, in order';
+COMMENT ON TABLE olr_pg.subscription IS 'olr_pg: how far each subscription is complete';
+COMMENT ON TABLE olr_pg.version IS 'olr_pg: version of these tables';
+
+DELETE FROM olr_pg.version;
+INSERT INTO olr_pg.version VALUES (2);

@@ -11,8 +11,9 @@ CREATE ROLE :"role" LOGIN;
 GRANT SET ON PARAMETER session_replication_role TO :"role";
 
 GRANT USAGE ON SCHEMA olr_pg TO :"role";
-GRANT SELECT, INSERT, UPDATE ON olr_pg.ledger, olr_pg.error TO :"role";
-GRANT SELECT, INSERT, UPDATE, DELETE ON olr_pg.load, olr_pg.load_part TO :"role";
+GRANT SELECT ON olr_pg.version TO :"role";
+GRANT SELECT, INSERT, UPDATE ON olr_pg.ledger, olr_pg.error, olr_pg.subscription TO :"role";
+GRANT SELECT, INSERT, UPDATE, DELETE ON olr_pg.held, olr_pg.load, olr_pg.load_part TO :"role";
 
 GRANT USAGE ON SCHEMA :"target_schema" TO :"role";
 GRANT SELECT, INSERT, UPDATE, DELETE, TRUNCATE ON ALL TABLES IN SCHEMA :"target_schema" TO :"role";

@@ -1,0 +1,349 @@
+"""The hold: what a stopped table gets waits in the target, in order, until the table goes on.
+
+Held changes are the protocol's own messages, as they were received, so that applying them later is
+the same work as applying them now; they are written in the target transaction that moves the
+ledger's position past them. An event of the table's definition is held in its place between them.
+What the table's definition was when it stopped is kept beside the ledger's position, because who
+applies the changes later may only know a newer one.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+
+from olr_pg.applier.changes import Chunk, Selection, join, select
+from olr_pg.applier.chunks import TOO_LARGE, ChunkedRows
+from olr_pg.applier.parse import LayoutReader
+from olr_pg.applier.schema_events import SchemaEvent
+from olr_pg.datatypes.convert import DatabaseFacts
+from olr_pg.dictionary.evolution import Evolution, Verdict
+from olr_pg.dictionary.model import Database, Snapshot
+from olr_pg.dictionary.snapshot_file import dump_snapshot, parse_snapshot
+from olr_pg.errors import OlrPgError
+from olr_pg.kernels import kernel
+from olr_pg.scalars import format_xid, parse_xid
+from olr_pg.wire.frames import ByteOrder
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from psycopg import Connection
+
+    from olr_pg.dictionary.model import Table
+
+U8 = npt.NDArray[np.uint8]
+I64 = npt.NDArray[np.int64]
+
+PIECE_BYTES: Final = 8 << 20
+"""Bytes of a transaction in one row of the hold."""
+
+CHANGES: Final = "changes"
+DDL: Final = "ddl"
+
+_HEAD_BYTES: Final = 6
+"""Of a framed Data message before its element."""
+
+_COPY: Final = """
+COPY olr_pg.held (subscription, source_table, commit_scn, xid, kind, changes, cut, big_endian, data)
+FROM STDIN (FORMAT BINARY)
+"""
+_COPY_TYPES: Final = ("text", "text", "int8", "text", "text", "int4", "int8[]", "bool", "bytea")
+_FIRST: Final = """
+SELECT id, commit_scn, xid, kind, changes, octet_length(data) FROM olr_pg.held
+WHERE subscription = %s AND source_table = %s ORDER BY id LIMIT 10000
+"""
+_END: Final = """
+SELECT max(id) FROM olr_pg.held
+WHERE subscription = %s AND source_table = %s AND commit_scn = %s AND xid = %s
+"""
+_READ: Final = """
+SELECT id, commit_scn, xid, kind, changes, cut, big_endian, data FROM olr_pg.held
+WHERE subscription = %s AND source_table = %s AND id <= %s ORDER BY id
+"""
+_SHOW: Final = """
+SELECT h.kind, h.cut, h.big_endian, h.data, l.held_source
+FROM olr_pg.held AS h JOIN olr_pg.ledger AS l USING (subscription, source_table)
+WHERE subscription = %s AND source_table = %s AND h.commit_scn = %s AND h.xid = %s ORDER BY h.id
+"""
+_DELETE: Final = """
+DELETE FROM olr_pg.held WHERE subscription = %s AND source_table = %s AND id <= %s
+"""
+
+Key = tuple[str, str]
+"""Subscription and source table."""
+
+
+class HeldEvent(NamedTuple):
+    """An event of the table's definition, in its place."""
+
+    last_id: int
+    event: SchemaEvent
+
+
+class HeldChanges(NamedTuple):
+    """Changes of whole transactions.
+
+    Attributes:
+        last_id: shape (transactions); the last row of the hold of each.
+    """
+
+    last_id: tuple[int, ...]
+    selection: Selection
+
+
+# --- into the hold ---
+
+
+@kernel
+def frames_kernel(
+    data: U8, kind: npt.NDArray[np.int32], body: I64, body_length: I64, elements: I64,
+    first: I64, out: U8, write: bool,
+) -> None:  # fmt: skip
+    """Row changes as framed messages, each with its chunks.
+
+    Args:
+        first: shape (elements + 1); item 0 is given: where the first one begins in `out`.
+        out: filled where `write`; otherwise only `first` is.
+    """
+    for n in range(elements.size):
+        last = elements[n]
+        start = body[last] - 6
+        while last + 1 < kind.size and kind[last + 1] == 7:
+            last += 1
+        size = body[last] + body_length[last] - start
+        if write:
+            source, target = np.uint64(start), np.uint64(first[n])
+            for i in range(np.uint64(size)):
+                out[target + i] = data[source + i]
+        first[n + 1] = first[n] + size
+
+
+def framed(selection: Selection) -> tuple[U8, I64]:
+    """(messages, where each change begins and the last one ends) of a selection."""
+    first = np.zeros(len(selection) + 1, np.int64)
+    out = np.empty(0, np.uint8)
+    for write in (False, True):
+        if write:
+            out = np.empty(int(first[-1]), np.uint8)
+        for number, chunk in enumerate(selection.chunks):
+            a, b = np.searchsorted(selection.chunk, (number, number + 1)).tolist()
+            answers = chunk.answers
+            frames_kernel(
+                answers.data, answers.kind, answers.body, answers.body_length,
+                selection.element[a:b], first[a : b + 1], out, write,
+            )  # fmt: skip
+    return out, first
+
+
+def hold_changes(
+    connection: Connection[Any], key: Key, selection: Selection, order: ByteOrder
+) -> None:
+    """Add changes of whole transactions to the hold, in the caller's target transaction."""
+    data, first = framed(selection)
+    cut = _cut(selection)
+    with connection.cursor().copy(_COPY) as copy:
+        copy.set_types(_COPY_TYPES)
+        for rows in selection.transactions():
+            start, end = int(first[rows.start]), int(first[rows.stop])
+            identity = (
+                *key,
+                int(selection.commit_scn[rows.start]),
+                format_xid(int(selection.xid[rows.start])),
+                CHANGES,
+            )
+            cuts = (first[cut[(cut >= rows.start) & (cut < rows.stop)]] - start).tolist()
+            for at in range(start, end, PIECE_BYTES):
+                is_first = at == start
+                count = rows.stop - rows.start if is_first else 0
+                piece = data[at : min(at + PIECE_BYTES, end)]
+                copy.write_row(
+                    (*identity, count, cuts if is_first else [], order.is_big, piece.tobytes())
+                )
+
+
+def _cut(selection: Selection) -> I64:
+    """The changes whose LOB values were dropped because they were too large."""
+    found = [np.zeros(0, np.int64)]
+    for number, chunk in enumerate(selection.chunks):
+        if chunk.answers.chunked:
+            a, b = np.searchsorted(selection.chunk, (number, number + 1)).tolist()
+            lost = np.concatenate([[0], np.cumsum(chunk.answers.value_length == TOO_LARGE)])
+            entry = chunk.answers.entry_first
+            elements = selection.element[a:b]
+            found.append(a + np.flatnonzero(lost[entry[elements + 1]] > lost[entry[elements]]))
+    return np.concatenate(found)
+
+
+def hold_event(
+    connection: Connection[Any], key: Key, event: SchemaEvent, facts: DatabaseFacts
+) -> None:
+    """Add an event to the hold, in the caller's target transaction."""
+    evolution, error = event.evolution, event.evolution.error
+    document = {
+        "begin_scn": event.begin_scn,
+        "verdict": evolution.verdict.value,
+        "columns": [column.name for column in evolution.columns],
+        "error": None if error is None else [error.code, error.detail, error.action, error.where],
+        "definition": source_document(event.definition, facts, event.commit_scn),
+        "statement": event.statement,
+    }
+    row: tuple[Any, ...] = (*key, event.commit_scn, format_xid(event.xid), DDL, 0, [], False)
+    with connection.cursor().copy(_COPY) as copy:
+        copy.set_types(_COPY_TYPES)
+        copy.write_row((*row, orjson.dumps(document)))
+
+
+def source_document(table: Table | None, facts: DatabaseFacts, scn: int) -> str:
+    """A table's definition and what is known of its database, as a dictionary snapshot."""
+    database = Database(
+        "source", charset=facts.charset, ncharset=facts.ncharset, timezone=facts.timezone
+    )
+    tables = () if table is None else (table,)
+    return dump_snapshot(Snapshot(scn, database, tables)).decode()
+
+
+# --- out of the hold ---
+
+
+def read_source(document: str) -> tuple[Table | None, DatabaseFacts]:
+    """What `source_document` wrote.
+
+    Raises:
+        OlrPgError: 3003, 3004, it is not what this release writes.
+    """
+    snapshot = parse_snapshot(orjson.loads(document), "olr_pg.ledger")
+    database = snapshot.database
+    return (
+        snapshot.tables[0] if snapshot.tables else None,
+        DatabaseFacts(database.charset, database.ncharset, database.timezone),
+    )
+
+
+def first_held(
+    connection: Connection[Any], key: Key, *, changes_max: int, bytes_max: int
+) -> HeldChanges | HeldEvent | None:
+    """What comes first: an event, or changes up to about these limits, of one transaction at least.
+
+    Raises:
+        OlrPgError: 5141, a row of the hold is not what this release writes.
+    """
+    end = _end_of_first(connection, key, changes_max, bytes_max)
+    if end is None:
+        return None
+    rows = connection.execute(_READ, (*key, end), binary=True).fetchall()
+    try:
+        if rows[0][3] == DDL:
+            return HeldEvent(rows[0][0], _event(key[1], rows[0]))
+        return _changes(rows)
+    except (OlrPgError, ValueError, KeyError, TypeError) as error:
+        raise OlrPgError(5141, str(error), table=key[1], id=rows[0][0]) from error
+
+
+def held_messages(
+    connection: Connection[Any], key: Key, commit_scn: int, xid: str
+) -> tuple[bytes, ByteOrder, DatabaseFacts] | None:
+    """A held transaction as framed messages; None where it is not held, or not to be shown.
+
+    Raises:
+        OlrPgError: 3003, 3004, the definition kept with it is not what this release writes.
+    """
+    rows = connection.execute(_SHOW, (*key, commit_scn, xid), binary=True).fetchall()
+    if not rows or rows[0][0] == DDL or rows[0][1]:
+        return None
+    order = ByteOrder.BIG if rows[0][2] else ByteOrder.LITTLE
+    _, facts = read_source(rows[0][4])
+    return b"".join(row[3] for row in rows), order, facts
+
+
+def _end_of_first(
+    connection: Connection[Any], key: Key, changes_max: int, bytes_max: int
+) -> int | None:
+    """The last row to read."""
+    rows = connection.execute(_FIRST, key).fetchall()
+    changes = size = 0
+    end: int | None = None
+    identity: tuple[int, str] | None = None
+    for number, (row, scn, xid, kind, count, length) in enumerate(rows):
+        if kind == DDL:
+            return int(row) if number == 0 else end
+        if identity is not None and (scn, xid) != identity and (
+            changes + count > changes_max or size + length > bytes_max
+        ):  # fmt: skip
+            return end
+        identity = scn, xid
+        changes, size, end = changes + count, size + length, int(row)
+    if identity is None:
+        return None
+    found = connection.execute(_END, (*key, *identity)).fetchone()
+    assert found is not None
+    return int(found[0])
+
+
+def _changes(rows: Sequence[tuple[Any, ...]]) -> HeldChanges:
+    selections, last_ids = [], []
+    for transaction in _transactions(rows):
+        head = transaction[0]
+        data = np.concatenate([np.frombuffer(row[7], np.uint8) for row in transaction])
+        selection = _selection(data, head[5], ByteOrder.BIG if head[6] else ByteOrder.LITTLE)
+        if len(selection) != head[4]:
+            raise ValueError(f"{len(selection)} changes instead of {head[4]}")
+        selections.append(selection)
+        last_ids.append(int(transaction[-1][0]))
+    return HeldChanges(tuple(last_ids), join(selections))
+
+
+def _transactions(rows: Sequence[tuple[Any, ...]]) -> list[list[tuple[Any, ...]]]:
+    """The pieces of each transaction: its first one counts the changes."""
+    found: list[list[tuple[Any, ...]]] = []
+    for row in rows:
+        if row[4]:
+            found.append([])
+        found[-1].append(row)
+    return found
+
+
+def _selection(data: U8, cut: Sequence[int], order: ByteOrder) -> Selection:
+    """The row changes of framed messages.
+
+    Args:
+        cut: where those begin whose LOB values were dropped.
+    """
+    bounds = sorted({0, *cut, data.size})
+    parts = []
+    for start, end in pairwise(bounds):
+        answers = ChunkedRows(order).whole(data[start:end], is_cut=start in cut)
+        chunk = Chunk(answers, LayoutReader(order).read(answers))
+        parts.append(select(chunk, np.flatnonzero(answers.layout >= 0)))
+    return join(parts)
+
+
+def _event(table: str, row: tuple[Any, ...]) -> SchemaEvent:
+    document = orjson.loads(row[7])
+    definition, _ = read_source(document["definition"])
+    columns = {column.name: column for column in definition.columns} if definition else {}
+    error = document["error"]
+    if error is not None:
+        code, detail, action, where = error
+        error = OlrPgError(code, detail, action=action, **where)
+    evolution = Evolution(
+        Verdict(document["verdict"]), tuple(columns[name] for name in document["columns"]), error
+    )
+    return SchemaEvent(
+        table,
+        row[1],
+        parse_xid(row[2]),
+        document["begin_scn"],
+        evolution,
+        definition,
+        statement=document["statement"],
+    )
+
+
+def delete_held(connection: Connection[Any], key: Key, last_id: int) -> None:
+    """Forget what was applied, in the target transaction that applied it."""
+    connection.execute(_DELETE, (*key, last_id))

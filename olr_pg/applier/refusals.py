@@ -1,0 +1,108 @@
+"""Changes that do not go into the target: why, and how the error table shows them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import psycopg
+
+from olr_pg.applier.changes import raw_images, row_id
+from olr_pg.applier.connection import is_transient
+from olr_pg.applier.ledger import ErrorRow
+from olr_pg.errors import OlrPgError
+from olr_pg.scalars import format_xid
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from psycopg import Connection
+
+    from olr_pg.applier.changes import Selection
+    from olr_pg.applier.statements import Step
+
+
+class RefusedError(Exception):
+    """A change that does not go in.
+
+    Attributes:
+        number: of the change in its selection, −1 where only the set is known.
+        error: why.
+        sqlstate, statement: PostgreSQL's part in it.
+        is_conflict: the policy decides.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        error: OlrPgError,
+        *,
+        sqlstate: str | None = None,
+        statement: str | None = None,
+        is_conflict: bool = False,
+    ) -> None:
+        super().__init__(str(error))
+        self.number = number
+        self.error = error
+        self.sqlstate = sqlstate
+        self.statement = statement
+        self.is_conflict = is_conflict
+
+    def row(self, transaction: Selection, resolution: str) -> ErrorRow:
+        """The line of the error table, for the change `number` of its transaction."""
+        number = max(self.number, 0)
+        chunk = transaction.chunks[int(transaction.chunk[number])]
+        before, after = raw_images(transaction, number)
+        return ErrorRow(
+            commit_scn=int(transaction.commit_scn[number]),
+            xid=format_xid(int(transaction.xid[number])),
+            position=number,
+            scn=int(chunk.answers.scn[transaction.element[number]]),
+            row_id=row_id(transaction, number),
+            operation=transaction.layout(number).kind.name.lower(),
+            code=self.error.code,
+            sqlstate=self.sqlstate,
+            message=self.error.detail,
+            statement=self.statement,
+            before=before,
+            after=after,
+            resolution=resolution,
+        )
+
+    def located(self, table: str, transaction: Selection) -> OlrPgError:
+        """The error with the place of its transaction."""
+        return OlrPgError(
+            self.error.code,
+            self.error.detail,
+            action=self.error.action,
+            **{
+                **self.error.where,
+                "table": table,
+                "commit_scn": int(transaction.commit_scn[0]),
+                "xid": format_xid(int(transaction.xid[0])),
+            },
+        )
+
+
+def refused(
+    error: psycopg.Error, step: Step | None = None, connection: Connection[Any] | None = None
+) -> RefusedError:
+    """The refusal for PostgreSQL's error.
+
+    Raises:
+        psycopg.Error: the error itself, where it may pass.
+    """
+    if is_transient(error):
+        raise error
+    is_conflict = isinstance(
+        error, psycopg.errors.UniqueViolation | psycopg.errors.ExclusionViolation
+    )
+    message = error.diag.message_primary or str(error).strip()
+    if error.diag.message_detail:
+        message += f": {error.diag.message_detail}"
+    return RefusedError(
+        -1,
+        OlrPgError(5009 if is_conflict else 5008, message),
+        sqlstate=error.sqlstate,
+        statement=None if step is None else step.query.as_string(connection),
+        is_conflict=is_conflict,
+    )

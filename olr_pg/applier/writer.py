@@ -1,0 +1,294 @@
+"""Writing the changes of one table, within a target transaction of the caller's.
+
+Changes go as a set (`statements.steps`). Where that meets a conflict or an error they go
+*carefully*: transaction by transaction, and the one that fails change by change, so that exactly
+the offending change is found and judged by the conflict policy.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import psycopg
+
+from olr_pg.applier.changes import ChangeError, encode_changes
+from olr_pg.applier.ledger import Counters
+from olr_pg.applier.plan import plan_table
+from olr_pg.applier.refusals import RefusedError, refused
+from olr_pg.applier.settings import ConflictPolicy
+from olr_pg.applier.statements import KeyMissingError, Step, overwriting, single, steps
+from olr_pg.errors import OlrPgError
+from olr_pg.transactions.batch import DmlKind
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+    from typing import Any
+
+    from psycopg import Connection
+
+    from olr_pg.applier.changes import Changes, Selection
+    from olr_pg.applier.ledger import TableLedger
+    from olr_pg.applier.plan import TablePlan
+    from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.dictionary.model import Table
+
+Skipped = frozenset[tuple[int, int, int]]
+"""Changes that somebody decided to leave out: (commit SCN, XID, number within the transaction)."""
+
+
+class Prepared(NamedTuple):
+    """Changes as statements.
+
+    Attributes:
+        plan, selection: what they were made of.
+        steps: the statements, or why there are none.
+    """
+
+    plan: TablePlan
+    selection: Selection
+    steps: list[Step] | RefusedError
+
+
+class Written(NamedTuple):
+    """What became of a selection.
+
+    Attributes:
+        changes: how many went in, of whole transactions.
+        refused: why the transaction behind them did not.
+    """
+
+    changes: int
+    counters: Counters
+    refused: RefusedError | None
+
+
+class TableWriter:
+    """Writes changes of one table.
+
+    Args:
+        ledger: whose error table gets what the conflict policy lets pass.
+    """
+
+    def __init__(self, plan: TablePlan, settings: ApplierSettings, ledger: TableLedger) -> None:
+        self.plan = plan
+        self._settings = settings
+        self._ledger = ledger
+
+    def prepare(self, selection: Selection) -> Prepared:
+        """Make the statements of a selection, from any one thread."""
+        try:
+            return Prepared(self.plan, selection, self._steps(selection))
+        except RefusedError as error:
+            return Prepared(self.plan, selection, error)
+
+    def write(
+        self, connection: Connection[Any], selection: Selection, skipped: Skipped = frozenset()
+    ) -> Written:
+        """Bring in as many whole transactions as go in.
+
+        Args:
+            connection: in a transaction.
+            skipped: changes to leave out.
+        """
+        transactions = selection.transactions()
+        if not _concerns(selection, transactions, skipped):
+            try:
+                with connection.transaction():
+                    self.tune(connection)
+                    done = self._run_all(connection, self._steps(selection))
+            except RefusedError:
+                pass
+            else:
+                counters = done._replace(transactions=len(transactions))
+                return Written(len(selection), counters, None)
+        return self.write_carefully(connection, selection, skipped)
+
+    def write_carefully(
+        self, connection: Connection[Any], selection: Selection, skipped: Skipped = frozenset()
+    ) -> Written:
+        """`write`, transaction by transaction."""
+        counters = Counters()
+        for rows in selection.transactions():
+            part = selection.part(rows)
+            try:
+                done = self._write_transaction(connection, part, skipped)
+            except RefusedError as error:
+                return Written(rows.start, counters, error)
+            counters = counters.plus(done)
+        return Written(len(selection), counters, None)
+
+    def tune(self, connection: Connection[Any]) -> None:
+        """Settings of the transaction that suit the table."""
+        if not self.plan.indexed:
+            # Without an index the joins that read the table once are the fast ones.
+            connection.execute("SET LOCAL enable_hashjoin = on")
+
+    def run(self, connection: Connection[Any], step: Step) -> None:
+        """Execute one statement.
+
+        Raises:
+            RefusedError: PostgreSQL refuses it, or it touches another number of rows.
+            psycopg.Error: an error that may pass.
+        """
+        try:
+            cursor = connection.cursor()
+            if step.copy is None:
+                cursor.execute(step.query, step.parameters)
+            else:
+                with cursor.copy(step.query) as copy:
+                    copy.write(step.copy)
+        except psycopg.Error as error:
+            raise refused(error, step, connection) from error
+        check_touched(step, cursor.rowcount)
+
+    def _steps(self, selection: Selection) -> list[Step]:
+        try:
+            changes = encode_changes(self.plan, selection)
+            return list(steps(self.plan, changes, self._settings.copy_rows))
+        except ChangeError as error:
+            raise RefusedError(error.number, error.cause) from error
+        except KeyMissingError as error:
+            raise RefusedError(error.number, error.error) from error
+
+    def _run_all(self, connection: Connection[Any], todo: Sequence[Step]) -> Counters:
+        for step in todo:
+            self.run(connection, step)
+        return counted(todo)
+
+    def _write_transaction(
+        self, connection: Connection[Any], part: Selection, skipped: Skipped
+    ) -> Counters:
+        if not _concerns(part, [slice(0, len(part))], skipped):
+            try:
+                with connection.transaction():
+                    done = self._run_all(connection, self._steps(part))
+            except RefusedError:
+                pass
+            else:
+                return done._replace(transactions=1)
+        with connection.transaction():
+            return self._write_singly(connection, part, skipped)
+
+    def _write_singly(
+        self, connection: Connection[Any], part: Selection, skipped: Skipped
+    ) -> Counters:
+        counters = Counters(transactions=1)
+        identity = int(part.commit_scn[0]), int(part.xid[0])
+        for number in range(len(part)):
+            if (*identity, number) in skipped:
+                counters = counters.plus(Counters(conflicts=1))
+                continue
+            change = part.part(slice(number, number + 1))
+            try:
+                with connection.transaction():
+                    counters = counters.plus(self._write_change(connection, change))
+            except RefusedError as error:
+                error.number = number
+                if not error.is_conflict or self._settings.conflict is ConflictPolicy.ERROR:
+                    raise
+                counters = counters.plus(self._resolve(connection, part, error))
+        return counters
+
+    def _write_change(self, connection: Connection[Any], change: Selection) -> Counters:
+        try:
+            step = single(self.plan, self._encoded(change), 0)
+        except KeyMissingError as error:
+            raise RefusedError(0, error.error) from error
+        return self._run_all(connection, [step])
+
+    def _encoded(self, change: Selection) -> Changes:
+        try:
+            return encode_changes(self.plan, change, whole=True)
+        except ChangeError as error:
+            raise RefusedError(0, error.cause) from error
+
+    def _resolve(
+        self, connection: Connection[Any], part: Selection, conflict: RefusedError
+    ) -> Counters:
+        """Do what the policy says about a conflict, and record it."""
+        number = conflict.number
+        done: list[Step] = []
+        if self._settings.conflict is ConflictPolicy.OVERWRITE:
+            changes = self._encoded(part.part(slice(number, number + 1)))
+            done = overwriting(self.plan, changes, 0)
+            try:
+                with connection.transaction():
+                    self._run_all(connection, done)
+            except RefusedError as worse:
+                worse.number = number
+                raise
+        row = conflict.row(part, "overwritten" if done else "skipped")
+        self._ledger.record(connection, row)
+        return Counters(conflicts=1)
+
+
+def planned_writer(
+    connection: Connection[Any],
+    settings: ApplierSettings,
+    ledger: TableLedger,
+    selection: Selection,
+    source: Table | None,
+) -> TableWriter:
+    """The writer for a selection's table, which may have to be created.
+
+    Raises:
+        RefusedError: there can be none.
+        psycopg.Error: an error that may pass.
+    """
+    name = ledger.key[1]
+    layouts = [layout for chunk in selection.chunks for layout in chunk.layouts
+               if f"{layout.owner}.{layout.table}" == name]  # fmt: skip
+    # An insert names every column, should the table have to be created.
+    layout = next((one for one in layouts if one.kind is DmlKind.INSERT), layouts[0])
+    try:
+        with connection.transaction():
+            plan = plan_table(connection, settings, layout, source)
+    except OlrPgError as error:
+        raise RefusedError(0, error) from error
+    except psycopg.Error as error:
+        raise refused(error) from error
+    return TableWriter(plan, settings, ledger)
+
+
+def _concerns(
+    selection: Selection, transactions: Sequence[slice], skipped: Collection[tuple[int, int, int]]
+) -> bool:
+    """Whether some of the transactions have changes to leave out."""
+    if not skipped:
+        return False
+    known = {(scn, xid) for scn, xid, _ in skipped}
+    return any(
+        (int(selection.commit_scn[rows.start]), int(selection.xid[rows.start])) in known
+        for rows in transactions
+    )
+
+
+def counted(todo: Sequence[Step]) -> Counters:
+    """What statements do, their transactions not counted."""
+    sums = {kind: sum(s.expected for s in todo if s.kind is kind) for kind in DmlKind}
+    return Counters(
+        inserted=sums[DmlKind.INSERT],
+        updated=sums[DmlKind.UPDATE],
+        deleted=sums[DmlKind.DELETE],
+    )
+
+
+def check_touched(step: Step, touched: int) -> None:
+    """A statement must touch the rows that it is expected to.
+
+    Raises:
+        RefusedError: it did not.
+    """
+    if step.expected < 0 or touched == step.expected:
+        return
+    what = {
+        DmlKind.INSERT: "went in",
+        DmlKind.UPDATE: "were there to update",
+        DmlKind.DELETE: "were there to delete",
+    }[step.kind]
+    raise RefusedError(
+        -1,
+        OlrPgError(5009, f"{touched} rows {what}, not {step.expected}"),
+        statement=step.query.as_string(None),
+        is_conflict=True,
+    )

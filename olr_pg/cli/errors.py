@@ -1,0 +1,243 @@
+"""``olr-pg errors``: what stopped tables, and how they go on."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from olr_pg.cli.config import ConfigOption
+from olr_pg.cli.load import JsonOption, read_config
+from olr_pg.cli.output import print_json, print_line
+from olr_pg.errors import OlrPgError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from psycopg import Connection
+
+    from olr_pg.applier.error_table import ErrorLine, StoppedTable
+    from olr_pg.applier.replay import Replayed
+    from olr_pg.applier.settings import ApplierSettings
+
+EXIT_STOPPED = 1
+
+app = typer.Typer(
+    help="Errors of the applier: list, show, retry, skip.",
+    no_args_is_help=True,
+)
+
+NumberArgument = Annotated[int, typer.Argument(metavar="ID", help="The number that `list` shows.")]
+
+
+@app.callback()
+def errors() -> None:
+    """Errors of the applier: what stopped tables, and how they go on.
+
+    The changes of a stopped table are held in the target, in order; the other tables go on. All of
+    this works whether `olr-pg run` runs or not.
+    """
+
+
+@app.command("list")
+def list_errors(
+    config: ConfigOption,
+    *,
+    every: Annotated[
+        bool, typer.Option("--all", help="Also errors and conflicts that hold no table up.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """List stopped tables and their errors; exit code 1 if there are stopped tables."""
+    from olr_pg.applier.error_table import read_errors, read_stopped
+
+    with _target(config) as (connection, settings):
+        lines = read_errors(connection, settings.subscription, resolved=every)
+        stopped = read_stopped(connection, settings.subscription)
+    if as_json:
+        print_json(
+            {
+                "stopped": [one._asdict() for one in stopped],
+                "errors": [_line_json(line) for line in lines],
+            }
+        )
+    else:
+        _print_lists(stopped, lines)
+    if stopped:
+        raise typer.Exit(EXIT_STOPPED)
+
+
+@app.command("show")
+def show(config: ConfigOption, number: NumberArgument, *, as_json: JsonOption = False) -> None:
+    """Show one error: the change, its place, the statement and PostgreSQL's answer."""
+    from olr_pg.applier.error_table import read_error
+
+    with _target(config) as (connection, settings):
+        line = read_error(connection, settings.subscription, number)
+        change = _change(connection, settings.subscription, line)
+    shown = {**_line_json(line), "change": change, "action": line.action}
+    if as_json:
+        print_json(shown)
+        return
+    for name, value in shown.items():
+        if value is not None:
+            print_line(f"{name.replace('_', ' ')}: {_text(value)}")
+
+
+@app.command("retry")
+def retry(
+    config: ConfigOption,
+    *,
+    table: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="OWNER.NAME", help="Stopped tables; by default all of them."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Apply the held changes of stopped tables; exit code 1 if one stops again."""
+    from olr_pg.applier.replay import stopped_tables
+
+    with _target(config) as (connection, settings):
+        stopped = stopped_tables(connection, settings.subscription)
+        for name in table or ():
+            if name not in stopped:
+                raise OlrPgError(5144, f"{name} is not", subscription=settings.subscription)
+        _go_on(connection, settings, table or stopped, as_json=as_json)
+
+
+@app.command("skip")
+def skip(
+    config: ConfigOption,
+    number: Annotated[list[int], typer.Argument(metavar="ID", help="Numbers that `list` shows.")],
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Leave the change of an error out for good, and apply what is held behind it.
+
+    Of a DDL: the target table has been brought to what the source has behind it, or needs not be.
+    Exit code 1 if the table stops again.
+    """
+    from olr_pg.applier.error_table import skip_error
+
+    with _target(config) as (connection, settings):
+        with connection.transaction():
+            lines = [skip_error(connection, settings.subscription, one) for one in number]
+        tables = dict.fromkeys(line.source_table for line in lines)
+        _go_on(connection, settings, list(tables), as_json=as_json)
+
+
+@contextmanager
+def _target(path: Path) -> Iterator[tuple[Connection[Any], ApplierSettings]]:
+    """A connection to the target, and the settings for applying there."""
+    import psycopg
+
+    from olr_pg.applier.connection import connect, unreachable
+    from olr_pg.applier.ledger import ensure_ledger
+    from olr_pg.datatypes.convert import DEFAULT_FACTS
+    from olr_pg.replicator.appliance import applier_settings, data_directory, open_target
+    from olr_pg.wire.frames import ByteOrder
+
+    config = read_config(path)
+    if config.apply is None:
+        raise OlrPgError(1091, "there is no `apply` section")
+    with ExitStack() as stack:
+        target = open_target(config.apply, data_directory(config), stack)
+        order = ByteOrder(config.target.byte_order)
+        # The facts of the source are kept with what is held.
+        settings = applier_settings(config.apply, target, ("", 0), order, DEFAULT_FACTS)
+        try:
+            with connect(target) as connection:
+                ensure_ledger(connection)
+                yield connection, settings
+        except psycopg.OperationalError as error:
+            raise unreachable(error) from error
+
+
+def _go_on(
+    connection: Connection[Any],
+    settings: ApplierSettings,
+    tables: Sequence[str],
+    *,
+    as_json: bool,
+) -> None:
+    from olr_pg.applier.replay import replay
+
+    done = [replay(connection, settings, table) for table in tables]
+    if as_json:
+        print_json({"tables": [_replayed_json(one) for one in done]})
+    else:
+        for one in done:
+            _print_replayed(one)
+        if not done:
+            print_line("no table is stopped")
+    if any(one.error is not None for one in done):
+        raise typer.Exit(EXIT_STOPPED)
+
+
+def _change(connection: Connection[Any], subscription: str, line: ErrorLine) -> Any:
+    """The change with readable values, while it is held."""
+    import orjson
+
+    from olr_pg.applier.hold import held_messages
+    from olr_pg.cli.render import elements_of, render_line, whole_changes
+    from olr_pg.cli.values import value_renderer
+    from olr_pg.dictionary.model import Database
+
+    key = subscription, line.source_table
+    held = held_messages(connection, key, line.commit_scn, line.xid)
+    if held is None:
+        return None
+    framed, order, facts = held
+    database = Database(
+        "source", charset=facts.charset, ncharset=facts.ncharset, timezone=facts.timezone
+    )
+    for number, element in enumerate(whole_changes(elements_of(framed, order))):
+        if number == line.position:
+            # Ready-made JSON: its numbers are exact.
+            return orjson.Fragment(render_line(element, value_renderer(database)).rstrip())
+    return None
+
+
+def _line_json(line: ErrorLine) -> dict[str, Any]:
+    return {**line._asdict(), "code": f"OLR-{line.code:05d}"}
+
+
+def _text(value: Any) -> str:
+    import orjson
+
+    if isinstance(value, dict | orjson.Fragment):
+        return orjson.dumps(value).decode()
+    return str(value)
+
+
+def _print_lists(stopped: Sequence[StoppedTable], lines: Sequence[ErrorLine]) -> None:
+    for one in stopped:
+        print_line(
+            f"STOPPED {one.source_table}: {one.transactions} transactions with {one.changes}"
+            f" changes are held ({one.bytes:,} bytes), commit SCN {one.first_scn} to"
+            f" {one.received_scn}"
+        )
+    if not stopped:
+        print_line("no table is stopped")
+    for line in lines:
+        print_line(
+            f"{line.id}  {line.resolution}  {line.source_table} {line.operation}"
+            f" {line.row_id or ''} XID {line.xid} commit SCN {line.commit_scn}"
+            f"  OLR-{line.code:05d} {line.message} ({line.attempts}×)"
+        )
+
+
+def _replayed_json(one: Replayed) -> dict[str, Any]:
+    error = None if one.error is None else {"code": one.error.label, "what": one.error.detail}
+    return {"table": one.table, **one.counters._asdict(), "events": one.events, "error": error}
+
+
+def _print_replayed(one: Replayed) -> None:
+    counts = one.counters
+    print_line(
+        f"{one.table}: {counts.transactions} transactions applied ({counts.inserted} inserted,"
+        f" {counts.updated} updated, {counts.deleted} deleted, {counts.conflicts} left out)"
+    )
+    print_line("    goes on" if one.error is None else f"    STOPPED again: {one.error}")
