@@ -73,6 +73,11 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         "add `apply.tables` to the configuration, or give --query",
         2,
     ),
+    1100: ErrorEntry(
+        "the changed configuration is not taken",
+        "correct the file and send SIGHUP again; the appliance goes on as it was",
+        2,
+    ),
     # 2xxx logs and redo (exit code 3)
     2001: ErrorEntry(
         "no archived log was found",

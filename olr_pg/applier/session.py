@@ -111,6 +111,7 @@ class Applier:
         self._events.consumed = True
         self._tables = {table.full_name: table for table in source_tables}
         self._stop = threading.Event()
+        self._drain = threading.Event()
         self._progress = threading.Event()
         self._workers: Sequence[Worker] = ()
         self._session: _Session | None = None
@@ -129,6 +130,11 @@ class Applier:
     def confirmed_scn(self) -> int:
         """The highest SCN that was confirmed to the server."""
         return 0 if self._session is None else self._session.confirmed_scn
+
+    def drain(self) -> None:
+        """Let `run` ask for nothing more, apply and confirm what it has, and end."""
+        self._drain.set()
+        self._progress.set()
 
     def stop(self) -> None:
         """Let `run` end after the batches at work; from any thread or signal handler."""
@@ -160,6 +166,7 @@ class Applier:
             self._tables,
             handover,
             self._connect,
+            self._drain,
         )
         try:
             for worker in workers:
@@ -218,7 +225,7 @@ class Applier:
             ),
             reraise=True,
         )
-        while not self._stop.is_set():
+        while not (self._stop.is_set() or self._drain.is_set()):
             try:
                 retrying(session.open)
             except OSError as error:
@@ -257,9 +264,11 @@ class _Session:
         tables: Container[str],
         handover: Handover,
         connect: Callable[[], socket.socket],
+        drain: threading.Event,
     ) -> None:
         self._settings = settings
         self._connect = connect
+        self._drain = drain
         self._handover = handover
         self._workers = workers
         self._events = events
@@ -370,6 +379,10 @@ class _Session:
             if time.monotonic() - self._noted > _NOTE_SECONDS:
                 self.note_complete()
             self._progress.clear()
+            if self._drain.is_set():
+                if self._finish():
+                    return
+                continue
             if self._protocol.pending == 0:
                 was_drained = drained()
                 seen = self._events.published()
@@ -385,6 +398,19 @@ class _Session:
                     return
                 continue
             self._progress.wait(self._settings.poll_milliseconds / 1000)
+
+    def _finish(self) -> bool:
+        """Apply what has come, and confirm it; False where the workers are not done yet."""
+        while self._protocol.pending:
+            self._take_answers()
+        for worker in self._workers:
+            worker.hurry()
+        if not all(worker.is_drained() for worker in self._workers):
+            self._progress.wait(self._settings.poll_milliseconds / 1000)
+            return False
+        # Its answer may bring more, which is not confirmed and comes again.
+        self._confirm_all()
+        return True
 
     def end_handover(self) -> None:
         """Leave the initial load behind once everything up to its SCN is confirmed."""

@@ -50,7 +50,11 @@ def run(
     from olr_pg.observability.logs import configure_logging, get_logger
 
     form = log_format.value if log_format else None
-    loaded = with_log_options(load_config(config), log_level, form)
+
+    def load() -> Config:
+        return with_log_options(load_config(config), log_level, form)
+
+    loaded = load()
     configure_logging(loaded.log.level, loaded.log.format, secrets=secret_texts(loaded))
     get_logger("olr-pg").info(
         "starting",
@@ -60,7 +64,7 @@ def run(
     )
     from olr_pg.replicator.appliance import run_appliance
 
-    raise typer.Exit(run_appliance(loaded, once=once, apply=not no_apply))
+    raise typer.Exit(run_appliance(loaded, once=once, apply=not no_apply, reload=load))
 
 
 def with_log_options(config: Config, level: int | None, log_format: str | None) -> Config:

@@ -346,6 +346,12 @@ class Apply(Section):
         le=60_000,
         description="milliseconds that a target transaction may collect",
     )
+    drain_seconds: float = Field(
+        default=8.0,
+        ge=0,
+        le=3_600,
+        description="seconds that SIGTERM leaves to apply and confirm what has been received",
+    )
     policies: ValuePolicies = Field(
         default_factory=ValuePolicies, description="an object of value policies"
     )

@@ -23,12 +23,16 @@ if TYPE_CHECKING:
 FILE_NAME: Final = "incarnation.json"
 """Its name in `context.data`."""
 
+VERSION: Final = 1
+"""The version that is written; files without one are read as the first."""
+
 _Number = Annotated[int, Field(ge=0)]
 
 
 class _File(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
+    version: int = VERSION
     resetlogs: _Number
     delivered_scn: _Number
 
@@ -40,7 +44,7 @@ class Lineage:
         path: of the file that keeps it, in a directory that exists.
 
     Raises:
-        OlrPgError: 1092, the file is there but cannot be used.
+        OlrPgError: 1092, the file is there but cannot be used; 4035, it is of a newer version.
     """
 
     def __init__(self, path: Path) -> None:
@@ -53,6 +57,12 @@ class Lineage:
             return
         except (OSError, ValidationError) as error:
             raise OlrPgError(1092, f"{error}", path=str(path)) from error
+        if self._known.version > VERSION:
+            raise OlrPgError(
+                4035,
+                f"version {self._known.version}, {VERSION} is the newest known",
+                path=str(path),
+            )
 
     def delivered(self, scn: int) -> None:
         """Transactions that commit below `scn` may have left.

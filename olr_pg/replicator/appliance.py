@@ -26,6 +26,7 @@ from olr_pg.replicator.history import DictionaryHistory
 from olr_pg.replicator.monitoring import monitored
 from olr_pg.replicator.observer import Parts
 from olr_pg.replicator.open_source import open_source
+from olr_pg.replicator.reloading import Reloader
 from olr_pg.replicator.spill import SpillFiles
 from olr_pg.replicator.threads import FILE_NAME as THREADS_FILE
 from olr_pg.server.checkpoint import FILE_NAME, Checkpoint
@@ -46,13 +47,19 @@ _WAIT_SECONDS = 0.2
 _log = structlog.get_logger(__name__)
 
 
-def run_appliance(config: Config, *, once: bool, apply: bool) -> int:
+def run_appliance(
+    config: Config, *, once: bool, apply: bool, reload: Callable[[], Config] | None = None
+) -> int:
     """Serve the port and, with `apply`, bring what it serves into PostgreSQL.
+
+    SystemExit, which SIGTERM raises, lets the applier apply and confirm what it has received, for
+    `apply.drain-seconds` at most; a second one ends that.
 
     Args:
         config: the configuration.
         once: end when what is there has been confirmed.
         apply: run the bundled applier.
+        reload: reads the configuration again when SIGHUP asks for it; only in the main thread.
 
     Returns:
         The exit code.
@@ -110,12 +117,18 @@ def run_appliance(config: Config, *, once: bool, apply: bool) -> int:
             connect = listener.connect if listener.is_guarded else None
             applier = Applier(settings, tables, events, connect)
         parts = Parts(decoder, listener, checkpoint, storage, applier, memory.max_mb * MIB)
-        stack.enter_context(monitored(config, parts, data))
+        service = stack.enter_context(monitored(config, parts, data))
+        poll: Callable[[], None] = _nothing
+        if reload is not None:
+            reloader = Reloader(config, reload, listener, service)
+            stack.enter_context(reloader.on_hangup())
+            poll = reloader.poll
         if applier is None or target is None or config.apply is None:
-            _serve(decoder, listener, once=once)
+            _serve(decoder, listener, once=once, poll=poll)
             return 0
+        run = _ApplierThread(applier, once=once, drained=decoder.drained.is_set)
         try:
-            report = _run_applier(applier, once=once, drained=decoder.drained.is_set)
+            report = run.wait(config.apply.drain_seconds, poll)
         except OlrPgError as error:
             # The applier only knows what the port told it; the cause is here.
             cause = decoder.failure or error
@@ -203,34 +216,60 @@ def applier_settings(
     )
 
 
-def _run_applier(applier: Applier, *, once: bool, drained: Callable[[], bool]) -> ApplyReport:
-    """Run the applier in a thread, so that this one is free for signals."""
-    outcome: list[ApplyReport | BaseException] = []
+def _nothing() -> None:
+    """What there is to do now and then where nobody can ask for anything."""
 
-    def work() -> None:
+
+class _ApplierThread:
+    """Runs the applier in a thread, so that the main one is free for signals."""
+
+    def __init__(self, applier: Applier, *, once: bool, drained: Callable[[], bool]) -> None:
+        self._applier = applier
+        self._outcome: list[ApplyReport | BaseException] = []
+
+        def work() -> None:
+            try:
+                self._outcome.append(applier.run(once=once, drained=drained))
+            except BaseException as error:  # noqa: BLE001 - raised again in the main thread
+                self._outcome.append(error)
+
+        self._thread = threading.Thread(target=work, name="olr-apply")
+
+    def wait(self, drain_seconds: float, poll: Callable[[], None]) -> ApplyReport:
+        """Wait for its end; where this thread is told to end first, end the applier.
+
+        Args:
+            drain_seconds: that it has then to apply and confirm what it has received.
+            poll: called now and then.
+        """
+        self._thread.start()
         try:
-            outcome.append(applier.run(once=once, drained=drained))
-        except BaseException as error:  # noqa: BLE001 - raised again in the main thread
-            outcome.append(error)
+            while self._thread.is_alive():
+                self._thread.join(_WAIT_SECONDS)
+                poll()
+        except SystemExit:
+            _log.info("terminating: what was received is applied", seconds_max=drain_seconds)
+            self._applier.drain()
+            self._thread.join(drain_seconds)
+            _log.info("terminated", confirmed_scn=self._applier.confirmed_scn)
+            raise
+        finally:
+            self._applier.stop()
+            self._thread.join()
+        outcome = self._outcome[0]
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
 
-    thread = threading.Thread(target=work, name="olr-apply")
-    thread.start()
-    try:
-        while thread.is_alive():
-            thread.join(_WAIT_SECONDS)
-    finally:
-        applier.stop()
-        thread.join()
-    if isinstance(outcome[0], BaseException):
-        raise outcome[0]
-    return outcome[0]
 
+def _serve(decoder: Decoder, listener: Listener, *, once: bool, poll: Callable[[], None]) -> None:
+    """Serve external clients until interrupted; with `once` until one has confirmed everything.
 
-def _serve(decoder: Decoder, listener: Listener, *, once: bool) -> None:
-    """Serve external clients until interrupted; with `once` until one has confirmed everything."""
-    if not once:
-        threading.Event().wait()
-    decoder.drained.wait()
+    Args:
+        poll: called now and then.
+    """
+    while not (decoder.drained.wait(_WAIT_SECONDS) and once):
+        poll()
     while (session := listener.replicating) is not None:
         queue = session.queue
         if queue is None or queue.wait_until_confirmed(_WAIT_SECONDS):

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 _log = structlog.get_logger(__name__)
 
-FORMAT: Final = "olr-pg-dictionary-changes/1"
+VERSION: Final = 1
+FORMAT_NAME: Final = "olr-pg-dictionary-changes/"
+FORMAT: Final = f"{FORMAT_NAME}{VERSION}"
 FILE_NAME: Final = "dictionary-changes.jsonl"
 
 
@@ -41,7 +43,8 @@ class DictionaryHistory:
             begins behind it, changes between the two are missing, and the file begins anew.
 
     Raises:
-        OlrPgError: 3075, the file cannot be read or is another database's.
+        OlrPgError: 3075, the file cannot be read or is another database's; 4035, it is of a newer
+            version.
     """
 
     def __init__(self, path: Path, database: str, snapshot_scn: int) -> None:
@@ -107,6 +110,11 @@ class DictionaryHistory:
 
     def _check_head(self, head: dict[str, Any], database: str) -> None:
         if head["format"] != FORMAT:
+            version = str(head["format"]).removeprefix(FORMAT_NAME)
+            if version.isdecimal() and int(version) > VERSION:
+                raise OlrPgError(
+                    4035, f"version {version}, {VERSION} is the newest known", path=str(self._path)
+                )
             raise ValueError(f"its format is {head['format']!r}")
         if head["database"] != database:
             raise ValueError(f"it is of the database {head['database']!r}, not {database!r}")

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 FILE_NAME: Final = "threads.json"
 """Its name in `context.data`."""
 
+VERSION: Final = 1
+"""The version that is written; files without one are read as the first."""
+
 
 class KnownThreads:
     """The redo threads read so far.
@@ -28,7 +31,7 @@ class KnownThreads:
             memory.
 
     Raises:
-        OlrPgError: 1092, the file is there but is not ours.
+        OlrPgError: 1092, the file is there but is not ours; 4035, it is of a newer version.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -36,9 +39,17 @@ class KnownThreads:
         self.known: frozenset[int] = frozenset()
         if path is not None and path.exists():
             try:
-                self.known = frozenset(map(int, json.loads(path.read_text("utf-8"))["threads"]))
-            except (OSError, ValueError, KeyError, TypeError) as error:
+                document = json.loads(path.read_text("utf-8"))
+                self._check_version(int(document.get("version", 1)))
+                self.known = frozenset(map(int, document["threads"]))
+            except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
                 raise OlrPgError(1092, f"{error}", path=str(path)) from error
+
+    def _check_version(self, version: int) -> None:
+        if version > VERSION:
+            raise OlrPgError(
+                4035, f"version {version}, {VERSION} is the newest known", path=str(self._path)
+            )
 
     def add(self, threads: Iterable[int]) -> None:
         """Note threads that are read from now on.
@@ -61,7 +72,7 @@ class KnownThreads:
             return
         fresh = self._path.with_suffix(".new")
         try:
-            fresh.write_text(json.dumps({"threads": sorted(known)}), "utf-8")
+            fresh.write_text(json.dumps({"version": VERSION, "threads": sorted(known)}), "utf-8")
             fresh.replace(self._path)
         except OSError as error:
             raise OlrPgError(1092, f"{error}", path=str(self._path)) from error

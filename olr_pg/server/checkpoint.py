@@ -22,11 +22,13 @@ same SCN with every request, or one whose progress does not move the lowest begi
 and a client that confirms per batch pays once per batch.
 
 The file is JSON with a format name, a version, the source it belongs to and a CRC over these, so
-that a damaged or foreign file is refused instead of believed.
+that a damaged or foreign file is refused instead of believed. Files of older versions are read;
+one of a newer version is refused, since nobody here knows what it promises.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 import zlib
@@ -42,12 +44,15 @@ if TYPE_CHECKING:
 FILE_NAME: Final = "checkpoint.json"
 """Its name in `context.data`."""
 
+VERSION: Final = 1
+"""The version that is written, and the newest that is read."""
+
 
 class _Content(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     format: Literal["olr-pg checkpoint"] = "olr-pg checkpoint"
-    version: Literal[1] = 1
+    version: Literal[1] = VERSION
     source: str
     min_start_scn: Annotated[int, Field(ge=0, lt=1 << 64)]
 
@@ -65,7 +70,7 @@ class Checkpoint:
 
     Raises:
         OlrPgError: 4011 the file is there but cannot be read or is damaged; 4012 it belongs to
-            another source.
+            another source; 4035 it is of a newer version.
     """
 
     def __init__(self, path: Path, source: str) -> None:
@@ -107,6 +112,11 @@ class Checkpoint:
             return None
         except OSError as error:
             raise OlrPgError(4011, str(error), path=str(self._path)) from error
+        version = _version(data)
+        if version is not None and version > VERSION:
+            raise OlrPgError(
+                4035, f"version {version}, {VERSION} is the newest known", path=str(self._path)
+            )
         try:
             file = _File.model_validate_json(data)
         except ValidationError as error:
@@ -132,6 +142,16 @@ def read_saved_scn(path: Path) -> int | None:
         return _File.model_validate_json(path.read_bytes()).min_start_scn
     except (OSError, ValidationError):
         return None
+
+
+def _version(data: bytes) -> int | None:
+    """The version that a file claims; None where it is no such file."""
+    try:
+        document = json.loads(data)
+    except ValueError:
+        return None
+    version = document.get("version") if isinstance(document, dict) else None
+    return version if isinstance(version, int) else None
 
 
 def _crc(content: _Content) -> int:

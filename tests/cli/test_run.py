@@ -88,6 +88,37 @@ def test_the_status_of_a_running_process(
     assert cli("status", "--config", path.name).returncode == 12
 
 
+def test_hangup_reloads_what_can_change(
+    cli: Cli, start_cli: Start, tmp_path: Path, real_log_dir: Path
+) -> None:
+    path = write_config(tmp_path, real_log_dir, log={"level": 2}, status={"address": ":0"})
+    process = start_cli("run", "--config", path.name, "--no-apply", "--log-format", "json")
+    next_event(process, "status page")
+    write_config(
+        tmp_path, real_log_dir, log={"level": 3}, status={"address": ":0"},
+        target={"address": ":0", "allow": ["10.0.0.0/8"]}, spark={"master": "local[7]"},
+    )  # fmt: skip
+    process.send_signal(signal.SIGHUP)
+    assert next_event(process, "the configuration is reloaded")["taken"] == [
+        "target.allow",
+        "log.level",
+    ]
+    refused = next_event(process, "changes that need a restart are not taken")
+    assert refused["keys"] == ["spark.master"]
+    path.write_text("{")
+    process.send_signal(signal.SIGHUP)
+    wrong = next_event(process, "the configuration is not reloaded")
+    assert wrong["code"] == "OLR-01100"
+    assert "OLR-01002" in wrong["what"]
+    # It goes on, and says so to whoever asks.
+    write_config(tmp_path, real_log_dir)
+    events = json.loads(cli("status", "--config", path.name, "--json").stdout)["events"]
+    assert [event["level"] for event in events] == ["warning", "warning"]
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode == 143
+
+
 def test_the_command_line_wins_over_the_file_s_log_options(
     cli: Cli, tmp_path: Path, real_log_dir: Path
 ) -> None:

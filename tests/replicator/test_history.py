@@ -79,7 +79,7 @@ def test_a_line_that_a_crash_cut_off_is_dropped(tmp_path: Path) -> None:
     [
         (b"no json\n", "column 1"),
         (b"{}\n", "format"),
-        (b'{"format":"olr-pg-dictionary-changes/2","database":"DB","snapshot_scn":1}\n', "format"),
+        (b'{"format":"olr-pg-dictionary-changes/x","database":"DB","snapshot_scn":1}\n', "format"),
         (b'{"format":"olr-pg-dictionary-changes/1","database":"X","snapshot_scn":1}\n', "'X'"),
         (
             b'{"format":"olr-pg-dictionary-changes/1","database":"DB","snapshot_scn":1}\n{}\n',
@@ -100,3 +100,12 @@ def test_a_directory_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(OlrPgError) as caught:
         DictionaryHistory(tmp_path / "missing" / "h.jsonl", "DB", 50)
     assert caught.value.code == 3075
+
+
+def test_a_file_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "changes.jsonl"
+    DictionaryHistory(path, "X/1/1", 5)
+    path.write_text(path.read_text().replace("changes/1", "changes/2"))
+    with pytest.raises(OlrPgError, match="version 2") as caught:
+        DictionaryHistory(path, "X/1/1", 5)
+    assert caught.value.code == 4035

@@ -43,6 +43,16 @@ def test_a_file_that_is_not_ours(tmp_path: Path, content: str) -> None:
     assert caught.value.code == 1092
 
 
+def test_files_of_other_versions(tmp_path: Path) -> None:
+    path = tmp_path / "threads.json"
+    path.write_text('{"threads": [1, 2]}')  # before there were versions
+    assert KnownThreads(path).known == {1, 2}
+    path.write_text('{"version": 2, "threads": [1]}')
+    with pytest.raises(OlrPgError, match="version 2") as caught:
+        KnownThreads(path)
+    assert caught.value.code == 4035
+
+
 def test_a_thread_that_comes_after_others_were_delivered(
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

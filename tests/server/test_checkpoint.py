@@ -47,6 +47,14 @@ def test_an_unchanged_value_is_not_written_again(path: Path) -> None:
     assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
+def test_a_file_of_a_newer_version_is_refused(path: Path) -> None:
+    Checkpoint(path, SOURCE).save(7)
+    path.write_text(path.read_text().replace('"version": 1', '"version": 2'))
+    with pytest.raises(OlrPgError, match="version 2") as caught:
+        Checkpoint(path, SOURCE)
+    assert caught.value.code == 4035
+
+
 def test_a_file_of_another_source_is_refused(path: Path) -> None:
     Checkpoint(path, SOURCE).save(7)
     with pytest.raises(OlrPgError, match="FREE dbid 1") as caught:

@@ -1,0 +1,123 @@
+"""SIGHUP: the configuration is read again, and what can change takes effect without a restart."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from olr_pg.config.model import Config, Section, secret_texts
+from olr_pg.errors import OlrPgError
+from olr_pg.observability.logs import configure_logging
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from olr_pg.monitor.service import StatusService
+    from olr_pg.server.listener import Listener
+
+RELOADABLE: Final = (
+    "log.level",
+    "log.format",
+    "target.allow",
+    "target.limits",
+    "status.allow",
+)
+"""Keys that take effect, with what is below them; others need a restart."""
+
+_log = structlog.get_logger(__name__)
+
+
+class Reloader:
+    """Takes changes of the configuration over.
+
+    Args:
+        config: what runs.
+        load: reads the file again.
+        listener: the port.
+        service: the status page, if there is one.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        load: Callable[[], Config],
+        listener: Listener,
+        service: StatusService | None,
+    ) -> None:
+        self._config = config
+        self._load = load
+        self._listener = listener
+        self._service = service
+        self._wanted = threading.Event()
+
+    @contextmanager
+    def on_hangup(self) -> Iterator[None]:
+        """Let SIGHUP ask for it, for the span of the context; in the main thread only."""
+        before = signal.signal(signal.SIGHUP, lambda _signal, _frame: self._wanted.set())
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGHUP, before)
+
+    def poll(self) -> None:
+        """Reload if that was asked for."""
+        if self._wanted.is_set():
+            self._wanted.clear()
+            self.reload()
+
+    def reload(self) -> None:
+        """Read the file again; a file that is wrong changes nothing."""
+        try:
+            fresh = self._load()
+        except OlrPgError as error:
+            _log.warning("the configuration is not reloaded", error=OlrPgError(1100, str(error)))
+            return
+        changed = changed_keys(self._config, fresh)
+        taken = [key for key in changed if _is_reloadable(key)]
+        refused = [key for key in changed if not _is_reloadable(key)]
+        secrets = {*secret_texts(self._config), *secret_texts(fresh)}
+        self._take(fresh)
+        if any(key.startswith("log.") for key in taken):
+            configure_logging(fresh.log.level, fresh.log.format, secrets=secrets)
+        _log.info("the configuration is reloaded", taken=taken)
+        if refused:
+            _log.warning("changes that need a restart are not taken", keys=refused)
+
+    def _take(self, fresh: Config) -> None:
+        target = {"allow": fresh.target.allow, "limits": fresh.target.limits}
+        self._listener.allow = fresh.target.allow
+        self._listener.limits = fresh.target.limits
+        if self._service is not None:
+            self._service.allow = fresh.status.allow
+        self._config = self._config.model_copy(
+            update={
+                "log": fresh.log,
+                "target": self._config.target.model_copy(update=target),
+                "status": self._config.status.model_copy(update={"allow": fresh.status.allow}),
+            }
+        )
+
+
+def changed_keys(old: Section, new: Section, prefix: str = "") -> list[str]:
+    """The keys that differ, dotted as in the file."""
+    found: list[str] = []
+    for name, field in type(old).model_fields.items():
+        key = prefix + (field.serialization_alias or field.alias or name)
+        before, after = getattr(old, name), getattr(new, name, None)
+        if (
+            isinstance(before, Section)
+            and isinstance(after, Section)
+            and type(before) is type(after)
+        ):
+            found += changed_keys(before, after, key + ".")
+        elif before != after:
+            found.append(key)
+    return found
+
+
+def _is_reloadable(key: str) -> bool:
+    return any(key == one or key.startswith(one + ".") for one in RELOADABLE)
