@@ -771,6 +771,12 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         "see `olr-pg errors list` for those that are",
         6,
     ),
+    5145: ErrorEntry(
+        "a transaction cannot be applied whole",
+        "everything before it is applied; look at the change with `olr-pg errors show`, mend the"
+        " target or leave the change out with `olr-pg errors skip`, then start again",
+        6,
+    ),
     # 6xxx Spark and Java (exit code 7)
     6001: ErrorEntry(
         "no suitable Java was found",

@@ -34,6 +34,8 @@ from olr_pg.applier.parse import LayoutReader
 from olr_pg.applier.plan import check_names, plan_table
 from olr_pg.applier.replay import replay, stopped_tables
 from olr_pg.applier.schema_events import SchemaEvent, SchemaEvents
+from olr_pg.applier.settings import Consistency
+from olr_pg.applier.stream import STREAM
 from olr_pg.applier.worker import Worker
 from olr_pg.errors import OlrPgError
 from olr_pg.wire.client import ClientProtocol, Elements, Reply
@@ -155,7 +157,7 @@ class Applier:
         handover = self._prepare()
         self._workers = workers = [
             Worker(number, self._settings, self._tables, self._progress, self._events)
-            for number in range(max(1, self._settings.workers))
+            for number in range(1 if self._is_stream else max(1, self._settings.workers))
         ]
         self._session = session = _Session(
             self._settings,
@@ -184,6 +186,10 @@ class Applier:
             session.confirmed_scn,
         )
 
+    @property
+    def _is_stream(self) -> bool:
+        return self._settings.consistency is Consistency.TRANSACTION
+
     def _prepare(self) -> Handover:
         """Check the target before the server is asked for anything."""
         check_names(self._settings, self._tables.values())
@@ -196,6 +202,8 @@ class Applier:
                 for stopped in stopped_tables(connection, self._settings.subscription):
                     # Somebody may have mended what it stopped for.
                     replay(connection, self._settings, stopped)
+                if self._is_stream:
+                    check_stopped(self._settings)
                 return read_handover(connection, self._settings.subscription, self._tables)
         except psycopg.OperationalError as error:
             raise unreachable(error) from error
@@ -480,7 +488,8 @@ class _Session:
             return
         layouts = self._layouts.read(answers)
         chunk = Chunk(answers, layouts)
-        names = [f"{layout.owner}.{layout.table}" for layout in layouts]
+        is_stream = self._settings.consistency is Consistency.TRANSACTION
+        names = [STREAM if is_stream else f"{layout.owner}.{layout.table}" for layout in layouts]
         changes = np.flatnonzero(answers.layout >= 0)
         commits = np.flatnonzero(answers.kind == ElementCode.COMMIT)
         whole = int(commits[-1]) if len(commits) else -1
@@ -507,7 +516,7 @@ class _Session:
         """Hand changes of a table to its worker, and what happened to the table in between."""
         last = int(selection.commit_scn[-1])
         for event in self._events.published():
-            if event.table != table or event.commit_scn >= last:
+            if table not in (event.table, STREAM) or event.commit_scn >= last:
                 continue
             before = selection.commit_scn <= np.uint64(event.commit_scn)
             if before.any():
@@ -521,7 +530,8 @@ class _Session:
         for event in events:
             if event.table in self._tables and event.identity not in self._announced:
                 self._announced.add(event.identity)
-                self._worker(event.table).announce(event)
+                is_stream = self._settings.consistency is Consistency.TRANSACTION
+                self._worker(STREAM if is_stream else event.table).announce(event)
 
     def _worker(self, table: str) -> Worker:
         if table not in self._assigned:

@@ -30,6 +30,13 @@ class TruncatePolicy(Enum):
     STOP = "stop"
 
 
+class Consistency(Enum):
+    """What is applied as a whole: a transaction's changes of each table, or all of them."""
+
+    TABLE = "table"
+    TRANSACTION = "transaction"
+
+
 @dataclass(frozen=True, slots=True)
 class ApplierSettings:
     """The applier's settings.
@@ -41,6 +48,7 @@ class ApplierSettings:
         start_scn: for StartSCN where the server has no saved SCN.
         subscription: names this stream in the ledger.
         workers: connections that apply, 1 or more; each table belongs to one of them.
+        consistency: see `Consistency`; whole transactions are applied by one connection.
         batch_changes: changes after which a target transaction is committed at the next end of a
             source transaction.
         batch_milliseconds: the longest that an applied-to-be change waits for more.
@@ -66,6 +74,7 @@ class ApplierSettings:
     start_scn: int = 0
     subscription: str = "olr_pg"
     workers: int = 1
+    consistency: Consistency = Consistency.TABLE
     batch_changes: int = 5_000
     batch_milliseconds: int = 200
     batch_bytes: int = 64 << 20

@@ -17,6 +17,7 @@ import psycopg
 import structlog
 
 from olr_pg.applier.connection import is_transient
+from olr_pg.applier.ddl import apply_event
 from olr_pg.applier.hold import hold_changes, source_document
 from olr_pg.applier.ledger import Counters, LedgerState, Position, TableLedger
 from olr_pg.applier.plan import target_name
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
     from olr_pg.applier.changes import Selection
+    from olr_pg.applier.schema_events import SchemaEvent
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.applier.statements import Step
     from olr_pg.dictionary.model import Table
@@ -87,9 +89,20 @@ class TableApplier:
         """Read the ledger again before the next batch (the connection was lost)."""
         self._state = None
 
-    def redefine(self, source: Table | None) -> None:
-        """The table's definition is another one from here on; None where nobody told it."""
-        self.source = source or self.source
+    def evolve(self, connection: Connection[Any], event: SchemaEvent) -> None:
+        """Take an event of the table's definition over: into the target or the hold, and here.
+
+        Where the table stops with it, `error` says why.
+
+        Raises:
+            psycopg.Error: an error that may pass.
+        """
+        if not event.past:
+            error = apply_event(connection, self._settings, event, self.source)
+            if error is not None:
+                self.error = error
+                _log.error("table stopped: its changes are held", table=self.name, error=str(error))
+        self.source = event.definition or self.source
         self._writer = self._state = None
 
     def prepare(self, selection: Selection) -> Prepared | None:
@@ -129,7 +142,7 @@ class TableApplier:
     ) -> None:
         while True:
             state = self._state or self._read(connection)
-            todo = self._todo(selection, state.position)
+            todo = missing(selection, state.position)
             if len(todo) == 0:
                 return
             try:
@@ -153,18 +166,6 @@ class TableApplier:
             self.error = self._writer = None
         self._state = state
         return state
-
-    def _todo(self, selection: Selection, position: Position) -> Selection:
-        """What of the selection the table does not have."""
-        if len(selection) == 0 or int(selection.commit_scn[0]) > position.commit_scn:
-            return selection
-        scn = np.uint64(position.commit_scn)
-        wanted = selection.commit_scn > scn
-        tied = np.flatnonzero(selection.commit_scn == scn)
-        for xid in np.unique(selection.xid[tied]).tolist():
-            if not position.has(position.commit_scn, xid):
-                wanted[tied[selection.xid[tied] == np.uint64(xid)]] = True
-        return selection.part(wanted)
 
     # --- as a set ---
 
@@ -241,7 +242,7 @@ class TableApplier:
             state = self._ledger.lock(connection)
             if state.stopped:
                 raise _Moved
-            todo = self._todo(selection, state.position)
+            todo = missing(selection, state.position)
             written = writer.write_carefully(connection, todo)
             position = advanced(state.position, todo)
             self._ledger.advance(connection, position, written.counters)
@@ -260,7 +261,7 @@ class TableApplier:
             state = self._ledger.lock(connection)
             if not state.stopped:
                 raise _Moved
-            todo = self._todo(selection, state.position)
+            todo = missing(selection, state.position)
             position = advanced(state.position, todo)
             hold_changes(connection, self._ledger.key, todo, self._settings.byte_order)
             self._ledger.move(connection, position)
@@ -272,7 +273,7 @@ class TableApplier:
         """Stop the table before anything of the selection."""
         with connection.transaction():
             state = self._ledger.lock(connection)
-            todo = self._todo(selection, state.position)
+            todo = missing(selection, state.position)
             if len(todo) == 0:
                 return _Outcome(state, Counters())
             position = advanced(state.position, todo)
@@ -296,6 +297,19 @@ class TableApplier:
         self.error = error.located(self.name, rest)
         self._writer = None
         _log.error("table stopped: its changes are held", table=self.name, error=str(self.error))
+
+
+def missing(selection: Selection, position: Position) -> Selection:
+    """What of the selection a table at that position does not have."""
+    if len(selection) == 0 or int(selection.commit_scn[0]) > position.commit_scn:
+        return selection
+    scn = np.uint64(position.commit_scn)
+    wanted = selection.commit_scn > scn
+    tied = np.flatnonzero(selection.commit_scn == scn)
+    for xid in np.unique(selection.xid[tied]).tolist():
+        if not position.has(position.commit_scn, xid):
+            wanted[tied[selection.xid[tied] == np.uint64(xid)]] = True
+    return selection.part(wanted)
 
 
 def advanced(position: Position, selection: Selection) -> Position:

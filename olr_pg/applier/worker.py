@@ -14,8 +14,9 @@ import tenacity
 
 from olr_pg.applier.changes import Selection, join
 from olr_pg.applier.connection import connect, is_transient, unreachable
-from olr_pg.applier.ddl import apply_event
 from olr_pg.applier.schema_events import SchemaEvent, SchemaEvents
+from olr_pg.applier.settings import Consistency
+from olr_pg.applier.stream import STREAM, StreamApplier
 from olr_pg.applier.table import TableApplier
 from olr_pg.errors import OlrPgError
 
@@ -91,7 +92,7 @@ class Feed:
     """What waits for one table; guarded by its worker's condition.
 
     Attributes:
-        name: ``OWNER.NAME``.
+        name: ``OWNER.NAME``, or `STREAM`.
         waiting: deliveries that no batch has taken: changes, and events of the table's definition.
         waiting_changes: how many changes wait.
         since: when the oldest of them came (`time.monotonic`).
@@ -99,7 +100,7 @@ class Feed:
         applier: brings them in.
     """
 
-    def __init__(self, name: str, applier: TableApplier) -> None:
+    def __init__(self, name: str, applier: TableApplier | StreamApplier) -> None:
         self.name = name
         self.applier = applier
         self.waiting: deque[Delivery | SchemaEvent] = deque()
@@ -194,20 +195,25 @@ class Worker:
     def announce(self, event: SchemaEvent) -> None:
         """Queue an event of a table, behind the changes that were delivered so far."""
         with self._changed:
-            self._append(event.table, event, event.commit_scn)
+            is_stream = self._settings.consistency is Consistency.TRANSACTION
+            self._append(STREAM if is_stream else event.table, event, event.commit_scn)
 
     def _append(self, table: str, part: Delivery | SchemaEvent, commit_scn: int) -> Feed:
         """Queue something for a table."""
         feed = self._feeds.get(table)
         if feed is None:
-            applier = TableApplier(table, self._settings, self._source.get(table))
-            feed = self._feeds[table] = Feed(table, applier)
+            feed = self._feeds[table] = Feed(table, self._applier(table))
         if not feed.waiting:
             feed.since = time.monotonic()
         feed.waiting.append(part)
         feed.pending.append(commit_scn)
         self._changed.notify_all()
         return feed
+
+    def _applier(self, table: str) -> TableApplier | StreamApplier:
+        if table == STREAM:
+            return StreamApplier(self._settings, self._source)
+        return TableApplier(table, self._settings, self._source.get(table))
 
     def hurry(self) -> None:
         """Nothing more comes for now: apply what waits, however little it is."""
@@ -366,12 +372,14 @@ class Worker:
 
         Raises:
             psycopg.Error: an error that may pass.
-            OlrPgError: 5015, the ledger or the hold cannot be written.
+            OlrPgError: 5015 the ledger or the hold cannot be written, 5145 a transaction of a
+                stream does not go in.
         """
         applier = batch.feed.applier
         try:
             if batch.event is not None:
-                self._evolve(applier, batch.event)
+                applier.evolve(self._connected(), batch.event)
+                self._events.done(batch.event)
             elif batch.selection is not None:
                 connection = self._connected()
                 prepared = batch.prepared.result() if batch.prepared is not None else None
@@ -382,18 +390,6 @@ class Worker:
             if is_transient(error):
                 raise
             raise OlrPgError(5015, str(error).strip(), table=applier.name) from error
-
-    def _evolve(self, applier: TableApplier, event: SchemaEvent) -> None:
-        """Take an event over: into the target, and into what is known of the source."""
-        if not event.past:
-            error = apply_event(self._connected(), self._settings, event, applier.source)
-            if error is not None:
-                applier.error = error
-                _log.error(
-                    "table stopped: its changes are held", table=applier.name, error=str(error)
-                )
-        applier.redefine(event.definition)
-        self._events.done(event)
 
     def _with_retries(self, feed: Feed, work: Callable[[], None]) -> None:
         """Do something, again while the error may pass.

@@ -324,6 +324,10 @@ class Apply(Section):
         description="the SCN to start at where the port has no saved one; 0 the oldest log",
     )
     workers: int = Field(default=4, ge=1, le=256, description="connections that apply in parallel")
+    consistency: Literal["table", "transaction"] = Field(
+        default="table",
+        description="what is applied as a whole: a transaction's changes of each table, or all",
+    )
     create_tables: bool = Field(default=False, description="create missing target tables")
     schema_mapping: dict[str, str] = Field(
         default_factory=dict, description="an object: Oracle owner to PostgreSQL schema"

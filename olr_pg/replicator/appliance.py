@@ -13,7 +13,12 @@ from olr_pg.applier.embedded import start_embedded
 from olr_pg.applier.orphans import orphaned_transactions
 from olr_pg.applier.schema_events import SchemaEvents
 from olr_pg.applier.session import Applier
-from olr_pg.applier.settings import ApplierSettings, ConflictPolicy, TruncatePolicy
+from olr_pg.applier.settings import (
+    ApplierSettings,
+    ConflictPolicy,
+    Consistency,
+    TruncatePolicy,
+)
 from olr_pg.applier.warm import warming
 from olr_pg.config.model import MIB
 from olr_pg.config.tls import server_context
@@ -203,6 +208,7 @@ def applier_settings(
         start_scn=apply.start_scn,
         subscription=apply.subscription,
         workers=apply.workers,
+        consistency=Consistency(apply.consistency),
         batch_changes=apply.batch_changes,
         batch_milliseconds=apply.batch_ms,
         create_tables=apply.create_tables,

@@ -1,0 +1,311 @@
+"""All tables of a subscription in one stream: source transactions are applied whole.
+
+With `apply.consistency` "transaction" a target transaction holds whole source transactions with
+their changes of every table, in commit order, so that the target's tables always are as the source
+was at some commit. One connection applies them. An error that stays cannot stop a table alone here,
+because the others would go on without it: everything before the offending transaction is applied,
+the change is recorded, and the run ends.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import psycopg
+
+from olr_pg.applier.connection import is_transient
+from olr_pg.applier.ddl import carry_out, event_error_row, event_ledger
+from olr_pg.applier.ledger import Counters, LedgerState, Position, TableLedger, note_complete
+from olr_pg.applier.refusals import RefusedError, refused
+from olr_pg.applier.table import advanced, missing
+from olr_pg.applier.writer import Skipped, TableWriter, planned_writer
+from olr_pg.errors import OlrPgError
+from olr_pg.scalars import parse_xid
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from psycopg import Connection
+
+    from olr_pg.applier.changes import Selection
+    from olr_pg.applier.schema_events import SchemaEvent
+    from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.applier.writer import Prepared
+    from olr_pg.dictionary.model import Table
+
+STREAM: Final = "*"
+"""What stands where a table's name does."""
+
+_SKIPPED: Final = """
+SELECT source_table, commit_scn, xid, position FROM olr_pg.error
+WHERE subscription = %s AND resolution = 'skipped'
+"""
+_APPLIED: Final = """
+UPDATE olr_pg.error SET resolution = 'applied', last_seen = now()
+WHERE subscription = %s AND resolution = 'stopped' AND commit_scn <= %s
+"""
+
+
+class StreamApplier:
+    """Applies the changes of all tables, from one thread.
+
+    Args:
+        source: the tables as the source has them, as far as anyone told.
+
+    Attributes:
+        counters: what was applied since the start; transactions count once per table.
+        error: None: an error ends the run.
+        commit_scn: of the last transaction that is durable, 0 for none since the start.
+    """
+
+    def __init__(self, settings: ApplierSettings, source: Mapping[str, Table]) -> None:
+        self.name = STREAM
+        self.counters = Counters()
+        self.error: OlrPgError | None = None
+        self.commit_scn = 0
+        self._settings = settings
+        self._source = dict(source)
+        self._ledgers: dict[str, TableLedger] = {}
+        self._writers: dict[str, TableWriter] = {}
+        self._skipped: Mapping[str, Skipped] | None = None
+
+    def forget(self) -> None:
+        """The connection was lost; nothing is kept from one batch to the next."""
+
+    def prepare(self, selection: Selection) -> Prepared | None:
+        """Nothing is made ahead of `apply`."""
+        return None
+
+    def evolve(self, connection: Connection[Any], event: SchemaEvent) -> None:
+        """Take an event of a table's definition over.
+
+        Raises:
+            OlrPgError: 5145, the target cannot follow it.
+            psycopg.Error: an error that may pass.
+        """
+        if not event.past:
+            self._carry_out(connection, event)
+        if event.definition is not None:
+            self._source[event.table] = event.definition
+        self._writers.pop(event.table, None)
+
+    def apply(
+        self,
+        connection: Connection[Any],
+        selection: Selection,
+        prepared: Prepared | None = None,
+    ) -> None:
+        """Bring whole source transactions into the tables, durably; not what is there already.
+
+        Args:
+            selection: changes of all tables, in delivery order.
+
+        Raises:
+            OlrPgError: 5145, a transaction does not go in; those before it are applied.
+            psycopg.Error: an error that may pass; nothing of the batch is applied.
+        """
+        try:
+            try:
+                done = self._apply_set(connection, selection)
+            except RefusedError:
+                # What was created was rolled back.
+                self._writers.clear()
+                done = self._apply_carefully(connection, selection)
+        except psycopg.Error as error:
+            self._writers.clear()
+            if is_transient(error):
+                raise
+            # Deferred to the COMMIT, which names no change: find the transaction.
+            transactions = selection.transactions()
+            if len(transactions) == 1:
+                self._end_with(connection, selection, refused(error))
+            for rows in transactions:
+                self.apply(connection, selection.part(rows))
+            return
+        self.counters = self.counters.plus(done)
+        self.commit_scn = int(selection.commit_scn[-1])
+
+    # --- as a set ---
+
+    def _apply_set(self, connection: Connection[Any], selection: Selection) -> Counters:
+        skipped = self._read_skipped(connection)
+        sums = Counters()
+        with connection.transaction():
+            for name, part in by_table(selection):
+                state = self._lock(connection, name)
+                todo = missing(part, state.position)
+                if len(todo) == 0:
+                    continue
+                writer = self._writer(connection, name, todo)
+                written = writer.write(connection, todo, skipped.get(name, frozenset()))
+                if written.refused is not None:
+                    raise written.refused
+                position = advanced(state.position, todo)
+                self._ledger(name).advance(connection, position, written.counters)
+                sums = sums.plus(written.counters)
+            self._note(connection, int(selection.commit_scn[-1]))
+        return sums
+
+    def _note(self, connection: Connection[Any], scn: int) -> None:
+        """Say how far all tables are: another transaction of the last commit SCN may come."""
+        note_complete(connection, self._settings.subscription, scn - 1)
+        connection.execute(_APPLIED, (self._settings.subscription, scn - 1))
+
+    # --- carefully ---
+
+    def _apply_carefully(self, connection: Connection[Any], selection: Selection) -> Counters:
+        positions: dict[str, Position] = {}
+        sums: dict[str, Counters] = {}
+        ended: tuple[str, Selection, RefusedError] | None = None
+        with connection.transaction():
+            for name, _ in by_table(selection):
+                positions[name] = self._lock(connection, name).position
+            for rows in selection.transactions():
+                parts = by_table(selection.part(rows))
+                try:
+                    with connection.transaction():
+                        done = self._write_transaction(connection, parts, positions)
+                except _PartRefusedError as error:
+                    self._writers.clear()
+                    ended = error.name, error.part, error.refusal
+                    break
+                for name, counters in done.items():
+                    part = dict(parts)[name]
+                    positions[name] = advanced(positions[name], part)
+                    sums[name] = sums.get(name, Counters()).plus(counters)
+            for name, counters in sums.items():
+                self._ledger(name).advance(connection, positions[name], counters)
+            if ended is not None:
+                self._ledger(ended[0]).record(connection, ended[2].row(ended[1], "stopped"))
+            else:
+                self._note(connection, int(selection.commit_scn[-1]))
+        if ended is not None:
+            name, part, refusal = ended
+            raise _ended(refusal.located(name, part))
+        return sum_of(sums)
+
+    def _write_transaction(
+        self,
+        connection: Connection[Any],
+        parts: list[tuple[str, Selection]],
+        positions: Mapping[str, Position],
+    ) -> dict[str, Counters]:
+        """Bring one source transaction in; what it did to each table that did not have it.
+
+        Raises:
+            _PartRefusedError: something of it does not go in.
+        """
+        skipped = self._read_skipped(connection)
+        done: dict[str, Counters] = {}
+        for name, part in parts:
+            if len(missing(part, positions[name])) == 0:
+                continue
+            try:
+                writer = self._writer(connection, name, part)
+            except RefusedError as error:
+                raise _PartRefusedError(name, part, error) from error
+            written = writer.write_carefully(connection, part, skipped.get(name, frozenset()))
+            if written.refused is not None:
+                raise _PartRefusedError(name, part, written.refused)
+            done[name] = written.counters
+        return done
+
+    def _end_with(
+        self, connection: Connection[Any], selection: Selection, error: RefusedError
+    ) -> None:
+        """End with a transaction that fails at its COMMIT, whichever table was why.
+
+        Raises:
+            OlrPgError: 5145, always.
+        """
+        name, part = by_table(selection)[0]
+        with connection.transaction():
+            self._lock(connection, name)
+            self._ledger(name).record(connection, error.row(part, "stopped"))
+        raise _ended(error.located(name, part))
+
+    # --- events ---
+
+    def _carry_out(self, connection: Connection[Any], event: SchemaEvent) -> None:
+        ledger = event_ledger(self._settings, event.table)
+        error = None
+        with connection.transaction():
+            position = ledger.lock(connection).position
+            if position.has(event.commit_scn, event.xid):
+                return
+            skipped = self._read_skipped(connection).get(event.table, frozenset())
+            if (event.commit_scn, event.xid, 0) not in skipped:
+                error = carry_out(connection, self._settings, event)
+            if error is None:
+                ledger.advance(connection, position.after(event.commit_scn, event.xid), Counters())
+            else:
+                ledger.record(connection, event_error_row(event, error))
+        if error is not None:
+            raise _ended(error)
+
+    # --- tables ---
+
+    def _ledger(self, name: str) -> TableLedger:
+        found = self._ledgers.get(name)
+        if found is None:
+            found = self._ledgers[name] = event_ledger(self._settings, name)
+        return found
+
+    def _lock(self, connection: Connection[Any], name: str) -> LedgerState:
+        return self._ledger(name).lock(connection)
+
+    def _writer(self, connection: Connection[Any], name: str, part: Selection) -> TableWriter:
+        writer = self._writers.get(name)
+        if writer is None:
+            writer = self._writers[name] = planned_writer(
+                connection, self._settings, self._ledger(name), part, self._source.get(name)
+            )
+        return writer
+
+    def _read_skipped(self, connection: Connection[Any]) -> Mapping[str, Skipped]:
+        """What somebody decided to leave out before this run."""
+        if self._skipped is None:
+            found: dict[str, set[tuple[int, int, int]]] = {}
+            rows = connection.execute(_SKIPPED, (self._settings.subscription,)).fetchall()
+            for name, scn, xid, position in rows:
+                found.setdefault(name, set()).add((scn, parse_xid(xid), position))
+            self._skipped = {name: frozenset(changes) for name, changes in found.items()}
+        return self._skipped
+
+
+class _PartRefusedError(Exception):
+    """A table's part of a transaction does not go in."""
+
+    def __init__(self, name: str, part: Selection, refusal: RefusedError) -> None:
+        super().__init__(name)
+        self.name = name
+        self.part = part
+        self.refusal = refusal
+
+
+def by_table(selection: Selection) -> list[tuple[str, Selection]]:
+    """The changes of each table, in the order of its first one."""
+    numbers: dict[str, int] = {}
+    table = np.empty(len(selection), np.int64)
+    for at, chunk in enumerate(selection.chunks):
+        first, end = np.searchsorted(selection.chunk, (at, at + 1)).tolist()
+        names = [f"{layout.owner}.{layout.table}" for layout in chunk.layouts]
+        of_layout = np.array([numbers.setdefault(n, len(numbers)) for n in names], np.int64)
+        table[first:end] = of_layout[chunk.answers.layout[selection.element[first:end]]]
+    present, first_of = np.unique(table, return_index=True)
+    found = list(numbers)
+    return [(found[n], selection.part(table == n)) for n in present[np.argsort(first_of)].tolist()]
+
+
+def sum_of(sums: Mapping[str, Counters]) -> Counters:
+    """The sums over tables."""
+    total = Counters()
+    for counters in sums.values():
+        total = total.plus(counters)
+    return total
+
+
+def _ended(error: OlrPgError) -> OlrPgError:
+    return OlrPgError(5145, str(error))
