@@ -181,50 +181,104 @@ def report_skipped(files: Iterable[SkippedFile]) -> None:
 
 
 def scan_logs(specs: Sequence[str]) -> LogScan:
-    """What is at the given places, for callers that wait for logs which are not complete yet.
+    """What is at the given places, looked at once; see `LogPlaces.scan`."""
+    return LogPlaces(specs).scan()
 
-    A file named by its own path must be a redo log. Of the files in a directory or glob, those
-    that are not are skipped; `report_skipped` warns of them.
 
-    Raises:
-        OlrPgError: 2002 a path does not exist, 2003 a file given by name is no redo log,
-            2012 two different logs for one position.
-    """
-    found: dict[LogPosition, ArchivedLog] = {}
-    skipped: list[SkippedFile] = []
-    unusable: list[OlrPgError] = []
-    for path, named in _files(specs):
+class _Stamp(NamedTuple):
+    """What tells that a file is the one that was looked at before, unchanged."""
+
+    device: int
+    inode: int
+    size: int
+    modified_ns: int
+
+    @classmethod
+    def of(cls, path: str) -> _Stamp | None:
+        """The stamp of a file; None where it cannot be had."""
         try:
-            if not named and _is_empty(path):
-                raise OlrPgError(_NOT_A_LOG, "the file is empty", file=path)
-            log = open_log(path)
-        except OlrPgError as error:
-            if error.code != _NOT_A_LOG:
-                unusable.append(error)
-            elif named:
-                raise
-            else:
-                skipped.append(SkippedFile(path, error.detail))
-            continue
-        _add(found, log)
-    return LogScan(
-        tuple(found[position] for position in sorted(found)), tuple(skipped), tuple(unusable)
-    )
+            found = Path(path).stat()
+        except OSError:
+            return None
+        return cls(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
 
 
-def _add(found: dict[LogPosition, ArchivedLog], log: ArchivedLog) -> None:
-    first = found.setdefault(log.position, log)
-    if first is log:
-        return
-    if not same_content(first, log):
-        raise OlrPgError(
-            2012,
-            f"{first.path} and {log.path} differ",
-            thread=log.header.thread,
-            sequence=log.header.sequence,
-            resetlogs=log.header.resetlogs_id,
+class LogPlaces:
+    """Places that are looked at again and again.
+
+    A complete log is opened once: as long as its file has the same inode, size and time of change,
+    it is only listed after that, so that a look at thousands of logs costs milliseconds.
+
+    Args:
+        specs: paths of files and directories (searched with their sub-directories), and globs
+            (``**`` crosses directories).
+    """
+
+    def __init__(self, specs: Sequence[str]) -> None:
+        self._specs = tuple(specs)
+        self._opened: dict[str, tuple[_Stamp, ArchivedLog]] = {}
+        self._twins: set[tuple[str, str]] = set()
+
+    def scan(self) -> LogScan:
+        """What is there, for callers that wait for logs which are not complete yet.
+
+        A file named by its own path must be a redo log. Of the files in a directory or glob, those
+        that are not are skipped; `report_skipped` warns of them.
+
+        Raises:
+            OlrPgError: 2002 a path does not exist, 2003 a file given by name is no redo log,
+                2012 two different logs for one position.
+        """
+        found: dict[LogPosition, ArchivedLog] = {}
+        skipped: list[SkippedFile] = []
+        unusable: list[OlrPgError] = []
+        opened, self._opened = self._opened, {}
+        for path, named in _files(self._specs):
+            try:
+                log = self._open(path, opened.get(path), named=named)
+            except OlrPgError as error:
+                if error.code != _NOT_A_LOG:
+                    unusable.append(error)
+                elif named:
+                    raise
+                else:
+                    skipped.append(SkippedFile(path, error.detail))
+                continue
+            self._add(found, log)
+        return LogScan(
+            tuple(found[position] for position in sorted(found)), tuple(skipped), tuple(unusable)
         )
-    _log.warning("log is there twice, second copy ignored", first=first.path, second=log.path)
+
+    def _open(
+        self, path: str, before: tuple[_Stamp, ArchivedLog] | None, *, named: bool
+    ) -> ArchivedLog:
+        # Taken before the file is opened: what changes it in between is seen by the next look.
+        stamp = _Stamp.of(path)
+        if before is not None and before[0] == stamp:
+            log = before[1]
+        elif stamp is not None and stamp.size == 0 and not named:
+            raise OlrPgError(_NOT_A_LOG, "the file is empty", file=path)
+        else:
+            self._twins = {pair for pair in self._twins if path not in pair}
+            log = open_log(path)
+        if stamp is not None:
+            self._opened[path] = stamp, log
+        return log
+
+    def _add(self, found: dict[LogPosition, ArchivedLog], log: ArchivedLog) -> None:
+        first = found.setdefault(log.position, log)
+        if first is log or (first.path, log.path) in self._twins:
+            return
+        if not same_content(first, log):
+            raise OlrPgError(
+                2012,
+                f"{first.path} and {log.path} differ",
+                thread=log.header.thread,
+                sequence=log.header.sequence,
+                resetlogs=log.header.resetlogs_id,
+            )
+        self._twins.add((first.path, log.path))
+        _log.warning("log is there twice, second copy ignored", first=first.path, second=log.path)
 
 
 def _files(specs: Sequence[str]) -> Iterator[tuple[str, bool]]:
@@ -264,14 +318,6 @@ def _walk(place: Path) -> Iterator[str]:
             path = Path(folder, name)
             if not name.startswith(".") and path.is_file():
                 yield str(path)
-
-
-def _is_empty(path: str) -> bool:
-    try:
-        return Path(path).stat().st_size == 0
-    except OSError:
-        # It vanished; opening it reports that.
-        return False
 
 
 def _raise_unreadable(error: OSError) -> NoReturn:

@@ -191,6 +191,12 @@ class OfflineSource(Section):
     logs: ConfigPaths = Field(
         description="archived logs: a path or a list of files, directories and globs"
     )
+    poll_ms: int = Field(
+        default=100,
+        ge=10,
+        le=3_600_000,
+        description="milliseconds between looks for new logs; more where a look takes long",
+    )
     tables: ConfigPath | None = Field(
         default=None, description="the directory of the tables' rows, OWNER.NAME.parquet"
     )

@@ -37,7 +37,11 @@ def open_source(
     source = config.source
     if isinstance(source, OfflineSource):
         snapshot = load_snapshot(str(source.dictionary))
-        yield OfflineDatabase(snapshot, [str(place) for place in source.logs])
+        yield OfflineDatabase(
+            snapshot,
+            [str(place) for place in source.logs],
+            poll_seconds=source.poll_ms / 1000,
+        )
         return
     # The drivers are loaded only where they are needed.
     from olr_pg.oracle.lineage import FILE_NAME, Lineage

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+import time
+from typing import TYPE_CHECKING, Final, Protocol
 
-from olr_pg.capture.logs import scan_logs
+from olr_pg.capture.logs import LogPlaces
 from olr_pg.dictionary.table_list import query_tables
 
 if TYPE_CHECKING:
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Database, Snapshot, Table
     from olr_pg.transactions.lob_source import LobSource
 
-POLL_SECONDS = 1.0
-"""How often the places of an offline source are looked at when there is nothing to decode."""
+_LOOK_SHARE: Final = 0.05
+"""How much of the time may go into looking, where there are so many files that a look is long."""
 
 
 class SourceDatabase(Protocol):
@@ -59,11 +60,16 @@ class OfflineDatabase:
 
     Args:
         specs: files, directories or globs of archived logs.
+        poll_seconds: between looks at these places while there is nothing to decode.
     """
 
-    def __init__(self, snapshot: Snapshot, specs: Sequence[str]) -> None:
+    def __init__(
+        self, snapshot: Snapshot, specs: Sequence[str], *, poll_seconds: float = 0.1
+    ) -> None:
         self._snapshot = snapshot
-        self._specs = tuple(specs)
+        self._places = LogPlaces(specs)
+        self._poll_seconds = poll_seconds
+        self._look_seconds = 0.0
 
     @property
     def database(self) -> Database:
@@ -82,9 +88,12 @@ class OfflineDatabase:
     def scan(self, scn: int, delivered_scn: int) -> LogScan:
         """See `SourceDatabase.scan`; every log is found, whatever its SCNs."""
         del scn, delivered_scn
-        return scan_logs(self._specs)
+        start = time.monotonic()
+        found = self._places.scan()
+        self._look_seconds = time.monotonic() - start
+        return found
 
     def pause(self, idle: int) -> float:
-        """See `SourceDatabase.pause`."""
+        """See `SourceDatabase.pause`: longer where a look takes long."""
         del idle
-        return POLL_SECONDS
+        return max(self._poll_seconds, self._look_seconds / _LOOK_SHARE)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from olr_pg.capture.logs import discover_logs, open_log, scan_logs
+from olr_pg.capture.logs import LogPlaces, discover_logs, open_log, scan_logs
 from olr_pg.errors import OlrPgError
 
 from .conftest import BLOCK, RealLogs
@@ -282,3 +282,31 @@ def test_a_directory_that_may_not_be_read(logs: RealLogs) -> None:
         assert error_of(str(logs.folder)).code == 2002
     finally:
         shutil.rmtree(closed)
+
+
+def test_a_file_that_is_replaced_is_looked_at_again(logs: RealLogs) -> None:
+    path = logs.put("15", logs.first)
+    places = LogPlaces([str(logs.folder)])
+    (first,) = places.scan().logs
+    assert places.scan().logs == (first,)
+
+    Path(path).unlink()
+    logs.put("15", logs.second)
+    (second,) = places.scan().logs
+
+    assert second.header.sequence == first.header.sequence + 1
+
+
+def test_a_second_copy_that_changes_is_compared_again(logs: RealLogs) -> None:
+    logs.put("15", logs.first)
+    copy = logs.put("15_again", logs.first)
+    places = LogPlaces([str(logs.folder)])
+    assert len(places.scan().logs) == 1
+
+    changed = bytearray(logs.first)
+    changed[50_000] ^= 1
+    Path(copy).unlink()
+    logs.put("15_again", bytes(changed))
+    with pytest.raises(OlrPgError) as caught:
+        places.scan()
+    assert caught.value.code == 2012

@@ -98,7 +98,6 @@ def test_a_log_that_comes_after_later_ones_were_read(
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("olr_pg.replicator.decoder.get_session", lambda _: spark)
-    monkeypatch.setattr("olr_pg.replicator.source_database.POLL_SECONDS", 0.05)
     simulate(5, tmp_path / "source", size=60_000)
     snapshot = load_snapshot(str(tmp_path / "source" / "dictionary.json"))
     early, late, *_ = discover_logs([str(tmp_path / "source" / "logs")])

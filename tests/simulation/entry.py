@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from olr_pg.applier.settings import ApplierSettings
-from olr_pg.replicator import appliance, decoder, source_database
+from olr_pg.replicator import appliance, decoder
 from olr_pg.replicator.spill import SpillFiles
 from olr_pg.replicator.split import plan_splits
 from olr_pg.server.checkpoint import Checkpoint
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from tests.simulation.plan import Settings
 
-POLL_SECONDS: Final = 0.02
 POLL_MILLISECONDS: Final = 20
 VIOLATIONS: Final = "violations"
 PORT: Final = "port"
@@ -68,7 +67,6 @@ def spark_or_not(patch: pytest.MonkeyPatch, spark: SparkSession | None) -> None:
 
 def small_dials(patch: pytest.MonkeyPatch, folder: Path, settings: Settings) -> None:
     """Let little data take the ways of much."""
-    patch.setattr(source_database, "POLL_SECONDS", POLL_SECONDS)
     patch.setattr(decoder, "plan_splits", partial(plan_splits, split_bytes=settings.split_bytes))
     patch.setattr(appliance, "Listener", partial(AnnouncedListener, folder / PORT))
     patch.setattr(appliance, "SpillFiles", lambda folder, _: spill_files(folder, settings))

@@ -151,6 +151,7 @@ class Simulation:
             },
             "source": {
                 "kind": "offline",
+                "poll-ms": 20,
                 "dictionary": str(self.folder / "source" / "dictionary.json"),
                 "logs": str(self.folder / "logs"),
             },
