@@ -508,8 +508,7 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
     ),
     4016: ErrorEntry(
         "the client holds back its confirmations",
-        "let the client confirm more often (LastCommitedSCN), or raise"
-        " `context.memory.max-tx-msgs`",
+        "let the client confirm more often (LastCommitedSCN), or raise `context.memory.max-mb`",
         5,
     ),
     4017: ErrorEntry(

@@ -71,14 +71,13 @@ def cpu_of_process_tree(pid: int) -> float:
     return total
 
 
-def _children_cpu() -> float:
-    me = os.getpid()
-    return cpu_of_process_tree(me) - _own_cpu(me)
-
-
-def _own_cpu(pid: int) -> float:
-    """Without ended children."""
-    return sum(_times(pid)[:2]) / _TICKS
+def _running(pid: int) -> dict[int, float]:
+    """CPU seconds of each running descendant of a process, without their ended children."""
+    found: dict[int, float] = {}
+    for child in _children(pid):
+        found[child] = sum(_times(child)[:2]) / _TICKS
+        found |= _running(child)
+    return found
 
 
 def _cpu(pid: int) -> float:
@@ -121,7 +120,7 @@ def measured(
         others: processes (with their children) whose CPU time counts, beside this one's.
         tree: count this process's children too: Spark's Java and Python workers.
     """
-    own_children = _children_cpu() if tree else 0.0
+    before = _running(os.getpid()) if tree else {}
     gc.collect()
     _reset_peak()
     cpu, elsewhere = time.process_time(), [cpu_of_process_tree(pid) for pid in others]
@@ -129,7 +128,8 @@ def measured(
     amount = work()
     seconds = time.perf_counter() - start
     own = time.process_time() - cpu
-    children = _children_cpu() - own_children if tree else 0.0
+    after = _running(os.getpid()) if tree else {}
+    children = sum(seconds - before.get(pid, 0.0) for pid, seconds in after.items())
     other = sum(cpu_of_process_tree(pid) - was for pid, was in zip(others, elsewhere, strict=True))
     parts = {"this process": own, "Spark": children, "PostgreSQL": other}
     return Sample(amount, seconds, own + children + other, _peak_rss_mib(), parts)

@@ -68,7 +68,7 @@ PRELOAD: Final = ("olr_pg.replicator.warm:warm_kernels",)
 _log = structlog.get_logger(__name__)
 
 
-def decode_task(payload: bytes, subscription: bytes) -> bytes:
+def decode_task(payload: bytes, subscription: bytes) -> memoryview:
     """What a Spark task does: decode one split, send back its packed result."""
     split: Split = pickle.loads(payload)  # noqa: S301 - made by this driver
     log = open_for_decoding(split.path)
@@ -432,6 +432,7 @@ class _Run:
             [pickle.dumps(split) for split in splits],
             decode_task,
             broadcast=pickle.dumps(subscription),
+            sizes=[split.size for split in splits],
         )
         with closing(tasks) as results:
             for _, packed in results:

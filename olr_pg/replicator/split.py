@@ -125,11 +125,12 @@ def subscribe(
 
 
 class Split(NamedTuple):
-    """Blocks [first_block, end_block) of the log at `path`."""
+    """Blocks [first_block, end_block) of the log at `path`, `size` bytes."""
 
     path: str
     first_block: int
     end_block: int
+    size: int
 
 
 class Encoded(NamedTuple):
@@ -176,7 +177,12 @@ def plan_splits(log: ArchivedLog, split_bytes: int = SPLIT_BYTES) -> list[Split]
     """The splits of a log, in order, of about `split_bytes` each."""
     step = max(1, split_bytes // log.header.block_size)
     starts = range(FIRST_DATA_BLOCK, max(log.blocks, FIRST_DATA_BLOCK + 1), step)
-    return [Split(log.path, start, min(start + step, log.blocks)) for start in starts]
+    ends = [min(start + step, log.blocks) for start in starts]
+    size = log.header.block_size
+    return [
+        Split(log.path, start, end, (end - start) * size)
+        for start, end in zip(starts, ends, strict=True)
+    ]
 
 
 def decode_split(subscription: Subscription, log: Log, first: int, end: int) -> SplitResult:
@@ -275,7 +281,7 @@ def _watermark(log: Log, block: int) -> int:
     return next_scn
 
 
-def pack_result(result: SplitResult) -> bytes:
+def pack_result(result: SplitResult) -> memoryview:
     """A result as one Arrow IPC stream: one row, one binary cell per column of each part."""
     columns: dict[str, npt.NDArray[Any]] = {
         "tally": np.array(result.tally, np.int64),
@@ -300,18 +306,16 @@ def pack_result(result: SplitResult) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as writer:
         writer.write_batch(pa.record_batch(cells, schema=schema))
-    return sink.getvalue().to_pybytes()
+    return memoryview(cast("Any", sink.getvalue()))
 
 
-def unpack_result(data: bytes) -> SplitResult:
+def unpack_result(data: bytes | memoryview) -> SplitResult:
     """The inverse of `pack_result`; the arrays share the memory of `data`."""
-    with pa.ipc.open_stream(data) as reader:
+    with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
         schema = reader.schema
         batch = reader.read_next_batch()
     columns = {
-        field.name: np.frombuffer(
-            cast("Any", batch.column(index)[0]).as_buffer(), _metadata(field, "dtype")
-        )
+        field.name: np.frombuffer(_content(batch.column(index)), _metadata(field, "dtype"))
         for index, field in enumerate(schema)
     }
 
@@ -366,6 +370,12 @@ def _cell(array: npt.NDArray[Any]) -> Any:
     values = pa.py_buffer(np.ascontiguousarray(array).view(np.uint8).data)
     offsets = pa.py_buffer(np.array([0, values.size], np.int64).data)
     return pa.Array.from_buffers(pa.large_binary(), 1, [None, offsets, values])
+
+
+def _content(cell: pa.Array[Any]) -> Any:
+    """The bytes of a column's only cell; its scalar would be a copy."""
+    _, _, values = cell.buffers()
+    return b"" if values is None else values
 
 
 def _metadata(holder: pa.Field[Any] | pa.Schema, key: str) -> str:

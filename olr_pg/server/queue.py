@@ -22,14 +22,17 @@ The lowest begin SCN of what is not confirmed is what a checkpoint needs. It is 
 minimum (each transaction enters and leaves it once), so that a confirmation costs the same however
 many transactions wait.
 
-The bound: the queue is full when it holds `transactions_max` transactions or `bytes_max` bytes,
-*sent* and *ready* together, but never while *ready* is empty. `put` waits while it is full. Were
-the unconfirmed ones simply counted, a client that confirms T only after it has seen a transaction
-later than T — one that fills a batch, or one that must know that no other transaction shares the
-commit SCN — would wait for the decoder while the decoder waits for it. So: a client that holds back
-its confirmations gets one transaction at a time beyond the bound, what it holds back is its own
-doing and is reported (4016, `QueueStatus.held_back`), and neither side ever waits for the other. A
-transaction larger than `bytes_max` is taken in when *ready* is empty, by the same rule.
+The bound: the queue is full when `transactions_max` transactions wait to be transmitted, or when
+*sent* and *ready* together take `bytes_max` bytes (each transaction counts with its messages and
+`TRANSACTION_BYTES` for keeping it), but never while *ready* is empty. `put` waits while it is full.
+Transmitted transactions count in bytes only: they cost memory, but a client that batches many
+small ones does what it should. Were the unconfirmed ones simply counted to the end, a client that
+confirms T only after it has seen a transaction later than T — one that fills a batch, or one that
+must know that no other transaction shares the commit SCN — would wait for the decoder while the
+decoder waits for it. So: a client that holds back more than the bound gets one transaction at a
+time beyond it, what it holds back is its own doing and is reported (4016, `QueueStatus.held_back`),
+and neither side ever waits for the other. A transaction larger than `bytes_max` is taken in when
+*ready* is empty, by the same rule.
 
 An object is one run of replication: one client, one StartSCN. `close` ends it from either side and
 wakes the decoder; a run is never reused.
@@ -62,6 +65,8 @@ if TYPE_CHECKING:
 
 TRANSACTIONS_MAX: Final = 10_000
 BYTES_MAX: Final = 256 << 20
+TRANSACTION_BYTES: Final = 768
+"""What keeping a transaction costs beside its messages, about (CPython 3.11)."""
 
 _SIZE_BYTES: Final = 4
 
@@ -156,7 +161,7 @@ class QueueStatus(NamedTuple):
         ready: transactions whose first message has not been taken.
         transmitting: 0 or 1.
         transmitted: waiting for confirmation.
-        held_bytes: of all three.
+        held_bytes: of all three, `TRANSACTION_BYTES` for each included.
         full: `put` would wait.
         held_back: the bound is passed for the sake of a client that does not confirm.
         next_scn: commit SCN of the first transaction that is not transmitted; None without one.
@@ -182,8 +187,8 @@ class ReadyQueue:
     """See the module's theory of operation. All methods may be called from any thread.
 
     Args:
-        transactions_max: `context.memory.max-tx-msgs`.
-        bytes_max: bytes of messages held.
+        transactions_max: `context.memory.max-tx-msgs`, of those that wait to be transmitted.
+        bytes_max: of everything held.
         on_full: called when `put` has to wait; must not call the queue.
     """
 
@@ -232,10 +237,10 @@ class ReadyQueue:
         """
         with self._changed:
             for transaction in transactions:
-                size = len(transaction.blob)
+                size = _cost(transaction)
                 if transaction.commit_scn < self._last_commit_scn:
                     raise _out_of_order(transaction, self._last_commit_scn)
-                if self._closed or (self._ready and self._is_over(size, 1)):
+                if self._closed or self._is_full(size):
                     self._report_held_back()
                     self._await_room(size)
                     if self._closed:
@@ -299,8 +304,7 @@ class ReadyQueue:
                 bytes_max -= len(taken.framed)
                 if self._taken_messages == 0 and head.commit_scn <= stop_scn:
                     break
-            if not self._ready:
-                self._changed.notify_all()  # the bound gives way when nothing is left to transmit
+            self._changed.notify_all()  # the bound gives way to what is transmitted
             if not parts and self._failure is not None:
                 raise self._failure
         return Batch(parts[0] if len(parts) == 1 else b"".join(parts), count)
@@ -310,7 +314,7 @@ class ReadyQueue:
         with self._changed:
             count = 0
             while self._sent and self._sent[0].commit_scn <= scn:
-                self._held_bytes -= len(self._sent.popleft().blob)
+                self._held_bytes -= _cost(self._sent.popleft())
                 count += 1
             if count:
                 self._dropped_count += count
@@ -396,12 +400,8 @@ class ReadyQueue:
             )
 
     def _is_full(self, size: int) -> bool:
-        return bool(self._ready) and self._is_over(size, 1)
-
-    def _is_over(self, size: int, count: int) -> bool:
-        return (
-            len(self._sent) + len(self._ready) + count > self._transactions_max
-            or self._held_bytes + size > self._bytes_max
+        return bool(self._ready) and (
+            len(self._ready) >= self._transactions_max or self._held_bytes + size > self._bytes_max
         )
 
     def _note_lowest(self, begin_scn: int) -> None:
@@ -441,17 +441,22 @@ class ReadyQueue:
         self._sent.append(self._ready.popleft())
 
     def _report_held_back(self) -> None:
-        """Log once when a client's unconfirmed transactions alone pass the bound, and once back."""
-        over = bool(self._sent) and self._is_over(0, 0)
-        if over != self._held_back:
-            self._held_back = over
-            reason = OlrPgError(
-                4016,
-                f"{len(self._sent)} transmitted transactions and {self._held_bytes} bytes",
-                transactions_max=self._transactions_max,
-                bytes_max=self._bytes_max,
-            )
-            if over:
-                _log.warning("held_back", code=reason.label, reason=str(reason))
-            else:
-                _log.info("held_back_ended", code=reason.label)
+        """Log once when what a client does not confirm passes the bound, and once it is half."""
+        limit = self._bytes_max // 2 if self._held_back else self._bytes_max
+        over = bool(self._sent) and self._held_bytes > limit
+        if over == self._held_back:
+            return
+        self._held_back = over
+        reason = OlrPgError(
+            4016,
+            f"{len(self._sent)} transmitted transactions, {self._held_bytes} bytes in all",
+            bytes_max=self._bytes_max,
+        )
+        if over:
+            _log.warning("held_back", code=reason.label, reason=str(reason))
+        else:
+            _log.info("held_back_ended", code=reason.label)
+
+
+def _cost(transaction: ReadyTransaction) -> int:
+    return len(transaction.blob) + TRANSACTION_BYTES

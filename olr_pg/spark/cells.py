@@ -6,6 +6,7 @@ among the rows of the task, from 0.
 
 from __future__ import annotations
 
+import mmap
 import os
 import tempfile
 import traceback
@@ -40,11 +41,14 @@ class Kind(IntEnum):
     """Any other exception of the task, as JSON."""
 
 
+Result = bytes | memoryview
+"""What a task returns."""
+
 CELL_COLUMNS: Final = "task INT, kind INT, part INT, data BINARY"
 """The columns of a row, as Spark takes them."""
 
 
-def cells(index: int, run: Callable[[], bytes], spool: str | None) -> Iterator[pa.RecordBatch]:
+def cells(index: int, run: Callable[[], Result], spool: str | None) -> Iterator[pa.RecordBatch]:
     """Run a task and turn what comes out into rows (on the worker).
 
     Args:
@@ -56,9 +60,9 @@ def cells(index: int, run: Callable[[], bytes], spool: str | None) -> Iterator[p
         Batches of `CELL_COLUMNS`, one row each.
     """
     try:
-        result = run()
-        if spool is not None and len(result) > INLINE_MAX:
-            yield _row(index, Kind.SPOOLED, 0, _spool(result, spool).encode())
+        view = memoryview(run())
+        if spool is not None and view.nbytes > INLINE_MAX:
+            yield _row(index, Kind.SPOOLED, 0, _spool(view, spool).encode())
             return
     except OlrPgError as error:
         yield _row(index, Kind.ERROR, 0, _error_record(error))
@@ -66,18 +70,20 @@ def cells(index: int, run: Callable[[], bytes], spool: str | None) -> Iterator[p
     except Exception as error:  # noqa: BLE001 - the supervisor of a task: all it raises is reported
         yield _row(index, Kind.CRASH, 0, _crash_record(error))
         return
-    view = memoryview(result)
     for part in range(max(1, -(-len(view) // PART_MAX))):
         yield _row(index, Kind.RESULT, part, view[part * PART_MAX : (part + 1) * PART_MAX])
 
 
-def result(index: int, rows: pa.Table, spool: Path | None) -> bytes:
+def result(index: int, rows: pa.Table, spool: Path | None) -> Result:
     """The result that the rows of task `index` carry (on the driver).
 
     Args:
         index: the task's.
         rows: the rows of that task, in any order, of `CELL_COLUMNS`.
         spool: the directory given to `cells`; the task's file in it is removed.
+
+    Returns:
+        Bytes, or what was the file, mapped: as long as it lives, the file takes its space.
 
     Raises:
         OlrPgError: the task's own; 6004 it raised something else; 6006 the rows or the spool file
@@ -111,7 +117,7 @@ def _row(index: int, kind: Kind, part: int, data: bytes | memoryview) -> pa.Reco
     )
 
 
-def _spool(result: bytes, spool: str) -> str:
+def _spool(result: memoryview, spool: str) -> str:
     """Write a result to a file of this attempt's own and return the file's name."""
     try:
         handle, path = tempfile.mkstemp(dir=spool)
@@ -122,13 +128,14 @@ def _spool(result: bytes, spool: str) -> str:
     return Path(path).name
 
 
-def _unspool(index: int, path: Path) -> bytes:
+def _unspool(index: int, path: Path) -> Result:
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         path.unlink()
     except OSError as error:
         raise OlrPgError(6006, f"{error.strerror}", task=index, file=str(path)) from error
-    return data
+    return memoryview(data)
 
 
 def _error_record(error: OlrPgError) -> bytes:

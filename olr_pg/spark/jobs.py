@@ -3,7 +3,8 @@
 Payloads go out in jobs of `max_parallel` tasks through ``mapInArrow``; a task returns few large
 binary cells, not a row per change (design §4). Two jobs are under way at a time, so that no core
 waits for the slowest task of a job or for the driver; the next one is submitted when all results
-of the oldest have been taken. So at most ``2 * max_parallel`` results exist at once.
+of the oldest have been taken. So at most twice what a job holds (`plan_jobs`) exists
+at once.
 
 **Large results.** What passes through the JVM is copied several times and has to fit its heap. When
 all tasks run on this machine, a result of more than `cells.INLINE_MAX` bytes is therefore left in a
@@ -37,42 +38,50 @@ if TYPE_CHECKING:
     from pyspark import Broadcast
     from pyspark.sql import SparkSession
 
+    from olr_pg.spark.cells import Result
+
 _JOBS_UNDER_WAY: Final = 2
+
+JOB_BYTES: Final = 32 << 20
+"""Bytes of input that a core is given in one job, where single tasks have less."""
 
 
 @overload
 def run_tasks(
     spark: SparkSession,
     payloads: Sequence[bytes],
-    task: Callable[[bytes], bytes],
+    task: Callable[[bytes], Result],
     *,
     broadcast: None = None,
     max_parallel: int | None = None,
+    sizes: Sequence[int] | None = None,
     inline_only: bool = False,
-) -> Generator[tuple[int, bytes], None, None]: ...
+) -> Generator[tuple[int, Result], None, None]: ...
 
 
 @overload
 def run_tasks(
     spark: SparkSession,
     payloads: Sequence[bytes],
-    task: Callable[[bytes, bytes], bytes],
+    task: Callable[[bytes, bytes], Result],
     *,
     broadcast: bytes,
     max_parallel: int | None = None,
+    sizes: Sequence[int] | None = None,
     inline_only: bool = False,
-) -> Generator[tuple[int, bytes], None, None]: ...
+) -> Generator[tuple[int, Result], None, None]: ...
 
 
 def run_tasks(
     spark: SparkSession,
     payloads: Sequence[bytes],
-    task: Callable[..., bytes],
+    task: Callable[..., Result],
     *,
     broadcast: bytes | None = None,
     max_parallel: int | None = None,
+    sizes: Sequence[int] | None = None,
     inline_only: bool = False,
-) -> Generator[tuple[int, bytes], None, None]:
+) -> Generator[tuple[int, Result], None, None]:
     """Run `task` once per payload and yield ``(index, result)`` in the payloads' order.
 
     Nothing is submitted before the first result is asked for, and no more than two jobs before
@@ -88,6 +97,8 @@ def run_tasks(
         broadcast: what all tasks need; sent to each executor once. A worker process gets the same
             object in every task of this call.
         max_parallel: tasks of one job, at least 1; default: the session's number of cores.
+        sizes: bytes of input of each task, about: tasks of little input go out in jobs of more, up
+            to `JOB_BYTES` a core, as a job costs Spark the same whatever it does.
         inline_only: send every result through the JVM, as on a cluster.
 
     Raises:
@@ -98,13 +109,35 @@ def run_tasks(
         return
     with _Run(spark, task, shared=not inline_only) as run:
         run.prepare(broadcast)
-        yield from run.results(payloads, max_parallel or run.cores)
+        jobs = plan_jobs(len(payloads), max_parallel or run.cores, sizes or ())
+        yield from run.results(payloads, jobs)
+
+
+def plan_jobs(count: int, width: int, sizes: Sequence[int]) -> list[range]:
+    """Which tasks make a job: `width` of them, or as many as `JOB_BYTES * width` allow.
+
+    Args:
+        count: of tasks.
+        width: at least 1.
+        sizes: bytes of input of each task; empty where nobody knows.
+    """
+    jobs = []
+    first = 0
+    while first < count:
+        end = min(first + width, count)
+        room = JOB_BYTES * width - sum(sizes[first:end])
+        while sizes and end < count and sizes[end] <= room:
+            room -= sizes[end]
+            end += 1
+        jobs.append(range(first, end))
+        first = end
+    return jobs
 
 
 class _Run:
     """One call of `run_tasks`: what it holds in Spark and on disk, released at its end."""
 
-    def __init__(self, spark: SparkSession, task: Callable[..., bytes], *, shared: bool) -> None:
+    def __init__(self, spark: SparkSession, task: Callable[..., Result], *, shared: bool) -> None:
         self.cores = 1
         self._spark = spark
         self._task = task
@@ -146,24 +179,26 @@ class _Run:
             if self._shared and str(context.master).startswith("local"):
                 self._spool = _new_spool(context.getConf().get("spark.local.dir"))
 
-    def results(self, payloads: Sequence[bytes], width: int) -> Iterator[tuple[int, bytes]]:
-        """Yield the results in order, submitting jobs of `width` payloads as they are taken."""
+    def results(
+        self, payloads: Sequence[bytes], jobs: Sequence[range]
+    ) -> Iterator[tuple[int, Result]]:
+        """Yield the results in order, submitting jobs as they are taken."""
         from pyspark.util import inheritable_thread_target
 
         # The wrapper closes the thread's connection to the JVM when the job is done.
         with _spark_errors():
             collect = inheritable_thread_target(self._spark)(self._collect)
-        waiting = deque(range(0, len(payloads), width))
-        under_way: deque[tuple[int, Future[pa.Table]]] = deque()
+        waiting = deque(jobs)
+        under_way: deque[tuple[range, Future[pa.Table]]] = deque()
         while waiting or under_way:
             while waiting and len(under_way) < _JOBS_UNDER_WAY:
-                first = waiting.popleft()
-                job = self._threads.submit(collect, first, payloads[first : first + width])
-                under_way.append((first, job))
-            first, job = under_way[0]
+                tasks = waiting.popleft()
+                job = self._threads.submit(collect, tasks.start, payloads[tasks.start : tasks.stop])
+                under_way.append((tasks, job))
+            tasks, job = under_way[0]
             with _spark_errors():  # the wrapper of `collect` calls Spark, too
                 rows = job.result()
-            yield from self._read(range(first, min(first + width, len(payloads))), rows)
+            yield from self._read(tasks, rows)
             # Only now: results that wait to be taken count as under way.
             under_way.popleft()
 
@@ -197,7 +232,7 @@ class _Run:
 
         return run
 
-    def _read(self, indices: range, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
+    def _read(self, indices: range, rows: pa.Table) -> Iterator[tuple[int, Result]]:
         import pyarrow.compute as pc
 
         from olr_pg.spark.cells import result

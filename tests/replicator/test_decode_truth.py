@@ -164,7 +164,9 @@ def subscription_of(source: Source) -> Subscription:
     return subscribe(chosen_tables(source.snapshot, None), source.snapshot.database.con_id)
 
 
-def decode_pieces(subscription: Subscription, pieces: Iterable[Piece]) -> Iterator[bytes]:
+def decode_pieces(
+    subscription: Subscription, pieces: Iterable[Piece]
+) -> Iterator[bytes | memoryview]:
     """The packed results, as Spark tasks send them."""
     for piece in pieces:
         log = open_for_decoding(piece.log.path)
@@ -175,7 +177,7 @@ def merge(
     source: Source,
     subscription: Subscription,
     logs: Sequence[ArchivedLog],
-    results: Iterable[tuple[int, bytes]],
+    results: Iterable[tuple[int, bytes | memoryview]],
     start_scn: int = 0,
 ) -> bytes:
     merger = Merger(subscription, start_scn, thread_starts(logs))

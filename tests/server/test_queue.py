@@ -11,9 +11,16 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from structlog.testing import capture_logs
 
 from olr_pg.errors import OlrPgError
-from olr_pg.server.queue import CommitPosition, ReadyQueue, ReadyTransaction, ready_transactions
+from olr_pg.server.queue import (
+    TRANSACTION_BYTES,
+    CommitPosition,
+    ReadyQueue,
+    ReadyTransaction,
+    ready_transactions,
+)
 from olr_pg.transactions.batch import TransactionColumns
 from olr_pg.wire.elements import Begin, Commit, Element, decode_element, encode_element
 from olr_pg.wire.encoder import EncodedTransactions
@@ -122,7 +129,8 @@ class QueueModel(RuleBasedStateMachine):
         assert status.transmitting == (1 if self.taken else 0)
         assert status.ready + status.transmitting == len(self.ready)
         assert status.transmitted == len(self.sent)
-        assert status.held_bytes == sum(len(m) for xid in held for m in self.all[xid][2])
+        sizes = [TRANSACTION_BYTES + sum(map(len, self.all[xid][2])) for xid in held]
+        assert status.held_bytes == sum(sizes)
         assert not status.full
         assert self.queue.is_empty() == (not held)
         lowest = min((self.all[xid][0] for xid in held), default=None)
@@ -166,10 +174,8 @@ def series(count: int) -> list[ReadyTransaction]:
     return [transaction(n, n, 100 + n) for n in range(count)]
 
 
-@pytest.mark.parametrize(
-    "queue", [ReadyQueue(3, 10**9), ReadyQueue(10**9, 3 * len(series(1)[0].blob))]
-)
-def test_put_waits_at_the_bound_until_a_confirmation(queue: ReadyQueue) -> None:
+def test_put_waits_while_too_many_bytes_are_not_confirmed() -> None:
+    queue = ReadyQueue(10**9, 3 * (len(series(1)[0].blob) + TRANSACTION_BYTES))
     putter = Putter(queue, series(5))
     putter.wait_until_blocked()
     assert putter.results == [True] * 3
@@ -186,20 +192,40 @@ def test_put_waits_at_the_bound_until_a_confirmation(queue: ReadyQueue) -> None:
     assert putter.results == [True] * 5
 
 
+def test_put_waits_while_too_many_transactions_are_not_transmitted() -> None:
+    queue = ReadyQueue(3, 10**9)
+    putter = Putter(queue, series(5))
+    putter.wait_until_blocked()
+    assert putter.results == [True] * 3
+    queue.rewind(0)  # wakes nobody
+    putter.wait_until_blocked()
+    assert queue.take(2).messages == 2
+    putter.wait(lambda: len(putter.results) == 4)
+    putter.wait_until_blocked()
+    assert queue.take(2).messages == 2
+    putter.join()
+    assert queue.status() == (3, 0, 2, queue.status().held_bytes, True, False)
+
+
 def test_a_client_that_confirms_only_at_the_end_is_never_stuck() -> None:
-    queue = ReadyQueue(2, 10**9)
+    bound = 2 * (len(series(1)[0].blob) + TRANSACTION_BYTES)
+    queue = ReadyQueue(10**9, bound)
     putter = Putter(queue, series(50))
     seen = 0
-    while seen < 100:
-        putter.wait(lambda: queue.status().ready + queue.status().transmitting > 0)
-        seen += queue.take(10).messages
-    putter.join()
-    status = queue.status()
-    assert status.transmitted == 50
-    assert status.held_back
-    assert not status.full
-    assert queue.confirm(149) == 50
-    assert not queue.status().held_back
+    with capture_logs() as entries:
+        while seen < 100:
+            putter.wait(lambda: queue.status().ready + queue.status().transmitting > 0)
+            seen += queue.take(10).messages
+        putter.join()
+        status = queue.status()
+        assert status.transmitted == 50
+        assert status.held_back
+        assert not status.full
+        assert queue.confirm(147) == 48
+        assert queue.status().held_back  # still at the bound
+        assert queue.confirm(148) == 1
+        assert not queue.status().held_back
+    assert [entry["event"] for entry in entries] == ["held_back", "held_back_ended"]
 
 
 def test_a_transaction_larger_than_the_bound_goes_through() -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from olr_pg.errors import OlrPgError
-from olr_pg.spark.jobs import run_tasks
+from olr_pg.spark.jobs import JOB_BYTES, plan_jobs, run_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -172,3 +175,22 @@ def test_a_spool_that_cannot_be_made_is_an_error(
     with pytest.raises(OlrPgError) as raised:
         list(run_tasks(spark, [b"x"], lambda p: p))
     assert raised.value.code == 6006
+
+
+@given(
+    sizes=st.lists(st.integers(0, 3 * JOB_BYTES), min_size=1, max_size=30),
+    width=st.integers(1, 4),
+)
+def test_small_tasks_share_jobs(sizes: list[int], width: int) -> None:
+    jobs = plan_jobs(len(sizes), width, sizes)
+
+    assert [task for job in jobs for task in job] == list(range(len(sizes)))
+    for job, following in pairwise(jobs):
+        held = sum(sizes[task] for task in job)
+        assert len(job) >= width
+        assert len(job) == width or held <= width * JOB_BYTES
+        assert held + sizes[following.start] > width * JOB_BYTES
+
+
+def test_tasks_of_unknown_size_go_out_by_their_number() -> None:
+    assert plan_jobs(5, 2, ()) == [range(2), range(2, 4), range(4, 5)]
