@@ -53,6 +53,7 @@ class ApplierSettings:
             source transaction.
         batch_milliseconds: the longest that an applied-to-be change waits for more.
         batch_bytes: the same as `batch_changes` in bytes of values.
+        queue_bytes: values that may wait, shared by the workers, before no more are taken.
         copy_rows: inserts from which on COPY is used instead of one array parameter.
         create_tables: create missing target schemas and tables.
         schema_names: Oracle owner → PostgreSQL schema, where the default folding is not wanted.
@@ -77,7 +78,8 @@ class ApplierSettings:
     consistency: Consistency = Consistency.TABLE
     batch_changes: int = 5_000
     batch_milliseconds: int = 200
-    batch_bytes: int = 64 << 20
+    batch_bytes: int = 16 << 20
+    queue_bytes: int = 32 << 20
     copy_rows: int = 2_000
     create_tables: bool = False
     schema_names: Mapping[str, str] = field(default_factory=dict)

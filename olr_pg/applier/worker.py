@@ -186,7 +186,8 @@ class Worker:
         delivery = Delivery(selection, selection.value_bytes())
         with self._changed:
             self._hurry = False
-            while self._queued_bytes > 2 * self._settings.batch_bytes and self._is_working():
+            share = self._settings.queue_bytes // self._settings.workers
+            while self._queued_bytes > share and self._is_working():
                 self._changed.wait()
             feed = self._append(table, delivery, int(selection.commit_scn[0]))
             self._queued_bytes += delivery.size

@@ -47,6 +47,11 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Database, Snapshot
 
 RESETLOGS = 7020
+_READY_PART = 8
+"""What part of `context.memory.max-mb` the ready queue may take; half is for open transactions, the
+rest for results on their way from Spark, and for the applier's own form of what it was given."""
+_APPLIED_PART = 16
+"""What the applier may hold unconfirmed: half of the queue, so that the next is ready meanwhile."""
 _WAIT_SECONDS = 0.2
 
 _log = structlog.get_logger(__name__)
@@ -93,7 +98,7 @@ def run_appliance(
             big_endian=config.target.byte_order == "big",
             chunk_bytes=config.target.chunk_size,
             transactions_max=memory.max_tx_msgs,
-            bytes_max=memory.max_mb * MIB // 2,
+            bytes_max=memory.max_mb * MIB // _READY_PART,
             once=once,
             threads_file=data / THREADS_FILE,
             storage=storage,
@@ -117,7 +122,9 @@ def run_appliance(
         if target is not None and config.apply is not None:
             database = source.database
             facts = DatabaseFacts(database.charset, database.ncharset, database.timezone)
-            settings = applier_settings(config.apply, target, listener.address, order, facts)
+            settings = applier_settings(
+                config.apply, target, listener.address, order, facts, memory.max_mb * MIB
+            )
             _, tables = source.resolve(config.apply.table_query)
             connect = listener.connect if listener.is_guarded else None
             applier = Applier(settings, tables, events, connect)
@@ -193,12 +200,14 @@ def applier_settings(
     address: tuple[str, int],
     order: ByteOrder,
     facts: DatabaseFacts,
+    memory_bytes: int = 512 * MIB,
 ) -> ApplierSettings:
     """What the applier is told.
 
     Args:
         target: the connection string.
         address: of the port.
+        memory_bytes: of the whole appliance, for decoded data.
     """
     return ApplierSettings(
         connect_string=target,
@@ -211,6 +220,7 @@ def applier_settings(
         consistency=Consistency(apply.consistency),
         batch_changes=apply.batch_changes,
         batch_milliseconds=apply.batch_ms,
+        queue_bytes=memory_bytes // _APPLIED_PART,
         create_tables=apply.create_tables,
         schema_names=apply.schema_mapping,
         table_names=apply.table_mapping,

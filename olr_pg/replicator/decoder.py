@@ -41,7 +41,7 @@ from olr_pg.replicator.split import (
     unpack_result,
 )
 from olr_pg.replicator.threads import KnownThreads
-from olr_pg.server.queue import ReadyQueue
+from olr_pg.server.queue import BYTES_MAX, ReadyQueue
 from olr_pg.spark.jobs import run_tasks
 from olr_pg.spark.session import SparkSettings, get_session
 from olr_pg.transactions.storage import IN_MEMORY
@@ -118,7 +118,7 @@ class Decoder:
         big_endian: bool = False,
         chunk_bytes: int = CHUNK_BYTES,
         transactions_max: int = 10_000,
-        bytes_max: int = 256 << 20,
+        bytes_max: int = BYTES_MAX,
         once: bool = False,
         threads_file: Path | None = None,
         follow: Callable[[Snapshot], DictionaryFollower] | None = None,

@@ -204,7 +204,8 @@ def test_put_waits_while_too_many_transactions_are_not_transmitted() -> None:
     putter.wait_until_blocked()
     assert queue.take(2).messages == 2
     putter.join()
-    assert queue.status() == (3, 0, 2, queue.status().held_bytes, True, False)
+    status = queue.status()
+    assert (status.ready, status.transmitted, status.full, status.held_back) == (3, 2, True, False)
 
 
 def test_a_client_that_confirms_only_at_the_end_is_never_stuck() -> None:
