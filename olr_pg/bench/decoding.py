@@ -7,6 +7,7 @@ all words, as a redo block's), both from memory.
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -23,11 +24,16 @@ from olr_pg.spark.jobs import run_tasks
 from olr_pg.spark.session import SparkSettings, get_session, stop_session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from olr_pg.bench.suite import Options
+    from olr_pg.dictionary.model import Table
 
 _MB: Final = 1e6
+_TABLES_MORE: Final = 1_000
+_SMALLER: Final = 10
+_UNUSED_OBJECT: Final = 1_000_000
+"""Above the OBJ# of everything in the logs."""
 
 
 def scan(options: Options) -> Iterator[Result]:
@@ -80,9 +86,40 @@ def decode(options: Options) -> Iterator[Result]:
     yield _through_spark(logs, options)
 
 
-def _decoding(logs: LogSet) -> Callable[[], float]:
+def scaling(options: Options) -> Iterator[Result]:
+    """Rates that should be the same: a tenth of the redo, and many more tables subscribed."""
+    logs = log_set(options.cache, "orders", options.size)
+    tenth = log_set(options.cache, "orders", options.size // _SMALLER)
+    work, less_work = _decoding(logs), _decoding(tenth)
+    less_work()
+    yield compared(
+        "decode orders, one core", "MB/s", partial(measured, work),
+        anchor=f"1/{_SMALLER} of the redo",
+        anchor_run=partial(measured, less_work), runs=options.runs, scale=_MB,
+    )  # fmt: skip
     tables = chosen_tables(logs.snapshot, None)
-    subscription = subscribe(tables, logs.snapshot.database.con_id)
+    yield compared(
+        f"decode orders, {_TABLES_MORE} more tables subscribed", "MB/s",
+        partial(measured, _decoding(logs, (*tables, *_others(tables, _TABLES_MORE)))),
+        anchor="the tables that change", anchor_run=partial(measured, work),
+        runs=options.runs, scale=_MB,
+    )  # fmt: skip
+
+
+def _others(tables: Sequence[Table], count: int) -> Iterator[Table]:
+    """Tables like the given ones, of which the redo holds nothing."""
+    for number in range(count):
+        table = tables[number % len(tables)]
+        obj = _UNUSED_OBJECT + number
+        yield replace(
+            table, name=f"{table.name}_{number}", obj=obj, dataobj=obj, partitions=(), segments=()
+        )
+
+
+def _decoding(logs: LogSet, tables: Sequence[Table] | None = None) -> Callable[[], float]:
+    """Decoding `logs` for `tables`, by default all that change."""
+    chosen = tables or chosen_tables(logs.snapshot, None)
+    subscription = subscribe(chosen, logs.snapshot.database.con_id)
 
     def work() -> float:
         for path in logs.logs:

@@ -87,8 +87,11 @@ def _replicate(cluster: Cluster, logs: LogSet, folder: Path) -> Sample:
         applier = Applier(settings, query_tables(logs.snapshot, _TABLES))
 
         def work() -> float:
-            report = applier.run(once=True, drained=decoder.drained.is_set)
-            return sum(c.inserted + c.updated + c.deleted for c in report.tables.values())
+            applier.run(once=True, drained=decoder.drained.is_set)
+            accounting = decoder.accounting()
+            assert accounting is not None  # it has run
+            # Of the source: the applier merges changes of one row in a batch.
+            return sum(sum(kinds.values()) for kinds in accounting.tables.values())
 
         sample = measured(work, [cluster.pid], tree=True)
     if decoder.failure is not None:

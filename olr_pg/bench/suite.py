@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.bench.apply_cases import apply
-from olr_pg.bench.decoding import decode, scan
+from olr_pg.bench.decoding import decode, scaling, scan
 from olr_pg.bench.end_to_end import end_to_end
 from olr_pg.bench.latency import latency
 from olr_pg.bench.serving import server
@@ -49,6 +49,7 @@ class Options:
 BENCHMARKS: Final[dict[str, Callable[[Options], Iterator[Result]]]] = {
     "scan": scan,
     "decode": decode,
+    "scaling": scaling,
     "server": server,
     "apply": apply,
     "end-to-end": end_to_end,
