@@ -78,6 +78,16 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         "correct the file and send SIGHUP again; the appliance goes on as it was",
         2,
     ),
+    1095: ErrorEntry(
+        "the filter leaves no table",
+        "correct `filter.tables`, whose patterns are matched with OWNER.NAME",
+        2,
+    ),
+    1096: ErrorEntry(
+        "the filter would leave out columns that the table cannot do without",
+        "take the column out of `filter.columns`, or leave the table out",
+        2,
+    ),
     # 2xxx logs and redo (exit code 3)
     2001: ErrorEntry(
         "no archived log was found",

@@ -405,6 +405,51 @@ class Log(Section):
     format: Literal["human", "json"] = Field(default="human", description="the form of a log line")
 
 
+Patterns = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(strict=False)]
+"""Shell patterns: * and ?, [abc]."""
+
+Operations = Annotated[
+    tuple[Literal["insert", "update", "delete"], ...], Field(strict=False, min_length=1)
+]
+
+Xids = Annotated[tuple[Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")], ...], Field(strict=False)]
+
+
+class TableFilter(Section):
+    """`filter.tables`: which tables of a TableList are left out."""
+
+    include: Patterns = Field(default=(), description="patterns of OWNER.NAME; empty is all")
+    exclude: Patterns = Field(default=(), description="patterns of OWNER.NAME; they win")
+
+
+class TransactionFilter(Section):
+    """`filter.transactions`: whose transactions are left out."""
+
+    login_users: Patterns = Field(default=(), description="patterns of the session's login name")
+    os_users: Patterns = Field(default=(), description="patterns of the client's user name")
+    machines: Patterns = Field(default=(), description="patterns of the client's machine")
+    programs: Patterns = Field(default=(), description="patterns of the client's program")
+    client_ids: Patterns = Field(default=(), description="patterns of the client identifier")
+    xids: Xids = Field(default=(), description="transaction ids as usn.slot.sequence")
+
+
+class Filter(Section):
+    """`filter`: what is left out of everything that is delivered."""
+
+    tables: TableFilter = Field(default_factory=TableFilter, description="an object: tables")
+    columns: dict[str, Patterns] = Field(
+        default_factory=dict,
+        description="an object: pattern of OWNER.NAME to patterns of columns that are left out",
+    )
+    operations: dict[str, Operations] = Field(
+        default_factory=dict,
+        description="an object: pattern of OWNER.NAME to the operations that are left out",
+    )
+    transactions: TransactionFilter = Field(
+        default_factory=TransactionFilter, description="an object: transactions that are left out"
+    )
+
+
 class Config(Section):
     """The whole file."""
 
@@ -415,6 +460,7 @@ class Config(Section):
     context: Context = Field(default={}, validate_default=True, description="an object: resources")
     metrics: Metrics | None = Field(default=None, description="an object of exporters")
     source: Source = Field(description="an object: where redo and dictionary come from")
+    filter: Filter = Field(default_factory=Filter, description="an object: what is left out")
     target: Target = Field(default_factory=Target, description="an object: the protocol port")
     apply: Apply | None = Field(
         default=None,

@@ -12,6 +12,7 @@ from olr_pg.errors import OlrPgError
 from olr_pg.load.initial import SourceTable
 from olr_pg.load.parquet import find_table
 from olr_pg.replicator.appliance import applier_settings
+from olr_pg.replicator.filters import filters_of
 from olr_pg.wire.frames import ByteOrder
 
 if TYPE_CHECKING:
@@ -66,12 +67,14 @@ def choose_tables(config: Config, snapshot: Snapshot, names: Collection[str]) ->
     """The tables of `apply.tables`, or those of them that `names` lists.
 
     Raises:
-        OlrPgError: 3xxx the tables cannot be replicated, 3012 a name is not among them.
+        OlrPgError: 3xxx the tables cannot be replicated, 3012 a name is not among them, 1095 and
+            1096 the filter leaves too little.
     """
     tables = query_tables(snapshot, apply_section(config).table_query)
     unknown = set(names) - {table.full_name for table in tables}
     if unknown:
         raise OlrPgError(3012, f"not in `apply.tables`: {', '.join(sorted(unknown))}")
+    tables = filters_of(config.filter).chosen(tables)
     return tuple(table for table in tables if not names or table.full_name in names)
 
 

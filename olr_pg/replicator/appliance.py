@@ -25,6 +25,7 @@ from olr_pg.config.tls import server_context
 from olr_pg.datatypes.convert import DatabaseFacts
 from olr_pg.errors import OlrPgError
 from olr_pg.replicator.decoder import PRELOAD, Decoder
+from olr_pg.replicator.filters import Filters, filters_of
 from olr_pg.replicator.follower import DictionaryFollower
 from olr_pg.replicator.history import FILE_NAME as HISTORY_FILE
 from olr_pg.replicator.history import DictionaryHistory
@@ -90,6 +91,7 @@ def run_appliance(
         stack.callback(stop_session)
         target = open_target(config.apply, data, stack) if apply and config.apply else None
         memory = config.context.memory
+        filters = filters_of(config.filter)
         events = SchemaEvents()
         storage = SpillFiles(data / "spill", memory.max_mb * MIB // 2)
         decoder = Decoder(
@@ -102,9 +104,12 @@ def run_appliance(
             once=once,
             threads_file=data / THREADS_FILE,
             storage=storage,
-            follow=lambda snapshot: _follower(snapshot, data, is_applied=target is not None),
+            follow=lambda snapshot: _follower(
+                snapshot, data, is_applied=target is not None, filters=filters
+            ),
             schema_events=events,
             incidents=data / "incidents",
+            filters=filters,
         )
         listener = stack.enter_context(
             Listener(
@@ -149,17 +154,21 @@ def run_appliance(
     return 0
 
 
-def _follower(snapshot: Snapshot, data: Path, *, is_applied: bool) -> DictionaryFollower:
+def _follower(
+    snapshot: Snapshot, data: Path, *, is_applied: bool, filters: Filters
+) -> DictionaryFollower:
     """Follows the dictionary from where an earlier run had got.
 
     Args:
         is_applied: whether the bundled applier is told what it finds.
+        filters: what is left out.
     """
     history = DictionaryHistory(data / HISTORY_FILE, _identity(snapshot.database), snapshot.scn)
     follower = DictionaryFollower(
         snapshot,
         record=history.add,
         ends_delivery=not is_applied,
+        filters=filters,
     )
     follower.apply(tuple(history.transactions))
     return follower

@@ -12,6 +12,7 @@ from olr_pg.capture.logs import discover_logs
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
 from olr_pg.dictionary.selection import parse_table_name, select_tables, user_tables
 from olr_pg.errors import OlrPgError
+from olr_pg.replicator.filters import NO_FILTERS, Filters
 from olr_pg.replicator.follower import DictionaryFollower
 from olr_pg.replicator.incidents import with_incident
 from olr_pg.replicator.losses import report_left_out
@@ -44,6 +45,7 @@ def decode_logs(
     account: Callable[[Accounting], None] | None = None,
     sessions: SessionDirectory | None = None,
     storage: Storage | None = None,
+    filters: Filters = NO_FILTERS,
 ) -> Iterator[memoryview]:
     """The framed messages of every committed transaction, one blob each, in delivery order.
 
@@ -56,20 +58,22 @@ def decode_logs(
         account: is given the account of it all, at the end.
         sessions: filled with the sessions of the transactions, before these are yielded.
         storage: where the bytes of unfinished and of large transactions wait; None is memory.
+        filters: what is left out.
 
     Raises:
         OlrPgError: 2xxx the logs, 3xxx the tables. What was yielded before it is whole. At the very
             end: 2013, a table whose changes behind a DDL could not be decoded.
     """
     stream = join_logs(discover_logs(specs), snapshot.database)
-    follower = DictionaryFollower(snapshot)
-    chosen = chosen_tables(snapshot, tables)
+    follower = DictionaryFollower(snapshot, filters=filters)
+    chosen = filters.chosen(chosen_tables(snapshot, tables))
     report_left_out(chosen)
     subscription = follower.subscribe(
         chosen, big_endian=False, chunk_bytes=CHUNK_BYTES, wanted=partial(_is_wanted, tables)
     )
     logs = sorted(stream.readable, key=lambda log: log.header.first_scn)
-    merger = Merger(subscription, 0, thread_starts(stream.readable), follower, storage or IN_MEMORY)
+    starts = thread_starts(stream.readable)
+    merger = Merger(subscription, 0, starts, follower, storage or IN_MEMORY, filters=filters)
     if sessions is not None:
         merger.sessions = sessions
     sources = [ThreadSplit(log.header.thread, split) for log in logs for split in plan_splits(log)]

@@ -25,6 +25,7 @@ from olr_pg.capture.state import CaptureMonitor, CapturePhase, CaptureState
 from olr_pg.dictionary.table_list import would_name
 from olr_pg.errors import OlrPgError
 from olr_pg.replicator.decode import thread_starts
+from olr_pg.replicator.filters import NO_FILTERS, Filters
 from olr_pg.replicator.follower import DictionaryFollower
 from olr_pg.replicator.incidents import with_incident
 from olr_pg.replicator.losses import report_left_out
@@ -103,6 +104,7 @@ class Decoder:
         follow: makes the follower of a dictionary; called again only for another dictionary.
         schema_events: where the follower publishes to, for the bundled applier.
         incidents: the directory for the incident files of decoding errors.
+        filters: which transactions are left out.
 
     Attributes:
         drained: set once everything that is there has been queued.
@@ -125,9 +127,11 @@ class Decoder:
         schema_events: SchemaEvents | None = None,
         storage: Storage = IN_MEMORY,
         incidents: Path | None = None,
+        filters: Filters = NO_FILTERS,
     ) -> None:
         self._source = source
         self._storage = storage
+        self._filters = filters
         self._incidents = incidents
         self._make_follower = follow or _follow_alone
         self._snapshot: Snapshot | None = None
@@ -236,7 +240,13 @@ class _Run:
         self._decoder = decoder
         self._scn = scn
         self.merger = Merger(
-            subscription, scn, {}, decoder.follower, decoder._storage, decoder._source.lob_source
+            subscription,
+            scn,
+            {},
+            decoder.follower,
+            decoder._storage,
+            decoder._source.lob_source,
+            decoder._filters,
         )
         self._events_published = 0
         self._logs: list[ArchivedLog] = []

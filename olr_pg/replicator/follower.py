@@ -55,6 +55,7 @@ from olr_pg.dictionary.evolution import (
 )
 from olr_pg.dictionary.plan import Span
 from olr_pg.dictionary.sys_tables import carry_over
+from olr_pg.replicator.filters import NO_FILTERS, Filters
 from olr_pg.replicator.new_tables import NewTables
 from olr_pg.replicator.split import subscribe
 
@@ -84,6 +85,7 @@ class SubscribedTables:
         tables: as they are at the beginning.
         followed: the SYS tables to follow.
         con_id, big_endian, chunk_bytes, xml_tokens: of the subscription.
+        filters: which columns and operations are left out.
     """
 
     def __init__(
@@ -95,7 +97,9 @@ class SubscribedTables:
         big_endian: bool,
         chunk_bytes: int,
         xml_tokens: XmlTokens = NO_TOKENS,
+        filters: Filters = NO_FILTERS,
     ) -> None:
+        self._filters = filters
         self._con_id = con_id
         self._xml_tokens = xml_tokens
         self._big_endian = big_endian
@@ -140,11 +144,12 @@ class SubscribedTables:
             chunk_bytes=self._chunk_bytes,
             xml_tokens=self._xml_tokens,
             spans=self._spans,
+            dropped=self._filters.dropped(self._tables),
         )
 
     def _append(self, table: Table, span: Span) -> None:
         self._newest[table.obj] = len(self._tables)
-        self._tables.append(table)
+        self._tables.append(self._filters.shape(table) if span.delivered else table)
         self._spans.append(span)
 
 
@@ -171,6 +176,7 @@ class DictionaryFollower:
         record: is given every transaction that changed something, before it takes effect: to make
             it durable.
         ends_delivery: whether the delivery ends where a table ends without anyone being told.
+        filters: which columns and operations are left out.
 
     Attributes:
         events: all so far, in commit order, of every table of the snapshot.
@@ -183,7 +189,9 @@ class DictionaryFollower:
         *,
         record: Callable[[DictionaryTransaction], None] | None = None,
         ends_delivery: bool = False,
+        filters: Filters = NO_FILTERS,
     ) -> None:
+        self._filters = filters
         self._con_id = snapshot.database.con_id
         self._xml_tokens = snapshot.xml_tokens
         self._followed = followed_tables(snapshot)
@@ -231,6 +239,7 @@ class DictionaryFollower:
             big_endian=big_endian,
             chunk_bytes=chunk_bytes,
             xml_tokens=self._xml_tokens,
+            filters=self._filters,
         )
         for obj in self._subscribed.objects:
             for version in self._versions.get(obj, ()):
@@ -367,6 +376,11 @@ class DictionaryFollower:
             return
         # Clients and the target know the table by the name that they subscribed to.
         name = self._first[obj].full_name
+        if definition is not None:
+            definition = self._filters.shape(definition)
+            left = {column.name for column in definition.delivered}
+            added = tuple(column for column in evolution.columns if column.name in left)
+            evolution = evolution._replace(columns=added)
         event = SchemaEvent(
             name,
             transaction.commit_scn,

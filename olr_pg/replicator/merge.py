@@ -11,18 +11,20 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import closing
 from copy import copy
+from itertools import compress, repeat
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 import structlog
 
 from olr_pg.errors import OlrPgError
 from olr_pg.redo.changes import Tally
-from olr_pg.redo.sessions import SessionDirectory
+from olr_pg.redo.sessions import SessionDirectory, SessionKey
 from olr_pg.replicator.accounting import Accounting
+from olr_pg.replicator.filters import NO_FILTERS, Filters
 from olr_pg.replicator.losses import LossReporter
-from olr_pg.replicator.split import encode
+from olr_pg.replicator.split import encode, remaining
 from olr_pg.scalars import MAX_SCN
 from olr_pg.server.queue import ReadyTransaction, ready_transactions
 from olr_pg.transactions.assembler import ROW_FAILURES, Account, Assembler
@@ -83,6 +85,7 @@ class Merger:
         threads: the open redo threads, with the SCN from which each will be read.
         follower: follows the dictionary; None where nobody does.
         storage: where the bytes of unfinished and of large transactions wait.
+        filters: which transactions are left out.
         lob_source: where LOB values are read that the redo does not hold whole; None: nowhere.
 
     Attributes:
@@ -103,8 +106,10 @@ class Merger:
         follower: DictionaryFollower | None = None,
         storage: Storage = IN_MEMORY,
         lob_source: LobSource | None = None,
+        filters: Filters = NO_FILTERS,
     ) -> None:
         self.subscription = subscription
+        self._filters = filters
         self._storage = storage
         self._lob_source = lob_source
         self._order = ByteOrder.BIG if subscription.big_endian else ByteOrder.LITTLE
@@ -242,6 +247,7 @@ class Merger:
                 raise
             return error
         if finished is not None:
+            finished = remaining(self.subscription, finished, self._assembler)
             self._keep(encode(self.subscription, finished, self._storage))
             self._dictionary.extend(finished.dictionary)
         self.account.add(self._assembler.account)
@@ -338,11 +344,40 @@ class Merger:
 
     def _keep(self, parts: Iterable[Encoded]) -> None:
         for part in parts:
+            delivered = self._delivered(part)
             self._waiting.extend(
                 transaction
-                for transaction in ready_transactions(*part, self._order)
+                for transaction in compress(ready_transactions(*part, self._order), delivered)
                 if transaction.begin_scn >= self._start_scn and not self._has_left(transaction)
             )
+
+    def _delivered(self, part: Encoded) -> Iterable[bool]:
+        """Which transactions of a part are not left out; those that are, are counted."""
+        if not self._filters.concerns_transactions:
+            return repeat(True)
+        columns = part.transactions
+        sessions = zip(
+            columns.commit_thread.tolist(), columns.session.tolist(), columns.serial.tolist(),
+            strict=True,
+        )  # fmt: skip
+        found = [
+            self.sessions.find(SessionKey(*key)) or self.sessions.find_in_any_thread(*key[1:])
+            for key in sessions
+        ]
+        delivered = np.array(
+            [
+                not self._filters.drops(*pair)
+                for pair in zip(columns.xid.tolist(), found, strict=True)
+            ],
+            np.bool_,
+        )
+        rows = int(np.diff(columns.dml_first)[~delivered].sum())
+        dropped = int((~delivered).sum())
+        self.account.rows -= rows
+        self.account.rows_filtered += rows
+        self.account.committed -= dropped
+        self.account.transactions_filtered += dropped
+        return cast("list[bool]", delivered.tolist())
 
     def _release(self, limit: int) -> list[ReadyTransaction]:
         self._waiting.sort(key=_commit_position)

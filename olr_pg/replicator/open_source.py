@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from olr_pg.config.model import OfflineSource
 from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.replicator.filters import FilteredDatabase, filters_of
 from olr_pg.replicator.source_database import OfflineDatabase
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ DICTIONARY: Final = "dictionary.json"
 def open_source(
     config: Config, data: Path, saved: Callable[[], int | None]
 ) -> Iterator[SourceDatabase]:
-    """The source of `config`.
+    """The source of `config`, without the tables and columns that are left out.
 
     Args:
         data: the directory of `context.data`.
@@ -34,14 +35,16 @@ def open_source(
     Raises:
         OlrPgError: 3xxx the offline dictionary, 7xxx the live database.
     """
+    filters = filters_of(config.filter)
     source = config.source
     if isinstance(source, OfflineSource):
         snapshot = load_snapshot(str(source.dictionary))
-        yield OfflineDatabase(
+        offline = OfflineDatabase(
             snapshot,
             [str(place) for place in source.logs],
             poll_seconds=source.poll_ms / 1000,
         )
+        yield FilteredDatabase(offline, filters)
         return
     # The drivers are loaded only where they are needed.
     from olr_pg.oracle.lineage import FILE_NAME, Lineage
@@ -57,6 +60,6 @@ def open_source(
         vault=LogVault(source.vault, saved) if source.vault else None,
     )
     try:
-        yield live
+        yield FilteredDatabase(live, filters)
     finally:
         live.close()

@@ -29,6 +29,7 @@ from olr_pg.redo.window import Log, blocks_in_use
 from olr_pg.transactions.assembler import ROW_FAILURES, Account, Assembler, Finished
 from olr_pg.transactions.batch import TransactionColumns
 from olr_pg.transactions.dictionary_changes import dictionary_part
+from olr_pg.transactions.left_out import leave_out
 from olr_pg.transactions.lobs import LobLosses
 from olr_pg.transactions.select import concatenate
 from olr_pg.transactions.storage import IN_MEMORY, Storage
@@ -58,6 +59,7 @@ class Subscription(NamedTuple):
             that are followed (`dictionary.plan.Span`).
         big_endian: byte order of the output.
         chunk_bytes: bytes of a LOB value in one Chunk element.
+        dropped: shape (tables, 3); whether inserts, deletes, updates are left out; None = none.
     """
 
     tables: tuple[Table, ...]
@@ -65,6 +67,7 @@ class Subscription(NamedTuple):
     element_plan: ElementPlan
     big_endian: bool
     chunk_bytes: int = CHUNK_BYTES
+    dropped: npt.NDArray[np.bool_] | None = None
 
     @property
     def objects(self) -> Objects:
@@ -106,11 +109,13 @@ def subscribe(
     chunk_bytes: int = CHUNK_BYTES,
     xml_tokens: XmlTokens = NO_TOKENS,
     spans: Sequence[Span] | None = None,
+    dropped: npt.NDArray[np.bool_] | None = None,
 ) -> Subscription:
     """The subscription to `tables` of container `con_id`.
 
     Args:
         spans: when each table is in force; None: always.
+        dropped: of the subscription.
 
     Raises:
         OlrPgError: 4006, a name does not fit the protocol.
@@ -121,6 +126,7 @@ def subscribe(
         build_element_plan(tables),
         big_endian,
         chunk_bytes,
+        dropped,
     )
 
 
@@ -207,7 +213,7 @@ def decode_split(subscription: Subscription, log: Log, first: int, end: int) -> 
             finished = assembler.feed(extract.batch)
             if finished is not None:
                 dictionary.extend(finished.dictionary)
-                encoded.extend(encode(subscription, finished))
+                encoded.extend(encode(subscription, remaining(subscription, finished, assembler)))
             watermark = _watermark(log, extract.end)
         else:
             if not watermark and end >= blocks_in_use(log):
@@ -239,6 +245,21 @@ def _probe(subscription: Subscription, log: Log, first: int, end: int) -> tuple[
         parts.append(dictionary_part(extract.batch, subscription.row_plan))
         watermark = _watermark(log, extract.end)
     return concatenate(parts), watermark
+
+
+def remaining(subscription: Subscription, finished: Finished, assembler: Assembler) -> Finished:
+    """Finished transactions without the operations that are left out, which are counted."""
+    if subscription.dropped is None or finished.transactions.xid.size == 0:
+        return finished
+    left = leave_out(finished.transactions, finished.dml, subscription.dropped)
+    account, rows = assembler.account, int(left.rows.sum())
+    emptied = finished.transactions.xid.size - left.transactions.xid.size
+    account.rows -= rows
+    account.rows_filtered += rows
+    account.committed -= emptied
+    account.transactions_filtered += emptied
+    assembler.table_rows -= left.rows
+    return finished._replace(transactions=left.transactions, dml=left.dml)
 
 
 def encode(

@@ -102,6 +102,8 @@ class Account:
         unbegun: ended transactions whose begin was not read.
         lost: transactions whose slot was taken by another before their end was read.
         rows: row changes delivered.
+        rows_filtered, transactions_filtered: row changes, and transactions with all of theirs, that
+            the configuration leaves out.
         undone: changes undone by savepoint or statement rollback, in committed transactions.
         unmatched: undo markers for which no change was found.
         without_set: updates that set no delivered column.
@@ -123,6 +125,8 @@ class Account:
     unbegun: int = 0
     lost: int = 0
     rows: int = 0
+    rows_filtered: int = 0
+    transactions_filtered: int = 0
     undone: int = 0
     unmatched: int = 0
     without_set: int = 0

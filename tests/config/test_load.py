@@ -387,6 +387,7 @@ def test_the_schema_names_every_section_and_is_json() -> None:
         "context",
         "metrics",
         "source",
+        "filter",
         "target",
         "apply",
         "spark",

@@ -15,7 +15,7 @@ from olr_pg.replicator.history import FILE_NAME
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -28,7 +28,13 @@ def one_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("olr_pg.replicator.appliance.stop_session", lambda: None)
 
 
-def run_once(source: DdlSource, database: str, tables: Sequence[str], **apply: Any) -> None:
+def run_once(
+    source: DdlSource,
+    database: str,
+    tables: Sequence[str],
+    left_out: Mapping[str, Any] | None = None,
+    **apply: Any,
+) -> None:
     folder = source.directory
     document = {
         "context": {"data": str(folder / "data")},
@@ -37,6 +43,7 @@ def run_once(source: DdlSource, database: str, tables: Sequence[str], **apply: A
             "dictionary": str(folder / "dictionary.json"),
             "logs": str(folder / "logs"),
         },
+        "filter": left_out or {},
         "target": {"address": "127.0.0.1:0"},
         "apply": {
             "connect-string": database,
@@ -114,6 +121,29 @@ def test_columns_and_truncation_follow_and_another_table_stops_until_it_is_let_g
 
 
 @pytest.mark.usefixtures("one_session")
+def test_what_is_left_out_reaches_nothing(tmp_path: Path, postgres_database: str) -> None:
+    source = DdlSource(tmp_path / "s")
+    for name in ("A", "B"):
+        source.create(name, {"ID": NUMBER, "NAME": TEXT})
+    source.take_snapshot()
+    row = source.insert("A", 1, "one")
+    source.insert("B", 1, "one")
+    source.update(row, {1: "eins"})
+    source.add_column("A", "EXTRA", NUMBER)
+    source.insert("A", 2, "two", 22)
+    source.finish()
+    left_out = {
+        "tables": {"exclude": ["*.B"]},
+        "columns": {"SHOP.A": ["EXTRA"]},
+        "operations": {"shop.*": ["update"]},
+    }
+    run_once(source, postgres_database, ("A", "B"), left_out)
+    with psycopg.connect(postgres_database) as connection:
+        assert rows_of(connection, "A") == [{"ID": 1, "NAME": "one"}, {"ID": 2, "NAME": "two"}]
+        assert connection.execute("SELECT to_regclass('shop.b')").fetchone() == (None,)
+
+
+@pytest.mark.usefixtures("one_session")
 def test_a_restart_behind_ddl_knows_it_from_the_recorded_changes(
     tmp_path: Path, postgres_database: str
 ) -> None:
@@ -150,11 +180,11 @@ def test_truncation_can_be_left_to_people(tmp_path: Path, postgres_database: str
     source.insert("A", 2)
     source.finish()
     with pytest.raises(OlrPgError) as caught:
-        run_once(source, postgres_database, ["A"], **{"on-truncate": "stop"})
+        run_once(source, postgres_database, ["A"], None, **{"on-truncate": "stop"})
     assert "OLR-05070" in caught.value.detail
     with psycopg.connect(postgres_database) as connection:
         assert [row["ID"] for row in rows_of(connection, "A")] == [1]
-    run_once(source, postgres_database, ["A"], **{"on-truncate": "ignore"})
+    run_once(source, postgres_database, ["A"], None, **{"on-truncate": "ignore"})
     with psycopg.connect(postgres_database) as connection:
         assert [row["ID"] for row in rows_of(connection, "A")] == [1, 2]
 

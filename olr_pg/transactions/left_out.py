@@ -1,0 +1,84 @@
+"""Leaving row changes out of finished transactions."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from olr_pg.transactions.batch import DmlColumns, DmlKind, TransactionColumns
+
+I64 = npt.NDArray[np.int64]
+
+
+class Remaining(NamedTuple):
+    """What is left of finished transactions.
+
+    Attributes:
+        transactions, dml: without the rows, and without the transactions that have none any more.
+        rows: shape (tables, 3); row changes that were left out: inserts, deletes, updates.
+    """
+
+    transactions: TransactionColumns
+    dml: DmlColumns
+    rows: I64
+
+
+def leave_out(
+    transactions: TransactionColumns, dml: DmlColumns, dropped: npt.NDArray[np.bool_]
+) -> Remaining:
+    """The transactions without the row changes of some tables and kinds.
+
+    Args:
+        dropped: shape (tables, 3); for inserts, deletes, updates.
+    """
+    kind = dml.kind.astype(np.int64) - DmlKind.INSERT
+    gone = dropped[dml.table, kind]
+    rows = np.zeros(dropped.shape, np.int64)
+    np.add.at(rows, (dml.table[gone], kind[gone]), 1)
+    kept = np.flatnonzero(~gone)
+    running = np.concatenate([[0], np.cumsum(~gone)])
+    first = running[transactions.dml_first]
+    filled = np.flatnonzero(np.diff(first))
+    columns = {
+        name: column[filled]
+        for name, column in transactions._asdict().items()
+        if name != "dml_first"
+    }
+    # An emptied transaction begins where the next one does.
+    columns["dml_first"] = np.concatenate([first[filled], first[-1:]])
+    return Remaining(TransactionColumns(**columns), _rows(dml, kept), rows)
+
+
+def _rows(dml: DmlColumns, kept: I64) -> DmlColumns:
+    """Some of the row changes with their entries; further parts of values stay behind them."""
+    sizes = np.diff(dml.entry_first)
+    # Only the arrays of values have the further parts, behind what the changes' entries take.
+    wanted = np.zeros(dml.value_next.size, np.bool_)
+    wanted[int(dml.entry_first[-1]) :] = True
+    is_kept = np.zeros(len(sizes), np.bool_)
+    is_kept[kept] = True
+    wanted[int(dml.entry_first[0]) : int(dml.entry_first[-1])] = np.repeat(is_kept, sizes)
+    place = np.cumsum(wanted) - 1
+    following = dml.value_next[wanted]
+    values = {name: getattr(dml, name)[wanted] for name in ("value_offset", "value_length")}
+    entries = {
+        name: getattr(dml, name)[wanted[: dml.entry_image.size]]
+        for name in ("entry_image", "entry_column")
+    }
+    rows = {
+        name: getattr(dml, name)[kept]
+        for name in (
+            *("kind", "table", "scn", "time", "sequence", "block", "offset"),
+            *("dataobj", "bdba", "slot"),
+        )
+    }
+    return DmlColumns(
+        **rows,
+        **entries,
+        **values,
+        entry_first=np.concatenate([[0], np.cumsum(sizes[kept])]).astype(np.int64),
+        value_next=np.where(following < 0, np.int64(-1), place[following]),
+        data=dml.data,
+    )

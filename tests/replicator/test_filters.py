@@ -1,0 +1,178 @@
+"""Filters: what is delivered is what would be without them, less what they leave out."""
+
+from __future__ import annotations
+
+import json
+import random
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from olr_pg.cli.render import render_blob
+from olr_pg.cli.values import value_renderer
+from olr_pg.config.model import Filter
+from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.errors import OlrPgError
+from olr_pg.redo.sessions import SessionAttributes
+from olr_pg.replicator.decode import decode_logs
+from olr_pg.replicator.filters import NO_FILTERS, Filters, filters_of
+from olr_pg.replicator.split import plan_splits
+from olr_pg.scalars import pack_xid, parse_xid
+from olr_pg.simulator.simulate import simulate
+from olr_pg.transactions.batch import DmlKind
+from olr_pg.wire.frames import ByteOrder
+from tests.replicator.ddl_source import NUMBER, DdlSource
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from olr_pg.dictionary.model import Snapshot
+    from olr_pg.replicator.accounting import Accounting
+
+Line = dict[str, Any]
+
+
+def decoded(
+    snapshot: Snapshot, logs: str, filters: Filters = NO_FILTERS
+) -> tuple[list[list[Line]], Accounting]:
+    """The lines of each transaction."""
+    render, accounts = value_renderer(snapshot.database), list[Any]()
+    transactions = [
+        [json.loads(line) for line in render_blob(blob, ByteOrder.LITTLE, render).splitlines()]
+        for blob in decode_logs(snapshot, [logs], filters=filters, account=accounts.append)
+    ]
+    return transactions, accounts[0]
+
+
+def left_over(transactions: list[list[Line]], filters: Filters) -> list[list[Line]]:
+    """What the filters leave of transactions, line by line."""
+    found = []
+    for lines in transactions:
+        begin, *changes, commit = lines
+        if parse_xid(begin["xid"]) in filters.xids:
+            continue
+        kept = []
+        for change in changes:
+            table = change["table"]
+            if any(table == one for one in filters.exclude):
+                continue
+            if DmlKind[change["op"].upper()] in filters.operations.get(table, ()):
+                continue
+            for image in ("before", "after"):
+                for column in filters.columns.get(table, ()):
+                    change.get(image, {}).pop(column, None)
+            if change["op"] != "update" or change["after"]:
+                kept.append(change)
+        if kept:
+            found.append([begin, *kept, commit])
+    return found
+
+
+@pytest.mark.parametrize("seed", [21, 22, 23])
+def test_the_rest_of_a_random_database_is_delivered_as_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    snapshot = simulate(seed, tmp_path, size=60_000).snapshot
+    logs, rng = str(tmp_path / "logs"), random.Random(seed)
+    whole, _ = decoded(snapshot, logs)
+    tables = [t for t in snapshot.tables if any(c["table"] == t.full_name
+              for lines in whole for c in lines[1:-1])]  # fmt: skip
+    columns = {
+        table.full_name: tuple(
+            column.name
+            for column in table.delivered
+            if column.intcol not in table.key and rng.random() < 0.4
+        )
+        for table in tables
+    }
+    filters = Filters(
+        exclude=(tables[0].full_name,) if len(tables) > 1 else (),
+        columns={
+            table.full_name: columns[table.full_name]
+            for table in tables
+            if 0 < len(columns[table.full_name]) < len(table.delivered)
+        },
+        operations={tables[-1].full_name: frozenset({rng.choice(list(DmlKind))})},
+        xids=frozenset(parse_xid(lines[0]["xid"]) for lines in rng.sample(whole, 3)),
+    )
+    expected = left_over(whole, filters)
+    for split_bytes in (1 << 30, 4096):
+        monkeypatch.setattr(
+            "olr_pg.replicator.decode.plan_splits", partial(plan_splits, split_bytes=split_bytes)
+        )
+        found, account = decoded(snapshot, logs, filters)
+        assert found == expected
+        assert account.closes
+        assert account.account.rows == sum(len(lines) - 2 for lines in expected)
+        assert account.account.committed == len(expected)
+        assert account.account.rows_filtered > 0
+
+
+def test_a_column_that_is_added_later_is_left_out_too(tmp_path: Path) -> None:
+    source = DdlSource(tmp_path / "s")
+    source.create("A", {"ID": NUMBER})
+    snapshot = source.take_snapshot()
+    source.insert("A", 1)
+    source.add_column("A", "EXTRA", NUMBER)
+    source.add_column("A", "MORE", NUMBER)
+    source.insert("A", 2, 22, 222)
+    source.finish()
+    filters = Filters(columns={"shop.*": ("EX*",)})
+    found, _ = decoded(snapshot, str(source.directory / "logs"), filters)
+    assert [lines[1]["after"] for lines in found] == [{"ID": 1}, {"ID": 2, "MORE": 222}]
+
+
+def test_the_transactions_of_a_user_are_left_out(real_log_dir: Path) -> None:
+    snapshot = load_snapshot(str(real_log_dir / "TEST-chkpt-2266634.json"))
+    logs = str(real_log_dir / "*.dbf")
+    whole, account = decoded(snapshot, logs)
+    assert len(whole) == 1
+    for user, program, left in (("olr_*", "x", 0), ("SYS", "sqlplus*", 0), ("SYS", "x", 1)):
+        filters = Filters(sessions={"login_user": (user,), "program": (program,)})
+        found, filtered = decoded(snapshot, logs, filters)
+        assert len(found) == left
+        assert filtered.account.transactions_filtered == 1 - left
+        assert filtered.account.rows + filtered.account.rows_filtered == account.account.rows
+
+
+def test_what_a_table_cannot_do_without_is_refused(tmp_path: Path) -> None:
+    source = DdlSource(tmp_path / "s", followed=False)
+    source.create("A", {"ID": NUMBER})
+    source.create("B", {"ID": NUMBER, "N": NUMBER})
+    snapshot = source.take_snapshot()
+    tables = tuple(table for table in snapshot.tables if table.owner == "SHOP")
+    for filters, code in (
+        (Filters(include=("HR.*",)), 1095),
+        (Filters(exclude=("SHOP.?",)), 1095),
+        (Filters(columns={"*.A": ("*",)}), 1096),
+    ):
+        with pytest.raises(OlrPgError) as caught:
+            filters.chosen(tables)
+        assert (caught.value.code, caught.value.exit_code) == (code, 2)
+    keyed = [table for table in tables if table.key]
+    for table in keyed:
+        with pytest.raises(OlrPgError):
+            Filters(columns={table.full_name: ("ID",)}).shape(table)
+    assert [t.name for t in Filters(include=("shop.*",), exclude=("*.A",)).chosen(tables)] == ["B"]
+
+
+def test_the_configuration_says_it() -> None:
+    filters = filters_of(
+        Filter.model_validate(
+            {
+                "tables": {"include": ["SHOP.*"], "exclude": ["SHOP.TMP*"]},
+                "columns": {"SHOP.ORDERS": ["NOTE"]},
+                "operations": {"SHOP.LOG": ["insert", "delete"]},
+                "transactions": {"login-users": ["BATCH"], "xids": ["10.5.123"]},
+            }
+        )
+    )
+    assert filters.wants("SHOP", "ORDERS")
+    assert not filters.wants("SHOP", "TMP1")
+    assert filters.operations == {"SHOP.LOG": {DmlKind.INSERT, DmlKind.DELETE}}
+    assert filters.drops(pack_xid(10, 5, 123), None)
+    assert filters.drops(1, SessionAttributes(login_user="BATCH"))
+    assert not filters.drops(1, SessionAttributes(login_user="SHOP"))
+    assert not filters.drops(1, None)
+    assert filters_of(Filter()) == NO_FILTERS
