@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from olr_pg.cli.config import ConfigOption
-from olr_pg.cli.output import print_json
+from olr_pg.cli.output import print_json, print_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,6 +18,13 @@ def status(
     config: ConfigOption,
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object.")] = False,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check",
+            help="Ask /healthz only: exit code 0 unless decoding has ended, or none runs.",
+        ),
+    ] = False,
     certificate: Annotated[
         Path | None,
         typer.Option(help="A client certificate (PEM), where `status.tls.client-ca` wants one."),
@@ -28,7 +35,11 @@ def status(
     from olr_pg.config.load import load_config
     from olr_pg.monitor.asking import ask_status
 
-    record = ask_status(load_config(config), certificate, key)
+    page = "healthz" if check else "status.json"
+    record = ask_status(load_config(config), certificate, key, page=page)
+    if check:
+        print_line(record["health"])
+        return
     if as_json:
         print_json(record)
         return

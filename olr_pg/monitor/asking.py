@@ -19,15 +19,21 @@ _SECONDS: Final = 10.0
 
 
 def ask_status(
-    config: Config, certificate: Path | None = None, key: Path | None = None
+    config: Config,
+    certificate: Path | None = None,
+    key: Path | None = None,
+    *,
+    page: str = "status.json",
 ) -> dict[str, Any]:
     """The status of the appliance that runs with that configuration, as `Status.as_record`.
 
     Args:
         certificate, key: of a client, where the page wants one.
+        page: another page of JSON.
 
     Raises:
-        OlrPgError: 9010 none runs, 9011 it does not answer, 4030 the certificates.
+        OlrPgError: 9010 none runs, 9011 it does not answer (healthz: decoding has ended), 4030
+            the certificates.
     """
     file = Path(config.context.data) / FILE_NAME
     try:
@@ -43,11 +49,12 @@ def ask_status(
         urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
     )
     try:
-        with opener.open(url + "status.json", timeout=_SECONDS) as answer:
+        with opener.open(url + page, timeout=_SECONDS) as answer:
             record: dict[str, Any] = json.load(answer)
     except urllib.error.HTTPError as error:
-        error.close()
-        raise OlrPgError(9011, f"it answers {error.code}", address=url) from error
+        with error:
+            said = error.read().decode("utf-8", "replace")
+        raise OlrPgError(9011, f"it answers {error.code}: {said}", address=url) from error
     except urllib.error.URLError as error:
         # A killed one leaves its file behind.
         code = 9010 if isinstance(error.reason, ConnectionRefusedError) else 9011

@@ -206,6 +206,10 @@ def test_asking(shown: Shown, tmp_path: Path) -> None:
     with StatusService(shown, make_registry(shown), address=ANY, announcement=file) as service:
         assert json.loads(file.read_text()) == {"url": service.url, "pid": os.getpid()}
         assert ask_status(config)["source"]["logs"] == 12
+        assert ask_status(config, page="healthz")["health"] == "degraded"
+        shown.status = replace(shown.status, state=StageState("STOPPED", 0.0, "why"))
+        with pytest.raises(OlrPgError, match=r"503: .*failed"):
+            ask_status(config, page="healthz")
         left_behind = file.read_text()
     assert not file.exists()
     file.write_text(left_behind)  # as a kill does

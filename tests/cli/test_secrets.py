@@ -1,0 +1,114 @@
+"""No secret of the configuration gets out: not in logs, errors, the status, or process lists."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.server.certificates import Authority
+
+Cli = Callable[..., "subprocess.CompletedProcess[str]"]
+Start = Callable[..., "subprocess.Popen[str]"]
+
+SECRETS = {
+    "TARGET_SECRET": "target+hunter2/%",
+    "METRICS_SECRET": "metrics-hunter3",
+    "KEY_SECRET": "key-hunter4",
+    "SPARK_SECRET": "spark-hunter5",
+}
+NOWHERE = "host=127.0.0.1 port=1 connect_timeout=2 user=u dbname=d password="
+
+
+@pytest.fixture
+def config(tmp_path: Path, real_log_dir: Path) -> Path:
+    pair = Authority(tmp_path).issue("server", SECRETS["KEY_SECRET"])
+    path = tmp_path / "c.json"
+    document: dict[str, Any] = {
+        "source": {
+            "kind": "offline",
+            "dictionary": str(real_log_dir / "TEST-chkpt-2266634.json"),
+            "logs": str(real_log_dir / "*.dbf"),
+        },
+        "target": {
+            "address": ":0",
+            "tls": {
+                "certificate": str(pair.certificate),
+                "key": str(pair.key),
+                "key-password": "${KEY_SECRET}",
+            },
+        },
+        "metrics": {
+            "postgres": {
+                "connect-string": f"{NOWHERE}${{METRICS_SECRET}}",
+                "table-name": "m",
+                "interval-seconds": 1,
+            }
+        },
+        "apply": {
+            "connect-string": f"{NOWHERE}${{TARGET_SECRET}}",
+            "tables": ["OLR_TEST.TEST_CDC"],
+        },
+        "spark": {"conf": {"spark.ssl.keyPassword": "${SPARK_SECRET}"}},
+        "status": {"address": ":0"},
+        "log": {"level": 3},
+    }
+    path.write_text(json.dumps(document))
+    return path
+
+
+def check(text: str) -> None:
+    for secret in SECRETS.values():
+        assert secret not in text
+
+
+@pytest.mark.parametrize("form", ["human", "json"])
+def test_a_process_that_serves(config: Path, start_cli: Start, form: str) -> None:
+    process = start_cli("run", "--config", config, "--no-apply", "--log-format", form, **SECRETS)
+    assert process.stderr is not None
+    said = ""
+    while "OLR-09012" not in said:  # the metrics' database is out of reach
+        line = process.stderr.readline()
+        assert line, said
+        said += line
+    url = json.loads((config.parent / "data" / "status.json").read_text())["url"]
+    for path in ("status.json", "metrics", "healthz"):
+        with urllib.request.urlopen(url + path, timeout=60) as answer:
+            check(answer.read().decode())
+    own = psutil.Process(process.pid)
+    for one in [own, *own.children(recursive=True)]:
+        check(" ".join(one.cmdline()))
+    process.send_signal(signal.SIGTERM)
+    stdout, stderr = process.communicate(timeout=60)
+    check(said + stdout + stderr)
+
+
+def test_an_error_of_the_target(config: Path, cli: Cli) -> None:
+    result = cli("run", "--config", config, "--once", **SECRETS)
+    assert result.returncode == 6
+    assert "OLR-05003" in result.stderr
+    check(result.stdout + result.stderr)
+
+
+def test_errors_of_the_configuration(config: Path, cli: Cli) -> None:
+    document = json.loads(config.read_text())
+    document["apply"]["connect-string"] = "postgres:/u:target+hunter2@h/d"
+    document["target"]["tls"]["key-password"] = "not the ${KEY_SECRET}"
+    config.write_text(json.dumps(document))
+    for command in (("config", "check"), ("run",)):
+        result = cli(*command, "--config", config, **SECRETS)
+        assert result.returncode == 2
+        check(result.stdout + result.stderr)
+        assert "hunter2" not in result.stdout + result.stderr
+    document["apply"]["connect-string"] = "embedded"
+    config.write_text(json.dumps(document))
+    result = cli("run", "--config", config, "--no-apply", **SECRETS)
+    assert (result.returncode, "OLR-04030" in result.stderr) == (5, True)
+    check(result.stdout + result.stderr)
