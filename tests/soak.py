@@ -68,7 +68,7 @@ JUDGED_SECONDS_MIN = 300.0
 GROWTH_MAX = 0.01
 SPARE_DESCRIPTORS = 6  # connections to PostgreSQL that were opened again, for one
 SPARE_THREADS = 3
-SPARE_FILES = 2  # what a task at work has
+SPARE_FILES = 8  # what tasks and Spark's blocks have for a while
 SOURCE_RATE = 60_000
 
 
@@ -167,7 +167,8 @@ class Appliance:
         with suppress(psutil.NoSuchProcess):
             process = psutil.Process(self.pid)
             with process.oneshot():
-                files = [*self.temporary.rglob("*"), *(self.folder / "data").rglob("spill-*")]
+                # Spark makes up to 64 empty directories for blocks, one after the other.
+                files = [file for file in self.temporary.rglob("*") if file.is_file()]
                 return Sample(
                     time.monotonic(),
                     process.memory_info().rss,

@@ -71,7 +71,11 @@ class Memory(Section):
 
     min_mb: int = Field(default=16, ge=1, description="MiB that are kept allocated")
     max_mb: int = Field(
-        default=512, ge=16, description="MiB past which open transactions are spilled"
+        default=512,
+        ge=16,
+        description="MiB of decoded data: half for open transactions, past which the largest are"
+        " spilled to context.data; an eighth for ready ones, the rest for what comes from Spark and"
+        " what the applier holds",
     )
     max_tx_msgs: int = Field(
         default=10_000,

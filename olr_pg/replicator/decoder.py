@@ -11,6 +11,7 @@ from __future__ import annotations
 import pickle
 import threading
 import time
+from collections import deque
 from contextlib import closing
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Final
@@ -62,6 +63,9 @@ if TYPE_CHECKING:
 
 _PUT_TRANSACTIONS: Final = 256
 """Transactions that are queued at once: until then the checkpoint does not move past them."""
+
+_LOGS_REMEMBERED: Final = 1024
+"""The latest logs, where a failure's redo is looked for: a run may last for years."""
 
 PRELOAD: Final = ("olr_pg.replicator.warm:warm_kernels",)
 """What Spark's daemon does before it forks workers."""
@@ -249,7 +253,7 @@ class _Run:
             decoder._filters,
         )
         self._events_published = 0
-        self._logs: list[ArchivedLog] = []
+        self._logs: deque[ArchivedLog] = deque(maxlen=_LOGS_REMEMBERED)
         self._decoded: set[LogPosition] = set()
         self._skipped: set[str] = set()
         self._begun = False

@@ -53,10 +53,13 @@ class DecodeProgress:
         """The logs were looked at."""
         readable = sorted(stream.readable, key=lambda log: log.next_scn)
         last: dict[int, ArchivedLog] = {}
+        known_times, self._written = self._written, {}
         for log in readable:
-            if log.position not in self._written:
-                self._written[log.position] = _written_at(log, self._clock())
-                self.archived.add(log.next_scn, self._written[log.position])
+            at = known_times.get(log.position)
+            if at is None:
+                at = _written_at(log, self._clock())
+                self.archived.add(log.next_scn, at)
+            self._written[log.position] = at
             last[log.header.thread] = log
         known = {one.thread: one for one in self.source.threads}
         threads = tuple(
