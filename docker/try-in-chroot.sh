@@ -14,8 +14,13 @@ source=$(cd "$(dirname "$0")/.." && pwd)
     debootstrap --variant=minbase --include=python3,python3-venv,ca-certificates \
         bookworm "$directory" $mirror
 
+# What is mounted here must come off again without taking the machine's own mounts along: each is
+# cut off from the others (slave) before anything is mounted below it.
+places="src proc dev root/.cache"
 cleanup() {
-    umount -l "$directory/src" "$directory/proc" "$directory/dev" "$directory/root/.cache" 2>/dev/null || true
+    for place in $places; do
+        ! mountpoint -q "$directory/$place" || umount --recursive --lazy "$directory/$place"
+    done
 }
 trap cleanup EXIT
 mkdir -p "$directory/src" "$directory/root/.cache"
@@ -25,6 +30,9 @@ mount -t proc proc "$directory/proc"
 mount --rbind /dev "$directory/dev"
 # As the Dockerfile's cache mount: packages that are there already are not fetched again.
 mount --bind "${XDG_CACHE_HOME:-$HOME/.cache}" "$directory/root/.cache"
+for place in $places; do
+    mount --make-rslave "$directory/$place"
+done
 # How this machine reaches the package index is how the other one does.
 mkdir -p "$directory/etc/ssl/certs"
 for file in /etc/resolv.conf /etc/hosts /etc/pip.conf /etc/ssl/certs/ca-certificates.crt; do
