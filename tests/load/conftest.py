@@ -24,6 +24,7 @@ from olr_pg.simulator.simulate import DatabaseShape
 from tests.load.table_data import Source, simulated
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -40,34 +41,50 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Source:
     return simulated(11, tmp_path_factory.mktemp("load-source"), "orders", SIZE, shape)
 
 
-class Project:
-    """A configuration, and the commands that it is given to."""
+class Loads:
+    """A configuration of an offline source, and the commands that it is given to.
+
+    Args:
+        folder: for what belongs to this configuration.
+        source_folder: with ``dictionary.json`` and ``logs``.
+        names: ``OWNER.NAME`` of the tables.
+        session: gives the Spark session.
+
+    Attributes:
+        tables: the directory of the table data.
+    """
 
     def __init__(
-        self, folder: Path, source: Source, database: str, spark: SparkSession | None = None
+        self,
+        folder: Path,
+        source_folder: Path,
+        names: Sequence[str],
+        database: str,
+        session: Callable[[], SparkSession] | None = None,
     ) -> None:
         self.folder = folder
-        self.source = source
+        self.source_folder = source_folder
+        self.names = names
         self.database = database
-        self._spark = spark
+        self._session = session
         self.tables: Path | None = None
 
-    def _session(self) -> SparkSession:
-        assert self._spark is not None
-        return self._spark
+    def session(self) -> SparkSession:
+        assert self._session is not None
+        return self._session()
 
     def write(self, **apply: Any) -> Path:
         document: dict[str, Any] = {
             "context": {"data": str(self.folder / "data")},
             "source": {
                 "kind": "offline",
-                "dictionary": str(self.source.folder / "dictionary.json"),
-                "logs": str(self.source.folder / "logs"),
+                "dictionary": str(self.source_folder / "dictionary.json"),
+                "logs": str(self.source_folder / "logs"),
             },
             "target": {"address": "127.0.0.1:0"},
             "apply": {
                 "connect-string": self.database,
-                "tables": [table.full_name for table in self.source.summary.tables],
+                "tables": list(self.names),
                 "create-tables": True,
                 **apply,
             },
@@ -89,9 +106,46 @@ class Project:
         return initial_load(
             sources.target_settings(config, snapshot, self.database),
             sources.table_sources(config, snapshot, tables),
-            self._session,
+            self.session,
             LoadOptions(**options),
         )
+
+    def verify(self, **options: Any) -> list[VerifiedTable]:
+        config = self.config()
+        snapshot = sources.read_snapshot(config)
+        tables = sources.choose_tables(config, snapshot, ())
+        return verify(
+            sources.target_settings(config, snapshot, self.database),
+            sources.table_sources(config, snapshot, tables),
+            self.session,
+            **options,
+        )
+
+    def describe(self, results: list[VerifiedTable]) -> list[dict[str, Any]]:
+        with connect(self.database) as connection:
+            return list(difference_lines(connection, "olr_pg", results))
+
+    def repair(self, results: list[VerifiedTable]) -> list[RepairedTable]:
+        path = self.folder / "differences.jsonl"
+        write_differences(path, self.describe(results))
+        config = self.config()
+        settings = sources.target_settings(config, sources.read_snapshot(config), self.database)
+        return repair(settings, read_differences(path, "olr_pg"))
+
+    def run(self) -> None:
+        assert run_appliance(self.config(), once=True, apply=True) == 0
+
+
+class Project(Loads):
+    """The same of a simulated source."""
+
+    def __init__(
+        self, folder: Path, source: Source, database: str, spark: SparkSession | None = None
+    ) -> None:
+        names = [table.full_name for table in source.summary.tables]
+        session = None if spark is None else lambda: spark
+        super().__init__(folder, source.folder, names, database, session)
+        self.source = source
 
     def run_with_refusal(self, table: str) -> None:
         """Load while PostgreSQL refuses a row of the last partition of `table`."""
@@ -124,31 +178,6 @@ class Project:
         data = find_table(self.tables, table)
         assert data.scn is not None
         return data.scn
-
-    def verify(self, **options: Any) -> list[VerifiedTable]:
-        config = self.config()
-        snapshot = sources.read_snapshot(config)
-        tables = sources.choose_tables(config, snapshot, ())
-        return verify(
-            sources.target_settings(config, snapshot, self.database),
-            sources.table_sources(config, snapshot, tables),
-            self._session,
-            **options,
-        )
-
-    def describe(self, results: list[VerifiedTable]) -> list[dict[str, Any]]:
-        with connect(self.database) as connection:
-            return list(difference_lines(connection, "olr_pg", results))
-
-    def repair(self, results: list[VerifiedTable]) -> list[RepairedTable]:
-        path = self.folder / "differences.jsonl"
-        write_differences(path, self.describe(results))
-        config = self.config()
-        settings = sources.target_settings(config, sources.read_snapshot(config), self.database)
-        return repair(settings, read_differences(path, "olr_pg"))
-
-    def run(self) -> None:
-        assert run_appliance(self.config(), once=True, apply=True) == 0
 
 
 @pytest.fixture

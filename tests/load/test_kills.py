@@ -20,7 +20,7 @@ import pytest
 from olr_pg.simulator.instance import Pace
 from olr_pg.simulator.redo_format import COMPATIBLE, RedoFormat
 from olr_pg.simulator.simulate import DatabaseShape
-from tests.load.conftest import Project
+from tests.load.conftest import Loads, Project
 from tests.load.table_data import simulated
 
 if TYPE_CHECKING:
@@ -35,13 +35,13 @@ TAKEN_OVER = "SELECT count(*) >= {} FROM pg_stat_activity WHERE application_name
 CHANGES = "SELECT coalesce(sum(inserted + updated + deleted), 0) >= {} FROM olr_pg.ledger"
 
 
-def start(project: Project, *arguments: str) -> subprocess.Popen[bytes]:
+def start(project: Loads, *arguments: str) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "olr_pg", *arguments, "--config", str(project.write())]
     with (project.folder / "stderr.log").open("ab") as log:
         return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=log)
 
 
-def killed_at(project: Project, query: str, *arguments: str) -> int:
+def killed_at(project: Loads, query: str, *arguments: str) -> int:
     """The exit code of a command that is killed once the query gives true."""
     with start(project, *arguments) as process:
         while process.poll() is None:
@@ -58,7 +58,7 @@ def killed_at(project: Project, query: str, *arguments: str) -> int:
     return process.returncode
 
 
-def finish(project: Project, *arguments: str) -> bytes:
+def finish(project: Loads, *arguments: str) -> bytes:
     with start(project, *arguments) as process:
         output, _ = process.communicate()
     assert process.returncode == DONE, (project.folder / "stderr.log").read_text()

@@ -11,9 +11,14 @@ import pytest
 from olr_pg.errors import OlrPgError
 from olr_pg.load.canonical import canonical_json
 from olr_pg.load.digests import chunk_count
+from tests.load.faults import documents, find_and_mend
 from tests.load.test_initial import fetch
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
     from tests.load.conftest import Project
 
 NAMES = ("shop.customers", "shop.orders", "shop.order_lines")
@@ -133,3 +138,9 @@ def test_canonical_json_is_what_postgres_sends(postgres: str, text: str) -> None
         row = connection.execute("SELECT jsonb_send(%s::jsonb)", (text,)).fetchone()
     assert row is not None
     assert canonical_json(b"\1" + text.encode()) == bytes(row[0])
+
+
+def test_each_kind_of_fault_in_a_table_with_lobs(
+    tmp_path: Path, postgres_database: str, spark: SparkSession
+) -> None:
+    find_and_mend(documents(tmp_path, 3_000, postgres_database, lambda: spark))
