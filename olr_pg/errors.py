@@ -755,6 +755,51 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         " `olr-pg initial-load` again, or create it yourself",
         6,
     ),
+    5121: ErrorEntry(
+        "the source is not quiet",
+        "end every application that writes to the replicated tables, and its transactions, then"
+        " start `olr-pg cutover` again",
+        6,
+    ),
+    5122: ErrorEntry(
+        "the last redo is not archived",
+        "run ALTER SYSTEM ARCHIVE LOG CURRENT in the source, bring the log to where `source` finds"
+        " it, then start `olr-pg cutover` again",
+        6,
+    ),
+    5123: ErrorEntry(
+        "the source has changed after the cut-over began",
+        "let the source become quiet, then start `olr-pg cutover --restart`",
+        6,
+    ),
+    5124: ErrorEntry(
+        "source and target differ",
+        "find the rows with `olr-pg verify --differences FILE` and mend them with `olr-pg repair`,"
+        " then start `olr-pg cutover` again",
+        6,
+    ),
+    5125: ErrorEntry(
+        "there is nothing to compare the target with",
+        "give the rows as of the end with --tables DIR, or go on without with --unverified",
+        6,
+    ),
+    5126: ErrorEntry(
+        "the positions of the source's sequences are older than the cut-over",
+        "export the dictionary again and give it with --dictionary FILE",
+        6,
+    ),
+    5127: ErrorEntry(
+        "the target's constraints or triggers are not as applications need them",
+        "mend what is named above: correct the rows, enable the trigger, or drop what is not"
+        " wanted; then start `olr-pg cutover` again",
+        6,
+    ),
+    5128: ErrorEntry(
+        "a table has stopped",
+        "see its line in olr_pg.error, mend the cause, let `olr-pg run` go on, then start"
+        " `olr-pg cutover` again",
+        6,
+    ),
     5140: ErrorEntry(
         "the applier's tables in the target are of a later release",
         "use that release of olr_pg",

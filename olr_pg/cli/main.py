@@ -13,6 +13,7 @@ import typer
 from olr_pg.cli import (
     bench,
     config,
+    cutover,
     decode,
     demo,
     dictionary,
@@ -74,6 +75,7 @@ app.command("initial-load")(load.initial_load)
 app.command("verify")(verify.verify)
 app.command("repair")(verify.repair)
 app.add_typer(errors.app, name="errors")
+app.command("cutover")(cutover.cutover)
 app.command("decode")(decode.decode)
 app.command("dump")(dump.dump)
 app.command("doctor")(doctor.doctor)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from olr_pg.config.model import OfflineSource
 from olr_pg.datatypes.convert import DatabaseFacts
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.config.model import Apply, Config
     from olr_pg.dictionary.model import Snapshot, Table
+
+NO_FOLDER: Final = 5113
+"""Error: nothing says where table data is."""
 
 
 def offline_source(config: Config) -> OfflineSource:
@@ -108,7 +111,7 @@ def _sources(
     source = offline_source(config)
     place = folder or source.tables
     if place is None:
-        raise OlrPgError(5113, "there is no `source.tables`")
+        raise OlrPgError(NO_FOLDER, "there is no `source.tables`")
     configured = source.tables_scn if folder is None else None
     for table in tables:
         data = find_table(place, table.full_name)

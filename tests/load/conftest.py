@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -20,7 +21,7 @@ from olr_pg.load.verify import VerifiedTable, verify
 from olr_pg.replicator.appliance import run_appliance
 from olr_pg.simulator.instance import Pace
 from olr_pg.simulator.redo_format import COMPATIBLE, RedoFormat
-from olr_pg.simulator.simulate import DatabaseShape
+from olr_pg.simulator.simulate import DatabaseShape, demo_shape, simulate
 from tests.load.table_data import Source, simulated
 
 if TYPE_CHECKING:
@@ -192,3 +193,28 @@ def project(
     monkeypatch.setattr("olr_pg.replicator.decoder.get_session", lambda _: spark)
     monkeypatch.setattr("olr_pg.replicator.appliance.stop_session", lambda: None)
     return Project(tmp_path, source, postgres_database, spark)
+
+
+@pytest.fixture(scope="session")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Source:
+    """The order-entry workload, with rows before the first redo."""
+    folder = tmp_path_factory.mktemp("shop")
+    shape = replace(demo_shape(), pace=Pace(log_blocks=60))
+    summary = simulate(7, folder, workload="orders", size=SIZE, shape=shape, prefilled=True)
+    return Source(folder, summary, [])
+
+
+@pytest.fixture
+def loads(
+    tmp_path: Path, postgres_database: str, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> Any:
+    """Makes a project of a source; its runs use the tests' Spark session."""
+    monkeypatch.setattr("olr_pg.replicator.decoder.get_session", lambda _: spark)
+    monkeypatch.setattr("olr_pg.replicator.appliance.stop_session", lambda: None)
+
+    def make(source: Source) -> Project:
+        project = Project(tmp_path, source, postgres_database, spark)
+        project.tables = source.folder / "tables"
+        return project
+
+    return make

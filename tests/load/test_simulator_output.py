@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -14,42 +13,15 @@ from olr_pg.load import sources
 from olr_pg.load.structure import FAILED, StructureBuilder, raise_for_failures
 from olr_pg.simulator.instance import Pace
 from olr_pg.simulator.redo_format import COMPATIBLE, RedoFormat
-from olr_pg.simulator.simulate import DatabaseShape, demo_shape, simulate
-from tests.load.conftest import Project
+from olr_pg.simulator.simulate import DatabaseShape, simulate
 from tests.load.table_data import Source
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
+    from tests.load.conftest import Project
 
-SIZE = 150_000
 PACE = Pace(log_blocks=60)
-
-
-@pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Source:
-    """The order-entry workload, with rows before the first redo."""
-    folder = tmp_path_factory.mktemp("shop")
-    shape = replace(demo_shape(), pace=PACE)
-    summary = simulate(7, folder, workload="orders", size=SIZE, shape=shape, prefilled=True)
-    return Source(folder, summary, [])
-
-
-@pytest.fixture
-def loads(
-    tmp_path: Path, postgres_database: str, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> Any:
-    """Makes a project of a source; its runs use the tests' Spark session."""
-    monkeypatch.setattr("olr_pg.replicator.decoder.get_session", lambda _: spark)
-    monkeypatch.setattr("olr_pg.replicator.appliance.stop_session", lambda: None)
-
-    def make(source: Source) -> Project:
-        project = Project(tmp_path, source, postgres_database, spark)
-        project.tables = source.folder / "tables"
-        return project
-
-    return make
 
 
 def builder_of(project: Project) -> StructureBuilder:

@@ -3,7 +3,7 @@
 
 CREATE SCHEMA IF NOT EXISTS olr_pg;
 
--- Version of these tables: 1 (before there was this table), 2.
+-- Version of these tables: 1 (before there was this table), 2, 3 (with those of the cut-over).
 CREATE TABLE IF NOT EXISTS olr_pg.version (version integer NOT NULL);
 
 -- How far each table is. A row changes in the same transaction as the table's rows.
@@ -129,6 +129,18 @@ CREATE TABLE IF NOT EXISTS olr_pg.load_part (
     PRIMARY KEY (subscription, source_table, part)
 );
 
+-- The steps of a cut-over, in the order of started_at.
+CREATE TABLE IF NOT EXISTS olr_pg.cutover (
+    subscription  text NOT NULL,
+    step          text NOT NULL,
+    state         text NOT NULL CHECK (state IN ('running', 'done', 'failed', 'skipped')),
+    started_at    timestamptz NOT NULL DEFAULT now(),
+    finished_at   timestamptz,
+    detail        jsonb NOT NULL DEFAULT '{}', -- what the step found
+    PRIMARY KEY (subscription, step)
+);
+
+COMMENT ON TABLE olr_pg.cutover IS 'olr_pg: the steps of a cut-over';
 COMMENT ON TABLE olr_pg.load IS 'olr_pg: initial loads';
 COMMENT ON TABLE olr_pg.load_part IS 'olr_pg: partitions of initial loads that are in';
 COMMENT ON TABLE olr_pg.ledger IS 'olr_pg: the last applied commit of each subscription and table';
@@ -138,4 +150,4 @@ COMMENT ON TABLE olr_pg.subscription IS 'olr_pg: how far each subscription is co
 COMMENT ON TABLE olr_pg.version IS 'olr_pg: version of these tables';
 
 DELETE FROM olr_pg.version;
-INSERT INTO olr_pg.version VALUES (2);
+INSERT INTO olr_pg.version VALUES (3);

@@ -1,0 +1,121 @@
+"""``olr-pg cutover``: from the last change of the source to a target that may be used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from olr_pg.cli.config import ConfigOption
+from olr_pg.cli.load import JsonOption, read_config, spark_session_of
+from olr_pg.cli.output import print_json, print_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from olr_pg.load.cutover import Step
+    from olr_pg.load.cutover_state import StepState
+
+
+def cutover(
+    config: ConfigOption,
+    *,
+    tables: Annotated[
+        Path | None,
+        typer.Option("--tables", metavar="DIR", help="The source's rows as of the end (offline)."),
+    ] = None,
+    dictionary: Annotated[
+        Path | None,
+        typer.Option(
+            "--dictionary",
+            metavar="FILE",
+            help="The dictionary exported at the end, for the sequences (offline).",
+        ),
+    ] = None,
+    final_scn: Annotated[
+        int | None,
+        typer.Option(
+            "--final-scn", min=1, help="Where the source ends; default: its logs' end (offline)."
+        ),
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--until", metavar="STEP", help="Stop after this step.")
+    ] = None,
+    unverified: Annotated[
+        bool, typer.Option("--unverified", help="Leave out the comparison of the tables.")
+    ] = False,
+    restart: Annotated[
+        bool, typer.Option("--restart", help="Forget the steps so far and begin anew.")
+    ] = False,
+    status: Annotated[
+        bool, typer.Option("--status", help="Only show how far the cut-over is.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Cut over to the target, step by step; start it again to go on where it stopped.
+
+    quiet, archived, applied, verified, sequences, constraints, report. End `olr-pg run` before:
+    this command applies what is left itself. Nothing is changed in the source.
+    """
+    from olr_pg.load.cutover import STEPS, CutoverOptions, cut_over, cutover_state, restart_cutover
+    from olr_pg.load.initial import PRELOAD
+    from olr_pg.spark.session import stop_session
+
+    names = [step.name for step in STEPS]
+    if until is not None and until not in names:
+        raise typer.BadParameter(f"--until is one of {', '.join(names)}")
+    loaded = read_config(config)
+    if restart:
+        restart_cutover(loaded)
+    options = CutoverOptions(
+        tables=tables,
+        dictionary=dictionary,
+        final_scn=final_scn,
+        unverified=unverified,
+        until=until,
+        progress=lambda step: None if as_json else print_line(f"{step.name}: {step.title} …"),
+    )
+    try:
+        if not status:
+            cut_over(loaded, lambda: spark_session_of(loaded, PRELOAD), options)
+    finally:
+        stop_session()
+        _show(cutover_state(loaded), STEPS, as_json=as_json)
+
+
+def _show(states: Sequence[StepState], steps: Sequence[Step], *, as_json: bool) -> None:
+    """What has been done, and the way back from there."""
+    over = [state for state in states if state.is_over]
+    backs = {step.name: step.way_back for step in steps}
+    back = backs[over[-1].step] if over else "nothing is done yet"
+    if as_json:
+        finished = len(over) == len(steps)
+        listed = [_step_json(state) for state in states]
+        print_json({"finished": finished, "way_back": back, "steps": listed})
+        return
+    titles = {step.name: step.title for step in steps}
+    for state in states:
+        print_line(f"{state.step}: {titles[state.step]}: {state.state}")
+        for key, value in state.detail.items():
+            for line in value if isinstance(value, list) else [value]:
+                if line not in ("", {}):
+                    print_line(f"    {key.replace('_', ' ')}: {_text(line)}")
+    print_line(f"To go back: {back}.")
+    if len(over) == len(steps):
+        print_line("The target may be used. Do not start `olr-pg run` again.")
+
+
+def _step_json(state: StepState) -> dict[str, Any]:
+    end = state.finished_at
+    return {
+        **state._asdict(),
+        "started_at": state.started_at.isoformat(),
+        "finished_at": None if end is None else end.isoformat(),
+    }
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key.replace('_', ' ')} {item}" for key, item in value.items())
+    return str(value)
