@@ -12,6 +12,7 @@ from olr_pg.bench.apply_cases import apply
 from olr_pg.bench.decoding import decode, scaling, scan
 from olr_pg.bench.end_to_end import end_to_end
 from olr_pg.bench.latency import latency
+from olr_pg.bench.loading import load
 from olr_pg.bench.serving import server
 from olr_pg.errors import OlrPgError
 
@@ -52,6 +53,7 @@ BENCHMARKS: Final[dict[str, Callable[[Options], Iterator[Result]]]] = {
     "scaling": scaling,
     "server": server,
     "apply": apply,
+    "load": load,
     "end-to-end": end_to_end,
     "latency": latency,
 }

@@ -57,6 +57,12 @@ def test_apply(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ]  # fmt: skip
 
 
+def test_load(tmp_path: Path) -> None:
+    (one,) = _run("load", "--cache", tmp_path)
+    _check_form([one])
+    assert one["anchor"] == "binary COPY from a file"
+
+
 def test_an_unknown_name(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["bench", "nonesuch", "--cache", str(tmp_path)])
     assert result.exit_code != 0

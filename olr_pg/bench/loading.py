@@ -1,0 +1,114 @@
+"""Initial load: one task on one core, beside a binary COPY of the same rows from a file.
+
+The task reads Parquet, converts to Oracle's form and from there to PostgreSQL's, and copies; the
+anchor's file is read by the server itself.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import psycopg
+import pyarrow as pa
+import pyarrow.parquet as pq
+from psycopg import sql
+
+from olr_pg.applier.connection import connect
+from olr_pg.applier.ledger import ensure_ledger
+from olr_pg.applier.settings import ApplierSettings
+from olr_pg.bench.applying import prepare
+from olr_pg.bench.changes import NAMES, POOL_ROWS, Pool, make_changes, source_table
+from olr_pg.bench.clusters import Cluster, running
+from olr_pg.bench.measure import Result, Sample, compared, measured
+from olr_pg.load.copy_task import LoadJob, LoadTable, PartTask, load_partition
+from olr_pg.load.parquet import TableData, find_table
+from olr_pg.load.progress import TableProgress
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from olr_pg.bench.suite import Options
+
+ROW_GROUP: Final = 100_000
+_FILE: Final = "bench.copy"
+"""In the server's data directory, where it may write."""
+
+
+def load(options: Options) -> Iterator[Result]:
+    """Rows per second of one task of the initial load."""
+    pool = Pool()
+    data = write_rows(options.folder / "tables", pool, options.rows)
+    with running([options.folder / "target"]) as (cluster,):
+        # Once before, for the kernels and for the file.
+        _load_once(cluster, data, pool)
+        _write_file(cluster.last_database)
+        yield compared(
+            "load, one task",
+            "rows/s",
+            partial(_load_once, cluster, data, pool),
+            anchor="binary COPY from a file",
+            anchor_run=partial(_copy_once, cluster, options.rows, pool),
+            runs=options.runs,
+        )
+
+
+def write_rows(folder: Path, pool: Pool, rows: int) -> TableData:
+    """``BENCH.T`` as table data: keys from 1, the rest from the pool."""
+    folder.mkdir()
+    keys = pa.array(range(1, rows + 1), pa.int64())
+    chosen = pa.array([number % POOL_ROWS for number in range(rows)], pa.int64())
+    columns = [pa.array([row[at] for row in pool.rows]) for at in range(len(NAMES))]
+    taken = [keys, *(column.take(chosen) for column in columns[1:])]
+    table = pa.table(dict(zip((name.upper() for name in NAMES), taken, strict=True)))
+    pq.write_table(table, folder / "BENCH.T.parquet", row_group_size=ROW_GROUP)
+    return find_table(folder, "BENCH.T")
+
+
+def _empty_table(cluster: Cluster, pool: Pool) -> str:
+    """A new database with the empty table; its connection string."""
+    target = prepare(cluster, make_changes("insert", 1, 1), pool)
+    with connect(target) as connection:
+        ensure_ledger(connection)
+    return target
+
+
+def _load_once(cluster: Cluster, data: TableData, pool: Pool) -> Sample:
+    target = _empty_table(cluster, pool)
+    settings = ApplierSettings(target, "", 0, "")
+    progress = TableProgress("bench", "BENCH.T", "bench.t")
+    job = LoadJob(settings, (LoadTable(source_table(), "bench", "t", progress),))
+
+    def work() -> float:
+        tasks = (PartTask(0, part, one) for part, one in enumerate(data.partitions))
+        return sum(load_partition(job, task).rows for task in tasks)
+
+    sample = measured(work, [cluster.pid])
+    if sample.amount != data.rows:
+        raise AssertionError(f"{sample.amount} rows loaded, not {data.rows}")
+    return sample
+
+
+def _file_of(connection: psycopg.Connection[tuple[str]]) -> sql.Literal:
+    row = connection.execute("SHOW data_directory").fetchone()
+    assert row is not None
+    return sql.Literal(f"{row[0]}/{_FILE}")
+
+
+def _write_file(target: str) -> None:
+    with psycopg.connect(target) as connection:
+        file = _file_of(connection)
+        connection.execute(sql.SQL("COPY bench.t TO {} (FORMAT BINARY)").format(file))
+
+
+def _copy_once(cluster: Cluster, rows: int, pool: Pool) -> Sample:
+    target = _empty_table(cluster, pool)
+
+    def work() -> float:
+        with psycopg.connect(target) as connection:
+            file = _file_of(connection)
+            connection.execute(sql.SQL("COPY bench.t FROM {} (FORMAT BINARY)").format(file))
+        return rows
+
+    return measured(work, [cluster.pid])
