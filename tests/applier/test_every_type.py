@@ -79,6 +79,15 @@ COLUMNS = (
     column(21, "BY_NAME", 114, 4000),
     column(22, "LONGER", 8, 0, charset_id=873, charset_form=1),
     column(23, "LR", 24, 0),
+    column(24, "I2", 2, precision=4, scale=0),
+    column(25, "I4", 2, precision=9, scale=0),
+    column(26, "I8", 2, precision=18, scale=0),
+    column(27, "M", 2, precision=12, scale=2),
+    column(28, "NEG", 2, precision=5, scale=-2),
+    column(29, "NC", 96, 10, charset_id=2000, charset_form=2, char_length=5),
+    column(30, "CL", 112, 4000, charset_id=873, charset_form=1),
+    column(31, "NCL", 112, 4000, charset_id=2000, charset_form=2),
+    column(32, "BL", 113, 4000),
 )
 TABLE = Table("APP", "TYPES", TABLE_OBJ, TABLE_OBJ, COLUMNS, key_kind=KeyKind.PRIMARY, key=(1,))
 DATABASE = Database("LOBS", activation=1, resetlogs=(1,), timezone="+02:00")
@@ -112,6 +121,15 @@ def row(redo: LobRedo, number: int) -> tuple[bytes | None, ...]:
         b"\0" * 20,
         "long text ż".encode(),
         bytes(range(200)),
+        encode_number(-9_999),
+        encode_number(123_456_789),
+        encode_number(-(10**18 - 1)),
+        encode_number(Decimal("-1234567890.12")),
+        encode_number(9_999_900),
+        "żó   ".encode(UTF16),
+        secure_in_row(CLOB, 500 + number, "a long text ż".encode(UTF16)),
+        secure_in_row(CLOB, 600 + number, "😀 ż".encode(UTF16)),
+        secure_in_row(BLOB, 700 + number, b"\0\xff"),
     )
 
 
@@ -119,9 +137,9 @@ def redo_of_every_type() -> LobRedo:
     redo = LobRedo()
     redo.begin()
     redo.insert_row(*row(redo, 1))
-    redo.insert_row(encode_number(2), *[None] * 22)
+    redo.insert_row(encode_number(2), *[None] * (len(COLUMNS) - 1))
     broken = list(row(redo, 3))
-    broken[19] = secure_in_row(BLOB, 500, b"\xc8\x99\x99")
+    broken[19] = secure_in_row(BLOB, 800, b"\xc8\x99\x99")
     redo.insert_row(*broken)
     redo.end()
     return redo
@@ -171,6 +189,15 @@ def test_a_row_of_every_type(
         "bx": '<?xml version="1.0"?><item a="1"><b>x &lt; y</b></item>',
         "longer": "long text ż",
         "lr": bytes(range(200)),
+        "i2": -9_999,
+        "i4": 123_456_789,
+        "i8": -(10**18 - 1),
+        "m": Decimal("-1234567890.12"),
+        "neg": 9_999_900,
+        "nc": "żó   ",
+        "cl": "a long text ż",
+        "ncl": "😀 ż",
+        "bl": b"\0\xff",
     }
     assert whole == expected
     assert set(empty.values()) == {2, None}
@@ -178,4 +205,4 @@ def test_a_row_of_every_type(
     assert broken == expected | {"id": 3, "bx": None}
     assert "OLR-02123" in capsys.readouterr().out
     assert [column.name for column in TABLE.left_out] == ["BY_NAME"]
-    assert (decoded.account.lob_values, decoded.account.lob_unavailable) == (7, 1)
+    assert (decoded.account.lob_values, decoded.account.lob_unavailable) == (13, 1)

@@ -73,6 +73,15 @@ VALUES: dict[str, tuple[Any, Any]] = {
     "BX": (pa.string(), '<?xml version="1.0"?><item a="1"><b>x &lt; y</b></item>'),
     "LONGER": (pa.string(), "long text ż"),
     "LR": (pa.binary(), bytes(range(200))),
+    "I2": (pa.int16(), -9_999),
+    "I4": (pa.int64(), 123_456_789),
+    "I8": (pa.decimal128(18, 0), -(10**18 - 1)),
+    "M": (pa.decimal128(12, 2), Decimal("-1234567890.12")),
+    "NEG": (pa.string(), "9999900"),
+    "NC": (pa.string(), "żó   "),
+    "CL": (pa.string(), "a long text ż"),
+    "NCL": (pa.large_string(), "😀 ż"),
+    "BL": (pa.large_binary(), b"\0\xff"),
 }
 
 
