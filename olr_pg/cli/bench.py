@@ -28,7 +28,8 @@ def bench(
         list[str] | None,
         typer.Argument(
             metavar="[NAME...]",
-            help="scan, decode, scaling, server, apply, load, end-to-end, latency; all without names.",
+            help="scan, decode, scaling, server, apply, load, end-to-end, latency;"
+            " all without names.",
             show_default=False,
         ),
     ] = None,
