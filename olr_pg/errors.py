@@ -88,6 +88,12 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         "take the column out of `filter.columns`, or leave the table out",
         2,
     ),
+    1097: ErrorEntry(
+        "the limit of spilled transactions is reached",
+        "raise `context.max-spill-mb`, or end the transaction that is open for so long in the"
+        " source; then start again: nothing is lost",
+        2,
+    ),
     # 2xxx logs and redo (exit code 3)
     2001: ErrorEntry(
         "no archived log was found",

@@ -111,6 +111,11 @@ class Context(Section):
         validate_default=True,
         description="the directory for the checkpoint, spilled transactions and embedded database",
     )
+    max_spill_mb: int | None = Field(
+        default=None,
+        ge=1,
+        description="MiB of spilled transactions at a time; null is what the disk has",
+    )
 
 
 class PostgresMetrics(Section):

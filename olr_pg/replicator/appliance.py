@@ -93,7 +93,12 @@ def run_appliance(
         memory = config.context.memory
         filters = filters_of(config.filter)
         events = SchemaEvents()
-        storage = SpillFiles(data / "spill", memory.max_mb * MIB // 2)
+        spill_mb = config.context.max_spill_mb
+        storage = SpillFiles(
+            data / "spill",
+            memory.max_mb * MIB // 2,
+            disk_max=None if spill_mb is None else spill_mb * MIB,
+        )
         decoder = Decoder(
             source,
             SparkSettings(config.spark.master, dict(config.spark.conf), PRELOAD),

@@ -36,17 +36,23 @@ class SpillFiles:
         directory: where the files are; made when first needed.
         memory_max: bytes that may wait in memory for the end of their transactions.
         file_bytes_min: bytes from which on one piece goes into a file of its own.
+        disk_max: bytes of files at a time, None = what the disk has.
 
     Attributes:
         spilled_bytes: how many bytes of files were made so far.
     """
 
     def __init__(
-        self, directory: Path, memory_max: int, file_bytes_min: int = FILE_BYTES_MIN
+        self,
+        directory: Path,
+        memory_max: int,
+        file_bytes_min: int = FILE_BYTES_MIN,
+        disk_max: int | None = None,
     ) -> None:
         self._directory = directory
         self.memory_max = memory_max
         self._file_bytes_min = file_bytes_min
+        self._disk_max = disk_max
         self._released = _Release()
         self.spilled_bytes = 0
 
@@ -67,8 +73,17 @@ class SpillFiles:
         """Room in a file.
 
         Raises:
-            OlrPgError: 2081, the file cannot be made or there is no space for it.
+            OlrPgError: 2081 the file cannot be made or there is no space for it, 1097 the limit is
+                reached: what waits is mostly open, so that waiting for it would be for ever.
         """
+        waiting = self.waiting_bytes
+        if self._disk_max is not None and waiting + size > self._disk_max:
+            raise OlrPgError(
+                1097,
+                f"{size} bytes more than the {waiting} that are there",
+                limit=self._disk_max,
+                directory=str(self._directory),
+            )
         try:
             self._directory.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=self._directory, prefix="spill-") as file:

@@ -167,3 +167,15 @@ def test_a_place_that_cannot_be_written_is_said(tmp_path: Path) -> None:
         SpillFiles(tmp_path / "file" / "spill", 0).spill(10)
     with pytest.raises(OlrPgError, match="OLR-02081"):
         SpillFiles(tmp_path, 0).spill(1 << 60)
+
+
+def test_the_limit_of_the_disk_counts_what_is_in_use(tmp_path: Path) -> None:
+    storage = SpillFiles(tmp_path, 0, disk_max=3 * MIB)
+    first, second = storage.spill(MIB), storage.spill(2 * MIB)
+    with pytest.raises(OlrPgError) as caught:
+        storage.spill(1)
+    assert caught.value.code == 1097
+    assert storage.waiting_bytes == first.size + second.size
+    del first
+    gc.collect()
+    assert storage.spill(MIB).size == MIB

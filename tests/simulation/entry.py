@@ -69,7 +69,7 @@ def small_dials(patch: pytest.MonkeyPatch, folder: Path, settings: Settings) -> 
     """Let little data take the ways of much."""
     patch.setattr(decoder, "plan_splits", partial(plan_splits, split_bytes=settings.split_bytes))
     patch.setattr(appliance, "Listener", partial(AnnouncedListener, folder / PORT))
-    patch.setattr(appliance, "SpillFiles", lambda folder, _: spill_files(folder, settings))
+    patch.setattr(appliance, "SpillFiles", lambda folder, *_, **__: spill_files(folder, settings))
     patch.setattr(
         appliance,
         "ApplierSettings",
