@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from pydantic import ValidationError
 
 from olr_pg.datatypes.charsets import charset
+from olr_pg.datatypes.lob_locator import LobCompression, LobForm, decode_locator
 from olr_pg.datatypes.number import decode_number
 from olr_pg.datatypes.text import decode_text_by_policy
 from olr_pg.dictionary.changes import RowOperation
@@ -28,11 +29,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from olr_pg.dictionary.changes import DictionaryTransaction, RowChange
-    from olr_pg.dictionary.model import Snapshot, Table
+    from olr_pg.dictionary.model import Column, Snapshot, Table
 
 SYS: Final = "SYS"
 NEEDED: Final = frozenset({"OBJ$", "TAB$", "COL$"})
 """Without these SYS tables nothing can be followed."""
+
+_RAW: Final = 23
+"""COL$.TYPE#."""
 
 _ADDED_WITH_DEFAULT: Final = 1 << 30
 """Bit of COL$.PROPERTY (dictionary §2.4)."""
@@ -241,6 +245,8 @@ class Catalogue:
             return decode_text_by_policy(raw or b"", self._charset)[0]
         if raw is None:
             return absent(field)
+        if field == "default":
+            return _row_default(raw)
         number = decode_number(raw)
         try:
             return int(number)
@@ -335,10 +341,32 @@ class Catalogue:
         return SysRows.model_construct(**values)
 
 
-def without_lobs(table: Table) -> Table:
-    """A SYS table without its LOB columns: nothing that is followed stands in them."""
-    columns = tuple(
-        replace(column, hidden=column.hidden or column.type_code in LOB_TYPES)
-        for column in table.columns
-    )
-    return replace(table, columns=columns)
+def as_followed(table: Table) -> Table:
+    """A SYS table with its LOB columns as it is decoded for following.
+
+    Those that nothing is read from are left out. The default of an added column (ECOL$) is read
+    from the locator in the row, which the others never need: so following costs no LOB decoding.
+    """
+    used = _SECTIONS[table.name].columns.values()
+
+    def seen(column: Column) -> Column:
+        if column.type_code not in LOB_TYPES:
+            return column
+        if column.name not in used:
+            return replace(column, hidden=True)
+        return replace(column, type_code=_RAW, lob=None)
+
+    return replace(table, columns=tuple(map(seen, table.columns)))
+
+
+def _row_default(locator: bytes) -> str | None:
+    """The bytes that a locator has in the row, in hex; None where they are elsewhere."""
+    try:
+        found = decode_locator(locator)
+    except OlrPgError:
+        return None
+    if found.form is LobForm.EMPTY:
+        return ""
+    if found.form is not LobForm.INLINE or found.compression is not LobCompression.NONE:
+        return None
+    return locator[found.start : found.start + found.size].hex()

@@ -44,7 +44,7 @@ import structlog
 
 from olr_pg.applier.schema_events import SchemaEvent
 from olr_pg.datatypes.binary_xml import NO_TOKENS
-from olr_pg.dictionary.catalogue import Catalogue, followed_tables, without_lobs
+from olr_pg.dictionary.catalogue import Catalogue, as_followed, followed_tables
 from olr_pg.dictionary.evolution import (
     ROW_COMMANDS,
     TRUNCATE_TABLE,
@@ -112,7 +112,7 @@ class SubscribedTables:
             self._append(table, Span(followed=table.obj in internal))
         for table in followed:
             if table.obj not in self._newest:
-                self._append(without_lobs(table), Span(delivered=False, followed=True))
+                self._append(as_followed(table), Span(delivered=False, followed=True))
 
     @property
     def objects(self) -> frozenset[int]:

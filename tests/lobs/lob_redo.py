@@ -460,6 +460,15 @@ class LobRedo:
         listed = b"".join(self.redo.pack("BBHI", 0, 0, count, first) for first, count in runs)
         return self.redo.pack("BBHII", 0x0D, 0, 0, len(runs), start) + listed
 
+    def index_tree(self, number: int, runs: Sequence[tuple[int, int]]) -> list[bytes]:
+        """A load itree item, and an imap item of the same entries."""
+        listed = b"".join(self.redo.pack("BBHI", 0, 0, count, first) for first, count in runs)
+        load = bytearray(40)
+        load[0] = 0x0F
+        load[12:22] = lob_id(number)
+        tree = self.redo.pack("BBHII", 0x10, 0, 0, len(runs), 0)
+        return [bytes(load) + listed, tree + listed]
+
     def lob_header(self, number: int, length: int, lists: Sequence[int]) -> bytes:
         """A load LHB item."""
         item = bytearray(112)

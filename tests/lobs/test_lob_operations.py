@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from olr_pg.dictionary.model import Column
 from tests.lobs.lob_decoding import Decoded, decode
@@ -23,6 +24,7 @@ from tests.lobs.lob_redo import (
     index_data,
     index_key,
     secure_extents,
+    secure_header,
     secure_in_row,
     snapshot,
     table,
@@ -235,3 +237,20 @@ def test_a_short_locator_is_never_taken_for_an_empty_value(redo: LobRedo, tmp_pa
     decoded = decode(redo, tmp_path)
     assert images(decoded) == ["absent"]
     assert decoded.account.lob_unavailable == 1
+
+
+def test_a_value_whose_blocks_an_index_tree_names_is_unavailable(
+    redo: LobRedo, tmp_path: Path
+) -> None:
+    """The published layouts of itree and imap items contradict each other: nothing is guessed."""
+    redo.direct_pages(3, 7, BYTES, (0x100, 4))
+    redo.page_change(3, 0x50, redo.info(7), redo.lob_header(7, len(BYTES), [0x51]))
+    for item in redo.index_tree(7, [(0x100, 4)]):
+        redo.page_change(3, 0x51, redo.info(7), item)
+    redo.insert(ONE, None, secure_header(BLOB, 7, len(BYTES), 0x50))
+    redo.end()
+    with capture_logs() as logs:
+        decoded = decode(redo, tmp_path)
+    assert images(decoded) == ["absent"]
+    assert decoded.account.lob_unavailable == 1
+    assert [log["code"] for log in logs if "code" in log] == ["OLR-02120"]

@@ -17,8 +17,8 @@ from olr_pg.dictionary.model import Database, Snapshot
 from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.dictionary.sys_rows import SysRows
 from olr_pg.scalars import format_rowid
-from olr_pg.simulator.cells import Cell, number, text
-from olr_pg.simulator.column_types import number_type, varchar
+from olr_pg.simulator.cells import Cell, number, raw, text
+from olr_pg.simulator.column_types import number_type, raw_type, varchar
 from olr_pg.simulator.instance import Container, Instance, Pace
 from olr_pg.simulator.redo_format import COMPATIBLE, RedoFormat
 from olr_pg.simulator.session import SimSession
@@ -38,6 +38,7 @@ OWNER: Final = "SHOP"
 OWNER_NUMBER: Final = 106
 NUMBER: Final = number_type()
 TEXT: Final = varchar(128)
+LOB: Final = replace(raw_type(4000), type_code=113)
 
 SYS_COLUMNS: Final[dict[str, tuple[int, str, dict[str, str]]]] = {
     "OBJ$": (18, "sys-obj", {
@@ -56,13 +57,17 @@ SYS_COLUMNS: Final[dict[str, tuple[int, str, dict[str, str]]]] = {
     }),
     "CDEF$": (31, "sys-cdef", {"CON#": "con", "OBJ#": "obj", "TYPE#": "type"}),
     "CCOL$": (32, "sys-ccol", {"CON#": "con", "OBJ#": "obj", "INTCOL#": "int-col"}),
+    "ECOL$": (158, "sys-ecol", {
+        "TABOBJ#": "tab-obj", "COLNUM": "col-num", "BINARYDEFVAL": "default",
+        "GUARD_ID": "guard-id",
+    }),
     "TABPART$": (947, "sys-tabpart", {"OBJ#": "obj", "DATAOBJ#": "data-obj", "BO#": "bo"}),
 }  # fmt: skip
 
 
-def cell(value: int | str | None) -> Cell | None:
-    if value is None:
-        return None
+def cell(value: int | str | bytes | None) -> Cell | None:
+    if value is None or isinstance(value, bytes):
+        return None if value is None else raw(value)
     return text(value, "utf-8") if isinstance(value, str) else number(Decimal(value))
 
 
@@ -130,12 +135,13 @@ class DdlSource:
 
     def _sys_table(self, name: str) -> SimTable:
         obj, _, fields = SYS_COLUMNS[name]
-        columns = tuple(SimColumn(c, TEXT if c == "NAME" else NUMBER) for c in fields)
+        types = {"NAME": TEXT, "BINARYDEFVAL": LOB}
+        columns = tuple(SimColumn(c, types.get(c, NUMBER)) for c in fields)
         return self._table("SYS", name, obj, columns, Logging.MINIMAL)
 
     # --- rows of SYS tables ---
 
-    def sys_insert(self, table: str, **values: int | str | None) -> None:
+    def sys_insert(self, table: str, **values: int | str | bytes | None) -> None:
         """Insert a row; the keywords are the fields of the JSON form, hyphens as underscores."""
         _, _, fields = SYS_COLUMNS[table]
         named = {field: values.get(field.replace("-", "_")) for field in fields.values()}
@@ -156,7 +162,12 @@ class DdlSource:
 
     @staticmethod
     def _key(table: str, values: Mapping[str, Any]) -> tuple[int, ...]:
-        names = {"COL$": ("obj", "int-col"), "CDEF$": ("con",), "CCOL$": ("con", "int-col")}
+        names = {
+            "COL$": ("obj", "int-col"),
+            "ECOL$": ("tab-obj", "col-num"),
+            "CDEF$": ("con",),
+            "CCOL$": ("con", "int-col"),
+        }
         return tuple(values[name] for name in names.get(table, ("obj",)))
 
     def _write_column(self, obj: int, place: int, column: SimColumn, bits: int = 0) -> None:
@@ -298,11 +309,21 @@ class DdlSource:
             record.emit()
 
     def add_column(
-        self, name: str, column: str, kind: ColumnType, *, nullable: bool = True, bits: int = 0
+        self,
+        name: str,
+        column: str,
+        kind: ColumnType,
+        *,
+        nullable: bool = True,
+        bits: int = 0,
+        default: bytes | None = None,
     ) -> None:
-        """ALTER TABLE … ADD."""
+        """ALTER TABLE … ADD; `default` is the locator that ECOL$ gets."""
         table = self.tables[name]
         made = SimColumn(column, kind, nullable=nullable)
+        if default is not None:
+            place = len(table.columns) + 1
+            self.sys_insert("ECOL$", tab_obj=table.obj, col_num=place, default=default)
         self._write_column(table.obj, len(table.columns) + 1, made, bits)
         self.statement(name, ALTER, f"ALTER TABLE {name} ADD ({column} …)", parts=2)
         self.session.commit()

@@ -283,3 +283,40 @@ def test_a_new_name_is_reported_where_the_subscription_has_it(tmp_path: Path) ->
     with capture_logs() as logs:
         list(decode_logs(snapshot, [str(source.directory / "logs")], tables=["SHOP.A", "SHOP.B"]))
     assert [log["table"] for log in logs if log.get("code") == "OLR-03080"] == ["SHOP.A"]
+
+
+def in_row(value: bytes) -> bytes:
+    """The locator of a BLOB of few bytes in its row (values-and-lobs §16.3)."""
+    head = bytes.fromhex("0070 0001 010c 0000 0001 00000001 000000106531")
+    size = len(value).to_bytes(2)
+    inode = (len(value) + 16).to_bytes(2) + bytes.fromhex("0900 00000000") + size
+    return head + inode + bytes.fromhex("000000000001") + value
+
+
+@pytest.mark.parametrize(
+    ("default", "known"),
+    [(in_row(b"\xc1\x08"), True), (in_row(b"")[:20], False), (b"no locator", False)],
+    ids=["in the row", "elsewhere", "not understood"],
+)
+def test_the_default_of_an_added_column_is_read_from_redo(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, default: bytes, known: bool
+) -> None:
+    source = DdlSource(tmp_path / "s")
+    source.create("A", {"ID": NUMBER, "NAME": TEXT})
+    source.take_snapshot()
+    old = source.insert("A", 1, "one")
+    source.add_column("A", "SEVEN", NUMBER, nullable=False, bits=1 << 30, default=default)
+    new = source.insert("A", 2, "two", 22)
+    for row in (old, new):
+        assert source.session.delete(row)
+    source.session.commit()
+    source.finish()
+    for split_bytes in SPLITS:
+        lines, error = decoded(source, monkeypatch, split_bytes)
+        assert error is None
+        assert summary(lines) == [
+            ("insert", "SHOP.A", {"ID": 1, "NAME": "one"}),
+            ("insert", "SHOP.A", {"ID": 2, "NAME": "two", "SEVEN": 22}),
+            ("delete", "SHOP.A", {"ID": 1, "NAME": "one"} | ({"SEVEN": 7} if known else {})),
+            ("delete", "SHOP.A", {"ID": 2, "NAME": "two", "SEVEN": 22}),
+        ]
