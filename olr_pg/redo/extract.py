@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from olr_pg.errors import OlrPgError
     from olr_pg.redo.changes import Objects
     from olr_pg.redo.columns import Table
-    from olr_pg.redo.window import GroupRun, Log, Window
+    from olr_pg.redo.window import GroupRun, Log
 
 _HEADER = BLOCK_HEADER
 _VALID = VLD_VALID
@@ -186,16 +186,6 @@ def extract_groups(
     return 0, 0, 0, end
 
 
-@kernel
-def extract_records(walk: Walk, order: Any) -> tuple[int, int, int]:
-    """Fill the events, pieces and entries of `walk` from records; (stage, status, position)."""
-    for at in range(order.size):
-        stage, status, position = walk_record(walk, order[at])
-        if status != 0:
-            return stage, status, position
-    return 0, 0, 0
-
-
 def read_changes(
     log: Log,
     objects: Objects,
@@ -250,36 +240,6 @@ def _changes_of_run(run: GroupRun, objects: Objects, *, verify: bool) -> Iterato
         yield Extract(run.first, block, _batch(walk), Tally(*walk.tally.tolist()))
     if status:
         _raise(log, walk, stage, status, place)
-
-
-def changes_of(window: Window, objects: Objects) -> tuple[ChangeBatch, Tally]:
-    """The events and row changes of the records of a window, for the subscribed objects.
-
-    Raises:
-        OlrPgError: 2006 malformed vectors, 2011, 2060 or 2062 a change that cannot be decoded;
-            with the place.
-    """
-    records = window.records
-    most = int(records.length.max(initial=0)) // _VECTOR_LEAST + 1
-    walk = open_walk(
-        window.log,
-        objects,
-        window.payload,
-        window.first,
-        as_table(**window.lwns._asdict()),
-        as_table(**records._asdict()),
-        most,
-        (64 + window.order.size, 256 + 4 * window.order.size),
-    )
-    while True:
-        walk.state[:] = 0
-        walk.tally[:] = 0
-        stage, status, place = extract_records(walk, window.order)
-        if stage != 2 or status != ChangeStatus.CAPACITY:
-            break
-        walk = _grown(walk)
-    _raise(window.log, walk, stage, status, place)
-    return _batch(walk), Tally(*walk.tally.tolist())
 
 
 def _batch(walk: Walk) -> ChangeBatch:

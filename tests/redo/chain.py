@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from olr_pg.dictionary.model import Column, Table
 from olr_pg.dictionary.plan import RowPlan, build_row_plan
 from olr_pg.redo.batch import ChangeBatch
-from olr_pg.redo.changes import Objects
-from olr_pg.redo.extract import changes_of
-from olr_pg.redo.window import WINDOW_BYTES, Log, read_windows
+from olr_pg.redo.changes import Objects, Tally
+from olr_pg.redo.extract import read_changes
+from olr_pg.redo.window import WINDOW_BYTES, Log
 from olr_pg.scalars import format_rowid
 from olr_pg.transactions.assembler import Account, Assembler, Finished
 from olr_pg.transactions.batch import DmlKind
@@ -45,12 +45,17 @@ def changes_between(
     window_bytes: int = WINDOW_BYTES,
 ) -> ChangeBatch:
     """The events of the groups that begin in blocks [first, end)."""
-    return concatenate(
-        [
-            changes_of(window, wanted.objects)[0]
-            for window in read_windows(log, first, end, window_bytes=window_bytes)
-        ]
-    )
+    found = read_changes(log, wanted.objects, first, end, window_bytes=window_bytes)
+    return concatenate([extract.batch for extract in found])
+
+
+def whole_log(log: Log, objects: Objects) -> tuple[ChangeBatch, Tally]:
+    """The events of a log, and what was seen."""
+    batches, tally = [], Tally()
+    for extract in read_changes(log, objects):
+        batches.append(extract.batch)
+        tally = tally.plus(extract.tally)
+    return concatenate(batches), tally
 
 
 def columns_of(table: Any) -> dict[str, Any]:

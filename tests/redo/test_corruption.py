@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from olr_pg.errors import OlrPgError
 from olr_pg.redo.changes import Objects
-from olr_pg.redo.extract import changes_of
-from olr_pg.redo.window import Log, read_windows
+from olr_pg.redo.extract import read_changes
+from olr_pg.redo.window import Log
 from tests.redo.log_builder import open_log, seal
 
 SIZE = 512
@@ -33,8 +33,8 @@ REGIONS = {
 
 
 def read(log: Log) -> None:
-    for window in read_windows(log):
-        changes_of(window, NOTHING)
+    for _ in read_changes(log, NOTHING):
+        pass
 
 
 def failure(raw: npt.NDArray[np.uint8]) -> OlrPgError:

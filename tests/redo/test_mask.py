@@ -7,11 +7,10 @@ import random
 import pytest
 
 from olr_pg.redo.changes import Tally
-from olr_pg.redo.extract import changes_of
 from olr_pg.redo.mask import mask_record
 from olr_pg.redo.record_view import vector_objects
-from olr_pg.redo.window import Log, read_windows
-from tests.redo.chain import columns_of, subscribe
+from olr_pg.redo.window import Log
+from tests.redo.chain import columns_of, subscribe, whole_log
 from tests.redo.log_builder import LogBuilder, all_records, open_log, without_lwn
 from tests.vectors.redo_cases import VERSIONS, Case, load_cases
 
@@ -35,8 +34,7 @@ def structure(log: Log) -> tuple[Tally, list[list[int]]]:
     vectors = [vector for record in all_records(log) for vector in record.vectors]
     objects = {number for vector in vectors for number in vector_objects(vector)} - {0}
     wanted = subscribe(sorted(objects), max(vector.con_id for vector in vectors))
-    (window,) = read_windows(log)
-    batch, tally = changes_of(window, wanted.objects)
+    batch, tally = whole_log(log, wanted.objects)
     columns = [
         column
         for table in (batch.events, batch.pieces, batch.entries)

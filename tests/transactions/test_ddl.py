@@ -10,13 +10,12 @@ import pytest
 from olr_pg.dictionary.model import Column, Table
 from olr_pg.dictionary.plan import build_row_plan
 from olr_pg.redo.batch import EventKind, empty_batch, empty_entries, empty_events, empty_pieces
-from olr_pg.redo.blocks import LwnColumns, RecordColumns
 from olr_pg.redo.changes import Objects
-from olr_pg.redo.extract import changes_of
-from olr_pg.redo.header import LogHeader
-from olr_pg.redo.window import Log, Window
+from olr_pg.redo.window import Log
 from olr_pg.scalars import pack_xid
 from olr_pg.transactions.assembler import Assembler
+from tests.redo.chain import whole_log
+from tests.redo.log_builder import LogBuilder, open_log
 
 CON_ID = 3
 OBJ = 72726
@@ -40,24 +39,11 @@ def ddl_vector(
     return header + listed + b"".join(field + bytes(-len(field) % 4) for field in fields)
 
 
-def window_of(vector: bytes) -> Window:
+def log_of(vector: bytes) -> Log:
     record = struct.pack("<IBBHIHHIHH", 24 + len(vector), 1, 0, 0, DDL_SCN, 1, 0, 0, 0, 0) + vector
-    header = LogHeader(
-        4096, False, 0x13000000, 1, "X", 1, 1, 1, 1, 1, 0, 1000, 0, 0, 3, 2
-    )  # fmt: skip
-    payload = np.zeros(4080, np.uint8)
-    payload[: len(record)] = np.frombuffer(record, np.uint8)
-    zero = np.zeros(1, np.int64)
-    records = RecordColumns(
-        zero,
-        np.array([len(record)]),
-        np.array([DDL_SCN]),
-        np.array([1]),
-        np.array([1], np.uint8),
-        zero,
-    )
-    lwns = LwnColumns(np.array([2]), zero, zero, zero)
-    return Window(Log("x", header, payload), 2, 3, payload, lwns, records, zero)
+    builder = LogBuilder(compat=0x13000000)
+    builder.add_group([[record]], DDL_SCN)
+    return open_log(builder.build())
 
 
 @pytest.mark.parametrize(
@@ -72,7 +58,7 @@ def window_of(vector: bytes) -> Window:
 )
 def test_every_ddl_is_an_event_of_its_transaction(vector: bytes, found: list[int]) -> None:
     objects = Objects(PLAN.object_key, PLAN.object_table, PLAN.cluster_columns)
-    batch, _ = changes_of(window_of(vector), objects)
+    batch, _ = whole_log(log_of(vector), objects)
     assert batch.events.serial[batch.events.kind == EventKind.DDL].tolist() == found
     assert all(xid == pack_xid(7, 2, 99) for xid in batch.events.xid.tolist())
 

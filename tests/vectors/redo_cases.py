@@ -1,7 +1,7 @@
 """Real redo records of the shared vectors, run through the decoder.
 
-The records of a case become one window, one record to a block, so that a change's block number
-tells which record it came from. Transactions are closed by hand where the case has no 5.2/5.4.
+The records of a case become a log, one to an LWN group, so that a change's block number tells
+which record it came from. Transactions are closed by hand where the case has no 5.2/5.4.
 """
 
 from __future__ import annotations
@@ -13,23 +13,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from olr_pg.dictionary.model import Column, Table
 from olr_pg.dictionary.plan import build_row_plan
 from olr_pg.redo.batch import ChangeBatch, EventKind, empty_batch
-from olr_pg.redo.blocks import LwnColumns, RecordColumns
 from olr_pg.redo.changes import Objects
 from olr_pg.redo.columns import take
-from olr_pg.redo.extract import changes_of
-from olr_pg.redo.header import LogHeader
-from olr_pg.redo.window import Log, Window, processing_order
+from olr_pg.redo.window import Log
 from olr_pg.scalars import Rba, format_rowid
 from olr_pg.transactions.assembler import Assembler, Finished
 from olr_pg.transactions.batch import DmlKind, Image
 from olr_pg.transactions.select import concatenate
+from tests.redo.chain import whole_log
+from tests.redo.log_builder import LogBuilder, open_log, without_lwn
 
-SLOT_BYTES = 65_536
 VERSIONS = {"11.2": 0x0B200400, "12.1": 0x0C100200, "12.2": 0x0C200100, "19.0": 0x13000000}
 
 Case = dict[str, Any]
@@ -65,46 +62,20 @@ class Change:
     after: dict[int, str | None]
 
 
-def window_of(case: Case) -> tuple[Window, list[Case]]:
-    """The case's records as a window, in feed order, and the records in that order."""
+def log_of(case: Case) -> tuple[Log, dict[int, Case]]:
+    """The case's records as a log, an LWN group each in the order of their SCNs, and the record
+    that begins in each block."""
     by_id = {record["id"]: record for record in case["records"]}
     fed = [by_id[key] for key in case.get("transaction", {}).get("feed_order", list(by_id))]
     fed += case.get("extra_records", [])
-    header = LogHeader(
-        block_size=SLOT_BYTES + 16,
-        big_endian=case["format"]["endian"] == "big",
-        compat_version=VERSIONS[case["format"]["oracle_version"]],
-        dbid=1,
-        db_name="VECTORS",
-        activation=1,
-        resetlogs_id=1,
-        resetlogs_scn=1,
-        thread=1,
-        sequence=1,
-        first_scn=0,
-        next_scn=1 << 48,
-        first_time=0,
-        next_time=0,
-        nab=len(fed),
-        file_blocks=len(fed),
-    )
-    payload = np.zeros(len(fed) * SLOT_BYTES, np.uint8)
-    for index, record in enumerate(fed):
-        data = bytes.fromhex(record["hex"])
-        payload[index * SLOT_BYTES : index * SLOT_BYTES + len(data)] = np.frombuffer(data, np.uint8)
-    count = len(fed)
-    records = RecordColumns(
-        np.arange(count, dtype=np.int64) * SLOT_BYTES,
-        np.array([len(bytes.fromhex(record["hex"])) for record in fed], np.int64),
-        np.array([record["scn"] for record in fed], np.int64),
-        np.array([record["subscn"] for record in fed], np.int64),
-        np.array([int(record["vld"], 16) for record in fed], np.uint8),
-        np.zeros(count, np.int64),
-    )
-    zero: npt.NDArray[np.int64] = np.zeros(1, np.int64)
-    lwns = LwnColumns(zero, zero, zero, zero)
-    order = processing_order(lwns, records)
-    return Window(Log("vectors", header, payload), 0, count, payload, lwns, records, order), fed
+    big = case["format"]["endian"] == "big"
+    builder = LogBuilder(compat=VERSIONS[case["format"]["oracle_version"]], big=big)
+    places = {}
+    for record in sorted(fed, key=lambda one: (one["scn"], one["subscn"])):
+        places[builder.blocks] = record
+        data = without_lwn(bytes.fromhex(record["hex"]), big=big)
+        builder.add_group([[data]], record["scn"])
+    return open_log(builder.build()), places
 
 
 def tables_of(case: Case) -> tuple[list[Table], int]:
@@ -151,17 +122,17 @@ def closed(batch: ChangeBatch) -> ChangeBatch:
 
 def decode_case(case: Case) -> tuple[list[Change], Assembler]:
     """The changes that the case's records make, in order of delivery."""
-    window, fed = window_of(case)
+    log, places = log_of(case)
     tables, con_id = tables_of(case)
     plan = build_row_plan(tables, con_id)
     objects = Objects(plan.object_key, plan.object_table, plan.cluster_columns)
-    batch, _ = changes_of(window, objects)
+    batch, _ = whole_log(log, objects)
     assembler = Assembler(plan, tables, is_split=False)
     finished = assembler.feed(closed(batch))
-    return ([] if finished is None else _changes(finished, tables, fed)), assembler
+    return ([] if finished is None else _changes(finished, tables, places)), assembler
 
 
-def _changes(finished: Finished, tables: list[Table], fed: list[Case]) -> list[Change]:
+def _changes(finished: Finished, tables: list[Table], places: dict[int, Case]) -> list[Change]:
     dml = finished.dml
     changes = []
     for row in range(dml.kind.size):
@@ -175,7 +146,7 @@ def _changes(finished: Finished, tables: list[Table], fed: list[Case]) -> list[C
                 DmlKind(int(dml.kind[row])).name,
                 table.obj,
                 _rowid(finished, row),
-                fed[int(dml.block[row])]["id"],
+                places[int(dml.block[row])]["id"],
                 int(dml.scn[row]),
                 images[Image.BEFORE],
                 images[Image.AFTER],

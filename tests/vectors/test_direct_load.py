@@ -11,11 +11,11 @@ from olr_pg.dictionary.model import Column, Table
 from olr_pg.dictionary.plan import RowPlan, build_row_plan
 from olr_pg.errors import OlrPgError
 from olr_pg.redo.changes import Objects
-from olr_pg.redo.extract import changes_of
 from olr_pg.scalars import format_rowid
 from olr_pg.transactions.assembler import Assembler
 from olr_pg.transactions.batch import DmlKind
-from tests.vectors.redo_cases import Case, closed, load_cases, window_of
+from tests.redo.chain import whole_log
+from tests.vectors.redo_cases import Case, closed, load_cases, log_of
 
 CASES = [(name, case) for name, case in load_cases() if case["kind"] == "direct-load-data"]
 IDS = [name for name, _ in CASES]
@@ -53,8 +53,8 @@ def plan_of(facts: Case) -> tuple[Table, RowPlan, Objects]:
 def test_the_rows_of_a_block(name: str, case: Case) -> None:
     facts = case["expected"][0]["derived"]
     table, plan, objects = plan_of(facts)
-    window, _ = window_of(with_transaction(case))
-    batch, tally = changes_of(window, objects)
+    log, _ = log_of(with_transaction(case))
+    batch, tally = whole_log(log, objects)
     finished = Assembler(plan, [table], is_split=False).feed(closed(batch))
     assert finished is not None
     dml = finished.dml
@@ -82,7 +82,7 @@ def test_the_rows_of_a_block(name: str, case: Case) -> None:
 @pytest.mark.parametrize(("name", "case"), CASES, ids=IDS)
 def test_a_block_without_its_transaction_is_refused(name: str, case: Case) -> None:
     _, _, objects = plan_of(case["expected"][0]["derived"])
-    window, _ = window_of(case)
+    log, _ = log_of(case)
     with pytest.raises(OlrPgError, match="names no transaction") as caught:
-        changes_of(window, objects)
+        whole_log(log, objects)
     assert caught.value.code == 2011

@@ -11,10 +11,10 @@ from olr_pg.dictionary.model import Column, Table
 from olr_pg.dictionary.plan import build_row_plan
 from olr_pg.redo.batch import ChangeBatch, EventKind
 from olr_pg.redo.changes import Objects
-from olr_pg.redo.extract import changes_of
 from olr_pg.redo.lobs import LobOp
 from olr_pg.scalars import pack_xid
-from tests.vectors.redo_cases import Case, load_cases, window_of
+from tests.redo.chain import whole_log
+from tests.vectors.redo_cases import Case, load_cases, log_of
 
 CASES = [(name, case) for name, case in load_cases() if case["kind"].startswith("lob-11.17")]
 
@@ -31,7 +31,7 @@ def events_of(case: Case, *, subscribed: bool) -> ChangeBatch:
         plan.object_key, plan.object_table, plan.cluster_columns, plan.lob_tables,
         plan.lob_objects, plan.lob_data,
     )  # fmt: skip
-    return changes_of(window_of(case)[0], objects)[0]
+    return whole_log(log_of(case)[0], objects)[0]
 
 
 def packed(xid: str) -> int:
