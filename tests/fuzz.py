@@ -29,11 +29,11 @@ HERE = Path(__file__).resolve().parent
 from olr_pg.dictionary.model import Column, Table
 from olr_pg.dictionary.plan import RowPlan, build_row_plan
 from olr_pg.errors import OlrPgError
-from olr_pg.redo.changes import Objects
 from olr_pg.redo.dump import dump_logs
 from olr_pg.redo.extract import read_changes
 from olr_pg.redo.layout import layout_of
 from olr_pg.redo.record_view import UNDO, UNDONE, Vector, read_vector
+from olr_pg.redo.walk import Objects
 from olr_pg.redo.window import Log
 from olr_pg.transactions.assembler import Assembler
 from tests.fuzz_kernel import OUTSIDE, fuzz_blocks, fuzz_records

@@ -14,16 +14,17 @@ import numpy as np
 from olr_pg.kernels import inlined, kernel
 from olr_pg.redo.batch import columns_of
 from olr_pg.redo.blocks import LWN, RECORD
-from olr_pg.redo.changes import Objects, walk_record
+from olr_pg.redo.changes import walk_record
 from olr_pg.redo.extract import Room, extract_groups, open_walk
 from olr_pg.redo.layout import BLOCK_HEADER, FIRST_DATA_BLOCK
+from olr_pg.redo.walk import Objects
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy.typing as npt
 
-    from olr_pg.redo.changes import Walk
+    from olr_pg.redo.walk import Walk
     from olr_pg.redo.window import Log
 
 NUMBERS = np.array([0, 1, 2, 3, 4, 7, 8, 16, 20, 24, 127, 128, 254, 255, 256, 0x7FFF, 0x8000,

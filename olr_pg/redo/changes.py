@@ -7,23 +7,17 @@ Facts: redo-format §4, §5, §6; checked on real logs of 19c and 23ai and real 
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
-
 import numba
 import numpy as np
-import numpy.typing as npt
 
 from olr_pg.kernels import inlined, inlined_for
-from olr_pg.redo.batch import EntryColumns, EventColumns, PieceColumns
 from olr_pg.redo.columns import Table
 from olr_pg.redo.direct import block_object, block_rows
 from olr_pg.redo.iot import Pair
 from olr_pg.redo.kernel import u16, u32
 from olr_pg.redo.layout import BLOCK_HEADER
 from olr_pg.redo.lobs import (
-    NO_LOB_OBJECTS,
     LobFields,
-    LobObjects,
     LobSink,
     is_lob_object,
     lob_alone,
@@ -33,116 +27,9 @@ from olr_pg.redo.opcodes import push
 from olr_pg.redo.pairs import pair_pieces
 from olr_pg.redo.pieces import open_piece
 from olr_pg.redo.vectors import container_of, dba_of, object_of, read_fields, scan_record
+from olr_pg.redo.walk import Walk
 
 _BLOCK_HEADER = BLOCK_HEADER
-
-
-_FROM_THE_BEGINNING: Final = np.empty(0, np.int64)
-
-
-class Objects(NamedTuple):
-    """The subscribed objects, as `dictionary.plan.RowPlan` has them.
-
-    Attributes:
-        key: ascending ``con_id << 32 | obj#``.
-        table: the table of each key.
-        cluster_columns: CLUCOLS of each table.
-        lob_tables: 1 for each table with delivered LOB columns; empty where no table has any.
-        lob_objects, lob_data: LOB segments and indexes by OBJ# and by DATAOBJ#.
-        data_key: ascending ``con_id << 32 | dataobj#``, with
-        data_table: the table of each.
-        since: the SCN from which each object is its table, ascending for the same key; −1 as table
-            says that it is none from there on. Empty = all from the beginning.
-        data_since: the same for `data_key`.
-    """
-
-    key: npt.NDArray[np.uint64]
-    table: npt.NDArray[np.int32]
-    cluster_columns: npt.NDArray[np.int32]
-    lob_tables: npt.NDArray[np.uint8] = NO_LOB_OBJECTS.is_index
-    lob_objects: LobObjects = NO_LOB_OBJECTS
-    lob_data: LobObjects = NO_LOB_OBJECTS
-    data_key: npt.NDArray[np.uint64] = NO_LOB_OBJECTS.key
-    data_table: npt.NDArray[np.int32] = NO_LOB_OBJECTS.table
-    since: npt.NDArray[np.int64] = _FROM_THE_BEGINNING
-    data_since: npt.NDArray[np.int64] = _FROM_THE_BEGINNING
-
-
-class Tally(NamedTuple):
-    """Accounting of row-change vectors in a stretch of redo (design §5).
-
-    Attributes:
-        vectors: change vectors parsed.
-        row_vectors: 11.x vectors among them, and of subscribed tables 10.x (index-organised) and
-            19.1 (direct path).
-        changes: row vectors that became CHANGE events.
-        filtered: row vectors of objects that are not subscribed.
-        undoing: row vectors that undo a change (before 5.6/5.11).
-        without_row: row vectors of subscribed objects that carry no row (locks, cluster keys …).
-        unpaired: row vectors with neither undo before nor undo marker behind them.
-    """
-
-    vectors: int = 0
-    row_vectors: int = 0
-    changes: int = 0
-    filtered: int = 0
-    undoing: int = 0
-    without_row: int = 0
-    unpaired: int = 0
-
-    def plus(self, other: Tally) -> Tally:
-        """The sums of both."""
-        return Tally(*(a + b for a, b in zip(self, other, strict=True)))
-
-
-class ObjectTables(NamedTuple):
-    """`Objects` with one table for each group of its columns, as the kernels take them."""
-
-    tables: Table
-    cluster_columns: npt.NDArray[np.int32]
-    lob_tables: npt.NDArray[np.uint8]
-    lob_objects: Table
-    lob_data: Table
-    data: Table
-
-
-class Walk(NamedTuple):
-    """What the walk over a window's vectors needs at hand, so that all its kernels share it.
-
-    Attributes:
-        payload: shape (bytes), the window.
-        first_block, width: its first block, and the payload bytes of a block.
-        header, row_scn, long_session, big: the layout.
-        lwns, records: `LwnColumns` and `RecordColumns` as tables; the group at hand at least.
-        vectors: `VectorColumns` as a table; those of the record at hand.
-        objects: the subscription.
-        events, pieces, entries: to be filled; CAPACITY asks for more room.
-        scratch: shape (4, MAX_FIELDS + 1); field offsets and lengths of undo and redo.
-        state: shape (STATE_SIZE); the counts of rows and more (`opcodes`).
-        place: [thread, sequence].
-        current: [record, pending vector, XID, container of the XID, vectors of the record].
-        tally: shape (len(Tally)), the counts of `Tally`.
-    """
-
-    payload: npt.NDArray[np.uint8]
-    first_block: int
-    width: int
-    header: int
-    row_scn: int
-    long_session: bool
-    big: bool
-    lwns: Table
-    records: Table
-    vectors: Table
-    objects: ObjectTables
-    events: EventColumns
-    pieces: PieceColumns
-    entries: EntryColumns
-    scratch: npt.NDArray[np.int64]
-    state: npt.NDArray[np.int64]
-    place: npt.NDArray[np.int64]
-    current: npt.NDArray[np.int64]
-    tally: npt.NDArray[np.int64]
 
 
 @inlined

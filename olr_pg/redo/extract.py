@@ -21,20 +21,21 @@ from olr_pg.redo.batch import (
     empty_pieces,
 )
 from olr_pg.redo.blocks import LWN, RECORD, group_end, scan_group, unpack_blocks
-from olr_pg.redo.changes import ObjectTables, Tally, Walk, walk_record
+from olr_pg.redo.changes import walk_record
 from olr_pg.redo.columns import as_table, head
 from olr_pg.redo.layout import BLOCK_HEADER, FIRST_DATA_BLOCK, RECORD_HEADER, VLD_VALID
 from olr_pg.redo.opcodes import ENTRIES, EVENTS, PIECES, STATE_SIZE
 from olr_pg.redo.pieces import REASONS, ChangeStatus, error_code
 from olr_pg.redo.vectors import MAX_FIELDS, VECTOR, VECTOR_FAULTS, VectorStatus
+from olr_pg.redo.walk import ObjectTables, Tally, Walk
 from olr_pg.redo.window import WINDOW_BYTES, address_of, group_runs, place_error, raise_block
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from olr_pg.errors import OlrPgError
-    from olr_pg.redo.changes import Objects
     from olr_pg.redo.columns import Table
+    from olr_pg.redo.walk import Objects
     from olr_pg.redo.window import GroupRun, Log
 
 _HEADER = BLOCK_HEADER

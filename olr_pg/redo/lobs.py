@@ -24,8 +24,8 @@ from olr_pg.redo.kernel import u16, u32
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from olr_pg.redo.changes import ObjectTables
     from olr_pg.redo.columns import Table
+    from olr_pg.redo.walk import ObjectTables
 
 
 class LobOp(IntEnum):

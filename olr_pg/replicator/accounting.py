@@ -17,8 +17,8 @@ from olr_pg.transactions.batch import DmlKind
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from olr_pg.redo.changes import Tally
-    from olr_pg.transactions.assembler import Account
+    from olr_pg.redo.walk import Tally
+    from olr_pg.transactions.finished import Account
 
 
 class Accounting(NamedTuple):

@@ -19,16 +19,17 @@ import numpy as np
 import structlog
 
 from olr_pg.errors import OlrPgError
-from olr_pg.redo.changes import Tally
 from olr_pg.redo.sessions import SessionDirectory, SessionKey
+from olr_pg.redo.walk import Tally
 from olr_pg.replicator.accounting import Accounting
 from olr_pg.replicator.filters import NO_FILTERS, Filters
 from olr_pg.replicator.losses import LossReporter
 from olr_pg.replicator.split import encode, remaining
 from olr_pg.scalars import MAX_SCN
 from olr_pg.server.queue import ReadyTransaction, ready_transactions
-from olr_pg.transactions.assembler import ROW_FAILURES, Account, Assembler
+from olr_pg.transactions.assembler import ROW_FAILURES, Assembler
 from olr_pg.transactions.batch import DmlKind
+from olr_pg.transactions.finished import Account
 from olr_pg.transactions.lobs import no_losses
 from olr_pg.transactions.storage import IN_MEMORY, Storage
 from olr_pg.wire.frames import ByteOrder

@@ -20,15 +20,16 @@ from olr_pg.datatypes.binary_xml import NO_TOKENS, XmlTokens
 from olr_pg.dictionary.plan import RowPlan, build_row_plan
 from olr_pg.errors import OlrPgError
 from olr_pg.redo.batch import ENTRY, EVENT, PIECE, ChangeBatch
-from olr_pg.redo.changes import Objects, Tally
 from olr_pg.redo.extract import read_changes
 from olr_pg.redo.header import read_scn
 from olr_pg.redo.layout import BLOCK_HEADER, FIRST_DATA_BLOCK
 from olr_pg.redo.sessions import SessionAttributes, SessionKey, sessions_of
+from olr_pg.redo.walk import Objects, Tally
 from olr_pg.redo.window import Log, blocks_in_use
-from olr_pg.transactions.assembler import ROW_FAILURES, Account, Assembler, Finished
+from olr_pg.transactions.assembler import ROW_FAILURES, Assembler
 from olr_pg.transactions.batch import TransactionColumns
 from olr_pg.transactions.dictionary_changes import dictionary_part
+from olr_pg.transactions.finished import Account, Finished
 from olr_pg.transactions.left_out import leave_out
 from olr_pg.transactions.lobs import LobLosses
 from olr_pg.transactions.select import concatenate

@@ -9,18 +9,16 @@ split of the redo gives the same transactions.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from olr_pg.errors import OlrPgError
-from olr_pg.redo.batch import ChangeBatch, EventColumns, EventKind, columns_of
-from olr_pg.redo.columns import head
+from olr_pg.redo.batch import ChangeBatch, EventColumns, EventKind
 from olr_pg.redo.pieces import REASONS, ChangeStatus, error_code
 from olr_pg.scalars import MAX_SCN, format_xid
-from olr_pg.transactions.batch import DmlColumns, DmlKind, TransactionColumns
-from olr_pg.transactions.chains import KNOWN, KNOWN_MAX
+from olr_pg.transactions.batch import DmlKind
 from olr_pg.transactions.defaults import fill_defaults
 from olr_pg.transactions.delimit import Instances, delimit
 from olr_pg.transactions.dictionary_changes import (
@@ -28,27 +26,23 @@ from olr_pg.transactions.dictionary_changes import (
     dictionary_part,
     dictionary_transactions,
 )
+from olr_pg.transactions.finished import (
+    Account,
+    Finished,
+    commit_order,
+    owners_of,
+    transactions_of,
+)
 from olr_pg.transactions.lob_source import LobSource, LobWanted
 from olr_pg.transactions.lobs import (
-    Owners,
     UnownedPages,
     no_losses,
     referred_lobs,
     resolve_lobs,
 )
-from olr_pg.transactions.rows import (
-    CHANGE,
-    GROUP,
-    LINK,
-    MOST_OPEN,
-    VALUE,
-    Job,
-    Merge,
-    RowStatus,
-    Shape,
-    assemble_rows,
-)
-from olr_pg.transactions.select import concatenate, first_rows, select_events
+from olr_pg.transactions.row_job import Job, RowStatus, assembled, row_job
+from olr_pg.transactions.rows import assemble_rows
+from olr_pg.transactions.select import concatenate, select_events
 from olr_pg.transactions.split_undo import join_split_undo
 from olr_pg.transactions.storage import IN_MEMORY, Storage, Waiting, spill_largest
 from olr_pg.transactions.unconcerned import without_unconcerned
@@ -76,75 +70,6 @@ _REASONS: Final = {
 
 ROW_FAILURES: Final = frozenset({2011, 2060, 2061, 2062})
 """The errors of a change that cannot be put together; the row plan may be too old for it."""
-
-
-class Finished(NamedTuple):
-    """Committed transactions with at least one row change for clients, in commit order.
-
-    Attributes:
-        dictionary: what committed transactions, with or without such changes, did to the
-            dictionary.
-    """
-
-    transactions: TransactionColumns
-    dml: DmlColumns
-    dictionary: tuple[DictionaryTransaction, ...] = ()
-
-
-@dataclass(slots=True)
-class Account:
-    """What became of the transactions and changes that an assembler saw (design §5).
-
-    Attributes:
-        committed: committed transactions that were delivered.
-        empty: committed transactions without a change to deliver.
-        rolled_back: transactions that were rolled back.
-        unbegun: ended transactions whose begin was not read.
-        lost: transactions whose slot was taken by another before their end was read.
-        rows: row changes delivered.
-        rows_filtered, transactions_filtered: row changes, and transactions with all of theirs, that
-            the configuration leaves out.
-        undone: changes undone by savepoint or statement rollback, in committed transactions.
-        unmatched: undo markers for which no change was found.
-        without_set: updates that set no delivered column.
-        lob_values: LOB values delivered.
-        lob_fetched: of these, those that were read from the source itself.
-        lob_unavailable: LOB values left out because they are not whole in the redo.
-        lob_unclaimed: LOBs changed without a change of their row.
-        dictionary_rows: row changes of followed SYS tables that no client gets.
-        events: changes (`EventKind.CHANGE`, `SPLIT_CHANGE`, `LOB`) that came out of redo, counted
-            once, and what became of them:
-        events_committed, events_undone: in committed transactions, kept or undone.
-        events_rolled_back: in transactions that were rolled back.
-        events_dropped: in transactions whose begin or end was not read.
-    """
-
-    committed: int = 0
-    empty: int = 0
-    rolled_back: int = 0
-    unbegun: int = 0
-    lost: int = 0
-    rows: int = 0
-    rows_filtered: int = 0
-    transactions_filtered: int = 0
-    undone: int = 0
-    unmatched: int = 0
-    without_set: int = 0
-    lob_values: int = 0
-    lob_fetched: int = 0
-    lob_unavailable: int = 0
-    lob_unclaimed: int = 0
-    dictionary_rows: int = 0
-    events: int = 0
-    events_committed: int = 0
-    events_undone: int = 0
-    events_rolled_back: int = 0
-    events_dropped: int = 0
-
-    def add(self, other: Account) -> None:
-        """Add the counts of another account to this one."""
-        for name in self.__slots__:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
 @dataclass(slots=True)
@@ -372,10 +297,10 @@ class Assembler:
         events = batch.events
         job, dml_first = self._assemble(batch, instances, closed)
         dml, dml_first, emptied = fill_defaults(
-            _cut(job), dml_first, self._plan, self._storage.allocate
+            assembled(job), dml_first, self._plan, self._storage.allocate
         )
         if self._plan.lob_tables.size:
-            owners = _owners(events, instances, closed)
+            owners = owners_of(events, instances, closed)
             allocate = self._storage.allocate
             referred = referred_lobs(dml, dml_first, owners, self._plan)
             unowned = self._unowned.of_lobs(referred, allocate)
@@ -423,7 +348,7 @@ class Assembler:
         if filled.size == 0 and not dictionary:
             return None
         chosen = closed[filled]
-        transactions = _transactions(
+        transactions = transactions_of(
             events, instances, chosen, np.append(dml_first[filled], dml_first[-1])
         )
         return Finished(transactions, dml, dictionary)
@@ -445,7 +370,7 @@ class Assembler:
         pieces = batch.pieces.op.size
         room = 1024 + 2 * batch.entries.role.size + 4 * pieces
         while True:
-            job = _job(batch, self._plan, room)
+            job = row_job(batch, self._plan, room)
             status, _, event = assemble_rows(job, instances.order, first, end, dml_first, live)
             if status == RowStatus.OK:
                 return job, dml_first
@@ -480,17 +405,6 @@ class Assembler:
         )
 
 
-def commit_order(
-    scn: npt.NDArray[np.uint64],
-    thread: npt.NDArray[np.uint16],
-    sequence: npt.NDArray[np.uint32],
-    block: npt.NDArray[np.uint32],
-    offset: npt.NDArray[np.uint16],
-) -> npt.NDArray[np.int64]:
-    """The order of delivery: commit SCN, then thread and RBA of the commit record."""
-    return np.lexsort((offset, block, sequence, thread, scn))
-
-
 def _is_change(kind: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
     return np.isin(kind, (EventKind.CHANGE, EventKind.LOB, EventKind.SPLIT_CHANGE))
 
@@ -512,118 +426,3 @@ def _same_transaction(one: int, other: int) -> bool:
     """Whether two XIDs on one slot can be the same transaction: undo markers have no sequence."""
     a, b = one & 0xFFFFFFFF, other & 0xFFFFFFFF
     return a == 0 or b == 0 or a == b
-
-
-def _job(batch: ChangeBatch, plan: RowPlan, room: int) -> Job:
-    pieces = batch.pieces.op.size
-    widest = int(np.diff(plan.column_first).max(initial=1))
-
-    def numbers(*shape: int) -> npt.NDArray[np.int64]:
-        return np.empty(shape, np.int64)
-
-    changes = pieces + 1
-    merge = Merge(
-        np.zeros((4, widest), np.int64),
-        numbers(4, widest),
-        numbers(4, widest),
-        np.full((4, batch.entries.role.size), -1, np.int64),
-    )
-    return Job(
-        batch,
-        Shape(plan.segment_first, plan.segment_column, plan.column_first),
-        first_rows(batch.events.piece_count),
-        first_rows(batch.pieces.entry_count),
-        merge,
-        columns_of(GROUP, MOST_OPEN + 1),
-        columns_of(LINK, pieces),
-        columns_of(CHANGE, changes),
-        numbers(changes + 1),
-        columns_of(VALUE, room),
-        numbers(3, batch.entries.role.size + 1),
-        columns_of(KNOWN, KNOWN_MAX),
-        np.zeros(8, np.int64),
-    )
-
-
-def _cut(job: Job) -> DmlColumns:
-    """The filled rows of a job's output, further value parts appended."""
-    changes, entries, parts = (int(count) for count in job.counts[:3])
-    rows, values = head(job.changes, changes), head(job.values, entries)
-    following = np.where(values.value_next < -1, entries - 2 - values.value_next, -1)
-    offset, length, part_next = job.parts[:, :parts]
-    columns = DmlColumns(
-        kind=rows.kind,
-        table=rows.table,
-        scn=rows.scn,
-        time=rows.time,
-        sequence=rows.sequence,
-        block=rows.block,
-        offset=rows.offset,
-        dataobj=rows.dataobj,
-        bdba=rows.bdba,
-        slot=rows.slot,
-        entry_first=job.entry_start[: changes + 1],
-        entry_image=values.entry_image,
-        entry_column=values.entry_column,
-        value_offset=np.concatenate([values.value_offset, offset]),
-        value_length=np.concatenate([values.value_length, length]),
-        value_next=np.concatenate([following, np.where(part_next >= 0, part_next + entries, -1)]),
-        data=job.batch.data,
-    )
-    # The encoder is compiled for columns that lie one value behind the other.
-    return DmlColumns(*map(np.ascontiguousarray, columns))
-
-
-def _owners(events: EventColumns, instances: Instances, closed: npt.NDArray[np.int64]) -> Owners:
-    begin, end = instances.begin[closed], instances.end[closed]
-    return Owners(
-        instances.order,
-        instances.first[closed],
-        instances.first[closed + 1],
-        events.con_id[begin],
-        events.scn[begin],
-        events.scn[end],
-    )
-
-
-def _transactions(
-    events: EventColumns,
-    instances: Instances,
-    chosen: npt.NDArray[np.int64],
-    dml_first: npt.NDArray[np.int64],
-) -> TransactionColumns:
-    begin, end = instances.begin[chosen], instances.end[chosen]
-    serial, session = _sessions(events, instances, chosen)
-    return TransactionColumns(
-        con_id=events.con_id[begin],
-        xid=events.xid[begin],
-        begin_scn=events.scn[begin],
-        begin_time=events.time[begin],
-        commit_scn=events.scn[end],
-        commit_time=events.time[end],
-        serial=serial,
-        session=session,
-        commit_thread=events.thread[end],
-        commit_sequence=events.sequence[end],
-        commit_block=events.block[end],
-        commit_offset=events.offset[end],
-        dml_first=dml_first,
-    )
-
-
-def _sessions(
-    events: EventColumns, instances: Instances, chosen: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint32]]:
-    """Serial and session number of each transaction: those of its first SESSION event, or 0."""
-    serial = np.zeros(chosen.size, np.uint16)
-    session = np.zeros(chosen.size, np.uint32)
-    instance = np.repeat(np.arange(instances.begin.size), np.diff(instances.first))
-    row_of = np.full(instances.begin.size, -1, np.int64)
-    row_of[chosen] = np.arange(chosen.size)
-    places = np.flatnonzero(events.kind[instances.order] == EventKind.SESSION)[::-1]
-    rows = row_of[instance[places]]
-    places, rows = places[rows >= 0], rows[rows >= 0]
-    # Later assignments win, and the places run backwards: the first attributes of each stay.
-    serial[rows] = events.serial[instances.order[places]]
-    session[rows] = events.session[instances.order[places]]
-    return serial, session

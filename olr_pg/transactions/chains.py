@@ -26,7 +26,7 @@ import numpy as np
 from olr_pg.kernels import inlined
 
 if TYPE_CHECKING:
-    from olr_pg.transactions.rows import Job
+    from olr_pg.transactions.row_job import Job
 
 KNOWN_MAX: Final = 4096
 """The most row pieces of one transaction that are remembered with their place in their row."""

@@ -26,7 +26,7 @@ from olr_pg.datatypes.lob_locator import (
 from olr_pg.datatypes.text import encode_text
 from olr_pg.dictionary.lob import LobDelivery
 from olr_pg.errors import OlrPgError
-from olr_pg.transactions.lob_pages import ValueRoom, Values, ValueStatus
+from olr_pg.transactions.lob_values import ValueRoom, Values, ValueStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -21,16 +21,14 @@ from olr_pg.redo.columns import head, take
 from olr_pg.transactions.batch import DmlColumns, DmlKind, Image
 from olr_pg.transactions.delimit import UNDO_SEARCH_DEPTH
 from olr_pg.transactions.lob_contents import rewrite
-from olr_pg.transactions.lob_pages import (
+from olr_pg.transactions.lob_pages import all_rows, collect_rows, resolve_values
+from olr_pg.transactions.lob_values import (
     LobRows,
     Space,
     ValueRoom,
     Values,
     ValueStatus,
-    all_rows,
-    collect_rows,
     empty_rows,
-    resolve_values,
     sort_rows,
     value_room,
 )

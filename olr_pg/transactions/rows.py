@@ -7,14 +7,9 @@ real logs and records of 19c, 23ai and 11.2.
 
 from __future__ import annotations
 
-from enum import IntEnum
-from typing import Any, Final, NamedTuple, TypeAlias
-
-import numpy as np
-import numpy.typing as npt
+from typing import Any
 
 from olr_pg.kernels import inlined, kernel
-from olr_pg.redo.batch import ChangeBatch
 from olr_pg.redo.iot import NO_ROWID
 from olr_pg.transactions.chains import (
     ALONE,
@@ -26,129 +21,9 @@ from olr_pg.transactions.chains import (
     place_piece,
 )
 from olr_pg.transactions.delimit import UNDO_SEARCH_DEPTH, live_changes
+from olr_pg.transactions.row_job import MOST_OPEN, Job
 
 _DEPTH = UNDO_SEARCH_DEPTH
-MOST_OPEN: Final = 4096
-"""The most row changes of one transaction that may be half seen at a time."""
-
-
-class RowStatus(IntEnum):
-    """What the assembly found."""
-
-    OK = 0
-    CAPACITY = 1
-    UNKNOWN_COLUMN = 2
-    MULTI_PIECE = 3
-    INCOMPLETE = 4
-    PACKED = 5
-
-
-class Merge(NamedTuple):
-    """The values of one row change while its pieces are gathered.
-
-    Attributes:
-        stamp: shape (4, columns); the change that last set a role's column.
-        first, last: shape (4, columns); first and last entry of the value's parts.
-        following: shape (4, entries); by role, the entry that goes on with a value, −1 = none.
-    """
-
-    stamp: npt.NDArray[np.int64]
-    first: npt.NDArray[np.int64]
-    last: npt.NDArray[np.int64]
-    following: npt.NDArray[np.int64]
-
-
-class Shape(NamedTuple):
-    """What of a row plan the assembly needs; see `dictionary.plan.RowPlan`."""
-
-    segment_first: npt.NDArray[np.int64]
-    segment_column: npt.NDArray[np.int32]
-    column_first: npt.NDArray[np.int64]
-
-
-GROUP: Final = np.dtype(
-    [
-        ("kind", "i8"),
-        ("table", "i8"),
-        ("bdba", "i8"),
-        ("slot", "i8"),
-        ("row_bdba", "i8"),
-        ("row_slot", "i8"),
-        ("head", "i8"),
-        ("tail", "i8"),
-    ]
-)
-"""An open group of pieces: the row it belongs to, its first and last piece; `chains` on kinds."""
-
-LINK: Final = np.dtype(
-    [("next_piece", "i8"), ("owner", "i8"), ("shift", "i4"), ("bdba", "u4"), ("slot", "u2")],
-    align=True,
-)
-"""Of a piece: the next piece of its group, −1 = none, the event it belongs to, columns of the row
-before it that its own numbers do not count, its row's address."""
-
-CHANGE: Final = np.dtype(
-    [
-        ("kind", "u1"),
-        ("table", "i4"),
-        ("scn", "u8"),
-        ("time", "u4"),
-        ("sequence", "u4"),
-        ("block", "u4"),
-        ("offset", "u2"),
-        ("dataobj", "u4"),
-        ("bdba", "u4"),
-        ("slot", "u2"),
-    ],
-    align=True,
-)
-"""A row change; the fields are the columns of `DmlColumns` of the same names."""
-
-VALUE: Final = np.dtype(
-    [
-        ("entry_image", "u1"),
-        ("entry_column", "i4"),
-        ("value_offset", "i8"),
-        ("value_length", "i8"),
-        ("value_next", "i8"),
-    ],
-    align=True,
-)
-"""A value of a row change; the fields are the columns of `DmlColumns` of the same names."""
-
-Rows: TypeAlias = "np.recarray[Any, np.dtype[np.void]]"
-
-
-class Job(NamedTuple):
-    """One assembly: what goes in, what comes out, and the room it needs.
-
-    Attributes:
-        batch, plan: the input.
-        piece_first, entry_first: where each event's pieces and each piece's entries begin.
-        groups: open `GROUP`s.
-        links: the `LINK` of each piece.
-        changes: `CHANGE` rows to be filled.
-        entry_start: where each change's values begin.
-        values: `VALUE` rows to be filled; `value_next` of −2 − k means part k of `parts`.
-        parts: shape (3, …); offset, length and next of further value parts.
-        known: `chains.KNOWN` pieces of the transaction at hand.
-        counts: [changes, entries, parts, stamp, changes undone, undo without match,
-            updates that set nothing, known pieces].
-    """
-
-    batch: ChangeBatch
-    plan: Shape
-    piece_first: npt.NDArray[np.int64]
-    entry_first: npt.NDArray[np.int64]
-    merge: Merge
-    groups: Rows
-    links: Rows
-    changes: Rows
-    entry_start: npt.NDArray[np.int64]
-    values: Rows
-    parts: npt.NDArray[np.int64]
-    known: Rows
-    counts: npt.NDArray[np.int64]
 
 
 @inlined

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from olr_pg.dictionary.model import Snapshot
     from olr_pg.server.queue import ReadyTransaction
-    from olr_pg.transactions.assembler import Account
+    from olr_pg.transactions.finished import Account
     from olr_pg.transactions.lob_source import LobSource
 
 Row = dict[str, Any]

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 from olr_pg.dictionary.model import Column, Table
 from olr_pg.dictionary.plan import RowPlan, build_row_plan
 from olr_pg.redo.batch import ChangeBatch
-from olr_pg.redo.changes import Objects, Tally
 from olr_pg.redo.extract import read_changes
+from olr_pg.redo.walk import Objects, Tally
 from olr_pg.redo.window import WINDOW_BYTES, Log
 from olr_pg.scalars import format_rowid
-from olr_pg.transactions.assembler import Account, Assembler, Finished
+from olr_pg.transactions.assembler import Assembler
 from olr_pg.transactions.batch import DmlKind
+from olr_pg.transactions.finished import Account, Finished
 from olr_pg.transactions.select import concatenate, first_rows
 
 COLUMNS = 60

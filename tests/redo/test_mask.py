@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from olr_pg.redo.changes import Tally
 from olr_pg.redo.mask import mask_record
 from olr_pg.redo.record_view import vector_objects
+from olr_pg.redo.walk import Tally
 from olr_pg.redo.window import Log
 from tests.redo.chain import columns_of, subscribe, whole_log
 from tests.redo.log_builder import LogBuilder, all_records, open_log, without_lwn

@@ -69,8 +69,8 @@ def test_splits_that_are_decoded_again_count_once(
 
 
 def test_a_missing_change_is_noticed() -> None:
-    from olr_pg.redo.changes import Tally
-    from olr_pg.transactions.assembler import Account
+    from olr_pg.redo.walk import Tally
+    from olr_pg.transactions.finished import Account
 
     accounting = Accounting(Tally(row_vectors=3, changes=2), Account(events=2), 1, {})
     assert (accounting.vectors_missing, accounting.changes_missing) == (1, 1)

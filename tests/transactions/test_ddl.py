@@ -10,7 +10,7 @@ import pytest
 from olr_pg.dictionary.model import Column, Table
 from olr_pg.dictionary.plan import build_row_plan
 from olr_pg.redo.batch import EventKind, empty_batch, empty_entries, empty_events, empty_pieces
-from olr_pg.redo.changes import Objects
+from olr_pg.redo.walk import Objects
 from olr_pg.redo.window import Log
 from olr_pg.scalars import pack_xid
 from olr_pg.transactions.assembler import Assembler

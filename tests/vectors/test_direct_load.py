@@ -10,7 +10,7 @@ import pytest
 from olr_pg.dictionary.model import Column, Table
 from olr_pg.dictionary.plan import RowPlan, build_row_plan
 from olr_pg.errors import OlrPgError
-from olr_pg.redo.changes import Objects
+from olr_pg.redo.walk import Objects
 from olr_pg.scalars import format_rowid
 from olr_pg.transactions.assembler import Assembler
 from olr_pg.transactions.batch import DmlKind

@@ -10,8 +10,8 @@ import pytest
 from olr_pg.dictionary.model import Column, Table
 from olr_pg.dictionary.plan import build_row_plan
 from olr_pg.redo.batch import ChangeBatch, EventKind
-from olr_pg.redo.changes import Objects
 from olr_pg.redo.lobs import LobOp
+from olr_pg.redo.walk import Objects
 from olr_pg.scalars import pack_xid
 from tests.redo.chain import whole_log
 from tests.vectors.redo_cases import Case, load_cases, log_of

@@ -1,0 +1,154 @@
+"""Finished transactions: their columns, their order, and the account of what became of all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from olr_pg.redo.batch import EventColumns, EventKind
+from olr_pg.transactions.batch import DmlColumns, TransactionColumns
+from olr_pg.transactions.lobs import Owners
+
+if TYPE_CHECKING:
+    from olr_pg.dictionary.changes import DictionaryTransaction
+    from olr_pg.transactions.delimit import Instances
+
+
+class Finished(NamedTuple):
+    """Committed transactions with at least one row change for clients, in commit order.
+
+    Attributes:
+        dictionary: what committed transactions, with or without such changes, did to the
+            dictionary.
+    """
+
+    transactions: TransactionColumns
+    dml: DmlColumns
+    dictionary: tuple[DictionaryTransaction, ...] = ()
+
+
+@dataclass(slots=True)
+class Account:
+    """What became of the transactions and changes that an assembler saw (design §5).
+
+    Attributes:
+        committed: committed transactions that were delivered.
+        empty: committed transactions without a change to deliver.
+        rolled_back: transactions that were rolled back.
+        unbegun: ended transactions whose begin was not read.
+        lost: transactions whose slot was taken by another before their end was read.
+        rows: row changes delivered.
+        rows_filtered, transactions_filtered: row changes, and transactions with all of theirs, that
+            the configuration leaves out.
+        undone: changes undone by savepoint or statement rollback, in committed transactions.
+        unmatched: undo markers for which no change was found.
+        without_set: updates that set no delivered column.
+        lob_values: LOB values delivered.
+        lob_fetched: of these, those that were read from the source itself.
+        lob_unavailable: LOB values left out because they are not whole in the redo.
+        lob_unclaimed: LOBs changed without a change of their row.
+        dictionary_rows: row changes of followed SYS tables that no client gets.
+        events: changes (`EventKind.CHANGE`, `SPLIT_CHANGE`, `LOB`) that came out of redo, counted
+            once, and what became of them:
+        events_committed, events_undone: in committed transactions, kept or undone.
+        events_rolled_back: in transactions that were rolled back.
+        events_dropped: in transactions whose begin or end was not read.
+    """
+
+    committed: int = 0
+    empty: int = 0
+    rolled_back: int = 0
+    unbegun: int = 0
+    lost: int = 0
+    rows: int = 0
+    rows_filtered: int = 0
+    transactions_filtered: int = 0
+    undone: int = 0
+    unmatched: int = 0
+    without_set: int = 0
+    lob_values: int = 0
+    lob_fetched: int = 0
+    lob_unavailable: int = 0
+    lob_unclaimed: int = 0
+    dictionary_rows: int = 0
+    events: int = 0
+    events_committed: int = 0
+    events_undone: int = 0
+    events_rolled_back: int = 0
+    events_dropped: int = 0
+
+    def add(self, other: Account) -> None:
+        """Add the counts of another account to this one."""
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+def commit_order(
+    scn: npt.NDArray[np.uint64],
+    thread: npt.NDArray[np.uint16],
+    sequence: npt.NDArray[np.uint32],
+    block: npt.NDArray[np.uint32],
+    offset: npt.NDArray[np.uint16],
+) -> npt.NDArray[np.int64]:
+    """The order of delivery: commit SCN, then thread and RBA of the commit record."""
+    return np.lexsort((offset, block, sequence, thread, scn))
+
+
+def owners_of(events: EventColumns, instances: Instances, closed: npt.NDArray[np.int64]) -> Owners:
+    """The transactions `closed` as owners of LOBs."""
+    begin, end = instances.begin[closed], instances.end[closed]
+    return Owners(
+        instances.order,
+        instances.first[closed],
+        instances.first[closed + 1],
+        events.con_id[begin],
+        events.scn[begin],
+        events.scn[end],
+    )
+
+
+def transactions_of(
+    events: EventColumns,
+    instances: Instances,
+    chosen: npt.NDArray[np.int64],
+    dml_first: npt.NDArray[np.int64],
+) -> TransactionColumns:
+    """The transactions `chosen`, whose row changes begin at `dml_first`."""
+    begin, end = instances.begin[chosen], instances.end[chosen]
+    serial, session = _sessions(events, instances, chosen)
+    return TransactionColumns(
+        con_id=events.con_id[begin],
+        xid=events.xid[begin],
+        begin_scn=events.scn[begin],
+        begin_time=events.time[begin],
+        commit_scn=events.scn[end],
+        commit_time=events.time[end],
+        serial=serial,
+        session=session,
+        commit_thread=events.thread[end],
+        commit_sequence=events.sequence[end],
+        commit_block=events.block[end],
+        commit_offset=events.offset[end],
+        dml_first=dml_first,
+    )
+
+
+def _sessions(
+    events: EventColumns, instances: Instances, chosen: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint32]]:
+    """Serial and session number of each transaction: those of its first SESSION event, or 0."""
+    serial = np.zeros(chosen.size, np.uint16)
+    session = np.zeros(chosen.size, np.uint32)
+    instance = np.repeat(np.arange(instances.begin.size), np.diff(instances.first))
+    row_of = np.full(instances.begin.size, -1, np.int64)
+    row_of[chosen] = np.arange(chosen.size)
+    places = np.flatnonzero(events.kind[instances.order] == EventKind.SESSION)[::-1]
+    rows = row_of[instance[places]]
+    places, rows = places[rows >= 0], rows[rows >= 0]
+    # Later assignments win, and the places run backwards: the first attributes of each stay.
+    serial[rows] = events.serial[instances.order[places]]
+    session[rows] = events.session[instances.order[places]]
+    return serial, session

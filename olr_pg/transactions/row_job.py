@@ -1,0 +1,201 @@
+"""One assembly of row changes: what goes into the kernels of `rows`, its room, what comes out."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from olr_pg.redo.batch import ChangeBatch, columns_of
+from olr_pg.redo.columns import head
+from olr_pg.transactions.batch import DmlColumns
+from olr_pg.transactions.chains import KNOWN, KNOWN_MAX
+from olr_pg.transactions.select import first_rows
+
+if TYPE_CHECKING:
+    from olr_pg.dictionary.plan import RowPlan
+
+MOST_OPEN: Final = 4096
+"""The most row changes of one transaction that may be half seen at a time."""
+
+
+class RowStatus(IntEnum):
+    """What the assembly found."""
+
+    OK = 0
+    CAPACITY = 1
+    UNKNOWN_COLUMN = 2
+    MULTI_PIECE = 3
+    INCOMPLETE = 4
+    PACKED = 5
+
+
+class Merge(NamedTuple):
+    """The values of one row change while its pieces are gathered.
+
+    Attributes:
+        stamp: shape (4, columns); the change that last set a role's column.
+        first, last: shape (4, columns); first and last entry of the value's parts.
+        following: shape (4, entries); by role, the entry that goes on with a value, −1 = none.
+    """
+
+    stamp: npt.NDArray[np.int64]
+    first: npt.NDArray[np.int64]
+    last: npt.NDArray[np.int64]
+    following: npt.NDArray[np.int64]
+
+
+class Shape(NamedTuple):
+    """What of a row plan the assembly needs; see `dictionary.plan.RowPlan`."""
+
+    segment_first: npt.NDArray[np.int64]
+    segment_column: npt.NDArray[np.int32]
+    column_first: npt.NDArray[np.int64]
+
+
+GROUP: Final = np.dtype(
+    [
+        ("kind", "i8"),
+        ("table", "i8"),
+        ("bdba", "i8"),
+        ("slot", "i8"),
+        ("row_bdba", "i8"),
+        ("row_slot", "i8"),
+        ("head", "i8"),
+        ("tail", "i8"),
+    ]
+)
+"""An open group of pieces: the row it belongs to, its first and last piece; `chains` on kinds."""
+
+LINK: Final = np.dtype(
+    [("next_piece", "i8"), ("owner", "i8"), ("shift", "i4"), ("bdba", "u4"), ("slot", "u2")],
+    align=True,
+)
+"""Of a piece: the next piece of its group, −1 = none, the event it belongs to, columns of the row
+before it that its own numbers do not count, its row's address."""
+
+CHANGE: Final = np.dtype(
+    [
+        ("kind", "u1"),
+        ("table", "i4"),
+        ("scn", "u8"),
+        ("time", "u4"),
+        ("sequence", "u4"),
+        ("block", "u4"),
+        ("offset", "u2"),
+        ("dataobj", "u4"),
+        ("bdba", "u4"),
+        ("slot", "u2"),
+    ],
+    align=True,
+)
+"""A row change; the fields are the columns of `DmlColumns` of the same names."""
+
+VALUE: Final = np.dtype(
+    [
+        ("entry_image", "u1"),
+        ("entry_column", "i4"),
+        ("value_offset", "i8"),
+        ("value_length", "i8"),
+        ("value_next", "i8"),
+    ],
+    align=True,
+)
+"""A value of a row change; the fields are the columns of `DmlColumns` of the same names."""
+
+Rows: TypeAlias = "np.recarray[Any, np.dtype[np.void]]"
+
+
+class Job(NamedTuple):
+    """One assembly: what goes in, what comes out, and the room it needs.
+
+    Attributes:
+        batch, plan: the input.
+        piece_first, entry_first: where each event's pieces and each piece's entries begin.
+        groups: open `GROUP`s.
+        links: the `LINK` of each piece.
+        changes: `CHANGE` rows to be filled.
+        entry_start: where each change's values begin.
+        values: `VALUE` rows to be filled; `value_next` of −2 − k means part k of `parts`.
+        parts: shape (3, …); offset, length and next of further value parts.
+        known: `chains.KNOWN` pieces of the transaction at hand.
+        counts: [changes, entries, parts, stamp, changes undone, undo without match,
+            updates that set nothing, known pieces].
+    """
+
+    batch: ChangeBatch
+    plan: Shape
+    piece_first: npt.NDArray[np.int64]
+    entry_first: npt.NDArray[np.int64]
+    merge: Merge
+    groups: Rows
+    links: Rows
+    changes: Rows
+    entry_start: npt.NDArray[np.int64]
+    values: Rows
+    parts: npt.NDArray[np.int64]
+    known: Rows
+    counts: npt.NDArray[np.int64]
+
+
+def row_job(batch: ChangeBatch, plan: RowPlan, room: int) -> Job:
+    """An assembly of a batch's rows, with room for `room` values."""
+    pieces = batch.pieces.op.size
+    widest = int(np.diff(plan.column_first).max(initial=1))
+
+    def numbers(*shape: int) -> npt.NDArray[np.int64]:
+        return np.empty(shape, np.int64)
+
+    changes = pieces + 1
+    merge = Merge(
+        np.zeros((4, widest), np.int64),
+        numbers(4, widest),
+        numbers(4, widest),
+        np.full((4, batch.entries.role.size), -1, np.int64),
+    )
+    return Job(
+        batch,
+        Shape(plan.segment_first, plan.segment_column, plan.column_first),
+        first_rows(batch.events.piece_count),
+        first_rows(batch.pieces.entry_count),
+        merge,
+        columns_of(GROUP, MOST_OPEN + 1),
+        columns_of(LINK, pieces),
+        columns_of(CHANGE, changes),
+        numbers(changes + 1),
+        columns_of(VALUE, room),
+        numbers(3, batch.entries.role.size + 1),
+        columns_of(KNOWN, KNOWN_MAX),
+        np.zeros(8, np.int64),
+    )
+
+
+def assembled(job: Job) -> DmlColumns:
+    """The filled rows of a job's output, further value parts appended."""
+    changes, entries, parts = (int(count) for count in job.counts[:3])
+    rows, values = head(job.changes, changes), head(job.values, entries)
+    following = np.where(values.value_next < -1, entries - 2 - values.value_next, -1)
+    offset, length, part_next = job.parts[:, :parts]
+    columns = DmlColumns(
+        kind=rows.kind,
+        table=rows.table,
+        scn=rows.scn,
+        time=rows.time,
+        sequence=rows.sequence,
+        block=rows.block,
+        offset=rows.offset,
+        dataobj=rows.dataobj,
+        bdba=rows.bdba,
+        slot=rows.slot,
+        entry_first=job.entry_start[: changes + 1],
+        entry_image=values.entry_image,
+        entry_column=values.entry_column,
+        value_offset=np.concatenate([values.value_offset, offset]),
+        value_length=np.concatenate([values.value_length, length]),
+        value_next=np.concatenate([following, np.where(part_next >= 0, part_next + entries, -1)]),
+        data=job.batch.data,
+    )
+    # The encoder is compiled for columns that lie one value behind the other.
+    return DmlColumns(*map(np.ascontiguousarray, columns))
