@@ -36,7 +36,7 @@ from olr_pg.applier.replay import replay, stopped_tables
 from olr_pg.applier.schema_events import SchemaEvent, SchemaEvents
 from olr_pg.applier.settings import Consistency
 from olr_pg.applier.stream import STREAM
-from olr_pg.applier.worker import Worker
+from olr_pg.applier.worker import TableProgress, Worker
 from olr_pg.errors import OlrPgError
 from olr_pg.wire.client import ClientProtocol, Elements, Reply
 from olr_pg.wire.elements import ElementCode
@@ -62,7 +62,6 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
     from olr_pg.applier.settings import ApplierSettings
-    from olr_pg.applier.worker import TableProgress
     from olr_pg.dictionary.model import Table
     from olr_pg.wire.messages import Answer
 
@@ -116,12 +115,19 @@ class Applier:
         self._drain = threading.Event()
         self._progress = threading.Event()
         self._workers: Sequence[Worker] = ()
+        self._stopped: dict[str, OlrPgError] = {}
         self._session: _Session | None = None
 
     @property
     def tables(self) -> list[TableProgress]:
         """How far the tables are that something was delivered of; from any thread."""
-        return [table for worker in self._workers for table in worker.progress()]
+        known = [table for worker in self._workers for table in worker.progress()]
+        names = {table.name for table in known}
+        return known + [
+            TableProgress(name, 0, 0, None, Counters(), error)
+            for name, error in self._stopped.copy().items()
+            if name not in names
+        ]
 
     @property
     def table_names(self) -> frozenset[str]:
@@ -156,7 +162,9 @@ class Applier:
         """
         handover = self._prepare()
         self._workers = workers = [
-            Worker(number, self._settings, self._tables, self._progress, self._events)
+            Worker(
+                number, self._settings, self._tables, self._progress, self._events, self._stopped
+            )
             for number in range(1 if self._is_stream else max(1, self._settings.workers))
         ]
         self._session = session = _Session(
@@ -201,7 +209,9 @@ class Applier:
                         self._create(connection, table)
                 for stopped in stopped_tables(connection, self._settings.subscription):
                     # Somebody may have mended what it stopped for.
-                    replay(connection, self._settings, stopped)
+                    error = replay(connection, self._settings, stopped).error
+                    if error is not None:
+                        self._stopped[stopped] = error
                 if self._is_stream:
                     check_stopped(self._settings)
                 return read_handover(connection, self._settings.subscription, self._tables)

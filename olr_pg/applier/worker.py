@@ -137,6 +137,7 @@ class Worker:
         source: the source's tables by ``OWNER.NAME``, as far as anyone told.
         progress: set whenever something became durable or went wrong.
         events: told which schema events are done.
+        stopped: why tables were stopped already at the start.
 
     Attributes:
         failure: an error that may pass but did not in `retry_seconds`; the worker rests until
@@ -151,7 +152,9 @@ class Worker:
         source: Mapping[str, Table],
         progress: threading.Event,
         events: SchemaEvents | None = None,
+        stopped: Mapping[str, OlrPgError] | None = None,
     ) -> None:
+        self._stopped = stopped or {}
         self._events = events or SchemaEvents()
         self._settings = settings
         self._source = source
@@ -214,7 +217,9 @@ class Worker:
     def _applier(self, table: str) -> TableApplier | StreamApplier:
         if table == STREAM:
             return StreamApplier(self._settings, self._source)
-        return TableApplier(table, self._settings, self._source.get(table))
+        applier = TableApplier(table, self._settings, self._source.get(table))
+        applier.error = self._stopped.get(table)
+        return applier
 
     def hurry(self) -> None:
         """Nothing more comes for now: apply what waits, however little it is."""

@@ -274,6 +274,11 @@ def test_a_hold_of_another_release_is_refused(replication: Replication) -> None:
     r.execute("ALTER TABLE s.t ADD CONSTRAINT small CHECK (n < 100)")
     r.transaction(r.insert({"ID": 1, "N": 100}))
     stops(r)
+    again = Applier(r.settings())
+    again._prepare()
+    (table,) = again.tables
+    assert table.error is not None, "what stopped in an earlier run is still said to be"
+    assert (table.name, table.error.code) == ("S.T", 5008)
     r.execute("UPDATE olr_pg.held SET data = substr(data, 1, 50)")
     with pytest.raises(OlrPgError) as caught:
         retry(r)
