@@ -210,7 +210,10 @@ def _launch(
     with words.open("wb") as log, environment, _interrupts_kept():
         gateway = None
         try:
-            gateway = launch_gateway(None, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
+            # In a session of its own: signals that are sent to this process's group (by a terminal,
+            # by whoever supervises it) would end the JVM under the work that is being ended.
+            streams = {"stdout": log, "stderr": log, "start_new_session": True}
+            gateway = launch_gateway(None, streams)  # type: ignore[no-untyped-call]
             context = SparkContext(conf=conf, gateway=gateway)
             return SparkSession(context), gateway.proc
         except BaseException as error:

@@ -96,7 +96,8 @@ class Session:
             if self._accept():
                 while True:
                     self._answer()
-        except PeerGoneError:
+        except (PeerGoneError, InterruptedCallError):
+            # Who gives up while connecting does not come back.
             return
 
     def _accept(self) -> bool:
