@@ -958,6 +958,12 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         " for the logs that are not confirmed yet",
         8,
     ),
+    7040: ErrorEntry(
+        "Oracle cannot read the rows as of the load's SCN any more",
+        "raise UNDO_RETENTION (and the undo tablespace) above the time that the load takes, then"
+        " `initial-load --restart`; or let it begin the table anew as of now with --later-scn",
+        8,
+    ),
     # 8xxx simulator (exit code 9)
     8001: ErrorEntry(
         "the workload is not known",

@@ -22,7 +22,7 @@ from olr_pg.bench.changes import NAMES, POOL_ROWS, Pool, make_changes, source_ta
 from olr_pg.bench.clusters import Cluster, running
 from olr_pg.bench.measure import Result, Sample, compared, measured
 from olr_pg.load.copy_task import LoadJob, LoadTable, PartTask, load_partition
-from olr_pg.load.parquet import TableData, find_table
+from olr_pg.load.parquet import find_table
 from olr_pg.load.progress import TableProgress
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from olr_pg.bench.suite import Options
+    from olr_pg.load.table_data import TableData
 
 ROW_GROUP: Final = 100_000
 _FILE: Final = "bench.copy"
@@ -78,10 +79,12 @@ def _load_once(cluster: Cluster, data: TableData, pool: Pool) -> Sample:
     target = _empty_table(cluster, pool)
     settings = ApplierSettings(target, "", 0, "")
     progress = TableProgress("bench", "BENCH.T", "bench.t")
+    with connect(target) as connection:
+        progress.begin(connection, 1, 0, data.identity, len(data.partitions))
     job = LoadJob(settings, (LoadTable(source_table(), "bench", "t", progress),))
 
     def work() -> float:
-        tasks = (PartTask(0, part, one) for part, one in enumerate(data.partitions))
+        tasks = (PartTask(0, part, one, 1) for part, one in enumerate(data.partitions))
         return sum(load_partition(job, task).rows for task in tasks)
 
     sample = measured(work, [cluster.pid])

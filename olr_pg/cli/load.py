@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
     from olr_pg.config.model import Config
     from olr_pg.datatypes.policies import Counters
-    from olr_pg.load.initial import LoadedTable, SourceTable
+    from olr_pg.load.initial import LoadedTable
     from olr_pg.load.structure import Part
+    from olr_pg.load.table_data import SourceTable
     from olr_pg.load.watch import LoadWatch
 
 POLL_SECONDS: Final = 0.5
@@ -47,13 +48,20 @@ def initial_load(
             "--restart", help="Empty the tables of a load that was interrupted, and begin anew."
         ),
     ] = False,
+    later_scn: Annotated[
+        bool,
+        typer.Option(
+            "--later-scn",
+            help="Begin a table anew as of now if Oracle's undo for its SCN is gone (live source).",
+        ),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Load whole tables as of an SCN; `olr-pg run` then goes on from there.
 
-    The rows come from the Parquet files in `source.tables`. Missing tables are created with
-    `apply.create-tables`, with the keys, indexes and sequences that the dictionary tells. A load
-    that was killed goes on with --resume; nothing is loaded twice.
+    The rows come from the live database, or from the Parquet files in `source.tables`. Missing
+    tables are created with `apply.create-tables`, with the keys, indexes and sequences that the
+    dictionary tells. A load that was killed goes on with --resume; nothing is loaded twice.
     """
     if resume and restart:
         raise typer.BadParameter("--resume and --restart exclude each other")
@@ -66,17 +74,16 @@ def initial_load(
     from olr_pg.spark.session import stop_session
 
     loaded = read_config(config)
-    snapshot = sources.read_snapshot(loaded)
-    tables = sources.choose_tables(loaded, snapshot, table or ())
-    work = sources.table_sources(loaded, snapshot, tables)
     with ExitStack() as stack:
+        source = stack.enter_context(sources.open_tables(loaded))
+        snapshot = source.snapshot
+        work = source.sources(source.choose(table or ()))
         stack.callback(stop_session)
         target = open_target(sources.apply_section(loaded), data_directory(loaded), stack)
         settings = sources.target_settings(loaded, snapshot, target)
         builder = None
         if settings.create_tables:
-            every = sources.choose_tables(loaded, snapshot, ())
-            builder = StructureBuilder(settings, snapshot.structure, every)
+            builder = StructureBuilder(settings, snapshot.structure, source.choose(()))
         targets = {
             one.table.full_name: target_name(settings, one.table.owner, one.table.name)
             for one in work
@@ -86,7 +93,12 @@ def initial_load(
             settings,
             work,
             lambda: spark_session_of(loaded, PRELOAD),
-            LoadOptions(resume=resume, restart=restart, builder=builder),
+            LoadOptions(
+                resume=resume,
+                restart=restart,
+                builder=builder,
+                later=source.later if later_scn else None,
+            ),
         )
     parts = builder.parts if builder is not None else []
     if as_json:
@@ -150,7 +162,7 @@ def load_progress(
     with Progress(*columns, console=Console(stderr=True)) as bars:
         tasks = {
             one.table.full_name: bars.add_task(
-                one.table.full_name, total=one.data.rows, rate=0, size=""
+                one.table.full_name, total=one.data.rows or None, rate=0, size=""
             )
             for one in work
         }

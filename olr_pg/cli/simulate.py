@@ -14,6 +14,8 @@ import typer
 from olr_pg.cli.output import print_json, print_line
 
 if TYPE_CHECKING:
+    from olr_pg.simulator.oracle_net.serve import LiveServer
+    from olr_pg.simulator.oracle_net.server import StandIn
     from olr_pg.simulator.simulate import Summary
 
 THREADS_MAX: Final = 8
@@ -125,14 +127,17 @@ def simulate(
             min=0,
             max=65_535,
             metavar="PORT",
-            help="Then pretend to be that Oracle on this port of the loopback address (0: any"
-            " free one), until interrupted: service SIM, user and password olr.",
+            help="Then, or with --live meanwhile, pretend to be that Oracle on this port of the"
+            " loopback address (0: any free one), until interrupted: service SIM, user and password"
+            " olr.",
         ),
     ] = None,
     archive_every: Annotated[
         float,
         typer.Option(
-            min=0.0, metavar="SECONDS", help="With --serve: time between two archived logs."
+            min=0.0,
+            metavar="SECONDS",
+            help="With --serve, without --live: time between two archived logs.",
         ),
     ] = 0.0,
 ) -> None:
@@ -158,6 +163,7 @@ def simulate(
         threads=threads,
         size=size_bytes,
     )
+    server = _live_server(out, serve) if live and serve is not None else None
     if live:
         options = LiveOptions(_parse_size(rate, "--rate"), switch_seconds, growing)
         summary = simulate_live(
@@ -166,6 +172,7 @@ def simulate(
             shape=shape,
             truth=truth,
             prefilled=prefilled,
+            watch=server,
         )
     else:
         summary = write_simulation(
@@ -182,17 +189,34 @@ def simulate(
     else:
         for key, value in record.items():
             print_line(f"{key.replace('_', ' ')}: {_text(value)}")
-    if serve is not None:
+    if server is not None:
+        print_line("The database stands still; Ctrl-C again ends it.")
+        sys.stdout.flush()
+        interruption().wait()
+        server.close()
+    elif serve is not None:
         _serve(summary, out, serve, archive_every)
 
 
+def _live_server(directory: Path, port: int) -> LiveServer:
+    from olr_pg.simulator.oracle_net.serve import LiveServer
+
+    return LiveServer(directory, port, lambda server: _announce(server, directory))
+
+
+def _announce(server: StandIn, directory: Path) -> None:
+    from olr_pg.simulator.oracle_net.serve import CONFIG
+
+    print_line(f"serving: {server.connect_string}")
+    print_line(f"replicate it: olr-pg run --config {directory / CONFIG}")
+    sys.stdout.flush()
+
+
 def _serve(summary: Summary, directory: Path, port: int, every: float) -> None:
-    from olr_pg.simulator.oracle_net.serve import CONFIG, served
+    from olr_pg.simulator.oracle_net.serve import served
 
     with served(summary, directory, port=port, every=every) as server:
-        print_line(f"serving: {server.connect_string}")
-        print_line(f"replicate it: olr-pg run --config {directory / CONFIG}")
-        sys.stdout.flush()
+        _announce(server, directory)
         threading.Event().wait()
 
 

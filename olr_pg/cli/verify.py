@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from olr_pg.load.differences import TableDifferences
-    from olr_pg.load.initial import SourceTable
     from olr_pg.load.repair import RepairedTable
+    from olr_pg.load.table_data import SourceTable
     from olr_pg.load.verify import VerifiedTable
 
 SHOWN_MAX: Final = 20
@@ -69,10 +69,10 @@ def verify(
     from olr_pg.spark.session import stop_session
 
     loaded = read_config(config)
-    snapshot = sources.read_snapshot(loaded)
-    chosen = sources.choose_tables(loaded, snapshot, table or ())
-    work = sources.table_sources(loaded, snapshot, chosen, folder=tables, scn=at_scn)
     with ExitStack() as stack:
+        source = stack.enter_context(sources.open_tables(loaded, folder=tables, scn=at_scn))
+        snapshot = source.snapshot
+        work = source.sources(source.choose(table or ()))
         stack.callback(stop_session)
         target = open_target(sources.apply_section(loaded), data_directory(loaded), stack)
         settings = sources.target_settings(loaded, snapshot, target)
@@ -82,6 +82,7 @@ def verify(
                 work,
                 lambda: spark_session_of(loaded, PRELOAD),
                 sample=sample / 100,
+                at_position=at_scn is None,
                 progress=progress,
             )
         lines = _describe(target, settings.subscription, results)
@@ -117,7 +118,6 @@ def repair(
     from olr_pg.replicator.appliance import data_directory, open_target
 
     loaded = read_config(config)
-    snapshot = sources.read_snapshot(loaded)
     tables = read_differences(differences, sources.apply_section(loaded).subscription)
     if not as_json:
         _print_plan(tables)
@@ -128,8 +128,9 @@ def repair(
             print_line("Nothing is changed yet: --yes does it.")
         return
     with ExitStack() as stack:
+        source = stack.enter_context(sources.open_tables(loaded))
         target = open_target(sources.apply_section(loaded), data_directory(loaded), stack)
-        done = mend(sources.target_settings(loaded, snapshot, target), tables)
+        done = mend(sources.target_settings(loaded, source.snapshot, target), tables)
     if as_json:
         print_json({"repaired": True, "tables": [one._asdict() for one in done]})
         return

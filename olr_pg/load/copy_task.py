@@ -16,8 +16,8 @@ from olr_pg.datatypes.policies import Counters
 from olr_pg.errors import OlrPgError
 from olr_pg.load.columns import add_losses, bind_columns, encode_batch
 from olr_pg.load.images import COPY_HEADER, COPY_TRAILER, copy_tuples
-from olr_pg.load.parquet import Partition, read_partition
 from olr_pg.load.progress import TableProgress
+from olr_pg.load.retry import retried
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.dictionary.model import Table
+    from olr_pg.load.table_data import SourcePartition
 
 
 class LoadTable(NamedTuple):
@@ -56,11 +57,13 @@ class PartTask(NamedTuple):
     Attributes:
         table: number in `LoadJob.tables`.
         part: number of the partition in its table.
+        scn: that the load is as of.
     """
 
     table: int
     part: int
-    partition: Partition
+    partition: SourcePartition
+    scn: int
 
 
 class PartDone(NamedTuple):
@@ -86,7 +89,7 @@ def copy_task(payload: bytes, job: bytes) -> bytes:
             raise; nothing of the partition is in the target then.
     """
     task: PartTask = pickle.loads(payload)  # noqa: S301 - made by this driver
-    return pickle.dumps(load_partition(_job(job), task))
+    return pickle.dumps(retried(lambda: load_partition(_job(job), task)))
 
 
 @lru_cache(maxsize=2)
@@ -103,7 +106,7 @@ def load_partition(job: LoadJob, task: PartTask) -> PartDone:
             # The end of the load is a durable commit, and this one comes before it in the WAL.
             connection.execute("SET synchronous_commit = off")
             with connection.transaction():
-                if not table.progress.claim(connection, task.part):
+                if not table.progress.claim(connection, task.part, task.scn):
                     return PartDone(False, 0, 0, {})
                 done = _copy(connection, job.settings, table, task.partition)
                 table.progress.note(connection, task.part, done.rows, done.bytes)
@@ -113,7 +116,10 @@ def load_partition(job: LoadJob, task: PartTask) -> PartDone:
 
 
 def _copy(
-    connection: Connection[Any], settings: ApplierSettings, table: LoadTable, partition: Partition
+    connection: Connection[Any],
+    settings: ApplierSettings,
+    table: LoadTable,
+    partition: SourcePartition,
 ) -> PartDone:
     plan = plan_of(connection, settings, table)
     losses = dict[str, Counters]()
@@ -143,12 +149,12 @@ def _streams(
     plan: TablePlan,
     settings: ApplierSettings,
     table: LoadTable,
-    partition: Partition,
+    partition: SourcePartition,
     losses: dict[str, Counters],
 ) -> Iterator[tuple[int, int]]:
     """Copy batch by batch; (bytes, rows) of each."""
     first_row = 0
-    batches = read_partition(partition)
+    batches = partition.batches()
     first = next(batches, None)
     if first is None:
         return
@@ -180,8 +186,8 @@ def _refused(error: psycopg.Error, table: LoadTable, task: PartTask) -> OlrPgErr
     return OlrPgError(
         5109,
         ": ".join(word for word in words if word) + (f" ({place})" if place else ""),
+        action=None,
         table=table.source.full_name,
         part=task.part,
-        file=task.partition.path,
-        row_group=task.partition.row_group,
+        **task.partition.place,
     )

@@ -25,6 +25,7 @@ from olr_pg.errors import OlrPgError
 from olr_pg.load.columns import bind_columns
 from olr_pg.load.copy_task import LoadJob, LoadTable, PartTask, copy_task
 from olr_pg.load.progress import TableProgress, lock_subscription
+from olr_pg.load.table_data import UNDO_GONE, SourceTable
 from olr_pg.spark.jobs import run_tasks
 
 if TYPE_CHECKING:
@@ -35,29 +36,16 @@ if TYPE_CHECKING:
 
     from olr_pg.applier.plan import TablePlan
     from olr_pg.applier.settings import ApplierSettings
-    from olr_pg.dictionary.model import Table
-    from olr_pg.load.parquet import TableData
     from olr_pg.load.progress import LoadState
     from olr_pg.load.structure import StructureBuilder
+
+RESTARTS_MAX: Final = 3
+"""How often one table is begun anew in one load."""
 
 PRELOAD: Final = ("olr_pg.load.warm:warm_load",)
 """What Spark's daemon does before it forks workers."""
 
 _log = structlog.get_logger(__name__)
-
-
-class SourceTable(NamedTuple):
-    """A table and its data.
-
-    Attributes:
-        scn: as of which the rows are.
-        start_scn: begin SCN of the oldest transaction open at `scn`; 0 not known.
-    """
-
-    table: Table
-    data: TableData
-    scn: int
-    start_scn: int
 
 
 class LoadedTable(NamedTuple):
@@ -91,20 +79,27 @@ class LoadOptions(NamedTuple):
         restart: empty the tables of an interrupted load, and begin anew.
         progress: called with (table, rows of a partition that is in now).
         builder: makes unique keys, indexes, foreign keys and sequences; None makes none.
+        later: gives a table as of now, to be begun anew when its rows cannot be read any more as
+            of the SCN that its load began with; None lets the load end there.
     """
 
     resume: bool = False
     restart: bool = False
     progress: Callable[[str, int], None] = lambda _table, _rows: None
     builder: StructureBuilder | None = None
+    later: Callable[[SourceTable], SourceTable | None] | None = None
 
 
 class _Work:
     """One table while it is loaded."""
 
-    def __init__(self, source: SourceTable, table: LoadTable, state: LoadState) -> None:
+    def __init__(
+        self, source: SourceTable, table: LoadTable, plan: TablePlan, state: LoadState
+    ) -> None:
         self.source = source
         self.table = table
+        self.plan = plan
+        self.restarts = 0
         self.state = state
         self.waiting = {n for n in range(state.parts) if n not in state.done}
         self.losses = dict[str, Counters]()
@@ -133,7 +128,7 @@ def initial_load(
         ensure_ledger(connection)
         lock_subscription(connection, settings.subscription)
         # Everything is looked at before anything is begun.
-        planned = [_plan(connection, settings, source) for source in sources]
+        planned = [_plan(connection, settings, source, options) for source in sources]
         for source, table, _ in planned:
             _check(connection, source, table, options)
         works = [_begin(connection, *one, options) for one in planned]
@@ -144,12 +139,20 @@ def initial_load(
 
 
 def _plan(
-    connection: Connection[Any], settings: ApplierSettings, source: SourceTable
+    connection: Connection[Any],
+    settings: ApplierSettings,
+    source: SourceTable,
+    options: LoadOptions,
 ) -> tuple[SourceTable, LoadTable, TablePlan]:
     plan = plan_table(connection, settings, source.table, source.table)
     bind_columns(plan, source.table, source.data.schema, settings)
     target = plan.target
     progress = TableProgress(settings.subscription, source.table.full_name, target.full_name)
+    state = progress.read(connection)
+    if options.resume and state is not None and source.data.as_of is not None:
+        # What is in is as of the SCN that the load began with, in the partitions it began with.
+        data = source.data.as_of(state.scn, state.source)
+        source = SourceTable(source.table, data, state.scn, state.start_scn)
     return source, LoadTable(source.table, target.schema, target.name, progress), plan
 
 
@@ -210,10 +213,54 @@ def _begin(
             )
             state = progress.read(connection)
     assert state is not None
-    return _Work(source, table, state)
+    return _Work(source, table, plan, state)
 
 
 def _run(
+    connection: Connection[Any],
+    settings: ApplierSettings,
+    works: list[_Work],
+    session: Callable[[], SparkSession],
+    options: LoadOptions,
+) -> None:
+    """Load what is missing; begins a table anew where the undo for its SCN is gone."""
+    while True:
+        try:
+            return _load(connection, settings, works, session, options)
+        except OlrPgError as error:
+            number = next(
+                (
+                    number
+                    for number, work in enumerate(works)
+                    if work.source.table.full_name == error.where.get("table")
+                ),
+                None,
+            )
+            if error.code != UNDO_GONE or number is None:
+                raise
+            works[number] = _anew(connection, works[number], options, error)
+
+
+def _anew(
+    connection: Connection[Any], work: _Work, options: LoadOptions, error: OlrPgError
+) -> _Work:
+    """The table from its beginning, as of a later SCN, which its line of the ledger will have.
+
+    Raises:
+        OlrPgError: `error`, where that is not wanted or was tried too often.
+    """
+    later = None
+    if options.later is not None and work.restarts < RESTARTS_MAX:
+        later = options.later(work.source)
+    if later is None:
+        raise error
+    _log.warning("the table is begun anew", reason=str(error), scn=later.scn)
+    again = _begin(connection, later, work.table, work.plan, options._replace(restart=True))
+    again.restarts = work.restarts + 1
+    return again
+
+
+def _load(
     connection: Connection[Any],
     settings: ApplierSettings,
     works: Sequence[_Work],
@@ -222,7 +269,7 @@ def _run(
 ) -> None:
     job = pickle.dumps(LoadJob(settings, tuple(work.table for work in works)))
     tasks = [
-        PartTask(number, part, work.source.data.partitions[part])
+        PartTask(number, part, work.source.data.partitions[part], work.state.scn)
         for number, work in enumerate(works)
         if not work.state.finished
         for part in sorted(work.waiting)
@@ -256,6 +303,7 @@ def _finish(connection: Connection[Any], work: _Work, options: LoadOptions) -> N
     name = sql.Identifier(work.table.schema, work.table.name)
     connection.execute(sql.SQL("ANALYZE {}").format(name))
     rows, size = work.table.progress.finish(connection, work.state.scn)
+    work.state = work.state._replace(finished=True)
     work.ended = time.monotonic()
     _log.info("table loaded", table=work.source.table.full_name, rows=rows, bytes=size)
 

@@ -16,10 +16,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from olr_pg.errors import OlrPgError
+from olr_pg.load.table_data import TableData
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from olr_pg.errors import Place
 
 SCN_KEY: Final = b"olr_pg.scn"
 START_SCN_KEY: Final = b"olr_pg.start_scn"
@@ -43,25 +46,27 @@ class Partition(NamedTuple):
     rows: int
     batch_rows: int
 
+    @property
+    def place(self) -> dict[str, Place]:
+        """See `SourcePartition.place`."""
+        return {"file": self.path, "row_group": self.row_group}
 
-class TableData(NamedTuple):
-    """The data of one table.
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """See `SourcePartition.batches`.
 
-    Attributes:
-        schema: of every file.
-        partitions: in the files' order.
-        rows: how many in all.
-        scn: as of which the rows are; None where the files do not tell.
-        start_scn: begin SCN of the oldest transaction open at `scn`; None where they do not tell.
-        identity: changes when the files do.
-    """
-
-    schema: pa.Schema
-    partitions: tuple[Partition, ...]
-    rows: int
-    scn: int | None
-    start_scn: int | None
-    identity: str
+        Raises:
+            OlrPgError: 5103, the file cannot be read.
+        """
+        try:
+            with pq.ParquetFile(self.path) as file:
+                yield from file.iter_batches(
+                    batch_size=self.batch_rows,
+                    row_groups=[self.row_group],
+                    use_threads=False,
+                )
+        except (OSError, pa.ArrowException) as error:
+            reason = str(error).splitlines()[0]
+            raise OlrPgError(5103, reason, action=None, **self.place) from error
 
 
 def find_table(folder: Path, name: str) -> TableData:
@@ -124,23 +129,4 @@ def _scn(schema: pa.Schema, key: bytes, path: Path) -> int | None:
     except ValueError as error:
         raise OlrPgError(
             5103, f"its metadata {key.decode()} is no SCN: {text!r}", file=str(path)
-        ) from error
-
-
-def read_partition(partition: Partition) -> Iterator[pa.RecordBatch]:
-    """The batches of a partition.
-
-    Raises:
-        OlrPgError: 5103, the file cannot be read.
-    """
-    try:
-        with pq.ParquetFile(partition.path) as file:
-            yield from file.iter_batches(
-                batch_size=partition.batch_rows,
-                row_groups=[partition.row_group],
-                use_threads=False,
-            )
-    except (OSError, pa.ArrowException) as error:
-        raise OlrPgError(
-            5103, str(error).splitlines()[0], file=partition.path, row_group=partition.row_group
         ) from error

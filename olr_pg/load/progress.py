@@ -28,12 +28,15 @@ _BEGIN = """
 INSERT INTO olr_pg.load (subscription, source_table, target_table, scn, start_scn, source, parts)
 VALUES (%s, %s, %s, %s, %s, %s, %s)
 """
+_LOCK = "SELECT FROM olr_pg.load WHERE subscription = %s AND source_table = %s FOR UPDATE"
 _FORGET = """
 WITH parts AS (DELETE FROM olr_pg.load_part WHERE subscription = %(s)s AND source_table = %(t)s)
 DELETE FROM olr_pg.load WHERE subscription = %(s)s AND source_table = %(t)s
 """
 _CLAIM = """
-INSERT INTO olr_pg.load_part (subscription, source_table, part) VALUES (%s, %s, %s)
+INSERT INTO olr_pg.load_part (subscription, source_table, part)
+SELECT subscription, source_table, %s FROM olr_pg.load
+WHERE subscription = %s AND source_table = %s AND scn = %s FOR SHARE
 ON CONFLICT DO NOTHING
 """
 _COUNT = """
@@ -101,12 +104,23 @@ class TableProgress(NamedTuple):
         connection.execute(_BEGIN, (*self, scn, start_scn, source, parts))
 
     def forget(self, connection: Connection[Any]) -> None:
-        """Forget the load."""
+        """Forget the load, in a transaction that empties the table too.
+
+        Tasks of it that still run are waited for; later ones do not find their SCN any more.
+        """
+        connection.execute(_LOCK, self[:2])
         connection.execute(_FORGET, {"s": self.subscription, "t": self.source_table})
 
-    def claim(self, connection: Connection[Any], part: int) -> bool:
-        """Take a partition for this transaction; False where it is in already."""
-        return connection.execute(_CLAIM, (*self[:2], part)).rowcount == 1
+    def claim(self, connection: Connection[Any], part: int, scn: int) -> bool:
+        """Take a partition for this transaction.
+
+        Args:
+            scn: as of which its rows are.
+
+        Returns:
+            False where it is in already, or the load is not as of that SCN any more.
+        """
+        return connection.execute(_CLAIM, (part, *self[:2], scn)).rowcount == 1
 
     def note(self, connection: Connection[Any], part: int, rows: int, size: int) -> None:
         """Note what a claimed partition held, in the same transaction."""

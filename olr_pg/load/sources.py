@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.config.model import OfflineSource
@@ -9,8 +10,8 @@ from olr_pg.datatypes.convert import DatabaseFacts
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.table_list import query_tables
 from olr_pg.errors import OlrPgError
-from olr_pg.load.initial import SourceTable
 from olr_pg.load.parquet import find_table
+from olr_pg.load.table_data import SourceTable, TableSource, named_tables
 from olr_pg.replicator.appliance import applier_settings
 from olr_pg.replicator.filters import filters_of
 from olr_pg.wire.frames import ByteOrder
@@ -27,6 +28,59 @@ NO_FOLDER: Final = 5113
 """Error: nothing says where table data is."""
 
 
+@contextmanager
+def open_tables(
+    config: Config, *, folder: Path | None = None, scn: int | None = None
+) -> Iterator[TableSource]:
+    """The tables of the configuration's source.
+
+    Args:
+        folder: of the data, instead of where the configuration says.
+        scn: as of which the rows are; None for now, or for what the files say.
+
+    Raises:
+        OlrPgError: 3xxx the dictionary, 7xxx the live database.
+    """
+    if isinstance(config.source, OfflineSource):
+        yield _OfflineTables(config, folder, scn)
+        return
+    if folder is not None:
+        raise OlrPgError(1090, "a live source is read itself: --tables is for an offline one")
+    from olr_pg.load.live import LiveTables
+
+    query = apply_section(config).table_query
+    live = LiveTables(config.source, query, filters_of(config.filter), scn)
+    try:
+        yield live
+    finally:
+        live.close()
+
+
+class _OfflineTables:
+    """The tables of an offline source."""
+
+    def __init__(self, config: Config, folder: Path | None, scn: int | None) -> None:
+        self._config = config
+        self._folder = folder
+        self._scn = scn
+        self.snapshot = read_snapshot(config)
+
+    def choose(self, names: Collection[str]) -> tuple[Table, ...]:
+        """See `TableSource.choose`."""
+        return choose_tables(self._config, self.snapshot, names)
+
+    def sources(self, tables: Sequence[Table]) -> tuple[SourceTable, ...]:
+        """See `TableSource.sources`."""
+        return table_sources(
+            self._config, self.snapshot, tables, folder=self._folder, scn=self._scn
+        )
+
+    def later(self, source: SourceTable) -> SourceTable | None:
+        """See `TableSource.later`: files do not change."""
+        del source
+        return None
+
+
 def offline_source(config: Config) -> OfflineSource:
     """The configuration's source.
 
@@ -34,7 +88,7 @@ def offline_source(config: Config) -> OfflineSource:
         OlrPgError: 1090, it is a live one.
     """
     if not isinstance(config.source, OfflineSource):
-        raise OlrPgError(1090, "the initial load of a live source is not implemented yet")
+        raise OlrPgError(1090, "this needs an offline source")
     return config.source
 
 
@@ -74,11 +128,7 @@ def choose_tables(config: Config, snapshot: Snapshot, names: Collection[str]) ->
             1096 the filter leaves too little.
     """
     tables = query_tables(snapshot, apply_section(config).table_query)
-    unknown = set(names) - {table.full_name for table in tables}
-    if unknown:
-        raise OlrPgError(3012, f"not in `apply.tables`: {', '.join(sorted(unknown))}")
-    tables = filters_of(config.filter).chosen(tables)
-    return tuple(table for table in tables if not names or table.full_name in names)
+    return named_tables(tables, names, filters_of(config.filter))
 
 
 def table_sources(

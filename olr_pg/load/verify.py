@@ -41,8 +41,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.applier.target import TargetTable
     from olr_pg.load.digests import Compared
-    from olr_pg.load.initial import SourceTable
+    from olr_pg.load.table_data import SourceTable
 
 ROWS_FETCHED_MAX: Final = 200_000
 """Rows per table that are fetched from each side where chunks differ."""
@@ -52,6 +53,9 @@ TARGET_PARTS: Final = 4
 _APPLIED: Final = """
 SELECT commit_scn, xids, stopped FROM olr_pg.ledger WHERE subscription = %s AND source_table = %s
 """
+
+_CONSISTENT: Final = "SELECT olr_pg.consistent_scn(%s)"
+_ESTIMATE: Final = "SELECT reltuples FROM pg_class WHERE oid = %s::regclass"
 
 MISSING: Final = "missing"
 EXTRA: Final = "extra"
@@ -141,11 +145,14 @@ def verify(
     session: Callable[[], SparkSession],
     *,
     sample: float = 1.0,
+    at_position: bool = False,
     progress: Callable[[str, int], None] = lambda _table, _rows: None,
 ) -> list[VerifiedTable]:
     """Compare the tables.
 
     Args:
+        at_position: read a live source as of the SCN that the target has everything up to, or of a
+            table's own position where that is higher, instead of the SCN that it is given with.
         sample: share of the chunks that are compared, above 0 up to 1.
         progress: called with (table, rows of a part that has been read).
 
@@ -159,7 +166,7 @@ def verify(
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             row = connection.execute("SELECT pg_export_snapshot()").fetchone()
             assert row is not None
-            works = [_plan(connection, settings, source, sample) for source in sources]
+            works = [_plan(connection, settings, source, sample, at_position) for source in sources]
             job = pickle.dumps(VerifyJob(settings, row[0], tuple(work.table for work in works)))
             _digest(connection, works, job, session, progress)
             for work in works:
@@ -169,7 +176,11 @@ def verify(
 
 
 def _plan(
-    connection: Connection[Any], settings: ApplierSettings, source: SourceTable, sample: float
+    connection: Connection[Any],
+    settings: ApplierSettings,
+    source: SourceTable,
+    sample: float,
+    at_position: bool,
 ) -> _Work:
     name = source.table.full_name
     schema, table_name = target_name(settings, source.table.owner, source.table.name)
@@ -182,15 +193,30 @@ def _plan(
     position: tuple[int, list[str]] = found[:2] if found else (0, [])
     if found and found[2]:
         raise OlrPgError(5111, "the table is stopped, its changes are held", table=name)
+    if at_position and source.data.as_of is not None:
+        scn = max(int(position[0]), _consistent_scn(connection, settings)) or source.scn
+        source = source._replace(data=source.data.as_of(scn, None), scn=scn)
     if 0 < source.scn < position[0]:
         raise OlrPgError(
             5111,
             f"the target has commit {position[0]}, the table data are as of {source.scn}",
             table=name,
         )
-    chunks = chunk_count(source.data.rows)
+    chunks = chunk_count(source.data.rows or _estimated_rows(connection, target))
     table = VerifyTable(source.table, target, chunks, max(math.ceil(chunks * sample), 1))
     return _Work(source, table, compared_by(plan, source.table), position)
+
+
+def _consistent_scn(connection: Connection[Any], settings: ApplierSettings) -> int:
+    """Up to which SCN the target has everything; 0 not known."""
+    row = connection.execute(_CONSISTENT, (settings.subscription,)).fetchone()
+    return int(row[0] or 0) if row else 0
+
+
+def _estimated_rows(connection: Connection[Any], target: TargetTable) -> int:
+    """How many rows PostgreSQL thinks that the table has."""
+    row = connection.execute(_ESTIMATE, (target.full_name,)).fetchone()
+    return max(int(row[0]), 0) if row else 0
 
 
 def _tasks(

@@ -25,12 +25,14 @@ from olr_pg.errors import OlrPgError
 from olr_pg.load.canonical import digest_expression, image_expression
 from olr_pg.load.columns import bind_columns
 from olr_pg.load.digests import ChunkDigests, Compared, SourceDigester
-from olr_pg.load.parquet import Partition, read_partition
+from olr_pg.load.retry import retried
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from psycopg import Connection
+
+    from olr_pg.load.table_data import SourcePartition
 
 
 class VerifyTable(NamedTuple):
@@ -73,7 +75,7 @@ class VerifyTask(NamedTuple):
     """
 
     table: int
-    part: Partition | Blocks
+    part: SourcePartition | Blocks
     wanted: npt.NDArray[np.int64] | None = None
 
 
@@ -125,9 +127,12 @@ def _job(packed: bytes) -> VerifyJob:
 def _do(connection: Connection[Any], job: VerifyJob, task: VerifyTask) -> PartDigests | list[Row]:
     table = job.tables[task.table]
     plan = TablePlan(table.source.full_name, table.target, table.source, job.settings)
-    if isinstance(task.part, Partition):
+    if not isinstance(task.part, Blocks):
         reader = _SourceReader(plan, job.settings, table, task.part)
-        return reader.digests() if task.wanted is None else list(reader.rows(task.wanted))
+        wanted = task.wanted
+        if wanted is None:
+            return retried(reader.digests)
+        return retried(lambda: list(reader.rows(wanted)))
     compared = compared_by(plan, table.source)
     if task.wanted is None:
         return _target_digests(connection, table, compared, task.part)
@@ -151,7 +156,7 @@ def compared_by(plan: TablePlan, source: Table) -> Compared:
 
 class _SourceReader:
     def __init__(
-        self, plan: TablePlan, settings: ApplierSettings, table: VerifyTable, part: Partition
+        self, plan: TablePlan, settings: ApplierSettings, table: VerifyTable, part: SourcePartition
     ) -> None:
         self._plan = plan
         self._settings = settings
@@ -160,7 +165,7 @@ class _SourceReader:
 
     def _batches(self, losses: dict[str, Counters]) -> Iterator[Any]:
         digester: SourceDigester | None = None
-        for batch in read_partition(self._part):
+        for batch in self._part.batches():
             if digester is None:
                 columns = bind_columns(self._plan, self._table.source, batch.schema, self._settings)
                 compared = compared_by(self._plan, self._table.source)
@@ -171,10 +176,12 @@ class _SourceReader:
         """The digests of the partition."""
         losses = dict[str, Counters]()
         found = ChunkDigests.none(self._table.chunks)
+        rows = 0
         for batch in self._batches(losses):
+            rows += len(batch.chunk)
             chosen = batch.chunk < self._table.sampled
             found.add_rows(batch.chunk[chosen], batch.digest[chosen])
-        return PartDigests(found, self._part.rows, losses)
+        return PartDigests(found, rows, losses)
 
     def rows(self, wanted: npt.NDArray[np.int64]) -> Iterator[Row]:
         """The rows of the partition that are in these chunks."""

@@ -30,6 +30,29 @@ _Result = TypeVar("_Result")
 _log = structlog.get_logger(__name__)
 
 
+def open_connection(source: OracleSource) -> oracledb.Connection:
+    """One connection of the driver's own, for what SQLAlchemy does not do.
+
+    Raises:
+        oracledb.Error: what the driver reports.
+    """
+    if source.thick_mode:
+        library = source.client_library
+        oracledb.init_oracle_client(lib_dir=str(library) if library else None)
+    connection = oracledb.connect(**_connect_arguments(source))
+    connection.call_timeout = source.query_timeout * 1000
+    return connection
+
+
+def _connect_arguments(source: OracleSource) -> dict[str, Any]:
+    return {
+        "user": source.user,
+        "password": source.password.get_secret_value(),
+        "dsn": source.server,
+        "tcp_connect_timeout": CONNECT_SECONDS,
+    }
+
+
 class OracleDatabase:
     """The source database; connections are opened when they are needed and checked before use.
 
@@ -96,12 +119,7 @@ def _make_engine(source: OracleSource) -> Engine:
     try:
         engine = create_engine(
             "oracle+oracledb://",
-            connect_args={
-                "user": source.user,
-                "password": source.password.get_secret_value(),
-                "dsn": source.server,
-                "tcp_connect_timeout": CONNECT_SECONDS,
-            },
+            connect_args=_connect_arguments(source),
             pool_pre_ping=True,
             pool_size=2,
             max_overflow=2,

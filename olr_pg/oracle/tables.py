@@ -46,7 +46,7 @@ def among(values: Sequence[object]) -> BindParameter[Any]:
 
 
 USER: Final = _sys("USER$", "USER# SPARE1", "NAME")
-OBJ: Final = _sys("OBJ$", "OBJ# DATAOBJ# OWNER# TYPE# FLAGS", "NAME")
+OBJ: Final = _sys("OBJ$", "OBJ# DATAOBJ# OWNER# TYPE# FLAGS", "NAME SUBNAME")
 TAB: Final = _sys("TAB$", "OBJ# DATAOBJ# TS# CLUCOLS FLAGS PROPERTY")
 COL: Final = _sys(
     "COL$",
@@ -95,6 +95,9 @@ ARCHIVE_DEST: Final = _table(
 LOG: Final = _table("V$LOG", "THREAD#", "ARCHIVED STATUS")
 THREAD: Final = _table("V$THREAD", "THREAD#", "STATUS ENABLED")
 TRANSACTION: Final = _table("GV$TRANSACTION", "INST_ID START_SCN")
+EXTENTS: Final = _table(
+    "DBA_EXTENTS", "RELATIVE_FNO BLOCK_ID BLOCKS", "OWNER SEGMENT_NAME PARTITION_NAME"
+)
 PROPERTIES: Final = _table("DATABASE_PROPERTIES", "", "PROPERTY_NAME PROPERTY_VALUE")
 DUAL: Final = _table("DUAL", "", "DUMMY")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from olr_pg.errors import OlrPgError
 from olr_pg.simulator.columnar.source import NAMED
@@ -19,6 +19,7 @@ from olr_pg.simulator.simulate import Summary, prepare_directory
 
 if TYPE_CHECKING:
     import threading
+    from collections.abc import Callable, Sequence
 
     from olr_pg.simulator.named import LogSink
     from olr_pg.simulator.simulate import DatabaseShape
@@ -75,6 +76,19 @@ class LiveOptions:
     growing: bool = False
 
 
+class LiveWatch(Protocol):
+    """Looks on while a database works."""
+
+    def begin(self, simulation: NamedSimulation) -> None:
+        """It is about to work."""
+
+    def worked(self, simulation: NamedSimulation, logs: Sequence[Path]) -> None:
+        """It has worked on, and archived `logs` since the beginning."""
+
+    def ended(self, logs: Sequence[Path]) -> None:
+        """Everything is committed and archived."""
+
+
 def simulate_live(
     seed: int,
     out_dir: Path,
@@ -85,8 +99,12 @@ def simulate_live(
     shape: DatabaseShape,
     prefilled: bool = False,
     truth: bool = True,
+    watch: LiveWatch | None = None,
 ) -> Summary:
     """As `simulate`, until `stop` is set; then what is open is committed and archived.
+
+    Args:
+        watch: is told how the work goes on.
 
     Raises:
         OlrPgError: 8050 the workload cannot run on, 8002 the directory cannot be used.
@@ -103,12 +121,17 @@ def simulate_live(
         truth=truth,
         live=True,
     )
+    if watch is not None:
+        watch.begin(simulation)
     run_live(
         *(simulation, directory, stop),
         rate=options.rate,
         switch_seconds=options.switch_seconds,
+        worked=lambda: watch.worked(simulation, logs) if watch is not None else None,
     )
     rows = simulation.end()
+    if watch is not None:
+        watch.ended(logs)
     return Summary(
         *(seed, shape, simulation.start, tuple(logs)),
         sum(path.stat().st_size for path in logs),
@@ -123,6 +146,7 @@ def run_live(
     *,
     rate: int,
     switch_seconds: float,
+    worked: Callable[[], None] = lambda: None,
 ) -> None:
     """Work until `stop` is set.
 
@@ -132,6 +156,7 @@ def run_live(
         stop: ends it.
         rate: bytes of redo per second.
         switch_seconds: a log is archived after this time if it is not full before.
+        worked: called after every bit of work.
     """
     (directory / "online").mkdir(exist_ok=True)
     last = switched = time.monotonic()
@@ -144,5 +169,6 @@ def run_live(
         if now - switched >= switch_seconds:
             simulation.switch_logs()
             switched = now
+        worked()
         for thread, image in enumerate(simulation.online_logs(), 1):
             (directory / "online" / f"redo_{thread}.log").write_bytes(image)

@@ -151,6 +151,19 @@ class NamedSimulation:
         """Set the database's clock, in seconds since 1970."""
         self.instance.set_clock(unix_time)
 
+    def flush_truth(self) -> None:
+        """Let every line of what has committed be in ``truth.jsonl``."""
+        self.instance.flush_truth()
+
+    def open_begins(self) -> list[int]:
+        """Begin SCNs of the transactions that are open."""
+        return self.instance.open_begins()
+
+    @property
+    def dbid(self) -> int:
+        """As log headers have it."""
+        return self._identity.dbid
+
     def online_logs(self) -> list[bytes]:
         """Every thread's log as it is on disk while it is current."""
         return [self.instance.online_log(thread) for thread in range(self._shape.threads)]

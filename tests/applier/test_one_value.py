@@ -20,7 +20,7 @@ from olr_pg.applier.settings import ApplierSettings
 from olr_pg.datatypes.convert import DatabaseFacts
 from olr_pg.dictionary.model import Snapshot
 from olr_pg.load.copy_task import LoadJob, LoadTable, PartTask, copy_task
-from olr_pg.load.parquet import Partition, find_table
+from olr_pg.load.parquet import find_table
 from olr_pg.load.progress import TableProgress
 from olr_pg.load.verify_task import (
     Blocks,
@@ -43,6 +43,7 @@ from tests.lobs.lob_decoding import decode
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from olr_pg.load.table_data import SourcePartition
     from tests.applier.conftest import Replication
 
 MICRO = datetime(2026, 3, 7, 12, 0, 1, 123_456)  # noqa: DTZ001 - labels
@@ -116,9 +117,10 @@ def test_every_type_loads_as_it_replicates_and_compares_as_equal(
     with connect(replication.target) as connection:
         ensure_ledger(connection)
         plan = plan_table(connection, settings, TABLE, TABLE)
-    progress = TableProgress("olr_pg", "APP.TYPES", "loaded.types")
+        progress = TableProgress("olr_pg", "APP.TYPES", "loaded.types")
+        progress.begin(connection, 1, 0, data.identity, 1)
     job = pickle.dumps(LoadJob(settings, (LoadTable(TABLE, "loaded", "types", progress),)))
-    task = pickle.dumps(PartTask(0, 0, data.partitions[0]))
+    task = pickle.dumps(PartTask(0, 0, data.partitions[0], 1))
     done = pickle.loads(copy_task(task, job))
     assert (done.claimed, done.rows) == (True, 3)
     assert {name: vars_of(lost) for name, lost in done.losses.items()} == {
@@ -146,7 +148,9 @@ def vars_of(counters: Any) -> dict[str, int]:
     return {name: count for name, count in orjson.loads(orjson.dumps(counters)).items() if count}
 
 
-def check_digests(target: str, settings: ApplierSettings, plan: TablePlan, part: Partition) -> None:
+def check_digests(
+    target: str, settings: ApplierSettings, plan: TablePlan, part: SourcePartition
+) -> None:
     """Digests and images of both sides are the same, of keys and of whole rows."""
     table = VerifyTable(TABLE, plan.target, 2, 2)
     assert compared_by(plan, TABLE).keyed

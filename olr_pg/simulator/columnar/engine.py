@@ -51,11 +51,16 @@ class TruthFile:
             self._last.result()
         self._last = self._thread.submit(self._print, memory.m, memory.d, journal)
 
+    def flush(self) -> None:
+        """Let everything that was added be in the file."""
+        if self._last is not None:
+            self._last.result()
+        self._file.flush()
+
     def close(self) -> None:
         """Wait for the last line."""
         try:
-            if self._last is not None:
-                self._last.result()
+            self.flush()
         finally:
             self._thread.shutdown()
 
@@ -135,6 +140,21 @@ class ColumnarInstance:
             if self.memory.m[at.T_BLOCK + thread] >= 0:
                 self._switch_log(thread)
         self._print_journal()
+
+    def flush_truth(self) -> None:
+        """Let every line of what has committed be in the file of the truth."""
+        self._print_journal()
+        if self._truth is not None:
+            self._truth.flush()
+
+    def open_begins(self) -> list[int]:
+        """Begin SCNs of the transactions that are open."""
+        m = self.memory.m
+        sessions = range(int(m[at.SESSIONS]))
+        begins = [
+            int(m[at.S_BEGIN_SCN + one]) for one in sessions if m[at.S_TRANSACTION + one] >= 0
+        ]
+        return [scn for scn in begins if scn]
 
     def set_clock(self, unix_time: float) -> None:
         """Let the database's clock show a time, in seconds since 1970; it never goes back."""

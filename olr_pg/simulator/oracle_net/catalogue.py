@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from olr_pg.dictionary.lob import lob_delivery
 from olr_pg.scalars import format_rowid
 from olr_pg.simulator.oracle_net.faults import OraError
-from olr_pg.simulator.oracle_net.sql import translate
-from olr_pg.simulator.oracle_net.values import ResultColumn, kind_of
+from olr_pg.simulator.oracle_net.sql import Query, translate
+from olr_pg.simulator.oracle_net.values import Kind, ResultColumn, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -65,6 +65,7 @@ VIEWS: Final = {
     "V$TRANSPORTABLE_PLATFORM": "PLATFORM_ID PLATFORM_NAME ENDIAN_FORMAT",
     "V$CONTAINERS": "CON_ID NAME DBID OPEN_MODE",
     "GV$TRANSACTION": "INST_ID XIDUSN XIDSLOT XIDSQN START_SCN",
+    "DBA_EXTENTS": "OWNER SEGMENT_NAME PARTITION_NAME RELATIVE_FNO BLOCK_ID BLOCKS",
     "DATABASE_PROPERTIES": "PROPERTY_NAME PROPERTY_VALUE",
     "PRODUCT_COMPONENT_VERSION": "PRODUCT VERSION VERSION_FULL",
     "ALL_TABLES": "OWNER TABLE_NAME",
@@ -113,6 +114,8 @@ class Catalogue:
         denied: objects that the user may not read.
         no_flashback: objects that the user may not read as of an SCN.
         context: what SYS_CONTEXT('USERENV', name) gives.
+        versioned: the tables that have rows at every SCN, by owner and name: their columns' kinds.
+        made_when_asked: what gives the rows of a view whenever a query names it.
     """
 
     def __init__(self, current_scn: Callable[[], int]) -> None:
@@ -123,6 +126,8 @@ class Catalogue:
         self.context: dict[str, str] = {}
         self._lob_columns = {"BINARYDEFVAL"}
         self._schemas = {"SYS", "XDB"}
+        self.versioned: dict[tuple[str, str], dict[str, Kind]] = {}
+        self.made_when_asked: dict[str, Callable[[], Iterable[Mapping[str, object]]]] = {}
         self._rows_made = 0
         self._lock = threading.RLock()
         self._sqlite = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
@@ -161,12 +166,16 @@ class Catalogue:
         names = [column.name for column in table.delivered]
         lobs = {column.name for column in table.delivered if lob_delivery(column)}
         with self._lock:
-            if table.owner not in self._schemas:
-                self._sqlite.execute(f"ATTACH ':memory:' AS \"{table.owner}\"")
-                self._schemas.add(table.owner)
+            self.add_schema(table.owner)
             declared = ", ".join(f'"{name}"' for name in (*names, "ROWID"))
             self._sqlite.execute(f'CREATE TABLE "{table.owner}"."{table.name}" ({declared})')
             self._lob_columns |= lobs
+
+    def add_schema(self, owner: str) -> None:
+        """Make room for the tables of a user; once is enough."""
+        if owner not in self._schemas:
+            self.update(f"ATTACH ':memory:' AS \"{owner}\"")
+            self._schemas.add(owner)
 
     def _next_rowid(self, table: str) -> str:
         self._rows_made += 1
@@ -178,6 +187,11 @@ class Catalogue:
         """Change rows by a statement in SQLite's own words; the number of rows it changed."""
         with self._lock:
             return self._sqlite.execute(sql, values).rowcount
+
+    def insert_many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
+        """Add many rows by a statement in SQLite's own words."""
+        with self._lock:
+            self._sqlite.executemany(sql, rows)
 
     def rows(self, sql: str, *values: object) -> list[tuple[object, ...]]:
         """The rows of a query in SQLite's own words."""
@@ -195,13 +209,16 @@ class Catalogue:
         Raises:
             OraError: what Oracle would say.
         """
-        query = translate(sql)
+        query = translate(sql, self.versioned)
         for name in query.objects & self.denied:
             raise OraError(942, f'table or view "SYS"."{name}" does not exist')
         scns = query.scns(list(binds))
         self._check_scns(scns)
-        values = query.values(list(binds))
+        values = list(binds)[: query.binds]
         with self._lock:
+            for name in query.objects & self.made_when_asked.keys():
+                self.update(f'DELETE FROM SYS."{name}"')  # noqa: S608
+                self.insert(name, self.made_when_asked[name]())
             scn = self.current_scn()
             self._sqlite.execute('UPDATE SYS."V$DATABASE" SET "CURRENT_SCN" = ?', (scn,))
             self._sqlite.set_authorizer(_authorize)
@@ -216,10 +233,18 @@ class Catalogue:
                 self._sqlite.set_progress_handler(None, 0)
         names = [name for name, *_ in cursor.description]
         columns = tuple(
-            ResultColumn(name, kind_of([row[at] for row in rows], lob=name in self._lob_columns))
+            ResultColumn(name, self._kind(query, name, [row[at] for row in rows]))
             for at, name in enumerate(names)
         )
         return Result(columns, rows)
+
+    def _kind(self, query: Query, name: str, values: list[object]) -> Kind:
+        """What a column is: of a table with rows as it says, else by its values."""
+        column = query.columns.get(name, name)
+        for table in query.versioned:
+            if column in self.versioned[table]:
+                return self.versioned[table][column]
+        return kind_of(values, lob=name in self._lob_columns)
 
     def _check_scns(self, scns: list[tuple[str, int]]) -> None:
         for name, scn in scns:
@@ -243,6 +268,11 @@ class Catalogue:
             ("SYS_CONTEXT", 2, self._sys_context),
         )
         for name, count, function in functions:
+            self.add_function(name, count, function)
+
+    def add_function(self, name: str, count: int, function: Callable[..., SqlValue]) -> None:
+        """Let queries call `function` with `count` arguments."""
+        with self._lock:
             self._sqlite.create_function(name, count, function)
 
     def _sys_context(self, namespace: str, name: str) -> str | None:

@@ -1,4 +1,7 @@
-"""``olr-pg simulate --serve``: a finished simulation as a live database, to try the tool out."""
+"""``olr-pg simulate --serve``: a simulation as a live database, to try the tool out.
+
+A finished simulation is archived log by log; one that runs on (``--live``) archives as it works.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +12,24 @@ from typing import TYPE_CHECKING, Any, Final
 
 from olr_pg.errors import OlrPgError
 from olr_pg.redo.header import PROBE_BYTES, parse_log_header, probe_geometry
+from olr_pg.simulator.oracle_net.row_versions import RowVersions
 from olr_pg.simulator.oracle_net.server import PASSWORD, USER, StandIn
 from olr_pg.simulator.oracle_net.state import ARCHIVE, OracleState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    from olr_pg.dictionary.model import Snapshot
     from olr_pg.redo.header import LogHeader
+    from olr_pg.simulator.named import NamedSimulation
     from olr_pg.simulator.simulate import Summary
 
 CONFIG: Final = "olr-pg.json"
 """Written beside the logs: a configuration that replicates the simulation."""
+
+TRUTH: Final = "truth.jsonl"
+TABLES: Final = "tables"
 
 
 @contextmanager
@@ -36,6 +45,7 @@ def served(summary: Summary, directory: Path, *, port: int, every: float) -> Ite
     """
     headers = {path: read_header(path) for path in summary.logs}
     state = OracleState(summary.snapshot, dbid=headers[summary.logs[0]].dbid)
+    _Rows(state, summary.snapshot, directory).read_more()
     stopping = threading.Event()
 
     def archive() -> None:
@@ -48,7 +58,7 @@ def served(summary: Summary, directory: Path, *, port: int, every: float) -> Ite
     if not every:
         archive()
     with StandIn(state, port=port) as server:
-        _write_config(summary, directory, server)
+        _write_config(summary.snapshot, directory, server)
         if every:
             archiving.start()
         try:
@@ -59,6 +69,84 @@ def served(summary: Summary, directory: Path, *, port: int, every: float) -> Ite
                 archiving.join()
 
 
+class LiveServer:
+    """Serves a simulation while it runs on; a `simulator.live.LiveWatch`.
+
+    Args:
+        directory: that it writes to; gets `CONFIG`.
+        port: 0 for any that is free.
+        opened: called with the server once the port is open.
+    """
+
+    def __init__(self, directory: Path, port: int, opened: Callable[[StandIn], None]) -> None:
+        self._directory = directory
+        self._port = port
+        self._opened = opened
+        self._archived = 0
+        self._state: OracleState | None = None
+        self._rows: _Rows | None = None
+        self._server: StandIn | None = None
+
+    def begin(self, simulation: NamedSimulation) -> None:
+        """Open the port.
+
+        Raises:
+            OlrPgError: 8002 the configuration cannot be written, 8010 the port cannot be had.
+        """
+        snapshot = simulation.start
+        self._state = OracleState(snapshot, dbid=simulation.dbid)
+        self._rows = _Rows(self._state, snapshot, self._directory)
+        self._server = StandIn(self._state, port=self._port)
+        _write_config(snapshot, self._directory, self._server)
+        self._opened(self._server)
+
+    def worked(self, simulation: NamedSimulation, logs: Sequence[Path]) -> None:
+        """Let the rows follow the work."""
+        if len(logs) > self._archived:
+            simulation.flush_truth()
+            self._follow(logs, simulation.open_begins())
+
+    def ended(self, logs: Sequence[Path]) -> None:
+        """The last rows and logs."""
+        self._follow(logs, ())
+
+    def _follow(self, logs: Sequence[Path], unfinished: Sequence[int]) -> None:
+        """First the rows: the SCN is where the last log ends."""
+        assert self._state is not None
+        assert self._rows is not None
+        self._rows.read_more(unfinished)
+        for path in logs[self._archived :]:
+            self._state.archived(path.name, read_header(path))
+        self._archived = len(logs)
+
+    def close(self) -> None:
+        """Close the port."""
+        if self._server is not None:
+            self._server.close()
+
+
+class _Rows:
+    """The tables' rows, from what the simulator has written so far; none without a truth."""
+
+    def __init__(self, state: OracleState, snapshot: Snapshot, directory: Path) -> None:
+        self._truth = directory / TRUTH
+        self._read = 0
+        self._versions = RowVersions(state.catalogue, snapshot.tables)
+        self._versions.read_start(directory / TABLES, snapshot.scn)
+
+    def read_more(self, unfinished: Sequence[int] = ()) -> None:
+        """Carry out what has committed since the last call."""
+        if not self._truth.exists():
+            return
+        with self._truth.open("rb") as file:
+            file.seek(self._read)
+            text = file.read()
+        whole = text[: text.rfind(b"\n") + 1]
+        self._versions.read_truth(whole.splitlines())
+        self._versions.unfinished = unfinished
+        self._read += len(whole)
+
+
 def read_header(path: Path) -> LogHeader:
     """The header of a whole log."""
     with path.open("rb") as file:
@@ -67,7 +155,7 @@ def read_header(path: Path) -> LogHeader:
         return parse_log_header(file.read(block_size), file.read(block_size), path=str(path))
 
 
-def _write_config(summary: Summary, directory: Path, server: StandIn) -> None:
+def _write_config(snapshot: Snapshot, directory: Path, server: StandIn) -> None:
     document: dict[str, Any] = {
         "context": {"data": "data"},
         "source": {
@@ -79,7 +167,7 @@ def _write_config(summary: Summary, directory: Path, server: StandIn) -> None:
         },
         "apply": {
             "connect-string": "embedded",
-            "tables": [table.full_name for table in summary.tables],
+            "tables": [table.full_name for table in snapshot.tables],
             "create-tables": True,
         },
     }

@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from olr_pg.simulator.oracle_net.faults import OraError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
 
 _TOKEN: Final = re.compile(
     r"""(?P<space>\s+|--[^\n]*|/\*.*?\*/)
@@ -32,14 +35,20 @@ class Query:
     """A translated query.
 
     Attributes:
-        sql: for SQLite; every bind is a ``?``.
+        sql: for SQLite; every bind is a ``?`` with its number.
         objects: names of everything that might be a table, in upper case where unquoted.
         flashback: of these, with the number or the index of the bind that ``AS OF SCN`` gives.
+        versioned: the tables with rows at every SCN among these.
+        columns: what stands alone before ``AS``, by the alias behind it.
+        binds: how many of the binds, from the first on, are named in `sql`.
     """
 
     sql: str
     objects: frozenset[str]
     flashback: tuple[tuple[str, int, bool], ...]
+    versioned: frozenset[tuple[str, str]]
+    columns: Mapping[str, str]
+    binds: int
 
     def scns(self, binds: list[object]) -> list[tuple[str, int]]:
         """(table, SCN) of every table that is read as of an SCN."""
@@ -48,11 +57,6 @@ class Query:
             for name, value, is_bind in self.flashback
         ]
 
-    def values(self, binds: list[object]) -> list[object]:
-        """The binds that are left, by position."""
-        gone = {value for _, value, is_bind in self.flashback if is_bind}
-        return [value for at, value in enumerate(binds) if at not in gone]
-
 
 def is_query(sql: str) -> bool:
     """Whether the statement returns rows."""
@@ -60,41 +64,110 @@ def is_query(sql: str) -> bool:
     return bool(words) and words[0].upper() in ("SELECT", "WITH")
 
 
-def translate(sql: str) -> Query:
+def translate(sql: str, versioned: Collection[tuple[str, str]] = ()) -> Query:
     """The query in SQLite's words.
+
+    Args:
+        versioned: (owner, name) of the tables whose rows are kept at every SCN.
 
     Raises:
         OraError: ORA-00911, a character that has no place in SQL.
     """
-    tokens = _tokens(sql)
-    out: list[str] = []
-    objects: set[str] = set()
-    flashback: list[tuple[str, int, bool]] = []
-    binds = at = 0
-    while at < len(tokens):
-        kind, text = tokens[at]
-        if _words(tokens[at : at + 3]) == ["AS", "OF", "SCN"]:
-            kind, text = tokens[at + 3]
-            is_bind = kind == "bind"
-            flashback.append((_plain(out[-1]), binds if is_bind else int(text), is_bind))
-            binds += is_bind
-            at += 4
-            continue
-        if text == "." and _words(tokens[at + 1 : at + 2]) == ["GETCLOBVAL"]:
-            at += 4  # XMLTYPEs are kept as their text
-            continue
-        at += 1
+    return _Translation(_tokens(sql), versioned).query()
+
+
+class _Translation:
+    """One statement on its way."""
+
+    def __init__(
+        self, tokens: list[tuple[str, str]], versioned: Collection[tuple[str, str]]
+    ) -> None:
+        self._tokens = tokens
+        self._versioned = versioned
+        self._out: list[str] = []
+        self._objects: set[str] = set()
+        self._flashback: list[tuple[str, int, bool]] = []
+        self._found: set[tuple[str, str]] = set()
+        self._columns: dict[str, str] = {}
+        self._seen = self._used = 0
+
+    def query(self) -> Query:
+        at = 0
+        while at < len(self._tokens):
+            at += self._take(self._tokens[at:])
+        return Query(
+            " ".join(self._out).replace(" . ", "."),
+            frozenset(self._objects),
+            tuple(self._flashback),
+            frozenset(self._found),
+            self._columns,
+            self._used,
+        )
+
+    def _take(self, rest: list[tuple[str, str]]) -> int:
+        """Take the next tokens; how many."""
+        if _words(rest[:3]) == ["AS", "OF", "SCN"]:
+            self._as_of(*rest[3])
+            return 4
+        if _words(rest[:2]) == ["SAMPLE", "BLOCK"]:
+            self._sample(rest[3][1])
+            return 5
+        kind, text = rest[0]
+        if text == "." and _words(rest[1:2]) == ["GETCLOBVAL"]:
+            return 4  # XMLTYPEs are kept as their text
         if kind == "bind":
-            binds += 1
-            out.append("?")
+            self._out.append(self._bind())
         elif kind in _NAME:
-            objects.add(_plain(text))
-            out.append(_name(kind, text))
+            self._objects.add(_plain(text))
+            self._out.append(_name(kind, text))
+            self._note_table()
+            self._note_alias(rest)
         elif text == ";":
             raise OraError(911, "invalid character")
         else:
-            out.append(text)
-    return Query(" ".join(out).replace(" . ", "."), frozenset(objects), tuple(flashback))
+            self._out.append(text)
+        return 1
+
+    def _bind(self) -> str:
+        self._seen += 1
+        self._used = self._seen
+        return f"?{self._seen}"
+
+    def _table(self) -> tuple[str, str] | None:
+        """The table that ends what is out so far, if it has rows at every SCN."""
+        if len(self._out) < 3 or self._out[-2] != ".":
+            return None
+        found = _plain(self._out[-3]), _plain(self._out[-1])
+        return found if found in self._versioned else None
+
+    def _note_table(self) -> None:
+        table = self._table()
+        if table is not None:
+            self._found.add(table)
+
+    def _note_alias(self, rest: list[tuple[str, str]]) -> None:
+        alone = self._out[-2:-1] in (["SELECT"], [","])
+        if alone and len(rest) > 2 and rest[1][1].upper() == "AS":
+            self._columns[_plain(rest[2][1])] = _plain(rest[0][1])
+
+    def _as_of(self, kind: str, text: str) -> None:
+        is_bind, table = kind == "bind", self._table()
+        value = self._seen if is_bind else int(text)
+        self._flashback.append((_plain(self._out[-1]), value, is_bind))
+        if table is None:
+            self._seen += is_bind
+            return
+        scn = self._bind() if is_bind else text
+        owner, name = table
+        versions = (
+            f'SELECT * FROM "{owner}"."{name}/versions" WHERE "/since" <= {scn}'  # noqa: S608
+            f' AND ("/until" IS NULL OR "/until" > {scn})'
+        )
+        self._out[-3:] = [f"({versions})"]
+
+    def _sample(self, percent: str) -> None:
+        table = "".join(self._out[-3:])
+        self._out[-3:] = [f"(SELECT * FROM {table} WHERE SAMPLED(ROWID, {percent}))"]  # noqa: S608
 
 
 def _tokens(sql: str) -> list[tuple[str, str]]:

@@ -39,6 +39,13 @@ _SETTINGS: Final = (
     (r"ALTER\s+DATABASE\s+ARCHIVELOG", "LOG_MODE", "ARCHIVELOG"),
     (r"ALTER\s+DATABASE\s+FORCE\s+LOGGING", "FORCE_LOGGING", "YES"),
 )
+_DESTINATION_PLACE: Final = re.compile(
+    r"ALTER\s+SYSTEM\s+SET\s+LOG_ARCHIVE_DEST_(\d+)\s*=\s*'LOCATION=(\S+?)(?:\s+MANDATORY)?'",
+    re.IGNORECASE,
+)
+_DESTINATION_STATE: Final = re.compile(
+    r"ALTER\s+SYSTEM\s+SET\s+LOG_ARCHIVE_DEST_STATE_(\d+)\s*=\s*ENABLE", re.IGNORECASE
+)
 _IGNORED: Final = re.compile(
     r"ALTER\s+SESSION|SET\s+TRANSACTION|SHUTDOWN|STARTUP|ALTER\s+DATABASE\s+OPEN"
     r"|ALTER\s+SYSTEM",
@@ -215,6 +222,8 @@ class OracleState:
             (_GRANT, self._grant),
             (_SUPPLEMENTAL, self._add_database_logging),
             (_TABLE_LOGGING, self._add_table_logging),
+            (_DESTINATION_PLACE, self._set_destination),
+            (_DESTINATION_STATE, self._enable_destination),
         )
         for pattern, do in commands:
             if match := pattern.match(sql):
@@ -241,6 +250,20 @@ class OracleState:
         column = "MIN" if level is None else _LEVELS[" ".join(level.upper().split())]
         sql = f'UPDATE SYS."V$DATABASE" SET "SUPPLEMENTAL_LOG_DATA_{column}" = \'YES\''  # noqa: S608
         self.catalogue.update(sql)
+
+    def _set_destination(self, number: str, place: str) -> None:
+        self.archive = place
+        row = {"DEST_ID": int(number), "DEST_NAME": f"LOG_ARCHIVE_DEST_{number}"}
+        self.catalogue.update('DELETE FROM SYS."V$ARCHIVE_DEST" WHERE "DEST_ID" = ?', int(number))
+        local = {"STATUS": "VALID", "TARGET": "PRIMARY", "DESTINATION": place, "ERROR": None}
+        self.catalogue.insert("V$ARCHIVE_DEST", [{**row, **local}])
+
+    def _enable_destination(self, number: str) -> None:
+        self.catalogue.update(
+            'UPDATE SYS."V$ARCHIVE_DEST" SET "STATUS" = \'VALID\', "ERROR" = NULL'
+            ' WHERE "DEST_ID" = ?',
+            int(number),
+        )
 
     def _add_table_logging(self, owner: str, name: str, level: str) -> None:
         table = self.snapshot.find(owner, name)

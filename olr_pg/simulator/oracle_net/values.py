@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -16,6 +17,8 @@ LONG: Final = 8
 RAW: Final = 23
 LONG_RAW: Final = 24
 CHAR: Final = 96
+BINARY_FLOAT: Final = 100
+BINARY_DOUBLE: Final = 101
 CLOB: Final = 112
 BLOB: Final = 113
 
@@ -53,6 +56,11 @@ class ResultColumn(NamedTuple):
 
 
 NUMBER_KIND: Final = Kind(NUMBER, 22, scale=-127)
+
+
+def float_kind(code: int) -> Kind:
+    """The kind of a binary float."""
+    return Kind(code, 4 if code == BINARY_FLOAT else 8)
 
 
 def kind_of(values: list[object], *, lob: bool) -> Kind:
@@ -94,12 +102,21 @@ def write_value(out: TtcWriter, value: object, code: int, lobs: list[object]) ->
     """
     if code in (CLOB, BLOB):
         _write_locator(out, value, lobs)
+    elif code in (BINARY_FLOAT, BINARY_DOUBLE) and value is not None:
+        out.bytes_(_ordered_float(float(str(value)), float_kind(code).size))
     elif code == NUMBER and value is not None:
         out.bytes_(encode_number(Decimal(str(value))))
     else:
         out.bytes_(_to_bytes(value))
         if code in (LONG, LONG_RAW):
             out.integer(0, 0)
+
+
+def _ordered_float(number: float, size: int) -> bytes:
+    """IEEE in the form that orders as bytes do (values-and-lobs §8)."""
+    raw = struct.pack(">f" if size == 4 else ">d", number)
+    top = raw[0] ^ 0x80 if raw[0] < 0x80 else None
+    return bytes(byte ^ 0xFF for byte in raw) if top is None else bytes((top,)) + raw[1:]
 
 
 def _to_bytes(value: object) -> bytes | None:

@@ -1,0 +1,42 @@
+"""Reading again where a lost connection to the source broke it off."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential
+
+from olr_pg.errors import OlrPgError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ATTEMPTS: Final = 4
+LOST: Final = frozenset({7001, 7007})
+"""The source cannot be reached, or the connection is lost. (`oracle.failures` is not asked: it
+loads the driver, which tasks that read files do not need.)"""
+
+_Result = TypeVar("_Result")
+
+
+def retried(work: Callable[[], _Result]) -> _Result:
+    """The result of `work`, which is called again where the connection is lost.
+
+    Args:
+        work: must leave nothing behind where it fails.
+
+    Raises:
+        OlrPgError: what `work` raises.
+    """
+    retrying = Retrying(
+        retry=retry_if_exception(_is_lost),
+        stop=stop_after_attempt(ATTEMPTS),
+        wait=wait_exponential(multiplier=0.2, max=5),
+        reraise=True,
+    )
+    result: _Result = retrying(work)
+    return result
+
+
+def _is_lost(error: BaseException) -> bool:
+    return isinstance(error, OlrPgError) and error.code in LOST

@@ -1,0 +1,122 @@
+"""The data of a table, wherever it comes from: partitions of record batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from olr_pg.errors import OlrPgError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Sequence
+
+    import pyarrow as pa
+
+    from olr_pg.dictionary.model import Snapshot, Table
+    from olr_pg.errors import Place
+    from olr_pg.replicator.filters import Filters
+
+UNDO_GONE: Final = 7040
+"""The source cannot read the rows as of the SCN any more."""
+
+
+class SourcePartition(Protocol):
+    """What one task reads; goes to it by pickle."""
+
+    @property
+    def rows(self) -> int:
+        """How many there are; 0 not known."""
+
+    @property
+    def place(self) -> dict[str, Place]:
+        """Where it is, for messages."""
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Its rows, and every time the same.
+
+        Raises:
+            OlrPgError: 5103 or 70xx, they cannot be read.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class TableData:
+    """The data of one table.
+
+    Attributes:
+        schema: of every partition.
+        partitions: in a fixed order.
+        rows: how many in all; 0 not known.
+        scn: as of which the rows are; None where nobody tells.
+        start_scn: begin SCN of the oldest transaction open at `scn`; None where nobody tells.
+        identity: of the same data in the same partitions.
+        as_of: the data as of another SCN, in the partitions of an earlier `identity` if one is
+            given; None where there is only this SCN.
+    """
+
+    schema: pa.Schema
+    partitions: tuple[SourcePartition, ...]
+    rows: int
+    scn: int | None
+    start_scn: int | None
+    identity: str
+    as_of: Callable[[int, str | None], TableData] | None = None
+
+
+class SourceTable(NamedTuple):
+    """A table and its data.
+
+    Attributes:
+        scn: as of which the rows are; 0 not known.
+        start_scn: begin SCN of the oldest transaction open at `scn`; 0 not known.
+    """
+
+    table: Table
+    data: TableData
+    scn: int
+    start_scn: int
+
+
+class TableSource(Protocol):
+    """Where whole tables come from.
+
+    Attributes:
+        snapshot: the dictionary.
+    """
+
+    snapshot: Snapshot
+
+    def choose(self, names: Collection[str]) -> tuple[Table, ...]:
+        """The tables of `apply.tables`, or those of them that `names` lists.
+
+        Raises:
+            OlrPgError: 3xxx the tables cannot be replicated, 3012 a name is not among them.
+        """
+
+    def sources(self, tables: Sequence[Table]) -> tuple[SourceTable, ...]:
+        """The tables with their data.
+
+        Raises:
+            OlrPgError: 5103, 5113 or 70xx, a table's data cannot be had.
+        """
+
+    def later(self, source: SourceTable) -> SourceTable | None:
+        """The same table as of now; None where there is only the one SCN."""
+
+
+def named_tables(
+    tables: Sequence[Table], names: Collection[str], filters: Filters
+) -> tuple[Table, ...]:
+    """Those of `tables` that `names` lists, without what the filter leaves out.
+
+    Args:
+        names: ``OWNER.NAME`` of each; all tables where it lists none.
+
+    Raises:
+        OlrPgError: 3012 a name is not among them, 1095 and 1096 the filter leaves too little.
+    """
+    unknown = set(names) - {table.full_name for table in tables}
+    if unknown:
+        raise OlrPgError(3012, f"not in `apply.tables`: {', '.join(sorted(unknown))}")
+    chosen = filters.chosen(tables)
+    return tuple(table for table in chosen if not names or table.full_name in names)

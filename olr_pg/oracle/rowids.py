@@ -1,0 +1,149 @@
+"""Ranges of ROWIDs that together hold every row of a table, each worth one task.
+
+The ranges of a segment meet: from the lowest ROWID that there can be to the highest. Extents, or a
+sample of the rows, only say where to cut, so that no row is missed where these are not what the
+segment had at the SCN that it is read as of.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from sqlalchemy import func, select, text
+
+from olr_pg.oracle import tables
+from olr_pg.oracle.tables import among, bound
+from olr_pg.scalars import format_rowid, parse_rowid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from sqlalchemy import Connection
+
+    from olr_pg.dictionary.model import Table
+
+BLOCKS_PER_RANGE: Final = 8_192
+"""64 MiB of blocks of 8 KiB."""
+
+ROWS_PER_RANGE: Final = 100_000
+SAMPLE_PERCENT: Final = 1
+SAMPLE_ROWS_MAX: Final = 200_000
+
+_BIGFILE: Final = 1_024
+"""The relative file number of a bigfile tablespace: its ROWIDs have 32 bits for the block
+(PL/SQL reference, DBMS_ROWID)."""
+
+_BLOCK_BITS: Final = 22
+_DBA_MAX: Final = (1 << 32) - 1
+_SLOT_MAX: Final = (1 << 16) - 1
+
+
+class RowidRange(NamedTuple):
+    """ROWIDs `first` to `last`, both inclusive, of one segment."""
+
+    first: str
+    last: str
+
+
+class Extent(NamedTuple):
+    """Consecutive blocks of a segment.
+
+    Attributes:
+        data_obj: DATAOBJ# of the segment.
+        dba: of the first block.
+    """
+
+    data_obj: int
+    dba: int
+    blocks: int
+
+
+def segments_of(table: Table) -> tuple[int, ...]:
+    """DATAOBJ# of each segment that can hold rows; none where the first row is still to come."""
+    own = [table.dataobj] if table.dataobj else []
+    return tuple(dict.fromkeys(obj for obj in (*own, *(table.segments or table.partitions)) if obj))
+
+
+def read_extents(connection: Connection, table: Table) -> list[Extent]:
+    """The extents of a table's segments.
+
+    Raises:
+        sqlalchemy.exc.DBAPIError: DBA_EXTENTS may not be read.
+    """
+    extents, objects = tables.EXTENTS, tables.OBJ
+    part = func.nvl(objects.c.SUBNAME, bound("-")) == func.nvl(extents.c.PARTITION_NAME, bound("-"))
+    query = (
+        select(objects.c["DATAOBJ#"], extents.c.RELATIVE_FNO, extents.c.BLOCK_ID, extents.c.BLOCKS)
+        .select_from(extents.join(objects, (objects.c.NAME == extents.c.SEGMENT_NAME) & part))
+        .where(
+            bound(table.owner) == extents.c.OWNER,
+            bound(table.name) == extents.c.SEGMENT_NAME,
+            objects.c["DATAOBJ#"].in_(among(segments_of(table))),
+        )
+    )
+    return [
+        Extent(int(data_obj), _dba(int(file), int(block)), int(blocks))
+        for data_obj, file, block, blocks in connection.execute(query)
+    ]
+
+
+def _dba(file: int, block: int) -> int:
+    return block if file == _BIGFILE else file << _BLOCK_BITS | block
+
+
+def ranges_by_extents(table: Table, extents: Iterable[Extent]) -> list[RowidRange]:
+    """Ranges of about `BLOCKS_PER_RANGE` blocks."""
+    cuts: dict[int, list[int]] = defaultdict(list)
+    left: dict[int, int] = defaultdict(lambda: BLOCKS_PER_RANGE)
+    for data_obj, dba, blocks in sorted(extents):
+        at = 0
+        while blocks - at >= left[data_obj]:
+            at += left[data_obj]
+            cuts[data_obj].append(dba + at)
+            left[data_obj] = BLOCKS_PER_RANGE
+        left[data_obj] -= blocks - at
+    return [one for obj in segments_of(table) for one in _between(obj, cuts[obj])]
+
+
+def ranges_by_sample(table: Table, rowids: Iterable[str]) -> list[RowidRange]:
+    """Ranges of about `ROWS_PER_RANGE` rows.
+
+    Args:
+        rowids: of `SAMPLE_PERCENT` of the table's rows.
+    """
+    dbas: dict[int, list[int]] = defaultdict(list)
+    for rowid in rowids:
+        data_obj, dba, _ = parse_rowid(rowid)
+        dbas[data_obj].append(dba)
+    step = max(ROWS_PER_RANGE * SAMPLE_PERCENT // 100, 1)
+    return [
+        one
+        for obj in segments_of(table)
+        for one in _between(obj, sorted(set(sorted(dbas[obj])[step::step])))
+    ]
+
+
+def read_sample(connection: Connection, table: Table) -> list[str]:
+    """ROWIDs of the rows of some blocks.
+
+    Raises:
+        sqlalchemy.exc.DBAPIError: the table may not be read.
+    """
+    query = (
+        f'SELECT ROWIDTOCHAR(ROWID) FROM "{table.owner}"."{table.name}"'  # noqa: S608 - quoted
+        f" SAMPLE BLOCK ({SAMPLE_PERCENT})"
+    )
+    return [rowid for (rowid,) in connection.execute(text(query)).fetchmany(SAMPLE_ROWS_MAX)]
+
+
+def _between(data_obj: int, cuts: Sequence[int]) -> list[RowidRange]:
+    """The ranges of a segment that begin at its first block and at each of `cuts`."""
+    edges = [0, *cuts, _DBA_MAX + 1]
+    return [
+        RowidRange(
+            format_rowid(data_obj, first, 0), format_rowid(data_obj, following - 1, _SLOT_MAX)
+        )
+        for first, following in pairwise(edges)
+    ]

@@ -1,0 +1,162 @@
+"""The query that reads rows of a table for a load, and its rows as Arrow batches.
+
+Every value comes exactly, or the load would differ from what replication applies: the driver's
+Arrow forms are used where they hold every value of the type, and Oracle's own text for the rest.
+NUMBER without precision would come as a double; dates before the year 1, and nanoseconds before
+1677, have no place in the driver's timestamps; a time zone would be dropped
+(python-oracledb's "Converting Oracle data types to Arrow").
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import pyarrow as pa
+
+from olr_pg.datatypes.mapping import OracleType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import oracledb
+
+    from olr_pg.dictionary.model import Column, Table
+    from olr_pg.oracle.rowids import RowidRange
+
+ROWID: Final = "ROWID"
+DECIMAL_DIGITS_MAX: Final = 38
+"""Of NUMBER's precision, and of Arrow's decimal128."""
+
+DATE_FORMAT: Final = 'SYYYY-MM-DD"T"HH24:MI:SS'
+TIMESTAMP_FORMAT: Final = f"{DATE_FORMAT}.FF9"
+NUMBER_FORMAT: Final = "'TM9', 'NLS_NUMERIC_CHARACTERS=''.,'''"
+
+_UNDER_UTC: Final = frozenset({OracleType.TIMESTAMP_TZ, OracleType.TIMESTAMP_LTZ})
+_AS_TEXT: Final = frozenset({OracleType.INTERVAL_YM, OracleType.INTERVAL_DS})
+_ADDRESSES: Final = frozenset({OracleType.ROWID, OracleType.UROWID})
+
+
+class Field(NamedTuple):
+    """A column of the query.
+
+    Attributes:
+        name: of the table's column.
+        expression: that gives its values.
+        kind: what the driver makes of them.
+    """
+
+    name: str
+    expression: str
+    kind: pa.DataType
+
+
+def fields_of(table: Table) -> tuple[Field, ...]:
+    """What is read of a table: every column that is replicated."""
+    return tuple(_field(column) for column in table.delivered)
+
+
+def quoted(name: str) -> str:
+    """A name as SQL takes it; Oracle's names cannot hold a double quote."""
+    return f'"{name}"'
+
+
+def _field(column: Column) -> Field:
+    code, name = OracleType(column.type_code), quoted(column.name)
+    text, large_text = pa.string(), pa.large_string()
+    if column.xml:
+        return Field(column.name, f"XMLSERIALIZE(CONTENT {name} AS CLOB)", large_text)
+    if code is OracleType.NUMBER:
+        return _number(column, name)
+    if code is OracleType.DATE:
+        return Field(column.name, _in_format(name, DATE_FORMAT), text)
+    if code is OracleType.TIMESTAMP:
+        return Field(column.name, _in_format(name, TIMESTAMP_FORMAT), text)
+    if code in _UNDER_UTC:
+        in_utc = _in_format(f"SYS_EXTRACT_UTC({name})", TIMESTAMP_FORMAT)
+        return Field(column.name, f"CASE WHEN {name} IS NOT NULL THEN {in_utc} || 'Z' END", text)
+    if code in _AS_TEXT:
+        return Field(column.name, f"TO_CHAR({name})", text)
+    if code in _ADDRESSES:
+        return Field(column.name, f"CAST({name} AS VARCHAR2(4000))", text)
+    if code is OracleType.JSON:
+        return Field(column.name, f"JSON_SERIALIZE({name} RETURNING CLOB)", large_text)
+    if code is OracleType.VECTOR:
+        return Field(column.name, f"FROM_VECTOR({name} RETURNING CLOB)", large_text)
+    return Field(column.name, name, _NATIVE.get(code, text))
+
+
+_NATIVE: Final[dict[OracleType, pa.DataType]] = {
+    OracleType.RAW: pa.binary(),
+    OracleType.BINARY_FLOAT: pa.float32(),
+    OracleType.BINARY_DOUBLE: pa.float64(),
+    OracleType.BOOLEAN: pa.bool_(),
+    OracleType.CLOB: pa.large_string(),
+    OracleType.LONG: pa.large_string(),
+    OracleType.BLOB: pa.large_binary(),
+    OracleType.LONG_RAW: pa.large_binary(),
+}
+
+
+def _number(column: Column, name: str) -> Field:
+    precision, scale = column.precision, column.scale
+    if precision is not None and scale is not None and 0 <= scale <= precision:
+        digits = min(precision, DECIMAL_DIGITS_MAX)
+        return Field(column.name, name, pa.decimal128(digits, scale))
+    return Field(column.name, f"TO_CHAR({name}, {NUMBER_FORMAT})", pa.string())
+
+
+def _in_format(value: str, form: str) -> str:
+    # The sign of the year is a blank where it is no minus.
+    return f"LTRIM(TO_CHAR({value}, '{form}'))"
+
+
+def schema_of(table: Table) -> pa.Schema:
+    """What `read_rows` gives."""
+    fields = [pa.field(field.name, field.kind) for field in fields_of(table)]
+    first = [] if table.index_organised else [pa.field(ROWID, pa.string())]
+    return pa.schema([*first, *fields])
+
+
+def rows_statement(table: Table, scn: int, part: RowidRange | None) -> tuple[str, dict[str, Any]]:
+    """The query for the rows of a part of a table as of an SCN, and its binds.
+
+    Args:
+        part: its ROWIDs; None for the whole table.
+    """
+    # Aliases are made up: "ROWID" is none that Oracle takes.
+    columns = [f"{field.expression} AS C{n}" for n, field in enumerate(fields_of(table), 1)]
+    if not table.index_organised:
+        columns.insert(0, f"ROWIDTOCHAR({ROWID}) AS C0")
+    name = f"{quoted(table.owner)}.{quoted(table.name)}"
+    statement = f"SELECT {', '.join(columns)} FROM {name} AS OF SCN :scn"  # noqa: S608 - quoted
+    binds: dict[str, Any] = {"scn": scn}
+    if part is not None:
+        statement += f" WHERE {ROWID} BETWEEN CHARTOROWID(:first) AND CHARTOROWID(:last)"
+        binds |= {"first": part.first, "last": part.last}
+    return statement, binds
+
+
+def read_rows(
+    connection: oracledb.Connection,
+    table: Table,
+    scn: int,
+    part: RowidRange | None,
+    batch_rows: int,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a part of a table as of an SCN.
+
+    Raises:
+        oracledb.Error: what Oracle reports.
+    """
+    statement, binds = rows_statement(table, scn, part)
+    schema = schema_of(table)
+    frames = connection.fetch_df_batches(
+        statement, binds, size=batch_rows, fetch_decimals=True, requested_schema=_positions(schema)
+    )
+    for frame in frames:
+        found = pa.table(frame).rename_columns(schema.names)
+        yield from found.combine_chunks().to_batches()
+
+
+def _positions(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([pa.field(f"C{n}", field.type) for n, field in enumerate(schema)])

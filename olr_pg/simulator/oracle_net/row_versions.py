@@ -1,0 +1,246 @@
+"""The rows of the pretended database's tables, at every SCN.
+
+Every version of a row is kept with the SCNs between which it was the committed one, in the
+catalogue's SQLite, so that a query ``AS OF SCN`` finds what the table held then. The versions come
+from what the simulator writes: the tables at the start, and the truth.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from olr_pg.datatypes.mapping import OracleType
+from olr_pg.scalars import format_rowid, parse_rowid
+from olr_pg.simulator.oracle_net.faults import OraError
+from olr_pg.simulator.oracle_net.values import (
+    BLOB,
+    CHAR,
+    CLOB,
+    NUMBER,
+    RAW,
+    VARCHAR,
+    Kind,
+    float_kind,
+)
+from olr_pg.simulator.table_files import ROWID, read_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from olr_pg.dictionary.model import Column, Table
+    from olr_pg.simulator.oracle_net.catalogue import Catalogue, SqlValue
+
+VERSIONS: Final = "/versions"
+"""Behind the name of a table: the table of its rows' versions."""
+
+EXTENT_BLOCKS: Final = 8
+_ROWID_BYTES: Final = (4, 4, 2)
+_DATE_LENGTH: Final = 19
+_NANOSECOND_DIGITS: Final = 9
+_BINARY: Final = frozenset({OracleType.RAW, OracleType.BLOB, OracleType.LONG_RAW})
+_FORMATS: Final = {'SYYYY-MM-DD"T"HH24:MI:SS': 0, 'SYYYY-MM-DD"T"HH24:MI:SS.FF9': 9}
+"""The formats of TO_CHAR that are understood, with their decimals."""
+
+
+class RowVersions:
+    """The tables' rows in a catalogue.
+
+    Args:
+        catalogue: gets a table of versions and a view of the current rows for each table.
+        tables: as the dictionary has them.
+
+    Attributes:
+        unfinished: begin SCNs of transactions that the truth does not know yet.
+    """
+
+    def __init__(self, catalogue: Catalogue, tables: Iterable[Table]) -> None:
+        self._catalogue = catalogue
+        self._tables = {table.full_name: table for table in tables}
+        self._open: list[tuple[int, int]] = []
+        self.unfinished: Sequence[int] = ()
+        _add_functions(catalogue)
+        for owner in sorted({table.owner for table in self._tables.values()}):
+            catalogue.add_schema(owner)
+        for table in self._tables.values():
+            self._create(table)
+        catalogue.made_when_asked |= {
+            "GV$TRANSACTION": self._transactions,
+            "DBA_EXTENTS": self._extents,
+        }
+
+    def _create(self, table: Table) -> None:
+        columns = {column.name: _kind(column) for column in table.delivered}
+        self._catalogue.versioned[table.owner, table.name] = columns
+        names = ", ".join(map(_quoted, columns))
+        owner, versions = _quoted(table.owner), _quoted(table.name + VERSIONS)
+        update = self._catalogue.update
+        update(f'CREATE TABLE {owner}.{versions} ("/since", "/until", {ROWID}, {names})')
+        update(f"CREATE INDEX {owner}.{_quoted(table.name + '/rowid')} ON {versions} ({ROWID})")
+        update(
+            f"CREATE VIEW {owner}.{_quoted(table.name)} AS SELECT {ROWID}, {names} FROM {versions}"  # noqa: S608
+            ' WHERE "/since" <= CURRENT_SCN()'
+            ' AND ("/until" IS NULL OR "/until" > CURRENT_SCN())'
+        )
+
+    def read_start(self, folder: Path, scn: int) -> None:
+        """The rows at the start, from the simulator's Parquet files.
+
+        Args:
+            folder: ``tables/`` of a simulation.
+            scn: from which on they are there.
+        """
+        for name, table in self._tables.items():
+            found = read_table(folder, name).to_pydict()
+            columns = [found[column.name] for column in table.delivered]
+            rows = (
+                (scn, None, _rowid_bytes(rowid, ()), *map(_from_parquet, values))
+                for rowid, *values in zip(found[ROWID], *columns, strict=True)
+            )
+            self._catalogue.insert_many(self._insertion(table), rows)
+
+    def read_truth(self, lines: Iterable[str | bytes]) -> None:
+        """Carry out committed changes, from lines of ``truth.jsonl``, in commit order."""
+        for line in lines:
+            change = json.loads(line, parse_int=str, parse_float=str)
+            commit_scn = int(change["commit_scn"])
+            if change["op"] == "begin":
+                self._open.append((int(change["scn"]), commit_scn))
+            elif "table" in change:
+                self._change(self._tables[change["table"]], change, commit_scn)
+
+    def _change(self, table: Table, change: dict[str, Any], scn: int) -> None:
+        after, before = change.get("after", {}), change.get("before", {})
+        key = [column.name for column in table.columns if column.intcol in table.key]
+        known = before or after
+        rowid = _rowid_bytes(change["rowid"], [str(known.get(name)) for name in key])
+        place = f"{_quoted(table.owner)}.{_quoted(table.name + VERSIONS)}"
+        values: list[object] = [None] * len(table.delivered)
+        if change["op"] != "insert":
+            current = f'FROM {place} WHERE {ROWID} = ? AND "/until" IS NULL'
+            ((_, _, _, *values),) = self._catalogue.rows(f"SELECT * {current}", rowid)
+            end = f'UPDATE {place} SET "/until" = ? WHERE {ROWID} = ? AND "/until" IS NULL'  # noqa: S608
+            self._catalogue.update(end, scn, rowid)
+        if change["op"] == "delete":
+            return
+        for at, column in enumerate(table.delivered):
+            if column.name in after:
+                values[at] = _from_json(column, after[column.name])
+        self._catalogue.insert_many(self._insertion(table), [(scn, None, rowid, *values)])
+
+    def _insertion(self, table: Table) -> str:
+        marks = ", ".join("?" * (3 + len(table.delivered)))
+        place = f"{_quoted(table.owner)}.{_quoted(table.name + VERSIONS)}"
+        return f"INSERT INTO {place} VALUES ({marks})"  # noqa: S608
+
+    def _transactions(self) -> Iterator[dict[str, object]]:
+        now = self._catalogue.current_scn()
+        finished = [begin for begin, commit in self._open if begin <= now < commit]
+        for begin in (*finished, *self.unfinished):
+            yield {"INST_ID": 1, "START_SCN": begin}
+
+    def _extents(self) -> Iterator[dict[str, object]]:
+        """Extents around every block that has ever held a row."""
+        for table in self._tables.values():
+            if table.index_organised:
+                continue
+            place = f"{_quoted(table.owner)}.{_quoted(table.name + VERSIONS)}"
+            rows = self._catalogue.rows(f"SELECT DISTINCT substr({ROWID}, 1, 8) FROM {place}")  # noqa: S608
+            blocks = {_numbers(bytes(prefix) + b"\0\0")[:2] for (prefix,) in rows}  # type: ignore[call-overload]
+            parts = {
+                data: f"P{n}"
+                for n, data in enumerate(table.segments or table.partitions, 1)
+                if data != table.dataobj
+            }
+            for data, first in sorted({(data, dba & -EXTENT_BLOCKS) for data, dba in blocks}):
+                yield {
+                    "OWNER": table.owner,
+                    "SEGMENT_NAME": table.name,
+                    "PARTITION_NAME": parts.get(data),
+                    "RELATIVE_FNO": first >> 22,
+                    "BLOCK_ID": first & 0x3FFFFF,
+                    "BLOCKS": EXTENT_BLOCKS,
+                }
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"'
+
+
+def _kind(column: Column) -> Kind:
+    code = column.type_code
+    if code == NUMBER:
+        scale = -127 if column.scale is None else column.scale
+        return Kind(NUMBER, 22, precision=column.precision or 0, scale=scale)
+    if code in (CLOB, BLOB):
+        return Kind(code, 4000, 1 if code == CLOB else 0)
+    if code == RAW:
+        return Kind(RAW, column.length)
+    if code in (OracleType.BINARY_FLOAT, OracleType.BINARY_DOUBLE):
+        return float_kind(code)
+    return Kind(CHAR if code == CHAR else VARCHAR, max(column.length, 4000), 1)
+
+
+def _rowid_bytes(rowid: str, key: Iterable[str]) -> bytes:
+    """Bytes that order as ROWIDs do; of a row without one, its key."""
+    if not rowid:
+        return ",".join(key).encode()
+    numbers = zip(parse_rowid(rowid), _ROWID_BYTES, strict=True)
+    return b"".join(number.to_bytes(size, "big") for number, size in numbers)
+
+
+def _numbers(rowid: bytes) -> tuple[int, int, int]:
+    return (
+        int.from_bytes(rowid[:4], "big"),
+        int.from_bytes(rowid[4:8], "big"),
+        int.from_bytes(rowid[8:], "big"),
+    )
+
+
+def _from_json(column: Column, value: Any) -> object:
+    if value is None:
+        return None
+    return bytes.fromhex(value) if column.type_code in _BINARY else str(value)
+
+
+def _from_parquet(value: Any) -> object:
+    if value is None or isinstance(value, str | bytes):
+        return value
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return str(value)
+
+
+def _add_functions(catalogue: Catalogue) -> None:
+    add = catalogue.add_function
+    add("CURRENT_SCN", 0, catalogue.current_scn)
+    add("ROWIDTOCHAR", 1, lambda rowid: format_rowid(*_numbers(rowid)))
+    add("CHARTOROWID", 1, lambda text: _rowid_bytes(text, ()))
+    add("SAMPLED", 2, lambda rowid, percent: zlib.crc32(rowid[:8]) % 100 < percent)
+    add("SYS_EXTRACT_UTC", 1, _in_utc)
+    for count in (1, 2, 3):
+        add("TO_CHAR", count, _to_char)
+
+
+def _in_utc(text: str | None) -> SqlValue:
+    if text is None:
+        return None
+    digits = text[_DATE_LENGTH:].lstrip(".")
+    fraction = digits[: len(digits) - len(digits.lstrip("0123456789"))]
+    zone = digits[len(fraction) :]
+    moment = datetime.fromisoformat(text[:_DATE_LENGTH] + zone).astimezone(UTC)
+    return moment.isoformat()[:_DATE_LENGTH] + (f".{fraction}" if fraction else "")
+
+
+def _to_char(value: str | None, form: str | None = None, _nls: str | None = None) -> SqlValue:
+    if value is None or form in (None, "TM9"):
+        return value
+    if form not in _FORMATS:
+        raise OraError(1821, "date format not recognized")
+    seconds, _, fraction = value.partition(".")
+    digits = fraction.ljust(_NANOSECOND_DIGITS, "0")[: _FORMATS[form]]
+    # The sign of the year is a blank.
+    return f" {seconds}" + (f".{digits}" if digits else "")

@@ -1,0 +1,185 @@
+"""Loading from a live database, through the real driver, and what `run` and `verify` make of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+
+from olr_pg.config.load import load_config
+from olr_pg.errors import OlrPgError
+from olr_pg.load import sources
+from olr_pg.load.initial import LoadedTable, LoadOptions, initial_load
+from olr_pg.load.table_data import UNDO_GONE as UNDO_GONE_CODE
+from olr_pg.load.verify import VerifiedTable, verify
+from olr_pg.oracle import rowids
+from olr_pg.replicator.appliance import run_appliance
+from olr_pg.simulator.instance import Pace
+from olr_pg.simulator.oracle_net.faults import Fault
+from olr_pg.simulator.simulate import Summary, demo_shape, simulate
+from tests.oracle.live_source import LiveSource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from olr_pg.config.model import Config
+    from olr_pg.load.table_data import SourceTable
+
+
+@pytest.fixture(scope="module")
+def summary(tmp_path_factory: pytest.TempPathFactory) -> Summary:
+    shape = replace(demo_shape(), pace=Pace(log_blocks=40))
+    folder = tmp_path_factory.mktemp("live-load")
+    made = simulate(5, folder, workload="orders", size=150_000, shape=shape, prefilled=True)
+    assert len(made.logs) > 4
+    return made
+
+
+@pytest.fixture
+def live(summary: Summary, tmp_path: Path) -> Iterator[LiveSource]:
+    source = LiveSource(summary, tmp_path)
+    source.keep_rows()
+    yield source
+    source.close()
+
+
+class Shop:
+    """The live shop, and the commands that its configuration is given to."""
+
+    def __init__(self, live: LiveSource, folder: Path, database: str, spark: SparkSession) -> None:
+        self.live = live
+        self.folder = folder
+        self.database = database
+        self._spark = spark
+
+    def config(self) -> Config:
+        return load_config(self.live.write_config(self.folder, self.database))
+
+    def load(self, **options: Any) -> list[LoadedTable]:
+        config = self.config()
+        later = options.pop("later", False)
+        with sources.open_tables(config) as source:
+            settings = sources.target_settings(config, source.snapshot, self.database)
+
+            def as_of_now(table: SourceTable) -> SourceTable | None:
+                self.live.archive_all()
+                return source.later(table)
+
+            chosen = LoadOptions(**options, later=as_of_now if later else None)
+            work = source.sources(source.choose(()))
+            return initial_load(settings, work, lambda: self._spark, chosen)
+
+    def run(self) -> None:
+        assert run_appliance(self.config(), once=True, apply=True) == 0
+
+    def verify(self, at_scn: int | None = None) -> list[VerifiedTable]:
+        config = self.config()
+        with sources.open_tables(config, scn=at_scn) as source:
+            settings = sources.target_settings(config, source.snapshot, self.database)
+            work = source.sources(source.choose(()))
+            return verify(settings, work, lambda: self._spark, at_position=at_scn is None)
+
+    def rows(self) -> dict[str, int]:
+        with psycopg.connect(self.database) as connection:
+            return {
+                name: int(connection.execute(f"SELECT count(*) FROM {name}".encode()).fetchone()[0])  # type: ignore[index]
+                for name in self.live.summary.rows
+            }
+
+
+@pytest.fixture
+def shop(
+    live: LiveSource,
+    tmp_path: Path,
+    postgres_database: str,
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Shop:
+    monkeypatch.setattr("olr_pg.replicator.decoder.get_session", lambda _: spark)
+    monkeypatch.setattr("olr_pg.replicator.appliance.stop_session", lambda: None)
+    return Shop(live, tmp_path, postgres_database, spark)
+
+
+@pytest.mark.timeout(900)
+def test_a_load_in_the_middle_of_the_work_is_replicated_on(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rowids, "BLOCKS_PER_RANGE", 3)
+    for _ in range(3):
+        shop.live.archive()
+    loaded = shop.load()
+    assert {one.scn for one in loaded} == {shop.live.state.scn}
+    assert max(one.parts for one in loaded) > 1
+    assert sum(one.rows for one in loaded) > 100
+    # A transaction is open at the SCN: its changes from before the load are replicated.
+    assert {one.start_scn < one.scn for one in loaded} == {True}
+    assert all(one.identical for one in shop.verify(loaded[0].scn))
+    shop.live.archive_all()
+    shop.run()
+    found = shop.verify()
+    assert all(one.identical for one in found)
+    assert {one.table.source.full_name: one.source_rows for one in found} == shop.rows()
+    assert shop.rows() == shop.live.summary.rows
+
+
+def test_a_lost_connection_and_no_extents_change_nothing_and_a_difference_is_found(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rowids, "ROWS_PER_RANGE", 10)
+    monkeypatch.setattr(rowids, "SAMPLE_PERCENT", 60)
+    shop.live.state.catalogue.denied.add("DBA_EXTENTS")
+    fault = shop.live.server.faults.add(Fault("execute", '"CUSTOMERS" AS OF SCN', drop=True))
+    shop.live.archive()
+    loaded = shop.load()
+    assert fault.hits == 1
+    assert max(one.parts for one in loaded) > 1
+    with psycopg.connect(shop.database) as connection:
+        connection.execute("UPDATE shop.customers SET name = name || 'x' WHERE customer_id = 3")
+    found = {one.table.source.name: one for one in shop.verify(loaded[0].scn)}
+    assert [name for name, one in found.items() if not one.identical] == ["CUSTOMERS"]
+    assert len(found["CUSTOMERS"].differences) == 1
+
+
+def test_a_table_that_may_not_be_read_is_named_with_the_grant(shop: Shop) -> None:
+    shop.live.archive()
+    shop.live.server.faults.add(
+        Fault("execute", '"STOCK" AS OF SCN', error=(1031, "insufficient privileges"))
+    )
+    with pytest.raises(OlrPgError) as caught:
+        shop.load()
+    assert caught.value.code == 7004
+    assert caught.value.action == 'GRANT SELECT, FLASHBACK ON "SHOP"."STOCK" TO OLR;'
+
+
+UNDO_GONE = (1555, "snapshot too old: rollback segment number 7")
+
+
+def test_undo_that_is_gone_ends_the_load_and_the_rest_is_as_of_the_same_scn(shop: Shop) -> None:
+    shop.live.archive()
+    shop.live.server.faults.add(Fault("execute", '"ORDERS" AS OF SCN', error=UNDO_GONE))
+    with pytest.raises(OlrPgError) as caught:
+        shop.load()
+    assert caught.value.code == UNDO_GONE_CODE
+    assert "seconds after SCN" in caught.value.detail
+    assert "UNDO_RETENTION" in caught.value.action
+    first = shop.live.state.scn
+    shop.live.archive_all()
+    assert {one.scn for one in shop.load(resume=True)} == {first}
+    assert all(one.identical for one in shop.verify(first))
+
+
+def test_a_table_may_be_begun_anew_as_of_a_later_scn(shop: Shop) -> None:
+    shop.live.archive()
+    first = shop.live.state.scn
+    shop.live.server.faults.add(Fault("execute", '"ORDERS" AS OF SCN', error=UNDO_GONE))
+    loaded = {one.table: one.scn for one in shop.load(later=True)}
+    assert loaded.pop("SHOP.ORDERS") == shop.live.state.scn > first
+    assert set(loaded.values()) == {first}
+    shop.run()
+    assert shop.rows() == shop.live.summary.rows
+    assert all(one.identical for one in shop.verify())

@@ -1,0 +1,156 @@
+"""DDL of a live database: the dictionary is read once, and followed through redo from then on."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+
+from olr_pg.capture.logs import open_log
+from olr_pg.dictionary.sys_columns import SYS_COLUMNS
+from olr_pg.replicator.open_source import DICTIONARY
+from olr_pg.simulator.oracle_net.server import StandIn
+from olr_pg.simulator.oracle_net.state import ARCHIVE, OracleState
+from tests.oracle.test_live_run import run_beside, wait_until
+from tests.replicator.ddl_source import NUMBER, OWNER, TEXT, DdlSource
+from tests.replicator.test_ddl_pipeline import rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+KEPT = {
+    "sys_obj": "OBJ$",
+    "sys_tab": "TAB$",
+    "sys_col": "COL$",
+    "sys_cdef": "CDEF$",
+    "sys_ccol": "CCOL$",
+}
+
+
+class LiveDdl:
+    """A source of DDL behind the stand-in, whose logs are archived when a test says so."""
+
+    def __init__(self, folder: Path) -> None:
+        self.source = DdlSource(folder / "source")
+        for name in ("A", "B"):
+            self.source.create(name, {"ID": NUMBER, "NAME": TEXT})
+        snapshot = self.source.take_snapshot()
+        self.state = OracleState(snapshot, dbid=77)
+        self._replace_sys_rows()
+        self.server = StandIn(self.state)
+        self._archived: set[str] = set()
+
+    def _replace_sys_rows(self) -> None:
+        """The rows of the SYS tables with the ROWIDs that the redo has."""
+        snapshot, catalogue = self.source.snapshot, self.state.catalogue
+        assert snapshot is not None
+        assert snapshot.sys_rows is not None
+        own = [table.obj for table in snapshot.tables if table.owner == OWNER]
+        numbers = ", ".join(map(str, own))
+        for section, name in KEPT.items():
+            catalogue.update(f'DELETE FROM SYS."{name}" WHERE "OBJ#" IN ({numbers})')
+            columns = SYS_COLUMNS[section]
+            for row in getattr(snapshot.sys_rows, section):
+                values = {
+                    column: getattr(row, field)
+                    for field, column in columns.items()
+                    if getattr(row, field) != -1
+                }
+                catalogue.insert(name, [{**values, "ROWID": row.row_id}])
+        user = {"USER#": 106, "NAME": OWNER, "TYPE#": 1, "SPARE1": 0}
+        catalogue.update('DELETE FROM SYS."USER$" WHERE NAME = ?', OWNER)
+        catalogue.insert("USER$", [user])
+
+    def archive(self) -> None:
+        """What has been written so far is archived."""
+        self.source.threads[0].switch()
+        for path in sorted((self.source.directory / "logs").iterdir()):
+            if path.name not in self._archived:
+                self._archived.add(path.name)
+                self.state.archived(path.name, open_log(str(path)).header)
+
+    def config(self, folder: Path, database: str) -> Path:
+        document = {
+            "context": {"data": str(folder / "data")},
+            "source": {
+                "user": "olr",
+                "password": "olr",
+                "server": self.server.connect_string,
+                "path-mapping": [ARCHIVE, str(self.source.directory / "logs")],
+                "poll-ms": 20,
+            },
+            "target": {"address": "127.0.0.1:0"},
+            "apply": {
+                "connect-string": database,
+                "tables": ["SHOP.A", "SHOP.B"],
+                "create-tables": True,
+            },
+            "spark": {"master": "local[2,2]"},
+        }
+        path = folder / "config.json"
+        path.write_text(json.dumps(document), "utf-8")
+        return path
+
+
+@pytest.fixture
+def ddl(tmp_path: Path) -> Iterator[LiveDdl]:
+    found = LiveDdl(tmp_path)
+    yield found
+    found.server.close()
+    assert found.server.malformed == []
+
+
+def rows(database: str, name: str) -> list[dict[str, Any]]:
+    with psycopg.connect(database) as connection:
+        try:
+            return rows_of(connection, name)
+        except psycopg.errors.UndefinedTable:
+            return []
+
+
+@pytest.mark.timeout(900)
+def test_columns_and_truncation_follow_while_it_runs_and_after_a_restart(
+    ddl: LiveDdl,
+    tmp_path: Path,
+    postgres_database: str,
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("olr_pg.replicator.decoder.get_session", lambda _: spark)
+    monkeypatch.setattr("olr_pg.replicator.appliance.stop_session", lambda: None)
+    config = ddl.config(tmp_path, postgres_database)
+    source = ddl.source
+
+    def replicated() -> bool:
+        return all(rows(postgres_database, name) == source.rows(name) for name in ("A", "B"))
+
+    def alter_while_it_runs() -> None:
+        source.insert("A", 1, "first")
+        source.insert("B", 1, "first")
+        ddl.archive()
+        wait_until(replicated)
+        source.add_column("A", "EXTRA", NUMBER)
+        source.insert("A", 2, "wide", 22)
+        source.truncate("B")
+        source.insert("B", 2, "after")
+        ddl.archive()
+        wait_until(replicated)
+
+    def alter_after_a_restart() -> None:
+        wait_until(replicated)
+        source.add_column("B", "MORE", TEXT)
+        source.insert("B", 3, "wider", "x")
+        source.insert("A", 3, "wide", 33)
+        ddl.archive()
+        wait_until(replicated)
+
+    run_beside(config, alter_while_it_runs)
+    # The dictionary of the start is kept; what became of it is recorded.
+    assert (tmp_path / "data" / DICTIONARY).exists()
+    run_beside(config, alter_after_a_restart)
+    assert [sorted(row) for row in rows(postgres_database, "B")] == [["ID", "MORE", "NAME"]] * 2
