@@ -50,9 +50,15 @@ class AnnouncedListener(Listener):
 
 
 def run_here(
-    _: object, payloads: Sequence[bytes], task: Callable[..., bytes], *, broadcast: bytes
+    _: object,
+    payloads: Sequence[bytes],
+    task: Callable[..., bytes],
+    *,
+    broadcast: bytes,
+    sizes: Sequence[int] | None = None,
 ) -> Iterator[tuple[int, bytes]]:
     """`olr_pg.spark.jobs.run_tasks` without Spark."""
+    assert sizes is None or len(sizes) == len(payloads)
     for index, payload in enumerate(payloads):
         yield index, task(payload, broadcast)
 
