@@ -5,7 +5,6 @@ One table ``APP.DOCS (ID NUMBER, TEXT CLOB, IMAGE BLOB)`` of a database with AL3
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,21 @@ from olr_pg.dictionary.lob import Lob, LobSegment
 from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
 from olr_pg.simulator import cells
 from olr_pg.simulator.layout import LwnGroup, RedoRecord
+from olr_pg.simulator.lob_layout import BASIC_PAGE, PAGE
+from olr_pg.simulator.lob_vectors import (
+    direct_load_item,
+    fill_item,
+    header_item,
+    info_item,
+    kdli_common,
+    list_item,
+    list_part_item,
+    load_data_item,
+    logged_item,
+    long_field,
+    operation_fields,
+    zero_item,
+)
 from olr_pg.simulator.redo_format import RedoFormat
 from olr_pg.simulator.rows import (
     FB_ROW,
@@ -62,9 +76,6 @@ TABLE_OBJ = 78233
 BLOCK = 0x01800083
 LOB_OBJ = {2: 78234, 3: 78236, 18: 78238}
 LOB_INDEX = {2: 78235, 3: 78237}
-PAGE = 8060
-BASIC_PAGE = 8132
-BLOB, CLOB, NCLOB = 1, 2, 4
 TIME = 1_100_000_000
 
 
@@ -88,131 +99,6 @@ def table(*, securefile: bool = True) -> Table:
 def snapshot(*tables: Table) -> Snapshot:
     """A dictionary of these tables, by default of `table`."""
     return Snapshot(1, Database("LOBS", activation=1, resetlogs=(1,)), tables or (table(),))
-
-
-def lob_id(number: int) -> bytes:
-    """A LOB id."""
-    return b"\0\0\0\1" + number.to_bytes(6)
-
-
-def head(kind: int, number: int, *, secure: bool, inode: bool = True, wide: bool = True) -> bytes:
-    """The first 20 bytes of a locator; `wide` for a multi-byte database's CLOB."""
-    character = 2 if kind != BLOB and wide else 1
-    flags = 0x80 if kind != BLOB and wide else 0
-    return (
-        struct.pack(">HHBBBBH", 0x70, 1, kind, 0x0C if inode else 0x08, flags,
-                    0x80 if secure else 0, character) + lob_id(number)
-    )  # fmt: skip
-
-
-def width_of(number: int) -> int:
-    """Bytes that a number needs, at least 1."""
-    return max(1, (number.bit_length() + 7) // 8)
-
-
-def secure_in_row(
-    kind: int, number: int, content: bytes, version: int = 1, *, wide: bool = True
-) -> bytes:
-    """A SECUREFILE locator with its bytes (values-and-lobs §26)."""
-    size = width_of(len(content))
-    inode = bytes((size - 1, 0)) + len(content).to_bytes(size) + bytes((version,)) + content
-    return (
-        head(kind, number, secure=True, wide=wide)
-        + struct.pack(">HBBH", len(inode) + 6, 0x48, 0x90, len(inode))
-        + inode
-    )
-
-
-def secure_extents(
-    kind: int, number: int, length: int, extents: Sequence[tuple[int, int]], version: int = 1
-) -> bytes:
-    """A SECUREFILE locator of extents (first block, blocks), the last page partly filled."""
-    size = width_of(length)
-    left, listed = length, b""
-    for first, blocks in extents:
-        own = min(left, blocks * PAGE)
-        left -= own
-        listed += bytes((width_of(own) - 1,)) + first.to_bytes(4) + bytes((blocks,))
-    inode = bytes((0x20 | size - 1, 0)) + length.to_bytes(size) + bytes((version,))
-    inode += bytes((len(extents) - 1,)) + listed
-    return (
-        head(kind, number, secure=True)
-        + struct.pack(">HBBH", len(inode) + 6, 0x40, 0x90, len(inode))
-        + inode
-    )
-
-
-def secure_header(kind: int, number: int, length: int, dba: int) -> bytes:
-    """A SECUREFILE locator that leads to a header block."""
-    size = width_of(length)
-    inode = bytes((0x40 | size - 1, 0)) + length.to_bytes(size) + b"\1" + dba.to_bytes(4)
-    return (
-        head(kind, number, secure=True)
-        + struct.pack(">HBBH", len(inode) + 6, 0x40, 0x90, len(inode))
-        + inode
-    )
-
-
-def secure_packed(kind: int, number: int, length: int, packed: bytes) -> bytes:
-    """A compressed SECUREFILE locator with its zlib stream in the row."""
-    size, width = width_of(length), width_of(len(packed))
-    extra = bytes((0x21, 0x80, 0x04 | width - 1)) + len(packed).to_bytes(width)
-    body = bytes((0x10 | size - 1, 0)) + length.to_bytes(size) + b"\1"
-    body += len(packed).to_bytes(2) + packed
-    rest = struct.pack(">BHH", 0x80, len(extra), len(body)) + extra + body
-    return head(kind, number, secure=True) + struct.pack(">HBB", len(rest) + 4, 0x40, 0xD2) + rest
-
-
-def secure_packed_extents(
-    kind: int, number: int, length: int, packed: int, first: int, *, chunked: bool
-) -> bytes:
-    """A compressed SECUREFILE locator with one extent of stored bytes."""
-    size, width = width_of(length), width_of(packed)
-    extra = bytes((0x31, 0x02 if chunked else 0x81, 0x04 | width - 1)) + packed.to_bytes(width)
-    blocks = -(-packed // PAGE)
-    body = bytes((0x30 | size - 1, 0)) + length.to_bytes(size) + b"\1\0"
-    body += bytes((size - 1,)) + first.to_bytes(4) + bytes((blocks,)) + length.to_bytes(size)
-    rest = struct.pack(">HH", len(extra), len(body)) + extra + body
-    return head(kind, number, secure=True) + struct.pack(">HBB", len(rest) + 4, 0x40, 0x92) + rest
-
-
-def basic_in_row(kind: int, number: int, content: bytes) -> bytes:
-    """A BASICFILE locator with its bytes."""
-    return (
-        head(kind, number, secure=False)
-        + struct.pack(">HBBIH6s", len(content) + 16, 9, 0, 0, len(content), b"\0\0\0\0\0\1")
-        + content
-    )
-
-
-def basic_pointers(kind: int, number: int, length: int, pages: Sequence[int]) -> bytes:
-    """A BASICFILE locator with the blocks of its first pages."""
-    listed = b"".join(page.to_bytes(4) for page in pages)
-    full, rest = divmod(length, BASIC_PAGE)
-    return (
-        head(kind, number, secure=False)
-        + struct.pack(">HBBIH6s", len(listed) + 16, 4, 0, full, rest, b"\0\0\0\0\0\1")
-        + listed
-    )
-
-
-def basic_outside(kind: int, number: int) -> bytes:
-    """The 20 bytes of a BASICFILE LOB that is never in the row."""
-    return head(kind, number, secure=False, inode=False)
-
-
-def index_data(page: int, length: int, blocks: Sequence[int]) -> bytes:
-    """The 32 bytes of a LOB index row."""
-    listed = b"".join(block.to_bytes(4) for block in blocks)
-    if page:
-        return listed.ljust(32, b"\0")
-    full, rest = divmod(length, BASIC_PAGE)
-    return (struct.pack(">IIH6s", 0, full, rest, b"\0\0\0\0\0\1") + listed).ljust(32, b"\0")
-
-
-def index_key(number: int, page: int) -> bytes:
-    """The 16 bytes of a LOB index key."""
-    return b"\x0a" + lob_id(number) + b"\x04" + page.to_bytes(4)
 
 
 @dataclass
@@ -377,27 +263,16 @@ class LobRedo:
 
     def common(self, op: int, kind: int, dba: int) -> bytes:
         """KDLI common."""
-        return self.redo.pack("BBBBHHI", op, kind, 2, 0, PAGE, 128, dba)
-
-    def load_data(self, number: int, size: int) -> bytes:
-        """The load data item of 56 bytes."""
-        return b"\x04\0" + bytes(10) + lob_id(number) + bytes(30) + self.redo.pack("I", size)
-
-    def suplog(self, column: int) -> bytes:
-        """The suplog item."""
-        return b"\x09\0\0\0" + self.xid + self.redo.pack("IHHI", TABLE_OBJ, 1, column, 0)
+        return kdli_common(self.redo, op, kind, dba)
 
     def direct_page(self, column: int, number: int, dba: int, content: bytes) -> None:
         """26.6, in the layout of real vectors (values-and-lobs §18.3)."""
-        load = (
-            self.redo.pack("BBHI", 0x0B, 0, 0, 8192)
-            + self.redo.scn8(self.scn)
-            + self.xid
-            + self.redo.pack("II", LOB_OBJ[column], 0)
-        )
         fields = [
-            self.common(6, 0x20, dba), load, self.load_data(number, len(content)), content,
-            self.suplog(column),
+            self.common(6, 0x20, dba),
+            direct_load_item(self.redo, self.scn, self.xid, LOB_OBJ[column]),
+            load_data_item(self.redo, number, len(content)),
+            content,
+            logged_item(self.redo, self.xid, TABLE_OBJ, column),
         ]  # fmt: skip
         self.emit(self.vector((26, 6), fields, LOB_OBJ[column], dba=dba))
 
@@ -440,25 +315,23 @@ class LobRedo:
 
     def info(self, number: int) -> bytes:
         """The info item."""
-        return b"\x01" + lob_id(number) + bytes(6)
+        return info_item(number)
 
     def fill(self, offset: int, content: bytes) -> bytes:
         """The fill item."""
-        return self.redo.pack("BBHHH", 6, 0, offset, PAGE, len(content)) + content
+        return fill_item(self.redo, offset, content)
 
     def zero(self, offset: int, size: int) -> bytes:
         """The zero item."""
-        return self.redo.pack("BBHHH", 5, 0, offset, size, 0)
+        return zero_item(self.redo, offset, size)
 
     def block_list(self, runs: Sequence[tuple[int, int]]) -> bytes:
         """An lmap item of (first block, blocks)."""
-        listed = b"".join(self.redo.pack("BBHI", 0, 0, count, first) for first, count in runs)
-        return self.redo.pack("BBHI", 7, 0, 0, len(runs)) + listed
+        return list_item(self.redo, runs)
 
     def list_part(self, start: int, runs: Sequence[tuple[int, int]]) -> bytes:
         """An almap item."""
-        listed = b"".join(self.redo.pack("BBHI", 0, 0, count, first) for first, count in runs)
-        return self.redo.pack("BBHII", 0x0D, 0, 0, len(runs), start) + listed
+        return list_part_item(self.redo, start, runs)
 
     def index_tree(self, number: int, runs: Sequence[tuple[int, int]]) -> list[bytes]:
         """A load itree item, and an imap item of the same entries."""
@@ -471,18 +344,12 @@ class LobRedo:
 
     def lob_header(self, number: int, length: int, lists: Sequence[int]) -> bytes:
         """A load LHB item."""
-        item = bytearray(112)
-        item[0] = 0x0C
-        item[12:22] = lob_id(number)
-        item[32:36] = self.redo.pack("I", length)
-        item[64:80] = self.redo.pack("IIII", *(list(lists) + [0] * 4)[:4])
-        return bytes(item)
+        return header_item(self.redo, number, length, lists)
 
     def long_field(self, column: int, number: int, page: int, dba: int, content: bytes) -> None:
         """19.1: a BASICFILE page, which is always full."""
-        first = self.redo.pack("I", LOB_OBJ[column]) + lob_id(number) + bytes(2)
-        first += self.redo.pack("IHHIII", 1, 0, 0, page, 0, 0)
-        fields = [first + content.ljust(BASIC_PAGE, b"\xee")]
+        padded = content.ljust(BASIC_PAGE, b"\xee")
+        fields = [long_field(self.redo, LOB_OBJ[column], number, page, padded)]
         self.emit(self.vector((19, 1), fields, LOB_OBJ[column], dba=dba, typ=1))
 
     def long_fields(self, column: int, number: int, content: bytes, blocks: Sequence[int]) -> None:
@@ -521,9 +388,10 @@ class LobRedo:
 
     def operation(self, code: int, column: int, number: int, size: int) -> None:
         """11.17 of kind 1, in the layout of a real record."""
-        third = bytes((code, 0, 0, 0)) + self.xid + lob_id(number)
-        third += self.redo.pack("HIIII", column, 1, PAGE, size, TABLE_OBJ) + bytes(40)
-        self.emit(self.vector((11, 17), [bytes(16), b"\1", third, bytes(8)], typ=TYP_MARKER))
+        fields = operation_fields(
+            self.redo, code, self.xid, number, column=column, table=TABLE_OBJ, size=size
+        )
+        self.emit(self.vector((11, 17), fields, typ=TYP_MARKER))
 
     # --- the file ---
 

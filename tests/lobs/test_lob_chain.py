@@ -12,11 +12,10 @@ import pytest
 from olr_pg.config.load import load_config
 from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.replicator.appliance import run_appliance
-from tests.lobs.lob_redo import (
+from olr_pg.simulator.lob_layout import (
     BASIC_PAGE,
     BLOB,
     CLOB,
-    LobRedo,
     basic_in_row,
     basic_outside,
     basic_pointers,
@@ -24,8 +23,8 @@ from tests.lobs.lob_redo import (
     index_key,
     secure_extents,
     secure_in_row,
-    snapshot,
 )
+from tests.lobs.lob_redo import LobRedo, snapshot
 
 if TYPE_CHECKING:
     from pathlib import Path

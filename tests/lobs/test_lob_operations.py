@@ -10,14 +10,12 @@ import pytest
 from structlog.testing import capture_logs
 
 from olr_pg.dictionary.model import Column
-from tests.lobs.lob_decoding import Decoded, decode
-from tests.lobs.lob_redo import (
+from olr_pg.simulator.lob_layout import (
     BASIC_PAGE,
     BLOB,
     CLOB,
     NCLOB,
     PAGE,
-    LobRedo,
     basic_in_row,
     basic_outside,
     basic_pointers,
@@ -26,9 +24,9 @@ from tests.lobs.lob_redo import (
     secure_extents,
     secure_header,
     secure_in_row,
-    snapshot,
-    table,
 )
+from tests.lobs.lob_decoding import Decoded, decode
+from tests.lobs.lob_redo import LobRedo, snapshot, table
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,14 +15,11 @@ import pytest
 from structlog.testing import capture_logs
 
 from olr_pg.dictionary.lob import Lob
-from olr_pg.simulator.redo_format import COMPATIBLE, RedoFormat
-from tests.lobs.lob_decoding import decode
-from tests.lobs.lob_redo import (
+from olr_pg.simulator.lob_layout import (
     BASIC_PAGE,
     BLOB,
     CLOB,
     PAGE,
-    LobRedo,
     basic_in_row,
     basic_outside,
     basic_pointers,
@@ -34,9 +31,10 @@ from tests.lobs.lob_redo import (
     secure_in_row,
     secure_packed,
     secure_packed_extents,
-    snapshot,
-    table,
 )
+from olr_pg.simulator.redo_format import COMPATIBLE, RedoFormat
+from tests.lobs.lob_decoding import decode
+from tests.lobs.lob_redo import LobRedo, snapshot, table
 
 ONE, TWO = Decimal(1), Decimal(2)
 TEXT = "Zażółć gęślą jaźń 𝄞 " * 3

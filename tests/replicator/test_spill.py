@@ -21,21 +21,20 @@ from olr_pg.replicator.split import (
     subscribe,
     unpack_result,
 )
-from olr_pg.transactions.storage import IN_MEMORY, Storage
-from tests.lobs.lob_redo import (
+from olr_pg.simulator.lob_layout import (
     BASIC_PAGE,
     BLOB,
     CLOB,
     PAGE,
-    LobRedo,
     basic_outside,
     index_data,
     index_key,
     secure_extents,
     secure_in_row,
     secure_packed_extents,
-    table,
 )
+from olr_pg.transactions.storage import IN_MEMORY, Storage
+from tests.lobs.lob_redo import LobRedo, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
