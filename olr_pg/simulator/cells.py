@@ -28,8 +28,14 @@ class Cell(NamedTuple):
     raw: bytes
     json: str
 
+    @property
+    def content(self) -> bytes:
+        """The bytes of the value; those of a LOB need not be in the row."""
+        return self.raw
 
-def _json_text(value: str) -> str:
+
+def json_text(value: str) -> str:
+    """A JSON string."""
     return orjson.dumps(value).decode()
 
 
@@ -68,12 +74,12 @@ def _number_text(value: Decimal) -> str:
 
 def text(value: str, codec: str) -> Cell:
     """VARCHAR2, NVARCHAR2, CHAR and NCHAR; CHAR comes padded."""
-    return Cell(value.encode(codec), _json_text(value))
+    return Cell(value.encode(codec), json_text(value))
 
 
 def raw(value: bytes) -> Cell:
     """A RAW."""
-    return Cell(value, _json_text(value.hex()))
+    return Cell(value, json_text(value.hex()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +121,13 @@ def _fraction(nanosecond: int) -> str:
 
 def date(when: Moment) -> Cell:
     """A DATE."""
-    return Cell(when.date_bytes, _json_text(when.label))
+    return Cell(when.date_bytes, json_text(when.label))
 
 
 def timestamp(when: Moment) -> Cell:
     """A TIMESTAMP: 7 bytes where the fraction is zero, else 11."""
     tail = struct.pack(">I", when.nanosecond) if when.nanosecond else b""
-    return Cell(when.date_bytes + tail, _json_text(when.label + _fraction(when.nanosecond)))
+    return Cell(when.date_bytes + tail, json_text(when.label + _fraction(when.nanosecond)))
 
 
 def timestamp_tz(utc: Moment, local: Moment, offset_minutes: int) -> Cell:
@@ -131,7 +137,7 @@ def timestamp_tz(utc: Moment, local: Moment, offset_minutes: int) -> Cell:
     zone = bytes((20 + sign * hours, 60 + sign * minutes))
     stored = utc.date_bytes + struct.pack(">I", utc.nanosecond) + zone
     label = local.label + _fraction(local.nanosecond)
-    return Cell(stored, _json_text(f"{label}{'-' if sign < 0 else '+'}{hours:02d}:{minutes:02d}"))
+    return Cell(stored, json_text(f"{label}{'-' if sign < 0 else '+'}{hours:02d}:{minutes:02d}"))
 
 
 def _duration(parts: list[tuple[int | str, str]], sign: str) -> str:
@@ -144,7 +150,7 @@ def interval_year_to_month(months: int) -> Cell:
     years, rest = divmod(abs(months), 12)
     stored = struct.pack(">I", (sign * years) + (1 << 31)) + bytes((60 + sign * rest,))
     label = _duration([(years, "Y"), (rest, "M")], "-" if sign < 0 else "")
-    return Cell(stored, _json_text("P" + (label or "0M")))
+    return Cell(stored, json_text("P" + (label or "0M")))
 
 
 def interval_day_to_second(nanoseconds: int) -> Cell:
@@ -167,7 +173,7 @@ def interval_day_to_second(nanoseconds: int) -> Cell:
     ]
     tail = _duration(clock, mark)
     label = "P" + _duration([(days, "D")], mark) + (f"T{tail}" if tail else "")
-    return Cell(stored, _json_text(label if label != "P" else "PT0S"))
+    return Cell(stored, json_text(label if label != "P" else "PT0S"))
 
 
 def _ordered_bits(stored: bytes) -> bytes:

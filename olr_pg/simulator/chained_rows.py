@@ -142,11 +142,12 @@ class ChainedWriter(PieceWriter):
         return True
 
     @staticmethod
-    def _beyond(row: Row) -> range:
+    def _beyond(row: Row) -> list[int]:
         """The columns behind the old end of a row, where they are logged supplementally."""
-        end = len(row.table.columns)
-        is_logged = row.table.logging is Logging.ALL
-        return range(len(stored_columns(row.cells)) if is_logged else end, end)
+        if row.table.logging is not Logging.ALL:
+            return []
+        end = len(stored_columns(row.cells))
+        return [number for number in row.table.loggable if number >= end]
 
     def _whole(self, row: Row, cells: list[Cell | None]) -> Callable[[int], Sequence[Change]]:
         """The change of an update whose redo has the whole row, old and new: LogMiner shows all of
@@ -376,7 +377,7 @@ class ChainedWriter(PieceWriter):
             end = len(table.columns)
         own = range(piece.first, end)
         if table.logging is Logging.ALL:
-            return [number for number in own if number not in in_undo]
+            return [at for at in table.loggable if at in own and at not in in_undo]
         if table.logging is Logging.PRIMARY_KEY:
             return [number for number in sorted(table.key) if number in own and
                     number not in in_undo]  # fmt: skip

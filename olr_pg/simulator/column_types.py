@@ -24,6 +24,8 @@ from olr_pg.simulator.cells import (
     timestamp,
     timestamp_tz,
 )
+from olr_pg.simulator.lob_layout import BLOB, CLOB, NCLOB
+from olr_pg.simulator.lobs import UTF16, LobDraft, LobStorage
 from olr_pg.simulator.tables import CHARSET_UTF8, CHARSET_UTF16, ColumnType
 
 if TYPE_CHECKING:
@@ -178,6 +180,35 @@ def binary_double_type() -> ColumnType:
         return binary_double(_quarter(rng) if rng.random() < 0.5 else rng.uniform(-1e6, 1e6))
 
     return ColumnType(101, 8, make)
+
+
+def lob_type(storage: LobStorage, size_max: int) -> ColumnType:
+    """BLOB, CLOB or NCLOB with values of at most `size_max` bytes; most are short."""
+    kind = storage.kind
+
+    def make(rng: Random) -> Cell:
+        size = rng.randint(0, min(size_max, rng.choice((4, 40, 40, 400, 4000, size_max))))
+        if kind == BLOB:
+            return LobDraft.of(storage, rng.randbytes(size))
+        piece = _words(rng, max(2, min(size, 400)), UTF16, plain=rng.random() < 0.5)
+        unit = piece.encode(UTF16)
+        return LobDraft.of(storage, unit * -(-size // len(unit)))
+
+    if kind == BLOB:
+        return ColumnType(113, 4000, make, lob=storage)
+    charset_id, form = (CHARSET_UTF16, 2) if kind == NCLOB else (CHARSET_UTF8, 1)
+    return ColumnType(112, 4000, make, charset_id=charset_id, charset_form=form, lob=storage)
+
+
+def random_lob(rng: Random) -> ColumnType:
+    """A random LOB declaration; small blocks make values of several pages cheap."""
+    storage = LobStorage(
+        rng.choice((BLOB, CLOB, NCLOB)),
+        securefile=rng.random() < 0.6,
+        in_row=rng.random() < 0.7,
+        block_size=rng.choice((2048, 2048, 8192)),
+    )
+    return lob_type(storage, rng.choice((1, 3, 16)) * storage.page)
 
 
 DECLARATIONS: Final[tuple[Callable[[Random], ColumnType], ...]] = (

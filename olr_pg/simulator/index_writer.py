@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from olr_pg.simulator.cells import Cell
-
-    FieldPair = tuple[list[bytes], list[bytes]]
+    from olr_pg.simulator.rows import FieldPair
 
 
 class IndexedWriter(TransactionWriter):

@@ -33,6 +33,7 @@ class Container:
     Attributes:
         con_id: 0 in a non-CDB, 1 root, 3 and up PDBs.
         dbid: of the container, as 5.2 and the record header have it.
+        lob_number: of the newest LOB id.
     """
 
     con_id: int
@@ -40,6 +41,12 @@ class Container:
     dbid: int
     segments: dict[int, list[UndoSegment]] = field(default_factory=dict)
     tables: list[SimTable] = field(default_factory=list)
+    lob_number: int = 0x106000
+
+    def take_lob_number(self) -> int:
+        """The part of a new LOB's id that differs; ids are consecutive (values-and-lobs §26)."""
+        self.lob_number += 1
+        return self.lob_number
 
     @property
     def uid(self) -> int:

@@ -43,8 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from olr_pg.simulator.cells import Cell
-
-    FieldPair = tuple[list[bytes], list[bytes]]
+    from olr_pg.simulator.rows import FieldPair
 
 LEAF_ROW_OVERHEAD = 8
 

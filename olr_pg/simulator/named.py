@@ -16,9 +16,8 @@ from olr_pg.simulator.columnar.setup import Setting
 from olr_pg.simulator.columnar.snapshot import write_tables
 from olr_pg.simulator.columnar.source import NAMED
 from olr_pg.simulator.instance import Container
-from olr_pg.simulator.storage import TransactionalBlock
+from olr_pg.simulator.placement import place_table
 from olr_pg.simulator.structure import order_structure, table_structure
-from olr_pg.simulator.tables import SimIndex, SimTable
 from olr_pg.simulator.writer import LogIdentity
 from olr_pg.transactions.batch import DmlKind
 
@@ -27,11 +26,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from olr_pg.simulator.simulate import DatabaseShape
-    from olr_pg.simulator.workload import TableSpec
 
     LogSink = Callable[[str, bytes, memoryview], None]
 
-FIRST_OBJECT: Final = 72_000
 INDEX_BLOCKS: Final = 16
 COMPILED_FROM: Final = 3_000_000
 """Bytes of redo from which on compiling the kernels is worth its time."""
@@ -42,33 +39,6 @@ START: Final = datetime(2026, 1, 15, 9, 30, tzinfo=UTC)
 def is_worth_compiling(size: int) -> bool:
     """Whether so many bytes of redo justify compiling the kernels, most of a minute."""
     return size >= COMPILED_FROM
-
-
-def place_table(number: int, spec: TableSpec, scn: int) -> SimTable:
-    """A table with its object numbers, segment and indexes."""
-    obj, relative = FIRST_OBJECT + 20 * number, 12 + number % 3
-    indexes = list[SimIndex]()
-    for at, (columns, unique) in enumerate(spec.indexes):
-        dba = (relative << 22) + 1_000_000 + number * 10_000 + at * 1_000
-        blocks = [
-            TransactionalBlock(relative, dba + 1 + block, scn, first_itl=2)
-            for block in range(INDEX_BLOCKS)
-        ]
-        indexes.append(SimIndex(obj + 1 + at, columns, unique, dba, blocks))
-    return SimTable(
-        owner=spec.owner,
-        name=spec.name,
-        obj=obj,
-        dataobj=obj + (7 if number % 2 else 0),
-        columns=spec.columns,
-        key=spec.key,
-        logging=spec.logging,
-        tablespace=6,
-        afn=relative,
-        relative_file=relative,
-        segment_block=128 + number * 65_536,
-        indexes=tuple(indexes),
-    )
 
 
 class NamedSimulation:
@@ -106,7 +76,8 @@ class NamedSimulation:
         self._container = Container(shape.con_id, "SIMPDB" if shape.con_id else None, dbid)
         specs = named.tables(shape.logging[0])
         self.tables = tuple(
-            place_table(number, spec, shape.start_scn) for number, spec in enumerate(specs)
+            place_table(number, spec, shape.start_scn, index_blocks=INDEX_BLOCKS)
+            for number, spec in enumerate(specs)
         )
         start = START + timedelta(seconds=rng.randrange(10**6))
         few = named.sessions // (1 if size >= COMPILED_FROM else 2)

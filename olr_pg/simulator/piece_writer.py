@@ -49,9 +49,8 @@ if TYPE_CHECKING:
 
     from olr_pg.simulator.cells import Cell
     from olr_pg.simulator.row_layout import Part
+    from olr_pg.simulator.rows import FieldPair
     from olr_pg.transactions.batch import DmlKind
-
-    FieldPair = tuple[list[bytes], list[bytes]]
 
 MAX_FREE_ROW: Final = 4858
 SLOT_SIZE: Final = 2

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 Value = bytes | None
 """The stored bytes of a column; None is NULL."""
 
+FieldPair = tuple[list[bytes], list[bytes]]
+"""Fields of a change's undo and of its redo."""
+
 OP_IRP: Final = 2
 OP_DRP: Final = 3
 OP_LKR: Final = 4

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from olr_pg.simulator.chained_rows import side_of
-from olr_pg.simulator.iot_writer import IotWriter
+from olr_pg.simulator.lob_writer import LobWriter
+from olr_pg.simulator.lobs import drafted
 from olr_pg.simulator.piece_writer import SLOT_SIZE, stored_columns
 from olr_pg.simulator.rows import (
     FB_ROW,
@@ -52,11 +53,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from olr_pg.simulator.cells import Cell
+    from olr_pg.simulator.rows import FieldPair
 
-    FieldPair = tuple[list[bytes], list[bytes]]
 
-
-class SimSession(IotWriter):
+class SimSession(LobWriter):
     """A session that can do row changes."""
 
     def insert(
@@ -70,12 +70,14 @@ class SimSession(IotWriter):
             return None
         if table.index_organised:
             return self._insert_leaf(table, cells)
+        segment = table.segment_of(cells)
+        cells = [self._stored(table, segment, at, cell) for at, cell in enumerate(cells)]
         parts = self._parts(table, cells)
         if len(parts) > 1:
             return self._insert_chained(table, cells, parts, extra)
         piece = RowPiece(FB_ROW, stored_columns(cells), row_scn=table.row_scn)
         space = piece.size + SLOT_SIZE
-        block = table.block_for(table.segment_of(cells), space, self.instance.scn)
+        block = table.block_for(segment, space, self.instance.scn)
         slot = block.next_slot()
         row = Row(table, block, slot, list(cells), self.transaction)
         record = self._record()
@@ -103,7 +105,7 @@ class SimSession(IotWriter):
 
     def insert_many(self, table: SimTable, rows: Sequence[Sequence[Cell | None]]) -> list[Row]:
         """Array INSERT into one block: QMI. Rows that do not fit are left out."""
-        if table.index_organised:
+        if table.index_organised or table.lobs:
             return [row for cells in rows if (row := self.insert(table, cells))]
         rows = [cells for cells in rows if len(self._parts(table, cells)) == 1]
         segment = table.segment_of(rows[0]) if rows else None
@@ -231,8 +233,11 @@ class SimSession(IotWriter):
         table, owner, old = row.table, row.owner, list(row.cells)
         block, slot = row.block, row.slot
         cells = [new.get(number, cell) for number, cell in enumerate(old)]
-        if table.segment_of(cells).obj != block.obj:
+        segment = table.segment_of(cells)
+        if segment.obj != block.obj:
             return self._move_to_partition(row, cells)
+        new = {at: self._stored(table, segment, at, cell) for at, cell in new.items()}
+        cells = [new.get(number, cell) for number, cell in enumerate(old)]
         if row.chain:
             return self._update_chained(row, new)
         # A NULL past both ends of the row that stays NULL leaves nothing in the redo.
@@ -289,7 +294,7 @@ class SimSession(IotWriter):
         extra = self._rng.choice((0, GROUP_MOVED))
         if not self.delete(row, extra=extra):
             return False
-        return self.insert(row.table, cells, extra=extra) is not None
+        return self.insert(row.table, drafted(cells), extra=extra) is not None
 
     def lock(self, row: Row) -> bool:
         """SELECT … FOR UPDATE of one row: LKR."""
@@ -341,7 +346,7 @@ class SimSession(IotWriter):
 
     def _logged_columns(self, table: SimTable, in_undo: Collection[int]) -> list[int]:
         if table.logging is Logging.ALL:
-            columns: Sequence[int] = range(len(table.columns))
+            columns: Sequence[int] = table.loggable
         elif table.logging is Logging.PRIMARY_KEY:
             columns = sorted(table.key)
         else:

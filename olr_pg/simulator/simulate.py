@@ -16,17 +16,18 @@ from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.errors import OlrPgError
 from olr_pg.simulator.columnar.source import NAMED
 from olr_pg.simulator.instance import Container, Instance, Pace
+from olr_pg.simulator.lob_session import LobSession
 from olr_pg.simulator.named import NamedSimulation, database_identity
 from olr_pg.simulator.noise import write_noise
+from olr_pg.simulator.placement import place_table
 from olr_pg.simulator.redo_format import BLOCK_SIZES, COMPATIBLE, RedoFormat
-from olr_pg.simulator.session import SimSession
-from olr_pg.simulator.storage import ROW_SPACE, TransactionalBlock, UndoSegment
+from olr_pg.simulator.storage import ROW_SPACE, UndoSegment
 from olr_pg.simulator.structure import table_structure
 from olr_pg.simulator.table_files import write_rows
-from olr_pg.simulator.tables import INDEX_BLOCKS, Logging, SimIndex, SimSegment, SimTable
+from olr_pg.simulator.tables import Logging, SimTable
 from olr_pg.simulator.truth import final_tables, truth_lines
 from olr_pg.simulator.vectors import Session
-from olr_pg.simulator.workload import RandomWorkload, TableSpec
+from olr_pg.simulator.workload import LobUse, RandomWorkload, TableSpec
 from olr_pg.transactions.batch import DmlKind
 
 if TYPE_CHECKING:
@@ -41,7 +42,6 @@ WORKLOADS: Final = ("random", *NAMED)
 DEFAULT_SIZE: Final = 256 * 1024
 MEGABYTE: Final = 1_000_000
 LOG_BYTES_MAX: Final = 64 * MEGABYTE
-FIRST_OBJECT: Final = 72_000
 UNDO_BLOCKS_PER_SEGMENT: Final = 4096
 SEGMENTS_PER_THREAD: Final = 3
 ROW_SPACES: Final = (400, 2000, ROW_SPACE)
@@ -61,6 +61,7 @@ class DatabaseShape:
         neighbour: a second PDB works with the same object numbers and transaction ids.
         logging: supplemental logging levels that tables may have.
         sessions: concurrent sessions.
+        lobs: what the random workload does to LOBs.
     """
 
     redo: RedoFormat
@@ -71,6 +72,7 @@ class DatabaseShape:
     sessions: int = 4
     start_scn: int = 2_266_000
     pace: Pace = field(default_factory=Pace)
+    lobs: LobUse = LobUse.WHOLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,7 @@ def draw_shape(rng: Random) -> DatabaseShape:
             commit_new_scn=rng.choice((0.6, 1.0)),
             strands=rng.choice((1, 1, 3)),
         ),
+        lobs=rng.choice(tuple(LobUse)),
     )
 
 
@@ -185,9 +188,11 @@ class Simulation:
         ]
         self._start_scn = self.instance.scn
         self.containers = self._start_containers()
-        self._workloads = [RandomWorkload(self._rng, self.shape.logging)]
-        if self.shape.neighbour:
-            self._workloads.append(RandomWorkload(self._rng, self.shape.logging, "OTHER"))
+        owners = ("SIM", "OTHER")[: len(self.containers)]
+        self._workloads = [
+            RandomWorkload(self._rng, self.shape.logging, owner, lobs=self.shape.lobs)
+            for owner in owners
+        ]
         for container, work in zip(self.containers, self._workloads, strict=True):
             container.tables = [
                 self._make_table(number, spec) for number, spec in enumerate(work.tables())
@@ -236,51 +241,23 @@ class Simulation:
         return container
 
     def _make_table(self, number: int, spec: TableSpec) -> SimTable:
-        obj, relative = FIRST_OBJECT + 20 * number, 12 + number % 3
-        indexes = list[SimIndex]()
-        for at, (columns, unique) in enumerate(spec.indexes):
-            dba = (relative << 22) + 1_000_000 + number * 10_000 + at * 1_000
-            blocks = [
-                TransactionalBlock(relative, dba + 1 + block, self._start_scn, first_itl=2)
-                for block in range(INDEX_BLOCKS)
-            ]
-            indexes.append(SimIndex(obj + 1 + at, columns, unique, dba, blocks))
-        dataobj, segment = obj + (7 if number % 2 else 0), 128 + number * 65_536
         piece_max = self._rng.choice(PIECE_SIZES)
-        return SimTable(
-            owner=spec.owner,
-            name=spec.name,
-            obj=obj,
-            dataobj=dataobj,
-            columns=spec.columns,
-            key=spec.key,
-            logging=spec.logging,
-            tablespace=6,
-            afn=relative,
-            relative_file=relative,
-            segment_block=segment,
-            indexes=tuple(indexes),
+        return place_table(
+            number,
+            spec,
+            self._start_scn,
             row_space=min(piece_max, self._rng.choice(ROW_SPACES)),
             piece_max=piece_max,
-            row_max=spec.row_max,
             row_scn=self.shape.redo.row_scn_size if spec.row_dependencies else 0,
-            partition_column=spec.partition_column,
-            segments=[
-                SimSegment(obj + 10 + part, dataobj + 10 + part, relative,
-                           (relative << 22) + segment + 8192 * part)
-                for part in range(spec.partitions)
-                if spec.partitions > 1 or spec.index_organised
-            ],
-            index_organised=spec.index_organised,
-        )  # fmt: skip
+        )
 
-    def _connect(self) -> list[tuple[SimSession, int]]:
-        sessions = list[tuple[SimSession, int]]()
+    def _connect(self) -> list[tuple[LobSession, int]]:
+        sessions = list[tuple[LobSession, int]]()
         for number in range(self.shape.sessions * len(self.containers)):
             at = number % len(self.containers)
             thread = self._threads[number // len(self.containers) % len(self._threads)]
             who = Session(40 + number, 1000 + 7 * number, "SIM", 136)
-            sessions.append((SimSession(self.instance, self.containers[at], thread, who), at))
+            sessions.append((LobSession(self.instance, self.containers[at], thread, who), at))
         return sessions
 
     def run(self, size: int) -> None:
@@ -334,7 +311,7 @@ class Simulation:
             write_rows(self._directory / "final", table, final, self.instance.scn)
         changes = dict.fromkeys(DmlKind, 0)
         for transaction in transactions:
-            for change in transaction.changes:
+            for change in transaction.delivered:
                 changes[change.kind] += 1
         return Summary(
             *(self._seed, self.shape, snapshot, tuple(self._logs)),

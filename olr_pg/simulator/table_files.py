@@ -71,7 +71,7 @@ def cell_value(kind: ColumnType, cell: Cell | None) -> Any:
         return None
     target = arrow_type(kind)
     if pa.types.is_binary(target):
-        return cell.raw
+        return cell.content
     if pa.types.is_decimal(target):
         return Decimal(cell.json)
     if kind.type_code == NUMBER:

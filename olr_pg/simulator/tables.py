@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from olr_pg.simulator.cells import Cell
+    from olr_pg.simulator.lobs import LobStorage, SimLob
 
     CellMaker = Callable[[Random], Cell]
 
@@ -37,7 +38,10 @@ class Logging(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ColumnType:
-    """A declaration: the COL$ numbers and how random values of it are made."""
+    """A declaration: the COL$ numbers and how random values of it are made.
+
+    `lob` is the storage of a LOB column.
+    """
 
     type_code: int
     length: int
@@ -46,6 +50,7 @@ class ColumnType:
     scale: int | None = None
     charset_id: int | None = None
     charset_form: int | None = None
+    lob: LobStorage | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +100,7 @@ class SimTable:
         segments: of the partitions; the table's own one where it has none; the index of an
             index-organised table.
         index_organised: the rows are in the primary key's index; its columns are the first ones.
+        lobs: the LOB columns, by 0-based number.
     """
 
     owner: str
@@ -119,10 +125,17 @@ class SimTable:
     partition_column: int = 0
     segments: list[SimSegment] = field(default_factory=list)
     index_organised: bool = False
+    lobs: dict[int, SimLob] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.segments:
             self.segments.append(SimSegment(self.obj, self.dataobj, self.afn, self.segment_dba))
+
+    @property
+    def loggable(self) -> range | list[int]:
+        """The columns that supplemental logging of ALL columns logs: no LOBs."""
+        columns = range(len(self.columns))
+        return [at for at in columns if at not in self.lobs] if self.lobs else columns
 
     @property
     def segment_dba(self) -> int:
@@ -175,6 +188,7 @@ class SimTable:
                 charset_id=column.type.charset_id,
                 charset_form=column.type.charset_form,
                 nullable=column.nullable,
+                lob=self.lobs[number - 1].describe() if number - 1 in self.lobs else None,
             )
             for number, column in enumerate(self.columns, 1)
         )

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.simulator.instance import RecordWriter
+from olr_pg.simulator.lob_vectors import COMMON_REDO
+from olr_pg.simulator.lobs import LobRedo, delivered_changes
 from olr_pg.simulator.storage import (
     CLASS_DATA,
     UNDO_SPACE,
@@ -52,9 +54,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from olr_pg.simulator.instance import Container, Instance, RedoThread
+    from olr_pg.simulator.rows import FieldPair
 
-    FieldPair = tuple[list[bytes], list[bytes]]
-
+LOB_LAYER: Final = 26
 KDO_XTYPE: Final = 11
 XTYPE_ROLLBACK: Final = 2
 UNDO_RECORD_MAX: Final = UNDO_SPACE - 2
@@ -135,6 +137,8 @@ class TransactionWriter:
         self._write_end(record, transaction, rolled_back=False, undo=with_undo)
         self._close(transaction, record.scn, committed=True)
         if transaction.changes:
+            transaction.delivered = delivered_changes(transaction)
+            transaction.lobs = LobRedo()
             self.instance.committed.append(transaction)
         if self._rng.random() < self.instance.pace.flush_at_commit:
             self.thread.flush()
@@ -401,6 +405,8 @@ class TransactionWriter:
                 kdo = bytearray(fields[1])
                 kdo[KDO_XTYPE] = kdo[KDO_XTYPE] & ~3 | XTYPE_ROLLBACK
                 fields[1] = bytes(kdo)
+            elif entry.redo_code[0] == LOB_LAYER:
+                fields[1] = bytes((COMMON_REDO,)) + fields[1][1:]
             else:
                 fields = [*fields[:1], index_row(self._redo, entry.payload[1][1], 0, 0)]
             where = block.change(record.scn, cls=CLASS_DATA, obj=ktub.dataobj)

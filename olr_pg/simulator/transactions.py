@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from olr_pg.simulator.lobs import LobRedo
 from olr_pg.transactions.batch import DmlKind
 
 if TYPE_CHECKING:
@@ -64,7 +65,14 @@ class UndoEntry:
 
 @dataclass(slots=True, eq=False, repr=False)
 class Transaction:
-    """A transaction. `commit_scn` counts from the end of `active` on."""
+    """A transaction.
+
+    Attributes:
+        commit_scn: counts from the end of `active` on.
+        changes: what SQL did.
+        lobs: what its redo tells of LOBs.
+        delivered: what decoding gives of `changes`, once it has committed.
+    """
 
     segment: UndoSegment
     slot: int
@@ -78,6 +86,8 @@ class Transaction:
     undo_block: UndoBlock | None = None
     undo: list[UndoEntry] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)
+    lobs: LobRedo = field(default_factory=LobRedo)
+    delivered: list[Change] = field(default_factory=list)
     on_end: list[Callable[[bool], None]] = field(default_factory=list)
     last_undo: tuple[bytes, int] | None = None
 

@@ -4,7 +4,7 @@ The old values of a changed row are those that its redo tells: the columns that 
 the supplemental ones. Where an update makes a row longer, its undo need not name the columns behind
 the old end of the row; unless they are logged supplementally, they are then absent from ``before``,
 though SQL would have found NULL in them. Real records say the same: the WHERE that LogMiner shows
-for such an update lists no such column.
+for such an update lists no such column. Old LOB values are never told (`lobs.delivered_changes`).
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ def _change_line(change: Change, commit_scn: int, xid: str) -> str:
         f'{{"op":"{_OPERATION[change.kind]}","scn":{change.scn},"commit_scn":{commit_scn},'
         f'"xid":"{xid}","table":"{change.table.full_name}","rowid":"{rowid}"'
     )
-    if change.before:
+    if change.kind is not DmlKind.INSERT:
         line += f',"before":{_image(change.table, change.before)}'
-    if change.after:
+    if change.kind is not DmlKind.DELETE:
         line += f',"after":{_image(change.table, change.after)}'
     return line + "}"
 
@@ -58,10 +58,12 @@ def _change_line(change: Change, commit_scn: int, xid: str) -> str:
 def truth_lines(transactions: Iterable[Transaction]) -> Iterator[str]:
     """The JSON lines of committed transactions, which come in commit order."""
     for transaction in transactions:
+        if not transaction.delivered:
+            continue
         xid = format_xid(pack_xid(transaction.segment.usn, transaction.slot, transaction.sequence))
         scn, commit = transaction.begin_scn, transaction.commit_scn
         yield f'{{"op":"begin","scn":{scn},"commit_scn":{commit},"xid":"{xid}"}}'
-        for change in transaction.changes:
+        for change in transaction.delivered:
             yield _change_line(change, commit, xid)
         yield f'{{"op":"commit","scn":{commit},"commit_scn":{commit},"xid":"{xid}"}}'
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
+from enum import Enum
 from typing import TYPE_CHECKING, Final, Protocol
 
 from olr_pg.simulator.cells import Cell, number
 from olr_pg.simulator.column_types import (
     DECLARATIONS,
     number_type,
+    random_lob,
 )
+from olr_pg.simulator.lobs import LobCell, LobDraft
 from olr_pg.simulator.rows import stored_size
 from olr_pg.simulator.tables import Logging, SimColumn
 
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from random import Random
 
-    from olr_pg.simulator.session import SimSession
+    from olr_pg.simulator.lob_session import LobSession
     from olr_pg.simulator.storage import Row
     from olr_pg.simulator.tables import SimTable
 
@@ -28,7 +31,20 @@ ACTIONS: Final = (
     *("insert", "insert", "insert_many", "update", "update", "update_key", "delete"),
     *("delete_many", "lock", "failed_statement", "savepoint", "rollback_to", "begin_empty"),
     *("commit", "commit", "rollback"),
+    *("fill_lob", "write_lob", "append_lob", "trim_lob", "erase_lob"),
 )
+
+
+class LobUse(Enum):
+    """What is done to LOBs.
+
+    WHOLE: every value that a transaction leaves behind is whole in its redo. PARTIAL: parts of
+    older values are written as well, which redo does not hold whole.
+    """
+
+    NONE = "none"
+    WHOLE = "whole"
+    PARTIAL = "partial"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +78,7 @@ class Workload(Protocol):
     def tables(self) -> Sequence[TableSpec]:
         """The tables it works on."""
 
-    def step(self, session: SimSession, tables: Sequence[SimTable]) -> None:
+    def step(self, session: LobSession, tables: Sequence[SimTable]) -> None:
         """Let a session do one thing."""
 
 
@@ -95,8 +111,16 @@ def random_row(rng: Random, table: SimTable) -> list[Cell | None]:
 class RandomWorkload:
     """Swarm: random tables, a random subset of the actions with random weights."""
 
-    def __init__(self, rng: Random, logging: Sequence[Logging], owner: str = "SIM") -> None:
+    def __init__(
+        self,
+        rng: Random,
+        logging: Sequence[Logging],
+        owner: str = "SIM",
+        *,
+        lobs: LobUse = LobUse.NONE,
+    ) -> None:
         self._rng = rng
+        self._lobs = lobs
         self._logging = logging
         self._owner = owner
         self._weights = [rng.choice((0, 1, 1, 2, 5)) for _ in ACTIONS]
@@ -126,6 +150,10 @@ class RandomWorkload:
         elif all(column.nullable for column in columns):
             columns[0] = SimColumn("C1", columns[0].type, nullable=False)
         indexes = [(key, True)] if keyed and not organised else []
+        if self._lobs is not LobUse.NONE and not organised and rng.random() < 0.4:
+            for lob in range(1, rng.randint(1, 2) + 1):
+                at = rng.randint(max((*key, 0)) + 1, len(columns))
+                columns.insert(at, SimColumn(f"LOB{lob}", random_lob(rng)))
         short = [at for at, column in enumerate(columns) if column.type.length <= 50]
         if short and not organised and rng.random() < 0.5:
             indexes.append(((rng.choice(short),), False))
@@ -135,11 +163,13 @@ class RandomWorkload:
             row_max=ROW_MAX if organised else rng.choice((ROW_MAX, LONG_ROW_MAX)),
             row_dependencies=not organised and rng.random() < 0.25,
             partitions=1 if organised else rng.choice((1, 1, 1, 3)),
-            partition_column=rng.randrange(width),
+            partition_column=rng.choice(
+                [at for at, column in enumerate(columns) if column.type.lob is None]
+            ),
             index_organised=organised,
         )
 
-    def step(self, session: SimSession, tables: Sequence[SimTable]) -> None:
+    def step(self, session: LobSession, tables: Sequence[SimTable]) -> None:
         """One random action."""
         action = self._rng.choices(ACTIONS, self._weights)[0]
         getattr(self, "_" + action)(session, self._rng.choice(tables))
@@ -147,10 +177,10 @@ class RandomWorkload:
     def _own_row(self, table: SimTable) -> Row | None:
         return self._rng.choice(table.live) if table.live else None
 
-    def _insert(self, session: SimSession, table: SimTable) -> None:
+    def _insert(self, session: LobSession, table: SimTable) -> None:
         session.insert(table, random_row(self._rng, table))
 
-    def _insert_many(self, session: SimSession, table: SimTable) -> None:
+    def _insert_many(self, session: LobSession, table: SimTable) -> None:
         count = self._rng.randint(1, 12)
         session.insert_many(table, [random_row(self._rng, table) for _ in range(count)])
 
@@ -173,24 +203,24 @@ class RandomWorkload:
             return None
         return random_value(self._rng, row.table, at)
 
-    def _update(self, session: SimSession, table: SimTable) -> None:
+    def _update(self, session: LobSession, table: SimTable) -> None:
         row = self._own_row(table)
         if row is not None:
             session.update(row, self._new_values(row))
 
-    def _update_key(self, session: SimSession, table: SimTable) -> None:
+    def _update_key(self, session: LobSession, table: SimTable) -> None:
         row = self._own_row(table)
         if row is not None and table.key:
             new = {table.key[0]: number(Decimal(table.next_key))}
             table.next_key += 1
             session.update(row, {**self._new_values(row), **new})
 
-    def _delete(self, session: SimSession, table: SimTable) -> None:
+    def _delete(self, session: LobSession, table: SimTable) -> None:
         row = self._own_row(table)
         if row is not None:
             session.delete(row)
 
-    def _delete_many(self, session: SimSession, table: SimTable) -> None:
+    def _delete_many(self, session: LobSession, table: SimTable) -> None:
         row = self._own_row(table)
         if row is None:
             return
@@ -205,32 +235,87 @@ class RandomWorkload:
         ]
         session.delete_many(taken[: self._rng.randint(1, 8)])
 
-    def _lock(self, session: SimSession, table: SimTable) -> None:
+    def _lock(self, session: LobSession, table: SimTable) -> None:
         row = self._own_row(table)
         if row is not None:
             session.lock(row)
 
-    def _failed_statement(self, session: SimSession, table: SimTable) -> None:
+    def _failed_statement(self, session: LobSession, table: SimTable) -> None:
         mark = session.savepoint()
         for _ in range(self._rng.randint(1, 3)):
             self._rng.choice((self._insert, self._update, self._delete))(session, table)
         session.rollback_to(mark)
 
-    def _savepoint(self, session: SimSession, _: SimTable) -> None:
+    def _lob_of(self, session: LobSession, table: SimTable) -> tuple[Row, int, bytes] | None:
+        """A LOB that may be changed in part: its row, column and content."""
+        row = self._own_row(table)
+        if row is None or not table.lobs:
+            return None
+        at = self._rng.choice(list(table.lobs))
+        cell = row.cells[at]
+        if not isinstance(cell, LobCell):
+            return None
+        if self._lobs is LobUse.WHOLE and not session.wrote_lob(row, cell):
+            return None
+        return row, at, cell.content
+
+    def _piece(self, table: SimTable, at: int) -> bytes:
+        made = table.columns[at].type.make(self._rng)
+        return made.content[: self._rng.choice((2, 100, 5000))]
+
+    def _fill_lob(self, session: LobSession, table: SimTable) -> None:
+        """A row with an empty LOB, which then is filled."""
+        if not table.lobs:
+            return
+        cells = random_row(self._rng, table)
+        at = self._rng.choice(list(table.lobs))
+        storage = table.lobs[at].storage
+        cells[at] = LobDraft.of(storage, b"")
+        row = session.insert(table, cells)
+        if row is not None:
+            session.write_lob(row, at, 0, table.columns[at].type.make(self._rng).content)
+
+    def _write_lob(self, session: LobSession, table: SimTable) -> None:
+        found = self._lob_of(session, table)
+        if found is not None:
+            row, at, content = found
+            offset = self._rng.randrange(len(content) // 2 + 1) * 2
+            session.write_lob(row, at, offset, self._piece(table, at))
+
+    def _append_lob(self, session: LobSession, table: SimTable) -> None:
+        found = self._lob_of(session, table)
+        if found is not None:
+            row, at, content = found
+            session.write_lob(row, at, len(content), self._piece(table, at))
+
+    def _trim_lob(self, session: LobSession, table: SimTable) -> None:
+        found = self._lob_of(session, table)
+        if found is not None:
+            row, at, content = found
+            session.trim_lob(row, at, self._rng.randrange(len(content) // 2 + 1) * 2)
+
+    def _erase_lob(self, session: LobSession, table: SimTable) -> None:
+        found = self._lob_of(session, table)
+        if found is not None:
+            row, at, content = found
+            offset = self._rng.randrange(len(content) // 2 + 1) * 2
+            session.erase_lob(row, at, offset, (len(content) - offset) // 2 * 2)
+
+    def _savepoint(self, session: LobSession, _: SimTable) -> None:
         self._marks.setdefault(id(session), []).append(session.savepoint())
 
-    def _rollback_to(self, session: SimSession, _: SimTable) -> None:
+    def _rollback_to(self, session: LobSession, _: SimTable) -> None:
         marks = self._marks.get(id(session))
         if marks:
             session.rollback_to(marks.pop())
 
-    def _begin_empty(self, session: SimSession, _: SimTable) -> None:
+    def _begin_empty(self, session: LobSession, _: SimTable) -> None:
         session.begin_empty()
 
-    def _commit(self, session: SimSession, _: SimTable) -> None:
+    def _commit(self, session: LobSession, _: SimTable) -> None:
         session.commit()
         self._marks.pop(id(session), None)
 
-    def _rollback(self, session: SimSession, _: SimTable) -> None:
+    def _rollback(self, session: LobSession, _: SimTable) -> None:
         session.rollback()
         self._marks.pop(id(session), None)

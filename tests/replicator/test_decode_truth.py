@@ -68,6 +68,7 @@ def shape_of(seed: int) -> DatabaseShape:
         sessions=drawn.sessions + drawn.threads - 1,
         start_scn=drawn.start_scn,
         pace=drawn.pace,
+        lobs=drawn.lobs,
     )
 
 

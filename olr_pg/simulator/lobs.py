@@ -1,0 +1,319 @@
+"""LOBs of the model: where their bytes are, and which of them a transaction's redo holds.
+
+Redo names pages by their block, so what a change delivers of a LOB is what its pages hold when the
+transaction ends; a value comes out only where each of its pages is in that transaction's redo from
+its first byte on (docs/lobs.md). What SQL sees is `StoredLob.content`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.dictionary.lob import Lob, LobSegment
+from olr_pg.simulator.cells import Cell, json_text
+from olr_pg.simulator.lob_layout import BASIC_OVERHEAD, BLOB, POINTERS_MAX, SECURE_OVERHEAD
+from olr_pg.simulator.storage import TransactionalBlock
+from olr_pg.transactions.batch import DmlKind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from random import Random
+
+    from olr_pg.simulator.transactions import Change, Image, Transaction
+
+UTF16: Final = "utf-16-be"
+RUN_BLOCKS_MAX: Final = 200
+"""Blocks of an extent: a locator has one byte for them."""
+
+
+class LobForm(Enum):
+    """Where the bytes of a value are; as `datatypes.lob_locator.LobForm`."""
+
+    INLINE = "in the row"
+    EXTENTS = "extents in the locator"
+    HEADER = "extents behind a header block"
+    POINTERS = "blocks in the locator, then in the index"
+    INDEXED = "blocks in the index"
+
+
+@dataclass(frozen=True, slots=True)
+class LobStorage:
+    """What is declared of a LOB column.
+
+    Attributes:
+        kind: `lob_layout.BLOB`, CLOB or NCLOB.
+        securefile: SECUREFILE, else BASICFILE.
+        in_row: ENABLE STORAGE IN ROW.
+        block_size: of the LOB's tablespace.
+    """
+
+    kind: int
+    securefile: bool = True
+    in_row: bool = True
+    block_size: int = 8192
+
+    @property
+    def page(self) -> int:
+        """Bytes of a value in one block."""
+        return self.block_size - (SECURE_OVERHEAD if self.securefile else BASIC_OVERHEAD)
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class SimLobSegment:
+    """The LOB segment and index of one column in a table or partition.
+
+    Attributes:
+        next_dba: the next block that was never used.
+        blocks: that were changed in place, by address.
+        index_rows: the data of the LOB index by key.
+    """
+
+    obj: int
+    dataobj: int
+    index_obj: int
+    afn: int
+    next_dba: int
+    formatted_scn: int
+    index_block: TransactionalBlock
+    blocks: dict[int, TransactionalBlock] = field(default_factory=dict)
+    index_rows: dict[bytes, bytes] = field(default_factory=dict)
+
+    def allocate(self, rng: Random, count: int) -> list[tuple[int, int]]:
+        """So many blocks, as (first, blocks) runs with a gap behind each."""
+        runs = list[tuple[int, int]]()
+        while count:
+            blocks = min(count, rng.choice((1, 3, RUN_BLOCKS_MAX)))
+            runs.append((self.next_dba, blocks))
+            self.next_dba += blocks + 1
+            count -= blocks
+        return runs
+
+    def block(self, dba: int) -> TransactionalBlock:
+        """A block as it is changed in place."""
+        if dba not in self.blocks:
+            self.blocks[dba] = TransactionalBlock(self.afn, dba, self.formatted_scn)
+        return self.blocks[dba]
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class SimLob:
+    """A LOB column of a table: a segment for each of the table's."""
+
+    storage: LobStorage
+    segments: list[SimLobSegment]
+
+    def describe(self) -> Lob:
+        """As the dictionary snapshot has it."""
+        return Lob(
+            tuple(
+                LobSegment(
+                    *(one.obj, one.dataobj, one.index_obj, one.index_obj, self.storage.block_size)
+                )
+                for one in self.segments
+            ),
+            self.storage.securefile,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class StoredLob:
+    """One state of a LOB value.
+
+    Attributes:
+        number: the part of the LOB id that differs.
+        content: what SQL sees.
+        runs: (first block, blocks) in the order of the bytes; empty in the row.
+        header: the header block's address (`HEADER`).
+    """
+
+    storage: LobStorage
+    segment: SimLobSegment
+    number: int
+    form: LobForm
+    content: bytes
+    runs: tuple[tuple[int, int], ...] = ()
+    version: int = 1
+    header: int = 0
+
+    @property
+    def pages(self) -> list[int]:
+        """The address of every page."""
+        return [first + at for first, blocks in self.runs for at in range(blocks)]
+
+
+def content_text(kind: int, content: bytes) -> str:
+    """The JSON text of a LOB: hexadecimal digits of a BLOB."""
+    return json_text(content.hex() if kind == BLOB else content.decode(UTF16, "surrogatepass"))
+
+
+class LobCell(Cell):
+    """A LOB column of a row: `raw` is the locator."""
+
+    stored: StoredLob
+
+    @classmethod
+    def of(cls, locator: bytes, stored: StoredLob) -> LobCell:
+        """The cell of a state of a LOB."""
+        cell = cls(locator, "")
+        cell.stored = stored
+        return cell
+
+    @property
+    def json(self) -> str:
+        """The content's JSON text."""
+        return content_text(self.stored.storage.kind, self.stored.content)
+
+    @property
+    def content(self) -> bytes:
+        """What SQL sees."""
+        return self.stored.content
+
+
+class LobDraft(Cell):
+    """A LOB value that is not stored yet; `raw` is as long as its locator will be, about."""
+
+    @classmethod
+    def of(cls, storage: LobStorage, content: bytes) -> LobDraft:
+        """A value for a column."""
+        inline = len(content) if is_inline(storage, len(content)) else 0
+        draft = cls(bytes(44 + inline), "")
+        draft.draft = content
+        return draft
+
+    draft: bytes
+
+    @property
+    def content(self) -> bytes:
+        """What it is going to hold."""
+        return self.draft
+
+
+INLINE_MAX: Final = 3900
+"""Bytes of a value that is kept in the row, about (values-and-lobs §16.3: 3964 with the inode)."""
+
+
+def is_inline(storage: LobStorage, size: int) -> bool:
+    """Whether a value of `size` bytes is kept in the row."""
+    if storage.securefile and size == 0:
+        return True
+    return storage.in_row and size <= INLINE_MAX
+
+
+def drafted(cells: Sequence[Cell | None]) -> list[Cell | None]:
+    """A row whose LOBs are to be stored anew: it goes to another segment."""
+    return [
+        LobDraft.of(cell.stored.storage, cell.content) if isinstance(cell, LobCell) else cell
+        for cell in cells
+    ]
+
+
+@dataclass(slots=True)
+class PageImage:
+    """What a transaction's redo tells of a page: bytes, and which of them are known."""
+
+    content: bytearray
+    known: bytearray
+
+    def copy(self) -> PageImage:
+        """Another one like it."""
+        return PageImage(bytearray(self.content), bytearray(self.known))
+
+    def put(self, offset: int, data: bytes) -> None:
+        """Bytes at an offset."""
+        missing = offset + len(data) - len(self.content)
+        if missing > 0:
+            self.content += bytes(missing)
+            self.known += bytes(missing)
+        self.content[offset : offset + len(data)] = data
+        self.known[offset : offset + len(data)] = b"\1" * len(data)
+
+    def start(self, size: int) -> bytes | None:
+        """The first `size` bytes; None where the redo does not tell every byte of the page."""
+        if len(self.content) < size or 0 in self.known:
+            return None
+        return bytes(self.content[:size])
+
+
+@dataclass(slots=True)
+class LobRedo:
+    """What a transaction has written of LOBs so far.
+
+    Attributes:
+        pages: by block address.
+        headers: addresses of header blocks with their lists.
+        index_rows: (bytes of the value, blocks) by LOB number and first page.
+    """
+
+    pages: dict[int, PageImage] = field(default_factory=dict)
+    headers: set[int] = field(default_factory=set)
+    index_rows: dict[tuple[int, int], tuple[int, tuple[int, ...]]] = field(default_factory=dict)
+
+    def value(self, stored: StoredLob) -> bytes | None:
+        """What is delivered of a state of a LOB; None where the redo does not hold it whole."""
+        if stored.form is LobForm.INLINE:
+            return stored.content
+        if stored.form is LobForm.HEADER and stored.header not in self.headers:
+            return None
+        left, parts = len(stored.content), list[bytes]()
+        if stored.form is LobForm.INDEXED:
+            left = self.index_rows.get((stored.number, 0), (-1, ()))[0]
+            if left < 0:
+                return None
+        page = stored.storage.page
+        for number in range(-(-left // page)):
+            size = min(left, page)
+            image = self.pages.get(self._block(stored, number))
+            part = image.start(size) if image else None
+            if part is None:
+                return None
+            parts.append(part)
+            left -= size
+        return b"".join(parts)
+
+    def _block(self, stored: StoredLob, number: int) -> int:
+        """The address of a page, 0 where the redo does not tell it."""
+        is_indexed = stored.form is LobForm.INDEXED
+        if not is_indexed and (stored.form is not LobForm.POINTERS or number < POINTERS_MAX):
+            return stored.pages[number]
+        row = 0 if is_indexed else POINTERS_MAX
+        while number >= row + index_row_pages(row):
+            row += index_row_pages(row)
+        _, blocks = self.index_rows.get((stored.number, row), (0, ()))
+        return blocks[number - row] if number - row < len(blocks) else 0
+
+
+def index_row_pages(number: int) -> int:
+    """How many pages the LOB index row of page `number` names (values-and-lobs §19)."""
+    return 8 if number else 4
+
+
+def delivered_changes(transaction: Transaction) -> list[Change]:
+    """The changes of a transaction that has ended, with the LOB values that its redo holds.
+
+    Old values of LOBs are never delivered; an update that sets nothing else is not delivered.
+    """
+    found: list[Change] = []
+    for change in transaction.changes:
+        lobs = change.table.lobs
+        if not lobs:
+            found.append(change)
+            continue
+        before = {at: cell for at, cell in change.before.items() if at not in lobs}
+        after = _delivered_image(transaction.lobs, change)
+        if after or change.kind is not DmlKind.UPDATE:
+            found.append(replace(change, before=before, after=after))
+    return found
+
+
+def _delivered_image(log: LobRedo, change: Change) -> Image:
+    image: Image = {}
+    for at, cell in change.after.items():
+        if not isinstance(cell, LobCell):
+            image[at] = cell
+            continue
+        content = log.value(cell.stored)
+        if content is not None:
+            image[at] = Cell(content, content_text(cell.stored.storage.kind, content))
+    return image

@@ -1,0 +1,100 @@
+"""Tables get their object numbers, segments, indexes and LOB segments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.simulator.lobs import SimLob, SimLobSegment
+from olr_pg.simulator.storage import ROW_SPACE, TransactionalBlock
+from olr_pg.simulator.tables import INDEX_BLOCKS, SimIndex, SimSegment, SimTable
+
+if TYPE_CHECKING:
+    from olr_pg.simulator.lobs import LobStorage
+    from olr_pg.simulator.workload import TableSpec
+
+FIRST_OBJECT: Final = 72_000
+FIRST_LOB_OBJECT: Final = 82_000
+LOB_OBJECTS: Final = 60
+"""Object numbers for the LOB segments and indexes of a table."""
+
+LOB_FILE: Final = 30
+LOB_BLOCKS: Final = 400_000
+"""Blocks of a LOB segment."""
+
+
+def place_table(
+    number: int,
+    spec: TableSpec,
+    scn: int,
+    *,
+    index_blocks: int = INDEX_BLOCKS,
+    row_space: int = ROW_SPACE,
+    piece_max: int = ROW_SPACE,
+    row_scn: int = 0,
+) -> SimTable:
+    """A table of which nothing is stored yet.
+
+    Args:
+        number: the table's, from 0.
+        spec: the table.
+        scn: at which its blocks were formatted.
+        index_blocks: of each index.
+        row_space, piece_max, row_scn: as of `SimTable`.
+    """
+    obj, relative = FIRST_OBJECT + 20 * number, 12 + number % 3
+    dataobj, segment = obj + (7 if number % 2 else 0), 128 + number * 65_536
+    parts = spec.partitions if spec.partitions > 1 or spec.index_organised else 0
+    table = SimTable(
+        owner=spec.owner,
+        name=spec.name,
+        obj=obj,
+        dataobj=dataobj,
+        columns=spec.columns,
+        key=spec.key,
+        logging=spec.logging,
+        tablespace=6,
+        afn=relative,
+        relative_file=relative,
+        segment_block=segment,
+        indexes=_indexes(number, spec, scn, index_blocks),
+        row_space=row_space,
+        piece_max=piece_max,
+        row_max=spec.row_max,
+        row_scn=row_scn,
+        partition_column=spec.partition_column,
+        segments=[
+            SimSegment(obj + 10 + part, dataobj + 10 + part, relative,
+                       (relative << 22) + segment + 8192 * part)
+            for part in range(parts)
+        ],
+        index_organised=spec.index_organised,
+    )  # fmt: skip
+    for at, column in enumerate(spec.columns):
+        if column.type.lob is not None:
+            table.lobs[at] = _lob(number, len(table.lobs), column.type.lob, table, scn)
+    return table
+
+
+def _indexes(number: int, spec: TableSpec, scn: int, blocks: int) -> tuple[SimIndex, ...]:
+    obj, relative = FIRST_OBJECT + 20 * number, 12 + number % 3
+    made = list[SimIndex]()
+    for at, (columns, unique) in enumerate(spec.indexes):
+        dba = (relative << 22) + 1_000_000 + number * 10_000 + at * 1_000
+        own = [
+            TransactionalBlock(relative, dba + 1 + block, scn, first_itl=2)
+            for block in range(blocks)
+        ]
+        made.append(SimIndex(obj + 1 + at, columns, unique, dba, own))
+    return tuple(made)
+
+
+def _lob(number: int, at: int, storage: LobStorage, table: SimTable, scn: int) -> SimLob:
+    """The LOB segments of a table's `at`-th LOB column."""
+    segments = list[SimLobSegment]()
+    for part in range(len(table.segments)):
+        place = at * len(table.segments) + part
+        obj, file = FIRST_LOB_OBJECT + LOB_OBJECTS * number + 2 * place, LOB_FILE + number
+        dba = (file << 22) + 128 + place * LOB_BLOCKS
+        index = TransactionalBlock(file, dba + LOB_BLOCKS - 8, scn, first_itl=2)
+        segments.append(SimLobSegment(obj, obj, obj + 1, file, dba, scn, index))
+    return SimLob(storage, segments)
