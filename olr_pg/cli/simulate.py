@@ -61,7 +61,7 @@ def simulate(
         typer.Option(
             metavar="NAME",
             help="random: random tables, types and actions; orders: a shop, like TPC-C; bulk: array"
-            " inserts; wide: updates of rows of 200 columns.",
+            " inserts; wide: updates of rows of 200 columns; lobs: documents of up to 128 KiB.",
         ),
     ] = "random",
     size: Annotated[
@@ -101,7 +101,7 @@ def simulate(
         ),
     ] = False,
     truth: Annotated[
-        bool, typer.Option("--truth/--no-truth", help="Write truth.jsonl (random: always).")
+        bool, typer.Option("--truth/--no-truth", help="Write truth.jsonl (random, lobs: always).")
     ] = True,
     live: Annotated[
         bool,

@@ -144,10 +144,8 @@ class ChainedWriter(PieceWriter):
     @staticmethod
     def _beyond(row: Row) -> list[int]:
         """The columns behind the old end of a row, where they are logged supplementally."""
-        if row.table.logging is not Logging.ALL:
-            return []
         end = len(stored_columns(row.cells))
-        return [number for number in row.table.loggable if number >= end]
+        return [number for number in row.table.logged if number >= end]
 
     def _whole(self, row: Row, cells: list[Cell | None]) -> Callable[[int], Sequence[Change]]:
         """The change of an update whose redo has the whole row, old and new: LogMiner shows all of
@@ -376,12 +374,7 @@ class ChainedWriter(PieceWriter):
         if piece.image.fb & FB_LAST:
             end = len(table.columns)
         own = range(piece.first, end)
-        if table.logging is Logging.ALL:
-            return [at for at in table.loggable if at in own and at not in in_undo]
-        if table.logging is Logging.PRIMARY_KEY:
-            return [number for number in sorted(table.key) if number in own and
-                    number not in in_undo]  # fmt: skip
-        return []
+        return [at for at in table.logged if at in own and at not in in_undo]
 
     def _with_logged(
         self, row: Row, step: Step, piece: StoredPiece, in_undo: Sequence[int]
@@ -389,7 +382,7 @@ class ChainedWriter(PieceWriter):
         """The step with the supplemental columns of its piece, cut where the piece's are."""
         logged = self._logged_of(row.table, piece, in_undo)
         columns, cut = piece.image.columns, 0
-        if row.table.logging is Logging.ALL:
+        if row.table.logs_whole_rows:
             cut = piece.image.fb & (FB_FROM_PREVIOUS | FB_TO_NEXT)
         values = tuple(
             (number + 1, columns[number - piece.first] if number - piece.first < len(columns)

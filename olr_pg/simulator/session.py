@@ -345,13 +345,7 @@ class SimSession(LobWriter):
         return Supplemental(kind, group, before, after, columns, head).fields(self._redo)
 
     def _logged_columns(self, table: SimTable, in_undo: Collection[int]) -> list[int]:
-        if table.logging is Logging.ALL:
-            columns: Sequence[int] = table.loggable
-        elif table.logging is Logging.PRIMARY_KEY:
-            columns = sorted(table.key)
-        else:
-            columns = ()
-        return [number for number in columns if number not in in_undo]
+        return [number for number in table.logged if number not in in_undo]
 
     def _sides(
         self,

@@ -17,6 +17,7 @@ from olr_pg.errors import OlrPgError
 from olr_pg.simulator.columnar.source import NAMED
 from olr_pg.simulator.instance import Container, Instance, Pace
 from olr_pg.simulator.lob_session import LobSession
+from olr_pg.simulator.lob_workload import LobWorkload
 from olr_pg.simulator.named import NamedSimulation, database_identity
 from olr_pg.simulator.noise import write_noise
 from olr_pg.simulator.placement import place_table
@@ -38,7 +39,11 @@ if TYPE_CHECKING:
     from olr_pg.simulator.transactions import Transaction
     from olr_pg.simulator.truth import Rows
 
-WORKLOADS: Final = ("random", *NAMED)
+MODELLED: Final = {"random": RandomWorkload, "lobs": LobWorkload}
+"""The workloads that the row-by-row model carries out."""
+
+OWNERS: Final = {"random": ("SIM", "OTHER"), "lobs": ("DOCS", "OTHER")}
+WORKLOADS: Final = (*MODELLED, *NAMED)
 DEFAULT_SIZE: Final = 256 * 1024
 MEGABYTE: Final = 1_000_000
 LOG_BYTES_MAX: Final = 64 * MEGABYTE
@@ -81,6 +86,7 @@ class Summary:
 
     Attributes:
         logs: the archived logs in the order they were archived.
+        transactions: that are delivered.
         changes: delivered row changes by kind.
         rows: the number of rows of each table at the end.
     """
@@ -174,13 +180,19 @@ def choose_shape(
 class Simulation:
     """A database and its sessions, from the first log to the last."""
 
-    def __init__(self, seed: int, directory: Path, shape: DatabaseShape | None) -> None:
+    def __init__(
+        self,
+        seed: int,
+        directory: Path,
+        shape: DatabaseShape | None,
+        workload: str = "random",
+    ) -> None:
         self._rng = Random(seed)  # noqa: S311 - reproducible, not secret
         self._seed = seed
         self._directory = directory
         drawn = draw_shape(self._rng)
         self.shape = shape or drawn
-        self._logs = list[Path]()
+        self.logs = list[Path]()
         self.instance = self._start_instance()
         self._threads = [
             self.instance.start_thread(number, 15 + 3 * number)
@@ -188,10 +200,10 @@ class Simulation:
         ]
         self._start_scn = self.instance.scn
         self.containers = self._start_containers()
-        owners = ("SIM", "OTHER")[: len(self.containers)]
+        make = MODELLED[workload]
         self._workloads = [
-            RandomWorkload(self._rng, self.shape.logging, owner, lobs=self.shape.lobs)
-            for owner in owners
+            make(self._rng, self.shape.logging, owner, lobs=self.shape.lobs)
+            for owner in OWNERS[workload][: len(self.containers)]
         ]
         for container, work in zip(self.containers, self._workloads, strict=True):
             container.tables = [
@@ -216,7 +228,7 @@ class Simulation:
     def _archive(self, name: str, data: bytes) -> None:
         path = self._directory / "logs" / name
         path.write_bytes(data)
-        self._logs.append(path)
+        self.logs.append(path)
 
     def _start_containers(self) -> list[Container]:
         shape, dbid = self.shape, self.instance.identity.dbid
@@ -314,9 +326,9 @@ class Simulation:
             for change in transaction.delivered:
                 changes[change.kind] += 1
         return Summary(
-            *(self._seed, self.shape, snapshot, tuple(self._logs)),
-            sum(path.stat().st_size for path in self._logs),
-            *(len(transactions), changes),
+            *(self._seed, self.shape, snapshot, tuple(self.logs)),
+            sum(path.stat().st_size for path in self.logs),
+            *(sum(bool(transaction.delivered) for transaction in transactions), changes),
             {name: len(images) for name, images in rows.items()},
             tables,
         )
@@ -365,8 +377,9 @@ def simulate(
     if workload not in WORKLOADS:
         known = ", ".join(WORKLOADS)
         raise OlrPgError(8001, f"no workload is named {workload!r}: there are {known}")
-    if workload == "random":
-        simulation = Simulation(seed, directory, shape)
+    if workload in MODELLED:
+        own = shape or choose_shape(seed, workload, size=size)
+        simulation = Simulation(seed, directory, own, workload)
         simulation.run(size)
         return simulation.write()
     logs = list[Path]()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from olr_pg.scalars import format_rowid
 from olr_pg.simulator.rows import Address, RowPiece
 from olr_pg.simulator.vectors import (
     NO_OBJECT,
@@ -188,6 +189,12 @@ class Row:
     chain: tuple[StoredPiece, ...] = ()
     chain_owner: Transaction | None = None
     position: int = -1
+
+    @property
+    def rowid(self) -> str:
+        """Where it is, or where it was before it moved; empty in an index-organised table."""
+        organised = self.table.index_organised
+        return "" if organised else format_rowid(self.block.dataobj, self.block.dba, self.slot)
 
 
 @dataclass(slots=True, eq=False, repr=False)

@@ -132,10 +132,17 @@ class SimTable:
             self.segments.append(SimSegment(self.obj, self.dataobj, self.afn, self.segment_dba))
 
     @property
-    def loggable(self) -> range | list[int]:
-        """The columns that supplemental logging of ALL columns logs: no LOBs."""
-        columns = range(len(self.columns))
-        return [at for at in columns if at not in self.lobs] if self.lobs else columns
+    def logs_whole_rows(self) -> bool:
+        """Whether updates log every column; PRIMARY KEY logging does so for a table without one."""
+        keyless = self.logging is Logging.PRIMARY_KEY and not self.key
+        return self.logging is Logging.ALL or keyless
+
+    @property
+    def logged(self) -> list[int]:
+        """The columns that supplemental logging adds to every update; never LOBs."""
+        if self.logs_whole_rows:
+            return [at for at in range(len(self.columns)) if at not in self.lobs]
+        return sorted(self.key) if self.logging is Logging.PRIMARY_KEY else []
 
     @property
     def segment_dba(self) -> int:

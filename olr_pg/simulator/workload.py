@@ -123,7 +123,7 @@ class RandomWorkload:
         self._lobs = lobs
         self._logging = logging
         self._owner = owner
-        self._weights = [rng.choice((0, 1, 1, 2, 5)) for _ in ACTIONS]
+        self._weights: list[float] = [rng.choice((0, 1, 1, 2, 5)) for _ in ACTIONS]
         self._weights[0] += 2
         self._weights[ACTIONS.index("commit")] += rng.choice((1, 4, 8))
         self._marks = dict[int, list[int]]()

@@ -315,7 +315,7 @@ class Assembler:
                 self._defer(batch, instances, closed[lobs.incomplete])
                 return self._deliver(batch, instances, closed[~lobs.incomplete])
             if unowned.events.kind.size:
-                self._unowned.drop_lobs(referred)
+                self._unowned.drop_lobs(referred, self._last_left_end())
             self.losses = self.losses.plus(lobs.losses)
             self.account.lob_values += lobs.values
             self.account.lob_fetched += lobs.fetched
@@ -352,6 +352,10 @@ class Assembler:
             events, instances, chosen, np.append(dml_first[filled], dml_first[-1])
         )
         return Finished(transactions, dml, dictionary)
+
+    def _last_left_end(self) -> int:
+        """The newest SCN of transactions that ended here and are left to the driver, 0 for none."""
+        return max((int(chunk.events.scn.max()) for chunk in self._ended_unbegun), default=0)
 
     def _defer(
         self, batch: ChangeBatch, instances: Instances, closed: npt.NDArray[np.int64]

@@ -139,13 +139,13 @@ class UnownedPages:
         """What waits of these LOBs, in redo order.
 
         Args:
-            lobs: shape (n, 2): container, LOB number.
+            lobs: as of `referred_lobs`.
             allocate: gives the room.
         """
         found = [
             select_events(batch, rows)
             for batch in self.waiting.batches
-            if (rows := np.flatnonzero(_is_of(batch, lobs))).size
+            if (rows := np.flatnonzero(_last_commit(batch, lobs) >= 0)).size
         ]
         return concatenate(found, allocate)
 
@@ -153,17 +153,38 @@ class UnownedPages:
         """Drop events older than every transaction that could own them."""
         self.waiting.keep(lambda batch: batch.events.scn >= np.uint64(scn))
 
-    def drop_lobs(self, lobs: I64) -> None:
-        """Drop the events of LOBs that finished transactions referred to (as for `of_lobs`)."""
-        self.waiting.keep(lambda batch: ~_is_of(batch, lobs))
+    def drop_lobs(self, lobs: I64, after: int) -> None:
+        """Drop what transactions have claimed that are finished, or never could.
+
+        Args:
+            lobs: that they referred to, as of `referred_lobs`.
+            after: SCN up to which a transaction that is not whole here may own a page.
+        """
+        self.waiting.keep(
+            lambda batch: (
+                (_scns(batch) > _last_commit(batch, lobs)) | (_scns(batch) <= np.int64(after))
+            )
+        )
 
 
-def _is_of(batch: ChangeBatch, lobs: I64) -> npt.NDArray[np.bool_]:
-    """Which of such events are of these LOBs."""
+def _scns(batch: ChangeBatch) -> I64:
+    scns: I64 = batch.events.scn.astype(np.int64)
+    return scns
+
+
+def _last_commit(batch: ChangeBatch, lobs: I64) -> I64:
+    """For each of such events the last commit SCN in `lobs` of its LOB, −1 for none."""
     rows, event_of = _unowned_rows(batch)
     con_id = batch.events.con_id[event_of].astype(np.int64)
-    found = np.zeros(batch.events.kind.size, np.bool_)
-    found[event_of] = _are_among(np.stack([con_id, rows.lob], axis=1), lobs)
+    keys = np.concatenate([np.stack([con_id, rows.lob], axis=1), lobs[:, :2]])
+    found = np.full(batch.events.kind.size, -1, np.int64)
+    if not event_of.size or not len(lobs):
+        return found
+    _, number = np.unique(keys, axis=0, return_inverse=True)
+    number = number.reshape(-1)
+    last = np.full(number.max() + 1, -1, np.int64)
+    np.maximum.at(last, number[event_of.size :], lobs[:, 2])
+    found[event_of] = last[number[: event_of.size]]
     return found
 
 
@@ -354,14 +375,16 @@ def _lob_numbers(data: npt.NDArray[np.uint8], offset: I64) -> I64:
 
 
 def referred_lobs(dml: DmlColumns, dml_first: I64, owners: Owners, plan: RowPlan) -> I64:
-    """The (container, LOB number) of every locator of one part; shape (n, 2)."""
+    """The (container, LOB number, commit SCN) of every locator of one part; shape (n, 3)."""
     table_of = np.repeat(dml.table, np.diff(dml.entry_first))
     is_lob = plan.column_lob[plan.column_first[table_of] + dml.entry_column] != LobDelivery.NONE
     entry = np.flatnonzero(is_lob & (dml.value_length[: dml.entry_image.size] >= LOCATOR_HEAD))
     change_of = np.repeat(np.arange(dml.kind.size), np.diff(dml.entry_first))
     owner_of = np.repeat(np.arange(owners.first.size), np.diff(dml_first))
-    con_id = owners.con_id[owner_of[change_of[entry]]].astype(np.int64)
-    return np.stack([con_id, _lob_numbers(dml.data, dml.value_offset[entry])], axis=1)
+    owner = owner_of[change_of[entry]]
+    con_id = owners.con_id[owner].astype(np.int64)
+    commit = owners.commit_scn[owner].astype(np.int64)
+    return np.stack([con_id, _lob_numbers(dml.data, dml.value_offset[entry]), commit], axis=1)
 
 
 def _are_among(rows: I64, others: I64) -> npt.NDArray[np.bool_]:

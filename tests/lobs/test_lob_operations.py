@@ -252,3 +252,24 @@ def test_a_value_whose_blocks_an_index_tree_names_is_unavailable(
     assert images(decoded) == ["absent"]
     assert decoded.account.lob_unavailable == 1
     assert [log["code"] for log in logs if "code" in log] == ["OLR-02120"]
+
+
+def test_a_page_stays_for_its_transaction_whoever_refers_to_its_lob_later(
+    tmp_path: Path,
+) -> None:
+    # The first transaction begins in the LWN before, as the last of its three records: where that
+    # is another split than the rest, the second transaction is whole and the first is not.
+    redo = LobRedo()
+    redo.long_fields(3, 6, b"nobody's", [0x200, 0x201])
+    redo.begin()
+    redo.long_fields(3, 7, b"content", [0x300])
+    locator = basic_pointers(BLOB, 7, 7, [0x300])
+    slot = redo.insert(ONE, None, locator)
+    redo.end()
+    redo.begin()
+    redo.delete(slot, ONE, None, locator)
+    redo.end()
+    dictionary = snapshot(table(securefile=False))
+    for blocks in range(20, 60, 5):
+        decoded = decode(redo, tmp_path, dictionary, split_blocks=blocks)
+        assert decoded.changes[0]["after"]["IMAGE"] == b"content".hex()

@@ -16,7 +16,8 @@ from olr_pg.errors import OlrPgError
 from olr_pg.replicator.appliance import run_appliance
 from olr_pg.simulator.oracle_net.faults import Fault
 from tests.oracle.live_source import reincarnated
-from tests.replicator.test_simulated import differing_rows, expected_rows
+from tests.replicator.test_simulated import expected_rows
+from tests.target_rows import differing_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,7 +64,7 @@ def differences(database: str, summary: Summary) -> list[Any]:
         return [
             row
             for table, rows in expected_rows(summary).items()
-            for row in differing_rows(connection, table, rows)
+            for row in differing_from(connection, table, rows)
         ]
 
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
-import re
 import shutil
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -24,16 +22,16 @@ from olr_pg.simulator.simulate import DatabaseShape, Summary, demo_shape, simula
 from olr_pg.simulator.table_files import ROWID
 from olr_pg.simulator.tables import Logging
 from tests.simulator.table_rows import read_rows
+from tests.target_rows import differing_from
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
 
     Connection = psycopg.Connection[tuple[Any, ...]]
 
 SIZE: Final = 120_000
-FINER: Final = re.compile(r"(\.[0-9]{6})[0-9]+")
 LOG_BYTES: Final = 20_000
 
 
@@ -114,57 +112,10 @@ def target_name(table: str) -> sql.Composable:
     return sql.Identifier(*table.lower().split("."))
 
 
-def column_types(connection: Connection, table: str) -> dict[str, str]:
-    owner, name = table.lower().split(".")
-    rows = connection.execute(
-        "SELECT column_name, data_type FROM information_schema.columns"
-        " WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position",
-        (owner, name),
-    )
-    return dict(rows.fetchall())
-
-
-def differing_rows(
-    connection: Connection, table: str, rows: Sequence[dict[str, Any]]
-) -> list[tuple[Any, ...]]:
-    """Rows that only one side has; PostgreSQL reads the expected ones from their text."""
-    types = column_types(connection, table)
-    connection.execute(
-        sql.SQL("CREATE TEMPORARY TABLE expected (LIKE {})").format(target_name(table))
-    )
-    with connection.cursor() as cursor, cursor.copy("COPY expected FROM STDIN") as copy:
-        for row in rows:
-            values = {name.lower(): value for name, value in row.items()}
-            copy.write_row([_text(values[name], kind) for name, kind in types.items()])
-    found = connection.execute(
-        sql.SQL(
-            "(SELECT 'target', t.*::text FROM"
-            " (SELECT * FROM {0} EXCEPT ALL SELECT * FROM expected) t)"
-            " UNION ALL (SELECT 'source', t.*::text FROM"
-            " (SELECT * FROM expected EXCEPT ALL SELECT * FROM {0}) t)"
-        ).format(target_name(table))
-    ).fetchall()
-    connection.execute("DROP TABLE expected")
-    return found
-
-
-def _text(value: Any, kind: str) -> str | None:
-    if value is None:
-        return None
-    if isinstance(value, bytes):
-        return f"\\x{value.hex()}"
-    if isinstance(value, datetime):
-        return value.isoformat()
-    if kind.startswith(("timestamp", "interval")):
-        # PostgreSQL holds microseconds, and the default is to cut what is finer.
-        return FINER.sub(r"\1", value)
-    return str(value)
-
-
 def check_tables(source: Summary, database: str) -> None:
     with psycopg.connect(database) as connection:
         for table, rows in expected_rows(source).items():
-            assert differing_rows(connection, table, rows) == []
+            assert differing_from(connection, table, rows) == []
 
 
 def versions(source: Summary, database: str) -> Iterator[tuple[Any, ...]]:

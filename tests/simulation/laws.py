@@ -10,10 +10,7 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
-
-from psycopg import sql
 
 from olr_pg.cli.render import render_line, whole_changes
 from olr_pg.wire.elements import Begin, Commit, decode_element
@@ -27,9 +24,10 @@ from olr_pg.wire.messages import (
     decode_answer,
     decode_request,
 )
+from tests.target_rows import column_types, differing_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     import psycopg
 
@@ -38,11 +36,10 @@ if TYPE_CHECKING:
     from olr_pg.wire.frames import ByteOrder
     from olr_pg.wire.messages import Answer, Request
     from tests.simulation.proxy import Recording
-    from tests.simulation.truth import Row, SourceTransaction, Truth
+    from tests.simulation.truth import SourceTransaction, Truth
 
     Connection = psycopg.Connection[tuple[Any, ...]]
 
-FINER: Final = re.compile(r"(\.[0-9]{6})[0-9]+")
 FRAME: Final = 4
 
 
@@ -120,63 +117,17 @@ def _check_table(
             f"{table}: the ledger counts {applied.transactions} transactions, but {count} end at"
             f" or before {applied.commit_scn} {sorted(applied.xids)}"
         )
-    target = sql.Identifier(schema, table.partition(".")[2].lower())
-    if not column_types(connection, schema, table):
+    name = table.partition(".")[2].lower()
+    if not column_types(connection, schema, name):
         if applied.transactions:
             raise LawBrokenError(f"{table}: it is in the ledger but not there")
         return
-    differing = differing_rows(connection, target, schema, table, truth.rows(table, applied.has))
+    differing = differing_rows(connection, schema, name, truth.rows(table, applied.has))
     if differing:
         raise LawBrokenError(
             f"{table}: rows differ after {count} transactions, up to {applied.commit_scn}"
             f" {sorted(applied.xids)}:\n" + "\n".join(map(str, differing[:10]))
         )
-
-
-def column_types(connection: Connection, schema: str, table: str) -> dict[str, str]:
-    rows = connection.execute(
-        "SELECT column_name, data_type FROM information_schema.columns"
-        " WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position",
-        (schema, table.partition(".")[2].lower()),
-    )
-    return dict(rows.fetchall())
-
-
-def differing_rows(
-    connection: Connection,
-    target: sql.Composable,
-    schema: str,
-    table: str,
-    rows: Sequence[Row],
-) -> list[tuple[Any, ...]]:
-    """Rows that only one side has; PostgreSQL reads the expected ones from their text."""
-    types = column_types(connection, schema, table)
-    connection.execute(sql.SQL("CREATE TEMPORARY TABLE expected (LIKE {})").format(target))
-    with connection.cursor() as cursor, cursor.copy("COPY expected FROM STDIN") as copy:
-        for row in rows:
-            values = {name.lower(): value for name, value in row.items()}
-            copy.write_row([_text(values[name], kind) for name, kind in types.items()])
-    found = connection.execute(
-        sql.SQL(
-            "(SELECT 'target', t.*::text FROM"
-            " (SELECT * FROM {0} EXCEPT ALL SELECT * FROM expected) t)"
-            " UNION ALL (SELECT 'source', t.*::text FROM"
-            " (SELECT * FROM expected EXCEPT ALL SELECT * FROM {0}) t)"
-        ).format(target)
-    ).fetchall()
-    connection.execute("DROP TABLE expected")
-    return found
-
-
-def _text(value: Any, kind: str) -> str | None:
-    if value is None:
-        return None
-    if kind == "bytea":
-        return f"\\x{value}"
-    if kind.startswith(("timestamp", "interval")):
-        # PostgreSQL holds microseconds, and the default is to cut what is finer.
-        return FINER.sub(r"\1", value)
-    return str(value)
 
 
 def lagging(ledger: dict[str, Applied], truth: Truth, up_to_scn: int) -> SourceTransaction | None:

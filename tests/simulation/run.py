@@ -267,7 +267,7 @@ class Simulation:
         for (table,) in tables:
             query = sql.SQL("SELECT ctid::text, xmin::text FROM {} ORDER BY ctid")
             rows = self.connection.execute(query.format(sql.Identifier(self.schema, table)))
-            found.append((table, rows.fetchall()))
+            found += [(table, *row) for row in rows.fetchall()]
         return found
 
     # --- the laws ---

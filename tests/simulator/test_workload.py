@@ -9,6 +9,7 @@ from olr_pg.simulator.reader import ParsedLog, ParsedVector, parse_log
 from olr_pg.simulator.redo_format import COMPATIBLE, RedoFormat
 from olr_pg.simulator.simulate import DatabaseShape, simulate
 from olr_pg.simulator.tables import Logging
+from olr_pg.simulator.workload import LobUse
 
 if TYPE_CHECKING:
     pass
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
 def logs(tmp_path_factory: pytest.TempPathFactory) -> list[ParsedLog]:
     parsed = list[ParsedLog]()
     for seed in range(4, 12):
-        shape = DatabaseShape(RedoFormat(COMPATIBLE["19"]), logging=(Logging.ALL,))
+        # Without LOBs, whose pages would take most of the room.
+        shape = DatabaseShape(
+            RedoFormat(COMPATIBLE["19"]), logging=(Logging.ALL,), lobs=LobUse.NONE
+        )
         summary = simulate(seed, tmp_path_factory.mktemp("sim"), size=150_000, shape=shape)
         parsed.extend(parse_log(path.read_bytes()) for path in summary.logs)
     return parsed
