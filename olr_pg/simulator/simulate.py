@@ -26,24 +26,19 @@ from olr_pg.simulator.storage import ROW_SPACE, UndoSegment
 from olr_pg.simulator.structure import table_structure
 from olr_pg.simulator.table_files import write_rows
 from olr_pg.simulator.tables import Logging, SimTable
-from olr_pg.simulator.truth import final_tables, truth_lines
+from olr_pg.simulator.truth import tables_at, truth_lines
 from olr_pg.simulator.vectors import Session
-from olr_pg.simulator.workload import LobUse, RandomWorkload, TableSpec
+from olr_pg.simulator.workload import LobUse, RandomWorkload, TableSpec, Workload
 from olr_pg.transactions.batch import DmlKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from olr_pg.simulator.cells import Cell
     from olr_pg.simulator.named import LogSink
     from olr_pg.simulator.transactions import Transaction
     from olr_pg.simulator.truth import Rows
 
-MODELLED: Final = {"random": RandomWorkload, "lobs": LobWorkload}
-"""The workloads that the row-by-row model carries out."""
-
-OWNERS: Final = {"random": ("SIM", "OTHER"), "lobs": ("DOCS", "OTHER")}
-WORKLOADS: Final = (*MODELLED, *NAMED)
 DEFAULT_SIZE: Final = 256 * 1024
 MEGABYTE: Final = 1_000_000
 LOG_BYTES_MAX: Final = 64 * MEGABYTE
@@ -177,15 +172,38 @@ def choose_shape(
     )
 
 
+def random_workload(rng: Random, shape: DatabaseShape, container: int) -> Workload:
+    """The swarm."""
+    return RandomWorkload(rng, shape.logging, ("SIM", "OTHER")[container], lobs=shape.lobs)
+
+
+def lob_workload(rng: Random, shape: DatabaseShape, container: int) -> Workload:
+    """Documents."""
+    return LobWorkload(rng, shape.logging, ("DOCS", "OTHER")[container], lobs=shape.lobs)
+
+
+MODELLED: Final = {"random": random_workload, "lobs": lob_workload}
+"""The workloads that the row-by-row model carries out."""
+
+WORKLOADS: Final = (*MODELLED, *NAMED)
+
+
 class Simulation:
-    """A database and its sessions, from the first log to the last."""
+    """A database and its sessions, from the first log to the last.
+
+    Args:
+        seed: decides everything else.
+        directory: gets what is written; has ``logs/``.
+        shape: the database; drawn from the seed where it is None.
+        workload: makes what the sessions of the n-th container do.
+    """
 
     def __init__(
         self,
         seed: int,
         directory: Path,
         shape: DatabaseShape | None,
-        workload: str = "random",
+        workload: Callable[[Random, DatabaseShape, int], Workload] = random_workload,
     ) -> None:
         self._rng = Random(seed)  # noqa: S311 - reproducible, not secret
         self._seed = seed
@@ -200,10 +218,8 @@ class Simulation:
         ]
         self._start_scn = self.instance.scn
         self.containers = self._start_containers()
-        make = MODELLED[workload]
         self._workloads = [
-            make(self._rng, self.shape.logging, owner, lobs=self.shape.lobs)
-            for owner in OWNERS[workload][: len(self.containers)]
+            workload(self._rng, self.shape, number) for number in range(len(self.containers))
         ]
         for container, work in zip(self.containers, self._workloads, strict=True):
             container.tables = [
@@ -274,6 +290,11 @@ class Simulation:
 
     def run(self, size: int) -> None:
         """Work until about `size` bytes of redo are written, then archive everything."""
+        self.work(size)
+        self.end()
+
+    def work(self, size: int) -> None:
+        """Go on until about `size` bytes of redo are written in all."""
         rng, instance = self._rng, self.instance
         while instance.redo_bytes < size:
             session, at = rng.choice(self._sessions)
@@ -283,10 +304,18 @@ class Simulation:
                 write_noise(instance, thread, self.containers[at], self.containers[at].tables, rng)
             if rng.random() < 0.002:
                 rng.choice(self._threads).switch()
+
+    def commit_all(self) -> None:
+        """Let every session commit."""
         for session, _ in self._sessions:
-            if rng.random() >= LEFT_OPEN:
+            session.commit()
+
+    def end(self) -> None:
+        """Commit what the sessions have open, but for some, and archive everything."""
+        for session, _ in self._sessions:
+            if self._rng.random() >= LEFT_OPEN:
                 session.commit()
-        instance.shut_down()
+        self.instance.shut_down()
 
     def committed(self) -> list[Transaction]:
         """The transactions that are delivered, in commit order."""
@@ -335,7 +364,11 @@ class Simulation:
 
     def final_rows(self) -> dict[str, Rows]:
         """The committed rows of each table by ROWID."""
-        return final_tables(self.containers[0].tables, self.committed())
+        return tables_at(self.containers[0].tables, self.committed(), self.instance.scn)
+
+    def rows_at(self, table: SimTable, scn: int) -> Rows:
+        """The rows of a table as of an SCN; values by 0-based column, LOBs with their content."""
+        return tables_at([table], self.committed(), scn)[table.full_name]
 
 
 def _complete(table: SimTable, rows: Rows) -> Iterator[tuple[str, list[Cell | None]]]:
@@ -379,7 +412,7 @@ def simulate(
         raise OlrPgError(8001, f"no workload is named {workload!r}: there are {known}")
     if workload in MODELLED:
         own = shape or choose_shape(seed, workload, size=size)
-        simulation = Simulation(seed, directory, own, workload)
+        simulation = Simulation(seed, directory, own, MODELLED[workload])
         simulation.run(size)
         return simulation.write()
     logs = list[Path]()

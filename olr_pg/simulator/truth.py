@@ -68,13 +68,23 @@ def truth_lines(transactions: Iterable[Transaction]) -> Iterator[str]:
         yield f'{{"op":"commit","scn":{commit},"commit_scn":{commit},"xid":"{xid}"}}'
 
 
-def final_tables(
-    tables: Iterable[SimTable], transactions: Iterable[Transaction]
+def tables_at(
+    tables: Iterable[SimTable], transactions: Iterable[Transaction], scn: int
 ) -> dict[str, Rows]:
-    """Every table's committed rows, by carrying the changes out in commit order."""
+    """Every table's rows as of an SCN, as a query with ``AS OF SCN`` finds them.
+
+    Args:
+        tables: whose rows are wanted.
+        transactions: all that have committed, in commit order.
+        scn: commits at it count.
+    """
     contents: dict[str, Rows] = {table.full_name: {} for table in tables}
     for transaction in transactions:
+        if transaction.commit_scn > scn:
+            continue
         for change in transaction.changes:
+            if change.table.full_name not in contents:
+                continue
             rows = contents[change.table.full_name]
             rowid = _identity(change)
             if change.kind is DmlKind.DELETE:

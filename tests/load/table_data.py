@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
-from olr_pg.simulator.simulate import Simulation
-from olr_pg.simulator.truth import final_tables
+from olr_pg.simulator.simulate import MODELLED, Simulation
+from olr_pg.simulator.truth import tables_at
 from tests.load.orders import OrderEntry
 
 if TYPE_CHECKING:
@@ -49,8 +48,7 @@ class Source(NamedTuple):
 
     def rows(self, scn: int) -> dict[str, Rows]:
         """Every table's rows as of `scn`."""
-        before = [one for one in self.transactions if one.commit_scn <= scn]
-        return final_tables(self.summary.tables, before)
+        return tables_at(self.summary.tables, self.transactions, scn)
 
     def write_tables(self, folder: Path, scn: int, row_group: int = 6) -> Path:
         """Every table as of `scn`."""
@@ -68,10 +66,8 @@ class Source(NamedTuple):
 def simulated(seed: int, folder: Path, workload: str, size: int, shape: DatabaseShape) -> Source:
     """Simulate a source."""
     (folder / "logs").mkdir(parents=True)
-    with pytest.MonkeyPatch.context() as patch:
-        if workload == "orders":
-            patch.setattr("olr_pg.simulator.simulate.RandomWorkload", OrderEntry)
-        simulation = Simulation(seed, folder, shape)
+    make = MODELLED.get(workload, lambda rng, shape, _: OrderEntry(rng, shape.logging))
+    simulation = Simulation(seed, folder, shape, make)
     simulation.run(size)
     summary = simulation.write()
     return Source(folder, summary, simulation.committed())

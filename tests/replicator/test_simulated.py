@@ -50,10 +50,10 @@ def random_case(seed: int, redo: RedoFormat, **shape: Any) -> Case:
 
 CASES: Final = (
     Case("orders", 1, replace(demo_shape(), pace=Pace(log_blocks=LOG_BYTES // 512))),
-    random_case(2, RedoFormat(COMPATIBLE["23"]), con_id=3, neighbour=True),
+    random_case(5, RedoFormat(COMPATIBLE["23"]), con_id=3, neighbour=True),
     random_case(3, RedoFormat(COMPATIBLE["12.2"], True, 1024), threads=2),
     random_case(
-        4, RedoFormat(COMPATIBLE["11.2"]), logging=(Logging.ALL, Logging.PRIMARY_KEY), sessions=1
+        5, RedoFormat(COMPATIBLE["11.2"]), logging=(Logging.ALL, Logging.PRIMARY_KEY), sessions=1
     ),
 )
 

@@ -9,7 +9,7 @@ import pytest
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.replicator.decode import decode_logs
 from olr_pg.simulator.lobs import LobCell, LobForm, LobRedo, PageImage
-from olr_pg.simulator.simulate import Simulation, choose_shape, prepare_directory
+from olr_pg.simulator.simulate import Simulation, choose_shape, lob_workload, prepare_directory
 from olr_pg.transactions.batch import DmlKind
 from tests.replicator.test_decode_truth import Source, check_same
 from tests.simulator.table_rows import read_rows
@@ -25,7 +25,7 @@ SIZE = 1_000_000
 @pytest.fixture(scope="module")
 def simulation(tmp_path_factory: pytest.TempPathFactory) -> Simulation:
     folder = prepare_directory(tmp_path_factory.mktemp("lobs"))
-    simulation = Simulation(1, folder, choose_shape(1, "lobs", size=SIZE), "lobs")
+    simulation = Simulation(1, folder, choose_shape(1, "lobs", size=SIZE), lob_workload)
     simulation.run(SIZE)
     simulation.write()
     return simulation
