@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 OP_IRP: Final = 2
 OP_ORP: Final = 6
+LOB_OPERATION: Final = "11.17"
+"""A vector of layer 11 without a KDO."""
+
 UNDO_SPACE: Final = 8150
 
 
@@ -138,7 +141,8 @@ def broken_rows(log: ParsedLog) -> Iterator[str]:
     redo = log.format
     for record in log.records:
         for vector in record.vectors:
-            kdo_at = 3 if vector.opcode == "5.1" else 1 if vector.layer == 11 else 0
+            is_row = vector.layer == 11 and vector.opcode != LOB_OPERATION
+            kdo_at = 3 if vector.opcode == "5.1" else 1 if is_row else 0
             if not kdo_at or len(vector.fields) <= kdo_at or _is_undo_part(redo, vector):
                 continue
             if kdo_at == 3 and vector.fields[1][16:18] != b"\x0b\x01":

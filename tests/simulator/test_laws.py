@@ -12,6 +12,7 @@ from olr_pg.simulator.reader import ParsedLog, parse_log
 from olr_pg.simulator.redo_format import BLOCK_SIZES, COMPATIBLE, RedoFormat
 from olr_pg.simulator.simulate import DatabaseShape, Summary, simulate
 from olr_pg.simulator.tables import Logging
+from tests.simulator.relayout import laid_out_again
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,6 +27,9 @@ def read_threads(summary: Summary) -> dict[int, list[ParsedLog]]:
 
 
 def assert_lawful(summary: Summary) -> None:
+    for path in summary.logs:
+        ours, written = laid_out_again(path.read_bytes())
+        assert (ours == written).all()
     threads = read_threads(summary)
     assert broken_laws(log for logs in threads.values() for log in logs) == []
     for logs in threads.values():

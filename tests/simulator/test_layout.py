@@ -12,12 +12,11 @@ from olr_pg.simulator.layout import (
     LwnGroup,
     RedoRecord,
     checksum,
-    lay_out_group,
-    seal_blocks,
 )
 from olr_pg.simulator.reader import parse_log
 from olr_pg.simulator.redo_format import BLOCK_SIZES, COMPATIBLE, RedoFormat
 from olr_pg.simulator.writer import LogIdentity, OpenLog, archived_name
+from tests.simulator.relayout import laid_out_again
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,16 +27,8 @@ IDENTITY = LogIdentity(1, "SIM", 77, 1224959854, 1000)
 @pytest.mark.parametrize("name", ["arch1_15_1224959854.dbf", "arch1_16_1224959854.dbf"])
 def test_real_records_laid_out_again_give_the_real_blocks(shared_dir: Path, name: str) -> None:
     data = (shared_dir / "real" / "oracle-free-23ai" / name).read_bytes()
-    log = parse_log(data)
-    size = log.format.block_size
-    streams, firsts = list[bytes](), list[np.ndarray[tuple[int], np.dtype[np.uint16]]]()
-    for lwn in log.lwns:
-        stream, first = lay_out_group(log.format, [record.raw for record in lwn.records])
-        streams.append(bytes(stream))
-        firsts.append(first)
-    payload = np.frombuffer(b"".join(streams), np.uint8)
-    ours = seal_blocks(log.format, payload, np.concatenate(firsts), log.sequence)
-    real = np.frombuffer(data[2 * size : log.nab * size], np.uint8).reshape(-1, size)
+    ours, real = laid_out_again(data)
+    size = real.shape[1]
     assert ours.shape == real.shape
     # The < 24 bytes after the last record of a block are memory that the database never
     # cleared, and the checksum goes with them (redo-format §11.2).

@@ -1,0 +1,23 @@
+"""The data blocks of a log, and the same laid out anew from its parsed records."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from olr_pg.simulator.layout import LWN_LENGTH, lay_out_group, seal_blocks
+from olr_pg.simulator.reader import parse_log
+
+Blocks = npt.NDArray[np.uint8]
+
+
+def laid_out_again(data: bytes) -> tuple[Blocks, Blocks]:
+    """(blocks laid out from the records, blocks of the file); shape (blocks, bytes) each."""
+    log = parse_log(data)
+    size = log.format.block_size
+    groups = [lay_out_group(log.format, [record.raw for record in lwn.records]) for lwn in log.lwns]
+    payload = np.frombuffer(b"".join(bytes(stream) for stream, _ in groups), np.uint8)
+    firsts = [first for _, first in groups] or [np.zeros(0, np.uint16)]
+    ours = seal_blocks(log.format, payload, np.concatenate(firsts), log.sequence)
+    real = np.frombuffer(data[2 * size : log.nab * size], np.uint8).reshape(-1, size)
+    return ours.reshape(-1, size), real
