@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.simulator.layout import LWN_LENGTH, lay_out_group, seal_blocks
+from olr_pg.simulator.layout import lay_out_group, seal_blocks
 from olr_pg.simulator.reader import parse_log
+from olr_pg.simulator.writer import LWN_LENGTH
 
 Blocks = npt.NDArray[np.uint8]
 
@@ -16,6 +17,9 @@ def laid_out_again(data: bytes) -> tuple[Blocks, Blocks]:
     log = parse_log(data)
     size = log.format.block_size
     groups = [lay_out_group(log.format, [record.raw for record in lwn.records]) for lwn in log.lwns]
+    for lwn, (stream, _) in zip(log.lwns, groups, strict=True):
+        # The length of an LWN of several strands counts all of them.
+        stream[LWN_LENGTH : LWN_LENGTH + 4] = lwn.records[0].raw[LWN_LENGTH : LWN_LENGTH + 4]
     payload = np.frombuffer(b"".join(bytes(stream) for stream, _ in groups), np.uint8)
     firsts = [first for _, first in groups] or [np.zeros(0, np.uint16)]
     ours = seal_blocks(log.format, payload, np.concatenate(firsts), log.sequence)
