@@ -26,7 +26,6 @@ import psycopg
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-import pytest
 
 from olr_pg.applier.embedded import start_embedded
 from olr_pg.simulator.column_types import (
@@ -49,7 +48,7 @@ from tests.load.test_kills import CHANGES, FINISHED, PARTS, TAKEN_OVER, finish, 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from olr_pg.simulator.session import SimSession
+    from olr_pg.simulator.lob_session import LobSession
     from olr_pg.simulator.tables import SimTable
 
 SMALL_TABLES = 20
@@ -89,7 +88,7 @@ class LargeAndSmall(RandomWorkload):
         owner, name = LARGE.split(".")
         return [*small, TableSpec(owner, name, COLUMNS, (0,), self._logging[0], (((0,), True),))]
 
-    def step(self, session: SimSession, tables: Sequence[SimTable]) -> None:
+    def step(self, session: LobSession, tables: Sequence[SimTable]) -> None:
         """One random action."""
         *small, large = tables
         super().step(session, [large] if self._rng.random() < 0.3 else small)
@@ -98,9 +97,7 @@ class LargeAndSmall(RandomWorkload):
 def make_source(folder: Path, seed: int, size: int) -> Source:
     """Simulate it; the large table's keys begin above those of `old_rows`."""
     shape = DatabaseShape(RedoFormat(COMPATIBLE["19"]), con_id=3, pace=Pace(log_blocks=400))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("olr_pg.simulator.simulate.RandomWorkload", LargeAndSmall)
-        return simulated(seed, folder, "random", size, shape)
+    return simulated(seed, folder, size, shape, lambda rng, own, _: LargeAndSmall(rng, own.logging))
 
 
 def old_rows(rows: int) -> pa.Table:

@@ -39,7 +39,7 @@ SIZE = 150_000
 def source(tmp_path_factory: pytest.TempPathFactory) -> Source:
     """The order-entry workload."""
     shape = DatabaseShape(RedoFormat(COMPATIBLE["19"]), con_id=3, pace=Pace(log_blocks=60))
-    return simulated(11, tmp_path_factory.mktemp("load-source"), "orders", SIZE, shape)
+    return simulated(11, tmp_path_factory.mktemp("load-source"), SIZE, shape)
 
 
 class Loads:

@@ -10,19 +10,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from olr_pg.simulator.simulate import MODELLED, Simulation
+from olr_pg.simulator.simulate import Simulation
 from olr_pg.simulator.truth import tables_at
 from tests.load.orders import OrderEntry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
+    from random import Random
 
     from olr_pg.simulator.cells import Cell
     from olr_pg.simulator.simulate import DatabaseShape, Summary
     from olr_pg.simulator.tables import ColumnType, SimTable
     from olr_pg.simulator.transactions import Transaction
     from olr_pg.simulator.truth import Rows
+    from olr_pg.simulator.workload import Workload
 
 
 class Source(NamedTuple):
@@ -63,11 +65,21 @@ class Source(NamedTuple):
         return folder
 
 
-def simulated(seed: int, folder: Path, workload: str, size: int, shape: DatabaseShape) -> Source:
+def order_entry(rng: Random, shape: DatabaseShape, _: int) -> OrderEntry:
+    """The workload of `tests.load.orders`."""
+    return OrderEntry(rng, shape.logging)
+
+
+def simulated(
+    seed: int,
+    folder: Path,
+    size: int,
+    shape: DatabaseShape,
+    workload: Callable[[Random, DatabaseShape, int], Workload] = order_entry,
+) -> Source:
     """Simulate a source."""
     (folder / "logs").mkdir(parents=True)
-    make = MODELLED.get(workload, lambda rng, shape, _: OrderEntry(rng, shape.logging))
-    simulation = Simulation(seed, folder, shape, make)
+    simulation = Simulation(seed, folder, shape, workload)
     simulation.run(size)
     summary = simulation.write()
     return Source(folder, summary, simulation.committed())

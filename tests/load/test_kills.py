@@ -86,7 +86,7 @@ def test_killed_loads_and_runs(
 ) -> None:
     rng = Random(seed)
     shape = DatabaseShape(RedoFormat(COMPATIBLE["19"]), con_id=3, pace=Pace(log_blocks=100))
-    source = simulated(seed, tmp_path / "source", "orders", 200_000, shape)
+    source = simulated(seed, tmp_path / "source", 200_000, shape)
     project = Project(tmp_path, source, postgres_database, spark)
     scn = source.scn(rng.uniform(0.2, 0.8))
     project.tables = source.write_tables(tmp_path / "tables", scn)
