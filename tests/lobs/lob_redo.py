@@ -12,7 +12,7 @@ from olr_pg.dictionary.lob import Lob, LobSegment
 from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
 from olr_pg.simulator import cells
 from olr_pg.simulator.layout import LwnGroup, RedoRecord
-from olr_pg.simulator.lob_layout import BASIC_PAGE, PAGE
+from olr_pg.simulator.lob_layout import BASIC_PAGE, PAGE, lob_id
 from olr_pg.simulator.lob_vectors import (
     direct_load_item,
     fill_item,
