@@ -17,6 +17,7 @@ from olr_pg.applier.connection import connect, unreachable
 from olr_pg.applier.ledger import ensure_ledger
 from olr_pg.applier.plan import target_name
 from olr_pg.applier.target import read_table
+from olr_pg.config.model import OfflineSource
 from olr_pg.errors import OlrPgError
 from olr_pg.load import sources
 from olr_pg.load.constraints import check_constraints
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.config.model import Config
-    from olr_pg.dictionary.model import Snapshot, Table
+    from olr_pg.dictionary.model import Table
 
 _log = structlog.get_logger(__name__)
 
@@ -204,11 +205,10 @@ class _Cutover:
         """Do a step; its state and what it found."""
         return self._work[step.name]()
 
-    def _settings(self, target: _Target) -> tuple[Snapshot, tuple[Table, ...], ApplierSettings]:
-        snapshot = sources.read_snapshot(self._config)
-        tables = sources.choose_tables(self._config, snapshot, ())
-        settings = sources.target_settings(self._config, snapshot, target.connect_string)
-        return snapshot, tables, settings
+    def _replicated(self, target: _Target) -> tuple[tuple[Table, ...], ApplierSettings]:
+        with sources.open_tables(self._config) as source:
+            string = target.connect_string
+            return source.choose(()), sources.target_settings(self._config, source.snapshot, string)
 
     def _scn(self) -> int:
         """Where the source ends, as the first step found it."""
@@ -240,7 +240,7 @@ class _Cutover:
         """
         scn = self._scn()
         with _opened(self._config) as target:
-            _, tables, _ = self._settings(target)
+            tables, _ = self._replicated(target)
             names = [table.full_name for table in tables]
             rows = target.connection.execute(_LEDGER, (self._apply.subscription, names)).fetchall()
         columns = ("table", "commit_scn", "stopped", "inserted", "updated", "deleted", "conflicts")
@@ -259,12 +259,17 @@ class _Cutover:
     def _verified(self) -> tuple[str, dict[str, Any]]:
         if self._options.unverified:
             return SKIPPED, {"remark": "left out with --unverified"}
-        with _opened(self._config) as target:
-            snapshot, tables, settings = self._settings(target)
+        config, folder = self._config, self._options.tables
+        # A live source is read as of its end; files say for themselves what they are as of.
+        scn = None if isinstance(config.source, OfflineSource) else self._scn()
+        with (
+            _opened(config) as target,
+            sources.open_tables(config, folder=folder, scn=scn) as source,
+        ):
+            string = target.connect_string
+            settings = sources.target_settings(config, source.snapshot, string)
             try:
-                work = sources.table_sources(
-                    self._config, snapshot, tables, folder=self._options.tables
-                )
+                work = source.sources(source.choose(()))
             except OlrPgError as error:
                 if error.code != sources.NO_FOLDER:
                     raise
@@ -282,7 +287,7 @@ class _Cutover:
         advanced, missing = list[dict[str, Any]](), list[str]()
         with _opened(self._config) as target:
             connection = target.connection
-            _, tables, settings = self._settings(target)
+            tables, settings = self._replicated(target)
             for one in self._source.sequences({table.owner for table in tables}, scn):
                 name = sequence_name(settings, one)
                 found = connection.execute(
@@ -300,7 +305,7 @@ class _Cutover:
     def _constraints(self) -> tuple[str, dict[str, Any]]:
         with _opened(self._config) as target:
             connection = target.connection
-            _, tables, settings = self._settings(target)
+            tables, settings = self._replicated(target)
             targets = [
                 read_table(connection, *target_name(settings, table.owner, table.name))
                 for table in tables
