@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numba
 
+from olr_pg.kernel_cache import key_by_sources
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -46,10 +48,18 @@ if TYPE_CHECKING:
 
 else:
 
-    def _without_literals(dispatcher):
+    def _dispatcher(options, function):
+        """Numba's; `function` itself with NUMBA_DISABLE_JIT."""
+        dispatcher = numba.njit(**options)(function)
+        if isinstance(dispatcher, numba.core.dispatcher.Dispatcher):
+            key_by_sources(dispatcher)
+        return dispatcher
+
+    def _compiled(options, function):
         """Compile for `int64`, not for every literal integer that a call in a kernel passes."""
-        if not isinstance(dispatcher, numba.core.dispatcher.Dispatcher):
-            return dispatcher  # NUMBA_DISABLE_JIT
+        dispatcher = _dispatcher(options, function)
+        if dispatcher is function:
+            return dispatcher
         template_of = dispatcher.get_call_template
 
         def get_call_template(args, kws):
@@ -68,15 +78,15 @@ else:
 
     def kernel(function):
         """Compile `function` with Numba."""
-        return _without_literals(numba.njit(**_KERNEL)(function))
+        return _compiled(_KERNEL, function)
 
     def inlined(function):
         """Compile `function` with Numba, to be part of other kernels; Python must not call it."""
-        return _without_literals(numba.njit(**_PART)(function))
+        return _compiled(_PART, function)
 
     def part(function):
         """As `inlined`, but LLVM decides whether to inline: for what is large or called a lot."""
-        return _without_literals(numba.njit(**_PART | {"forceinline": False})(function))
+        return _compiled(_PART | {"forceinline": False}, function)
 
     def interpreted(function, instead=None):
         """A kernel with all its parts as plain Python."""
@@ -96,7 +106,7 @@ else:
 
     def inlined_kernel(function):
         """As `inlined`, but Python may call it too."""
-        return _without_literals(numba.njit(**_KERNEL, forceinline=True)(function))
+        return _compiled(_KERNEL | {"forceinline": True}, function)
 
     def inlined_for(*signatures):
         """As `inlined`, for these signatures only; arguments are converted to them.
@@ -104,4 +114,13 @@ else:
         Without signatures Numba compiles a version for every mix of integer types that the callers
         use: eighteen of one function that stores a value.
         """
-        return numba.njit(list(signatures), **_PART)
+
+        def decorator(function):
+            dispatcher = _dispatcher(_PART, function)
+            if dispatcher is not function:
+                for signature in signatures:
+                    dispatcher.compile(signature)
+                dispatcher.disable_compile()
+            return dispatcher
+
+        return decorator

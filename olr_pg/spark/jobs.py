@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, cast, overload
 
 from olr_pg.errors import OlrPgError
+from olr_pg.spark.broadcasts import BROADCASTS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -94,8 +95,8 @@ def run_tasks(
         task: called in a worker process as ``task(payload)``, or ``task(payload, broadcast)`` where
             there is a broadcast; importable there, or a closure. It may run more than once for a
             payload, so it changes nothing outside.
-        broadcast: what all tasks need; sent to each executor once. A worker process gets the same
-            object in every task of this call.
+        broadcast: what all tasks need; sent to each executor once, for later calls with the same
+            bytes too.
         max_parallel: tasks of one job, at least 1; default: the session's number of cores.
         sizes: bytes of input of each task, about: tasks of little input go out in jobs of more, up
             to `JOB_BYTES` a core, as a job costs Spark the same whatever it does.
@@ -144,6 +145,7 @@ class _Run:
         self._shared = shared
         self._spool: Path | None = None
         self._broadcast: Broadcast[bytes] | None = None
+        self._borrowed = contextlib.ExitStack()
         self._group = f"olr_pg-{uuid.uuid4()}"
         self._closing = threading.Event()
         self._threads = ThreadPoolExecutor(_JOBS_UNDER_WAY, thread_name_prefix="spark-job")
@@ -155,13 +157,12 @@ class _Run:
         from py4j.protocol import Py4JError
 
         self._closing.set()
-        # A JVM that has gone away has nothing left to cancel or to release.
-        with contextlib.suppress(Py4JError, OSError):
+        # A JVM that has gone away has nothing left to cancel (AttributeError: the session was
+        # stopped from another thread).
+        with contextlib.suppress(Py4JError, OSError, AttributeError):
             self._spark.sparkContext.cancelJobGroup(self._group)
         self._threads.shutdown(wait=True, cancel_futures=True)
-        if self._broadcast is not None:
-            with contextlib.suppress(Py4JError, OSError):
-                self._broadcast.destroy()
+        self._borrowed.close()
         if self._spool is not None:
             shutil.rmtree(self._spool, ignore_errors=True)
 
@@ -175,7 +176,8 @@ class _Run:
             context = self._spark.sparkContext
             self.cores = max(1, context.defaultParallelism)
             if broadcast is not None:
-                self._broadcast = context.broadcast(broadcast)
+                shared = BROADCASTS.borrow(context, broadcast)
+                self._broadcast = self._borrowed.enter_context(shared)
             if self._shared and str(context.master).startswith("local"):
                 self._spool = _new_spool(context.getConf().get("spark.local.dir"))
 

@@ -1,0 +1,87 @@
+"""Where compiled kernels are kept on disk, and when they are out of date.
+
+Numba keeps a kernel under the name and the time of its own source file. But what it inlines, and
+the layouts that it was compiled for, come from other modules: after an upgrade a kernel would be
+found that reads columns where they are no longer. So its files carry a digest of every module that
+its own one imports, directly or not, and of the decorators.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from numba.core.caching import IndexDataCacheFile, NullCache
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_ROOT: Final = Path(__file__).resolve().parent
+_PACKAGE: Final = __name__.partition(".")[0]
+_DIGITS: Final = 12
+
+# At the start of a line: what only type checkers import is indented.
+_IMPORT: Final = re.compile(
+    rf"^(?:from ({_PACKAGE}[\w.]*) import|import ({_PACKAGE}[\w.]+))", re.MULTILINE
+)
+
+
+def key_by_sources(dispatcher: Any) -> None:
+    """Let a kernel's files on disk be found only while no source that made them has changed.
+
+    Args:
+        dispatcher: of Numba; left as it is without a cache, or where its function is of another
+            package.
+    """
+    cache, module = dispatcher._cache, dispatcher.py_func.__module__
+    if isinstance(cache, NullCache) or not module.startswith(f"{_PACKAGE}."):
+        return
+    digest = sources_digest(module)
+    name = f"{cache._impl.filename_base}-{digest}"
+    make: Any = IndexDataCacheFile
+    cache._cache_file = make(cache._cache_path, name, digest)
+
+
+@cache
+def sources_digest(module: str) -> str:
+    """A digest of the sources of a module and of all that it imports of this package.
+
+    Args:
+        module: its full name.
+    """
+    sources = {module, f"{_PACKAGE}.kernels", *imported(module)}
+    whole = hashlib.sha256()
+    for name in sorted(sources):
+        whole.update(name.encode() + b"\0" + _source(name))
+    return whole.hexdigest()[:_DIGITS]
+
+
+def imported(module: str) -> set[str]:
+    """The modules of this package that `module` imports, directly or not."""
+    found: set[str] = set()
+    waiting = [module]
+    while waiting:
+        new = set(_imports(waiting.pop())) - found
+        found |= new
+        waiting += new
+    return found
+
+
+@cache
+def _imports(module: str) -> tuple[str, ...]:
+    return tuple(_matches(_source(module).decode()))
+
+
+def _matches(text: str) -> Iterable[str]:
+    return (one or other for one, other in _IMPORT.findall(text))
+
+
+@cache
+def _source(module: str) -> bytes:
+    """The source; none of a module that is not in the package's folder."""
+    package, _, rest = module.partition(".")
+    path = (_ROOT / rest.replace(".", "/")).with_suffix(".py")
+    return path.read_bytes() if package == _PACKAGE and path.is_file() else b""

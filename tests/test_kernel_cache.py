@@ -1,0 +1,69 @@
+"""Compiled kernels on disk: found while the sources are what they were, and only then."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import olr_pg
+from olr_pg.kernel_cache import imported, sources_digest
+
+if TYPE_CHECKING:
+    import pytest
+
+KERNEL = """
+from olr_pg.kernels import kernel
+from olr_pg.kernel_test_layout import WIDTH
+
+@kernel
+def widened(n: int) -> int:
+    return n * WIDTH
+"""
+CALL = """
+from olr_pg.kernel_test_code import widened
+print(widened(7), widened.stats.cache_hits[next(iter(widened.stats.cache_hits), None)]
+      if widened.stats.cache_hits else 0)
+"""
+
+
+def test_a_module_is_known_by_all_that_it_imports() -> None:
+    found = imported("olr_pg.wire.encoder")
+    assert "olr_pg.kernels" in found
+    assert "olr_pg.transactions.batch" in found  # through others
+    assert not any(name.startswith("olr_pg.server") for name in found)
+    assert sources_digest("olr_pg.wire.encoder") != sources_digest("olr_pg.redo.extract")
+
+
+def test_a_kernel_is_compiled_anew_when_what_it_imports_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a package of the same name that has nothing but the decorators."""
+    package = tmp_path / "olr_pg"
+    package.mkdir()
+    real = Path(olr_pg.__file__).parent
+    for name in ("kernels.py", "kernel_cache.py"):
+        (package / name).write_text((real / name).read_text())
+    (package / "__init__.py").touch()
+    (package / "kernel_test_code.py").write_text(KERNEL)
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+
+    def answer(width: int) -> str:
+        (package / "kernel_test_layout.py").write_text(f"WIDTH = {width}\n")
+        environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+        environment.pop("NUMBA_DISABLE_JIT", None)
+        return subprocess.run(
+            [sys.executable, "-B", "-c", CALL],
+            env=environment,
+            cwd=tmp_path,
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout.strip()
+
+    assert answer(2) == "14 0"
+    assert answer(2) == "14 1"
+    assert answer(3) == "21 0"
+    assert answer(2) == "14 1"
