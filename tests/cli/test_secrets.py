@@ -74,7 +74,8 @@ def test_a_process_that_serves(config: Path, start_cli: Start, form: str) -> Non
     process = start_cli("run", "--config", config, "--no-apply", "--log-format", form, **SECRETS)
     assert process.stderr is not None
     said = ""
-    while "OLR-09012" not in said:  # the metrics' database is out of reach
+    # The page is served, and the metrics' database is out of reach.
+    while not all(expected in said for expected in ("status page", "OLR-09012")):
         line = process.stderr.readline()
         assert line, said
         said += line
