@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
     from olr_pg.bench.clusters import Cluster
 
+_QUEUE_BYTES: Final = 256 << 20
+"""So much that the feed of the server's benchmark fits, whose client comes afterwards."""
 _POLL_SECONDS: Final = 0.002
 
 
@@ -60,7 +62,7 @@ class ReadySource:
 
     def start(self, _scn: int) -> ReadyQueue:
         """Queue everything, as fast as the bound of the queue allows."""
-        queue = ReadyQueue()
+        queue = ReadyQueue(bytes_max=_QUEUE_BYTES)
 
         def feed() -> None:
             first = self._transactions[:TRANSACTIONS_MAX]
