@@ -12,12 +12,9 @@ import hashlib
 import re
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, NamedTuple
 
 from numba.core.caching import IndexDataCacheFile, NullCache
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _ROOT: Final = Path(__file__).resolve().parent
 _PACKAGE: Final = __name__.partition(".")[0]
@@ -55,7 +52,7 @@ def sources_digest(module: str) -> str:
     sources = {module, f"{_PACKAGE}.kernels", *imported(module)}
     whole = hashlib.sha256()
     for name in sorted(sources):
-        whole.update(name.encode() + b"\0" + _source(name))
+        whole.update(name.encode() + _source(name).digest)
     return whole.hexdigest()[:_DIGITS]
 
 
@@ -64,24 +61,24 @@ def imported(module: str) -> set[str]:
     found: set[str] = set()
     waiting = [module]
     while waiting:
-        new = set(_imports(waiting.pop())) - found
+        new = _source(waiting.pop()).imports - found
         found |= new
         waiting += new
     return found
 
 
-@cache
-def _imports(module: str) -> tuple[str, ...]:
-    return tuple(_matches(_source(module).decode()))
+class _Source(NamedTuple):
+    """What counts of a module's source."""
 
-
-def _matches(text: str) -> Iterable[str]:
-    return (one or other for one, other in _IMPORT.findall(text))
+    digest: bytes
+    imports: frozenset[str]
 
 
 @cache
-def _source(module: str) -> bytes:
-    """The source; none of a module that is not in the package's folder."""
+def _source(module: str) -> _Source:
+    """As if it were empty, where the module is not in the package's folder."""
     package, _, rest = module.partition(".")
     path = (_ROOT / rest.replace(".", "/")).with_suffix(".py")
-    return path.read_bytes() if package == _PACKAGE and path.is_file() else b""
+    text = path.read_bytes() if package == _PACKAGE and path.is_file() else b""
+    imports = (one or other for one, other in _IMPORT.findall(text.decode()))
+    return _Source(hashlib.sha256(text).digest(), frozenset(imports))
