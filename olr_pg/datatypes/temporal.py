@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     Bytes = npt.NDArray[np.uint8]
     Longs = npt.NDArray[np.int64]
 
+DAYS_1970_TO_2000: Final = 10_957
 MICROS_PER_SECOND: Final = 1_000_000
 MICROS_PER_DAY: Final = 86_400 * MICROS_PER_SECOND
 _YEAR_MIN: Final = -4712
@@ -236,22 +237,11 @@ def shifted(value: DateTime, seconds: int) -> DateTime:
     days = int(civil_days.py_func(astronomical, value.month, value.day))  # type: ignore[attr-defined]
     total = days * 86_400 + value.hour * 3600 + value.minute * 60 + value.second + seconds
     days, rest = divmod(total, 86_400)
-    year, month, day = _civil(days)
+    year, month, day = civil_date.py_func(days)  # type: ignore[attr-defined]
     hour, rest = divmod(rest, 3600)
     minute, second = divmod(rest, 60)
     label = year if year > 0 else year - 1
     return DateTime(label, month, day, hour, minute, second, value.nanosecond)
-
-
-def _civil(days: int) -> tuple[int, int, int]:
-    """(astronomical year, month, day) of a day number counted from 2000-01-01."""
-    era, of_era = divmod(days + 730_425, 146_097)
-    year = (of_era - of_era // 1460 + of_era // 36_524 - of_era // 146_096) // 365
-    of_year = of_era - (365 * year + year // 4 - year // 100)
-    month = (5 * of_year + 2) // 153
-    day = of_year - (153 * month + 2) // 5 + 1
-    month += 3 if month < 10 else -9
-    return era * 400 + year + (month <= 2), month, day
 
 
 # --- columns -------------------------------------------------------------------------------------
@@ -373,6 +363,23 @@ def civil_days(year: int, month: int, day: int) -> int:
     leap_days = years // np.uint64(4) - years // np.uint64(100) + years // np.uint64(400)
     of_year = (months * np.uint64(153) + np.uint64(2)) // np.uint64(5)
     return int(np.int64(years * np.uint64(365) + leap_days + of_year)) + day - 2_483_590
+
+
+@inlined_kernel
+def civil_date(days: int) -> tuple[int, int, int]:
+    """The inverse of `civil_days`: (year, 0 for 1 BC; month; day) of days from 2000-01-01.
+
+    Counted in cycles of 400 years from 1 March of year 0.
+    """
+    shifted_days = days + 730_425
+    era = shifted_days // 146_097
+    of_era = shifted_days - era * 146_097
+    year = (of_era - of_era // 1460 + of_era // 36_524 - of_era // 146_096) // 365
+    of_year = of_era - (365 * year + year // 4 - year // 100)
+    month = (5 * of_year + 2) // 153
+    day = of_year - (153 * month + 2) // 5 + 1
+    month = month + 3 if month < 10 else month - 9
+    return year + era * 400 + (1 if month <= 2 else 0), month, day
 
 
 @kernel

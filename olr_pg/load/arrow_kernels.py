@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from olr_pg.datatypes.kernel import Outcome, byte_at
+from olr_pg.datatypes.temporal import DAYS_1970_TO_2000, civil_date
 from olr_pg.kernels import inlined, kernel
 
 if TYPE_CHECKING:
@@ -193,19 +194,8 @@ def _put_label(
 
 @inlined
 def _put_time(days: int, second: int, nanosecond: int, width: int, out: U8, at: int) -> bool:
-    """The same of a day since 1970 in the proleptic Gregorian calendar.
-
-    Days are counted in cycles of 400 years from 1 March of year 0.
-    """
-    shifted = days + 719_468
-    era = shifted // 146_097
-    of_era = shifted - era * 146_097
-    year_of_era = (of_era - of_era // 1460 + of_era // 36_524 - of_era // 146_096) // 365
-    of_year = of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
-    month = (5 * of_year + 2) // 153
-    day = of_year - (153 * month + 2) // 5 + 1
-    month = month + 3 if month < 10 else month - 9
-    year = year_of_era + era * 400 + (1 if month <= 2 else 0)
+    """The same of a day since 1970 in the proleptic Gregorian calendar."""
+    year, month, day = civil_date(days - DAYS_1970_TO_2000)
     if year <= 0:
         year -= 1
     return _put_label(year, month, day, second, nanosecond, width, out, at)

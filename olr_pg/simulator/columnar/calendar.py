@@ -20,7 +20,8 @@ DAY: Final = 86_400
 def civil(days: int) -> int:
     """Year, month and day of a day since 1970, as year · 10,000 + month · 100 + day.
 
-    The proleptic Gregorian calendar from year 1 on, counted in 400-year cycles from 1 March.
+    The proleptic Gregorian calendar from year 1 on, counted in 400-year cycles from 1 March. Not
+    `datatypes.temporal.civil_date`: the model shares no arithmetic with what it tests.
     """
     shifted = days + 719_468
     era = shifted // 146_097
