@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import sys
 import tempfile
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -46,7 +47,7 @@ from tests.load.table_data import Source, simulated
 from tests.load.test_kills import CHANGES, FINISHED, PARTS, TAKEN_OVER, finish, killed_at, start
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Iterator, Sequence
 
     from olr_pg.simulator.lob_session import LobSession
     from olr_pg.simulator.tables import SimTable
@@ -131,6 +132,26 @@ def write_tables(source: Source, folder: Path, scn: int, rows: int) -> Path:
     return folder
 
 
+class Everything:
+    """A source and its tables in the middle and at the end, made once for all seeds."""
+
+    def __init__(self, folder: Path, seed: int, rows: int) -> None:
+        self.source = make_source(folder / "source", seed, 2_000_000)
+        self.names = [table.full_name for table in self.source.summary.tables]
+        self.tables = write_tables(
+            self.source, folder / "tables", self.source.scn(Random(seed).uniform(0.3, 0.7)), rows
+        )
+        last = self.source.transactions[-1].commit_scn
+        self.final = write_tables(self.source, folder / "final", last, rows)
+
+    def copy(self, folder: Path) -> Path:
+        """A copy of what comes into the source's folder in the course of a seed."""
+        folder.mkdir()
+        shutil.copytree(self.source.folder / "logs", folder / "logs")
+        shutil.copy(self.source.folder / "dictionary.json", folder)
+        return folder
+
+
 class Arrival(threading.Thread):
     """Archived logs come into the directory one after the other."""
 
@@ -154,46 +175,56 @@ class Arrival(threading.Thread):
             self._next()
 
 
+class Clock:
+    """How long each step took."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self.steps = list[str]()
+
+    def done(self, step: str) -> None:
+        """A step is done."""
+        now = time.monotonic()
+        self.steps.append(f"{step} {now - self._began:.1f} s")
+        self._began = now
+
+
 def whole_way(
-    folder: Path, database: str, seed: int, rows: int, *, kill: bool, say: Callable[[str], object]
-) -> None:
-    """One seed."""
-    rng = Random(seed)
-    source = make_source(folder / "source", seed, 2_000_000)
-    loads = Loads(folder, source.folder, [t.full_name for t in source.summary.tables], database)
-    scn = source.scn(rng.uniform(0.3, 0.7))
-    loads.tables = write_tables(source, folder / "tables", scn, rows)
-    last = source.transactions[-1].commit_scn
-    final = write_tables(source, folder / "final", last, rows)
-    say(f"{len(source.transactions)} transactions, {len(source.summary.logs)} logs")
-    arrival = Arrival(source.folder, 2.0)
+    folder: Path, everything: Everything, database: str, seed: int, *, kill: bool
+) -> list[str]:
+    """One seed; how long its steps took."""
+    rng, clock = Random(seed), Clock()
+    loads = Loads(folder, everything.copy(folder / "source"), everything.names, database)
+    loads.tables = everything.tables
+    arrival = Arrival(loads.source_folder, 1.0)
     arrival.start()
-    began, codes = time.monotonic(), list[int]()
+    codes = list[int]()
     if kill:
         parts = [PARTS.format(rng.randint(0, 30)), FINISHED.format(rng.randint(1, SMALL_TABLES))]
         for query in parts:
             options = ["--resume"] if codes else []
             codes.append(killed_at(loads, query, "initial-load", *options))
+        clock.done("killed loads")
     loaded = json.loads(finish(loads, "initial-load", "--json", *(["--resume"] if kill else [])))
-    seconds = time.monotonic() - began
     (large,) = (one for one in loaded["tables"] if one["table"] == LARGE)
-    say(f"load: {seconds:.1f} s; {LARGE}: {large['rows']:,} rows in {large['seconds']} s")
+    clock.done(f"load ({LARGE}: {large['rows']:,} rows in {large['seconds']} s)")
     if kill:
         for query in (TAKEN_OVER.format(2), CHANGES.format(rng.randint(1, 2_000))):
             codes.append(killed_at(loads, query, "run", "--once"))
+        clock.done("killed runs")
     with start(loads, "run") as running:
         arrival.join()
         wait_for_changes(database)
         running.kill() if kill else running.terminate()
         running.communicate()
     finish(loads, "run", "--once")
-    began = time.monotonic()
-    result = json.loads(finish(loads, "verify", "--json", "--tables", str(final)))
-    say(f"verify: {time.monotonic() - began:.1f} s")
+    clock.done("runs")
+    final = str(everything.final)
+    result = json.loads(finish(loads, "verify", "--json", "--tables", final))
     assert result["identical"], result
     compared = sum(one["source_rows"] for one in result["tables"])
-    say(f"seed {seed}: identical, {len(result['tables'])} tables, {compared:,} rows,"
-        f" exit codes of killed commands {codes}")  # fmt: skip
+    clock.done(f"verify ({compared:,} rows)")
+    return [*clock.steps, f"exit codes of killed commands {codes}"]
 
 
 def wait_for_changes(database: str) -> None:
@@ -209,19 +240,34 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--kill", action="store_true")
     options = parser.parse_args()
-    for seed in range(1, options.seeds + 1):
-        with ExitStack() as stack:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="olr-pg-load-")))
-            cluster = start_embedded(folder / "postgres")
-            stack.callback(cluster.stop)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="olr-pg-load-")))
+        cluster = start_embedded(folder / "postgres")
+        stack.callback(cluster.stop)
+        everything = Everything(folder, 1, options.rows)
+        say(f"{len(everything.source.transactions)} transactions in"
+            f" {len(everything.source.summary.logs)} logs")  # fmt: skip
+        for seed in range(1, options.seeds + 1):
+            own = folder / f"seed-{seed}"
+            own.mkdir()
+            with database(cluster.connect_string, f"seed_{seed}") as target:
+                steps = whole_way(own, everything, target, seed, kill=options.kill)
+            say(f"seed {seed}: identical; " + ", ".join(steps))
 
-            def say(text: str) -> None:
-                sys.stdout.write(text + "\n")
-                sys.stdout.flush()
 
-            whole_way(
-                *(folder, cluster.connect_string, seed, options.rows), kill=options.kill, say=say
-            )
+@contextmanager
+def database(server: str, name: str) -> Iterator[str]:
+    """A database of its own; its connection string."""
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+        yield psycopg.conninfo.make_conninfo(server, dbname=name)
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+def say(text: str) -> None:
+    """Print a line at once."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":
