@@ -837,6 +837,11 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         " target or leave the change out with `olr-pg errors skip`, then start again",
         6,
     ),
+    5146: ErrorEntry(
+        "a CLOB of the source cannot be read as text",
+        "its characters are no UTF-16 at the offset above: correct the value in the source",
+        6,
+    ),
     # 6xxx Spark and Java (exit code 7)
     6001: ErrorEntry(
         "no suitable Java was found",

@@ -127,17 +127,17 @@ def encode_batch(
         try:
             values, lost = column.encoder(column.arrow.convert(batch.column(column.place)))
         except OlrPgError as error:
-            raise _at_row(error, name, batch, first_row) from error
+            raise at_row(error, name, batch, first_row) from error
         if len(values.length) and int(values.length.max()) > ROW_BYTES_MAX:
             row = int(values.length.argmax())
             too_large = OlrPgError(5018, f"more than {ROW_BYTES_MAX} bytes", row=row)
-            raise _at_row(too_large, name, batch, first_row)
+            raise at_row(too_large, name, batch, first_row)
         encoded.append(values)
         losses.append(lost)
     return EncodedBatch(batch.num_rows, tuple(encoded), tuple(losses))
 
 
-def _at_row(error: OlrPgError, column: str, batch: pa.RecordBatch, first_row: int) -> OlrPgError:
+def at_row(error: OlrPgError, column: str, batch: pa.RecordBatch, first_row: int) -> OlrPgError:
     """`error` with the row's number in the partition, and its ROWID where that is known."""
     where = {**error.where, "column": column}
     row = where.get("row")
@@ -154,6 +154,10 @@ def add_losses(
 ) -> None:
     """Add a batch's losses to the sums by column name; columns without any stay out."""
     for column, lost in zip(columns, batch.losses, strict=True):
-        if lost != NOTHING:
-            name = column.encoder.column_name
-            sums[name] = sums.get(name, NOTHING) + lost
+        add_loss(sums, column.encoder.column_name, lost)
+
+
+def add_loss(sums: dict[str, Counters], column: str, lost: Counters) -> None:
+    """Add one column's losses to the sums, if there are any."""
+    if lost != NOTHING:
+        sums[column] = sums.get(column, NOTHING) + lost

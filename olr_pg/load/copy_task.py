@@ -18,6 +18,9 @@ from olr_pg.load.columns import add_losses, bind_columns, encode_batch
 from olr_pg.load.images import COPY_HEADER, COPY_TRAILER, copy_tuples
 from olr_pg.load.progress import TableProgress
 from olr_pg.load.retry import retried
+from olr_pg.load.spooled import RowSpool
+from olr_pg.load.table_data import schema_of
+from olr_pg.oracle.large_row import LargeRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -158,7 +161,8 @@ def _streams(
     first = next(batches, None)
     if first is None:
         return
-    columns = bind_columns(plan, table.source, first.schema, settings)
+    columns = bind_columns(plan, table.source, schema_of(first), settings)
+    spool = RowSpool(columns, losses)
     query = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT BINARY)").format(
         plan.target.identifier,
         sql.SQL(", ").join(sql.Identifier(column.target.name) for column in columns),
@@ -167,12 +171,19 @@ def _streams(
         copy.write(COPY_HEADER)
         batch: Any = first
         while batch is not None:
-            encoded = encode_batch(columns, batch, first_row)
-            add_losses(losses, columns, encoded)
-            image = copy_tuples(encoded.columns, encoded.rows).data
-            copy.write(image.data)
-            first_row += encoded.rows
-            yield len(image), encoded.rows
+            if isinstance(batch, LargeRow):
+                rows, size = 1, 0
+                for piece in spool.copy_tuple(batch, first_row):
+                    copy.write(piece)
+                    size += len(piece)
+            else:
+                encoded = encode_batch(columns, batch, first_row)
+                add_losses(losses, columns, encoded)
+                image = copy_tuples(encoded.columns, encoded.rows).data
+                copy.write(image.data)
+                rows, size = encoded.rows, len(image)
+            first_row += rows
+            yield size, rows
             batch = next(batches, None)
         copy.write(COPY_TRAILER)
 

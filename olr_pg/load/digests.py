@@ -14,6 +14,8 @@ import numpy as np
 from olr_pg.load.canonical import canonical_type, canonical_values
 from olr_pg.load.columns import LoadColumn, add_losses, encode_batch
 from olr_pg.load.images import RowImages, composites, hashes
+from olr_pg.load.spooled import RowSpool
+from olr_pg.oracle.large_row import LargeRow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from olr_pg.applier.target import TargetColumn
+    from olr_pg.datatypes.columns import ValueColumn
     from olr_pg.datatypes.policies import Counters
 
     I64 = npt.NDArray[np.int64]
@@ -134,24 +137,40 @@ class SourceDigester:
         self._mask = np.int64(chunks - 1)
         self._types = [canonical_type(column) for column in compared.columns]
         self._losses = losses
+        self._spool = RowSpool(self._columns, losses)
         self._first_row = 0
 
-    def digest(self, batch: pa.RecordBatch) -> DigestedBatch:
+    def digest(self, batch: pa.RecordBatch | LargeRow) -> DigestedBatch:
         """The rows of a batch."""
+        if isinstance(batch, LargeRow):
+            return self._digest_large(batch)
         encoded = encode_batch(self._columns, batch, self._first_row)
         self._first_row += encoded.rows
         add_losses(self._losses, self._columns, encoded)
-        values = [
-            canonical_values(one, column)
-            for one, column in zip(encoded.columns, self._compared.columns, strict=True)
-        ]
+        values = self._canonical(encoded.columns)
         images = composites(values, encoded.rows, self._types)
+        return self._digested(images, values, encoded.rows)
+
+    def _digest_large(self, row: LargeRow) -> DigestedBatch:
+        """One row; the large values are none of the key's, where there is one."""
+        images = self._spool.composite(row, self._types, self._first_row)
+        self._first_row += 1
+        small = encode_batch(self._columns, row.batch).columns
+        return self._digested(images, self._canonical(small), 1)
+
+    def _canonical(self, columns: Sequence[ValueColumn]) -> list[ValueColumn]:
+        return [
+            canonical_values(one, column)
+            for one, column in zip(columns, self._compared.columns, strict=True)
+        ]
+
+    def _digested(
+        self, images: RowImages, values: Sequence[ValueColumn], rows: int
+    ) -> DigestedBatch:
         digest = hashes(images)
         keys, key_digest = images, digest
         if self._compared.keyed:
             places = self._compared.key
-            keys = composites(
-                [values[i] for i in places], encoded.rows, [self._types[i] for i in places]
-            )
+            keys = composites([values[i] for i in places], rows, [self._types[i] for i in places])
             key_digest = hashes(keys)
         return DigestedBatch(key_digest & self._mask, digest, keys, images)

@@ -49,14 +49,24 @@ class RowImages(NamedTuple):
         return self.data[self.start[row] : self.start[row + 1]].tobytes()
 
 
+def copy_head(fields: int) -> bytes:
+    """What a tuple of a binary COPY begins with."""
+    return fields.to_bytes(2, "big")
+
+
+def composite_head(fields: int) -> bytes:
+    """What a composite value begins with."""
+    return fields.to_bytes(4, "big")
+
+
 def copy_tuples(columns: Sequence[ValueColumn], rows: int) -> RowImages:
     """The rows as tuples of a binary COPY, without its header and trailer."""
-    return _build(columns, rows, len(columns).to_bytes(2, "big"), [_NO_TYPE] * len(columns))
+    return _build(columns, rows, copy_head(len(columns)), [_NO_TYPE] * len(columns))
 
 
 def composites(columns: Sequence[ValueColumn], rows: int, types: Sequence[int]) -> RowImages:
     """The rows as composite values; `types` has the OID of each field."""
-    return _build(columns, rows, len(columns).to_bytes(4, "big"), types)
+    return _build(columns, rows, composite_head(len(columns)), types)
 
 
 def _build(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -26,6 +26,7 @@ from olr_pg.oracle.connection import OracleDatabase, open_connection
 from olr_pg.oracle.dictionary import read_dictionary
 from olr_pg.oracle.facts import read_scn
 from olr_pg.oracle.failures import PRIVILEGE, SNAPSHOT_AGE, oracle_error
+from olr_pg.oracle.large_row import LargeRow
 from olr_pg.oracle.rowids import (
     RowidRange,
     ranges_by_extents,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from olr_pg.config.model import OracleSource
     from olr_pg.dictionary.model import Snapshot, Table
     from olr_pg.errors import Place
+    from olr_pg.oracle.large_row import Pieces
     from olr_pg.replicator.filters import Filters
 
 BATCH_BYTES: Final = 4 << 20
@@ -55,8 +57,6 @@ BATCH_BYTES: Final = 4 << 20
 
 BATCH_ROWS_MAX: Final = 16_384
 BATCH_ROWS_MIN: Final = 64
-"""LOBs have no declared length: so few of them are held at a time."""
-
 
 _log = structlog.get_logger(__name__)
 
@@ -100,18 +100,39 @@ class LivePartition(NamedTuple):
         ends = {} if self.part is None else self.part._asdict()
         return {"scn": self.moment.scn, **ends}
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
+    def batches(self) -> Iterator[pa.RecordBatch | LargeRow]:
         """See `SourcePartition.batches`.
 
         Raises:
             OlrPgError: 7040 the undo is gone, 7001 to 7009.
         """
-        scn, table = self.moment.scn, self.table
+        with self._coded_errors(), closing(open_connection(self.source)) as connection:
+            for rows in read_rows(
+                connection, self.table, self.moment.scn, self.part, self.batch_rows
+            ):
+                if isinstance(rows, LargeRow):
+                    yield LargeRow(
+                        rows.batch, {n: self._coded_pieces(p) for n, p in rows.large.items()}
+                    )
+                else:
+                    yield rows
+
+    def _coded_pieces(self, pieces: Pieces) -> Pieces:
+        """`pieces`, which are read outside of `batches`, with the same errors."""
+
+        def read() -> Iterator[Any]:
+            with self._coded_errors():
+                yield from pieces()
+
+        return read
+
+    @contextmanager
+    def _coded_errors(self) -> Iterator[None]:
         try:
-            with closing(open_connection(self.source)) as connection:
-                yield from read_rows(connection, table, scn, self.part, self.batch_rows)
+            yield
         except oracledb.Error as error:
-            raise self._coded(oracle_error(error, f"reading {table.full_name}")) from error
+            doing = f"reading {self.table.full_name}"
+            raise self._coded(oracle_error(error, doing)) from error
 
     def _coded(self, error: OlrPgError) -> OlrPgError:
         name = self.table.full_name
@@ -268,7 +289,5 @@ def _as_of(
 
 def batch_rows(table: Table) -> int:
     """Rows to fetch at a time."""
-    if any(column.lob is not None for column in table.delivered):
-        return BATCH_ROWS_MIN
     width = sum(min(max(column.length, 8), 4_000) for column in table.delivered)
     return max(min(BATCH_BYTES // max(width, 1), BATCH_ROWS_MAX), BATCH_ROWS_MIN)

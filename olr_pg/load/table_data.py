@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from olr_pg.errors import OlrPgError
+from olr_pg.oracle.large_row import LargeRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -31,8 +32,8 @@ class SourcePartition(Protocol):
     def place(self) -> dict[str, Place]:
         """Where it is, for messages."""
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """Its rows, and every time the same.
+    def batches(self) -> Iterator[pa.RecordBatch | LargeRow]:
+        """Its rows, and every time the same; those with large values one by one.
 
         Raises:
             OlrPgError: 5103 or 70xx, they cannot be read.
@@ -102,6 +103,11 @@ class TableSource(Protocol):
 
     def later(self, source: SourceTable) -> SourceTable | None:
         """The same table as of now; None where there is only the one SCN."""
+
+
+def schema_of(rows: pa.RecordBatch | LargeRow) -> pa.Schema:
+    """The schema of what `SourcePartition.batches` gives."""
+    return rows.batch.schema if isinstance(rows, LargeRow) else rows.schema
 
 
 def named_tables(

@@ -26,6 +26,7 @@ from olr_pg.load.canonical import digest_expression, image_expression
 from olr_pg.load.columns import bind_columns
 from olr_pg.load.digests import ChunkDigests, Compared, SourceDigester
 from olr_pg.load.retry import retried
+from olr_pg.load.table_data import schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -167,7 +168,8 @@ class _SourceReader:
         digester: SourceDigester | None = None
         for batch in self._part.batches():
             if digester is None:
-                columns = bind_columns(self._plan, self._table.source, batch.schema, self._settings)
+                schema = schema_of(batch)
+                columns = bind_columns(self._plan, self._table.source, schema, self._settings)
                 compared = compared_by(self._plan, self._table.source)
                 digester = SourceDigester(columns, compared, self._table.chunks, losses)
             yield digester.digest(batch)

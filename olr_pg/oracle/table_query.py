@@ -4,7 +4,9 @@ Every value comes exactly, or the load would differ from what replication applie
 Arrow forms are used where they hold every value of the type, and Oracle's own text for the rest.
 NUMBER without precision would come as a double; dates before the year 1, and nanoseconds before
 1677, have no place in the driver's timestamps; a time zone would be dropped
-(python-oracledb's "Converting Oracle data types to Arrow").
+(python-oracledb's "Converting Oracle data types to Arrow"). LOBs would come whole: `lob_rows` reads
+tables that have any. What is text only by a function (XMLTYPE, JSON, VECTOR) does come whole, and
+so does LONG, which Oracle lets nobody cut.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 
 from olr_pg.datatypes.mapping import OracleType
+from olr_pg.oracle.lob_rows import read_lob_rows, selected
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     import oracledb
 
     from olr_pg.dictionary.model import Column, Table
+    from olr_pg.oracle.large_row import LargeRow
     from olr_pg.oracle.rowids import RowidRange
 
 ROWID: Final = "ROWID"
@@ -33,6 +37,7 @@ NUMBER_FORMAT: Final = "'TM9', 'NLS_NUMERIC_CHARACTERS=''.,'''"
 
 _UNDER_UTC: Final = frozenset({OracleType.TIMESTAMP_TZ, OracleType.TIMESTAMP_LTZ})
 _AS_TEXT: Final = frozenset({OracleType.INTERVAL_YM, OracleType.INTERVAL_DS})
+_LOBS: Final = frozenset({OracleType.CLOB, OracleType.BLOB})
 _ADDRESSES: Final = frozenset({OracleType.ROWID, OracleType.UROWID})
 
 
@@ -43,16 +48,23 @@ class Field(NamedTuple):
         name: of the table's column.
         expression: that gives its values.
         kind: what the driver makes of them.
+        is_lob: they are read by `lob_rows`.
     """
 
     name: str
     expression: str
     kind: pa.DataType
+    is_lob: bool = False
 
 
 def fields_of(table: Table) -> tuple[Field, ...]:
     """What is read of a table: every column that is replicated."""
-    return tuple(_field(column) for column in table.delivered)
+    with_lobs = any(map(_is_lob, table.delivered))
+    return tuple(_field(column, with_lobs) for column in table.delivered)
+
+
+def _is_lob(column: Column) -> bool:
+    return OracleType(column.type_code) in _LOBS and not column.xml
 
 
 def quoted(name: str) -> str:
@@ -60,13 +72,13 @@ def quoted(name: str) -> str:
     return f'"{name}"'
 
 
-def _field(column: Column) -> Field:
+def _field(column: Column, with_lobs: bool) -> Field:
     code, name = OracleType(column.type_code), quoted(column.name)
     text, large_text = pa.string(), pa.large_string()
     if column.xml:
         return Field(column.name, f"XMLSERIALIZE(CONTENT {name} AS CLOB)", large_text)
     if code is OracleType.NUMBER:
-        return _number(column, name)
+        return _number(column, name, with_lobs)
     if code is OracleType.DATE:
         return Field(column.name, _in_format(name, DATE_FORMAT), text)
     if code is OracleType.TIMESTAMP:
@@ -82,7 +94,7 @@ def _field(column: Column) -> Field:
         return Field(column.name, f"JSON_SERIALIZE({name} RETURNING CLOB)", large_text)
     if code is OracleType.VECTOR:
         return Field(column.name, f"FROM_VECTOR({name} RETURNING CLOB)", large_text)
-    return Field(column.name, name, _NATIVE.get(code, text))
+    return Field(column.name, name, _NATIVE.get(code, text), _is_lob(column))
 
 
 _NATIVE: Final[dict[OracleType, pa.DataType]] = {
@@ -97,9 +109,10 @@ _NATIVE: Final[dict[OracleType, pa.DataType]] = {
 }
 
 
-def _number(column: Column, name: str) -> Field:
+def _number(column: Column, name: str, with_lobs: bool) -> Field:
     precision, scale = column.precision, column.scale
-    if precision is not None and scale is not None and 0 <= scale <= precision:
+    # Rows with LOBs come as Python's values, of which text is the cheapest that is exact.
+    if not with_lobs and precision is not None and scale is not None and 0 <= scale <= precision:
         digits = min(precision, DECIMAL_DIGITS_MAX)
         return Field(column.name, name, pa.decimal128(digits, scale))
     return Field(column.name, f"TO_CHAR({name}, {NUMBER_FORMAT})", pa.string())
@@ -124,11 +137,18 @@ def rows_statement(table: Table, scn: int, part: RowidRange | None) -> tuple[str
         part: its ROWIDs; None for the whole table.
     """
     # Aliases are made up: "ROWID" is none that Oracle takes.
-    columns = [f"{field.expression} AS C{n}" for n, field in enumerate(fields_of(table), 1)]
+    columns, of_lobs = list[str](), list[str]()
+    for number, field in enumerate(fields_of(table), 1):
+        if field.is_lob:
+            short, *rest = selected(field, number)
+            columns.append(short)
+            of_lobs += rest
+        else:
+            columns.append(f"{field.expression} AS C{number}")
     if not table.index_organised:
         columns.insert(0, f"ROWIDTOCHAR({ROWID}) AS C0")
     name = f"{quoted(table.owner)}.{quoted(table.name)}"
-    statement = f"SELECT {', '.join(columns)} FROM {name} AS OF SCN :scn"  # noqa: S608 - quoted
+    statement = f"SELECT {', '.join(columns + of_lobs)} FROM {name} AS OF SCN :scn"  # noqa: S608 - quoted
     binds: dict[str, Any] = {"scn": scn}
     if part is not None:
         statement += f" WHERE {ROWID} BETWEEN CHARTOROWID(:first) AND CHARTOROWID(:last)"
@@ -142,14 +162,21 @@ def read_rows(
     scn: int,
     part: RowidRange | None,
     batch_rows: int,
-) -> Iterator[pa.RecordBatch]:
+) -> Iterator[pa.RecordBatch | LargeRow]:
     """The rows of a part of a table as of an SCN.
+
+    Args:
+        batch_rows: fetched at a time; `lob_rows.ROWS` of a table with LOBs.
 
     Raises:
         oracledb.Error: what Oracle reports.
+        OlrPgError: 5146, a LOB that is being read is no text.
     """
     statement, binds = rows_statement(table, scn, part)
-    schema = schema_of(table)
+    schema, fields = schema_of(table), fields_of(table)
+    if any(field.is_lob for field in fields):
+        yield from read_lob_rows(connection, statement, binds, schema, fields)
+        return
     frames = connection.fetch_df_batches(
         statement, binds, size=batch_rows, fetch_decimals=True, requested_schema=_positions(schema)
     )

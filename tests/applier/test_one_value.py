@@ -1,4 +1,4 @@
-"""One value, two ways in, one result: a load and a replication of the same rows of every type."""
+"""One value, three ways in, one result: a replication, loads from files and a live database."""
 
 from __future__ import annotations
 
@@ -12,14 +12,18 @@ import orjson
 import psycopg
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from olr_pg.applier.connection import connect
 from olr_pg.applier.ledger import ensure_ledger
 from olr_pg.applier.plan import TablePlan, plan_table
 from olr_pg.applier.settings import ApplierSettings
+from olr_pg.config.model import OracleSource
 from olr_pg.datatypes.convert import DatabaseFacts
 from olr_pg.dictionary.model import Snapshot
+from olr_pg.errors import OlrPgError
 from olr_pg.load.copy_task import LoadJob, LoadTable, PartTask, copy_task
+from olr_pg.load.live import LiveMoment, live_data
 from olr_pg.load.parquet import find_table
 from olr_pg.load.progress import TableProgress
 from olr_pg.load.verify_task import (
@@ -30,6 +34,11 @@ from olr_pg.load.verify_task import (
     compared_by,
     verify_task,
 )
+from olr_pg.oracle import lob_rows
+from olr_pg.scalars import format_rowid
+from olr_pg.simulator.oracle_net.row_versions import RowVersions
+from olr_pg.simulator.oracle_net.server import StandIn
+from olr_pg.simulator.oracle_net.state import OracleState
 from tests.applier.test_every_type import (
     COLUMNS,
     DATABASE,
@@ -39,11 +48,14 @@ from tests.applier.test_every_type import (
 )
 from tests.datatypes.xml_documents import TOKENS
 from tests.lobs.lob_decoding import decode
+from tests.lobs.lob_redo import TABLE_OBJ
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from olr_pg.load.table_data import SourcePartition
+    from olr_pg.load.copy_task import PartDone
+    from olr_pg.load.table_data import SourcePartition, TableData
     from tests.applier.conftest import Replication
 
 MICRO = datetime(2026, 3, 7, 12, 0, 1, 123_456)  # noqa: DTZ001 - labels
@@ -99,49 +111,149 @@ def write_types(folder: Path) -> None:
     pq.write_table(pa.table(columns), folder / "APP.TYPES.parquet")
 
 
+LIVE_VALUES: dict[str, Any] = {
+    **{name: value for name, (_, value) in VALUES.items() if isinstance(value, str | bytes)},
+    "ID": "1",
+    "D": "2026-03-07T12:00:01",
+    "LTZ": "2026-03-07T12:00:01.123456789+02:00",
+    "YM": "-03-07",
+    "DS": "-01 02:03:04.500000",
+    "BF": "1.5",
+    "BD": "-0.1",
+    "YES": "1",
+    "VEC": str(ELEMENTS.tolist()),
+    "I2": "-9999",
+    "I4": "123456789",
+    "I8": str(-(10**18 - 1)),
+    "M": "-1234567890.12",
+}
+"""The values as Oracle says them: as its text where the query asks for text."""
+
+SCN = 5_000
+
+
+class LiveTypes:
+    """The table of every type as a live database has it."""
+
+    def __init__(self) -> None:
+        snapshot = Snapshot(SCN, DATABASE, (TABLE,), xml_tokens=TOKENS)
+        self.server = StandIn(OracleState(snapshot, dbid=1))
+        self._rows = RowVersions(self.server.state.catalogue, (TABLE,))
+
+    def put(self, number: int, values: Mapping[str, Any]) -> None:
+        """A row; columns that are not named are NULL."""
+        row = {"ID": str(number), **values}
+        columns = [row.get(column.name) for column in TABLE.delivered]
+        self._rows.put(TABLE, SCN, format_rowid(TABLE_OBJ, 1 << 22 | 131, number), columns)
+
+    def data(self) -> TableData:
+        """Its rows for a load."""
+        source = OracleSource.model_validate(
+            {"user": "olr", "password": "olr", "server": self.server.connect_string}
+        )
+        return live_data(source, TABLE, LiveMoment(SCN, SCN, 0.0), [None])
+
+
+@pytest.fixture
+def live() -> Iterator[LiveTypes]:
+    found = LiveTypes()
+    with found.server as server:
+        yield found
+        assert server.malformed == []
+
+
+def load(target: str, schema: str, data: TableData) -> tuple[PartDone, ApplierSettings, TablePlan]:
+    """Load the only partition of `data` into a table of that schema, twice."""
+    facts = DatabaseFacts(DATABASE.charset, DATABASE.ncharset, DATABASE.timezone)
+    settings = ApplierSettings(
+        target, "", 0, "", subscription=schema, create_tables=True, facts=facts,
+        table_names={"APP.TYPES": f"{schema}.types"},
+    )  # fmt: skip
+    with connect(target) as connection:
+        ensure_ledger(connection)
+        plan = plan_table(connection, settings, TABLE, TABLE)
+        progress = TableProgress(schema, "APP.TYPES", f"{schema}.types")
+        progress.begin(connection, 1, 0, data.identity, 1)
+    job = pickle.dumps(LoadJob(settings, (LoadTable(TABLE, schema, "types", progress),)))
+    task = pickle.dumps(PartTask(0, 0, data.partitions[0], 1))
+    done: PartDone = pickle.loads(copy_task(task, job))
+    assert not pickle.loads(copy_task(task, job)).claimed
+    return done, settings, plan
+
+
 def test_every_type_loads_as_it_replicates_and_compares_as_equal(
-    tmp_path: Path, replication: Replication
+    tmp_path: Path, replication: Replication, live: LiveTypes
 ) -> None:
     snapshot = Snapshot(1, DATABASE, (TABLE,), xml_tokens=TOKENS)
     decoded = decode(redo_of_every_type(), tmp_path, snapshot)
     replication.script.transactions = decoded.ready
     facts = DatabaseFacts(DATABASE.charset, DATABASE.ncharset, DATABASE.timezone)
     replication.apply((TABLE,), create_tables=True, facts=facts)
+    assert len(COLUMNS) - len(VALUES) == len(TABLE.left_out)
+    assert VALUES.keys() == LIVE_VALUES.keys()
 
     write_types(tmp_path)
-    data = find_table(tmp_path, "APP.TYPES")
-    settings = ApplierSettings(
-        replication.target, "", 0, "", create_tables=True, facts=facts,
-        table_names={"APP.TYPES": "loaded.types"},
-    )  # fmt: skip
-    with connect(replication.target) as connection:
-        ensure_ledger(connection)
-        plan = plan_table(connection, settings, TABLE, TABLE)
-        progress = TableProgress("olr_pg", "APP.TYPES", "loaded.types")
-        progress.begin(connection, 1, 0, data.identity, 1)
-    job = pickle.dumps(LoadJob(settings, (LoadTable(TABLE, "loaded", "types", progress),)))
-    task = pickle.dumps(PartTask(0, 0, data.partitions[0], 1))
-    done = pickle.loads(copy_task(task, job))
-    assert (done.claimed, done.rows) == (True, 3)
-    assert {name: vars_of(lost) for name, lost in done.losses.items()} == {
-        "TS": {"truncated": 2},
-        "TZ": {"truncated": 2},
-    }
-    assert not pickle.loads(copy_task(task, job)).claimed
+    live.put(1, LIVE_VALUES)
+    live.put(2, {})
+    live.put(3, LIVE_VALUES | {"ID": "3", "BX": None})
+    ways = {"files": find_table(tmp_path, "APP.TYPES"), "live": live.data()}
+    for schema, data in ways.items():
+        done, settings, plan = load(replication.target, schema, data)
+        assert (done.claimed, done.rows) == (True, 3)
+        truncated = {"TS", "TZ", "LTZ"} if schema == "live" else {"TS", "TZ"}
+        assert {name: vars_of(lost) for name, lost in done.losses.items()} == {
+            name: {"truncated": 2} for name in truncated
+        }
+        check_rows(replication.target, schema)
+        check_digests(replication.target, settings, plan, data.partitions[0], rows=3)
 
-    with psycopg.connect(replication.target) as connection:
-        differing = connection.execute(
-            "SELECT count(*) FROM app.types a FULL JOIN loaded.types l USING (id) WHERE"
-            " record_send(a) IS DISTINCT FROM record_send(l)"
-        ).fetchone()
+
+def check_rows(target: str, schema: str) -> None:
+    """The loaded rows are the replicated ones, to the byte."""
+    with psycopg.connect(target) as connection:
         tables = [
-            connection.execute(f"SELECT t.*::text FROM {name}.types t ORDER BY id").fetchall()
-            for name in ("app", "loaded")
+            connection.execute(
+                f"SELECT t::text, record_send(t) FROM {name}.types t ORDER BY id".encode()
+            ).fetchall()
+            for name in ("app", schema)
         ]
     assert tables[0] == tables[1]
-    assert differing == (0,)
-    assert len(COLUMNS) - len(VALUES) == len(TABLE.left_out)
-    check_digests(replication.target, settings, plan, data.partitions[0])
+
+
+def test_large_lobs_of_a_live_table_are_read_in_pieces(
+    replication: Replication, live: LiveTypes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lob_rows, "SHORT_MAX", 64)
+    monkeypatch.setattr(lob_rows, "PIECE", 100)
+    # Pieces would end within characters that take two units.
+    text, national = "a😀" * 333, "😀" * 500
+    image = bytes(range(256)) * 9
+    short = {"V": "short", "CL": "x" * 64, "NCL": "", "BL": b""}
+    live.put(1, short)
+    live.put(2, {"V": "large", "CL": text, "NCL": national, "BL": image})
+    live.put(3, short | {"CL": "", "BL": image})
+    done, settings, plan = load(replication.target, "live", live.data())
+    assert done.rows == 3
+    with psycopg.connect(replication.target) as connection:
+        found = connection.execute("SELECT v, cl, ncl, bl FROM live.types ORDER BY id").fetchall()
+    assert found == [
+        tuple(short.values()),
+        ("large", text, national, image),
+        ("short", "", "", image),
+    ]
+    assert 0 < live.server.lob_read_max <= 2 * lob_rows.PIECE
+    check_digests(replication.target, settings, plan, live.data().partitions[0], rows=3)
+
+
+def test_a_clob_that_is_no_text_is_named(
+    replication: Replication, live: LiveTypes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lob_rows, "SHORT_MAX", 8)
+    live.put(1, {"CL": "half a character: \ud83d, and more".encode("utf-16-be", "surrogatepass")})
+    with pytest.raises(OlrPgError) as caught:
+        load(replication.target, "live", live.data())
+    assert caught.value.code == 5146
+    assert caught.value.where["column"] == "CL"
 
 
 def vars_of(counters: Any) -> dict[str, int]:
@@ -149,7 +261,7 @@ def vars_of(counters: Any) -> dict[str, int]:
 
 
 def check_digests(
-    target: str, settings: ApplierSettings, plan: TablePlan, part: SourcePartition
+    target: str, settings: ApplierSettings, plan: TablePlan, part: SourcePartition, *, rows: int
 ) -> None:
     """Digests and images of both sides are the same, of keys and of whole rows."""
     table = VerifyTable(TABLE, plan.target, 2, 2)
@@ -168,6 +280,6 @@ def check_digests(
 
         source, in_target = both()
         assert source.digests.differing(in_target.digests) == []
-        assert source.digests.rows.sum() == 3
-        rows = both(np.array([0, 1]))
-        assert sorted(rows[0]) == sorted(rows[1])
+        assert source.digests.rows.sum() == rows
+        found = both(np.array([0, 1]))
+        assert sorted(found[0]) == sorted(found[1])

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from olr_pg.simulator.oracle_net.values import BindType, decode_bind
+from olr_pg.simulator.oracle_net.values import NATIONAL, BindType, decode_bind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -297,7 +297,8 @@ def write_describe(out: TtcWriter, columns: Sequence[ResultColumn]) -> None:
     for number, column in enumerate(columns, 1):
         kind = column.kind
         out.byte(kind.code, 0, kind.precision, kind.scale & 0xFF).integer(kind.size, 0, 0)
-        out.sized_bytes(b"").integer(0, CHARSET_UTF8 if kind.form else 0).byte(kind.form)
+        charset = CHARSET_UTF16 if kind.form == NATIONAL else CHARSET_UTF8 if kind.form else 0
+        out.sized_bytes(b"").integer(0, charset).byte(kind.form)
         out.integer(kind.size, 0).byte(1, min(len(column.name), 30)).sized_text(column.name)
         out.sized_bytes(b"").sized_bytes(b"").integer(number, 0)
     out.sized_bytes(b"").integer(0, 0, 0, 0).sized_bytes(b"")

@@ -17,8 +17,11 @@ from olr_pg.scalars import format_rowid, parse_rowid
 from olr_pg.simulator.oracle_net.faults import OraError
 from olr_pg.simulator.oracle_net.values import (
     BLOB,
+    BOOLEAN,
     CHAR,
     CLOB,
+    LONG,
+    LONG_RAW,
     NUMBER,
     RAW,
     VARCHAR,
@@ -42,6 +45,7 @@ _ROWID_BYTES: Final = (4, 4, 2)
 _DATE_LENGTH: Final = 19
 _NANOSECOND_DIGITS: Final = 9
 _BINARY: Final = frozenset({OracleType.RAW, OracleType.BLOB, OracleType.LONG_RAW})
+_AS_CLOB: Final = frozenset({OracleType.JSON, OracleType.VECTOR})
 _FORMATS: Final = {'SYYYY-MM-DD"T"HH24:MI:SS': 0, 'SYYYY-MM-DD"T"HH24:MI:SS.FF9': 9}
 """The formats of TO_CHAR that are understood, with their decimals."""
 
@@ -131,6 +135,11 @@ class RowVersions:
                 values[at] = _from_json(column, after[column.name])
         self._catalogue.insert_many(self._insertion(table), [(scn, None, rowid, *values)])
 
+    def put(self, table: Table, scn: int, rowid: str, values: Sequence[object]) -> None:
+        """A row that is there from `scn` on; its delivered columns as Oracle's text or bytes."""
+        row = (scn, None, _rowid_bytes(rowid, map(str, values[:1])), *values)
+        self._catalogue.insert_many(self._insertion(table), [row])
+
     def _insertion(self, table: Table) -> str:
         marks = ", ".join("?" * (3 + len(table.delivered)))
         place = f"{_quoted(table.owner)}.{_quoted(table.name + VERSIONS)}"
@@ -171,17 +180,24 @@ def _quoted(name: str) -> str:
 
 
 def _kind(column: Column) -> Kind:
-    code = column.type_code
+    """What the driver is told of a column, or of the text that a function makes of it."""
+    code, form = column.type_code, column.charset_form or 1
+    if column.xml or code in _AS_CLOB:
+        return Kind(CLOB, 4000, 1)
     if code == NUMBER:
         scale = -127 if column.scale is None else column.scale
         return Kind(NUMBER, 22, precision=column.precision or 0, scale=scale)
-    if code in (CLOB, BLOB):
-        return Kind(code, 4000, 1 if code == CLOB else 0)
-    if code == RAW:
-        return Kind(RAW, column.length)
+    if code == CLOB:
+        return Kind(CLOB, 4000, form)
+    if code == BLOB:
+        return Kind(BLOB, 4000)
     if code in (OracleType.BINARY_FLOAT, OracleType.BINARY_DOUBLE):
         return float_kind(code)
-    return Kind(CHAR if code == CHAR else VARCHAR, max(column.length, 4000), 1)
+    if code in (RAW, LONG_RAW, BOOLEAN):
+        return Kind(code, column.length)
+    if code == LONG:
+        return Kind(LONG, 0, form)
+    return Kind(CHAR if code == CHAR else VARCHAR, max(column.length, 4000), form)
 
 
 def _rowid_bytes(rowid: str, key: Iterable[str]) -> bytes:
@@ -221,8 +237,16 @@ def _add_functions(catalogue: Catalogue) -> None:
     add("CHARTOROWID", 1, lambda text: _rowid_bytes(text, ()))
     add("SAMPLED", 2, lambda rowid, percent: zlib.crc32(rowid[:8]) % 100 < percent)
     add("SYS_EXTRACT_UTC", 1, _in_utc)
+    add("LOB_LENGTH", 1, _lob_length)
     for count in (1, 2, 3):
         add("TO_CHAR", count, _to_char)
+
+
+def _lob_length(value: str | bytes | None) -> SqlValue:
+    """Text counts in UTF-16 units."""
+    if value is None:
+        return None
+    return len(value.encode("utf-16-be")) // 2 if isinstance(value, str) else len(value)
 
 
 def _in_utc(text: str | None) -> SqlValue:

@@ -39,6 +39,7 @@ class StandIn:
         faults: what is to go wrong.
         refusing: connections are closed at once, as by a database that is down.
         stopping: the server is being closed.
+        lob_read_max: bytes of the largest piece of a LOB that was sent.
         malformed: requests that could not be read; empty unless the driver does what it never did.
 
     Raises:
@@ -51,6 +52,7 @@ class StandIn:
         self.user, self.password, self.service = USER, PASSWORD, SERVICE
         self.refusing = False
         self.stopping = False
+        self.lob_read_max = 0
         self.malformed: list[str] = []
         self._connections: set[socket.socket] = set()
         self._threads: list[threading.Thread] = []

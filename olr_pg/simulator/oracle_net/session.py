@@ -24,8 +24,8 @@ from olr_pg.simulator.oracle_net.values import (
     CLOB,
     LONG,
     LONG_RAW,
+    Wanted,
     lob_of,
-    lob_piece,
     write_value,
 )
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from olr_pg.simulator.oracle_net.catalogue import Result
     from olr_pg.simulator.oracle_net.faults import Fault
     from olr_pg.simulator.oracle_net.server import StandIn
-    from olr_pg.simulator.oracle_net.values import BindType
+    from olr_pg.simulator.oracle_net.values import BindType, Lob
 
 PROTOCOL_VERSION: Final = 318
 SDU: Final = 8192
@@ -61,7 +61,7 @@ class Cursor:
     bind_types: tuple[BindType, ...] = ()
     binds: list[object] = field(default_factory=list)
     result: Result | None = None
-    codes: list[int] = field(default_factory=list)
+    wanted: list[Wanted] = field(default_factory=list)
     sent: int = 0
 
 
@@ -73,7 +73,7 @@ class Session:
         self._stream = stream
         self._cursors: dict[int, Cursor] = {}
         self._next_cursor = 1
-        self._lobs: list[object] = []
+        self._lobs: list[Lob] = []
         self._user = ""
         self._check: PasswordCheck | None = None
         self._calls: dict[int, Callable[[TtcReader, TtcWriter], None]] = {
@@ -264,16 +264,16 @@ class Session:
             return
         result = self._server.state.catalogue.query(cursor.sql, cursor.binds)
         cursor.result, cursor.sent = result, 0
-        cursor.codes = [column.kind.code for column in result.columns]
+        cursor.wanted = [Wanted(one.kind.code, one.kind.form) for one in result.columns]
         msg.write_describe(out, result.columns)
         # LOBs come only after the driver has said how it wants them.
-        wants_lobs = any(code in (CLOB, BLOB) for code in cursor.codes)
+        wants_lobs = any(one.code in (CLOB, BLOB) for one in cursor.wanted)
         self._write_rows(number, cursor, 0 if wants_lobs else rows, out)
 
     def _define(self, cursor: Cursor, defines: tuple[BindType, ...]) -> None:
         for at, define in enumerate(defines):
-            if cursor.codes[at] in (CLOB, BLOB) and define.code in (LONG, LONG_RAW):
-                cursor.codes[at] = define.code
+            if cursor.wanted[at].code in (CLOB, BLOB) and define.code in (LONG, LONG_RAW):
+                cursor.wanted[at] = Wanted(define.code, define.form)
 
     def _fetch(self, reader: TtcReader, out: TtcWriter) -> None:
         number, rows = reader.integer(), reader.integer()
@@ -289,8 +289,8 @@ class Session:
             msg.write_row_header(out)
         for row in rows:
             out.byte(Message.ROW_DATA)
-            for value, code in zip(row, cursor.codes, strict=True):
-                write_value(out, value, code, self._lobs)
+            for value, wanted in zip(row, cursor.wanted, strict=True):
+                write_value(out, value, wanted, self._lobs)
         if count and cursor.sent == len(cursor.result.rows):
             text = "ORA-01403: no data found\n"
             msg.write_end(out, msg.NO_DATA_FOUND, text, cursor=number, rows=cursor.sent)
@@ -300,12 +300,13 @@ class Session:
     def _lob(self, reader: TtcReader, out: TtcWriter) -> None:
         request = msg.read_lob(reader)
         self._strike("lob")
-        value = lob_of(request.locator, self._lobs)
-        amount = len(value)
+        lob = lob_of(request.locator, self._lobs)
+        amount = lob.size
         if request.operation == _LOB_READ:
-            piece = lob_piece(value, request.offset, request.amount)
+            piece = lob.piece(request.offset, request.amount)
+            self._server.lob_read_max = max(self._server.lob_read_max, len(piece))
             out.byte(Message.LOB_DATA).bytes_(piece)
-            amount = len(value[request.offset - 1 : request.offset - 1 + request.amount])
+            amount = len(piece) // lob.unit
         elif request.operation != _LOB_LENGTH:
             raise OraError(3001, "unimplemented feature")
         out.byte(Message.PARAMETER).raw(request.locator).integer(amount)

@@ -28,6 +28,8 @@ _TOKEN: Final = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _NAME: Final = ("word", "quoted")
+_TEXT_OF: Final = {"XMLSERIALIZE": 3, "JSON_SERIALIZE": 2, "FROM_VECTOR": 2}
+"""Functions that make a CLOB of a value, and which of their tokens names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class Query:
         objects: names of everything that might be a table, in upper case where unquoted.
         flashback: of these, with the number or the index of the bind that ``AS OF SCN`` gives.
         versioned: the tables with rows at every SCN among these.
-        columns: what stands alone before ``AS``, by the alias behind it.
+        columns: what stands before ``AS``, alone or as the only value of a CASE, by the alias.
         binds: how many of the binds, from the first on, are named in `sql`.
     """
 
@@ -112,6 +114,12 @@ class _Translation:
         if _words(rest[:2]) == ["SAMPLE", "BLOCK"]:
             self._sample(rest[3][1])
             return 5
+        if _words(rest[:1]) == ["DBMS_LOB"]:
+            self._out.append("LOB_LENGTH")
+            return 3
+        text_of = _TEXT_OF.get("".join(_words(rest[:1])))
+        if text_of is not None:
+            return self._text_of(rest, text_of)
         kind, text = rest[0]
         if text == "." and _words(rest[1:2]) == ["GETCLOBVAL"]:
             return 4  # XMLTYPEs are kept as their text
@@ -127,6 +135,15 @@ class _Translation:
         else:
             self._out.append(text)
         return 1
+
+    def _text_of(self, rest: list[tuple[str, str]], first: int) -> int:
+        """What makes text of a value that is kept as its text."""
+        end = next(at for at, (_, text) in enumerate(rest) if text == ")")
+        kind, text = rest[first]
+        self._out.append(_name(kind, text))
+        if end + 2 < len(rest) and rest[end + 1][1].upper() == "AS":
+            self._columns[_plain(rest[end + 2][1])] = _plain(text)
+        return end + 1
 
     def _bind(self) -> str:
         self._seen += 1
@@ -146,8 +163,12 @@ class _Translation:
             self._found.add(table)
 
     def _note_alias(self, rest: list[tuple[str, str]]) -> None:
-        alone = self._out[-2:-1] in (["SELECT"], [","])
-        if alone and len(rest) > 2 and rest[1][1].upper() == "AS":
+        before = self._out[-2:-1]
+        if before == ["THEN"] and _words(rest[1:2]) == ["END"]:
+            rest = [rest[0], *rest[2:]]
+        elif before not in (["SELECT"], [","]):
+            return
+        if len(rest) > 2 and rest[1][1].upper() == "AS":
             self._columns[_plain(rest[2][1])] = _plain(rest[0][1])
 
     def _as_of(self, kind: str, text: str) -> None:

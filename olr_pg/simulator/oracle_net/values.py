@@ -21,11 +21,16 @@ BINARY_FLOAT: Final = 100
 BINARY_DOUBLE: Final = 101
 CLOB: Final = 112
 BLOB: Final = 113
+BOOLEAN: Final = 252
+
+NATIONAL: Final = 2
+"""The form of national character data."""
 
 LOCATOR_BYTES: Final = 40
 _CHUNK_BYTES: Final = 8132
 _CHARACTER_FLAGS: Final = 6
 _UTF16: Final = 0x80
+_UTF16_NAME: Final = "utf-16-be"
 _NUMBER_IN_LOCATOR: Final = 20
 _TEXT_BYTES_MAX: Final = 32_767
 
@@ -36,6 +41,13 @@ class BindType(NamedTuple):
     code: int
     form: int
     size: int
+
+
+class Wanted(NamedTuple):
+    """The type and the form that a column is sent in."""
+
+    code: int
+    form: int = 0
 
 
 class Kind(NamedTuple):
@@ -90,24 +102,44 @@ def decode_bind(kind: BindType, raw: bytes | None) -> object:
         return int(number) if number == int(number) else float(number)
     if kind.code in (RAW, LONG_RAW):
         return raw
-    return raw.decode("utf-16-be" if kind.form == 2 else "utf-8")
+    return raw.decode(_UTF16_NAME if kind.form == NATIONAL else "utf-8")
 
 
-def write_value(out: TtcWriter, value: object, code: int, lobs: list[object]) -> None:
+class Lob(NamedTuple):
+    """The content of a LOB, text in UTF-16; `unit` is in how many bytes it is counted."""
+
+    content: bytes
+    unit: int
+
+    @property
+    def size(self) -> int:
+        """In units."""
+        return len(self.content) // self.unit
+
+    def piece(self, offset: int, amount: int) -> bytes:
+        """At most `amount` units, from `offset` on, which counts from 1."""
+        start = (offset - 1) * self.unit
+        return self.content[start : start + amount * self.unit]
+
+
+def write_value(out: TtcWriter, value: object, wanted: Wanted, lobs: list[Lob]) -> None:
     """One value of a row.
 
     Args:
-        code: the type that the driver expects it in.
+        wanted: the type that the driver expects it in.
         lobs: the session's; a LOB value is added, so that its locator can name it.
     """
+    code = wanted.code
     if code in (CLOB, BLOB):
-        _write_locator(out, value, lobs)
+        _write_locator(out, value, code, lobs)
+    elif code == BOOLEAN and value is not None:
+        out.bytes_(bytes([str(value).upper() in ("1", "TRUE")]))
     elif code in (BINARY_FLOAT, BINARY_DOUBLE) and value is not None:
         out.bytes_(_ordered_float(float(str(value)), float_kind(code).size))
     elif code == NUMBER and value is not None:
         out.bytes_(encode_number(Decimal(str(value))))
     else:
-        out.bytes_(_to_bytes(value))
+        out.bytes_(_to_bytes(value, wanted.form))
         if code in (LONG, LONG_RAW):
             out.integer(0, 0)
 
@@ -119,34 +151,29 @@ def _ordered_float(number: float, size: int) -> bytes:
     return bytes(byte ^ 0xFF for byte in raw) if top is None else bytes((top,)) + raw[1:]
 
 
-def _to_bytes(value: object) -> bytes | None:
+def _to_bytes(value: object, form: int) -> bytes | None:
     if value is None or isinstance(value, bytes):
         return value
-    return str(value).encode()
+    return str(value).encode(_UTF16_NAME if form == NATIONAL else "utf-8")
 
 
-def _write_locator(out: TtcWriter, value: object, lobs: list[object]) -> None:
+def _write_locator(out: TtcWriter, value: object, code: int, lobs: list[Lob]) -> None:
+    """Bytes as the value of a CLOB are its UTF-16, which may be broken."""
     if value is None:
         out.integer(0)
         return
     assert isinstance(value, str | bytes)
+    content = value if isinstance(value, bytes) else value.encode(_UTF16_NAME)
+    lob = Lob(content, 1 if code == BLOB else 2)
     locator = bytearray(LOCATOR_BYTES)
     locator[1] = LOCATOR_BYTES - 2
-    if isinstance(value, str):
+    if code == CLOB:
         locator[_CHARACTER_FLAGS] = _UTF16
     locator[_NUMBER_IN_LOCATOR : _NUMBER_IN_LOCATOR + 4] = len(lobs).to_bytes(4, "big")
-    lobs.append(value)
-    out.integer(LOCATOR_BYTES, len(value), _CHUNK_BYTES).bytes_(bytes(locator))
+    lobs.append(lob)
+    out.integer(LOCATOR_BYTES, lob.size, _CHUNK_BYTES).bytes_(bytes(locator))
 
 
-def lob_of(locator: bytes, lobs: list[object]) -> str | bytes:
+def lob_of(locator: bytes, lobs: list[Lob]) -> Lob:
     """The value that a locator names."""
-    value = lobs[int.from_bytes(locator[_NUMBER_IN_LOCATOR : _NUMBER_IN_LOCATOR + 4], "big")]
-    assert isinstance(value, str | bytes)
-    return value
-
-
-def lob_piece(value: str | bytes, offset: int, amount: int) -> bytes:
-    """A piece of a LOB as it is sent; text is UTF-16."""
-    piece = value[offset - 1 : offset - 1 + amount]
-    return piece if isinstance(piece, bytes) else piece.encode("utf-16-be")
+    return lobs[int.from_bytes(locator[_NUMBER_IN_LOCATOR : _NUMBER_IN_LOCATOR + 4], "big")]
