@@ -152,8 +152,20 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
     ),
     2011: ErrorEntry(
         "a change cannot be decoded",
-        "report the error with the position above; the table can be left out of the"
-        " subscription meanwhile",
+        "nothing of the table is applied from that transaction on: mend it as"
+        " docs/stopped-tables.md says, and report the error with the position above",
+        3,
+    ),
+    2015: ErrorEntry(
+        "a row of a compressed segment was logged without its values",
+        "run ALTER TABLE … ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS on the source, then mend the"
+        " table as docs/stopped-tables.md says",
+        3,
+    ),
+    2016: ErrorEntry(
+        "a row does not fit the table's definition",
+        "take a newer dictionary snapshot, because the table was altered after this one; then mend"
+        " the table as docs/stopped-tables.md says",
         3,
     ),
     2014: ErrorEntry(
@@ -176,21 +188,22 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
     ),
     2060: ErrorEntry(
         "the undo of a change is not whole",
-        "its undo takes several undo records, of which some are missing in front of it: restore the"
-        " logs from the transaction's begin on; if they are there, report the error with the"
-        " position above",
+        "its undo takes several undo records, of which some are missing in front of it: mend the"
+        " table as docs/stopped-tables.md says; if the logs from the transaction's begin on are"
+        " there, report the error with the position above",
         3,
     ),
     2061: ErrorEntry(
         "a row of several pieces was changed without supplemental logging",
         "the redo does not tell which columns it changed: run ALTER DATABASE ADD SUPPLEMENTAL LOG"
-        " DATA on the source and load the table again, or leave the table out of the subscription",
+        " DATA on the source, then mend the table as docs/stopped-tables.md says, or leave it out"
+        " of the subscription",
         3,
     ),
     2062: ErrorEntry(
         "a row of an index-organised table has an overflow piece",
         "leave the table out of the subscription: tables with an overflow segment cannot be"
-        " replicated",
+        " replicated; its copy is right up to that transaction",
         3,
     ),
     2050: ErrorEntry(
@@ -430,6 +443,13 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         "the recorded changes of the dictionary cannot be used",
         "give each source its own `context.data`; or remove the file and start with a dictionary"
         " snapshot of the SCN to start at",
+        4,
+    ),
+    3081: ErrorEntry(
+        "a column of a replicated table is left out",
+        "rows go on without it, and its copy in the target keeps what it has: where the reason is"
+        " TDE, the column can be decrypted in the source (ALTER TABLE … MODIFY (… DECRYPT)); then"
+        " load the table again",
         4,
     ),
     3080: ErrorEntry(

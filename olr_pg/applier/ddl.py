@@ -1,5 +1,7 @@
 """Carrying out in the target what a DDL of the source means (`dictionary.evolution`).
 
+A change that cannot be decoded comes as an event too, which stops its table.
+
 Everything of one event happens in one target transaction with the ledger's row, which then stands
 at the commit of the DDL: doing the event again finds it done. An event that the target cannot
 follow stops its table, as a change does that does not go in (`table`).
@@ -7,7 +9,7 @@ follow stops its table, as a change does that does not go in (`table`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import psycopg
 import structlog
@@ -33,6 +35,9 @@ if TYPE_CHECKING:
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.applier.target import TargetTable
     from olr_pg.dictionary.model import Table
+
+_PLACE: Final = ("thread", "sequence", "block", "offset", "incident")
+"""Of an error's `where`: what leads to the redo of a change that cannot be decoded."""
 
 _log = structlog.get_logger(__name__)
 
@@ -156,16 +161,21 @@ def _truncate(
 
 def event_error_row(event: SchemaEvent, error: OlrPgError) -> ErrorRow:
     """The line of the error table for an event that stops its table."""
+    scn, message = event.commit_scn, error.detail
+    if event.is_fault:
+        scn = int(error.where.get("scn", scn))
+        place = ", ".join(f"{key} {error.where[key]}" for key in _PLACE if key in error.where)
+        message = f"{message} [{place}]"
     return ErrorRow(
         commit_scn=event.commit_scn,
         xid=format_xid(event.xid),
         position=0,
-        scn=event.commit_scn,
+        scn=scn,
         row_id=None,
-        operation="ddl",
+        operation="undecoded" if event.is_fault else "ddl",
         code=error.code,
         sqlstate=None,
-        message=error.detail,
+        message=message,
         statement=event.statement or None,
         before=None,
         after=None,

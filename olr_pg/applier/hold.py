@@ -191,6 +191,7 @@ def hold_event(
         "error": None if error is None else [error.code, error.detail, error.action, error.where],
         "definition": source_document(event.definition, facts, event.commit_scn),
         "statement": event.statement,
+        "is_fault": event.is_fault,
     }
     row: tuple[Any, ...] = (*key, event.commit_scn, format_xid(event.xid), DDL, 0, [], False)
     with connection.cursor().copy(_COPY) as copy:
@@ -341,6 +342,7 @@ def _event(table: str, row: tuple[Any, ...]) -> SchemaEvent:
         evolution,
         definition,
         statement=document["statement"],
+        is_fault=document.get("is_fault", False),
     )
 
 

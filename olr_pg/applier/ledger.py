@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from psycopg import Connection, Cursor
 
 _CREATE_LOCK = 0x6F6C_725F_7067  # "olr_pg": one creator at a time
-VERSION: Final = 3
+VERSION: Final = 4
 """Of the tables that this release works with."""
 
 _VERSION = "SELECT max(version) FROM olr_pg.version"

@@ -1,4 +1,4 @@
-"""Changes of source tables' definitions on their way to the bundled applier.
+"""What the bundled applier is told beside the protocol: DDL, and changes that cannot be decoded.
 
 External clients are not told: every row change of the protocol names its columns and their types,
 and the protocol has no message for more. The bundled applier runs in the same process as the
@@ -12,6 +12,9 @@ decoder, and gets what clients do not get through one `SchemaEvents`:
   table in one target transaction with the ledger's row, so that it happens once, as any
   transaction: the event has a commit SCN and an XID too.
 - BackToSCN and lost connections: events that are not done are given out again, as transactions are.
+- A table's part of a transaction that cannot be decoded (`is_fault`) is an event of that
+  transaction's commit SCN too. It comes before every transaction of that SCN, so that the table
+  stops in front of whatever may follow from it.
 - Restarts: the checkpoint does not move past the begin of a DDL whose event is not done
   (`open_scn`); and the replicator keeps the dictionary's changes in a file and publishes their
   events again. Those from before the SCN that decoding starts at are `past`: they only tell the
@@ -38,6 +41,7 @@ class SchemaEvent(NamedTuple):
         definition: the table from there on, None where there is none.
         past: it lies before the SCN where decoding started.
         statement: the DDL's text, as far as it was logged.
+        is_fault: it is no DDL: the table's changes of the transaction cannot be decoded.
     """
 
     table: str
@@ -48,11 +52,17 @@ class SchemaEvent(NamedTuple):
     definition: Table | None
     past: bool = False
     statement: str = ""
+    is_fault: bool = False
 
     @property
     def identity(self) -> tuple[str, int, int]:
         """What is the same when the event is published again."""
         return self.table, self.commit_scn, self.xid
+
+    @property
+    def barrier(self) -> int:
+        """The event comes before the transactions that commit at this SCN or later."""
+        return self.commit_scn if self.is_fault else self.commit_scn + 1
 
 
 class SchemaEvents:
@@ -86,7 +96,11 @@ class SchemaEvents:
     def done(self, event: SchemaEvent) -> None:
         """The event is in the target, durably."""
         with self._lock:
-            self._done.add(event.identity)
+            if event.is_fault:
+                # A table may have any number of them; the ledger knows one that comes again.
+                self._events.pop(event.identity, None)
+            else:
+                self._done.add(event.identity)
 
     def is_done(self, event: SchemaEvent) -> bool:
         """Whether it was said to be done."""

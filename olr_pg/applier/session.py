@@ -520,15 +520,15 @@ class _Session:
             parts = [part for name, part in delivered if name == table]
             self._deliver(table, join(parts))
         # Every transaction that committed before the last one seen is here.
-        self._announce([e for e in self._events.published() if e.commit_scn < self._last_scn])
+        self._announce([e for e in self._events.published() if e.barrier <= self._last_scn])
 
     def _deliver(self, table: str, selection: Selection) -> None:
         """Hand changes of a table to its worker, and what happened to the table in between."""
         last = int(selection.commit_scn[-1])
         for event in self._events.published():
-            if table not in (event.table, STREAM) or event.commit_scn >= last:
+            if table not in (event.table, STREAM) or event.barrier > last:
                 continue
-            before = selection.commit_scn <= np.uint64(event.commit_scn)
+            before = selection.commit_scn < np.uint64(event.barrier)
             if before.any():
                 self._worker(table).deliver(table, selection.part(before))
                 selection = selection.part(~before)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from olr_pg.datatypes.charsets import bytes_per_character
 from olr_pg.dictionary import column_bits
@@ -66,24 +66,49 @@ _ABSENT_SCALES: Final = (-1, -127)
 """-1 is the file's NULL; −127 is how clients of Oracle print the scale of FLOAT."""
 
 
-def join_tables(rows: SysRows, path: str, *, all_columns_logged: bool = True) -> tuple[Table, ...]:
+class Compression(NamedTuple):
+    """Tables with compressed segments, which rows here do not tell; by OBJ#.
+
+    Attributes:
+        compressed: in any way.
+        hybrid_columnar: of these, in this way.
+    """
+
+    compressed: frozenset[int] = frozenset()
+    hybrid_columnar: frozenset[int] = frozenset()
+
+
+_NOT_TOLD: Final = Compression()
+
+
+def join_tables(
+    rows: SysRows,
+    path: str,
+    *,
+    all_columns_logged: bool = True,
+    compression: Compression = _NOT_TOLD,
+) -> tuple[Table, ...]:
     """The tables that rows of SYS tables define.
 
     Args:
         rows: the rows.
         path: of the file they were read from, named in errors.
         all_columns_logged: whether the database logs ALL columns; True where nobody told.
+        compression: of existing segments, as far as anyone told.
 
     Raises:
         OlrPgError: 3005, a row refers to a row that is not there.
     """
-    return tuple(_TableReader(rows, path, all_columns_logged).tables())
+    return tuple(_TableReader(rows, path, all_columns_logged, compression).tables())
 
 
 class _TableReader:
     """Joins rows into tables."""
 
-    def __init__(self, rows: SysRows, path: str, all_columns_logged: bool) -> None:
+    def __init__(
+        self, rows: SysRows, path: str, all_columns_logged: bool, compression: Compression
+    ) -> None:
+        self._compression = compression
         self._rows = rows
         self._path = path
         self._objects = {row.obj: row for row in rows.sys_obj}
@@ -98,7 +123,8 @@ class _TableReader:
         for index in rows.sys_ind:
             self._indexes[index.bo].append(index)
         self._partitions = _partitions(rows)
-        self._compressed = {row.obj for row in rows.sys_deferredstg if row.flags_stg & _COMPRESSED}
+        deferred = {row.obj for row in rows.sys_deferredstg if row.flags_stg & _COMPRESSED}
+        self._compressed = deferred | compression.compressed
         self._all_logged = all_columns_logged
         self._logged_tables = {row.obj for row in rows.sys_cdef if row.type == _LOG_ALL}
         self._logged_users = {row.user for row in rows.sys_user if row.spare1 & _LOG_ALL_OF_USER}
@@ -132,6 +158,7 @@ class _TableReader:
         organised = is_index_organised(tab)
         index = rows_index(self._indexes[tab.obj]) if organised else None
         index_key = self._index_columns[index.obj] if index else ()
+        parts = [index] if index else self._partitions.get(tab.obj, [])
         refusal = table_refusal(
             owner,
             obj.name,
@@ -139,7 +166,8 @@ class _TableReader:
             table_flags=tab.flags,
             object_flags=obj.flags,
             cluster_columns=tab.clu_cols,
-            compressed=tab.obj in self._compressed,
+            compressed=not self._compressed.isdisjoint({tab.obj, *(part.obj for part in parts)}),
+            hybrid_columnar=tab.obj in self._compression.hybrid_columnar,
             all_columns_logged=self._all_logged
             or tab.obj in self._logged_tables
             or obj.owner in self._logged_users,
@@ -148,7 +176,6 @@ class _TableReader:
         fault = column_fault(columns)
         if refusal is None and fault is not None:
             refusal = f"its columns in the dictionary are incomplete: {fault}"
-        parts = [index] if index else self._partitions.get(tab.obj, [])
         any_told = any(part.data_obj for part in parts)
         kind = KeyKind.PRIMARY
         if not _is_usable_key(key, columns):

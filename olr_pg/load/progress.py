@@ -33,6 +33,11 @@ _FORGET = """
 WITH parts AS (DELETE FROM olr_pg.load_part WHERE subscription = %(s)s AND source_table = %(t)s)
 DELETE FROM olr_pg.load WHERE subscription = %(s)s AND source_table = %(t)s
 """
+_DROP_HELD = """
+WITH held AS (DELETE FROM olr_pg.held WHERE subscription = %(s)s AND source_table = %(t)s)
+UPDATE olr_pg.error SET resolution = 'skipped', last_seen = now()
+WHERE subscription = %(s)s AND source_table = %(t)s AND resolution = 'stopped'
+"""
 _CLAIM = """
 INSERT INTO olr_pg.load_part (subscription, source_table, part)
 SELECT subscription, source_table, %s FROM olr_pg.load
@@ -100,7 +105,8 @@ class TableProgress(NamedTuple):
     def begin(
         self, connection: Connection[Any], scn: int, start_scn: int, source: str, parts: int
     ) -> None:
-        """Note that the load begins."""
+        """Note that the load begins: what was held of the table's former life counts no more."""
+        connection.execute(_DROP_HELD, {"s": self.subscription, "t": self.source_table})
         connection.execute(_BEGIN, (*self, scn, start_scn, source, parts))
 
     def forget(self, connection: Connection[Any]) -> None:

@@ -105,7 +105,7 @@ def _privileges(connection: Connection, source: OracleSource) -> list[Finding]:
     if any(tables.DATABASE.name in finding.what for finding in found):
         raise OlrPgError(PRIVILEGE, found[0].what, action=found[0].mend[0])
     scn = connection.execute(select(tables.DATABASE.c.CURRENT_SCN)).scalar_one()
-    for table in (*tables.SYS_TABLES, *tables.STRUCTURE_TABLES):
+    for table in (*tables.SYS_TABLES, *tables.SEGMENT_TABLES, *tables.STRUCTURE_TABLES):
         found += _table_privileges(connection, table, user, scn)
     return found
 

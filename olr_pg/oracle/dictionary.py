@@ -19,6 +19,7 @@ from olr_pg.dictionary.sys_columns import SYS_COLUMNS, absent
 from olr_pg.dictionary.sys_tables import join_tables
 from olr_pg.errors import OlrPgError
 from olr_pg.oracle import tables
+from olr_pg.oracle.compression import read_compression
 from olr_pg.oracle.facts import read_facts
 from olr_pg.oracle.failures import SNAPSHOT_AGE
 from olr_pg.oracle.flashback import as_of
@@ -84,9 +85,10 @@ def read_snapshot(
     """
     wanted = dict.fromkeys((*names, *((SYS, table.name) for table in tables.SYS_TABLES)))
     rows = _Reader(connection, scn).rows(list(wanted))
+    compression = read_compression(connection, rows, scn)
     everything = select(tables.DATABASE.c.SUPPLEMENTAL_LOG_DATA_ALL)
     all_logged = connection.execute(everything).scalar_one() == "YES"
-    found = join_tables(rows, _WHERE, all_columns_logged=all_logged)
+    found = join_tables(rows, _WHERE, all_columns_logged=all_logged, compression=compression)
     has_binary_xml = any(
         column.xml and column.type_code == BLOB for table in found for column in table.columns
     )
@@ -143,7 +145,12 @@ class _Reader:
             for row in self._tables_of(user.user, [n for o, n in names if o == user.name])
         ]
         objs = [row.obj for row in objects]
+        parts = self._where("sys_tabpart", sys_rows.PartitionRow, "BO#", objs)
         composite = self._where("sys_tabcompart", sys_rows.PartitionRow, "BO#", objs)
+        subparts = self._where(
+            "sys_tabsubpart", sys_rows.SubPartitionRow, "POBJ#", [row.obj for row in composite]
+        )
+        with_rows = [*objs, *(row.obj for row in parts), *(row.obj for row in subparts)]
         lobs = self._where("sys_lob", sys_rows.LobRow, "OBJ#", objs)
         lob_objs = [row.l_obj for row in lobs]
         lob_parts = self._where(
@@ -167,17 +174,15 @@ class _Reader:
             sys_col=self._where("sys_col", sys_rows.ColRow, "OBJ#", objs),
             sys_cdef=self._where("sys_cdef", sys_rows.ConstraintRow, "OBJ#", objs),
             sys_ccol=self._where("sys_ccol", sys_rows.ConstraintColumnRow, "OBJ#", objs),
-            sys_tabpart=self._where("sys_tabpart", sys_rows.PartitionRow, "BO#", objs),
+            sys_tabpart=parts,
             sys_tabcompart=composite,
-            sys_tabsubpart=self._where(
-                "sys_tabsubpart", sys_rows.SubPartitionRow, "POBJ#", [row.obj for row in composite]
-            ),
+            sys_tabsubpart=subparts,
             sys_lob=lobs,
             sys_lob_comp_part=lob_parts,
             sys_lob_frag=fragments,
             sys_ts=self._select("sys_ts", sys_rows.TablespaceRow),
             sys_ecol=self._where("sys_ecol", sys_rows.EcolRow, "TABOBJ#", objs),
-            sys_deferredstg=self._where("sys_deferredstg", sys_rows.DeferredRow, "OBJ#", objs),
+            sys_deferredstg=self._where("sys_deferredstg", sys_rows.DeferredRow, "OBJ#", with_rows),
             sys_ind=self._where("sys_ind", sys_rows.IndexRow, "BO#", objs),
             sys_icol=self._where("sys_icol", sys_rows.IndexColumnRow, "BO#", objs),
         )

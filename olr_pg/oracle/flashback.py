@@ -30,6 +30,10 @@ def as_of(table: Table, scn: int, name: str) -> AsOfScn:
 def _compile(element: AsOfScn, compiler: Any, asfrom: bool = False, **options: Any) -> str:
     if not asfrom:
         return str(compiler.visit_alias(element, asfrom=False, **options))
+    linter = options.pop("from_linter", None)
+    if linter is not None:
+        # What conditions join is the alias, not the table inside.
+        linter.froms[element] = str(element.name)
     table = compiler.process(element.element, asfrom=True, **options)
     scn = compiler.process(bindparam("scn", element.scn, BigInteger, unique=True))
     return f"{table} AS OF SCN {scn} {compiler.preparer.quote(str(element.name))}"

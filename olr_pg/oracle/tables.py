@@ -47,7 +47,7 @@ def among(values: Sequence[object]) -> BindParameter[Any]:
 
 USER: Final = _sys("USER$", "USER# SPARE1", "NAME")
 OBJ: Final = _sys("OBJ$", "OBJ# DATAOBJ# OWNER# TYPE# FLAGS", "NAME SUBNAME")
-TAB: Final = _sys("TAB$", "OBJ# DATAOBJ# TS# CLUCOLS FLAGS PROPERTY")
+TAB: Final = _sys("TAB$", "OBJ# DATAOBJ# TS# FILE# BLOCK# CLUCOLS FLAGS PROPERTY")
 COL: Final = _sys(
     "COL$",
     "OBJ# COL# SEGCOL# INTCOL# TYPE# LENGTH PRECISION# SCALE CHARSETFORM CHARSETID NULL$ PROPERTY",
@@ -57,13 +57,14 @@ CDEF: Final = _sys("CDEF$", "CON# OBJ# TYPE# ENABLED ROBJ# RCON# REFACT")
 CCOL: Final = _sys("CCOL$", "CON# OBJ# INTCOL# POS# SPARE1")
 IND: Final = _sys("IND$", "OBJ# DATAOBJ# BO# TYPE# FLAGS PROPERTY")
 ICOL: Final = _sys("ICOL$", "OBJ# BO# INTCOL# POS#")
-TABPART: Final = _sys("TABPART$", "OBJ# DATAOBJ# BO#")
+TABPART: Final = _sys("TABPART$", "OBJ# DATAOBJ# BO# TS# FILE# BLOCK#")
 TABCOMPART: Final = _sys("TABCOMPART$", "OBJ# DATAOBJ# BO#")
-TABSUBPART: Final = _sys("TABSUBPART$", "OBJ# DATAOBJ# POBJ#")
+TABSUBPART: Final = _sys("TABSUBPART$", "OBJ# DATAOBJ# POBJ# TS# FILE# BLOCK#")
 LOB: Final = _sys("LOB$", "OBJ# COL# INTCOL# LOBJ# IND# TS# CHUNK FLAGS PROPERTY")
 LOBFRAG: Final = _sys("LOBFRAG$", "FRAGOBJ# PARENTOBJ# INDFRAGOBJ# TS#")
 LOBCOMPPART: Final = _sys("LOBCOMPPART$", "PARTOBJ# LOBJ#")
 TS: Final = _sys("TS$", "TS# BLOCKSIZE", "NAME")
+SEG: Final = _sys("SEG$", "TS# FILE# BLOCK# SPARE1")
 DEFERRED_STG: Final = _sys("DEFERRED_STG$", "OBJ# FLAGS_STG")
 ECOL: Final = _sys("ECOL$", "TABOBJ# COLNUM GUARD_ID")
 ECOL.append_column(Column(quoted_name("BINARYDEFVAL", quote=True), LargeBinary))
@@ -105,7 +106,10 @@ SYS_TABLES: Final = (
     *(USER, OBJ, TAB, COL, CDEF, CCOL, IND, ICOL, TABPART, TABCOMPART, TABSUBPART),
     *(LOB, LOBFRAG, LOBCOMPPART, TS, ECOL, DEFERRED_STG),
 )
-"""What the account must be able to SELECT and FLASHBACK."""
+"""What the account must be able to SELECT and FLASHBACK; their definitions are read too."""
+
+SEGMENT_TABLES: Final = (SEG,)
+"""What it must be able to SELECT and FLASHBACK beside them."""
 
 STRUCTURE_TABLES: Final = (CON, SEQ)
 """The same, for creating keys, indexes and sequences in the target only."""

@@ -40,6 +40,7 @@ class EventKind(IntEnum):
     DDL = 8
     UNDO_PART = 9
     SPLIT_CHANGE = 10
+    UNDECODED = 11
 
 
 class Role(IntFlag):
@@ -93,7 +94,7 @@ EventColumns: TypeAlias = Table
         xid: packed as `scalars.pack_xid`; the sequence is 0 in UNDONE events. 0 in LOB events that
             name no transaction: they belong to the one that refers to their LOB id.
         scn, time, thread, sequence, block, offset: of the record, its redo time and its place.
-        table: index into the row plan (CHANGE, UNDONE), else −1.
+        table: index into the row plan (CHANGE, UNDECODED, UNDONE), else −1.
         dataobj: objd of the undo.
         undo_dba: undo block (CHANGE, UNDONE by 5.6).
         prev_dba, rci, wrp: of ktub; they link an undone record to its 5.1 (redo-format §4.5).
@@ -101,7 +102,9 @@ EventColumns: TypeAlias = Table
         serial, session: of SESSION events. Of DDL events the command code and the OBJ# (0 = not
             told); their `wrp` numbers the records of one statement from 1, and the values of their
             one piece are texts: of segcol 1 the statement (a part of it), 2 the owner, 3 the name.
-            Of UNDO_PART and SPLIT_CHANGE as `transactions.split_undo` says.
+            Of UNDO_PART and SPLIT_CHANGE as `transactions.split_undo` says. Of UNDECODED events
+            `session` is the `ChangeStatus` that tells why; the pieces of such an event mean
+            nothing.
         piece_count: pieces of the event.
     """
 

@@ -103,6 +103,15 @@ def _push_event(walk: Walk, kind: int, con_id: int, xid: int) -> int:
 
 
 @inlined
+def _undecoded(walk: Walk, status: int, con_id: int, xid: int, table: int) -> int:
+    """An event of a row change that is known, but not its row."""
+    event = _push_event(walk, 11, con_id, xid)
+    walk.events.table[event] = table
+    walk.events.session[event] = status
+    return event
+
+
+@inlined
 def _undo_link(walk: Walk, ktub: int, event: int, undo_dba: int) -> None:
     payload, big, events = walk.payload, walk.big, walk.events
     events.dataobj[event] = u32(payload, ktub + 4, big)
@@ -136,8 +145,10 @@ def _undo_record(walk: Walk, vector: int, at: int) -> int:
     if table < 0 or (undoes != 0x0B01 and undoes != 0x0A16):
         return 0
     if payload[at + 21] & 0x80:
-        return 5
-    _split_event(walk, 9, at, table)
+        event = _undecoded(walk, 5, walk.current[3], walk.current[2], table)
+        _undo_link(walk, ktub, event, dba_of(payload, at, big))
+    else:
+        _split_event(walk, 9, at, table)
     return 0
 
 
@@ -220,26 +231,34 @@ def _change(walk: Walk, at: int, layer: int, code: int) -> int:
         walk.tally[3] += layer == 11
         return 0
     walk.tally[1] += layer == 10
-    if (payload[at + 21] | payload[undo_at + 21]) & 0x80:
-        return 5
+    encrypted = (payload[at + 21] | payload[undo_at + 21]) & 0x80
     split = u16(payload, ktub + 20, big) & 0x103
-    if split == 1:
+    if split == 1 and not encrypted:
         return _split_change(walk, at, undo_at, layer, code, table)
-    if split != 0:
-        return 6
     first_piece = walk.state[1]
-    status = _pair_pieces(walk, at, undo_at, layer, code, table)
+    first_entry = walk.state[2]
+    if encrypted:
+        status = 5
+    elif split != 0:
+        status = 6
+    else:
+        status = _pair_pieces(walk, at, undo_at, layer, code, table)
     if status < 0:
         walk.tally[5] += 1
         return 0
-    if status > 0:
+    if status == 2:
         return status
-    event = _push_event(walk, 4, walk.current[3], walk.current[2])
-    walk.events.table[event] = table
+    if status > 0:
+        walk.state[1] = first_piece
+        walk.state[2] = first_entry
+        event = _undecoded(walk, status, walk.current[3], walk.current[2], table)
+    else:
+        event = _push_event(walk, 4, walk.current[3], walk.current[2])
+        walk.events.table[event] = table
+        walk.events.piece_count[event] = walk.state[1] - first_piece
     _undo_link(walk, ktub, event, dba_of(payload, undo_at, big))
     if walk.events.dataobj[event] == 0:
         walk.events.dataobj[event] = object_of(payload, at, big)
-    walk.events.piece_count[event] = walk.state[1] - first_piece
     walk.tally[2] += 1
     return 0
 
@@ -388,21 +407,25 @@ def _direct_load(walk: Walk, at: int) -> int:
     table = _find(walk.objects.data, con_id, dataobj, walk.records.scn[walk.current[0]])
     if table < 0:
         return 0
-    if payload[at + 21] & 0x80:
-        return 5
     xid = _direct_load_xid(walk)
     if xid == 0:
         return 9
     first_piece = walk.state[1]
-    status = block_rows(
-        payload, f1, size, dba_of(payload, at, big), big, walk.pieces, walk.entries, walk.state
-    )
+    first_entry = walk.state[2]
+    status = 5
+    if not payload[at + 21] & 0x80:
+        status = block_rows(
+            payload, f1, size, dba_of(payload, at, big), big, walk.pieces, walk.entries, walk.state
+        )
     if status != 0:
-        return status
-    event = _push_event(walk, 4, con_id, xid)
-    walk.events.table[event] = table
+        walk.state[1] = first_piece
+        walk.state[2] = first_entry
+        event = _undecoded(walk, status, con_id, xid, table)
+    else:
+        event = _push_event(walk, 4, con_id, xid)
+        walk.events.table[event] = table
+        walk.events.piece_count[event] = walk.state[1] - first_piece
     walk.events.dataobj[event] = dataobj
-    walk.events.piece_count[event] = walk.state[1] - first_piece
     walk.tally[1] += 1
     walk.tally[2] += 1
     return 0

@@ -206,8 +206,8 @@ def read_changes(
         window_bytes: about how many bytes of redo one batch takes.
 
     Raises:
-        OlrPgError: 2004, 2005, 2006, 2008 the log, 2011, 2060 or 2062 a change that cannot be
-            decoded, with the place. What stands before the LWN group of the fault was yielded.
+        OlrPgError: 2004, 2005, 2006, 2008 the log, 2011 a direct load whose transaction is not
+            told, with the place. What stands before the LWN group of the fault was yielded.
     """
     for run in group_runs(log, first_block, end_block, verify=verify, window_bytes=window_bytes):
         yield from _changes_of_run(run, objects, verify=verify)

@@ -50,7 +50,11 @@ REASONS: Final = {
 
 
 def error_code(status: ChangeStatus) -> int:
-    """The catalogue's number for a status that is an error."""
+    """The catalogue's number for a status that is an error.
+
+    SHORT_FIELD and NO_TRANSACTION end the decoding; the others are known of one change, which is an
+    UNDECODED event then.
+    """
     if status is ChangeStatus.SHORT_FIELD:
         return 2006
     if status is ChangeStatus.SPLIT_UNDO:

@@ -19,13 +19,15 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import structlog
 
-from olr_pg.applier.schema_events import SchemaEvent, SchemaEvents
+from olr_pg.applier.schema_events import SchemaEvents
 from olr_pg.capture.continuity import join_logs
 from olr_pg.capture.logs import report_skipped
 from olr_pg.capture.state import CaptureMonitor, CapturePhase, CaptureState
 from olr_pg.dictionary.table_list import would_name
 from olr_pg.errors import OlrPgError
 from olr_pg.replicator.decode import thread_starts
+from olr_pg.replicator.decoded_logs import DecodedLogs
+from olr_pg.replicator.event_feed import EventFeed, FaultReporter
 from olr_pg.replicator.filters import NO_FILTERS, Filters
 from olr_pg.replicator.follower import DictionaryFollower
 from olr_pg.replicator.incidents import with_incident
@@ -54,11 +56,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from olr_pg.capture.continuity import Gap
-    from olr_pg.capture.logs import ArchivedLog, LogPosition, LogScan
+    from olr_pg.capture.logs import ArchivedLog, LogScan
     from olr_pg.dictionary.model import Snapshot
     from olr_pg.replicator.accounting import Accounting
     from olr_pg.replicator.source_database import SourceDatabase
     from olr_pg.server.queue import ReadyTransaction
+    from olr_pg.transactions.faults import RowFault
     from olr_pg.transactions.storage import Storage
 
 _PUT_TRANSACTIONS: Final = 256
@@ -193,7 +196,7 @@ class Decoder:
         if scn == 0:
             self._threads.forget()
         self._schema_events.restart()
-        run.publish_past()
+        run.events.publish_past(scn)
         self._open_scn = scn
         self._stopping.clear()
         self.drained.clear()
@@ -252,9 +255,11 @@ class _Run:
             decoder._source.lob_source,
             decoder._filters,
         )
-        self._events_published = 0
+        self.events = EventFeed(
+            decoder.follower, decoder._schema_events, FaultReporter(self._with_incident)
+        )
         self._logs: deque[ArchivedLog] = deque(maxlen=_LOGS_REMEMBERED)
-        self._decoded: set[LogPosition] = set()
+        self._decoded = DecodedLogs()
         self._skipped: set[str] = set()
         self._begun = False
 
@@ -294,10 +299,13 @@ class _Run:
             self._fail(OlrPgError(9001, f"{type(error).__name__}: {error}"))
 
     def _fail(self, error: OlrPgError) -> None:
-        error = with_incident(error, self._logs, self._decoder._incidents)
+        error = self._with_incident(error)
         self._decoder.failure = error
         self._monitor.enter(CapturePhase.STOPPED, error)
         self.queue.fail(error)
+
+    def _with_incident(self, error: OlrPgError) -> OlrPgError:
+        return with_incident(error, self._logs, self._decoder._incidents)
 
     def _pause_for_flow_control(self) -> None:
         self._monitor.enter(CapturePhase.PAUSED_FOR_FLOW_CONTROL)
@@ -337,7 +345,7 @@ class _Run:
         delivered = max(self._scn, self.merger.watermark)
         scan = self._decoder._source.scan(delivered, self.merger.watermark)
         report_skipped([file for file in scan.skipped if file.path not in self._skipped])
-        self._skipped.update(file.path for file in scan.skipped)
+        self._skipped = {file.path for file in scan.skipped}
         if self._decoder._once and scan.unusable:
             raise scan.unusable[0]
         if not self._begun:
@@ -370,11 +378,11 @@ class _Run:
             OlrPgError: 2014, such a log.
         """
         for log in logs:
-            read = [one for one in self._decoded if one.thread == log.header.thread]
-            if read and log.position < max(read):
+            newest = self._decoded.newest(log.header.thread)
+            if newest is not None and log.position < newest:
                 raise OlrPgError(
                     2014,
-                    f"sequence {max(read).sequence} has been read without it",
+                    f"sequence {newest.sequence} has been read without it",
                     file=log.path,
                     thread=log.header.thread,
                     sequence=log.header.sequence,
@@ -406,7 +414,10 @@ class _Run:
         unread = {log.header.thread for log in logs}
         for thread in self.merger.threads - opened - unread:
             _log.info("redo thread closed", thread=thread)
-            self._deliver(self.merger.close_thread(thread))
+            released = self.merger.close_thread(thread)
+            self._deliver(released, self.merger.left_out)
+            if self.merger.failure is not None:
+                raise self.merger.failure
 
     def _decode(self, logs: Sequence[ArchivedLog]) -> bool:
         """Decode whole logs; False where the session has ended."""
@@ -416,12 +427,13 @@ class _Run:
             ThreadSplit(log.header.thread, split) for log in logs for split in plan_splits(log)
         ]
         by_path = {log.path: log for log in logs}
-        for released, source in merge_splits(self.merger, sources, self._decode_splits):
+        for released, left_out, source in merge_splits(self.merger, sources, self._decode_splits):
             log = by_path.get(source.split.path)
             end = None if log is None else log.end_scn
             if end is not None:
                 released = [t for t in released if t.commit_scn < end]
-            if not self._deliver(released):
+                left_out = [fault for fault in left_out if fault.commit_scn < end]
+            if not self._deliver(released, left_out):
                 return False
             self._note_decoding()
             if log is not None:
@@ -452,17 +464,20 @@ class _Run:
             for _, packed in results:
                 yield unpack_result(packed)
 
-    def _deliver(self, transactions: Sequence[ReadyTransaction]) -> bool:
-        """Queue transactions; False where the session has ended.
+    def _deliver(
+        self, transactions: Sequence[ReadyTransaction], left_out: Sequence[RowFault]
+    ) -> bool:
+        """Queue transactions, and publish what of them was left out; False at the session's end.
 
         What `open_scn` answers covers a transaction until its `put_all` has returned.
         """
-        rest = min([self.merger.open_scn(), *self._event_begins()])
+        self.events.add(left_out)
+        rest = min([self.merger.open_scn(), *self.events.begins()])
         begins = np.array([t.begin_scn for t in transactions], np.int64)
         lowest = np.minimum.accumulate(begins[::-1])[::-1].tolist()
         start = 0
         while start < len(transactions):
-            self._publish_before(transactions[start].commit_scn)
+            self.events.publish_before(transactions[start].commit_scn)
             end = self._queued_together(transactions, start)
             self._decoder._open_scn = min(rest, lowest[start])
             if not self.queue.put_all(transactions[start:end]):
@@ -470,47 +485,18 @@ class _Run:
             self._progress.queued.add(transactions[end - 1].commit_scn, time.time())
             self._note_decoding()
             start = end
-        self._publish_before(self.merger.watermark)
+        self.events.publish_before(self.merger.watermark)
         self._progress.queued.add(self.merger.watermark, time.time())
-        self._decoder._open_scn = min([self.merger.open_scn(), *self._event_begins()])
+        self._decoder._open_scn = min([self.merger.open_scn(), *self.events.begins()])
         return not self._decoder._stopping.is_set()
 
     def _queued_together(self, transactions: Sequence[ReadyTransaction], start: int) -> int:
         """The end of the transactions that are queued at once: none behind the next event."""
         end = min(start + _PUT_TRANSACTIONS, len(transactions))
-        waiting = self._decoder.follower.events[self._events_published :]
-        if not waiting or transactions[end - 1].commit_scn <= waiting[0].commit_scn:
+        barrier = self.events.barrier
+        if barrier is None or transactions[end - 1].commit_scn < barrier:
             return end
-        return next(
-            at for at in range(start, end) if transactions[at].commit_scn > waiting[0].commit_scn
-        )
-
-    # --- schema events: between the transactions before them and those behind ---
-
-    def publish_past(self) -> None:
-        """Publish what lies before the SCN of the start: it only tells definitions."""
-        for event in self._decoder.follower.events:
-            if event.commit_scn >= self._scn:
-                break
-            self._publish(event._replace(past=True))
-
-    def _publish_before(self, scn: int) -> None:
-        """Publish the events that committed before `scn`: the transactions up to it are queued."""
-        events = self._decoder.follower.events
-        while self._events_published < len(events):
-            event = events[self._events_published]
-            if event.commit_scn >= scn:
-                return
-            self._publish(event)
-
-    def _publish(self, event: SchemaEvent) -> None:
-        self._events_published += 1
-        if event.table in self._decoder.follower.names:
-            self._decoder._schema_events.publish(event)
-
-    def _event_begins(self) -> list[int]:
-        waiting = self._decoder.follower.events[self._events_published :]
-        return [event.begin_scn for event in waiting]
+        return next(at for at in range(start, end) if transactions[at].commit_scn >= barrier)
 
     def _report(self, log: ArchivedLog) -> None:
         account = self.merger.account

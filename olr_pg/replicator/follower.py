@@ -19,9 +19,9 @@ read past it, before anything that commits later leaves. If it changes a table o
    before x, and is not delivered again.
 
 So the result is that of a decoder that had known all versions from the beginning, whatever the
-splits; only DDL on tables of the subscription costs anything, one split's decoding. Where a task
-fails over a row that does not fit the old definition, it hands back what the split tells of the
-dictionary (`SplitResult.probe`), and the same happens.
+splits; only DDL on tables of the subscription costs anything, one split's decoding. A row that does
+not fit the old definition is a fault (`SplitResult.faults`), which waits as transactions do: if a
+DDL explains it, it is gone once the split is decoded again.
 
 A DDL takes effect at the commit of the transaction that changed the SYS tables. Oracle lets a DDL
 on a table begin only when no transaction has uncommitted changes of it, so no transaction changed
@@ -181,6 +181,8 @@ class DictionaryFollower:
     Attributes:
         events: all so far, in commit order, of every table of the snapshot.
         end: the event where the delivery ends, None where it does not.
+        ends_delivery: as given.
+        snapshot_scn: of the dictionary that it began with.
     """
 
     def __init__(
@@ -202,11 +204,12 @@ class DictionaryFollower:
         self._joined: dict[int, Table | None] = {}
         self._places: _Places | None = None
         self._versions: dict[int, list[Version]] = {}
+        self.snapshot_scn = snapshot.scn
         self._done = (snapshot.scn, (1 << 16, 0, 0, 0))
         self._record = record
         self._subscribed: SubscribedTables | None = None
         self._used: set[Statement] = set()
-        self._ends_delivery = ends_delivery
+        self.ends_delivery = ends_delivery
         self._new_tables = NewTables()
         self.events: list[SchemaEvent] = []
         self.end: SchemaEvent | None = None
@@ -244,7 +247,7 @@ class DictionaryFollower:
         for obj in self._subscribed.objects:
             for version in self._versions.get(obj, ()):
                 self._subscribed.add(obj, version)
-        ended = {str(error) for error in self.ended()} if self._ends_delivery else set()
+        ended = {str(error) for error in self.ended()} if self.ends_delivery else set()
         self.end = next((e for e in self.events if str(e.evolution.error) in ended), None)
         self._new_tables.watch_for(wanted)
         return self._subscribed.subscription()
@@ -361,7 +364,7 @@ class DictionaryFollower:
             return None
         self._tell(table.obj, transaction, unknown_ddl(table, ending[0]), None)
         is_subscribed = self._subscribed is not None and table.obj in self._subscribed.objects
-        if self._ends_delivery and is_subscribed and self.end is None:
+        if self.ends_delivery and is_subscribed and self.end is None:
             self.end = self.events[-1]
         return Version(transaction.commit_scn, None)
 

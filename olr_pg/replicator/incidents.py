@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from olr_pg.capture.logs import ArchivedLog
     from olr_pg.redo.window import Window
 
-_CODES: Final = (2006, 2011, 3070)
+_CODES: Final = (2006, 2011, 2015, 2016, 2060, 2061, 2062, 3070)
 """The errors that the bytes of records explain."""
 
 _BLOCKS_BEFORE: Final = (64, 4096, 1 << 32)

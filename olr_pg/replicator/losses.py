@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _log = structlog.get_logger(__name__)
 
+_LEFT_OUT = 3081
 _MISSING = 2120
 _UNCLAIMED = 2121
 _MALFORMED = 2122
@@ -27,11 +28,10 @@ def report_left_out(tables: Iterable[Table]) -> None:
     """Warn of every column that a user sees and clients do not get, with the reason."""
     for table in tables:
         for column in table.left_out:
+            where = {"table": table.full_name, "column": column.name}
+            error = OlrPgError(_LEFT_OUT, f"{column.unsupported}", **where)
             _log.warning(
-                "the column is left out",
-                table=table.full_name,
-                column=column.name,
-                reason=column.unsupported,
+                error.title, code=error.label, reason=error.detail, action=error.action, **where
             )
 
 

@@ -3,7 +3,9 @@
 Splits are merged in redo order, thread by thread. A transaction leaves when every open redo thread
 has been read past its commit SCN (the watermark); ties leave in the order of their commit records.
 What transactions did to the dictionary is looked at in the same order, before anything behind it
-leaves (see `follower`).
+leaves (see `follower`). So are row changes that could not be put together: those that a changed
+dictionary does not explain, once decoded again, leave with the transactions, for the bundled
+applier to stop their tables; without it the delivery ends before the first of them.
 """
 
 from __future__ import annotations
@@ -18,16 +20,14 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import numpy as np
 import structlog
 
-from olr_pg.errors import OlrPgError
 from olr_pg.redo.sessions import SessionDirectory, SessionKey
 from olr_pg.redo.walk import Tally
 from olr_pg.replicator.accounting import Accounting
 from olr_pg.replicator.filters import NO_FILTERS, Filters
 from olr_pg.replicator.losses import LossReporter
 from olr_pg.replicator.split import encode, remaining
-from olr_pg.scalars import MAX_SCN
 from olr_pg.server.queue import ReadyTransaction, ready_transactions
-from olr_pg.transactions.assembler import ROW_FAILURES, Assembler
+from olr_pg.transactions.assembler import Assembler
 from olr_pg.transactions.batch import DmlKind
 from olr_pg.transactions.finished import Account
 from olr_pg.transactions.lobs import no_losses
@@ -40,9 +40,11 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from olr_pg.dictionary.changes import DictionaryTransaction
+    from olr_pg.errors import OlrPgError
     from olr_pg.replicator.follower import DictionaryFollower
     from olr_pg.replicator.split import Encoded, Split, SplitResult, Subscription
     from olr_pg.transactions.assembler import OpenTransaction
+    from olr_pg.transactions.faults import RowFault
     from olr_pg.transactions.lob_source import LobSource
 
 _log = structlog.get_logger(__name__)
@@ -64,17 +66,11 @@ class _State(NamedTuple):
     assembler: Assembler
     waiting: tuple[ReadyTransaction, ...]
     dictionary: tuple[DictionaryTransaction, ...]
+    faults: tuple[RowFault, ...]
     watermarks: dict[int, int]
     tally: Tally
     account: Account
     table_rows: npt.NDArray[np.int64]
-
-
-class _Foreseen(NamedTuple):
-    """What the redo of a thread that could not be merged says of the dictionary, up to an SCN."""
-
-    found: tuple[DictionaryTransaction, ...]
-    end: int
 
 
 class Merger:
@@ -96,7 +92,7 @@ class Merger:
         failure: what ended the decoding; to be raised once what left before it was delivered.
         again: splits that are to be decoded again with the new `subscription`, and merged before
             any other; the caller empties it.
-        blocked: why the first of these cannot be merged before the redo of other threads is.
+        left_out: what of the transactions that left last could not be decoded.
     """
 
     def __init__(
@@ -129,8 +125,9 @@ class Merger:
         self._losses = LossReporter(subscription.tables)
         self.failure: OlrPgError | None = None
         self.again: list[ThreadSplit] = []
-        self.blocked: OlrPgError | None = None
-        self._foreseen: dict[int, _Foreseen] = {}
+        self._faults: list[RowFault] = []
+        self._left_scn = 0
+        self.left_out: list[RowFault] = []
 
     def _new_assembler(self) -> Assembler:
         plan, tables = self.subscription.row_plan, self.subscription.tables
@@ -145,12 +142,20 @@ class Merger:
         # What was open then, the new incarnation has rolled back.
         self._assembler = self._new_assembler()
         self._dictionary = [t for t in self._dictionary if t.commit_scn < scn]
-        self._states, self._foreseen = [], {}
+        self._faults = [fault for fault in self._faults if fault.commit_scn < scn]
+        self._left_scn = min(self._left_scn, scn)
+        if self._last is not None and self._last.commit_scn >= scn:
+            # The new incarnation counts on from `scn`: its transactions have not left.
+            self._last = None
+        self._states = []
 
     def close_thread(self, thread: int) -> list[ReadyTransaction]:
-        """No more redo comes from a thread; the transactions that waited for it only."""
+        """No more redo comes from a thread; the transactions that waited for it only.
+
+        Where `failure` is set then, these are the last ones.
+        """
         self._watermarks.pop(thread, None)
-        return self._release(self.watermark)
+        return self._leave()
 
     @property
     def threads(self) -> frozenset[int]:
@@ -165,14 +170,14 @@ class Merger:
     @property
     def waiting(self) -> int:
         """How many finished transactions wait for the other redo threads."""
-        return len(self._waiting)
+        return len(self._waiting) + len(self._faults)
 
     def report_waiting(self) -> None:
         """Warn of transactions that nothing more was read for."""
-        if self._waiting:
+        if self.waiting:
             _log.warning(
                 "transactions wait for the logs of other redo threads",
-                transactions=len(self._waiting),
+                transactions=self.waiting,
                 read_up_to_scn=self.watermark,
             )
 
@@ -186,7 +191,8 @@ class Merger:
         opened = [t.begin_scn for t in self._assembler.open_transactions]
         wanted = [scn for scn in opened if scn is not None and scn >= self._start_scn]
         waiting = [t.begin_scn for t in self._waiting]
-        return min([self.watermark, *wanted, *waiting, *(t.begin_scn for t in self._dictionary)])
+        others = [t.begin_scn for t in self._dictionary] + [f.begin_scn for f in self._faults]
+        return min([self.watermark, *wanted, *waiting, *others])
 
     def accounting(self) -> Accounting:
         """What became of everything that was merged."""
@@ -212,44 +218,33 @@ class Merger:
         split was not taken: it is among those to be decoded again.
 
         Raises:
-            OlrPgError: 2011, 2060 to 2062, a change that cannot be put together.
+            OlrPgError: 3070, 3005, the dictionary cannot be followed.
         """
         if split is not None and self._follower is not None:
             self._save(ThreadSplit(thread, split))
-        fault = self._take(result)
-        failure = result.failure or fault
+        self._take(result)
         self._dictionary.extend(result.dictionary)
         # A split that begins no LWN group does not know how far the thread has come. Of a failed
         # one, nothing may leave that commits behind the point up to which it was decoded.
         self._watermarks[thread] = max(self._watermarks.get(thread, 0), result.watermark)
-        if self._is_stale(failure, result):
+        if self._is_stale():
             return []
-        if fault is not None:
-            # What it finished before the fault is lost: nothing may leave.
-            raise fault
-        self.failure = failure
-        limit = self.watermark
-        end = None if self._follower is None else self._follower.end
-        if end is not None and end.commit_scn < limit:
-            self.failure, limit = end.evolution.error, end.commit_scn + 1
-        return self._release(limit)
+        self.failure = result.failure
+        return self._leave()
 
-    def _take(self, result: SplitResult) -> OlrPgError | None:
-        """Put a split's results to what is there; the row change that could not be put together."""
+    def _take(self, result: SplitResult) -> None:
+        """Put a split's results to what is there."""
         self.sessions.add(result.sessions)
         self.tally = self.tally.plus(result.tally)
         self.account.add(result.account)
         self._table_rows = self._table_rows + result.table_rows
         self._keep(result.encoded)
-        try:
-            finished = self._assembler.feed(result.remainder)
-        except OlrPgError as error:
-            if error.code not in ROW_FAILURES:
-                raise
-            return error
+        self._keep_faults(result.faults)
+        finished = self._assembler.feed(result.remainder)
         if finished is not None:
             finished = remaining(self.subscription, finished, self._assembler)
             self._keep(encode(self.subscription, finished, self._storage))
+            self._keep_faults(finished.faults)
             self._dictionary.extend(finished.dictionary)
         self.account.add(self._assembler.account)
         self._assembler.account = Account()
@@ -257,7 +252,6 @@ class Merger:
         self._assembler.table_rows[:] = 0
         self._losses.report(result.losses.plus(self._assembler.losses))
         self._assembler.losses = no_losses(self.subscription.row_plan)
-        return None
 
     # --- the dictionary ---
 
@@ -270,6 +264,7 @@ class Merger:
             self._assembler.saved(),
             tuple(self._waiting),
             tuple(self._dictionary),
+            tuple(self._faults),
             dict(self._watermarks),
             self.tally,
             copy(self.account),
@@ -277,30 +272,21 @@ class Merger:
         )
         self._states.append((state, 0))
 
-    def _is_stale(self, failure: OlrPgError | None, result: SplitResult) -> bool:
+    def _is_stale(self) -> bool:
         """Whether the dictionary changed under splits that were taken: these are in `again` then.
 
         Raises:
             OlrPgError: 3070, 3005, the dictionary cannot be followed.
         """
-        self.blocked = None
         if self._follower is None or not self._states:
             return False
         state, _ = self._states[-1]
         self._states[-1] = state, self._watermarks[state.source.thread]
-        thread = state.source.thread
-        self._foreseen.pop(thread, None)
-        is_row_failure = failure is not None and failure.code in ROW_FAILURES
-        if is_row_failure:
-            # The split's own redo may say why, before or behind the point of the failure.
-            probe = result.remainder if result.probe is None else result.probe
-            found = state.assembler.probe(probe)
-            self._foreseen[thread] = _Foreseen(found, max(result.watermark, result.probe_end))
-        known = [*self._dictionary, *(t for one in self._foreseen.values() for t in one.found)]
-        others = [max(scn, self._foreseen[t].end if t in self._foreseen else 0)
-                  for t, scn in self._watermarks.items() if t != thread]  # fmt: skip
-        limit = min([*others, MAX_SCN + 1 if is_row_failure else self._watermarks[thread]])
-        ready = sorted((t for t in known if t.commit_scn < limit), key=lambda t: t.order)
+        # Behind rows of SYS tables that cannot be decoded nothing is known of the dictionary.
+        ending = self._first_fault(self._is_followed)
+        limit = self.watermark if ending is None else min(self.watermark, ending.commit_scn)
+        known = (t for t in self._dictionary if t.commit_scn < limit)
+        ready = sorted(known, key=lambda t: t.order)
         since = self._follower.apply(ready)
         if since is not None:
             # The newest split reaches past it, however far it got.
@@ -309,11 +295,6 @@ class Merger:
                 next((i for i, (_, end) in enumerate(self._states) if end >= since), last)
             )
             _log.info("decoding again with the new dictionary", scn=since, splits=len(self.again))
-            return True
-        if failure is not None and is_row_failure and limit <= int(failure.where.get("scn", 0)):
-            # Another thread may hold the DDL that explains it.
-            self._go_back(len(self._states) - 1)
-            self.blocked = failure
             return True
         self._dictionary = [t for t in self._dictionary if t.commit_scn >= self.watermark]
         return False
@@ -329,6 +310,7 @@ class Merger:
         self._assembler.use(self.subscription.row_plan, self.subscription.tables)
         self._waiting = [t for t in state.waiting if not self._has_left(t)]
         self._dictionary = list(state.dictionary)
+        self._faults = list(state.faults)
         self._watermarks = state.watermarks
         self.tally, self.account = state.tally, state.account
         self._table_rows = np.zeros(3 * len(self.subscription.tables), np.int64)
@@ -342,6 +324,53 @@ class Merger:
         )
 
     # --- leaving ---
+
+    def _keep_faults(self, faults: Iterable[RowFault]) -> None:
+        self._faults.extend(
+            fault
+            for fault in faults
+            if fault.begin_scn >= self._start_scn
+            and fault.commit_scn >= self._left_scn
+            and (self._is_delivered(fault) or self._is_followed(fault))
+            and not self._is_dropped(fault.xid, fault.position[0], fault.session, fault.serial)
+        )
+
+    def _first_fault(self, wanted: Callable[[RowFault], bool]) -> RowFault | None:
+        return min(filter(wanted, self._faults), key=_commit_position, default=None)
+
+    def _is_delivered(self, fault: RowFault) -> bool:
+        """Whether the table of a fault is a client's."""
+        delivered = self.subscription.row_plan.delivered
+        return not delivered.size or bool(delivered[fault.table])
+
+    def _is_followed(self, fault: RowFault) -> bool:
+        """Whether a fault hides something of the dictionary that its snapshot does not know."""
+        followed = self.subscription.row_plan.followed
+        return (
+            self._follower is not None
+            and bool(followed.size and followed[fault.table])
+            and fault.commit_scn > self._follower.snapshot_scn
+        )
+
+    def _ends_delivery(self, fault: RowFault) -> bool:
+        """Whether nobody can be told that the table's changes are missing."""
+        is_alone = self._follower is None or self._follower.ends_delivery
+        return is_alone or self._is_followed(fault)
+
+    def _leave(self) -> list[ReadyTransaction]:
+        """The transactions that may leave now, in order; `failure` where these are the last."""
+        limit = self.watermark
+        end = None if self._follower is None else self._follower.end
+        if end is not None and end.commit_scn < limit:
+            self.failure, limit = end.evolution.error, end.commit_scn + 1
+        fault = self._first_fault(self._ends_delivery)
+        if fault is not None and fault.commit_scn < limit:
+            self.failure, limit = fault.error, fault.commit_scn
+        self._faults.sort(key=_commit_position)
+        self.left_out = [one for one in self._faults if one.commit_scn < limit]
+        self._faults = self._faults[len(self.left_out) :]
+        self._left_scn = max(self._left_scn, limit)
+        return self._release(limit)
 
     def _keep(self, parts: Iterable[Encoded]) -> None:
         for part in parts:
@@ -361,14 +390,10 @@ class Merger:
             columns.commit_thread.tolist(), columns.session.tolist(), columns.serial.tolist(),
             strict=True,
         )  # fmt: skip
-        found = [
-            self.sessions.find(SessionKey(*key)) or self.sessions.find_in_any_thread(*key[1:])
-            for key in sessions
-        ]
         delivered = np.array(
             [
-                not self._filters.drops(*pair)
-                for pair in zip(columns.xid.tolist(), found, strict=True)
+                not self._is_dropped(xid, *session)
+                for xid, session in zip(columns.xid.tolist(), sessions, strict=True)
             ],
             np.bool_,
         )
@@ -379,6 +404,14 @@ class Merger:
         self.account.committed -= dropped
         self.account.transactions_filtered += dropped
         return cast("list[bool]", delivered.tolist())
+
+    def _is_dropped(self, xid: int, thread: int, session: int, serial: int) -> bool:
+        """Whether the filters leave a transaction out, by it and by its session."""
+        if not self._filters.concerns_transactions:
+            return False
+        key = SessionKey(thread, session, serial)
+        found = self.sessions.find(key) or self.sessions.find_in_any_thread(session, serial)
+        return self._filters.drops(xid, found)
 
     def _release(self, limit: int) -> list[ReadyTransaction]:
         self._waiting.sort(key=_commit_position)
@@ -396,10 +429,12 @@ class Merged(NamedTuple):
 
     Attributes:
         released: the transactions that may leave now.
+        left_out: what of them, and of others up to them, could not be decoded.
         source: the split; a split that has to be decoded again turns up only then.
     """
 
     released: list[ReadyTransaction]
+    left_out: list[RowFault]
     source: ThreadSplit
 
 
@@ -427,23 +462,9 @@ def merge_splits(
                 if merger.again:
                     todo = [*merger.again, *todo[done:]]
                     merger.again = []
-                    if merger.blocked is not None:
-                        todo = _other_thread_first(todo, merger.blocked)
                     break
-                yield Merged(released, source)
+                yield Merged(released, merger.left_out, source)
                 if merger.failure is not None:
                     return
             else:
                 return
-
-
-def _other_thread_first(todo: list[ThreadSplit], reason: OlrPgError) -> list[ThreadSplit]:
-    """The splits with the next one of another thread before all others.
-
-    Raises:
-        OlrPgError: the reason, if there is none.
-    """
-    for number, source in enumerate(todo):
-        if source.thread != todo[0].thread:
-            return [source, *todo[:number], *todo[number + 1 :]]
-    raise reason

@@ -26,9 +26,8 @@ from olr_pg.redo.layout import BLOCK_HEADER, FIRST_DATA_BLOCK
 from olr_pg.redo.sessions import SessionAttributes, SessionKey, sessions_of
 from olr_pg.redo.walk import Objects, Tally
 from olr_pg.redo.window import Log, blocks_in_use
-from olr_pg.transactions.assembler import ROW_FAILURES, Assembler
+from olr_pg.transactions.assembler import Assembler
 from olr_pg.transactions.batch import TransactionColumns
-from olr_pg.transactions.dictionary_changes import dictionary_part
 from olr_pg.transactions.finished import Account, Finished
 from olr_pg.transactions.left_out import leave_out
 from olr_pg.transactions.lobs import LobLosses
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.changes import DictionaryTransaction
     from olr_pg.dictionary.model import Table
     from olr_pg.dictionary.plan import Span
+    from olr_pg.transactions.faults import RowFault
 
 SPLIT_BYTES: Final = 32 << 20
 """How much of a log one task decodes: large against a task's overhead, small in memory."""
@@ -85,20 +85,6 @@ class Subscription(NamedTuple):
             plan.data_table,
             plan.object_since,
             plan.data_since,
-        )
-
-    @property
-    def dictionary_objects(self) -> Objects:
-        """Of the objects only the followed SYS tables."""
-        plan = self.row_plan
-        if plan.followed.size == 0:
-            return Objects(plan.object_key[:0], plan.object_table[:0], plan.cluster_columns)
-        rows = np.flatnonzero((plan.object_table >= 0) & (plan.followed[plan.object_table] != 0))
-        return Objects(
-            plan.object_key[rows],
-            plan.object_table[rows],
-            plan.cluster_columns,
-            since=plan.object_since[rows],
         )
 
 
@@ -160,9 +146,7 @@ class SplitResult(NamedTuple):
         table_rows: as `Assembler.table_rows`, flat.
         failure: what ended the decoding of the split early.
         dictionary: what finished transactions did to the dictionary.
-        probe: where the split failed over a row change: all of its redo that may tell of a changed
-            dictionary, so that the driver can see whether the row plan was too old.
-        probe_end: the `watermark` of all that the probe covers.
+        faults: what of finished transactions was left out.
         sessions: those that were announced.
     """
 
@@ -175,8 +159,7 @@ class SplitResult(NamedTuple):
     table_rows: npt.NDArray[np.int64]
     failure: OlrPgError | None = None
     dictionary: tuple[DictionaryTransaction, ...] = ()
-    probe: ChangeBatch | None = None
-    probe_end: int = 0
+    faults: tuple[RowFault, ...] = ()
     sessions: dict[SessionKey, SessionAttributes] = {}  # noqa: RUF012 - never changed
 
 
@@ -201,10 +184,10 @@ def decode_split(subscription: Subscription, log: Log, first: int, end: int) -> 
     assembler = Assembler(subscription.row_plan, subscription.tables, is_split=True)
     encoded = []
     dictionary: list[DictionaryTransaction] = []
+    faults: list[RowFault] = []
     tally = Tally()
     watermark = 0
     failure = None
-    probe, probe_end = None, 0
     sessions: dict[SessionKey, SessionAttributes] = {}
     try:
         for extract in read_changes(log, subscription.objects, first, end):
@@ -214,6 +197,7 @@ def decode_split(subscription: Subscription, log: Log, first: int, end: int) -> 
             finished = assembler.feed(extract.batch)
             if finished is not None:
                 dictionary.extend(finished.dictionary)
+                faults.extend(finished.faults)
                 encoded.extend(encode(subscription, remaining(subscription, finished, assembler)))
             watermark = _watermark(log, extract.end)
         else:
@@ -221,8 +205,6 @@ def decode_split(subscription: Subscription, log: Log, first: int, end: int) -> 
                 watermark = _watermark(log, end)
     except OlrPgError as error:
         failure = error
-        if error.code in ROW_FAILURES:
-            probe, probe_end = _probe(subscription, log, first, end)
     return SplitResult(
         tuple(encoded),
         assembler.remainder(),
@@ -233,19 +215,9 @@ def decode_split(subscription: Subscription, log: Log, first: int, end: int) -> 
         assembler.table_rows.reshape(-1),
         failure,
         tuple(dictionary),
-        probe,
-        probe_end,
+        tuple(faults),
         sessions,
     )
-
-
-def _probe(subscription: Subscription, log: Log, first: int, end: int) -> tuple[ChangeBatch, int]:
-    """The events of a split that may tell of a changed dictionary, and its watermark."""
-    parts, watermark = [], 0
-    for extract in read_changes(log, subscription.dictionary_objects, first, end):
-        parts.append(dictionary_part(extract.batch, subscription.row_plan))
-        watermark = _watermark(log, extract.end)
-    return concatenate(parts), watermark
 
 
 def remaining(subscription: Subscription, finished: Finished, assembler: Assembler) -> Finished:
@@ -308,16 +280,14 @@ def pack_result(result: SplitResult) -> memoryview:
     columns: dict[str, npt.NDArray[Any]] = {
         "tally": np.array(result.tally, np.int64),
         "account": np.array([getattr(result.account, n) for n in Account.__slots__], np.int64),
-        "watermark": np.array([result.watermark, result.probe_end], np.uint64),
+        "watermark": np.array([result.watermark], np.uint64),
     }
     columns["table_rows"] = result.table_rows
     _flatten("remainder", result.remainder, columns)
     _flatten("losses", result.losses, columns)
-    if result.probe is not None:
-        _flatten("probe", result.probe, columns)
-    if result.failure is not None or result.dictionary or result.sessions:
-        rare = pickle.dumps((result.failure, result.dictionary, result.sessions))
-        columns["rare"] = np.frombuffer(rare, np.uint8)
+    rare = (result.failure, result.dictionary, result.faults, result.sessions)
+    if any(rare):
+        columns["rare"] = np.frombuffer(pickle.dumps(rare), np.uint8)
     for index, encoded in enumerate(result.encoded):
         _flatten(f"encoded.{index}.transactions", encoded.transactions, columns)
         _flatten(f"encoded.{index}.messages", encoded.messages, columns)
@@ -351,9 +321,10 @@ def unpack_result(data: bytes | memoryview) -> SplitResult:
         )
         for index in range(int(_metadata(schema, "encoded")))
     )
-    failure, dictionary, sessions = None, (), {}
+    failure, dictionary, faults, sessions = None, (), (), {}
     if "rare" in columns:
-        failure, dictionary, sessions = pickle.loads(columns["rare"].tobytes())  # noqa: S301 - ours
+        rare = pickle.loads(columns["rare"].tobytes())  # noqa: S301 - ours
+        failure, dictionary, faults, sessions = rare
     return SplitResult(
         encoded,
         _batch(columns, "remainder"),
@@ -364,8 +335,7 @@ def unpack_result(data: bytes | memoryview) -> SplitResult:
         columns["table_rows"],
         failure,
         dictionary,
-        _batch(columns, "probe") if "probe.data" in columns else None,
-        int(columns["watermark"][1]),
+        faults,
         sessions,
     )
 

@@ -9,23 +9,22 @@ split of the redo gives the same transactions.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.errors import OlrPgError
 from olr_pg.redo.batch import ChangeBatch, EventColumns, EventKind
-from olr_pg.redo.pieces import REASONS, ChangeStatus, error_code
-from olr_pg.scalars import MAX_SCN, format_xid
+from olr_pg.redo.columns import head
+from olr_pg.scalars import MAX_SCN
 from olr_pg.transactions.batch import DmlKind
 from olr_pg.transactions.defaults import fill_defaults
 from olr_pg.transactions.delimit import Instances, delimit
 from olr_pg.transactions.dictionary_changes import (
     delivered_changes,
-    dictionary_part,
     dictionary_transactions,
 )
+from olr_pg.transactions.faults import row_faults, without_faulty
 from olr_pg.transactions.finished import (
     Account,
     Finished,
@@ -50,26 +49,8 @@ from olr_pg.transactions.unconcerned import without_unconcerned
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from olr_pg.dictionary.changes import DictionaryTransaction
     from olr_pg.dictionary.model import Table
     from olr_pg.dictionary.plan import RowPlan
-
-_REASONS: Final = {
-    RowStatus.UNKNOWN_COLUMN: (
-        "the redo names a column that the dictionary does not know",
-        "take a newer dictionary snapshot: the table was altered after this one",
-    ),
-    RowStatus.MULTI_PIECE: ("its redo does not tell the row or its columns", None),
-    RowStatus.INCOMPLETE: ("not all redo records of a row change are there", None),
-    RowStatus.PACKED: (
-        "a compressed row was logged without supplemental columns",
-        "run ALTER TABLE … ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS on the source",
-    ),
-}
-
-
-ROW_FAILURES: Final = frozenset({2011, 2060, 2061, 2062})
-"""The errors of a change that cannot be put together; the row plan may be too old for it."""
 
 
 @dataclass(slots=True)
@@ -135,11 +116,7 @@ class Assembler:
         return list(self._open.values())
 
     def feed(self, batch: ChangeBatch) -> Finished | None:
-        """Take the next stretch of redo; what it finished, None if nothing.
-
-        Raises:
-            OlrPgError: 2011, 2060 to 2062, a change that cannot be put together.
-        """
+        """Take the next stretch of redo; what it finished, None if nothing."""
         batch, committed, rolled_back = without_unconcerned(
             self._unowned.take_from(batch), self._open
         )
@@ -179,16 +156,6 @@ class Assembler:
             instances = delimit(batch.events)
             closed = (instances.begin >= 0) & (instances.end >= 0)
         return self._finish(batch, instances, np.flatnonzero(closed))
-
-    def probe(self, batch: ChangeBatch) -> tuple[DictionaryTransaction, ...]:
-        """What feeding `batch` would tell of the dictionary, leaving other rows out.
-
-        It changes nothing here, and works where `feed` fails over a row of another table.
-        """
-        waiting = [chunk for t in self._open.values() for chunk in t.chunks.batches]
-        whole = concatenate([dictionary_part(part, self._plan) for part in (*waiting, batch)])
-        finished = Assembler(self._plan, self._tables, is_split=False).feed(whole)
-        return () if finished is None else finished.dictionary
 
     def saved(self) -> Assembler:
         """A copy that goes on from here by itself."""
@@ -283,11 +250,9 @@ class Assembler:
             events.offset[ends],
         )
         closed = closed[by_commit]
-        batch, instances, status, event = join_split_undo(
+        batch, instances = join_split_undo(
             batch, instances, closed, self._plan.cluster_columns, self._storage.allocate
         )
-        if status != ChangeStatus.OK:
-            raise self._located(error_code(status), REASONS[status], batch.events, event)
         return self._deliver(batch, instances, closed)
 
     def _deliver(
@@ -296,11 +261,12 @@ class Assembler:
         """The committed transactions `closed`, which are in commit order."""
         events = batch.events
         job, dml_first = self._assemble(batch, instances, closed)
+        left_out = head(job.faults, int(job.counts[8]))
         dml, dml_first, emptied = fill_defaults(
             assembled(job), dml_first, self._plan, self._storage.allocate
         )
         if self._plan.lob_tables.size:
-            owners = owners_of(events, instances, closed)
+            owners = without_faulty(owners_of(events, instances, closed), left_out, events)
             allocate = self._storage.allocate
             referred = referred_lobs(dml, dml_first, owners, self._plan)
             unowned = self._unowned.of_lobs(referred, allocate)
@@ -339,19 +305,21 @@ class Assembler:
         self.account.rows += dml.kind.size
         cells = dml.table.astype(np.int64) * 3 + dml.kind - DmlKind.INSERT
         self.table_rows += np.bincount(cells, minlength=self.table_rows.size).reshape(-1, 3)
+        faults = row_faults(left_out, events, instances, closed, self._tables)
+        self.account.undecoded += len(faults)
         self.account.undone += int(job.counts[4])
         self.account.events_undone += int(job.counts[4])
         changes = _changes_of_instances(events, instances, closed)
         self.account.events_committed += changes - int(job.counts[4])
         self.account.unmatched += int(job.counts[5])
         self.account.without_set += int(job.counts[6]) + emptied
-        if filled.size == 0 and not dictionary:
+        if filled.size == 0 and not dictionary and not faults:
             return None
         chosen = closed[filled]
         transactions = transactions_of(
             events, instances, chosen, np.append(dml_first[filled], dml_first[-1])
         )
-        return Finished(transactions, dml, dictionary)
+        return Finished(transactions, dml, dictionary, faults)
 
     def _last_left_end(self) -> int:
         """The newest SCN of transactions that ended here and are left to the driver, 0 for none."""
@@ -375,42 +343,15 @@ class Assembler:
         room = 1024 + 2 * batch.entries.role.size + 4 * pieces
         while True:
             job = row_job(batch, self._plan, room)
-            status, _, event = assemble_rows(job, instances.order, first, end, dml_first, live)
+            status = assemble_rows(job, instances.order, first, end, dml_first, live)
             if status == RowStatus.OK:
                 return job, dml_first
-            if status != RowStatus.CAPACITY:
-                raise self._error(batch.events, RowStatus(status), int(event))
             room *= 3
-
-    def _error(self, events: EventColumns, status: RowStatus, event: int) -> OlrPgError:
-        detail, action = _REASONS[status]
-        code = 2061 if status is RowStatus.MULTI_PIECE else 2011
-        return self._located(code, detail, events, event, action)
-
-    def _located(
-        self,
-        code: int,
-        detail: str,
-        events: EventColumns,
-        event: int,
-        action: str | None = None,
-    ) -> OlrPgError:
-        return OlrPgError(
-            code,
-            detail,
-            action=action,
-            thread=int(events.thread[event]),
-            sequence=int(events.sequence[event]),
-            block=int(events.block[event]),
-            offset=int(events.offset[event]),
-            scn=int(events.scn[event]),
-            xid=format_xid(int(events.xid[event])),
-            table=self._tables[int(events.table[event])].full_name,
-        )
 
 
 def _is_change(kind: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
-    return np.isin(kind, (EventKind.CHANGE, EventKind.LOB, EventKind.SPLIT_CHANGE))
+    changes = (EventKind.CHANGE, EventKind.UNDECODED, EventKind.LOB, EventKind.SPLIT_CHANGE)
+    return np.isin(kind, changes)
 
 
 def _count_changes(events: EventColumns) -> int:

@@ -97,7 +97,9 @@ def live_changes(
     depth: int,
     live: Any,
 ) -> tuple[int, int, int]:
-    """Fill `live` with the CHANGE and LOB events of one instance that were not undone, in order.
+    """Fill `live` with the row changes and LOB events of one instance that were not undone.
+
+    They are CHANGE, UNDECODED and LOB events, in order.
 
     Returns:
         How many they are, how many were undone, how many undo markers found no change.
@@ -107,7 +109,7 @@ def live_changes(
     unmatched = 0
     for i in range(first, end):
         event = order[i]
-        if events.kind[event] == 4 or events.kind[event] == 7:
+        if events.kind[event] == 4 or events.kind[event] == 7 or events.kind[event] == 11:
             live[count] = event
             count += 1
         elif events.kind[event] == 5:

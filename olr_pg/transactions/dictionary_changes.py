@@ -21,7 +21,7 @@ from olr_pg.dictionary.changes import (
 from olr_pg.redo.batch import EventKind
 from olr_pg.scalars import format_rowid
 from olr_pg.transactions.batch import DmlColumns, Image
-from olr_pg.transactions.select import first_rows, select_events
+from olr_pg.transactions.select import first_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,19 +74,6 @@ def dictionary_transactions(
             )
         )
     return tuple(found)
-
-
-_CHANGES = (EventKind.CHANGE, EventKind.UNDO_PART, EventKind.SPLIT_CHANGE)
-_BOUNDARIES = (EventKind.BEGIN, EventKind.COMMIT, EventKind.ROLLBACK, EventKind.UNDONE)
-
-
-def dictionary_part(batch: ChangeBatch, plan: RowPlan) -> ChangeBatch:
-    """The events that dictionary transactions are made of: no rows of other tables."""
-    events = batch.events
-    wanted = np.isin(events.kind, (EventKind.DDL, *_BOUNDARIES))
-    if plan.followed.size:
-        wanted |= np.isin(events.kind, _CHANGES) & (plan.followed[events.table] != 0)
-    return select_events(batch, np.flatnonzero(wanted))
 
 
 def delivered_changes(

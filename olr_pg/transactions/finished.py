@@ -15,6 +15,7 @@ from olr_pg.transactions.lobs import Owners
 if TYPE_CHECKING:
     from olr_pg.dictionary.changes import DictionaryTransaction
     from olr_pg.transactions.delimit import Instances
+    from olr_pg.transactions.faults import RowFault
 
 
 class Finished(NamedTuple):
@@ -23,11 +24,13 @@ class Finished(NamedTuple):
     Attributes:
         dictionary: what committed transactions, with or without such changes, did to the
             dictionary.
+        faults: what of committed transactions, with or without such changes, was left out.
     """
 
     transactions: TransactionColumns
     dml: DmlColumns
     dictionary: tuple[DictionaryTransaction, ...] = ()
+    faults: tuple[RowFault, ...] = ()
 
 
 @dataclass(slots=True)
@@ -44,6 +47,8 @@ class Account:
         rows_filtered, transactions_filtered: row changes, and transactions with all of theirs, that
             the configuration leaves out.
         undone: changes undone by savepoint or statement rollback, in committed transactions.
+        undecoded: parts of committed transactions, of one table each, that were left out because a
+            row change of them cannot be put together.
         unmatched: undo markers for which no change was found.
         without_set: updates that set no delivered column.
         lob_values: LOB values delivered.
@@ -51,8 +56,8 @@ class Account:
         lob_unavailable: LOB values left out because they are not whole in the redo.
         lob_unclaimed: LOBs changed without a change of their row.
         dictionary_rows: row changes of followed SYS tables that no client gets.
-        events: changes (`EventKind.CHANGE`, `SPLIT_CHANGE`, `LOB`) that came out of redo, counted
-            once, and what became of them:
+        events: changes (`EventKind.CHANGE`, `SPLIT_CHANGE`, `UNDECODED`, `LOB`) that came out of
+            redo, counted once, and what became of them:
         events_committed, events_undone: in committed transactions, kept or undone.
         events_rolled_back: in transactions that were rolled back.
         events_dropped: in transactions whose begin or end was not read.
@@ -67,6 +72,7 @@ class Account:
     rows_filtered: int = 0
     transactions_filtered: int = 0
     undone: int = 0
+    undecoded: int = 0
     unmatched: int = 0
     without_set: int = 0
     lob_values: int = 0

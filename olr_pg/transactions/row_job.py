@@ -30,6 +30,7 @@ class RowStatus(IntEnum):
     MULTI_PIECE = 3
     INCOMPLETE = 4
     PACKED = 5
+    UNDECODED = 6
 
 
 class Merge(NamedTuple):
@@ -105,6 +106,9 @@ VALUE: Final = np.dtype(
 )
 """A value of a row change; the fields are the columns of `DmlColumns` of the same names."""
 
+FAULT: Final = np.dtype([("transaction", "i8"), ("event", "i8"), ("status", "i8")])
+"""A table's part of a transaction that is left out: the change why, and its `RowStatus`."""
+
 Rows: TypeAlias = "np.recarray[Any, np.dtype[np.void]]"
 
 
@@ -121,8 +125,9 @@ class Job(NamedTuple):
         values: `VALUE` rows to be filled; `value_next` of −2 − k means part k of `parts`.
         parts: shape (3, …); offset, length and next of further value parts.
         known: `chains.KNOWN` pieces of the transaction at hand.
+        faults: `FAULT` rows to be filled, at most one per transaction and table.
         counts: [changes, entries, parts, stamp, changes undone, undo without match,
-            updates that set nothing, known pieces].
+            updates that set nothing, known pieces, faults].
     """
 
     batch: ChangeBatch
@@ -137,6 +142,7 @@ class Job(NamedTuple):
     values: Rows
     parts: npt.NDArray[np.int64]
     known: Rows
+    faults: Rows
     counts: npt.NDArray[np.int64]
 
 
@@ -168,7 +174,8 @@ def row_job(batch: ChangeBatch, plan: RowPlan, room: int) -> Job:
         columns_of(VALUE, room),
         numbers(3, batch.entries.role.size + 1),
         columns_of(KNOWN, KNOWN_MAX),
-        np.zeros(8, np.int64),
+        columns_of(FAULT, batch.events.kind.size),
+        np.zeros(9, np.int64),
     )
 
 

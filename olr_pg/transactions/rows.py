@@ -401,11 +401,49 @@ def _add_piece(job: Job, event: int, piece: int, groups: int) -> tuple[int, int,
     return _add_unlogged(job, table, piece, groups)
 
 
+@inlined
+def _is_left_out(job: Job, first_fault: int, table: int) -> bool:
+    """Whether a fault of the transaction at hand is the table's."""
+    for fault in range(first_fault, job.counts[8]):
+        if job.batch.events.table[job.faults.event[fault]] == table:
+            return True
+    return False
+
+
+@inlined
+def _assemble(job: Job, live: Any, count: int, first_fault: int) -> tuple[int, int]:
+    """The row changes of a transaction with `count` live events, but for tables with a fault.
+
+    Returns:
+        (status, event) – the latter where the status is not OK.
+    """
+    groups = 0
+    job.counts[7] = 0
+    for k in range(count):
+        event = live[k]
+        kind = job.batch.events.kind[event]
+        if kind == 7 or _is_left_out(job, first_fault, job.batch.events.table[event]):
+            continue
+        if kind == 11:
+            return 6, event
+        for piece in range(job.piece_first[event], job.piece_first[event + 1]):
+            status, groups, complete = _add_piece(job, event, piece, groups)
+            if complete >= 0:
+                status = _emit(job, complete)
+            if status != 0:
+                return status, event
+    if groups > 0:
+        status = 4 if job.groups.kind[0] == 0 else 3
+        return status, int(job.links.owner[job.groups.head[0]])
+    return 0, 0
+
+
 @kernel
-def assemble_rows(
-    job: Job, order: Any, first: Any, end: Any, dml_first: Any, live: Any
-) -> tuple[int, int, int]:
+def assemble_rows(job: Job, order: Any, first: Any, end: Any, dml_first: Any, live: Any) -> int:
     """Row changes of transactions i, which have events ``order[first[i] : end[i]]``.
+
+    Where a change of a table cannot be put together, none of that table's in its transaction are
+    written, and a fault is.
 
     Args:
         job: input, output and room.
@@ -414,30 +452,31 @@ def assemble_rows(
         live: shape (events); room.
 
     Returns:
-        (status, transaction, event) – the latter two where status is not OK.
+        `RowStatus` OK or CAPACITY.
     """
     for i in range(first.size):
-        dml_first[i] = job.counts[0]
+        changes, entries, parts = job.counts[0], job.counts[1], job.counts[2]
+        emptied, first_fault = job.counts[6], job.counts[8]
+        dml_first[i] = changes
         count, undone, unmatched = live_changes(
             job.batch.events, order, first[i], end[i], _DEPTH, live
         )
         job.counts[4] += undone
         job.counts[5] += unmatched
-        groups = 0
-        job.counts[7] = 0
-        for k in range(count):
-            event = live[k]
-            if job.batch.events.kind[event] == 7:
-                continue
-            for piece in range(job.piece_first[event], job.piece_first[event + 1]):
-                status, groups, complete = _add_piece(job, event, piece, groups)
-                if complete >= 0:
-                    status = _emit(job, complete)
-                if status != 0:
-                    return status, i, event
-        if groups > 0:
-            status = 4 if job.groups.kind[0] == 0 else 3
-            return status, i, job.links.owner[job.groups.head[0]]
+        while True:
+            status, event = _assemble(job, live, count, first_fault)
+            if status == 0:
+                break
+            if status == 1:
+                return 1
+            fault = job.counts[8]
+            job.faults.transaction[fault] = i
+            job.faults.event[fault] = event
+            job.faults.status[fault] = status
+            job.counts[8] = fault + 1
+            # Begin anew without the table: the changes of others may have come before.
+            job.counts[0], job.counts[1], job.counts[2] = changes, entries, parts
+            job.counts[6] = emptied
     dml_first[first.size] = job.counts[0]
     job.entry_start[job.counts[0]] = job.counts[1]
-    return 0, 0, 0
+    return 0

@@ -8,6 +8,8 @@ travel as they are and are joined when their transaction is complete:
 - SPLIT_CHANGE is a HEAD with its row vector: two pieces, the fields of the undo from F3 on and
   those of the row vector from F2 on.
 
+What cannot be joined becomes an UNDECODED event.
+
 Of these events `serial` holds ktub.flg; `session` holds the row vector's opcode in bits 0–15, the
 bytes of a row SCN in bits 16–23 and the byte order in bit 24. Joining gives a CHANGE event.
 
@@ -42,6 +44,7 @@ _PART = 9
 _CHANGE = 10
 _TAIL = 0x0002
 _BUFFER_SPLIT = 0x0004
+_BROKEN = -1
 _NO_PARTS = int(ChangeStatus.SPLIT_UNDO)
 
 
@@ -57,6 +60,7 @@ class Joining(NamedTuple):
         pieces, entries, data: to be filled.
         heads: the events joined, with
         piece_count: how many pieces each got.
+        failed, reasons: the events that cannot be joined, and the `ChangeStatus` of each.
         state: as in `redo.opcodes`.
     """
 
@@ -71,6 +75,8 @@ class Joining(NamedTuple):
     data: npt.NDArray[np.uint8]
     heads: npt.NDArray[np.int64]
     piece_count: npt.NDArray[np.int32]
+    failed: npt.NDArray[np.int64]
+    reasons: npt.NDArray[np.int64]
     state: npt.NDArray[np.int64]
 
 
@@ -139,16 +145,25 @@ def _join(job: Joining, event: int, parts: int, at: int) -> tuple[int, int]:
     return status, at
 
 
+@inlined
+def _fail(job: Joining, failed: int, event: int, status: int) -> int:
+    """Note an event that cannot be joined; how many there are."""
+    job.failed[failed] = event
+    job.reasons[failed] = status
+    return failed + 1
+
+
 @kernel
-def join_changes(job: Joining, order: Any, first: Any, end: Any) -> tuple[int, int, int]:
+def join_changes(job: Joining, order: Any, first: Any, end: Any) -> tuple[bool, int, int]:
     """Join the split changes of transactions i, which have events ``order[first[i] : end[i]]``.
 
     Returns:
-        (`ChangeStatus`, event, changes joined); the event where the status is not OK.
+        (whether there was room, changes joined, events that cannot be joined).
     """
     kind = job.batch.events.kind
     at = 0
     joined = 0
+    failed = 0
     for i in range(first.size):
         parts = 0
         for k in range(first[i], end[i]):
@@ -156,28 +171,31 @@ def join_changes(job: Joining, order: Any, first: Any, end: Any) -> tuple[int, i
             if kind[event] == _PART:
                 if job.batch.events.serial[event] & _TAIL:
                     parts = 0
-                elif parts == 0:
-                    return _NO_PARTS, event, joined
-                if parts == PARTS_MAX:
-                    return _NO_PARTS, event, joined
-                job.parts[parts] = event
-                parts += 1
+                elif parts == 0 or parts == PARTS_MAX:
+                    parts = _BROKEN
+                if parts != _BROKEN:
+                    job.parts[parts] = event
+                    parts += 1
             elif kind[event] == _CHANGE:
-                if parts == 0:
-                    return _NO_PARTS, event, joined
-                before = job.state[1]
+                if parts <= 0:
+                    failed = _fail(job, failed, event, _NO_PARTS)
+                    parts = 0
+                    continue
+                before, entries = job.state[1], job.state[2]
                 if before == job.pieces.op.size:
-                    return 1, event, joined
+                    return False, joined, failed
                 status, at = _join(job, event, parts, at)
+                parts = 0
                 if job.state[3] != 0:
-                    return 1, event, joined
+                    return False, joined, failed
                 if status > 0:
-                    return status, event, joined
+                    failed = _fail(job, failed, event, status)
+                    job.state[1], job.state[2] = before, entries
+                    continue
                 job.heads[joined] = event
                 job.piece_count[joined] = job.state[1] - before
                 joined += 1
-                parts = 0
-    return 0, 0, joined
+    return True, joined, failed
 
 
 def join_split_undo(
@@ -186,34 +204,31 @@ def join_split_undo(
     closed: npt.NDArray[np.int64],
     cluster_columns: npt.NDArray[np.int32],
     allocate: Allocate | None = None,
-) -> tuple[ChangeBatch, Instances, ChangeStatus, int]:
+) -> tuple[ChangeBatch, Instances]:
     """The batch and its instances with the split changes of the instances `closed` as CHANGEs.
 
     The joined changes are appended to the batch; in the order they take the place of their HEADs.
+    What cannot be joined is UNDECODED.
 
     Args:
         batch, instances: as delimited.
         closed: rows of `instances` that are whole.
         cluster_columns: CLUCOLS of each table.
         allocate: gives the room for the bytes of the batch; None takes memory.
-
-    Returns:
-        Both, then the status and, where it is not OK, the event that it is about.
     """
     kind = batch.events.kind
     wanted = (kind == EventKind.SPLIT_CHANGE) | (kind == EventKind.UNDO_PART)
     if not wanted.any():
-        return batch, instances, ChangeStatus.OK, 0
+        return batch, instances
     first, end = instances.first[closed], instances.first[closed + 1]
     room = 256 + 2 * batch.entries.role.size
     while True:
         job = _job(batch, wanted, cluster_columns, room)
-        code, event, joined = join_changes(job, instances.order, first, end)
-        if code != ChangeStatus.CAPACITY:
+        is_done, joined, failed = join_changes(job, instances.order, first, end)
+        if is_done:
             break
         room *= 3
-    if code != ChangeStatus.OK:
-        return batch, instances, ChangeStatus(code), int(event)
+    batch = _with_undecoded(batch, job.failed[:failed], job.reasons[:failed])
     heads = job.heads[:joined]
     events = take(batch.events, heads)
     events.kind[:] = EventKind.CHANGE
@@ -229,9 +244,20 @@ def join_split_undo(
     return (
         concatenate([batch, whole], allocate),
         instances._replace(order=place[instances.order]),
-        ChangeStatus.OK,
-        0,
     )
+
+
+def _with_undecoded(
+    batch: ChangeBatch, failed: npt.NDArray[np.int64], reasons: npt.NDArray[np.int64]
+) -> ChangeBatch:
+    """The batch with some events as UNDECODED ones, whose pieces nobody reads."""
+    if failed.size == 0:
+        return batch
+    # Others may share the events.
+    events = batch.events.copy()
+    events.kind[failed] = EventKind.UNDECODED
+    events.session[failed] = reasons
+    return batch._replace(events=events)
 
 
 def _job(
@@ -256,5 +282,7 @@ def _job(
         np.empty(size, np.uint8),
         np.empty(split.size, np.int64),
         np.zeros(split.size, np.int32),
+        np.empty(split.size, np.int64),
+        np.empty(split.size, np.int64),
         np.zeros(STATE_SIZE, np.int64),
     )

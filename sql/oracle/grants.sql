@@ -35,7 +35,7 @@ BEGIN
     SELECT COLUMN_VALUE AS name FROM TABLE(SYS.ODCIVARCHAR2LIST(
       'USER$', 'OBJ$', 'TAB$', 'COL$', 'CDEF$', 'CCOL$', 'IND$', 'ICOL$',
       'TABPART$', 'TABCOMPART$', 'TABSUBPART$', 'LOB$', 'LOBFRAG$', 'LOBCOMPPART$', 'TS$',
-      'ECOL$', 'DEFERRED_STG$', 'CON$', 'SEQ$'
+      'ECOL$', 'DEFERRED_STG$', 'SEG$', 'CON$', 'SEQ$'
     ))
   ) LOOP
     give('SELECT, FLASHBACK', t.name);

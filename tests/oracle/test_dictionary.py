@@ -186,3 +186,29 @@ def test_a_privilege_that_is_missing_is_named(state: OracleState, oracle: Oracle
     assert caught.value.code == 7004
     assert "LOB$" in caught.value.detail
     assert "grants.sql" in caught.value.action
+
+
+@pytest.mark.parametrize("parts", [(), (82_001, 82_002)], ids=["heap", "partitions"])
+def test_a_compressed_segment_refuses_its_table_unless_all_columns_are_logged(
+    stand_in: StandIn, oracle: OracleDatabase, parts: tuple[int, ...]
+) -> None:
+    table = Table(
+        "SHOP", "PACKED", 82_000, None if parts else 82_000, (number("ID", 1),), parts,
+        segments=parts,
+    )  # fmt: skip
+    catalogue = stand_in.state.catalogue
+    insert_table(catalogue, table, 136, iter(()))
+    name = [("SHOP", "PACKED")]
+    assert read_dictionary(oracle, name).tables == (table,)
+    segment = parts[-1] if parts else 82_000
+    change = 'UPDATE SYS."SEG$" SET "SPARE1" = "SPARE1" + ? WHERE "BLOCK#" = ?'
+    catalogue.update(change, 0x800, segment)
+    (refused,) = read_dictionary(oracle, name).tables
+    assert refused.refusal is not None
+    assert "compressed" in refused.refusal
+    catalogue.insert("CDEF$", [{"CON#": 9_900, "OBJ#": 82_000, "TYPE#": 17, "ENABLED": 1}])
+    assert read_dictionary(oracle, name).tables == (table,)
+    catalogue.update(change, 0x4000000, segment)
+    (refused,) = read_dictionary(oracle, name).tables
+    assert refused.refusal is not None
+    assert "hybrid columnar" in refused.refusal

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from olr_pg.oracle.tables import STRUCTURE_TABLES, SYS_TABLES, VIEWS
+from olr_pg.oracle.tables import SEGMENT_TABLES, STRUCTURE_TABLES, SYS_TABLES, VIEWS
 
 FOLDER = Path(__file__).resolve().parents[2] / "sql" / "oracle"
 
@@ -13,7 +13,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "sql" / "oracle"
 def test_every_table_and_view_that_is_read_is_granted_and_no_other() -> None:
     text = (FOLDER / "grants.sql").read_text("utf-8")
     first, second = re.findall(r"ODCIVARCHAR2LIST\((.*?)\)", text, re.DOTALL)
-    read = (*SYS_TABLES, *STRUCTURE_TABLES)
+    read = (*SYS_TABLES, *SEGMENT_TABLES, *STRUCTURE_TABLES)
     assert set(re.findall(r"'([^']+)'", first)) == {table.name for table in read}
     views = {table.name.replace("V$", "V_$") for table in VIEWS}
     assert set(re.findall(r"'([^']+)'", second)) == {*views, "DBA_TABLES"}

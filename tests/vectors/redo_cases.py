@@ -100,9 +100,8 @@ def tables_of(case: Case) -> tuple[list[Table], int]:
 def closed(batch: ChangeBatch) -> ChangeBatch:
     """The batch as one committed transaction from its first to its last event."""
     kind = batch.events.kind
-    inner = np.flatnonzero(
-        (kind == EventKind.CHANGE) | (kind == EventKind.UNDONE) | (kind == EventKind.SESSION)
-    )
+    kinds = (EventKind.CHANGE, EventKind.UNDECODED, EventKind.UNDONE, EventKind.SESSION)
+    inner = np.flatnonzero(np.isin(kind, kinds))
     if inner.size == 0:
         return empty_batch()
     begin, end = (take(batch.events, inner[[index]]) for index in (0, -1))
@@ -121,15 +120,23 @@ def closed(batch: ChangeBatch) -> ChangeBatch:
     )
 
 
-def decode_case(case: Case) -> tuple[list[Change], Assembler]:
-    """The changes that the case's records make, in order of delivery."""
+def assemble_case(
+    case: Case,
+) -> tuple[Finished | None, Assembler, list[Table], dict[int, Case]]:
+    """What the case's records become, and by what; its tables, its records by block."""
     log, places = log_of(case)
     tables, con_id = tables_of(case)
     plan = build_row_plan(tables, con_id)
     objects = Objects(plan.object_key, plan.object_table, plan.cluster_columns)
     batch, _ = whole_log(log, objects)
     assembler = Assembler(plan, tables, is_split=False)
-    finished = assembler.feed(closed(batch))
+    return assembler.feed(closed(batch)), assembler, tables, places
+
+
+def decode_case(case: Case) -> tuple[list[Change], Assembler]:
+    """The changes that the case's records make, in order of delivery."""
+    finished, assembler, tables, places = assemble_case(case)
+    assert finished is None or not finished.faults
     return ([] if finished is None else _changes(finished, tables, places)), assembler
 
 

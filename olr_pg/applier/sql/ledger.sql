@@ -3,7 +3,7 @@
 
 CREATE SCHEMA IF NOT EXISTS olr_pg;
 
--- Version of these tables: 1 (before there was this table), 2, 3 (with those of the cut-over).
+-- Version of these tables: 1 (before there was this table), 2, 3 (with those of the cut-over), 4.
 CREATE TABLE IF NOT EXISTS olr_pg.version (version integer NOT NULL);
 
 -- How far each table is. A row changes in the same transaction as the table's rows.
@@ -53,8 +53,8 @@ CREATE TABLE IF NOT EXISTS olr_pg.held (
 );
 
 -- Changes that could not be applied as they are: conflicts, and errors that stopped a table. Of an
--- operation 'ddl' the message says what was done to the source's table. `olr-pg errors` shows them,
--- and lets stopped tables go on.
+-- operation 'ddl' the message says what was done to the source's table; 'undecoded' is a change whose
+-- redo does not tell the row. `olr-pg errors` shows them, and lets stopped tables go on.
 CREATE TABLE IF NOT EXISTS olr_pg.error (
     id            bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     subscription  text NOT NULL,
@@ -65,7 +65,7 @@ CREATE TABLE IF NOT EXISTS olr_pg.error (
     position      integer NOT NULL,           -- the change's number within (transaction, table), from 0
     scn           bigint NOT NULL,
     row_id        text,                       -- Oracle ROWID of the row
-    operation     text NOT NULL CHECK (operation IN ('insert', 'update', 'delete', 'ddl')),
+    operation     text NOT NULL,
     code          integer NOT NULL,           -- of olr_pg's error catalogue
     sqlstate      text,
     message       text NOT NULL,
@@ -79,6 +79,9 @@ CREATE TABLE IF NOT EXISTS olr_pg.error (
     UNIQUE (subscription, source_table, commit_scn, xid, position)
 );
 
+ALTER TABLE olr_pg.error DROP CONSTRAINT IF EXISTS error_operation_check;
+ALTER TABLE olr_pg.error ADD CONSTRAINT error_operation_check
+    CHECK (operation IN ('insert', 'update', 'delete', 'ddl', 'undecoded'));
 ALTER TABLE olr_pg.error DROP CONSTRAINT IF EXISTS error_resolution_check;
 ALTER TABLE olr_pg.error ADD CONSTRAINT error_resolution_check
     CHECK (resolution IN ('stopped', 'skipped', 'overwritten', 'applied'));
@@ -150,4 +153,4 @@ COMMENT ON TABLE olr_pg.subscription IS 'olr_pg: how far each subscription is co
 COMMENT ON TABLE olr_pg.version IS 'olr_pg: version of these tables';
 
 DELETE FROM olr_pg.version;
-INSERT INTO olr_pg.version VALUES (3);
+INSERT INTO olr_pg.version VALUES (4);

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 TABLESPACE: Final = 6
 BLOCK_SIZE: Final = 8192
+SEGMENT_FILE: Final = 12
+PLAIN_SEGMENT: Final = 0x400001
 PLAIN_TABLE: Final = 0x20000000
 PARTITIONED: Final = 0x20
 INDEX_ORGANISED: Final = 0x40
@@ -89,7 +91,7 @@ def insert_table(catalogue: Catalogue, table: Table, user: int, constraints: Ite
             {
                 "OBJ#": table.obj,
                 "DATAOBJ#": table.dataobj,
-                "TS#": TABLESPACE,
+                **_segment(catalogue, None if parts else table.dataobj),
                 "CLUCOLS": table.cluster_columns or None,
                 "KERNELCOLS": max((column.segcol for column in table.columns), default=0),
                 "FLAGS": 0x40000001,
@@ -105,7 +107,10 @@ def insert_table(catalogue: Catalogue, table: Table, user: int, constraints: Ite
     else:
         catalogue.insert(
             "TABPART$",
-            ({"OBJ#": obj, "DATAOBJ#": data, "BO#": table.obj} for obj, data in segments),
+            [
+                {"OBJ#": obj, "DATAOBJ#": data, "BO#": table.obj, **_segment(catalogue, data)}
+                for obj, data in segments
+            ],
         )
     if table.key_kind is KeyKind.PRIMARY:
         _insert_constraint(catalogue, table, next(constraints), 2, table.key)
@@ -120,6 +125,14 @@ def insert_table(catalogue: Catalogue, table: Table, user: int, constraints: Ite
             catalogue.insert("ECOL$", [row])
         if column.lob is not None:
             _insert_lob(catalogue, table, column, user)
+
+
+def _segment(catalogue: Catalogue, dataobj: int | None) -> Row:
+    """Where a segment's header is, which is put into SEG$; nowhere for None."""
+    place = {"TS#": TABLESPACE, "FILE#": SEGMENT_FILE if dataobj else 0, "BLOCK#": dataobj or 0}
+    if dataobj:
+        catalogue.insert("SEG$", [{**place, "SPARE1": PLAIN_SEGMENT}])
+    return place
 
 
 def _object(obj: int, dataobj: int | None, user: int, name: str, kind: int) -> Row:

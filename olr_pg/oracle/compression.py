@@ -1,0 +1,70 @@
+"""Which tables have compressed segments, as of an SCN.
+
+Facts: the text of Oracle's own views DBA_TABLES and DBA_TAB_PARTITIONS (11.2 to 19c), which find a
+segment by its header block and read its kind from SEG$.SPARE1.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sqlalchemy import func, select
+
+from olr_pg.dictionary.sys_tables import Compression
+from olr_pg.oracle import tables
+from olr_pg.oracle.flashback import as_of
+from olr_pg.oracle.tables import among, bound
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from sqlalchemy import Connection, Table
+
+    from olr_pg.dictionary.sys_rows import SysRows
+
+_COMPRESSED: Final = 0x800
+_HYBRID_COLUMNAR: Final = 0x2000000 | 0x4000000 | 0x8000000
+"""Bits of SEG$.SPARE1; the kinds of hybrid columnar compression."""
+
+_BATCH: Final = 500
+
+
+def read_compression(connection: Connection, rows: SysRows, scn: int) -> Compression:
+    """The tables of `rows` with a compressed segment of their own or of a partition.
+
+    Raises:
+        sqlalchemy.exc.DBAPIError: what Oracle reports.
+    """
+    objs = [row.obj for row in rows.sys_tab]
+    table_of = {row.obj: row.bo for row in rows.sys_tabcompart}
+    found = [
+        *_segments(connection, scn, (tables.TAB, "OBJ#"), objs),
+        *_segments(connection, scn, (tables.TABPART, "BO#"), objs),
+        *(
+            (table_of[part], bits)
+            for part, bits in _segments(
+                connection, scn, (tables.TABSUBPART, "POBJ#"), list(table_of)
+            )
+        ),
+    ]
+    return Compression(
+        frozenset(obj for obj, _ in found),
+        frozenset(obj for obj, bits in found if bits & _HYBRID_COLUMNAR),
+    )
+
+
+def _segments(
+    connection: Connection, scn: int, owner: tuple[Table, str], objs: Sequence[int]
+) -> Iterator[tuple[int, int]]:
+    """(owner, SPARE1) of the compressed segments of tables or partitions."""
+    part, segment = as_of(owner[0], scn, "t"), as_of(tables.SEG, scn, "s")
+    place = [part.c[name] == segment.c[name] for name in ("FILE#", "BLOCK#", "TS#")]
+    number = part.c[owner[1]]
+    for at in range(0, len(objs), _BATCH):
+        query = (
+            select(number, segment.c.SPARE1)
+            .select_from(part.join(segment, place[0] & place[1] & place[2]))
+            .where(number.in_(among(objs[at : at + _BATCH])))
+            .where(func.bitand(segment.c.SPARE1, bound(_COMPRESSED)) == bound(_COMPRESSED))
+        )
+        yield from ((int(obj), int(bits)) for obj, bits in connection.execute(query))

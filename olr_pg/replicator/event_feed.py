@@ -1,0 +1,120 @@
+"""What the bundled applier is told, put between the transactions that come before and behind it.
+
+Two streams of events meet here, each in commit order: those of the dictionary (`follower`) and what
+could not be decoded (`transactions.faults`). An event is published when every transaction in front
+of its barrier is queued, and none behind it (`applier.schema_events`).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import structlog
+
+from olr_pg.applier.schema_events import SchemaEvent
+from olr_pg.dictionary.evolution import Evolution, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from olr_pg.applier.schema_events import SchemaEvents
+    from olr_pg.errors import OlrPgError
+    from olr_pg.replicator.follower import DictionaryFollower
+    from olr_pg.transactions.faults import RowFault
+
+_log = structlog.get_logger(__name__)
+
+
+class FaultReporter:
+    """Says what cannot be decoded: of each table the first in full, with an incident file.
+
+    Args:
+        explain: adds to an error what explains it.
+    """
+
+    def __init__(self, explain: Callable[[OlrPgError], OlrPgError]) -> None:
+        self._explain = explain
+        self.first: dict[object, OlrPgError] = {}
+
+    def report(self, fault: RowFault) -> RowFault:
+        """Log a fault; the fault with what explains it."""
+        table = fault.error.where["table"]
+        if table in self.first:
+            _log.warning("a change cannot be decoded", reason=str(fault.error))
+            return fault
+        error = self.first[table] = self._explain(fault.error)
+        _log.error("a change cannot be decoded", reason=str(error), action=error.action)
+        return fault._replace(error=error)
+
+
+class EventFeed:
+    """The events of one run of decoding.
+
+    Args:
+        follower: of the subscription.
+        target: who publishes them to the applier.
+        reporter: is told of every fault.
+    """
+
+    def __init__(
+        self, follower: DictionaryFollower, target: SchemaEvents, reporter: FaultReporter
+    ) -> None:
+        self._follower = follower
+        self._target = target
+        self._reporter = reporter
+        self._published = 0
+        self._faults: deque[SchemaEvent] = deque()
+
+    def publish_past(self, scn: int) -> None:
+        """Publish what the dictionary went through before `scn`: it only tells definitions."""
+        for event in self._follower.events:
+            if event.commit_scn >= scn:
+                break
+            self._published += 1
+            self._publish(event._replace(past=True))
+
+    def add(self, faults: Iterable[RowFault]) -> None:
+        """Take what could not be decoded, in commit order."""
+        self._faults.extend(_as_event(self._reporter.report(fault)) for fault in faults)
+
+    def publish_before(self, scn: int) -> None:
+        """Publish what comes before a transaction that commits at `scn`."""
+        while (event := self._next()) is not None and event.barrier <= scn:
+            if event.is_fault:
+                self._faults.popleft()
+            else:
+                self._published += 1
+            self._publish(event)
+
+    @property
+    def barrier(self) -> int | None:
+        """The lowest commit SCN that has to wait for the next event; None where there is none."""
+        event = self._next()
+        return None if event is None else event.barrier
+
+    def begins(self) -> list[int]:
+        """The begin SCNs of what is not published yet."""
+        waiting = self._follower.events[self._published :]
+        return [event.begin_scn for event in (*waiting, *self._faults)]
+
+    def _next(self) -> SchemaEvent | None:
+        heads = [*islice(self._faults, 1), *self._follower.events[self._published :][:1]]
+        return min(heads, key=lambda event: event.barrier, default=None)
+
+    def _publish(self, event: SchemaEvent) -> None:
+        if event.table in self._follower.names:
+            self._target.publish(event)
+
+
+def _as_event(fault: RowFault) -> SchemaEvent:
+    return SchemaEvent(
+        str(fault.error.where["table"]),
+        fault.commit_scn,
+        fault.xid,
+        fault.begin_scn,
+        Evolution(Verdict.STOP, error=fault.error),
+        None,
+        is_fault=True,
+    )

@@ -1,0 +1,229 @@
+"""A row change that cannot be put together stops its table, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+
+from olr_pg.capture.logs import discover_logs
+from olr_pg.cli.render import render_blob
+from olr_pg.cli.values import value_renderer
+from olr_pg.errors import OlrPgError
+from olr_pg.replicator.decode import decode_logs, decode_splits
+from olr_pg.replicator.follower import DictionaryFollower
+from olr_pg.replicator.merge import Merger, ThreadSplit, merge_splits
+from olr_pg.replicator.split import pack_result, plan_splits, unpack_result
+from olr_pg.scalars import format_xid
+from olr_pg.transactions.faults import RowFault
+from olr_pg.wire.frames import ByteOrder
+from tests.replicator.ddl_source import NUMBER
+from tests.replicator.fault_source import FaultSource
+from tests.replicator.test_ddl_decoding import SPLITS
+from tests.replicator.test_ddl_pipeline import errors_of, one_session, rows_of, run_once
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from olr_pg.replicator.accounting import Accounting
+
+__all__ = ["one_session"]
+
+LEFT = [("A", 1), ("B", 1), ("B", 2), ("B", 3), ("A", 4), ("A", 6), ("B", 4), ("A", 8)]
+"""What can be decoded of `FaultSource.history`, in commit order."""
+
+
+@pytest.fixture(scope="module")
+def faulty(tmp_path_factory: pytest.TempPathFactory) -> FaultSource:
+    made = FaultSource(tmp_path_factory.mktemp("faulty") / "s")
+    made.history()
+    return made
+
+
+def lines_of(made: FaultSource, blobs: Sequence[memoryview]) -> list[dict[str, Any]]:
+    render = value_renderer(made.snapshot.database)
+    texts = [render_blob(blob, ByteOrder.LITTLE, render) for blob in blobs]
+    lines = [json.loads(line) for text in texts for line in text.splitlines()]
+    return [line for line in lines if line["op"] not in ("begin", "commit")]
+
+
+def rows_in(lines: list[dict[str, Any]]) -> list[tuple[str, int]]:
+    return [(line["table"].removeprefix("SHOP."), int(line["after"]["ID"])) for line in lines]
+
+
+@pytest.mark.parametrize("split_bytes", SPLITS)
+def test_decode_leaves_the_faulty_parts_out_and_says_so_at_the_end(
+    faulty: FaultSource, monkeypatch: pytest.MonkeyPatch, split_bytes: int
+) -> None:
+    monkeypatch.setattr(
+        "olr_pg.replicator.decode.plan_splits", partial(plan_splits, split_bytes=split_bytes)
+    )
+    blobs: list[memoryview] = []
+    counts: list[Accounting] = []
+
+    def decode() -> None:
+        folder = str(faulty.source.directory / "logs")
+        for blob in decode_logs(faulty.snapshot, [folder], account=counts.append):
+            blobs.append(blob)  # noqa: PERF402 - what comes before the error counts
+
+    with pytest.raises(OlrPgError) as caught:
+        decode()
+    assert rows_in(lines_of(faulty, blobs)) == LEFT
+    assert caught.value.code == 2016
+    assert caught.value.where["table"] == "SHOP.A"
+    (account,) = counts
+    assert account.closes
+    assert account.account.undecoded == 3
+    assert account.account.rows == len(LEFT)
+
+
+def merged(
+    made: FaultSource, split_bytes: int, *, ends_delivery: bool
+) -> tuple[list[tuple[int, int]], list[RowFault], Merger]:
+    """Transactions as (commit SCN, XID), what was left out, and the merger at the end."""
+    follower = DictionaryFollower(made.snapshot, ends_delivery=ends_delivery)
+    subscription = follower.subscribe(
+        [t for t in made.snapshot.tables if t.owner == "SHOP"], big_endian=False, chunk_bytes=4096
+    )
+    logs = sorted(
+        discover_logs([str(made.source.directory / "logs")]), key=lambda log: log.header.first_scn
+    )
+    threads = {log.header.thread: 0 for log in logs}
+    merger = Merger(subscription, 0, threads, follower)
+    splits = [
+        ThreadSplit(log.header.thread, s) for log in logs for s in plan_splits(log, split_bytes)
+    ]
+
+    def decode(*arguments: Any) -> Any:
+        for result in decode_splits(*arguments):
+            yield unpack_result(pack_result(result))
+
+    found, faults = [], []
+    for released, left_out, _ in merge_splits(merger, splits, decode):
+        found += [(t.commit_scn, t.xid) for t in released]
+        faults += left_out
+    return found, faults, merger
+
+
+@pytest.mark.parametrize("split_bytes", SPLITS)
+def test_a_fault_leaves_with_its_transaction(faulty: FaultSource, split_bytes: int) -> None:
+    transactions, faults, merger = merged(faulty, split_bytes, ends_delivery=False)
+    assert merger.failure is None
+    assert len(faults) == 3
+    assert [f.commit_scn for f in faults] == sorted(f.commit_scn for f in faults)
+    # The first has rows of another table, the others have nothing that is delivered.
+    assert [(f.commit_scn, f.xid) in transactions for f in faults] == [True, False, False]
+    for fault in faults:
+        assert fault.error.where["xid"] == format_xid(fault.xid)
+        assert int(fault.error.where["scn"]) <= fault.commit_scn
+        assert {"thread", "sequence", "block", "offset"} <= fault.error.where.keys()
+    whole, expected, _ = merged(faulty, SPLITS[0], ends_delivery=False)
+    assert transactions == whole
+    assert [str(f.error) for f in faults] == [str(f.error) for f in expected]
+
+
+@pytest.mark.parametrize("split_bytes", SPLITS)
+def test_where_nobody_is_told_the_delivery_ends_before_the_transaction(
+    faulty: FaultSource, split_bytes: int
+) -> None:
+    everything, faults, _ = merged(faulty, split_bytes, ends_delivery=False)
+    transactions, told, merger = merged(faulty, split_bytes, ends_delivery=True)
+    assert told == []
+    assert merger.failure is not None
+    assert str(merger.failure) == str(faults[0].error)
+    before = [one for one in everything if one[0] < faults[0].commit_scn]
+    assert transactions == before
+    assert len(before) == 3
+
+
+def stopped_at(connection: psycopg.Connection[Any]) -> list[tuple[Any, ...]]:
+    return connection.execute(
+        "SELECT l.source_table, array_agg(h.kind || ' ' || h.changes ORDER BY h.id)"
+        " FROM olr_pg.ledger AS l JOIN olr_pg.held AS h USING (subscription, source_table)"
+        " WHERE l.stopped GROUP BY 1"
+    ).fetchall()
+
+
+@pytest.mark.usefixtures("one_session")
+def test_the_table_stops_and_the_others_go_on(tmp_path: Path, postgres_database: str) -> None:
+    made = FaultSource(tmp_path / "s")
+    made.history()
+    held = ["ddl 0", "changes 1", "ddl 0", "changes 1", "ddl 0", "changes 1"]
+    for attempt in (1, 2):
+        with pytest.raises(OlrPgError) as caught:
+            run_once(made.source, postgres_database, ["A", "B"])
+        assert caught.value.code == 5010
+        assert "OLR-02016" in caught.value.detail
+        with psycopg.connect(postgres_database) as connection:
+            assert [row["ID"] for row in rows_of(connection, "A")] == [1]
+            assert [row["ID"] for row in rows_of(connection, "B")] == [1, 2, 3, 4]
+            assert errors_of(connection) == [("SHOP.A", "undecoded", 2016, "stopped", attempt)]
+            assert stopped_at(connection) == [("SHOP.A", held)]
+            fault = connection.execute(
+                "SELECT commit_scn, scn, message FROM olr_pg.error"
+            ).fetchone()
+            complete = connection.execute("SELECT olr_pg.consistent_scn()").fetchone()
+        assert fault is not None
+        assert complete is not None
+        assert complete[0] == fault[0] - 1
+        assert fault[1] <= fault[0]
+        assert "thread 1, sequence " in fault[2]
+        (incident,) = (made.source.directory / "data" / "incidents").iterdir()
+        assert str(incident) in fault[2]
+    # Left out one after the other: the next one stops the table again.
+    for number, rows in enumerate(([1, 4], [1, 4, 6], [1, 4, 6, 8]), 1):
+        with psycopg.connect(postgres_database) as connection:
+            connection.execute(
+                "UPDATE olr_pg.error SET resolution = 'skipped' WHERE resolution = 'stopped'"
+            )
+        if number < 3:
+            with pytest.raises(OlrPgError) as caught:
+                run_once(made.source, postgres_database, ["A", "B"])
+            assert caught.value.code == 5010
+        else:
+            run_once(made.source, postgres_database, ["A", "B"])
+        with psycopg.connect(postgres_database) as connection:
+            assert [row["ID"] for row in rows_of(connection, "A")] == rows
+            assert len(errors_of(connection)) == min(number + 1, 3)
+
+
+@pytest.mark.usefixtures("one_session")
+def test_whole_transactions_end_before_the_faulty_one(
+    tmp_path: Path, postgres_database: str
+) -> None:
+    made = FaultSource(tmp_path / "s")
+    made.history()
+    with pytest.raises(OlrPgError) as caught:
+        run_once(made.source, postgres_database, ["A", "B"], consistency="transaction")
+    assert caught.value.code == 5145
+    assert "OLR-02016" in caught.value.detail
+    with psycopg.connect(postgres_database) as connection:
+        assert [row["ID"] for row in rows_of(connection, "A")] == [1]
+        assert [row["ID"] for row in rows_of(connection, "B")] == [1, 2]
+        assert errors_of(connection) == [("SHOP.A", "undecoded", 2016, "stopped", 1)]
+
+
+@pytest.mark.parametrize("split_bytes", SPLITS)
+def test_the_dictionary_is_not_followed_past_its_own_rows_that_cannot_be_decoded(
+    tmp_path: Path, split_bytes: int
+) -> None:
+    made = FaultSource(tmp_path / "s", followed=True)
+    source = made.source
+    source.insert("B", 1, "one")
+    (columns,) = [t for t in made.snapshot.tables if t.name == "COL$"]
+    narrow = replace(columns, columns=columns.columns[:2])
+    tables = tuple(narrow if t is columns else t for t in made.snapshot.tables)
+    made.snapshot = replace(made.snapshot, tables=tables)
+    source.add_column("B", "EXTRA", NUMBER)
+    source.insert("B", 2, "two", 2)
+    source.finish()
+    transactions, told, merger = merged(made, split_bytes, ends_delivery=False)
+    assert len(transactions) == 1
+    assert told == []
+    assert merger.failure is not None
+    assert merger.failure.where["table"] == "SYS.COL$"
