@@ -12,7 +12,6 @@ hundredth passes the whole chain.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import faulthandler
 import multiprocessing
 import random
@@ -246,9 +245,8 @@ def read_all(log: Log, item: Subject, *, dump: bool, split: int) -> None:
         )
         for is_split, fed in ((False, batch), (True, batch), (False, closed(batch))):
             assembler = Assembler(item.plan, item.tables, is_split=is_split)
-            with contextlib.suppress(OlrPgError):
-                assembler.feed(fed)
-                assembler.remainder()
+            assembler.feed(fed)
+            assembler.remainder()
     if dump:
         for _ in dump_logs([log], raw=True):
             pass

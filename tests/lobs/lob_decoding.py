@@ -82,4 +82,5 @@ def decode(
         result = decode_split(subscription, log, start, min(start + split_blocks, blocks))
         result = unpack_result(pack_result(result))
         ready += merger.feed(1, result)
+        assert merger.failure is None
     return Decoded(ready, merger.account, dictionary)

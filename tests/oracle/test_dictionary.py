@@ -198,6 +198,7 @@ def test_a_compressed_segment_refuses_its_table_unless_all_columns_are_logged(
     )  # fmt: skip
     catalogue = stand_in.state.catalogue
     insert_table(catalogue, table, 136, iter(()))
+    catalogue.update('UPDATE "V$DATABASE" SET "SUPPLEMENTAL_LOG_DATA_ALL" = ?', "NO")
     name = [("SHOP", "PACKED")]
     assert read_dictionary(oracle, name).tables == (table,)
     segment = parts[-1] if parts else 82_000

@@ -98,6 +98,7 @@ def messages(folder: Path, storage: Storage) -> list[bytes]:
         waiting.append(merger._assembler._unowned.waiting)
         assert sum(one.in_memory for one in waiting) <= storage.memory_max
     assert merger.account.lob_unavailable == 0
+    assert merger.failure is None
     return found
 
 
