@@ -298,6 +298,8 @@ def run_chain(subjects: list[Subject], seeds: range) -> Counter[str]:
         except BaseException as error:
             error.add_note(f"repeat it with --seed {seed} --count 1 --chain 1")
             raise
+    # What follows compiles first, which may take long.
+    faulthandler.cancel_dump_traceback_later()
     return ends
 
 
