@@ -7,6 +7,8 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.replicator.fault_source import LEFT, FaultSource
+
 Cli = Callable[..., "subprocess.CompletedProcess[str]"]
 
 DICTIONARY = "TEST-chkpt-2266634.json"
@@ -65,3 +67,15 @@ def test_a_corrupt_log_is_refused(cli: Cli, real_log_dir: Path, tmp_path: Path) 
     assert result.returncode == 3
     assert result.stderr.startswith("OLR-02005")
     assert "block 300" in result.stderr
+
+
+def test_what_cannot_be_decoded_is_reported_and_the_rest_is_there(cli: Cli, tmp_path: Path) -> None:
+    made = FaultSource(tmp_path / "s")
+    made.history()
+    folder = made.source.directory
+    result = cli("decode", "--dictionary", folder / "dictionary.json", folder / "logs")
+    rows = [line for line in map(json.loads, result.stdout.splitlines()) if "after" in line]
+    assert [(row["table"].removeprefix("SHOP."), row["after"]["ID"]) for row in rows] == LEFT
+    assert result.returncode == 3
+    assert result.stderr.count("OLR-02016") >= 3
+    assert "SHOP.A" in result.stderr

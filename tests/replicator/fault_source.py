@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Snapshot
 
 
+LEFT = [("A", 1), ("B", 1), ("B", 2), ("B", 3), ("A", 4), ("A", 6), ("B", 4), ("A", 8)]
+"""What can be decoded of `FaultSource.history`, in commit order: table and ID."""
+
+
 class FaultSource:
     """Tables A and B (ID, NAME); the dictionary does not know the NAME of A.
 

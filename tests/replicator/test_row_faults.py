@@ -22,7 +22,7 @@ from olr_pg.scalars import format_xid
 from olr_pg.transactions.faults import RowFault
 from olr_pg.wire.frames import ByteOrder
 from tests.replicator.ddl_source import NUMBER
-from tests.replicator.fault_source import FaultSource
+from tests.replicator.fault_source import LEFT, FaultSource
 from tests.replicator.test_ddl_decoding import SPLITS
 from tests.replicator.test_ddl_pipeline import errors_of, one_session, rows_of, run_once
 
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     from olr_pg.replicator.accounting import Accounting
 
 __all__ = ["one_session"]
-
-LEFT = [("A", 1), ("B", 1), ("B", 2), ("B", 3), ("A", 4), ("A", 6), ("B", 4), ("A", 8)]
-"""What can be decoded of `FaultSource.history`, in commit order."""
 
 
 @pytest.fixture(scope="module")
