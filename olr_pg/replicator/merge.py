@@ -117,7 +117,7 @@ class Merger:
         self._waiting: list[ReadyTransaction] = []
         self._dictionary: list[DictionaryTransaction] = []
         self._states: list[tuple[_State, int]] = []
-        self._last: ReadyTransaction | None = None
+        self._last: tuple[int, tuple[int, int, int, int]] | None = None
         self.sessions = SessionDirectory()
         self.tally = Tally()
         self.account = Account()
@@ -144,9 +144,9 @@ class Merger:
         self._dictionary = [t for t in self._dictionary if t.commit_scn < scn]
         self._faults = [fault for fault in self._faults if fault.commit_scn < scn]
         self._left_scn = min(self._left_scn, scn)
-        if self._last is not None and self._last.commit_scn >= scn:
+        if self._last is not None and self._last[0] >= scn:
             # The new incarnation counts on from `scn`: its transactions have not left.
-            self._last = None
+            self._last = scn, (0, 0, 0, 0)
         self._states = []
 
     def close_thread(self, thread: int) -> list[ReadyTransaction]:
@@ -319,9 +319,7 @@ class Merger:
         self.again = undone
 
     def _has_left(self, transaction: ReadyTransaction) -> bool:
-        return self._last is not None and _commit_position(transaction) <= _commit_position(
-            self._last
-        )
+        return self._last is not None and _commit_position(transaction) <= self._last
 
     # --- leaving ---
 
@@ -420,7 +418,7 @@ class Merger:
             count -= 1
         released, self._waiting = self._waiting[:count], self._waiting[count:]
         if released:
-            self._last = released[-1]
+            self._last = _commit_position(released[-1])
         return released
 
 

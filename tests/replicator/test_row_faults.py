@@ -224,3 +224,20 @@ def test_the_dictionary_is_not_followed_past_its_own_rows_that_cannot_be_decoded
     assert told == []
     assert merger.failure is not None
     assert merger.failure.where["table"] == "SYS.COL$"
+
+
+def test_what_a_new_incarnation_commits_has_not_left(faulty: FaultSource) -> None:
+    """Transactions and faults behind a RESETLOGS may have SCNs that the old incarnation used."""
+    transactions, faults, merger = merged(faulty, SPLITS[0], ends_delivery=False)
+    scn = faults[1].commit_scn
+    merger.abandon(scn)
+    logs = discover_logs([str(faulty.source.directory / "logs")])
+    found: list[tuple[int, int]] = []
+    again: list[RowFault] = []
+    for log in logs:
+        for result in decode_splits(merger.subscription, plan_splits(log)):
+            found += [(t.commit_scn, t.xid) for t in merger.feed(log.header.thread, result)]
+            again += merger.left_out
+    assert found == [one for one in transactions if one[0] >= scn]
+    assert found
+    assert [str(fault.error) for fault in again] == [str(fault.error) for fault in faults[1:]]
