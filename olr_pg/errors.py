@@ -94,6 +94,16 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         " source; then start again: nothing is lost",
         2,
     ),
+    1105: ErrorEntry(
+        "there are several targets, and this command is for one",
+        "name the target with --target NAME",
+        2,
+    ),
+    1106: ErrorEntry(
+        "there is no target of that name",
+        "use one of the names in `target`; without a list there, leave --target out",
+        2,
+    ),
     # 2xxx logs and redo (exit code 3)
     2001: ErrorEntry(
         "no archived log was found",
@@ -594,6 +604,30 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
     4035: ErrorEntry(
         "a file of the data directory is of a newer version of olr_pg",
         "use the newer version, or go back to the data directory as it was before the upgrade",
+        5,
+    ),
+    4040: ErrorEntry(
+        "a target is as far behind the others as it may be",
+        "nothing is lost, and the others go on: it is decoded for by itself until it has caught up;"
+        " see why its client is slow, or give it more room with `target[].max-spill-mb`",
+        5,
+    ),
+    4041: ErrorEntry(
+        "ready transactions of a target cannot be put on disk",
+        "nothing is lost: it is decoded for by itself meanwhile; make room in `context.data`, or"
+        " see that this user may write there",
+        5,
+    ),
+    4042: ErrorEntry(
+        "ready transactions of a target cannot be read back from disk",
+        "nothing is lost: they are decoded again in its next session; look at the disk of"
+        " `context.data`",
+        5,
+    ),
+    4043: ErrorEntry(
+        "the bundled applier of a target has ended with an error",
+        "the other targets go on, and it is started again after a pause; do what the error in the"
+        " message says",
         5,
     ),
     # 5xxx PostgreSQL and the applier (exit code 6)

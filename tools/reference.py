@@ -17,7 +17,8 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from olr_pg.config.load import json_schema
-from olr_pg.config.model import Config, OfflineSource, OracleSource, Section
+from olr_pg.config.model import Config, OfflineSource, OracleSource
+from olr_pg.config.section import Section
 from olr_pg.errors import CATALOGUE
 from olr_pg.replicator.reloading import RELOADABLE
 

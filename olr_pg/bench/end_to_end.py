@@ -16,6 +16,7 @@ from olr_pg.bench.inputs import LogSet, log_set
 from olr_pg.bench.measure import Result, Sample, compared, measured
 from olr_pg.dictionary.table_list import query_tables
 from olr_pg.replicator.decoder import PRELOAD, Decoder
+from olr_pg.replicator.delivery import Delivery
 from olr_pg.replicator.source_database import OfflineDatabase
 from olr_pg.server.checkpoint import Checkpoint
 from olr_pg.server.listener import Listener
@@ -81,21 +82,22 @@ def _replicate(cluster: Cluster, logs: LogSet, folder: Path) -> Sample:
     decoder = Decoder(
         OfflineDatabase(logs.snapshot, [str(logs.folder / "logs")]), _SPARK, once=True
     )
-    with Listener(decoder, Checkpoint(checkpoint, "bench"), port=0) as listener:
+    delivery = Delivery(decoder)
+    with Listener(delivery, Checkpoint(checkpoint, "bench"), port=0) as listener:
         host, port = listener.address
         settings = ApplierSettings(target, host, port, _TABLES, create_tables=True)
         applier = Applier(settings, query_tables(logs.snapshot, _TABLES))
 
         def work() -> float:
-            applier.run(once=True, drained=decoder.drained.is_set)
-            accounting = decoder.accounting()
+            applier.run(once=True, drained=delivery.drained.is_set)
+            accounting = delivery.accounting()
             assert accounting is not None  # it has run
             # Of the source: the applier merges changes of one row in a batch.
             return sum(sum(kinds.values()) for kinds in accounting.tables.values())
 
         sample = measured(work, [cluster.pid], tree=True)
-    if decoder.failure is not None:
-        raise decoder.failure
+    if delivery.failure is not None:
+        raise delivery.failure
     return sample
 
 

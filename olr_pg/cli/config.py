@@ -21,6 +21,11 @@ ConfigOption = Annotated[
     ),
 ]
 
+TargetOption = Annotated[
+    str | None,
+    typer.Option("--target", metavar="NAME", help="Which target, where there are several."),
+]
+
 
 @app.command("check")
 def check(
@@ -65,7 +70,7 @@ def schema() -> None:
 
 def summarize(config: Config) -> dict[str, Any]:
     """What a valid configuration sets up, without its secrets."""
-    source, apply = config.source, config.apply
+    source = config.source
     if source.kind == "oracle":
         origin = {"source": f"oracle {source.server} as {source.user}"}
     else:
@@ -76,14 +81,18 @@ def summarize(config: Config) -> dict[str, Any]:
         }
         if source.tables is not None:
             origin["tables"] = str(source.tables)
-    if apply is None:
-        target = "no: only the port is served"
-    else:
-        target = "to the embedded PostgreSQL" if apply.embedded else "to a PostgreSQL server"
+    parts = [{"port": str(part.port.address), "apply": _applied(part)} for part in config.targets]
+    several = {f"target {part.name}": f"{one['port']}, apply {one['apply']}"
+               for part, one in zip(config.targets, parts, strict=True)}  # fmt: skip
     return {
         **origin,
         "data": str(config.context.data),
-        "port": str(config.target.address),
-        "apply": target,
+        **(parts[0] if not config.targets[0].name else several),
         "spark": config.spark.master,
     }
+
+
+def _applied(config: Config) -> str:
+    if config.apply is None:
+        return "no: only the port is served"
+    return "to the embedded PostgreSQL" if config.apply.embedded else "to a PostgreSQL server"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from olr_pg.cli.config import ConfigOption
+from olr_pg.cli.config import ConfigOption, TargetOption
 from olr_pg.cli.load import JsonOption, read_config, spark_session_of
 from olr_pg.cli.output import print_json, print_line
 
@@ -51,6 +51,7 @@ def cutover(
     status: Annotated[
         bool, typer.Option("--status", help="Only show how far the cut-over is.")
     ] = False,
+    target_name: TargetOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Cut over to the target, step by step; start it again to go on where it stopped.
@@ -65,7 +66,7 @@ def cutover(
     names = [step.name for step in STEPS]
     if until is not None and until not in names:
         raise typer.BadParameter(f"--until is one of {', '.join(names)}")
-    loaded = read_config(config)
+    loaded = read_config(config, target_name)
     if restart:
         restart_cutover(loaded)
     options = CutoverOptions(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from olr_pg.cli.config import ConfigOption
+from olr_pg.cli.config import ConfigOption, TargetOption
 from olr_pg.cli.output import log_to_stderr, print_json, print_line
 
 if TYPE_CHECKING:
@@ -21,17 +21,18 @@ EXIT_ERRORS: Final = 11
 def doctor(
     config: ConfigOption,
     *,
+    target_name: TargetOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON array.")] = False,
 ) -> None:
     """Check source, target and this machine; say what is wrong and what mends it.
 
     Changes nothing anywhere. Exit codes: 0 nothing found, 10 warnings only, 11 errors.
     """
-    from olr_pg.config.load import load_config
+    from olr_pg.config.load import load_config, one_target
     from olr_pg.replicator.doctor import diagnose
 
     log_to_stderr()
-    findings = diagnose(load_config(config))
+    findings = diagnose(one_target(load_config(config), target_name))
     if as_json:
         print_json([finding.as_json() for finding in findings])
     else:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from olr_pg.cli.config import ConfigOption
+from olr_pg.cli.config import ConfigOption, TargetOption
 from olr_pg.cli.load import JsonOption, read_config
 from olr_pg.cli.output import print_json, print_line
 from olr_pg.errors import OlrPgError
@@ -48,12 +48,13 @@ def list_errors(
     every: Annotated[
         bool, typer.Option("--all", help="Also errors and conflicts that hold no table up.")
     ] = False,
+    target_name: TargetOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """List stopped tables and their errors; exit code 1 if there are stopped tables."""
     from olr_pg.applier.error_table import read_errors, read_stopped
 
-    with _target(config) as (connection, settings):
+    with _target(config, target_name) as (connection, settings):
         lines = read_errors(connection, settings.subscription, resolved=every)
         stopped = read_stopped(connection, settings.subscription)
     if as_json:
@@ -70,11 +71,17 @@ def list_errors(
 
 
 @app.command("show")
-def show(config: ConfigOption, number: NumberArgument, *, as_json: JsonOption = False) -> None:
+def show(
+    config: ConfigOption,
+    number: NumberArgument,
+    *,
+    target_name: TargetOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """Show one error: the change, its place, the statement and PostgreSQL's answer."""
     from olr_pg.applier.error_table import read_error
 
-    with _target(config) as (connection, settings):
+    with _target(config, target_name) as (connection, settings):
         line = read_error(connection, settings.subscription, number)
         change = _change(connection, settings.subscription, line)
     shown = {**_line_json(line), "change": change, "action": line.action}
@@ -94,12 +101,13 @@ def retry(
         list[str] | None,
         typer.Argument(metavar="OWNER.NAME", help="Stopped tables; by default all of them."),
     ] = None,
+    target_name: TargetOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Apply the held changes of stopped tables; exit code 1 if one stops again."""
     from olr_pg.applier.replay import stopped_tables
 
-    with _target(config) as (connection, settings):
+    with _target(config, target_name) as (connection, settings):
         stopped = stopped_tables(connection, settings.subscription)
         for name in table or ():
             if name not in stopped:
@@ -112,6 +120,7 @@ def skip(
     config: ConfigOption,
     number: Annotated[list[int], typer.Argument(metavar="ID", help="Numbers that `list` shows.")],
     *,
+    target_name: TargetOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Leave the change of an error out for good, and apply what is held behind it.
@@ -121,7 +130,7 @@ def skip(
     """
     from olr_pg.applier.error_table import skip_error
 
-    with _target(config) as (connection, settings):
+    with _target(config, target_name) as (connection, settings):
         with connection.transaction():
             lines = [skip_error(connection, settings.subscription, one) for one in number]
         tables = dict.fromkeys(line.source_table for line in lines)
@@ -129,22 +138,23 @@ def skip(
 
 
 @contextmanager
-def _target(path: Path) -> Iterator[tuple[Connection[Any], ApplierSettings]]:
+def _target(path: Path, name: str | None) -> Iterator[tuple[Connection[Any], ApplierSettings]]:
     """A connection to the target, and the settings for applying there."""
     import psycopg
 
     from olr_pg.applier.connection import connect, unreachable
     from olr_pg.applier.ledger import ensure_ledger
     from olr_pg.datatypes.convert import DEFAULT_FACTS
-    from olr_pg.replicator.appliance import applier_settings, data_directory, open_target
+    from olr_pg.replicator.appliance import applier_settings, open_target
+    from olr_pg.replicator.target import target_directory
     from olr_pg.wire.frames import ByteOrder
 
-    config = read_config(path)
+    config = read_config(path, name)
     if config.apply is None:
         raise OlrPgError(1091, "there is no `apply` section")
     with ExitStack() as stack:
-        target = open_target(config.apply, data_directory(config), stack)
-        order = ByteOrder(config.target.byte_order)
+        target = open_target(config.apply, target_directory(config), stack)
+        order = ByteOrder(config.port.byte_order)
         # The facts of the source are kept with what is held.
         settings = applier_settings(config.apply, target, ("", 0), order, DEFAULT_FACTS)
         try:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from olr_pg.cli.config import ConfigOption
+from olr_pg.cli.config import ConfigOption, TargetOption
 from olr_pg.cli.output import on_terminal, print_json, print_line
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ def initial_load(
             help="Begin a table anew as of now if Oracle's undo for its SCN is gone (live source).",
         ),
     ] = False,
+    only_target: TargetOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Load whole tables as of an SCN; `olr-pg run` then goes on from there.
@@ -70,16 +71,17 @@ def initial_load(
     from olr_pg.load.initial import PRELOAD, LoadOptions
     from olr_pg.load.initial import initial_load as load
     from olr_pg.load.structure import StructureBuilder, raise_for_failures
-    from olr_pg.replicator.appliance import data_directory, open_target
+    from olr_pg.replicator.appliance import open_target
+    from olr_pg.replicator.target import target_directory
     from olr_pg.spark.session import stop_session
 
-    loaded = read_config(config)
+    loaded = read_config(config, only_target)
     with ExitStack() as stack:
         source = stack.enter_context(sources.open_tables(loaded))
         snapshot = source.snapshot
         work = source.sources(source.choose(table or ()))
         stack.callback(stop_session)
-        target = open_target(sources.apply_section(loaded), data_directory(loaded), stack)
+        target = open_target(sources.apply_section(loaded), target_directory(loaded), stack)
         settings = sources.target_settings(loaded, snapshot, target)
         builder = None
         if settings.create_tables:
@@ -111,15 +113,19 @@ def initial_load(
         raise_for_failures(builder.parts)
 
 
-def read_config(path: Path) -> Config:
-    """The configuration, with logging set up for a command that prints its result itself."""
-    from olr_pg.config.load import load_config
+def read_config(path: Path, target: str | None) -> Config:
+    """The configuration of one target by itself, for a command that prints its result itself.
+
+    Raises:
+        OlrPgError: 10xx the file, 1105, 1106 the target.
+    """
+    from olr_pg.config.load import load_config, one_target
     from olr_pg.config.model import secret_texts
     from olr_pg.observability.logs import configure_logging
 
     config = load_config(path)
     configure_logging(min(config.log.level, 1), config.log.format, secrets=secret_texts(config))
-    return config
+    return one_target(config, target)
 
 
 def spark_session_of(config: Config, preload: tuple[str, ...]) -> Any:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from olr_pg.cli.config import ConfigOption
+from olr_pg.cli.config import ConfigOption, TargetOption
 from olr_pg.cli.output import print_json, print_line
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 def status(
     config: ConfigOption,
     *,
+    target_name: TargetOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object.")] = False,
     check: Annotated[
         bool,
@@ -32,11 +33,14 @@ def status(
     key: Annotated[Path | None, typer.Option(help="Its private key (PEM).")] = None,
 ) -> None:
     """Show what the running appliance does: positions, lag, queue, tables, problems."""
-    from olr_pg.config.load import load_config
+    from olr_pg.config.load import load_config, one_target
     from olr_pg.monitor.asking import ask_status
 
+    loaded = load_config(config)
     page = "healthz" if check else "status.json"
-    record = ask_status(load_config(config), certificate, key, page=page)
+    if target_name is not None:
+        page += f"?target={one_target(loaded, target_name).name}"
+    record = ask_status(loaded, certificate, key, page=page)
     if check:
         print_line(record["health"])
         return
@@ -45,7 +49,11 @@ def status(
         return
     from rich.console import Console
 
-    _print(Console(highlight=False, markup=False), record)
+    console = Console(highlight=False, markup=False)
+    for name, one in record.get("targets", {"": record}).items():
+        if name:
+            console.print(f"Target {name}", style="bold")
+        _print(console, one)
 
 
 def _print(console: Console, record: dict[str, Any]) -> None:

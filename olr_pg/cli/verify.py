@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from olr_pg.cli.config import ConfigOption
+from olr_pg.cli.config import ConfigOption, TargetOption
 from olr_pg.cli.load import (
     JsonOption,
     TableOption,
@@ -53,6 +53,7 @@ def verify(
         typer.Option("--sample", metavar="PERCENT", help="Compare this share of the rows."),
     ] = 100.0,
     differences: DifferencesOption = None,
+    target_name: TargetOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Compare the target's tables with the source's; exit code 1 if they differ.
@@ -65,16 +66,17 @@ def verify(
     from olr_pg.load import sources
     from olr_pg.load.initial import PRELOAD
     from olr_pg.load.verify import verify as compare
-    from olr_pg.replicator.appliance import data_directory, open_target
+    from olr_pg.replicator.appliance import open_target
+    from olr_pg.replicator.target import target_directory
     from olr_pg.spark.session import stop_session
 
-    loaded = read_config(config)
+    loaded = read_config(config, target_name)
     with ExitStack() as stack:
         source = stack.enter_context(sources.open_tables(loaded, folder=tables, scn=at_scn))
         snapshot = source.snapshot
         work = source.sources(source.choose(table or ()))
         stack.callback(stop_session)
-        target = open_target(sources.apply_section(loaded), data_directory(loaded), stack)
+        target = open_target(sources.apply_section(loaded), target_directory(loaded), stack)
         settings = sources.target_settings(loaded, snapshot, target)
         with _progress(work) as progress:
             results = compare(
@@ -106,6 +108,7 @@ def repair(
         typer.Option("--differences", metavar="FILE", help="The file that `verify` has written."),
     ],
     yes: Annotated[bool, typer.Option("--yes", help="Do it, do not only show it.")] = False,
+    target_name: TargetOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Repair exactly the rows that `olr-pg verify --differences FILE` has named.
@@ -115,9 +118,10 @@ def repair(
     from olr_pg.load import sources
     from olr_pg.load.differences import read_differences
     from olr_pg.load.repair import repair as mend
-    from olr_pg.replicator.appliance import data_directory, open_target
+    from olr_pg.replicator.appliance import open_target
+    from olr_pg.replicator.target import target_directory
 
-    loaded = read_config(config)
+    loaded = read_config(config, target_name)
     tables = read_differences(differences, sources.apply_section(loaded).subscription)
     if not as_json:
         _print_plan(tables)
@@ -129,7 +133,7 @@ def repair(
         return
     with ExitStack() as stack:
         source = stack.enter_context(sources.open_tables(loaded))
-        target = open_target(sources.apply_section(loaded), data_directory(loaded), stack)
+        target = open_target(sources.apply_section(loaded), target_directory(loaded), stack)
         done = mend(sources.target_settings(loaded, source.snapshot, target), tables)
     if as_json:
         print_json({"repaired": True, "tables": [one._asdict() for one in done]})

@@ -84,6 +84,26 @@ def parse_config(
     raise ConfigError(code, problems, file)
 
 
+def one_target(config: Config, name: str | None) -> Config:
+    """The configuration of one target by itself.
+
+    Args:
+        name: of the target; None: of the only one.
+
+    Raises:
+        OlrPgError: 1105 there are several, 1106 none has that name.
+    """
+    known = {part.name: part for part in config.targets}
+    names = ", ".join(filter(None, known))
+    if name is None:
+        if len(known) > 1:
+            raise OlrPgError(1105, f"they are {names}")
+        return next(iter(known.values()))
+    if not name or name not in known:
+        raise OlrPgError(1106, f"{name!r}; there are: {names or 'none with a name'}")
+    return known[name]
+
+
 def _parse(text: str, file: str) -> Any:
     try:
         return json5.loads(text, allow_duplicate_keys=False)

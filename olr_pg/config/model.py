@@ -10,9 +10,8 @@ import re
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     AliasChoices,
-    BaseModel,
-    ConfigDict,
     Discriminator,
     Field,
     SecretStr,
@@ -36,7 +35,9 @@ from olr_pg.config.fields import (
     Version,
     problem,
 )
+from olr_pg.config.filter import Filter
 from olr_pg.config.names import TableName, table_list_query
+from olr_pg.config.section import Section
 from olr_pg.datatypes.policies import Calendar, Fraction, Infinity, Nul, Policies, Undecodable
 from olr_pg.scalars import MAX_SCN
 
@@ -47,23 +48,12 @@ _PASSWORD_PART: Final = re.compile(
 )
 _SECRET_PROPERTY: Final = re.compile(r"password|secret|token|credential|key$", re.IGNORECASE)
 
+ONE_TARGET: Final = "[one]"
+SEVERAL_TARGETS: Final = "[several]"
+"""Marks in places of errors: which form `target` has."""
+
 SOURCE_KIND: Final = "source_kind"
 """Error type of a `source.kind` that is neither of the known ones."""
-
-
-class Section(BaseModel):
-    """A JSON object of the file."""
-
-    model_config = ConfigDict(
-        alias_generator=lambda name: name.replace("_", "-"),
-        extra="forbid",
-        frozen=True,
-        strict=True,
-        validate_by_alias=True,
-        validate_by_name=False,
-        loc_by_alias=True,
-        hide_input_in_errors=True,
-    )
 
 
 class Memory(Section):
@@ -414,49 +404,62 @@ class Log(Section):
     format: Literal["human", "json"] = Field(default="human", description="the form of a log line")
 
 
-Patterns = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(strict=False)]
-"""Shell patterns: * and ?, [abc]."""
+class NamedTarget(Target):
+    """An entry of `target` where that is a list: one of several targets."""
 
-Operations = Annotated[
-    tuple[Literal["insert", "update", "delete"], ...], Field(strict=False, min_length=1)
+    name: str = Field(
+        pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$",
+        description="of lower-case letters, digits, _ and -; the target's own everywhere",
+    )
+    address: ConfigAddress = Field(
+        default=Address(LOOPBACK, 0),
+        description='where to listen: "host:port"; by default any free port of this machine',
+    )
+    apply: Apply | None = Field(
+        default=None,
+        description="an object: its bundled applier; without it only its port is served",
+    )
+    filter: Filter = Field(
+        default_factory=Filter, description="an object: what is left out for it, beside `filter`"
+    )
+    max_spill_mb: int = Field(
+        default=1024,
+        ge=1,
+        description="MiB of ready transactions on disk that it may lie behind the others; then it"
+        " is decoded for by itself",
+    )
+
+    @model_validator(mode="after")
+    def _columns_are_everyones(self) -> Self:
+        if self.filter.columns:
+            raise problem("columns left out for everyone, in `filter` at the top", show="nothing")
+        return self
+
+
+def _several(targets: tuple[NamedTarget, ...]) -> tuple[NamedTarget, ...]:
+    for what, values in (
+        ("names", [one.name for one in targets]),
+        ("addresses", [str(one.address) for one in targets if one.address.port]),
+    ):
+        if len(set(values)) < len(values):
+            raise problem(f"targets with different {what}", show="nothing")
+    return targets
+
+
+def _target_kind(value: object) -> str:
+    return SEVERAL_TARGETS if isinstance(value, list | tuple) else ONE_TARGET
+
+
+TargetSetting = Annotated[
+    Annotated[Target, Tag(ONE_TARGET)]
+    | Annotated[
+        tuple[NamedTarget, ...],
+        Field(min_length=1, strict=False),
+        AfterValidator(_several),
+        Tag(SEVERAL_TARGETS),
+    ],
+    Discriminator(_target_kind),
 ]
-
-Xids = Annotated[tuple[Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")], ...], Field(strict=False)]
-
-
-class TableFilter(Section):
-    """`filter.tables`: which tables of a TableList are left out."""
-
-    include: Patterns = Field(default=(), description="patterns of OWNER.NAME; empty is all")
-    exclude: Patterns = Field(default=(), description="patterns of OWNER.NAME; they win")
-
-
-class TransactionFilter(Section):
-    """`filter.transactions`: whose transactions are left out."""
-
-    login_users: Patterns = Field(default=(), description="patterns of the session's login name")
-    os_users: Patterns = Field(default=(), description="patterns of the client's user name")
-    machines: Patterns = Field(default=(), description="patterns of the client's machine")
-    programs: Patterns = Field(default=(), description="patterns of the client's program")
-    client_ids: Patterns = Field(default=(), description="patterns of the client identifier")
-    xids: Xids = Field(default=(), description="transaction ids as usn.slot.sequence")
-
-
-class Filter(Section):
-    """`filter`: what is left out of everything that is delivered."""
-
-    tables: TableFilter = Field(default_factory=TableFilter, description="an object: tables")
-    columns: dict[str, Patterns] = Field(
-        default_factory=dict,
-        description="an object: pattern of OWNER.NAME to patterns of columns that are left out",
-    )
-    operations: dict[str, Operations] = Field(
-        default_factory=dict,
-        description="an object: pattern of OWNER.NAME to the operations that are left out",
-    )
-    transactions: TransactionFilter = Field(
-        default_factory=TransactionFilter, description="an object: transactions that are left out"
-    )
 
 
 class Config(Section):
@@ -470,7 +473,10 @@ class Config(Section):
     metrics: Metrics | None = Field(default=None, description="an object of exporters")
     source: Source = Field(description="an object: where redo and dictionary come from")
     filter: Filter = Field(default_factory=Filter, description="an object: what is left out")
-    target: Target = Field(default_factory=Target, description="an object: the protocol port")
+    target: TargetSetting = Field(
+        default_factory=Target,
+        description="an object: the protocol port; or a list of several targets",
+    )
     apply: Apply | None = Field(
         default=None,
         description="an object: the bundled applier; without it only the port is served",
@@ -478,6 +484,32 @@ class Config(Section):
     spark: Spark = Field(default_factory=Spark, description="an object: the Spark session")
     status: Status = Field(default_factory=Status, description="an object: the status page")
     log: Log = Field(default_factory=Log, description="an object: logging")
+
+    @model_validator(mode="after")
+    def _one_place_for_apply(self) -> Self:
+        if self.apply is not None and isinstance(self.target, tuple):
+            raise problem("`apply` in each entry of `target`, not beside the list", show="nothing")
+        return self
+
+    @property
+    def targets(self) -> tuple[Config, ...]:
+        """The configuration of each target by itself; of the only one, where there is one."""
+        if isinstance(self.target, Target):
+            return (self,)
+        return tuple(
+            self.model_copy(update={"target": one, "apply": one.apply}) for one in self.target
+        )
+
+    @property
+    def port(self) -> Target:
+        """`target`, of one target by itself."""
+        assert isinstance(self.target, Target)
+        return self.target
+
+    @property
+    def name(self) -> str:
+        """The name of the target, of one by itself; empty where it has none."""
+        return self.target.name if isinstance(self.target, NamedTarget) else ""
 
 
 def secret_texts(config: Config) -> tuple[str, ...]:
@@ -492,9 +524,10 @@ def secret_texts(config: Config) -> tuple[str, ...]:
 def _collect(section: Section, texts: list[str]) -> None:
     for name in type(section).model_fields:
         value = getattr(section, name)
-        if isinstance(value, Section):
-            _collect(value, texts)
-        elif isinstance(value, SecretStr):
+        for inner in value if isinstance(value, tuple) else (value,):
+            if isinstance(inner, Section):
+                _collect(inner, texts)
+        if isinstance(value, SecretStr):
             texts.append(value.get_secret_value())
     if isinstance(section, Spark):
         texts += [text for key, text in section.conf.items() if _SECRET_PROPERTY.search(key)]

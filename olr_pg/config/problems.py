@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 from pydantic import BaseModel, SecretStr
 
 from olr_pg.config.fields import PROBLEM, SECRET_PROBLEM
-from olr_pg.config.model import SOURCE_KIND, Config, OfflineSource, OracleSource
+from olr_pg.config.model import (
+    ONE_TARGET,
+    SEVERAL_TARGETS,
+    SOURCE_KIND,
+    Config,
+    NamedTarget,
+    OfflineSource,
+    OracleSource,
+    Target,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -119,6 +128,8 @@ def _file_location(location: tuple[int | str, ...], data: object) -> tuple[int |
     """`location` without what is not in the file: tags of unions, marks of mapping keys."""
     kept = list[int | str]()
     for number, part in enumerate(location):
+        if part in (ONE_TARGET, SEVERAL_TARGETS):
+            continue
         last = number == len(location) - 1
         if isinstance(data, dict) and (part in data or last) and part != "[key]":
             data = data.get(part)
@@ -166,11 +177,17 @@ def _model_at(location: Sequence[int | str], data: object) -> type[BaseModel] | 
     """The model of the object at `location`; None where the file may hold any keys."""
     model: type[BaseModel] = Config
     for part in location:
+        if isinstance(part, int):
+            data = data[part] if isinstance(data, list) and part < len(data) else None
+            continue
         data = data.get(part) if isinstance(data, dict) else None
         field = _fields(model).get(str(part))
         models = _models(field.annotation) if field else []
         if not models:
             return None
+        if Target in models:
+            model = NamedTarget if isinstance(data, list) else Target
+            continue
         kind = data.get("kind", "oracle") if isinstance(data, dict) else "oracle"
         model = models[0] if len(models) == 1 else _SOURCES.get(str(kind), OracleSource)
     return model

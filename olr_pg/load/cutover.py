@@ -34,7 +34,8 @@ from olr_pg.load.cutover_state import (
 )
 from olr_pg.load.structure import advance_sequence, create_sequence, sequence_name
 from olr_pg.load.verify import verify
-from olr_pg.replicator.appliance import data_directory, open_target, run_appliance
+from olr_pg.replicator.appliance import open_target, run_appliance
+from olr_pg.replicator.target import target_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -162,7 +163,7 @@ class _Target(NamedTuple):
 @contextmanager
 def _opened(config: Config) -> Iterator[_Target]:
     with ExitStack() as stack:
-        target = open_target(sources.apply_section(config), data_directory(config), stack)
+        target = open_target(sources.apply_section(config), target_directory(config), stack)
         try:
             with connect(target) as connection:
                 ensure_ledger(connection)

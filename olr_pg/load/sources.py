@@ -13,7 +13,7 @@ from olr_pg.errors import OlrPgError
 from olr_pg.load.parquet import find_table
 from olr_pg.load.table_data import SourceTable, TableSource, named_tables
 from olr_pg.replicator.appliance import applier_settings
-from olr_pg.replicator.filters import filters_of
+from olr_pg.replicator.filters import filters_of_target
 from olr_pg.wire.frames import ByteOrder
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def open_tables(
     from olr_pg.load.live import LiveTables
 
     query = apply_section(config).table_query
-    live = LiveTables(config.source, query, filters_of(config.filter), scn)
+    live = LiveTables(config.source, query, filters_of_target(config), scn)
     try:
         yield live
     finally:
@@ -115,7 +115,7 @@ def target_settings(config: Config, snapshot: Snapshot, target: str) -> ApplierS
         apply_section(config),
         target,
         ("", 0),
-        ByteOrder(config.target.byte_order),
+        ByteOrder(config.port.byte_order),
         DatabaseFacts(database.charset, database.ncharset, database.timezone),
     )
 
@@ -128,7 +128,7 @@ def choose_tables(config: Config, snapshot: Snapshot, names: Collection[str]) ->
             1096 the filter leaves too little.
     """
     tables = query_tables(snapshot, apply_section(config).table_query)
-    return named_tables(tables, names, filters_of(config.filter))
+    return named_tables(tables, names, filters_of_target(config))
 
 
 def table_sources(

@@ -6,7 +6,6 @@ choice: a line per moment and metric, the labels as JSON. It is made where it is
 
 from __future__ import annotations
 
-import threading
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -16,6 +15,7 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from olr_pg.errors import OlrPgError
+from olr_pg.observability.periodic import Periodic
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -68,11 +68,10 @@ class PostgresExporter:
         self._connection: psycopg.Connection[Any] | None = None
         self._deleted_at: float | None = None
         self._failing = False
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="olr-metrics", daemon=True)
+        self._writing = Periodic("olr-metrics", target.interval, self._try, at_once=True)
 
     def __enter__(self) -> PostgresExporter:
-        self._thread.start()
+        self._writing.start()
         return self
 
     def __exit__(
@@ -81,14 +80,7 @@ class PostgresExporter:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while True:
-            self._try()
-            if self._over.wait(self._target.interval):
-                break
+        self._writing.stop()
         self._disconnect()
 
     def _try(self) -> None:

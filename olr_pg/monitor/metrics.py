@@ -12,7 +12,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from prometheus_client import Metric
 
@@ -82,6 +82,7 @@ _VALUES = (
     _Gauge("queue_transmitted", "Transactions to be confirmed", lambda s: s.port.transmitted),
     _Gauge("queue_bytes", "Bytes of queued transactions", lambda s: s.port.queued_bytes),
     _Gauge("queue_bytes_max", "Past which decoding waits", lambda s: s.port.bytes_max),
+    _Gauge("queue_spilled_bytes", "Ready transactions on disk", lambda s: s.port.spilled_bytes),
     _Gauge("queue_full", "1 while decoding waits for the client", lambda s: s.port.full),
 )
 
@@ -100,66 +101,82 @@ _TABLE_VALUES = (
 
 
 class _StatusCollector(Collector):
-    """Reads everything from one status."""
+    """Reads everything from one status of each target."""
 
-    def __init__(self, status: Callable[[], Status]) -> None:
-        self._status = status
+    def __init__(self, targets: Mapping[str, Callable[[], Status]]) -> None:
+        self._targets = targets
 
     def collect(self) -> Iterator[Metric]:
         """See `Collector`."""
-        status = self._status()
+        statuses = {name: status() for name, status in self._targets.items()}
+        # A single target has no name.
+        labels = ("target",) if any(statuses) else ()
+        marked = [((name,) if labels else (), status) for name, status in statuses.items()]
         for one in _VALUES:
-            value = one.value(status)
-            if value is not None:
-                family = CounterMetricFamily if one.is_counter else GaugeMetricFamily
-                yield family(_PREFIX + one.name, one.help, value=float(value))
+            family = _family(one.name, one.help, labels, is_counter=one.is_counter)
+            for mark, status in marked:
+                value = one.value(status)
+                if value is not None:
+                    family.add_metric(mark, float(value))
+            if family.samples:
+                yield family
         for kind in _TABLE_VALUES:
-            make = CounterMetricFamily if kind.is_counter else GaugeMetricFamily
-            by_table = make(_PREFIX + kind.name, kind.help, labels=("table",))
-            for table in status.tables:
-                by_table.add_metric((table.name,), float(kind.value(table)))
-            yield by_table
-        yield from _labelled(status)
+            family = _family(kind.name, kind.help, (*labels, "table"), is_counter=kind.is_counter)
+            for mark, status in marked:
+                for table in status.tables:
+                    family.add_metric((*mark, table.name), float(kind.value(table)))
+            yield family
+        yield from _labelled(labels, marked)
 
 
-def _labelled(status: Status) -> Iterator[Metric]:
-    state = GaugeMetricFamily(_PREFIX + "state", "1 for what decoding does", labels=("state",))
-    for name in dict.fromkeys((*STATES, status.state.name)):
-        state.add_metric((name,), float(name == status.state.name))
-    yield state
-    causes = GaugeMetricFamily(
-        _PREFIX + "table_lag_cause_seconds",
-        "The lag of a table by its causes",
-        labels=("table", "cause"),
+def _family(
+    name: str, text: str, labels: Sequence[str], *, is_counter: bool = False
+) -> CounterMetricFamily | GaugeMetricFamily:
+    make = CounterMetricFamily if is_counter else GaugeMetricFamily
+    return make(_PREFIX + name, text, labels=labels)
+
+
+def _labelled(
+    labels: tuple[str, ...], marked: Sequence[tuple[tuple[str, ...], Status]]
+) -> Iterator[Metric]:
+    state = _family("state", "1 for what decoding does", (*labels, "state"))
+    causes = _family(
+        "table_lag_cause_seconds", "The lag of a table by its causes", (*labels, "table", "cause")
     )
-    for table in status.tables:
-        for cause, seconds in table.lag._asdict().items():
-            causes.add_metric((table.name, cause), seconds)
-    yield causes
-    refused = CounterMetricFamily(
-        _PREFIX + "refused", "Connections refused or dropped", labels=("code",)
+    refused = _family(
+        "refused", "Connections refused or dropped", (*labels, "code"), is_counter=True
     )
-    for code, count in status.port.refused.items():
-        refused.add_metric((code,), count)
-    yield refused
+    for mark, status in marked:
+        for name in dict.fromkeys((*STATES, status.state.name)):
+            state.add_metric((*mark, name), float(name == status.state.name))
+        for table in status.tables:
+            for cause, seconds in table.lag._asdict().items():
+                causes.add_metric((*mark, table.name, cause), seconds)
+        for code, count in status.port.refused.items():
+            refused.add_metric((*mark, code), count)
+    yield from (state, causes, refused)
     for attribute, text in (
         ("archived_scn", "Exclusive end of the last archived log"),
         ("decoded_scn", "Up to which the redo thread has been read"),
         ("archived_sequence", "Of the last archived log"),
     ):
-        family = GaugeMetricFamily(f"{_PREFIX}thread_{attribute}", text, labels=("thread",))
-        for thread in status.source.threads:
-            family.add_metric((str(thread.thread),), getattr(thread, attribute))
+        family = _family(f"thread_{attribute}", text, (*labels, "thread"))
+        for mark, status in marked:
+            for thread in status.source.threads:
+                family.add_metric((*mark, str(thread.thread)), getattr(thread, attribute))
         yield family
 
 
-def make_registry(status: Callable[[], Status]) -> CollectorRegistry:
+def make_registry(
+    status: Callable[[], Status], targets: Mapping[str, Callable[[], Status]] | None = None
+) -> CollectorRegistry:
     """The registry of an appliance: its own metrics, and those of its process.
 
     Args:
         status: the status of now.
+        targets: that of each target by its name, where there are several.
     """
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_StatusCollector(status))
+    registry.register(_StatusCollector(targets or {"": status}))
     ProcessCollector(registry=registry)
     return registry

@@ -25,10 +25,11 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from olr_pg.config.address import Address, is_allowed, listen
 from olr_pg.errors import OlrPgError
+from olr_pg.monitor.status import overall_health
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
     from pathlib import Path
     from types import TracebackType
 
@@ -75,6 +76,7 @@ class StatusService:
         tls: what encrypts it.
         allow: networks that may connect beside loopback; None = all.
         announcement: a file that says where it is, as long as it is there.
+        targets: the status of each target by its name, where there are several: a page each.
 
     Attributes:
         allow: as above; may be set while it runs, for connections to come.
@@ -89,8 +91,9 @@ class StatusService:
         tls: ssl.SSLContext | None = None,
         allow: Sequence[Network] | None = None,
         announcement: Path | None = None,
+        targets: Mapping[str, Callable[[], Status]] | None = None,
     ) -> None:
-        self._status = status
+        self._targets = targets or {"": status}
         self._registry = registry
         self._wanted = address
         self._tls = tls
@@ -198,25 +201,55 @@ class StatusService:
         return Response(text, headers={**_HEADERS, "Content-Type": CONTENT_TYPE_LATEST})
 
     async def _health(self, _request: Request) -> Response:
-        status = self._status()
-        document = {
-            "health": status.health,
-            "state": status.state.name,
-            "problems": status.problems,
-        }
-        return _json(document, 503 if status.health == "failed" else 200)
+        document = self._overview(whole=False)
+        return _json(document, 503 if document["health"] == "failed" else 200)
 
-    async def _json(self, _request: Request) -> Response:
-        return _json(self._status().as_record())
+    async def _json(self, request: Request) -> Response:
+        name = request.query_params.get("target")
+        if name is None and len(self._targets) > 1:
+            return _json(self._overview(whole=True))
+        status = self._status_of(name)
+        if status is None:
+            return _json({"error": f"there is no target {name!r}"}, 404)
+        return _json(status.as_record())
 
-    async def _events(self, _request: Request) -> Response:
-        return StreamingResponse(self._stream(), media_type="text/event-stream", headers=_HEADERS)
+    async def _events(self, request: Request) -> Response:
+        name = request.query_params.get("target")
+        if self._status_of(name) is None:
+            return _json({"error": f"there is no target {name!r}"}, 404)
+        return StreamingResponse(
+            self._stream(name), media_type="text/event-stream", headers=_HEADERS
+        )
 
-    async def _stream(self) -> AsyncIterator[bytes]:
+    async def _stream(self, name: str | None) -> AsyncIterator[bytes]:
         assert self._server is not None
         while not self._server.should_exit:
-            yield b"data: " + _dumps(self._status().as_record()) + b"\n\n"
+            status = self._status_of(name)
+            assert status is not None  # it was there when the stream began
+            yield b"data: " + _dumps(status.as_record()) + b"\n\n"
             await asyncio.sleep(EVENT_SECONDS)
+
+    def _status_of(self, name: str | None) -> Status | None:
+        """The status of a target, without a name of the first; None where there is none."""
+        status = self._targets.get(next(iter(self._targets)) if name is None else name)
+        return None if status is None else status()
+
+    def _overview(self, *, whole: bool) -> dict[str, Any]:
+        """The health of all targets, and their whole status or the most important of it."""
+        statuses = {name: status() for name, status in self._targets.items()}
+        found = {
+            name: status.as_record()
+            if whole
+            else {
+                "health": status.health,
+                "state": status.state.name,
+                "problems": status.problems,
+            }
+            for name, status in statuses.items()
+        }
+        if len(found) == 1:
+            return next(iter(found.values()))
+        return {"health": overall_health(list(statuses.values())), "targets": found}
 
 
 def _guarded(service: StatusService) -> type[H11Protocol]:

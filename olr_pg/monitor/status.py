@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from olr_pg.monitor.lag import Lag
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,8 @@ class PortStatus:
         saved_scn: what GetSavedSCN answers.
         taken_scn: the client has taken every transaction that commits below it.
         ready, transmitted: transactions to be taken, and to be confirmed.
-        bytes_max, transactions_max: past which decoding waits.
+        bytes_max, transactions_max: past which decoding waits, or more goes to disk.
+        spilled_bytes: of ready transactions on disk, where there are several targets.
     """
 
     address: str
@@ -107,6 +108,7 @@ class PortStatus:
     transactions_max: int = 0
     full: bool = False
     held_back: bool = False
+    spilled_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +168,8 @@ class Status:
         confirmed_scn: the highest that the bundled applier has confirmed.
         problems: what needs somebody, in words.
         events: the latest warnings and errors, the newest last.
+        target: which of several targets it is about; empty where there is only one.
+        targets: the names of all of them then.
     """
 
     version: str
@@ -181,6 +185,8 @@ class Status:
     confirmed_scn: int = 0
     problems: tuple[str, ...] = ()
     events: tuple[Mapping[str, object], ...] = ()
+    target: str = ""
+    targets: tuple[str, ...] = ()
 
     @property
     def health(self) -> str:
@@ -192,6 +198,14 @@ class Status:
     def as_record(self) -> dict[str, Any]:
         """For JSON."""
         record = asdict(self)
+        if not self.targets:
+            del record["target"], record["targets"]
         for table, status in zip(record["tables"], self.tables, strict=True):
             table["lag"] = status.lag._asdict()
         return {"health": self.health, **record}
+
+
+def overall_health(statuses: Sequence[Status]) -> str:
+    """Of all targets: ``failed`` where none of them goes on, ``degraded`` where one is not ok."""
+    found = {status.health for status in statuses}
+    return found.pop() if len(found) == 1 else "degraded"

@@ -80,7 +80,8 @@ class LiveDatabase:
         self._logs: dict[tuple[int, int, int], ArchivedLog] = {}
         self._blocked: dict[int, tuple[int, int, int]] = {}
         self._snapshot: Snapshot | None = None
-        self._vault_read = False
+        self._names: tuple[tuple[str, str], ...] = ()
+        self._vault_scn: int | None = None
         try:
             self._facts = self._oracle.read("reading what the database is", read_facts)
         except OlrPgError:
@@ -113,9 +114,11 @@ class LiveDatabase:
             OlrPgError: 3010 to 3017 the query or its tables, 7001 to 7009 the database.
         """
         names = run_table_list(self._oracle, sql)
+        # One dictionary for all that ask: it has everyone's tables.
+        self._names = tuple(dict.fromkeys((*self._names, *names)))
         snapshot = self._kept_dictionary(names)
         if snapshot is None:
-            snapshot = self._read_dictionary(names)
+            snapshot = self._read_dictionary(self._names)
             if self._dictionary is not None:
                 write_snapshot(snapshot, str(self._dictionary))
         self._snapshot = snapshot
@@ -199,10 +202,12 @@ class LiveDatabase:
         return opened, list_logs(connection, self._source, resetlogs, scn)
 
     def _take_from_vault(self, scn: int) -> None:
-        """Once, at the start: logs that Oracle may have deleted since they were copied."""
-        if self._vault is None or self._vault_read:
+        """Logs that Oracle may have deleted since they were copied: once, and where one is wanted
+        that lies further back.
+        """
+        if self._vault is None or (self._vault_scn is not None and scn >= self._vault_scn):
             return
-        self._vault_read = True
+        self._vault_scn = scn
         for log in self._vault.logs():
             header = log.header
             position = header.resetlogs_id, header.thread, header.sequence

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import structlog
 
 from olr_pg.applier.embedded import start_embedded
-from olr_pg.applier.orphans import orphaned_transactions
 from olr_pg.applier.schema_events import SchemaEvents
 from olr_pg.applier.session import Applier
 from olr_pg.applier.settings import (
@@ -20,12 +17,13 @@ from olr_pg.applier.settings import (
     TruncatePolicy,
 )
 from olr_pg.applier.warm import warming
-from olr_pg.config.model import MIB
+from olr_pg.config.model import MIB, NamedTarget
 from olr_pg.config.tls import server_context
 from olr_pg.datatypes.convert import DatabaseFacts
 from olr_pg.errors import OlrPgError
 from olr_pg.replicator.decoder import PRELOAD, Decoder
-from olr_pg.replicator.filters import Filters, filters_of
+from olr_pg.replicator.delivery import Delivery
+from olr_pg.replicator.filters import NO_FILTERS, Filters, filters_of
 from olr_pg.replicator.follower import DictionaryFollower
 from olr_pg.replicator.history import FILE_NAME as HISTORY_FILE
 from olr_pg.replicator.history import DictionaryHistory
@@ -33,27 +31,29 @@ from olr_pg.replicator.monitoring import monitored
 from olr_pg.replicator.observer import Parts
 from olr_pg.replicator.open_source import open_source
 from olr_pg.replicator.reloading import Reloader
+from olr_pg.replicator.serving import Serving
 from olr_pg.replicator.spill import SpillFiles
+from olr_pg.replicator.target import RunningTarget, data_directory, target_directory
 from olr_pg.replicator.threads import FILE_NAME as THREADS_FILE
+from olr_pg.server.backlog import Backlog
 from olr_pg.server.checkpoint import FILE_NAME, Checkpoint
 from olr_pg.server.listener import Listener
 from olr_pg.spark.session import SparkSettings, stop_session
 from olr_pg.wire.frames import ByteOrder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
 
-    from olr_pg.applier.session import ApplyReport
     from olr_pg.config.model import Apply, Config
     from olr_pg.dictionary.model import Database, Snapshot
+    from olr_pg.replicator.source_database import SourceDatabase
 
-RESETLOGS = 7020
 _READY_PART = 8
 """What part of `context.memory.max-mb` the ready queue may take; half is for open transactions, the
 rest for results on their way from Spark, and for the applier's own form of what it was given."""
 _APPLIED_PART = 16
 """What the applier may hold unconfirmed: half of the queue, so that the next is ready meanwhile."""
-_WAIT_SECONDS = 0.2
 
 _log = structlog.get_logger(__name__)
 
@@ -61,7 +61,7 @@ _log = structlog.get_logger(__name__)
 def run_appliance(
     config: Config, *, once: bool, apply: bool, reload: Callable[[], Config] | None = None
 ) -> int:
-    """Serve the port and, with `apply`, bring what it serves into PostgreSQL.
+    """Serve the ports of the targets and, with `apply`, bring what they serve into PostgreSQL.
 
     SystemExit, which SIGTERM raises, lets the applier apply and confirm what it has received, for
     `apply.drain-seconds` at most; a second one ends that.
@@ -79,118 +79,154 @@ def run_appliance(
         OlrPgError: what went wrong, once everything has been stopped.
         KeyboardInterrupt: passed on, once everything has been stopped.
     """
-    if apply and config.apply is None:
+    parts = config.targets
+    if apply and not any(part.apply for part in parts):
         raise OlrPgError(1091, "there is no `apply` section")
     data = data_directory(config)
     with ExitStack() as stack:
-        source = stack.enter_context(open_source(config, data, lambda: checkpoint.saved))
-        checkpoint = Checkpoint(data / FILE_NAME, _identity(source.database))
-        order = ByteOrder(config.target.byte_order)
+        checkpoints: list[Checkpoint] = []
+        source = stack.enter_context(open_source(config, data, lambda: _lowest(checkpoints)))
+        for part in parts:
+            directory = target_directory(part)
+            checkpoints.append(Checkpoint(directory / FILE_NAME, _identity(source.database)))
         if apply:
-            stack.enter_context(warming(order))
+            for order in {part.port.byte_order for part in parts if part.apply}:
+                stack.enter_context(warming(ByteOrder(order)))
         stack.callback(stop_session)
-        target = open_target(config.apply, data, stack) if apply and config.apply else None
         memory = config.context.memory
-        filters = filters_of(config.filter)
-        events = SchemaEvents()
         spill_mb = config.context.max_spill_mb
         storage = SpillFiles(
             data / "spill",
-            memory.max_mb * MIB // 2,
+            # Each may be decoded for by itself.
+            memory.max_mb * MIB // 2 // len(parts),
             disk_max=None if spill_mb is None else spill_mb * MIB,
         )
+        filters = filters_of(config.filter)
+        told = apply and all(part.apply for part in parts)
+        alone = len(parts) == 1
         decoder = Decoder(
             source,
             SparkSettings(config.spark.master, dict(config.spark.conf), PRELOAD),
-            big_endian=config.target.byte_order == "big",
-            chunk_bytes=config.target.chunk_size,
-            transactions_max=memory.max_tx_msgs,
-            bytes_max=memory.max_mb * MIB // _READY_PART,
             once=once,
             threads_file=data / THREADS_FILE,
             storage=storage,
-            follow=lambda snapshot: _follower(
-                snapshot, data, is_applied=target is not None, filters=filters
-            ),
-            schema_events=events,
+            follow=_following(data, ends_delivery=alone and not told, filters=filters),
             incidents=data / "incidents",
             filters=filters,
+            expected=() if alone else [part.name for part in parts if apply and part.apply],
         )
-        listener = stack.enter_context(
-            Listener(
-                decoder,
-                checkpoint,
-                host=config.target.address.host,
-                port=config.target.address.port,
-                order=order,
-                limits=config.target.limits,
-                tls=server_context(config.target.tls) if config.target.tls else None,
-                allow=config.target.allow,
-            )
-        )
-        applier: Applier | None = None
-        if target is not None and config.apply is not None:
-            database = source.database
-            facts = DatabaseFacts(database.charset, database.ncharset, database.timezone)
-            settings = applier_settings(
-                config.apply, target, listener.address, order, facts, memory.max_mb * MIB
-            )
-            _, tables = source.resolve(config.apply.table_query)
-            connect = listener.connect if listener.is_guarded else None
-            applier = Applier(settings, tables, events, connect)
-        parts = Parts(decoder, listener, checkpoint, storage, applier, memory.max_mb * MIB)
-        service = stack.enter_context(monitored(config, parts, data))
+        targets = [
+            _open(part, decoder, source, checkpoint, stack, share=len(parts), apply=apply)
+            for part, checkpoint in zip(parts, checkpoints, strict=True)
+        ]
+        names = () if alone else tuple(target.name for target in targets)
+        observed = [Parts(target, storage, memory.max_mb * MIB, names) for target in targets]
+        service = stack.enter_context(monitored(config, observed, data))
         poll: Callable[[], None] = _nothing
         if reload is not None:
-            reloader = Reloader(config, reload, listener, service)
+            reloader = Reloader(config, reload, [target.listener for target in targets], service)
             stack.enter_context(reloader.on_hangup())
             poll = reloader.poll
-        if applier is None or target is None or config.apply is None:
-            _serve(decoder, listener, once=once, poll=poll)
-            return 0
-        run = _ApplierThread(applier, once=once, drained=decoder.drained.is_set)
-        try:
-            report = run.wait(config.apply.drain_seconds, poll)
-        except OlrPgError as error:
-            # The applier only knows what the port told it; the cause is here.
-            cause = decoder.failure or error
-            raise _with_orphans(cause, target, config.apply.subscription) from error
-        _report(report)
+        drain_seconds = max((part.apply.drain_seconds for part in parts if part.apply), default=0.0)
+        Serving(targets, decoder, once=once, poll=poll).run(drain_seconds)
     return 0
 
 
-def _follower(
-    snapshot: Snapshot, data: Path, *, is_applied: bool, filters: Filters
-) -> DictionaryFollower:
-    """Follows the dictionary from where an earlier run had got.
+def _open(
+    config: Config,
+    decoder: Decoder,
+    source: SourceDatabase,
+    checkpoint: Checkpoint,
+    stack: ExitStack,
+    *,
+    share: int,
+    apply: bool,
+) -> RunningTarget:
+    """One target, with its port open and its applier made.
 
     Args:
-        is_applied: whether the bundled applier is told what it finds.
+        config: of this target by itself.
+        share: how many targets share the memory.
+        apply: run the bundled applier, if it has one.
+    """
+    port, memory = config.port, config.context.memory
+    order, events = ByteOrder(port.byte_order), SchemaEvents()
+    section = config.apply if apply else None
+    directory = target_directory(config)
+    delivery = Delivery(
+        decoder,
+        config.name,
+        big_endian=order.is_big,
+        chunk_bytes=port.chunk_size,
+        transactions_max=memory.max_tx_msgs,
+        bytes_max=memory.max_mb * MIB // _READY_PART // share,
+        backlog=Backlog(directory / "ready", port.max_spill_mb * MIB)
+        if isinstance(port, NamedTarget) and share > 1
+        else None,
+        filters=filters_of(port.filter) if isinstance(port, NamedTarget) else NO_FILTERS,
+        schema_events=events,
+        ends_with_table=section is None and share > 1,
+    )
+    connect_string = "" if section is None else open_target(section, directory, stack)
+    listener = stack.enter_context(
+        Listener(
+            delivery,
+            checkpoint,
+            host=port.address.host,
+            port=port.address.port,
+            order=order,
+            limits=port.limits,
+            tls=server_context(port.tls) if port.tls else None,
+            allow=port.allow,
+        )
+    )
+    if section is None:
+        return RunningTarget(config, delivery, listener, checkpoint)
+
+    def make_applier() -> Applier:
+        database = source.database
+        facts = DatabaseFacts(database.charset, database.ncharset, database.timezone)
+        settings = applier_settings(
+            section, connect_string, listener.address, order, facts, memory.max_mb * MIB // share
+        )
+        connect = listener.connect if listener.is_guarded else None
+        return Applier(settings, delivery.tables(section.table_query), events, connect)
+
+    return RunningTarget(config, delivery, listener, checkpoint, connect_string, make_applier)
+
+
+def _lowest(checkpoints: Sequence[Checkpoint]) -> int | None:
+    """From where on redo is still needed by any target; None where one has no checkpoint yet."""
+    saved = [checkpoint.saved for checkpoint in checkpoints]
+    known = [scn for scn in saved if scn is not None]
+    return min(known) if known and len(known) == len(saved) else None
+
+
+def _following(
+    data: Path, *, ends_delivery: bool, filters: Filters
+) -> Callable[[Snapshot], DictionaryFollower]:
+    """Makes followers of the dictionary, from where earlier ones had got.
+
+    Args:
+        ends_delivery: whether nobody is told what they find.
         filters: what is left out.
     """
-    history = DictionaryHistory(data / HISTORY_FILE, _identity(snapshot.database), snapshot.scn)
-    follower = DictionaryFollower(
-        snapshot,
-        record=history.add,
-        ends_delivery=not is_applied,
-        filters=filters,
-    )
-    follower.apply(tuple(history.transactions))
-    return follower
+    histories: dict[int, DictionaryHistory] = {}
 
+    def follow(snapshot: Snapshot) -> DictionaryFollower:
+        history = histories.get(id(snapshot))
+        if history is None:
+            path = data / HISTORY_FILE
+            history = DictionaryHistory(path, _identity(snapshot.database), snapshot.scn)
+            histories.clear()
+            histories[id(snapshot)] = history
+        follower = DictionaryFollower(
+            snapshot, record=history.add, ends_delivery=ends_delivery, filters=filters
+        )
+        follower.apply(tuple(history.transactions))
+        return follower
 
-def data_directory(config: Config) -> Path:
-    """`context.data`, made where it is missing.
-
-    Raises:
-        OlrPgError: 1092.
-    """
-    data = Path(config.context.data)
-    try:
-        data.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OlrPgError(1092, str(error), path=str(data)) from error
-    return data
+    return follow
 
 
 def open_target(apply: Apply, data: Path, stack: ExitStack) -> str:
@@ -248,75 +284,3 @@ def applier_settings(
 
 def _nothing() -> None:
     """What there is to do now and then where nobody can ask for anything."""
-
-
-class _ApplierThread:
-    """Runs the applier in a thread, so that the main one is free for signals."""
-
-    def __init__(self, applier: Applier, *, once: bool, drained: Callable[[], bool]) -> None:
-        self._applier = applier
-        self._outcome: list[ApplyReport | BaseException] = []
-
-        def work() -> None:
-            try:
-                self._outcome.append(applier.run(once=once, drained=drained))
-            except BaseException as error:  # noqa: BLE001 - raised again in the main thread
-                self._outcome.append(error)
-
-        self._thread = threading.Thread(target=work, name="olr-apply")
-
-    def wait(self, drain_seconds: float, poll: Callable[[], None]) -> ApplyReport:
-        """Wait for its end; where this thread is told to end first, end the applier.
-
-        Args:
-            drain_seconds: that it has then to apply and confirm what it has received.
-            poll: called now and then.
-        """
-        self._thread.start()
-        try:
-            while self._thread.is_alive():
-                self._thread.join(_WAIT_SECONDS)
-                poll()
-        except SystemExit:
-            _log.info("terminating: what was received is applied", seconds_max=drain_seconds)
-            self._applier.drain()
-            self._thread.join(drain_seconds)
-            _log.info("terminated", confirmed_scn=self._applier.confirmed_scn)
-            raise
-        finally:
-            self._applier.stop()
-            self._thread.join()
-        outcome = self._outcome[0]
-        if isinstance(outcome, BaseException):
-            raise outcome
-        return outcome
-
-
-def _serve(decoder: Decoder, listener: Listener, *, once: bool, poll: Callable[[], None]) -> None:
-    """Serve external clients until interrupted; with `once` until one has confirmed everything.
-
-    Args:
-        poll: called now and then.
-    """
-    while not (decoder.drained.wait(_WAIT_SECONDS) and once):
-        poll()
-    while (session := listener.replicating) is not None:
-        queue = session.queue
-        if queue is None or queue.wait_until_confirmed(_WAIT_SECONDS):
-            return
-
-
-def _with_orphans(error: OlrPgError, target: str, subscription: str) -> OlrPgError:
-    """`error`; where the source was opened with RESETLOGS, with what the target has too much."""
-    if error.code != RESETLOGS:
-        return error
-    scn = error.where.get("scn")
-    orphans = orphaned_transactions(target, subscription, scn if isinstance(scn, int) else 0)
-    found = "; ".join(str(orphan) for orphan in orphans) or "none in the ledger"
-    return OlrPgError(RESETLOGS, f"{error.detail}; orphaned in the target: {found}", scn=scn)
-
-
-def _report(report: ApplyReport) -> None:
-    for name, counters in sorted(report.tables.items()):
-        _log.info("applied", table=name, **counters._asdict())
-    _log.info("done", confirmed_scn=report.confirmed_scn)

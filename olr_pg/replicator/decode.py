@@ -20,7 +20,6 @@ from olr_pg.replicator.losses import report_left_out
 from olr_pg.replicator.merge import Merger, ThreadSplit, merge_splits
 from olr_pg.replicator.split import decode_split, open_for_decoding, plan_splits
 from olr_pg.transactions.storage import IN_MEMORY
-from olr_pg.wire.chunks import CHUNK_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
@@ -70,9 +69,7 @@ def decode_logs(
     follower = DictionaryFollower(snapshot, filters=filters)
     chosen = filters.chosen(chosen_tables(snapshot, tables))
     report_left_out(chosen)
-    subscription = follower.subscribe(
-        chosen, big_endian=False, chunk_bytes=CHUNK_BYTES, wanted=partial(_is_wanted, tables)
-    )
+    subscription = follower.subscribe(chosen, wanted=partial(_is_wanted, tables))
     logs = sorted(stream.readable, key=lambda log: log.header.first_scn)
     starts = thread_starts(stream.readable)
     merger = Merger(subscription, 0, starts, follower, storage or IN_MEMORY, filters=filters)

@@ -1,9 +1,10 @@
-"""The replicator's side of a session: archived logs, decoded on Spark, into the ready queue.
+"""The replicator's side of sessions: archived logs, decoded on Spark, into the ready queues.
 
-One decoder serves one appliance. A session subscribes (`resolve`), then starts at an SCN; from then
-on a thread finds new logs, has their splits decoded by Spark tasks, merges the results and fills
-the queue, until the session ends. Recovery is by SCN alone: a new session reads again, from the
-first log that reaches its SCN.
+One decoder serves one appliance. The session of a target subscribes, then starts at an SCN
+(`delivery`); from then on a thread finds new logs, has their splits decoded by Spark tasks, merges
+the results and fills the target's queue, until the session ends. The sessions of several targets
+are fed by the same thread as far as possible (`runs`). Recovery is by SCN alone: a new session
+reads again, from the first log that reaches its SCN.
 """
 
 from __future__ import annotations
@@ -13,17 +14,15 @@ import threading
 import time
 from collections import deque
 from contextlib import closing
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import structlog
 
-from olr_pg.applier.schema_events import SchemaEvents
 from olr_pg.capture.continuity import join_logs
 from olr_pg.capture.logs import report_skipped
-from olr_pg.capture.state import CaptureMonitor, CapturePhase, CaptureState
-from olr_pg.dictionary.table_list import would_name
+from olr_pg.capture.state import CapturePhase
 from olr_pg.errors import OlrPgError
 from olr_pg.replicator.decode import thread_starts
 from olr_pg.replicator.decoded_logs import DecodedLogs
@@ -31,9 +30,8 @@ from olr_pg.replicator.event_feed import EventFeed, FaultReporter
 from olr_pg.replicator.filters import NO_FILTERS, Filters
 from olr_pg.replicator.follower import DictionaryFollower
 from olr_pg.replicator.incidents import with_incident
-from olr_pg.replicator.losses import report_left_out
 from olr_pg.replicator.merge import Merger, ThreadSplit, merge_splits
-from olr_pg.replicator.progress import DecodeProgress
+from olr_pg.replicator.runs import Runs
 from olr_pg.replicator.split import (
     Split,
     SplitResult,
@@ -45,24 +43,28 @@ from olr_pg.replicator.split import (
     unpack_result,
 )
 from olr_pg.replicator.threads import KnownThreads
-from olr_pg.server.queue import BYTES_MAX, ReadyQueue
 from olr_pg.spark.jobs import run_tasks
 from olr_pg.spark.session import SparkSettings, get_session
 from olr_pg.transactions.storage import IN_MEMORY
-from olr_pg.wire.chunks import CHUNK_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
     from pathlib import Path
 
+    from olr_pg.applier.schema_events import SchemaEvent
     from olr_pg.capture.continuity import Gap
     from olr_pg.capture.logs import ArchivedLog, LogScan
-    from olr_pg.dictionary.model import Snapshot
-    from olr_pg.replicator.accounting import Accounting
+    from olr_pg.dictionary.model import Snapshot, Table
+    from olr_pg.replicator.delivery import Feed
+    from olr_pg.replicator.progress import DecodeProgress
     from olr_pg.replicator.source_database import SourceDatabase
+    from olr_pg.replicator.view import TargetView
     from olr_pg.server.queue import ReadyTransaction
     from olr_pg.transactions.faults import RowFault
     from olr_pg.transactions.storage import Storage
+
+_ROOM_SECONDS: Final = 0.2
+"""How long room in a full queue is waited for before looking whether the run is to end."""
 
 _PUT_TRANSACTIONS: Final = 256
 """Transactions that are queued at once: until then the checkpoint does not move past them."""
@@ -96,27 +98,22 @@ def _follow_alone(snapshot: Snapshot) -> DictionaryFollower:
 
 
 class Decoder:
-    """Decodes the archived logs of a source database; a `server.source.Source`.
+    """Decodes the archived logs of a source database, for one target or several.
 
     Args:
         source: where the dictionary and the logs come from.
         spark: the session to decode in; started with the first log.
-        big_endian: byte order of the output.
-        chunk_bytes: bytes of a LOB value in one Chunk element.
-        transactions_max, bytes_max: the bound of the ready queue.
-        once: decode what is there, then set `drained` and wait for the session's end, instead of
-            looking for new logs.
+        once: decode what is there, then set `Delivery.drained` and wait for the session's end,
+            instead of looking for new logs.
         storage: where the bytes of unfinished and of large transactions wait.
         threads_file: remembers over restarts which redo threads were read.
-        follow: makes the follower of a dictionary; called again only for another dictionary.
-        schema_events: where the follower publishes to, for the bundled applier.
+        follow: makes the follower of a dictionary.
         incidents: the directory for the incident files of decoding errors.
-        filters: which transactions are left out.
+        filters: which tables, columns, operations and transactions are left out for everyone.
+        expected: names of the targets that are started together.
 
     Attributes:
-        drained: set once everything that is there has been queued.
-        progress: how far it has come.
-        failure: what ended the last run's decoding, or kept it from starting, if anything did.
+        runs: the runs of decoding.
     """
 
     def __init__(
@@ -124,17 +121,13 @@ class Decoder:
         source: SourceDatabase,
         spark: SparkSettings,
         *,
-        big_endian: bool = False,
-        chunk_bytes: int = CHUNK_BYTES,
-        transactions_max: int = 10_000,
-        bytes_max: int = BYTES_MAX,
         once: bool = False,
         threads_file: Path | None = None,
         follow: Callable[[Snapshot], DictionaryFollower] | None = None,
-        schema_events: SchemaEvents | None = None,
         storage: Storage = IN_MEMORY,
         incidents: Path | None = None,
         filters: Filters = NO_FILTERS,
+        expected: Sequence[str] = (),
     ) -> None:
         self._source = source
         self._storage = storage
@@ -142,177 +135,204 @@ class Decoder:
         self._incidents = incidents
         self._make_follower = follow or _follow_alone
         self._snapshot: Snapshot | None = None
-        self._follower: DictionaryFollower | None = None
-        self._schema_events = schema_events or SchemaEvents()
+        self._followers: list[DictionaryFollower] = []
         self._threads = KnownThreads(threads_file)
         self._spark = spark
-        self._big_endian = big_endian
-        self._chunk_bytes = chunk_bytes
-        self._bounds = (transactions_max, bytes_max)
         self._once = once
-        self._subscription: Subscription | None = None
-        self._thread: threading.Thread | None = None
-        self._stopping = threading.Event()
-        self._open_scn = 0
-        self._merger: Merger | None = None
-        self._monitor = CaptureMonitor(time.time)
-        self.progress = DecodeProgress()
-        self.drained = threading.Event()
-        self.failure: OlrPgError | None = None
+        self._lock = threading.Lock()
+        self._followers_lock = threading.Lock()
+        self._wanted: dict[object, tuple[int, int]] = {}
+        self.runs = Runs(self._make_run, joins=not once, expected=expected)
 
-    def resolve(self, sql: str) -> None:
-        """Subscribe to the tables of a TableList query.
+    def resolve(self, sql: str) -> tuple[Snapshot, tuple[Table, ...]]:
+        """The tables that a TableList query names, and the dictionary they are from.
 
         Raises:
             OlrPgError: 3xxx or 7xxx, why it cannot be done.
         """
-        snapshot, tables = self._source.resolve(sql)
-        if self._follower is None or snapshot is not self._snapshot:
-            self._snapshot, self._follower = snapshot, self._make_follower(snapshot)
-        report_left_out(tables)
-        self._subscription = self._follower.subscribe(
-            tables,
-            big_endian=self._big_endian,
-            chunk_bytes=self._chunk_bytes,
-            wanted=partial(would_name, sql),
-        )
-        _log.info("subscribed", tables=len(tables))
+        with self._lock:
+            return self._source.resolve(sql)
 
-    def start(self, scn: int) -> ReadyQueue:
-        """Begin to decode every transaction that began at or after `scn`; 0 is the oldest log.
+    def start(self, feed: Feed) -> None:
+        """Begin to decode for a target, from its start SCN on.
 
         Raises:
-            OlrPgError: 2010 the log that holds `scn` is not there; 2xxx the logs cannot be used.
+            OlrPgError: 2010 the log that holds it is not there; 2xxx the logs cannot be used.
         """
-        assert self._subscription is not None  # the protocol asks for TableList first
-        run = _Run(self, self._subscription, scn)
-        self._merger = run.merger
-        try:
-            run.check_start()
-        except OlrPgError as error:
-            self.failure = error
-            self._monitor.enter(CapturePhase.STOPPED, error)
-            raise
-        if scn == 0:
+        _check_beginning(self.scan(feed, feed.start_scn, 0).logs, feed.start_scn)
+        self.scanned_last(feed)
+        if feed.start_scn == 0:
             self._threads.forget()
-        self._schema_events.restart()
-        run.events.publish_past(scn)
-        self._open_scn = scn
-        self._stopping.clear()
-        self.drained.clear()
-        self.failure = None
-        self._thread = threading.Thread(target=run.run, name="olr-decode", daemon=True)
-        self._thread.start()
-        return run.queue
+        snapshot = feed.chosen.snapshot
+        known, self._snapshot = self._snapshot, snapshot
+        # With another dictionary, what is under way begins again: a run has only one.
+        self.runs.start(feed, together=known is not None and snapshot is not known)
 
-    @property
-    def state(self) -> CaptureState:
-        """What decoding is doing now, or why it waits; may be asked from any thread."""
-        return self._monitor.state
+    def leave(self, feed: Feed) -> None:
+        """The client of a target has left."""
+        self.runs.leave(feed)
 
-    @property
-    def follower(self) -> DictionaryFollower:
-        """Follows the dictionary of the subscription."""
-        assert self._follower is not None
-        return self._follower
+    def scan(self, reader: object, scn: int, delivered_scn: int) -> LogScan:
+        """See `SourceDatabase.scan`: what everyone wants together, who may be at different places.
 
-    def open_scn(self) -> int:
-        """See `server.source.Source.open_scn`; what the applier's schema events wait for too."""
-        waiting = self._schema_events.open_scn()
-        return self._open_scn if waiting is None else min(self._open_scn, waiting)
+        Args:
+            reader: who asks.
+        """
+        with self._lock:
+            self._wanted[reader] = scn, delivered_scn
+            lowest, highest = zip(*self._wanted.values(), strict=True)
+            return self._source.scan(min(lowest), max(highest))
 
-    def accounting(self) -> Accounting | None:
-        """The account of the run so far, for metrics; None before the first."""
-        return None if self._merger is None else self._merger.accounting()
+    def scanned_last(self, reader: object) -> None:
+        """That was the last time that a reader asked."""
+        with self._lock:
+            self._wanted.pop(reader, None)
 
-    def stop(self) -> None:
-        """End the run and drop the subscription."""
-        self._stopping.set()
-        if self._thread is not None:
-            self._thread.join()
-        self._thread, self._subscription = None, None
-        if self.state.phase is not CapturePhase.STOPPED:
-            self._monitor.enter(CapturePhase.WAITING_FOR_CLIENT)
+    def _make_run(self, feeds: Sequence[Feed], progress: DecodeProgress) -> _Run:
+        assert self._snapshot is not None  # a target was started
+        follower = self._take_follower(self._snapshot)
+        chosen = [self._tables_of(feed) for feed in feeds]
+        tables = list({table.obj: table for part in chosen for table in part}.values())
+        views: list[TargetView] = []
+        numbers = []
+        for feed in feeds:
+            view = feed.view(tables)
+            if view not in views:
+                views.append(view)
+            numbers.append(views.index(view))
+        subscription = follower.subscribe(
+            tables,
+            views=views,
+            wanted=lambda owner, name: any(f.chosen.would_name(owner, name) for f in feeds),
+        )
+        filters = [view.filters for view in views]
+        numbered = dict(zip(feeds, numbers, strict=True))
+        return _Run(self, subscription, follower, numbered, filters, progress)
+
+    def _tables_of(self, feed: Feed) -> Sequence[Table]:
+        """A target's tables in the newest dictionary."""
+        assert self._snapshot is not None
+        if feed.chosen.snapshot is self._snapshot:
+            return feed.chosen.tables
+        found = [self._snapshot.find(table.owner, table.name) for table in feed.chosen.tables]
+        return self._filters.chosen([table for table in found if table is not None])
+
+    def _take_follower(self, snapshot: Snapshot) -> DictionaryFollower:
+        """A follower that no run uses: the one that has come furthest, or a new one."""
+        with self._followers_lock:
+            idle = [one for one in self._followers if one.snapshot is snapshot]
+            if not idle:
+                return self._make_follower(snapshot)
+            furthest = max(idle, key=lambda one: one.done)
+            self._followers = []
+            return furthest
+
+    def give_back(self, follower: DictionaryFollower) -> None:
+        """The run of a follower is over."""
+        with self._followers_lock:
+            self._followers.append(follower)
+
+
+def _check_beginning(logs: Sequence[ArchivedLog], scn: int) -> None:
+    """The oldest log of every thread must hold the SCN to start at, or what comes before.
+
+    Raises:
+        OlrPgError: 2010, it does not.
+    """
+    oldest: dict[int, ArchivedLog] = {}
+    for log in logs:
+        oldest.setdefault(log.header.thread, log)
+    for thread, log in oldest.items():
+        if 0 < scn < log.header.first_scn:
+            raise OlrPgError(
+                2010,
+                f"the oldest log begins at SCN {log.header.first_scn},"
+                f" decoding must start at {scn}",
+                thread=thread,
+                sequence=log.header.sequence,
+                scn=scn,
+            )
 
 
 class _Run:
-    """One session's decoding, in a thread of its own."""
+    """One stretch of decoding for some targets, in a thread of its own; a `runs.Run`."""
 
-    def __init__(self, decoder: Decoder, subscription: Subscription, scn: int) -> None:
-        transactions_max, bytes_max = decoder._bounds
-        self._monitor = decoder._monitor
-        self._progress = decoder.progress
-        self._progress.begin()
-        self.queue = ReadyQueue(transactions_max, bytes_max, self._pause_for_flow_control)
+    def __init__(
+        self,
+        decoder: Decoder,
+        subscription: Subscription,
+        follower: DictionaryFollower,
+        feeds: dict[Feed, int],
+        view_filters: Sequence[Filters],
+        progress: DecodeProgress,
+    ) -> None:
         self._decoder = decoder
-        self._scn = scn
+        self._follower = follower
+        self._views = feeds
+        self.feeds = tuple(feeds)
+        self.progress = progress
+        progress.begin()
+        self._scn = min(feed.open_scn for feed in feeds)
         self.merger = Merger(
             subscription,
-            scn,
+            self._scn,
             {},
-            decoder.follower,
+            follower,
             decoder._storage,
             decoder._source.lob_source,
             decoder._filters,
+            view_filters,
         )
-        self.events = EventFeed(
-            decoder.follower, decoder._schema_events, FaultReporter(self._with_incident)
-        )
+        self.reached = self.recent_scn = self._scn
+        self.ending = threading.Event()
+        self._events = EventFeed(follower, self._publish, FaultReporter(self._with_incident))
         self._logs: deque[ArchivedLog] = deque(maxlen=_LOGS_REMEMBERED)
         self._decoded = DecodedLogs()
         self._skipped: set[str] = set()
         self._begun = False
+        self._thread = threading.Thread(target=self.run, name="olr-decode", daemon=True)
 
-    def check_start(self) -> None:
-        """Refuse a start before the oldest log.
+    def begin(self) -> None:
+        """Start the thread."""
+        self._events.publish_past(self._scn)
+        self._thread.start()
 
-        Raises:
-            OlrPgError: 2010, and what the scan raises.
-        """
-        self._check_beginning(self._decoder._source.scan(self._scn, 0).logs)
-
-    def _check_beginning(self, logs: Sequence[ArchivedLog]) -> None:
-        """The oldest log of every thread must hold the SCN to start at, or what comes before."""
-        oldest: dict[int, ArchivedLog] = {}
-        for log in logs:
-            oldest.setdefault(log.header.thread, log)
-        for thread, log in oldest.items():
-            if 0 < self._scn < log.header.first_scn:
-                raise OlrPgError(
-                    2010,
-                    f"the oldest log begins at SCN {log.header.first_scn},"
-                    f" decoding must start at {self._scn}",
-                    thread=thread,
-                    sequence=log.header.sequence,
-                    scn=self._scn,
-                )
-        self._begun = bool(logs)
+    def join(self) -> None:
+        """Wait for the thread's end."""
+        self._thread.join()
 
     def run(self) -> None:
-        """Decode until the session ends; a failure ends the queue."""
+        """Decode until there is nobody to decode for; a failure ends the queues."""
+        failed = True
         try:
             self._follow()
+            failed = False
         except OlrPgError as error:
             self._fail(error)
         except Exception as error:  # noqa: BLE001 - the thread's outer edge: the client must hear
             _log.exception("decoding has stopped")
             self._fail(OlrPgError(9001, f"{type(error).__name__}: {error}"))
+        finally:
+            self._decoder.scanned_last(self)
+            self._decoder.give_back(self._follower)
+            self._decoder.runs.ended(self, failed=failed)
 
     def _fail(self, error: OlrPgError) -> None:
         error = self._with_incident(error)
-        self._decoder.failure = error
-        self._monitor.enter(CapturePhase.STOPPED, error)
-        self.queue.fail(error)
+        for feed in self.feeds:
+            feed.fail(error)
 
     def _with_incident(self, error: OlrPgError) -> OlrPgError:
         return with_incident(error, self._logs, self._decoder._incidents)
 
-    def _pause_for_flow_control(self) -> None:
-        self._monitor.enter(CapturePhase.PAUSED_FOR_FLOW_CONTROL)
+    def _enter(self, phase: CapturePhase, reason: OlrPgError | None = None) -> bool:
+        """Tell the targets what is done; whether that is new."""
+        news = [feed.delivery.monitor.enter(phase, reason) for feed in self.feeds]
+        return any(news)
 
     def _note_decoding(self) -> None:
         spilled = self._decoder._storage.waiting_bytes > 0
-        self._monitor.enter(CapturePhase.SPILLING if spilled else CapturePhase.DECODING)
+        self._enter(CapturePhase.SPILLING if spilled else CapturePhase.DECODING)
 
     def _note_waiting(self, scan: LogScan, gaps: Sequence[Gap]) -> None:
         """Why there is nothing to decode."""
@@ -320,39 +340,41 @@ class _Run:
         phase = CapturePhase.WAITING_FOR_REDO if reason else CapturePhase.CAUGHT_UP
         if not scan.source_answers:
             phase = CapturePhase.WAITING_FOR_SOURCE
-        if self._monitor.enter(phase, reason) and reason is not None:
+        if self._enter(phase, reason) and reason is not None:
             _log.warning(phase.value, reason=str(reason))
 
     def _follow(self) -> None:
-        stopping = self._decoder._stopping
         idle = 0
-        while not stopping.is_set():
+        while not self.ending.is_set():
             logs = self._new_logs()
             if logs and not self._decode(logs):
                 return
+            self._decoder.runs.consider(self)
             if logs:
                 idle = 0
                 continue
             if self._decoder._once:
                 self.merger.report_waiting()
-                self._decoder.drained.set()
+                for feed in self.feeds:
+                    feed.delivery.drained.set()
                 return
-            stopping.wait(self._decoder._source.pause(idle))
+            self.ending.wait(self._decoder._source.pause(idle))
             idle += 1
 
     def _new_logs(self) -> list[ArchivedLog]:
         """Logs to decode now, oldest first."""
         delivered = max(self._scn, self.merger.watermark)
-        scan = self._decoder._source.scan(delivered, self.merger.watermark)
+        scan = self._decoder.scan(self, delivered, self.merger.watermark)
         report_skipped([file for file in scan.skipped if file.path not in self._skipped])
         self._skipped = {file.path for file in scan.skipped}
         if self._decoder._once and scan.unusable:
             raise scan.unusable[0]
         if not self._begun:
             # A live source may have archived nothing yet when decoding started.
-            self._check_beginning(scan.logs)
+            _check_beginning(scan.logs, self._scn)
+            self._begun = bool(scan.logs)
         stream = join_logs(scan.logs, self._decoder._source.database)
-        self._progress.scanned(stream)
+        self.progress.scanned(stream)
         self._admit_threads(stream.readable)
         for thread in scan.open_threads or ():
             # Nothing may leave before its first log has come.
@@ -437,16 +459,27 @@ class _Run:
                 return False
             self._note_decoding()
             if log is not None:
-                self._progress.merged(source.split, log.header.block_size, self.merger)
+                self.progress.merged(source.split, log.header.block_size, self.merger)
             if self.merger.failure is not None:
                 raise self.merger.failure
             if log is not None and source.split.end_block == log.blocks:
                 self._decoded.add(log.position)
-                self._progress.decoded(log, self.merger)
+                self.progress.decoded(log, self.merger)
                 self._report(log)
                 if end is not None:
-                    self.merger.abandon(end)
+                    self._abandon(end)
+                self.reached = self.merger.watermark
+                self.recent_scn = log.header.first_scn
+                self._decoder.runs.consider(self)
+                if self.ending.is_set():
+                    return False
         return True
+
+    def _abandon(self, scn: int) -> None:
+        """The redo from `scn` on was given up by a RESETLOGS; other redo takes its place."""
+        self.merger.abandon(scn)
+        for feed in self.feeds:
+            feed.open_scn = min(feed.open_scn, scn)
 
     def _decode_splits(
         self, subscription: Subscription, splits: Sequence[Split]
@@ -467,36 +500,88 @@ class _Run:
     def _deliver(
         self, transactions: Sequence[ReadyTransaction], left_out: Sequence[RowFault]
     ) -> bool:
-        """Queue transactions, and publish what of them was left out; False at the session's end.
+        """Queue transactions, and publish what of them was left out; False at the run's end.
 
-        What `open_scn` answers covers a transaction until its `put_all` has returned.
+        `Feed.open_scn` covers a transaction until it is queued.
         """
-        self.events.add(left_out)
-        rest = min([self.merger.open_scn(), *self.events.begins()])
+        self._events.add(left_out)
+        rest = min([self.merger.open_scn(), *self._events.begins()])
         begins = np.array([t.begin_scn for t in transactions], np.int64)
         lowest = np.minimum.accumulate(begins[::-1])[::-1].tolist()
         start = 0
         while start < len(transactions):
-            self.events.publish_before(transactions[start].commit_scn)
+            self._events.publish_before(transactions[start].commit_scn)
             end = self._queued_together(transactions, start)
-            self._decoder._open_scn = min(rest, lowest[start])
-            if not self.queue.put_all(transactions[start:end]):
+            self._note_open(min(rest, lowest[start]))
+            if not self._put(transactions[start:end]):
                 return False
-            self._progress.queued.add(transactions[end - 1].commit_scn, time.time())
+            self.progress.queued.add(transactions[end - 1].commit_scn, time.time())
             self._note_decoding()
             start = end
-        self.events.publish_before(self.merger.watermark)
-        self._progress.queued.add(self.merger.watermark, time.time())
-        self._decoder._open_scn = min([self.merger.open_scn(), *self.events.begins()])
-        return not self._decoder._stopping.is_set()
+        self._events.publish_before(self.merger.watermark)
+        self.progress.queued.add(self.merger.watermark, time.time())
+        self._note_open(min([self.merger.open_scn(), *self._events.begins()]))
+        return not self.ending.is_set()
+
+    def _note_open(self, scn: int) -> None:
+        for feed in self.feeds:
+            feed.note_open(scn)
+
+    def _put(self, transactions: Sequence[ReadyTransaction]) -> bool:
+        """Queue transactions for everyone; False where the run is to end."""
+        for feed in self.feeds:
+            view = self._views[feed]
+            own = [t for t in transactions if t.view == view]
+            if not self._put_for(feed, feed.wanted(own)):
+                return False
+        return not self.ending.is_set()
+
+    def _put_for(self, feed: Feed, transactions: Sequence[ReadyTransaction]) -> bool:
+        """Queue transactions for one target; False where the run is to end.
+
+        Where its queue is full, it is waited for, unless others would have to wait with it.
+        """
+        while True:
+            transactions = transactions[feed.offer(transactions) :]
+            if not transactions:
+                return True
+            if feed.queue.closed:
+                self._decoder.runs.drop(self, feed)
+                return bool(self.feeds)
+            if len(self.feeds) > 1:
+                self._detach(feed)
+                return not self.ending.is_set()
+            self._enter(CapturePhase.PAUSED_FOR_FLOW_CONTROL)
+            while not feed.queue.await_room(transactions[0], _ROOM_SECONDS):
+                if self.ending.is_set():
+                    return False
+
+    def _detach(self, feed: Feed) -> None:
+        held = feed.queue.status()
+        reason = OlrPgError(
+            4040,
+            f"{held.ready} transactions are ready, {held.spilled_bytes} bytes of them on disk,"
+            f" {held.transmitted} are not confirmed",
+            target=feed.delivery.name,
+        )
+        _log.warning("a target is at its limit", code=reason.label, reason=str(reason))
+        self._decoder.runs.detach(self, feed)
 
     def _queued_together(self, transactions: Sequence[ReadyTransaction], start: int) -> int:
         """The end of the transactions that are queued at once: none behind the next event."""
         end = min(start + _PUT_TRANSACTIONS, len(transactions))
-        barrier = self.events.barrier
+        barrier = self._events.barrier
         if barrier is None or transactions[end - 1].commit_scn < barrier:
             return end
         return next(at for at in range(start, end) if transactions[at].commit_scn >= barrier)
+
+    def _publish(self, event: SchemaEvent) -> None:
+        """Tell the targets what happened to a table."""
+        for feed in self.feeds:
+            error = feed.publish(event)
+            if error is not None:
+                feed.fail(error)
+                self._decoder.runs.drop(self, feed)
 
     def _report(self, log: ArchivedLog) -> None:
         account = self.merger.account

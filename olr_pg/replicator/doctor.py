@@ -14,6 +14,7 @@ from olr_pg.dictionary.table_list import query_tables
 from olr_pg.errors import OlrPgError
 from olr_pg.observability.findings import Finding, error, warning
 from olr_pg.replicator.appliance import applier_settings
+from olr_pg.replicator.target import target_directory
 from olr_pg.server.checkpoint import FILE_NAME as CHECKPOINT
 from olr_pg.server.checkpoint import read_saved_scn
 from olr_pg.spark.java import find_java
@@ -38,7 +39,7 @@ def diagnose(config: Config) -> list[Finding]:
             apply,
             apply.connect_string.get_secret_value(),
             _NOWHERE,
-            ByteOrder(config.target.byte_order),
+            ByteOrder(config.port.byte_order),
             facts or DEFAULT_FACTS,
         )
         found += check_target(settings, tables)
@@ -63,7 +64,7 @@ def _check_source(config: Config) -> tuple[list[Finding], Database | None, tuple
     from olr_pg.oracle.checks import check_oracle
     from olr_pg.oracle.connection import OracleDatabase
 
-    saved = read_saved_scn(Path(config.context.data) / CHECKPOINT)
+    saved = read_saved_scn(target_directory(config) / CHECKPOINT)
     oracle = OracleDatabase(source)
     try:
         diagnosis = check_oracle(source, oracle, query, saved)

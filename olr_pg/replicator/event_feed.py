@@ -19,7 +19,6 @@ from olr_pg.dictionary.evolution import Evolution, Verdict
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from olr_pg.applier.schema_events import SchemaEvents
     from olr_pg.errors import OlrPgError
     from olr_pg.replicator.follower import DictionaryFollower
     from olr_pg.transactions.faults import RowFault
@@ -54,15 +53,18 @@ class EventFeed:
 
     Args:
         follower: of the subscription.
-        target: who publishes them to the applier.
+        publish: publishes one of a table of the subscription.
         reporter: is told of every fault.
     """
 
     def __init__(
-        self, follower: DictionaryFollower, target: SchemaEvents, reporter: FaultReporter
+        self,
+        follower: DictionaryFollower,
+        publish: Callable[[SchemaEvent], None],
+        reporter: FaultReporter,
     ) -> None:
         self._follower = follower
-        self._target = target
+        self._publish_to = publish
         self._reporter = reporter
         self._published = 0
         self._faults: deque[SchemaEvent] = deque()
@@ -105,7 +107,7 @@ class EventFeed:
 
     def _publish(self, event: SchemaEvent) -> None:
         if event.table in self._follower.names:
-            self._target.publish(event)
+            self._publish_to(event)
 
 
 def _as_event(fault: RowFault) -> SchemaEvent:

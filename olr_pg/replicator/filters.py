@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
+from olr_pg.config.model import NamedTarget
 from olr_pg.errors import OlrPgError
 from olr_pg.scalars import parse_xid
 from olr_pg.transactions.batch import DmlKind
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from olr_pg.capture.logs import LogScan
-    from olr_pg.config.model import Filter
+    from olr_pg.config.filter import Filter
+    from olr_pg.config.model import Config
     from olr_pg.dictionary.model import Column, Database, Snapshot, Table
     from olr_pg.redo.sessions import SessionAttributes
     from olr_pg.replicator.source_database import SourceDatabase
@@ -49,6 +51,7 @@ class Filters:
         sessions: attribute of `SessionAttributes` → patterns of values whose transactions are left
             out.
         xids: packed XIDs of transactions that are left out.
+        include_too: as `include`; a table must fit both.
     """
 
     include: tuple[str, ...] = ()
@@ -57,11 +60,13 @@ class Filters:
     operations: Mapping[str, frozenset[DmlKind]] = field(default_factory=dict)
     sessions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     xids: frozenset[int] = frozenset()
+    include_too: tuple[str, ...] = ()
 
     def wants(self, owner: str, name: str) -> bool:
         """Whether a table is not left out."""
         full_name = f"{owner}.{name}"
-        return (not self.include or _fits(full_name, self.include)) and not _fits(
+        lists = (self.include, self.include_too)
+        return all(not one or _fits(full_name, one) for one in lists) and not _fits(
             full_name, self.exclude
         )
 
@@ -155,6 +160,15 @@ def filters_of(section: Filter) -> Filters:
         {name: patterns for name, patterns in named.items() if patterns},
         frozenset(map(parse_xid, transactions.xids)),
     )
+
+
+def filters_of_target(config: Config) -> Filters:
+    """What a target by itself does not get: of everything, and of its own."""
+    common = filters_of(config.filter)
+    if not isinstance(config.target, NamedTarget):
+        return common
+    own = filters_of(config.target.filter)
+    return replace(common, include_too=own.include, exclude=common.exclude + own.exclude)
 
 
 class FilteredDatabase:

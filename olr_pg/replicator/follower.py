@@ -58,6 +58,7 @@ from olr_pg.dictionary.sys_tables import carry_over
 from olr_pg.replicator.filters import NO_FILTERS, Filters
 from olr_pg.replicator.new_tables import NewTables
 from olr_pg.replicator.split import subscribe
+from olr_pg.replicator.view import EVERYTHING, TargetView
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -84,7 +85,8 @@ class SubscribedTables:
     Args:
         tables: as they are at the beginning.
         followed: the SYS tables to follow.
-        con_id, big_endian, chunk_bytes, xml_tokens: of the subscription.
+        con_id, xml_tokens: of the subscription.
+        views: what is encoded of them.
         filters: which columns and operations are left out.
     """
 
@@ -94,16 +96,14 @@ class SubscribedTables:
         followed: Sequence[Table],
         con_id: int,
         *,
-        big_endian: bool,
-        chunk_bytes: int,
+        views: Sequence[TargetView],
         xml_tokens: XmlTokens = NO_TOKENS,
         filters: Filters = NO_FILTERS,
     ) -> None:
         self._filters = filters
         self._con_id = con_id
         self._xml_tokens = xml_tokens
-        self._big_endian = big_endian
-        self._chunk_bytes = chunk_bytes
+        self._views = views
         self._tables: list[Table] = []
         self._spans: list[Span] = []
         self._newest: dict[int, int] = {}
@@ -140,11 +140,10 @@ class SubscribedTables:
         return subscribe(
             self._tables,
             self._con_id,
-            big_endian=self._big_endian,
-            chunk_bytes=self._chunk_bytes,
             xml_tokens=self._xml_tokens,
             spans=self._spans,
             dropped=self._filters.dropped(self._tables),
+            views=[view.of(self._tables) for view in self._views],
         )
 
     def _append(self, table: Table, span: Span) -> None:
@@ -179,6 +178,7 @@ class DictionaryFollower:
         filters: which columns and operations are left out.
 
     Attributes:
+        snapshot: as above.
         events: all so far, in commit order, of every table of the snapshot.
         end: the event where the delivery ends, None where it does not.
         ends_delivery: as given.
@@ -194,6 +194,7 @@ class DictionaryFollower:
         filters: Filters = NO_FILTERS,
     ) -> None:
         self._filters = filters
+        self.snapshot = snapshot
         self._con_id = snapshot.database.con_id
         self._xml_tokens = snapshot.xml_tokens
         self._followed = followed_tables(snapshot)
@@ -215,6 +216,11 @@ class DictionaryFollower:
         self.end: SchemaEvent | None = None
 
     @property
+    def done(self) -> tuple[int, tuple[int, int, int, int]]:
+        """Where the last transaction that was taken committed; orders followers by progress."""
+        return self._done
+
+    @property
     def can_follow(self) -> bool:
         """Whether the snapshot has the SYS tables and their rows."""
         return self._catalogue is not None
@@ -223,13 +229,13 @@ class DictionaryFollower:
         self,
         tables: Sequence[Table],
         *,
-        big_endian: bool,
-        chunk_bytes: int,
+        views: Sequence[TargetView] = (EVERYTHING,),
         wanted: Callable[[str, str], bool] | None = None,
     ) -> Subscription:
         """The subscription to tables of the snapshot, with the versions known by now.
 
         Args:
+            views: what is encoded of them.
             wanted: whether it would name a table of that owner and name, if there were one.
 
         Raises:
@@ -239,8 +245,7 @@ class DictionaryFollower:
             tables,
             self._followed,
             self._con_id,
-            big_endian=big_endian,
-            chunk_bytes=chunk_bytes,
+            views=views,
             xml_tokens=self._xml_tokens,
             filters=self._filters,
         )

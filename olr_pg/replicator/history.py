@@ -9,6 +9,7 @@ line is durable before anything that commits behind it leaves.
 from __future__ import annotations
 
 import os
+import threading
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -34,7 +35,7 @@ FILE_NAME: Final = "dictionary-changes.jsonl"
 
 
 class DictionaryHistory:
-    """The file of one source.
+    """The file of one source; transactions may be added from several threads.
 
     Args:
         path: of the file, in a directory that exists.
@@ -49,6 +50,7 @@ class DictionaryHistory:
 
     def __init__(self, path: Path, database: str, snapshot_scn: int) -> None:
         self._path = path
+        self._lock = threading.Lock()
         self._known: set[tuple[int, tuple[int, int, int, int]]] = set()
         self.transactions: list[DictionaryTransaction] = []
         if path.exists():
@@ -62,11 +64,12 @@ class DictionaryHistory:
         Raises:
             OlrPgError: 3075, the file cannot be written.
         """
-        if transaction.order in self._known:
-            return
-        self._append(_as_json(transaction))
-        self._known.add(transaction.order)
-        self.transactions.append(transaction)
+        with self._lock:
+            if transaction.order in self._known:
+                return
+            self._append(_as_json(transaction))
+            self._known.add(transaction.order)
+            self.transactions.append(transaction)
 
     def _begin(self, database: str, snapshot_scn: int) -> None:
         self._append({"format": FORMAT, "database": database, "snapshot_scn": snapshot_scn})

@@ -83,6 +83,7 @@ class Merger:
         follower: follows the dictionary; None where nobody does.
         storage: where the bytes of unfinished and of large transactions wait.
         filters: which transactions are left out.
+        view_filters: the same, for single views of the subscription; empty where there are none.
         lob_source: where LOB values are read that the redo does not hold whole; None: nowhere.
 
     Attributes:
@@ -104,12 +105,13 @@ class Merger:
         storage: Storage = IN_MEMORY,
         lob_source: LobSource | None = None,
         filters: Filters = NO_FILTERS,
+        view_filters: Sequence[Filters] = (),
     ) -> None:
         self.subscription = subscription
         self._filters = filters
+        self._view_filters = view_filters
         self._storage = storage
         self._lob_source = lob_source
-        self._order = ByteOrder.BIG if subscription.big_endian else ByteOrder.LITTLE
         self._start_scn = start_scn
         self._watermarks = dict(threads)
         self._follower = follower
@@ -330,7 +332,9 @@ class Merger:
             if fault.begin_scn >= self._start_scn
             and fault.commit_scn >= self._left_scn
             and (self._is_delivered(fault) or self._is_followed(fault))
-            and not self._is_dropped(fault.xid, fault.position[0], fault.session, fault.serial)
+            and not self._is_dropped(
+                (self._filters,), fault.xid, fault.position[0], fault.session, fault.serial
+            )
         )
 
     def _first_fault(self, wanted: Callable[[RowFault], bool]) -> RowFault | None:
@@ -373,15 +377,19 @@ class Merger:
     def _keep(self, parts: Iterable[Encoded]) -> None:
         for part in parts:
             delivered = self._delivered(part)
+            view = self.subscription.views[part.view]
+            order = ByteOrder.BIG if view.big_endian else ByteOrder.LITTLE
+            ready = ready_transactions(part.transactions, part.messages, order, part.view)
             self._waiting.extend(
                 transaction
-                for transaction in compress(ready_transactions(*part, self._order), delivered)
+                for transaction in compress(ready, delivered)
                 if transaction.begin_scn >= self._start_scn and not self._has_left(transaction)
             )
 
     def _delivered(self, part: Encoded) -> Iterable[bool]:
         """Which transactions of a part are not left out; those that are, are counted."""
-        if not self._filters.concerns_transactions:
+        filters = [self._filters, *self._view_filters[part.view : part.view + 1]]
+        if not any(one.concerns_transactions for one in filters):
             return repeat(True)
         columns = part.transactions
         sessions = zip(
@@ -390,11 +398,14 @@ class Merger:
         )  # fmt: skip
         delivered = np.array(
             [
-                not self._is_dropped(xid, *session)
+                not self._is_dropped(filters, xid, *session)
                 for xid, session in zip(columns.xid.tolist(), sessions, strict=True)
             ],
             np.bool_,
         )
+        if len(self.subscription.views) > 1:
+            # What one target does not want, another may: the account is of what was decoded.
+            return cast("list[bool]", delivered.tolist())
         rows = int(np.diff(columns.dml_first)[~delivered].sum())
         dropped = int((~delivered).sum())
         self.account.rows -= rows
@@ -403,13 +414,15 @@ class Merger:
         self.account.transactions_filtered += dropped
         return cast("list[bool]", delivered.tolist())
 
-    def _is_dropped(self, xid: int, thread: int, session: int, serial: int) -> bool:
-        """Whether the filters leave a transaction out, by it and by its session."""
-        if not self._filters.concerns_transactions:
+    def _is_dropped(
+        self, filters: Sequence[Filters], xid: int, thread: int, session: int, serial: int
+    ) -> bool:
+        """Whether filters leave a transaction out, by it and by its session."""
+        if not any(one.concerns_transactions for one in filters):
             return False
         key = SessionKey(thread, session, serial)
         found = self.sessions.find(key) or self.sessions.find_in_any_thread(session, serial)
-        return self._filters.drops(xid, found)
+        return any(one.drops(xid, found) for one in filters)
 
     def _release(self, limit: int) -> list[ReadyTransaction]:
         self._waiting.sort(key=_commit_position)

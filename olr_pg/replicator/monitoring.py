@@ -12,7 +12,7 @@ from olr_pg.monitor.service import FILE_NAME, StatusService
 from olr_pg.replicator.observer import Observer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from olr_pg.config.model import Config
@@ -22,10 +22,11 @@ _HOUR_SECONDS = 3600.0
 
 
 @contextmanager
-def monitored(config: Config, parts: Parts, data: Path) -> Iterator[StatusService | None]:
+def monitored(config: Config, parts: Sequence[Parts], data: Path) -> Iterator[StatusService | None]:
     """Status page and exporter, for the span of the context.
 
     Args:
+        parts: of each target.
         data: the directory of `context.data`.
 
     Yields:
@@ -36,8 +37,12 @@ def monitored(config: Config, parts: Parts, data: Path) -> Iterator[StatusServic
     """
     settings = config.status
     with ExitStack() as stack:
-        observer = stack.enter_context(Observer(parts))
-        registry = make_registry(observer.status)
+        observers = [stack.enter_context(Observer(one)) for one in parts]
+        first = observers[0].status
+        targets = {
+            one.target.name: observer.status for one, observer in zip(parts, observers, strict=True)
+        }
+        registry = make_registry(first, targets)
         postgres = config.metrics.postgres if config.metrics else None
         if postgres is not None:
             table = MetricsTable(
@@ -51,12 +56,13 @@ def monitored(config: Config, parts: Parts, data: Path) -> Iterator[StatusServic
         service = None
         if settings.enabled:
             service = StatusService(
-                observer.status,
+                first,
                 registry,
                 address=settings.address,
                 tls=server_context(settings.tls) if settings.tls else None,
                 allow=settings.allow,
                 announcement=data / FILE_NAME,
+                targets=targets,
             )
             stack.enter_context(service)
         yield service

@@ -20,17 +20,15 @@ from olr_pg.monitor.status import (
     Status,
     TableStatus,
 )
+from olr_pg.observability.periodic import Periodic
 from olr_pg.observability.recent import recent_events
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-    from olr_pg.applier.session import Applier
     from olr_pg.applier.worker import TableProgress
-    from olr_pg.replicator.decoder import Decoder
-    from olr_pg.server.checkpoint import Checkpoint
-    from olr_pg.server.listener import Listener
+    from olr_pg.replicator.target import RunningTarget
     from olr_pg.transactions.storage import Storage
 
 SAMPLE_SECONDS: Final = 0.5
@@ -42,16 +40,14 @@ class Parts(NamedTuple):
     """What is looked at.
 
     Attributes:
-        applier: the bundled one; None without.
+        names: of all targets, where there are several.
         memory_max: bytes, `context.memory.max-mb`.
     """
 
-    decoder: Decoder
-    listener: Listener
-    checkpoint: Checkpoint
+    target: RunningTarget
     storage: Storage
-    applier: Applier | None
     memory_max: int
+    names: tuple[str, ...] = ()
 
 
 class _Sample(NamedTuple):
@@ -80,11 +76,10 @@ class Observer:
         self._taken = Milestones()
         self._taken_of: object = None
         self._samples: deque[_Sample] = deque(maxlen=_RATE_SAMPLES)
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="olr-observe", daemon=True)
+        self._sampling = Periodic("olr-observe", SAMPLE_SECONDS, self._sample)
 
     def __enter__(self) -> Observer:
-        self._thread.start()
+        self._sampling.start()
         return self
 
     def __exit__(
@@ -93,24 +88,23 @@ class Observer:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._over.set()
-        self._thread.join()
+        self._sampling.stop()
 
-    def _run(self) -> None:
-        while not self._over.wait(SAMPLE_SECONDS):
-            status = self.status()
-            changes = sum(t.inserted + t.updated + t.deleted for t in status.tables)
-            source = status.source
-            self._samples.append(_Sample(status.at, source.redo_bytes, source.rows, changes))
+    def _sample(self) -> None:
+        status = self.status()
+        changes = sum(t.inserted + t.updated + t.deleted for t in status.tables)
+        source = status.source
+        self._samples.append(_Sample(status.at, source.redo_bytes, source.rows, changes))
 
     def status(self) -> Status:
         """How everything is now."""
         now = self._clock()
         parts = self._parts
-        progress = parts.decoder.progress
+        applier = parts.target.applier
+        progress = parts.target.delivery.progress
         port = self._port(now)
         tables = self._tables(port.taken_scn, now)
-        state = parts.decoder.state
+        state = parts.target.delivery.state
         newest = progress.archived.at
         status = Status(
             version=self._version,
@@ -127,16 +121,18 @@ class Observer:
             tables=tables,
             rates=self._rates(),
             archive_seconds=None if newest is None else max(0.0, now - newest),
-            confirmed_scn=0 if parts.applier is None else parts.applier.confirmed_scn,
+            confirmed_scn=0 if applier is None else applier.confirmed_scn,
             events=recent_events(),
+            target=parts.target.name,
+            targets=parts.names,
         )
-        return _with_problems(status)
+        return _with_problems(status, parts.target.failure)
 
     def _port(self, now: float) -> PortStatus:
-        listener = self._parts.listener
+        listener = self._parts.target.listener
         host, number = listener.address
         address = f"[{host}]:{number}" if ":" in host else f"{host}:{number}"
-        saved = self._parts.checkpoint.saved or 0
+        saved = self._parts.target.checkpoint.saved or 0
         refused = listener.refusals.counts()
         session = listener.replicating
         queue = None if session is None else session.queue
@@ -149,7 +145,7 @@ class Observer:
                 saved,
             )
         # First how far decoding is: what it has queued by then, the queue knows.
-        queued_scn = self._parts.decoder.progress.queued.scn
+        queued_scn = self._parts.target.delivery.progress.queued.scn
         held = queue.status()
         taken_scn = queued_scn if held.next_scn is None else held.next_scn
         with self._lock:
@@ -171,10 +167,11 @@ class Observer:
             transactions_max,
             held.full,
             held.held_back,
+            held.spilled_bytes,
         )
 
     def _tables(self, taken_scn: int, now: float) -> tuple[TableStatus, ...]:
-        applier = self._parts.applier
+        applier = self._parts.target.applier
         if applier is None:
             return ()
         found = {table.name: table for table in applier.tables}
@@ -185,7 +182,7 @@ class Observer:
         self, name: str, found: TableProgress | None, taken_scn: int, now: float
     ) -> TableStatus:
         pending = None if found is None else found.pending
-        progress = self._parts.decoder.progress
+        progress = self._parts.target.delivery.progress
         lag = split_lag(
             taken_scn if pending is None else pending,
             now,
@@ -232,10 +229,12 @@ def _process(memory_max: int) -> ProcessStatus:
     )
 
 
-def _with_problems(status: Status) -> Status:
+def _with_problems(status: Status, failure: BaseException | None) -> Status:
     problems = [f"table {t.name} has stopped: {t.stopped}" for t in status.tables if t.stopped]
     if status.state.name in ("STOPPED", "WAITING_FOR_REDO", "WAITING_FOR_SOURCE"):
         problems.insert(0, f"{status.state.name}: {status.state.reason or 'no reason is known'}")
+    if failure is not None:
+        problems.insert(0, f"the bundled applier has ended and is started again: {failure}")
     if status.source.losses:
         problems.append(f"{status.source.losses} changes or vectors are unaccounted for")
     if status.port.held_back:

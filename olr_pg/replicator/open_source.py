@@ -51,7 +51,7 @@ def open_source(
     from olr_pg.oracle.live import LiveDatabase
     from olr_pg.oracle.vault import LogVault
 
-    first_scn = config.apply.start_scn if config.apply else 0
+    first_scn = min(part.apply.start_scn if part.apply else 0 for part in config.targets)
     live = LiveDatabase(
         source,
         Lineage(data / FILE_NAME),

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from olr_pg.capture.continuity import LogStream
     from olr_pg.capture.logs import ArchivedLog, LogPosition
+    from olr_pg.replicator.accounting import Accounting
     from olr_pg.replicator.merge import Merger
     from olr_pg.replicator.split import Split
 
@@ -30,6 +31,7 @@ class DecodeProgress:
         archived: up to which SCN there are logs, by when these were written.
         queued: up to which SCN every transaction is in the ready queue.
         source: the whole of it; replaced, never changed.
+        accounting: of the run, up to the last whole log; None before it.
     """
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
@@ -38,6 +40,7 @@ class DecodeProgress:
         self.archived = Milestones()
         self.queued = Milestones()
         self.source = SourceStatus()
+        self.accounting: Accounting | None = None
 
     def begin(self) -> None:
         """A run begins, perhaps further back than the one before; what was counted stays."""
@@ -96,7 +99,7 @@ class DecodeProgress:
 
     def decoded(self, log: ArchivedLog, merger: Merger) -> None:
         """A log was read to its end."""
-        account = merger.accounting()
+        self.accounting = account = merger.accounting()
         threads = tuple(
             replace(one, decoded_sequence=log.header.sequence, decoded_scn=log.next_scn)
             if one.thread == log.header.thread

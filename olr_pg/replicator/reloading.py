@@ -5,17 +5,19 @@ from __future__ import annotations
 import signal
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import structlog
 
-from olr_pg.config.model import Config, Section, secret_texts
+from olr_pg.config.model import secret_texts
+from olr_pg.config.section import Section
 from olr_pg.errors import OlrPgError
 from olr_pg.observability.logs import configure_logging
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
+    from olr_pg.config.model import Config, NamedTarget, Target
     from olr_pg.monitor.service import StatusService
     from olr_pg.server.listener import Listener
 
@@ -37,7 +39,7 @@ class Reloader:
     Args:
         config: what runs.
         load: reads the file again.
-        listener: the port.
+        listeners: the port of each target.
         service: the status page, if there is one.
     """
 
@@ -45,12 +47,12 @@ class Reloader:
         self,
         config: Config,
         load: Callable[[], Config],
-        listener: Listener,
+        listeners: Sequence[Listener],
         service: StatusService | None,
     ) -> None:
         self._config = config
         self._load = load
-        self._listener = listener
+        self._listeners = listeners
         self._service = service
         self._wanted = threading.Event()
 
@@ -88,35 +90,57 @@ class Reloader:
             _log.warning("changes that need a restart are not taken", keys=refused)
 
     def _take(self, fresh: Config) -> None:
-        target = {"allow": fresh.target.allow, "limits": fresh.target.limits}
-        self._listener.allow = fresh.target.allow
-        self._listener.limits = fresh.target.limits
+        old, new = self._config.target, fresh.target
+        ports: list[Target] = []
+        if _alike(old, new):
+            for listener, before, after in zip(
+                self._listeners, _entries(old), _entries(new), strict=True
+            ):
+                listener.allow, listener.limits = after.allow, after.limits
+                update = {"allow": after.allow, "limits": after.limits}
+                ports.append(before.model_copy(update=update))
         if self._service is not None:
             self._service.allow = fresh.status.allow
+        target = old if not ports else tuple(ports) if isinstance(old, tuple) else ports[0]
         self._config = self._config.model_copy(
             update={
                 "log": fresh.log,
-                "target": self._config.target.model_copy(update=target),
+                "target": target,
                 "status": self._config.status.model_copy(update={"allow": fresh.status.allow}),
             }
         )
 
 
+def _entries(target: Target | tuple[NamedTarget, ...]) -> tuple[Target, ...]:
+    return target if isinstance(target, tuple) else (target,)
+
+
+def _sections(value: object) -> tuple[Section, ...]:
+    return value if isinstance(value, tuple) else (cast("Section", value),)
+
+
+def _alike(old: object, new: object) -> bool:
+    """Whether both are objects of the same kind, or lists of targets of the same names."""
+    if isinstance(old, tuple) and isinstance(new, tuple):
+        names = [[getattr(one, "name", None) for one in entries] for entries in (old, new)]
+        return names[0] == names[1] and None not in names[0]
+    return isinstance(old, Section) and type(old) is type(new)
+
+
 def changed_keys(old: Section, new: Section, prefix: str = "") -> list[str]:
-    """The keys that differ, dotted as in the file."""
+    """The keys that differ, dotted as in the file; of targets in a list as of a single one."""
     found: list[str] = []
     for name, field in type(old).model_fields.items():
         key = prefix + (field.serialization_alias or field.alias or name)
         before, after = getattr(old, name), getattr(new, name, None)
-        if (
-            isinstance(before, Section)
-            and isinstance(after, Section)
-            and type(before) is type(after)
-        ):
-            found += changed_keys(before, after, key + ".")
-        elif before != after:
+        if before == after:
+            continue
+        if not _alike(before, after):
             found.append(key)
-    return found
+            continue
+        for one, other in zip(_sections(before), _sections(after), strict=True):
+            found += changed_keys(one, other, key + ".")
+    return list(dict.fromkeys(found))
 
 
 def _is_reloadable(key: str) -> bool:

@@ -52,22 +52,36 @@ SPLIT_BYTES: Final = 32 << 20
 _LWN_SCN: Final = 40
 
 
+class View(NamedTuple):
+    """What is encoded for one target, or for several that want the same.
+
+    Attributes:
+        big_endian: byte order of the output.
+        chunk_bytes: bytes of a LOB value in one Chunk element.
+        dropped: shape (tables, 3); whether inserts, deletes, updates are not for it, because the
+            table is not its own or its filter leaves them out; None = it gets everything.
+    """
+
+    big_endian: bool = False
+    chunk_bytes: int = CHUNK_BYTES
+    dropped: npt.NDArray[np.bool_] | None = None
+
+
 class Subscription(NamedTuple):
     """The tables to decode, ready for the kernels.
 
     Attributes:
         tables: all of one container; among them versions of the same table, and the SYS tables
             that are followed (`dictionary.plan.Span`).
-        big_endian: byte order of the output.
-        chunk_bytes: bytes of a LOB value in one Chunk element.
-        dropped: shape (tables, 3); whether inserts, deletes, updates are left out; None = none.
+        views: what is encoded; at least one.
+        dropped: shape (tables, 3); whether inserts, deletes, updates are left out for everyone;
+            None = none.
     """
 
     tables: tuple[Table, ...]
     row_plan: RowPlan
     element_plan: ElementPlan
-    big_endian: bool
-    chunk_bytes: int = CHUNK_BYTES
+    views: tuple[View, ...]
     dropped: npt.NDArray[np.bool_] | None = None
 
     @property
@@ -97,12 +111,14 @@ def subscribe(
     xml_tokens: XmlTokens = NO_TOKENS,
     spans: Sequence[Span] | None = None,
     dropped: npt.NDArray[np.bool_] | None = None,
+    views: Sequence[View] = (),
 ) -> Subscription:
     """The subscription to `tables` of container `con_id`.
 
     Args:
+        big_endian, chunk_bytes: of its one view, where `views` has none.
         spans: when each table is in force; None: always.
-        dropped: of the subscription.
+        dropped, views: of the subscription.
 
     Raises:
         OlrPgError: 4006, a name does not fit the protocol.
@@ -111,8 +127,7 @@ def subscribe(
         tuple(tables),
         build_row_plan(tables, con_id, xml_tokens, spans),
         build_element_plan(tables),
-        big_endian,
-        chunk_bytes,
+        tuple(views) or (View(big_endian, chunk_bytes),),
         dropped,
     )
 
@@ -127,10 +142,15 @@ class Split(NamedTuple):
 
 
 class Encoded(NamedTuple):
-    """Finished transactions with their framed messages."""
+    """Finished transactions with their framed messages.
+
+    Attributes:
+        view: number of the subscription's view that they are for.
+    """
 
     transactions: TransactionColumns
     messages: EncodedTransactions
+    view: int = 0
 
 
 class SplitResult(NamedTuple):
@@ -238,21 +258,29 @@ def remaining(subscription: Subscription, finished: Finished, assembler: Assembl
 def encode(
     subscription: Subscription, finished: Finished, storage: Storage = IN_MEMORY
 ) -> list[Encoded]:
-    """Finished transactions in output format; empty where there are none for clients.
+    """Finished transactions in output format, once for each view; empty where there are none.
 
     What is large waits in `storage`.
     """
     if finished.transactions.xid.size == 0:
         return []
-    messages = encode_transactions(
-        finished.transactions,
-        finished.dml,
-        subscription.element_plan,
-        subscription.big_endian,
-        subscription.chunk_bytes,
-        storage.allocate,
-    )
-    return [Encoded(finished.transactions, messages)]
+    encoded = []
+    for number, view in enumerate(subscription.views):
+        transactions, dml = finished.transactions, finished.dml
+        if view.dropped is not None:
+            transactions, dml, _ = leave_out(transactions, dml, view.dropped)
+        if transactions.xid.size == 0:
+            continue
+        messages = encode_transactions(
+            transactions,
+            dml,
+            subscription.element_plan,
+            view.big_endian,
+            view.chunk_bytes,
+            storage.allocate,
+        )
+        encoded.append(Encoded(transactions, messages, number))
+    return encoded
 
 
 def open_for_decoding(path: str) -> Log:
@@ -293,7 +321,8 @@ def pack_result(result: SplitResult) -> memoryview:
         _flatten(f"encoded.{index}.messages", encoded.messages, columns)
     fields = [pa.field(name, pa.large_binary(), metadata={"dtype": array.dtype.str})
               for name, array in columns.items()]  # fmt: skip
-    schema = pa.schema(fields, metadata={"encoded": str(len(result.encoded))})
+    views = ",".join(str(encoded.view) for encoded in result.encoded)
+    schema = pa.schema(fields, metadata={"views": views})
     cells = [_cell(array) for array in columns.values()]
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as writer:
@@ -318,8 +347,9 @@ def unpack_result(data: bytes | memoryview) -> SplitResult:
         Encoded(
             part(TransactionColumns, f"encoded.{index}.transactions"),
             part(EncodedTransactions, f"encoded.{index}.messages"),
+            int(view),
         )
-        for index in range(int(_metadata(schema, "encoded")))
+        for index, view in enumerate(filter(None, _metadata(schema, "views").split(",")))
     )
     failure, dictionary, faults, sessions = None, (), (), {}
     if "rare" in columns:

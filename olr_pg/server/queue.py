@@ -34,6 +34,10 @@ time beyond it, what it holds back is its own doing and is reported (4016, `Queu
 and neither side ever waits for the other. A transaction larger than `bytes_max` is taken in when
 *ready* is empty, by the same rule.
 
+Where there are several targets, each with a queue, a client that is slow must not hold the decoder
+up for the others. Then the queue has a *backlog* on disk: what finds the queue full goes behind it
+there, and comes back when *ready* is empty; only a full backlog is a full queue.
+
 An object is one run of replication: one client, one StartSCN. `close` ends it from either side and
 wakes the decoder; a run is never reused.
 """
@@ -56,10 +60,11 @@ from olr_pg.wire.offsets import message_offsets
 from olr_pg.wire.protocol import ANSWER_BYTES, Batch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     import numpy.typing as npt
 
+    from olr_pg.server.backlog import Backlog
     from olr_pg.transactions.batch import TransactionColumns
     from olr_pg.wire.encoder import EncodedTransactions
 
@@ -69,6 +74,9 @@ TRANSACTION_BYTES: Final = 768
 """What keeping a transaction costs beside its messages, about (CPython 3.11)."""
 
 _SIZE_BYTES: Final = 4
+
+_NOTED_TOGETHER: Final = 256
+"""Transactions of the backlog whose begin is noted as one: they may be many."""
 
 _log = structlog.get_logger(__name__)
 
@@ -95,6 +103,7 @@ class ReadyTransaction:
         blob: framed Data messages: Begin, row changes, Commit.
         messages: how many they are.
         order: byte order of the blob.
+        view: number of what was encoded, where the targets want different things.
     """
 
     con_id: int
@@ -105,6 +114,7 @@ class ReadyTransaction:
     blob: memoryview
     messages: int
     order: ByteOrder = ByteOrder.LITTLE
+    view: int = 0
     _offsets: npt.NDArray[np.int64] | None = None
 
     @property
@@ -117,7 +127,10 @@ class ReadyTransaction:
 
 
 def ready_transactions(
-    transactions: TransactionColumns, encoded: EncodedTransactions, order: ByteOrder
+    transactions: TransactionColumns,
+    encoded: EncodedTransactions,
+    order: ByteOrder,
+    view: int = 0,
 ) -> list[ReadyTransaction]:
     """The encoder's output as transactions to put, sharing its memory."""
     blob = encoded.blob.data
@@ -141,6 +154,7 @@ def ready_transactions(
             blobs,
             encoded.messages.tolist(),
             repeat(order),
+            repeat(view),
         )
     )
 
@@ -165,6 +179,7 @@ class QueueStatus(NamedTuple):
         full: `put` would wait.
         held_back: the bound is passed for the sake of a client that does not confirm.
         next_scn: commit SCN of the first transaction that is not transmitted; None without one.
+        spilled, spilled_bytes: those of `ready` that are in the backlog, not in `held_bytes`.
     """
 
     ready: int
@@ -174,6 +189,8 @@ class QueueStatus(NamedTuple):
     full: bool
     held_back: bool
     next_scn: int | None = None
+    spilled: int = 0
+    spilled_bytes: int = 0
 
 
 class _Part(NamedTuple):
@@ -189,18 +206,18 @@ class ReadyQueue:
     Args:
         transactions_max: `context.memory.max-tx-msgs`, of those that wait to be transmitted.
         bytes_max: of everything held.
-        on_full: called when `put` has to wait; must not call the queue.
+        backlog: where what finds the queue full goes; None: nowhere.
     """
 
     def __init__(
         self,
         transactions_max: int = TRANSACTIONS_MAX,
         bytes_max: int = BYTES_MAX,
-        on_full: Callable[[], object] = lambda: None,
+        backlog: Backlog | None = None,
     ) -> None:
         self._transactions_max = transactions_max
         self._bytes_max = bytes_max
-        self._on_full = on_full
+        self._backlog = backlog
         self._sent: deque[ReadyTransaction] = deque()
         self._ready: deque[ReadyTransaction] = deque()
         # how far the head of _ready is transmitted
@@ -235,27 +252,66 @@ class ReadyQueue:
         Raises:
             OlrPgError: 4015, a commit SCN is lower than that of the one before.
         """
+        done = 0
+        while not self._closed:
+            done += self.offer(transactions[done:])
+            if done == len(transactions):
+                return True
+            self.await_room(transactions[done])
+        return False
+
+    def offer(self, transactions: Sequence[ReadyTransaction]) -> int:
+        """Append committed transactions, up to the first that finds the queue full.
+
+        Returns:
+            How many were taken in; none where the queue is closed.
+
+        Raises:
+            OlrPgError: 4015, a commit SCN is lower than that of the one before.
+        """
         with self._changed:
+            taken = 0
             for transaction in transactions:
-                size = _cost(transaction)
-                if transaction.commit_scn < self._last_commit_scn:
-                    raise _out_of_order(transaction, self._last_commit_scn)
-                if self._closed or self._is_full(size):
-                    self._report_held_back()
-                    self._await_room(size)
-                    if self._closed:
-                        return False
-                self._last_commit_scn = transaction.commit_scn
-                self._ready.append(transaction)
-                self._held_bytes += size
-                self._note_lowest(transaction.begin_scn)
+                if self._closed or not self._append(transaction):
+                    break
+                taken += 1
             self._report_held_back()
+            return taken
+
+    def await_room(self, transaction: ReadyTransaction, timeout: float | None = None) -> bool:
+        """Wait until there is room for a transaction, or the queue is closed.
+
+        Args:
+            timeout: seconds; None = for ever.
+
+        Returns:
+            Whether either is so.
+        """
+        size = _cost(transaction)
+        with self._changed:
+            return self._changed.wait_for(lambda: self._closed or self._has_room(size), timeout)
+
+    def _append(self, transaction: ReadyTransaction) -> bool:
+        """Whether there was room for it."""
+        size, backlog = _cost(transaction), self._backlog
+        if transaction.commit_scn < self._last_commit_scn:
+            raise _out_of_order(transaction, self._last_commit_scn)
+        if self._is_full(size) or (backlog is not None and backlog.transactions):
+            if backlog is None or not backlog.append(transaction):
+                return False
+            self._note_lowest(transaction.begin_scn, together=_NOTED_TOGETHER)
+        else:
+            self._ready.append(transaction)
+            self._held_bytes += size
+            self._note_lowest(transaction.begin_scn)
+        self._last_commit_scn = transaction.commit_scn
         return True
 
-    def _await_room(self, size: int) -> None:
-        if self._is_full(size) and not self._closed:
-            self._on_full()
-        self._changed.wait_for(lambda: self._closed or not self._is_full(size))
+    def _has_room(self, size: int) -> bool:
+        backlog = self._backlog
+        if backlog is None or not backlog.transactions:
+            return not self._is_full(size)
+        return backlog.size + size <= backlog.bytes_max
 
     def fail(self, error: OlrPgError) -> None:
         """The decoder cannot go on: what is ready is still delivered, then `take` raises this."""
@@ -283,7 +339,7 @@ class ReadyQueue:
         parts: list[memoryview] = []
         count = 0
         with self._changed:
-            while self._ready and count < messages and bytes_max > 0:
+            while count < messages and bytes_max > 0 and self._refill():
                 head = self._ready[0]
                 size = len(head.blob)
                 if not (self._taken_messages or head.messages > messages - count
@@ -304,6 +360,7 @@ class ReadyQueue:
                 bytes_max -= len(taken.framed)
                 if self._taken_messages == 0 and head.commit_scn <= stop_scn:
                     break
+            self._refill()
             self._changed.notify_all()  # the bound gives way to what is transmitted
             if not parts and self._failure is not None:
                 raise self._failure
@@ -354,7 +411,7 @@ class ReadyQueue:
     def is_empty(self) -> bool:
         """Whether every transaction put so far is confirmed."""
         with self._changed:
-            return not self._sent and not self._ready
+            return self._is_empty
 
     def close(self) -> None:
         """End the run: `put` returns False from now on; what is ready can still be taken."""
@@ -382,21 +439,34 @@ class ReadyQueue:
             Whether all are confirmed.
         """
         with self._changed:
-            self._changed.wait_for(lambda: self._closed or not (self._sent or self._ready), timeout)
-            return not self._sent and not self._ready
+            self._changed.wait_for(lambda: self._closed or self._is_empty, timeout)
+            return self._is_empty
+
+    def is_calm(self) -> bool:
+        """Whether it is so far from full that it will not soon be again."""
+        with self._changed:
+            return (
+                (self._backlog is None or not self._backlog.transactions)
+                and 2 * self._held_bytes <= self._bytes_max
+                and 2 * len(self._ready) <= self._transactions_max
+            )
 
     def status(self) -> QueueStatus:
         """What the queue holds now."""
         with self._changed:
             transmitting = 1 if self._taken_messages else 0
+            backlog = self._backlog
+            spilled = 0 if backlog is None else backlog.transactions
             return QueueStatus(
-                len(self._ready) - transmitting,
+                len(self._ready) - transmitting + spilled,
                 transmitting,
                 len(self._sent),
                 self._held_bytes,
-                self._is_full(0),
+                not self._has_room(0 if backlog is None else TRANSACTION_BYTES),
                 self._held_back,
                 self._ready[0].commit_scn if self._ready else None,
+                0 if backlog is None else backlog.transactions,
+                0 if backlog is None else backlog.size,
             )
 
     def _is_full(self, size: int) -> bool:
@@ -404,11 +474,37 @@ class ReadyQueue:
             len(self._ready) >= self._transactions_max or self._held_bytes + size > self._bytes_max
         )
 
-    def _note_lowest(self, begin_scn: int) -> None:
+    @property
+    def _is_empty(self) -> bool:
+        spilled = self._backlog is not None and self._backlog.transactions
+        return not (self._sent or self._ready or spilled)
+
+    def _refill(self) -> bool:
+        """Whether anything is ready; what is next in the backlog is fetched for that."""
+        if not self._ready and self._backlog is not None and self._backlog.transactions:
+            try:
+                self._ready.extend(self._backlog.pop())
+            except OlrPgError as error:
+                # The run is over: what comes behind must not be delivered without it.
+                self._failure, self._closed = error, True
+                self._backlog.clear()
+                return False
+            self._held_bytes += sum(map(_cost, self._ready))
+        return bool(self._ready)
+
+    def _note_lowest(self, begin_scn: int, together: int = 1) -> None:
+        """Note the begin SCN of what is put now.
+
+        Args:
+            together: of so many transactions only the lowest is kept, until the last is dropped.
+        """
         while self._lowest and self._lowest[-1][1] >= begin_scn:
             self._lowest.pop()
-        self._lowest.append((self._put_count, begin_scn))
+        ordinal = self._put_count
         self._put_count += 1
+        if self._lowest and self._lowest[-1][0] // together == ordinal // together:
+            begin_scn = self._lowest.pop()[1]
+        self._lowest.append((ordinal, begin_scn))
 
     def _take_part(
         self, head: ReadyTransaction, messages: int, bytes_max: int, *, must: bool

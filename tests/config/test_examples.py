@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from olr_pg.config.load import load_config
-from olr_pg.config.model import Config, Section
+from olr_pg.config.model import Config
+from olr_pg.config.section import Section
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 EXAMPLES = sorted(CONFIGS.iterdir())

@@ -79,7 +79,7 @@ def test_olr_s_own_file_is_accepted_as_it_is(tmp_path: Path) -> None:
     )
     assert config.source.password.get_secret_value() == "hunter2"
     assert config.source.path_mapping == (("/a", "/b"),)
-    assert config.target.address == Address("0.0.0.0", 1234)
+    assert config.port.address == Address("0.0.0.0", 1234)
     assert config.apply is None
 
 
@@ -92,8 +92,8 @@ def test_both_spellings_of_max_tx_msgs(tmp_path: Path) -> None:
 def test_the_least_file_has_defaults_for_the_rest(tmp_path: Path) -> None:
     config = parse(tmp_path)
     assert config.context.data == tmp_path / "data"
-    assert config.target.address == Address("127.0.0.1", 9700)
-    assert (config.target.byte_order, config.target.chunk_size) == ("little", 1 << 20)
+    assert config.port.address == Address("127.0.0.1", 9700)
+    assert (config.port.byte_order, config.port.chunk_size) == ("little", 1 << 20)
     assert (config.log.level, config.log.format) == (2, "human")
     assert (config.spark.master, config.spark.conf) == ("local[*]", {})
     assert (config.status.enabled, config.status.address) == (True, None)
@@ -106,7 +106,7 @@ def test_the_guards_of_the_port(tmp_path: Path) -> None:
         {"PW": "hunter2"},
         target={"tls": tls, "allow": ["10.0.0.0/8", "fe80::1"], "limits": {"clients": 9}},
     )
-    target = config.target
+    target = config.port
     assert target.tls is not None
     assert (target.tls.certificate, target.tls.key) == (tmp_path / "c.pem", Path("/k.pem"))
     assert target.tls.client_ca is None

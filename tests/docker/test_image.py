@@ -20,7 +20,7 @@ def test_the_configuration_of_compose_is_valid() -> None:
     assert config.apply is not None
     assert str(config.context.data).startswith("/var/lib/olr-pg/")
     compose = (DOCKER / "compose.yaml").read_text("utf-8")
-    for port in (config.target.address.port, config.status.address and config.status.address.port):
+    for port in (config.port.address.port, config.status.address and config.status.address.port):
         assert f'"127.0.0.1:{port}:{port}"' in compose
 
 

@@ -9,6 +9,7 @@ import pytest
 from olr_pg.capture.state import CaptureMonitor, CapturePhase, CaptureState
 from olr_pg.errors import OlrPgError
 from olr_pg.replicator.decoder import Decoder
+from olr_pg.replicator.delivery import Delivery
 from olr_pg.spark.session import SparkSettings
 from tests.oracle.test_live_run import QUERY, wait_until
 
@@ -55,13 +56,13 @@ def test_the_phases_of_a_live_source(
 ) -> None:
     monkeypatch.setattr("olr_pg.replicator.decoder.get_session", lambda _: spark)
     with live.database() as database:
-        decoder = Decoder(database, SparkSettings(), transactions_max=1)
-        assert decoder.state.phase is CapturePhase.WAITING_FOR_CLIENT
-        decoder.resolve(QUERY)
-        queue = decoder.start(0)
+        delivery = Delivery(Decoder(database, SparkSettings()), transactions_max=1)
+        assert delivery.state.phase is CapturePhase.WAITING_FOR_CLIENT
+        delivery.resolve(QUERY)
+        queue = delivery.start(0)
 
         def reaches(*phases: CapturePhase) -> Callable[[], bool]:
-            return lambda: decoder.state.phase in phases
+            return lambda: delivery.state.phase in phases
 
         wait_until(reaches(CapturePhase.CAUGHT_UP))
         live.archive()
@@ -69,12 +70,12 @@ def test_the_phases_of_a_live_source(
 
         def drained() -> bool:
             take_all(queue)
-            return decoder.state.phase is CapturePhase.CAUGHT_UP
+            return delivery.state.phase is CapturePhase.CAUGHT_UP
 
         wait_until(drained)
         late = live.archive(copied=False)
         wait_until(reaches(CapturePhase.WAITING_FOR_REDO))
-        reason = decoder.state.reason
+        reason = delivery.state.reason
         assert reason is not None
         assert (reason.code, late.name in reason.detail) == (7011, True)
         live.server.refusing = True
@@ -85,8 +86,8 @@ def test_the_phases_of_a_live_source(
         wait_until(drained)
         # A client that goes ends the run; decoding waits for the next.
         queue.close()
-        decoder.stop()
-        assert decoder.state.phase is CapturePhase.WAITING_FOR_CLIENT
+        delivery.stop()
+        assert delivery.state.phase is CapturePhase.WAITING_FOR_CLIENT
 
 
 @pytest.mark.timeout(900)
@@ -100,13 +101,13 @@ def test_what_ends_decoding_is_told_after_the_session(
     data[len(data) // 2] ^= 0xFF
     copy.write_bytes(data)
     with live.database() as database:
-        decoder = Decoder(database, SparkSettings())
-        decoder.resolve(QUERY)
-        queue = decoder.start(0)
-        wait_until(lambda: decoder.state.phase is CapturePhase.STOPPED)
+        delivery = Delivery(Decoder(database, SparkSettings()))
+        delivery.resolve(QUERY)
+        queue = delivery.start(0)
+        wait_until(lambda: delivery.state.phase is CapturePhase.STOPPED)
         queue.close()
-        decoder.stop()
-        state = decoder.state
+        delivery.stop()
+        state = delivery.state
         assert state.phase is CapturePhase.STOPPED
         assert state.reason is not None
         assert state.reason.code == 2005

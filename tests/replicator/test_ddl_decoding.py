@@ -178,7 +178,7 @@ def test_where_nobody_is_told_the_delivery_ends_before_the_ddl(
     source.finish()
     follower = DictionaryFollower(snapshot, ends_delivery=True)
     merger = Merger(
-        follower.subscribe(snapshot.tables, big_endian=False, chunk_bytes=1 << 20),
+        follower.subscribe(snapshot.tables),
         0,
         {1: 0},
         follower,

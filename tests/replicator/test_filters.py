@@ -11,7 +11,7 @@ import pytest
 
 from olr_pg.cli.render import render_blob
 from olr_pg.cli.values import value_renderer
-from olr_pg.config.model import Filter
+from olr_pg.config.filter import Filter
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.errors import OlrPgError
 from olr_pg.redo.sessions import SessionAttributes

@@ -15,6 +15,7 @@ from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.model import Column, Snapshot, Table
 from olr_pg.replicator.decode import decode_logs
 from olr_pg.replicator.decoder import Decoder
+from olr_pg.replicator.delivery import Delivery
 from olr_pg.replicator.source_database import OfflineDatabase
 from olr_pg.replicator.split import plan_splits
 from olr_pg.scalars import format_rowid
@@ -145,20 +146,20 @@ def test_the_dictionary_work_decodes_to_the_listed_changes(
 def through_spark(snapshot: Snapshot, folder: Path, objects: Iterable[int]) -> list[dict[str, Any]]:
     """The same by the decoder of a run: Spark tasks, the driver, the ready queue."""
     source = OfflineDatabase(snapshot, [str(folder / "*.dbf")])
-    decoder = Decoder(source, SparkSettings("local[2,2]"), once=True)
+    delivery = Delivery(Decoder(source, SparkSettings("local[2,2]"), once=True))
     wanted = set(objects)
     names = ", ".join(f"'{table.name}'" for table in snapshot.tables if table.obj in wanted)
-    decoder.resolve(f"SELECT OWNER, TABLE_NAME FROM ALL_TABLES WHERE TABLE_NAME IN ({names})")
-    queue = decoder.start(0)
+    delivery.resolve(f"SELECT OWNER, TABLE_NAME FROM ALL_TABLES WHERE TABLE_NAME IN ({names})")
+    queue = delivery.start(0)
     try:
-        assert decoder.drained.wait(120), decoder.failure
+        assert delivery.drained.wait(120), delivery.failure
         framed = queue.take(1000).framed
-        accounting = decoder.accounting()
+        accounting = delivery.accounting()
         assert accounting is not None
         assert accounting.closes
     finally:
         queue.close()
-        decoder.stop()
+        delivery.stop()
     lines = render_blob(framed, ByteOrder.LITTLE, value_renderer(snapshot.database))
     return [json.loads(line) for line in lines.splitlines()]
 

@@ -13,6 +13,7 @@ from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.errors import OlrPgError
 from olr_pg.replicator.decode import thread_starts
 from olr_pg.replicator.decoder import Decoder
+from olr_pg.replicator.delivery import Delivery
 from olr_pg.replicator.source_database import OfflineDatabase
 from olr_pg.replicator.threads import KnownThreads
 from olr_pg.simulator.simulate import choose_shape, simulate
@@ -75,12 +76,13 @@ def test_a_thread_that_comes_after_others_were_delivered(
             once=True,
             threads_file=tmp_path / "threads.json",
         )
-        decoder.resolve(QUERY)
-        queue = decoder.start(scn)
-        assert decoder.drained.wait(120) or decoder.failure
+        delivery = Delivery(decoder)
+        delivery.resolve(QUERY)
+        queue = delivery.start(scn)
+        assert delivery.drained.wait(120) or delivery.failure
         queue.close()
-        decoder.stop()
-        return decoder.failure
+        delivery.stop()
+        return delivery.failure
 
     assert run(0) is None
     for log in logs:
@@ -106,18 +108,19 @@ def test_a_log_that_comes_after_later_ones_were_read(
     shutil.copy(late.path, folder)
     failed = threading.Event()
     decoder = Decoder(OfflineDatabase(snapshot, [str(folder)]), SparkSettings())
-    decoder.resolve(QUERY)
-    queue = decoder.start(0)
+    delivery = Delivery(decoder)
+    delivery.resolve(QUERY)
+    queue = delivery.start(0)
     monkeypatch.setattr(queue, "fail", lambda _: failed.set())
     monkeypatch.setattr(
         decoder._threads, "add", lambda _: shutil.copy(early.path, folder / "early.arc")
     )
     assert failed.wait(120)
     queue.close()
-    decoder.stop()
-    assert decoder.failure is not None
-    assert decoder.failure.code == 2014
-    assert decoder.failure.where["sequence"] == early.header.sequence
+    delivery.stop()
+    assert delivery.failure is not None
+    assert delivery.failure.code == 2014
+    assert delivery.failure.where["sequence"] == early.header.sequence
 
 
 def test_a_thread_is_read_from_where_the_wanted_redo_begins(real_log_dir: Path) -> None:

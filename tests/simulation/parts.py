@@ -14,6 +14,7 @@ from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.errors import OlrPgError
 from olr_pg.replicator.appliance import _identity
 from olr_pg.replicator.decoder import Decoder
+from olr_pg.replicator.delivery import Delivery
 from olr_pg.replicator.source_database import OfflineDatabase
 from olr_pg.replicator.threads import FILE_NAME as THREADS_FILE
 from olr_pg.server.checkpoint import FILE_NAME, Checkpoint
@@ -67,16 +68,19 @@ class Here:
         decoder = Decoder(
             OfflineDatabase(snapshot, [str(simulation.folder / "logs")]),
             SparkSettings(),
+            threads_file=data / THREADS_FILE,
+            storage=spill_files(data / "spill", settings),
+        )
+        delivery = Delivery(
+            decoder,
             big_endian=settings.byte_order == "big",
             chunk_bytes=settings.chunk_size,
             transactions_max=settings.transactions_max,
-            threads_file=data / THREADS_FILE,
-            storage=spill_files(data / "spill", settings),
         )
         self._stack.enter_context(
             AnnouncedListener(
                 simulation.folder / PORT,
-                decoder,
+                delivery,
                 Checkpoint(data / FILE_NAME, _identity(snapshot.database)),
                 order=simulation.order,
             )

@@ -1,0 +1,53 @@
+"""`filter`: what is left out of what is delivered."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from olr_pg.config.section import Section
+
+Patterns = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(strict=False)]
+"""Shell patterns: * and ?, [abc]."""
+
+Operations = Annotated[
+    tuple[Literal["insert", "update", "delete"], ...], Field(strict=False, min_length=1)
+]
+
+Xids = Annotated[tuple[Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")], ...], Field(strict=False)]
+
+
+class TableFilter(Section):
+    """`filter.tables`: which tables of a TableList are left out."""
+
+    include: Patterns = Field(default=(), description="patterns of OWNER.NAME; empty is all")
+    exclude: Patterns = Field(default=(), description="patterns of OWNER.NAME; they win")
+
+
+class TransactionFilter(Section):
+    """`filter.transactions`: whose transactions are left out."""
+
+    login_users: Patterns = Field(default=(), description="patterns of the session's login name")
+    os_users: Patterns = Field(default=(), description="patterns of the client's user name")
+    machines: Patterns = Field(default=(), description="patterns of the client's machine")
+    programs: Patterns = Field(default=(), description="patterns of the client's program")
+    client_ids: Patterns = Field(default=(), description="patterns of the client identifier")
+    xids: Xids = Field(default=(), description="transaction ids as usn.slot.sequence")
+
+
+class Filter(Section):
+    """`filter`: what is left out of everything that is delivered."""
+
+    tables: TableFilter = Field(default_factory=TableFilter, description="an object: tables")
+    columns: dict[str, Patterns] = Field(
+        default_factory=dict,
+        description="an object: pattern of OWNER.NAME to patterns of columns that are left out",
+    )
+    operations: dict[str, Operations] = Field(
+        default_factory=dict,
+        description="an object: pattern of OWNER.NAME to the operations that are left out",
+    )
+    transactions: TransactionFilter = Field(
+        default_factory=TransactionFilter, description="an object: transactions that are left out"
+    )

@@ -1,0 +1,89 @@
+"""The backlog of a ready queue: what a queue with one gives is what one without bound gives."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from olr_pg.errors import OlrPgError
+from olr_pg.server.backlog import Backlog
+from olr_pg.server.queue import TRANSACTION_BYTES, ReadyQueue
+from tests.server.test_queue import transaction, xids_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ROOM = 4 * (TRANSACTION_BYTES + 200)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_as_without_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    monkeypatch.setattr("olr_pg.server.backlog.SEGMENT_BYTES", ROOM)
+    rng = random.Random(seed)
+    backlog = Backlog(tmp_path, 1 << 30)
+    queue, model = ReadyQueue(5, ROOM, backlog), ReadyQueue(10**9, 10**12)
+    commit_scn, most = 100, 0
+    for xid in range(400):
+        if rng.random() < 0.6:
+            commit_scn += rng.randrange(3)
+            one = transaction(xid, commit_scn - rng.randrange(1, 90), commit_scn, rng.randint(2, 4))
+            assert queue.offer([one]) == model.offer([one]) == 1
+        elif rng.random() < 0.8:
+            messages = rng.randint(1, 12)
+            taken = queue.take(messages)
+            # It may give less at once: up to the end of what is in memory.
+            assert bytes(taken.framed) == bytes(model.take(taken.messages or 1).framed)
+        else:
+            scn = commit_scn - rng.randrange(40)
+            if rng.random() < 0.5:
+                queue.rewind(scn)
+                model.rewind(scn)
+            else:
+                assert queue.confirm(scn) == model.confirm(scn)
+        most = max(most, backlog.transactions)
+        low, exact = queue.lowest_begin_scn(), model.lowest_begin_scn()
+        assert (low is None) == (exact is None)
+        assert (low or 0) <= (exact or 0)
+        assert queue.is_empty() == model.is_empty()
+        assert queue.status().ready == model.status().ready
+    assert most > 20
+    while (taken := queue.take(7)).messages:
+        assert xids_of(taken.framed) == xids_of(model.take(taken.messages).framed)
+    assert not model.take(1).messages
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_it_is_full_at_its_limit_and_forgets_what_an_earlier_process_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("olr_pg.server.backlog.SEGMENT_BYTES", ROOM)
+    (tmp_path / "7.ready").write_bytes(b"left")
+    queue = ReadyQueue(1, 10**9, Backlog(tmp_path, 10 * ROOM))
+    assert list(tmp_path.iterdir()) == []
+    series = [transaction(xid, 50 + xid, 100 + xid) for xid in range(200)]
+    taken = queue.offer(series)
+    assert 20 < taken < 100
+    assert queue.offer(series[taken:]) == 0
+    assert queue.status().full
+    assert not queue.is_calm()
+    assert not queue.await_room(series[taken], 0)
+    while queue.take(10).messages:
+        queue.confirm(10**9)
+    assert queue.await_room(series[taken], 0)
+    assert queue.is_calm()
+
+
+def test_a_file_that_is_gone_ends_the_run_before_what_comes_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("olr_pg.server.backlog.SEGMENT_BYTES", ROOM)
+    queue = ReadyQueue(1, 10**9, Backlog(tmp_path, 1 << 30))
+    assert queue.offer([transaction(xid, 50, 100 + xid) for xid in range(40)]) == 40
+    min(tmp_path.iterdir(), key=lambda path: int(path.stem)).unlink()
+    assert xids_of(queue.take(2).framed) == [0, 0]
+    with pytest.raises(OlrPgError) as caught:
+        queue.take(2)
+    assert caught.value.code == 4042
+    assert queue.closed
