@@ -17,7 +17,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from olr_pg.config.load import json_schema
-from olr_pg.config.model import Config, OfflineSource, OracleSource
+from olr_pg.config.model import Config, NamedTarget, OfflineSource, OracleSource, Target
 from olr_pg.config.section import Section
 from olr_pg.errors import CATALOGUE
 from olr_pg.replicator.reloading import RELOADABLE
@@ -63,6 +63,15 @@ A secret is a text with `${ENV_NAME}` in it, `"file:PATH"`, or `{"file": "PATH"}
 Keys marked ↻ take effect with SIGHUP; the others with a restart.
 """
 
+_SEVERAL_TARGETS: Final = """\
+### as a list
+
+[Several targets](targets.md): each entry has the keys above, `apply` and `filter` objects of its
+own with the keys below (`filter.columns` only at the top), and:
+"""
+
+_OF_ENTRIES: Final = ("name", "address", "max_spill_mb")
+
 _ERRORS: Final = """\
 # Errors
 
@@ -83,6 +92,13 @@ def configuration_page() -> str:
             parts.append(_table([_row(key, field)]))
             continue
         parts.append(f"## `{key}`\n")
+        if NamedTarget in models:
+            parts.append(_table(_rows(Target, key)))
+            parts.append(_SEVERAL_TARGETS)
+            own = NamedTarget.model_fields
+            rows = [_row(f"{key}[].{_key(n, own[n])}", own[n]) for n in _OF_ENTRIES]
+            parts.append(_table(rows))
+            continue
         for model in models:
             if len(models) > 1:
                 parts.append(f"### of kind `{_kind(model)}`\n")

@@ -50,9 +50,10 @@ def status(
     from rich.console import Console
 
     console = Console(highlight=False, markup=False)
-    for name, one in record.get("targets", {"": record}).items():
-        if name:
-            console.print(f"Target {name}", style="bold")
+    targets = record.get("targets")
+    for one in targets.values() if isinstance(targets, dict) else [record]:
+        if one.get("target"):
+            console.print(f"Target {one['target']}", style="bold")
         _print(console, one)
 
 

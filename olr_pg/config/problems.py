@@ -59,6 +59,7 @@ _EXPECTED: Final[dict[str, str]] = {
     "greater_than_equal": "at least {ge}",
     "less_than_equal": "at most {le}",
     "literal_error": "{expected}",
+    "string_pattern_mismatch": "a string that fits {pattern}",
     PROBLEM: "{expected}",
 }
 

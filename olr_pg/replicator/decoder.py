@@ -159,12 +159,15 @@ class Decoder:
         Raises:
             OlrPgError: 2010 the log that holds it is not there; 2xxx the logs cannot be used.
         """
-        _check_beginning(self.scan(feed, feed.start_scn, 0).logs, feed.start_scn)
-        self.scanned_last(feed)
+        try:
+            _check_beginning(self.scan(feed, feed.start_scn, 0).logs, feed.start_scn)
+        finally:
+            self.scanned_last(feed)
         if feed.start_scn == 0:
             self._threads.forget()
         snapshot = feed.chosen.snapshot
-        known, self._snapshot = self._snapshot, snapshot
+        with self._lock:
+            known, self._snapshot = self._snapshot, snapshot
         # With another dictionary, what is under way begins again: a run has only one.
         self.runs.start(feed, together=known is not None and snapshot is not known)
 
@@ -221,11 +224,10 @@ class Decoder:
         """A follower that no run uses: the one that has come furthest, or a new one."""
         with self._followers_lock:
             idle = [one for one in self._followers if one.snapshot is snapshot]
+            self._followers = []
             if not idle:
                 return self._make_follower(snapshot)
-            furthest = max(idle, key=lambda one: one.done)
-            self._followers = []
-            return furthest
+            return max(idle, key=lambda one: one.done)
 
     def give_back(self, follower: DictionaryFollower) -> None:
         """The run of a follower is over."""

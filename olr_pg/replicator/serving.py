@@ -104,7 +104,7 @@ class Serving:
                 target.start(once=False)
             elif not target.is_postponed:
                 target.postpone()
-        return False
+        return bool(self._applied) and not (at_work or failed or self._served)
 
     def _drain(self, seconds: float) -> None:
         """Let the appliers apply and confirm what they have received."""

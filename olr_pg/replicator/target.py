@@ -123,6 +123,7 @@ class RunningTarget:
             code=reason.label,
             reason=str(reason),
             again_in_seconds=self._pause,
+            exc_info=None if isinstance(self.failure, OlrPgError) else self.failure,
         )
         self._thread = None
         self._again_at = time.monotonic() + self._pause

@@ -29,6 +29,7 @@ def test_there_is_one_of_each_kind() -> None:
         "offline-to-postgres.json5",
         "oracle-to-postgres.json5",
         "serve-only.json5",
+        "several-targets.json5",
     ]
 
 
@@ -37,10 +38,11 @@ def test_an_example_loads(path: Path, tmp_path: Path) -> None:
     config = load(path, tmp_path)
     assert (
         "oracle" in path.name
-        or path.name == "serve-only.json5"
+        or path.name in ("serve-only.json5", "several-targets.json5")
         or config.source.kind == ("offline")
     )
-    assert (config.apply is None) == (path.name == "serve-only.json5")
+    assert all(part.apply is None for part in config.targets) == (path.name == "serve-only.json5")
+    assert (len(config.targets) > 1) == (path.name == "several-targets.json5")
     assert (config.apply is not None and config.apply.embedded) == (path.name == "embedded.json5")
 
 

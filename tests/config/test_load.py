@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from olr_pg.config.address import Address
-from olr_pg.config.load import ConfigError, json_schema, load_config, parse_config
+from olr_pg.config.load import ConfigError, json_schema, load_config, one_target, parse_config
 from olr_pg.config.model import Config, OfflineSource, OracleSource, secret_texts
 from olr_pg.datatypes.policies import Policies
 from olr_pg.errors import OlrPgError
@@ -395,3 +395,52 @@ def test_the_schema_names_every_section_and_is_json() -> None:
         "log",
     }
     assert "max-tx-msgs" in schema["$defs"]["Memory"]["properties"]
+
+
+def test_several_targets(tmp_path: Path) -> None:
+    one = {"name": "one", "address": ":9700", "apply": APPLY}
+    two = {"name": "two", "apply": {**APPLY, "connect-string": "postgresql://a:hunter2@h/d"}}
+    config = parse(tmp_path, target=[one, two, {"name": "three", "allow": ["10.0.0.0/8"]}])
+    assert [part.name for part in config.targets] == ["one", "two", "three"]
+    assert [part.port.address.port for part in config.targets] == [9700, 0, 0]
+    assert [part.apply is None for part in config.targets] == [False, False, True]
+    assert one_target(config, "two").apply == config.targets[1].apply
+    assert "hunter2" in secret_texts(config)
+    for name, code in ((None, 1105), ("four", 1106), ("", 1106)):
+        with pytest.raises(OlrPgError) as caught:
+            one_target(config, name)
+        assert caught.value.code == code
+    alone = parse(tmp_path, target={"address": ":1"})
+    assert one_target(alone, None) is alone
+    with pytest.raises(OlrPgError):
+        one_target(alone, "one")
+
+
+@pytest.mark.parametrize(
+    ("target", "problem"),
+    [
+        (
+            [{"name": "a"}, {"name": "a"}],
+            "target: expected targets with different names",
+        ),
+        (
+            [{"name": "a", "address": ":1"}, {"name": "b", "address": ":1"}],
+            "target: expected targets with different addresses",
+        ),
+        ([{"name": "A b"}], "target[0].name: "),
+        ([{"name": "a"}, {"nam": "b"}], 'target[1].nam: unknown key (did you mean "name"?)'),
+        ([{"adress": ":1"}], 'target[0].adress: unknown key (did you mean "address"?)'),
+        ({"adress": ":1"}, 'target.adress: unknown key (did you mean "address"?)'),
+        ([{"name": "a", "filter": {"columns": {"A.B": ["C"]}}}], "target[0]: expected columns"),
+        ([], "target: "),
+        (5, "target: found a number, expected an object"),
+    ],
+)
+def test_targets_that_cannot_be(tmp_path: Path, target: Any, problem: str) -> None:
+    found = problems(tmp_path, target=target)
+    assert any(one.startswith(problem) for one in found), found
+
+
+def test_apply_is_in_the_entries_of_a_list(tmp_path: Path) -> None:
+    (found,) = problems(tmp_path, target=[{"name": "a"}], apply=APPLY)
+    assert found == "expected `apply` in each entry of `target`, not beside the list"

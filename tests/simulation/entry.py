@@ -147,7 +147,7 @@ def applier_of(config: Any, address: tuple[str, int]) -> Any:
         config.apply,
         config.apply.connect_string.get_secret_value(),
         address,
-        ByteOrder(config.target.byte_order),
+        ByteOrder(config.port.byte_order),
         DatabaseFacts(database.charset, database.ncharset, database.timezone),
     )
     return Applier(settings, query_tables(snapshot, config.apply.table_query))
