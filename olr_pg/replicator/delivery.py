@@ -105,8 +105,8 @@ class Feed:
             return None
         if not event.is_fault:
             event = event._replace(past=event.commit_scn < self.start_scn)
-        elif event.begin_scn < self.start_scn:
-            return None
+        elif event.begin_scn < self.start_scn or event.commit_scn < (self.last or (0,))[0]:
+            return None  # its transaction is not delivered, or was passed already
         self.delivery.schema_events.publish(event)
         error = event.evolution.error
         if error is None or not self.delivery.ends_with_table:

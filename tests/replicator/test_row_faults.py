@@ -84,9 +84,7 @@ def merged(
 ) -> tuple[list[tuple[int, int]], list[RowFault], Merger]:
     """Transactions as (commit SCN, XID), what was left out, and the merger at the end."""
     follower = DictionaryFollower(made.snapshot, ends_delivery=ends_delivery)
-    subscription = follower.subscribe(
-        [t for t in made.snapshot.tables if t.owner == "SHOP"], big_endian=False, chunk_bytes=4096
-    )
+    subscription = follower.subscribe([t for t in made.snapshot.tables if t.owner == "SHOP"])
     logs = sorted(
         discover_logs([str(made.source.directory / "logs")]), key=lambda log: log.header.first_scn
     )
