@@ -481,7 +481,7 @@ class _Run:
         """The redo from `scn` on was given up by a RESETLOGS; other redo takes its place."""
         self.merger.abandon(scn)
         for feed in self.feeds:
-            feed.open_scn = min(feed.open_scn, scn)
+            feed.abandon(scn)
 
     def _decode_splits(
         self, subscription: Subscription, splits: Sequence[Split]

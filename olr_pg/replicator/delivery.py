@@ -99,6 +99,12 @@ class Feed:
         """No transaction that may still come began before `scn`."""
         self.open_scn = max(self.open_scn, scn)
 
+    def abandon(self, scn: int) -> None:
+        """The redo from `scn` on was given up by a RESETLOGS: the new one counts on from there."""
+        self.open_scn = min(self.open_scn, scn)
+        if self.last is not None and self.last[0] >= scn:
+            self.last = scn, CommitPosition(0, 0, 0, 0)
+
     def publish(self, event: SchemaEvent) -> OlrPgError | None:
         """Tell what happened to a table; the error that ends the delivery for it, if any."""
         if event.table not in self.names:

@@ -119,6 +119,7 @@ def second_database(postgres_database: str) -> Any:
         connection.execute(f'DROP DATABASE "{name}_second" WITH (FORCE)'.encode())
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.usefixtures("one_session")
 def test_two_targets_with_other_tables_and_positions_over_one_decode(
     tmp_path: Path, postgres_database: str, second_database: str
@@ -280,6 +281,7 @@ def test_a_slow_target_is_left_behind_at_its_limit_and_comes_back(
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.usefixtures("one_session")
 def test_kill_9_with_one_target_out_of_reach(
     tmp_path: Path, postgres_database: str, second_database: str
 ) -> None:
