@@ -22,6 +22,10 @@ def doctor(
     config: ConfigOption,
     *,
     target_name: TargetOption = None,
+    for_load: Annotated[
+        bool,
+        typer.Option("--load", help="Check also what initial-load and verify need of the source."),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON array.")] = False,
 ) -> None:
     """Check source, target and this machine; say what is wrong and what mends it.
@@ -32,7 +36,7 @@ def doctor(
     from olr_pg.replicator.doctor import diagnose
 
     log_to_stderr()
-    findings = diagnose(one_target(load_config(config), target_name))
+    findings = diagnose(one_target(load_config(config), target_name), for_load=for_load)
     if as_json:
         print_json([finding.as_json() for finding in findings])
     else:

@@ -99,6 +99,7 @@ def initial_load(
                 resume=resume,
                 restart=restart,
                 builder=builder,
+                undo_retention=source.undo_retention,
                 later=source.later if later_scn else None,
             ),
         )
@@ -262,4 +263,6 @@ def _print_structure(parts: Sequence[Part]) -> None:
     for part in parts:
         if part.reason:
             print_line(f"{part.table}: {part.kind} {part.name} {part.state}: {part.reason}")
-    print_line("Never created: column defaults, check constraints, triggers, views.")
+        if part.definition:
+            print_line(f"    {part.definition}")
+    print_line("Triggers and views are neither created nor listed.")

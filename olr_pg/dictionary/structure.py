@@ -18,6 +18,7 @@ INT64_MAX: Final = (1 << 63) - 1
 Int64 = Annotated[int, Field(ge=INT64_MIN, le=INT64_MAX)]
 
 OnDelete = Literal["no action", "cascade", "set null"]
+LeftOutKind = Literal["index", "check constraint", "default", "identity column", "virtual column"]
 
 
 class _Part(BaseModel):
@@ -90,9 +91,16 @@ class Sequence(_Part):
 
 
 class LeftOut(_OfTable):
-    """Something that has no equal here, and why."""
+    """Something that is not made in the target, and why.
+
+    Attributes:
+        name: of the index or constraint; of a default, its column's.
+        definition: as a statement of Oracle, for who makes its like; empty where nobody tells.
+    """
 
     reason: Name
+    kind: LeftOutKind = "index"
+    definition: str = ""
 
 
 class Structure(_Part):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from olr_pg.datatypes.kernel import Outcome, byte_at
-from olr_pg.datatypes.temporal import DAYS_1970_TO_2000, civil_date
+from olr_pg.datatypes.temporal import DAYS_1970_TO_2000, civil_date, civil_days
 from olr_pg.kernels import inlined, kernel
 
 if TYPE_CHECKING:
@@ -239,20 +239,6 @@ def _digits(data: U8, at: int, end: int, count: int) -> int:
 
 
 @inlined
-def _days(year: int, month: int, day: int) -> int:
-    """The day since 1970 of a label; years before 1 as Oracle has them (−1 is 1 BC)."""
-    if year < 0:
-        year += 1
-    if month <= 2:
-        year -= 1
-    era = year // 400
-    of_era = year - era * 400
-    shifted = month - 3 if month > 2 else month + 9
-    of_year = (153 * shifted + 2) // 5 + day - 1
-    return era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468
-
-
-@inlined
 def _marked(data: U8, at: int) -> bool:
     """Whether the marks between the digits of a date and time are right."""
     date = data[at + 4] == _MINUS and data[at + 7] == _MINUS
@@ -332,7 +318,10 @@ def time_text_kernel(
         clock = hour * 3600 + minute * 60 + second
         base = row * width
         if shift:
-            instant = _days(year, month, day) * _DAY + clock - shift * 60
+            # Years before 1 as Oracle has them (−1 is 1 BC); none before its first one is a date.
+            civil_year = max(year, _YEAR_MIN - 1) + (1 if before else 0)
+            days = civil_days(civil_year, month, day) + DAYS_1970_TO_2000
+            instant = days * _DAY + clock - shift * 60
             days = instant // _DAY
             fits = _put_time(days, instant - days * _DAY, nanosecond, width, out, base)
         else:

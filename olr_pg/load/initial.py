@@ -8,6 +8,7 @@ refuses to touch the table.
 
 from __future__ import annotations
 
+import math
 import pickle
 import time
 from contextlib import closing
@@ -79,6 +80,7 @@ class LoadOptions(NamedTuple):
         restart: empty the tables of an interrupted load, and begin anew.
         progress: called with (table, rows of a partition that is in now).
         builder: makes unique keys, indexes, foreign keys and sequences; None makes none.
+        undo_retention: how long the source keeps undo now, in words; see `TableSource`.
         later: gives a table as of now, to be begun anew when its rows cannot be read any more as
             of the SCN that its load began with; None lets the load end there.
     """
@@ -87,6 +89,7 @@ class LoadOptions(NamedTuple):
     restart: bool = False
     progress: Callable[[str, int], None] = lambda _table, _rows: None
     builder: StructureBuilder | None = None
+    undo_retention: Callable[[], str] = lambda: ""
     later: Callable[[SourceTable], SourceTable | None] | None = None
 
 
@@ -238,26 +241,67 @@ def _run(
             )
             if error.code != UNDO_GONE or number is None:
                 raise
-            works[number] = _anew(connection, works[number], options, error)
+            again = _anew(connection, works[number], options, error)
+            if again is None:
+                raise _undo_needed(connection, works, works[number], options, error) from error
+            works[number] = again
 
 
 def _anew(
     connection: Connection[Any], work: _Work, options: LoadOptions, error: OlrPgError
-) -> _Work:
+) -> _Work | None:
     """The table from its beginning, as of a later SCN, which its line of the ledger will have.
 
-    Raises:
-        OlrPgError: `error`, where that is not wanted or was tried too often.
+    The whole table, not the range alone: the ledger has one SCN per table, and `run` skips what was
+    committed up to it. With a range as of a later SCN, either what was committed between the two
+    would be applied to its rows a second time (inserts that are there, updates on top of later
+    values), or it would be lost to the other ranges. An SCN per range would not do either: redo
+    names a row by the ROWID it has then, and a row that moves leaves one range for another.
+
+    Returns:
+        None where that is not wanted or was tried too often.
     """
     later = None
     if options.later is not None and work.restarts < RESTARTS_MAX:
         later = options.later(work.source)
     if later is None:
-        raise error
+        return None
     _log.warning("the table is begun anew", reason=str(error), scn=later.scn)
     again = _begin(connection, later, work.table, work.plan, options._replace(restart=True))
     again.restarts = work.restarts + 1
     return again
+
+
+def _undo_needed(
+    connection: Connection[Any],
+    works: Sequence[_Work],
+    work: _Work,
+    options: LoadOptions,
+    error: OlrPgError,
+) -> OlrPgError:
+    """`error` with the undo retention that the load would have needed.
+
+    What is left is estimated by the partitions of this run: all are about equally large.
+    """
+    passed = work.table.progress.age_seconds(connection)
+    running = max(time.monotonic() - min(one.began for one in works), 0.0)
+    left = sum(len(one.waiting) for one in works)
+    done = sum(one.state.parts - len(one.state.done) for one in works) - left
+    rest = running / max(done, 1) * left
+    needed = math.ceil(passed + rest)
+    source = options.undo_retention()
+    words = (
+        f"{error.detail}; the load is as of SCN {work.state.scn}, {passed:.0f} seconds ago, and"
+        f" {left} partitions are left, about {rest:.0f} seconds: it needs undo of {needed} seconds"
+    )
+    return OlrPgError(
+        error.code,
+        f"{words}; {source}" if source else words,
+        action=f"ALTER SYSTEM SET UNDO_RETENTION = {needed + needed // 4}; with an undo tablespace"
+        " that holds it, then `initial-load --restart`; or let it begin the table anew as of now"
+        " with --later-scn",
+        **error.where,
+    )
 
 
 def _load(

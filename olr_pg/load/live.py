@@ -8,7 +8,6 @@ lower of the oldest begin SCN that was seen and the SCN at that look (design §7
 from __future__ import annotations
 
 import json
-import time
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -39,6 +38,7 @@ from olr_pg.oracle.structure import read_structure
 from olr_pg.oracle.table_list import run_table_list
 from olr_pg.oracle.table_query import read_rows, schema_of
 from olr_pg.oracle.tables import bound
+from olr_pg.oracle.undo import read_undo_retention
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -67,12 +67,10 @@ class LiveMoment(NamedTuple):
     Attributes:
         scn: of it.
         start_scn: no transaction that was open at `scn` began before.
-        taken_at: when, in seconds of Unix time.
     """
 
     scn: int
     start_scn: int
-    taken_at: float
 
 
 class LivePartition(NamedTuple):
@@ -137,14 +135,7 @@ class LivePartition(NamedTuple):
     def _coded(self, error: OlrPgError) -> OlrPgError:
         name = self.table.full_name
         if error.code == SNAPSHOT_AGE:
-            seconds = int(time.time() - self.moment.taken_at)
-            return OlrPgError(
-                UNDO_GONE,
-                f"{seconds} seconds after SCN {self.moment.scn} was taken: {error.detail}",
-                action=None,
-                table=name,
-                **self.place,
-            )
+            return OlrPgError(UNDO_GONE, error.detail, action=None, table=name, **self.place)
         if error.code == PRIVILEGE:
             user = self.source.user.upper()
             quoted = f'"{self.table.owner}"."{self.table.name}"'
@@ -178,7 +169,7 @@ class LiveTables:
         try:
             self._names = run_table_list(self._oracle, query)
             now = self._oracle.read("looking for open transactions", read_moment)
-            self.moment = now if scn is None else LiveMoment(scn, min(now.start_scn, scn), 0.0)
+            self.moment = now if scn is None else LiveMoment(scn, min(now.start_scn, scn))
             snapshot = read_dictionary(self._oracle, self._names, self.moment.scn)
             structure = read_structure(self._oracle, snapshot)
             self.snapshot: Snapshot = replace(snapshot, structure=structure)
@@ -216,6 +207,22 @@ class LiveTables:
         data = live_data(self._source, source.table, moment, self._ranges(source.table))
         return SourceTable(source.table, data, moment.scn, moment.start_scn)
 
+    def undo_retention(self) -> str:
+        """See `TableSource.undo_retention`; where it may not be read, the grants that are missing.
+
+        Raises:
+            OlrPgError: 7001 to 7009 but for missing privileges.
+        """
+        try:
+            found = self._oracle.read("reading the undo retention", read_undo_retention)
+        except OlrPgError as error:
+            if error.code != PRIVILEGE:
+                raise
+            user = self._source.user.upper()
+            return f"{user} may not read V$PARAMETER and V$UNDOSTAT, which tell what it has now"
+        tuned = "" if found.tuned is None else f", tuned to {found.tuned} by V$UNDOSTAT"
+        return f"UNDO_RETENTION is {found.wanted}{tuned}"
+
     def _ranges(self, table: Table) -> list[RowidRange | None]:
         if table.index_organised:
             return [None]
@@ -247,12 +254,11 @@ def read_moment(connection: Connection) -> LiveMoment:
 
     A transaction that has not changed anything yet has a START_SCN of 0: it begins later.
     """
-    taken_at = time.time()
     before = read_scn(connection)
     begin = tables.TRANSACTION.c.START_SCN
     oldest = connection.execute(select(func.min(begin)).where(begin > bound(0))).scalar()
     start = before if oldest is None else min(int(oldest), before)
-    return LiveMoment(read_scn(connection), start, taken_at)
+    return LiveMoment(read_scn(connection), start)
 
 
 def live_data(
@@ -283,8 +289,7 @@ def _as_of(
     if identity is not None:
         found: list[Any] = json.loads(identity)
         ranges = [None if one is None else RowidRange(*one) for one in found]
-    taken_at = moment.taken_at
-    return live_data(source, table, LiveMoment(scn, moment.start_scn, taken_at), ranges)
+    return live_data(source, table, LiveMoment(scn, moment.start_scn), ranges)
 
 
 def batch_rows(table: Table) -> int:

@@ -62,6 +62,10 @@ ON CONFLICT (subscription, source_table) DO UPDATE
 SET commit_scn = excluded.commit_scn, xids = '{}', stopped = false, applied_at = now()
 WHERE olr_pg.ledger.commit_scn = 0
 """
+_AGE = """
+SELECT extract(epoch FROM clock_timestamp() - started_at)::float8
+FROM olr_pg.load WHERE subscription = %s AND source_table = %s
+"""
 _APPLIED = "SELECT commit_scn FROM olr_pg.ledger WHERE subscription = %s AND source_table = %s"
 
 
@@ -147,6 +151,11 @@ class TableProgress(NamedTuple):
             if connection.execute(_SEED, (*self, scn)).rowcount != 1:
                 raise OlrPgError(5105, "the ledger has moved", table=self.source_table)
         return int(done[0]), int(done[1])
+
+    def age_seconds(self, connection: Connection[Any]) -> float:
+        """How long ago the load was begun, which is after its SCN was taken."""
+        row = connection.execute(_AGE, self[:2]).fetchone()
+        return 0.0 if row is None else float(row[0])
 
     def applied_scn(self, connection: Connection[Any]) -> int:
         """The commit SCN in the ledger, 0 where the table has never been replicated."""

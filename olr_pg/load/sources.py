@@ -80,6 +80,10 @@ class _OfflineTables:
         del source
         return None
 
+    def undo_retention(self) -> str:
+        """See `TableSource.undo_retention`: files need none."""
+        return ""
+
 
 def offline_source(config: Config) -> OfflineSource:
     """The configuration's source.

@@ -66,11 +66,12 @@ class Part(NamedTuple):
     """What became of one part of the structure.
 
     Attributes:
-        kind: ``unique key``, ``index``, ``foreign key`` or ``sequence``.
+        kind: ``unique key``, ``index``, ``foreign key``, ``sequence``, or what `LeftOut` calls it.
         table: ``OWNER.NAME`` of the source's table; of a sequence its own.
         name: in the source.
         state: `CREATED`, `PRESENT` before, `FAILED` or `LEFT_OUT`.
         reason: of the last two.
+        definition: of what is left out, as a statement of Oracle.
     """
 
     kind: str
@@ -78,6 +79,7 @@ class Part(NamedTuple):
     name: str
     state: str
     reason: str = ""
+    definition: str = ""
 
 
 class _UnknownError(Exception):
@@ -104,7 +106,8 @@ class StructureBuilder:
         }
         for one in structure.left_out:
             if one.full_name in self._tables:
-                self._note("index", one.full_name, one.name, LEFT_OUT, one.reason)
+                names = (one.kind, one.full_name, one.name)
+                self._note(*names, LEFT_OUT, one.reason, one.definition)
 
     @property
     def parts(self) -> list[Part]:
@@ -135,8 +138,10 @@ class StructureBuilder:
                 names = ("sequence", one.full_name, one.name)
                 self._make(connection, *names, self._sequence, one)
 
-    def _note(self, kind: str, table: str, name: str, state: str, reason: str = "") -> None:
-        self._made[kind, table, name] = Part(kind, table, name, state, reason)
+    def _note(
+        self, kind: str, table: str, name: str, state: str, reason: str = "", definition: str = ""
+    ) -> None:
+        self._made[kind, table, name] = Part(kind, table, name, state, reason, definition)
 
     def _make(
         self, connection: Connection[Any], kind: str, table: str, name: str, make: Any, part: Any

@@ -104,6 +104,9 @@ class TableSource(Protocol):
     def later(self, source: SourceTable) -> SourceTable | None:
         """The same table as of now; None where there is only the one SCN."""
 
+    def undo_retention(self) -> str:
+        """How long the source keeps undo, in words; empty where nobody knows."""
+
 
 def schema_of(rows: pa.RecordBatch | LargeRow) -> pa.Schema:
     """The schema of what `SourcePartition.batches` gives."""

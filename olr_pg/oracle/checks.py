@@ -47,13 +47,19 @@ class Diagnosis(NamedTuple):
 
 
 def check_oracle(
-    source: OracleSource, oracle: OracleDatabase, query: str | None, saved_scn: int | None
+    source: OracleSource,
+    oracle: OracleDatabase,
+    query: str | None,
+    saved_scn: int | None,
+    *,
+    for_load: bool = False,
 ) -> Diagnosis:
     """Every check of the source.
 
     Args:
         query: the TableList query; None where no tables are configured.
         saved_scn: from which redo is still needed; None where nothing was replicated yet.
+        for_load: also what a load and a verification need, which read the tables' rows.
     """
     try:
         oracle.read("connecting", lambda connection: connection.execute(select(literal(1))).all())
@@ -81,6 +87,11 @@ def check_oracle(
         "checking the tables", lambda connection: _tables(connection, snapshot, names)
     )
     chosen = tuple(table for name in names if (table := snapshot.find(*name)) is not None)
+    if for_load:
+        found += oracle.read(
+            "checking the privileges of a load",
+            lambda connection: _load_privileges(connection, source, chosen, facts.scn),
+        )
     return Diagnosis(found, facts, chosen)
 
 
@@ -106,14 +117,35 @@ def _privileges(connection: Connection, source: OracleSource) -> list[Finding]:
         raise OlrPgError(PRIVILEGE, found[0].what, action=found[0].mend[0])
     scn = connection.execute(select(tables.DATABASE.c.CURRENT_SCN)).scalar_one()
     for table in (*tables.SYS_TABLES, *tables.SEGMENT_TABLES, *tables.STRUCTURE_TABLES):
-        found += _table_privileges(connection, table, user, scn)
+        found += _table_privileges(connection, table, f"SYS.{table.name}", user, scn)
+    return found
+
+
+def _load_privileges(
+    connection: Connection, source: OracleSource, chosen: Iterable[SourceTable], scn: int
+) -> list[Finding]:
+    """The rows of the tables, also as of an SCN; views that a load can do without."""
+    user = source.user.upper()
+    found: list[Finding] = []
+    for one in chosen:
+        name = f'"{one.owner}"."{one.name}"'
+        found += _table_privileges(connection, tables.of_user(one), name, user, scn)
+    for view, loss in tables.LOAD_VIEWS.items():
+        if not _may(connection, select(literal(1)).select_from(view)):
+            name = view.name.replace("V$", "V_$")
+            found.append(
+                warning(
+                    "oracle.load-privileges",
+                    f"{user} may not read {view.name}: {loss}",
+                    f"GRANT SELECT ON SYS.{name} TO {user};",
+                )
+            )
     return found
 
 
 def _table_privileges(
-    connection: Connection, table: Table, user: str, scn: int
+    connection: Connection, table: Table, name: str, user: str, scn: int
 ) -> Iterable[Finding]:
-    name = f"SYS.{table.name}"
     if not _may(connection, select(literal(1)).select_from(table)):
         yield error(
             "oracle.privileges",

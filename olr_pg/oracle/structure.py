@@ -1,7 +1,12 @@
 """Keys, indexes and sequences of a live database, as of an SCN (dictionary §2.5, §2.6).
 
 From Oracle's definitions of the dictionary: CDEF$.REFACT 1 is ON DELETE CASCADE and 2 ON DELETE SET
-NULL, CDEF$.ENABLED of a key is its index, SEQ$.HIGHWATER is LAST_NUMBER of DBA_SEQUENCES.
+NULL, CDEF$.ENABLED of a key is its index, SEQ$.HIGHWATER is LAST_NUMBER of DBA_SEQUENCES;
+CDEF$.CONDITION is the text of a check, COL$.DEFAULT$ that of a default, of a virtual column, and of
+the hidden column that an index on an expression has; an identity column's default names its
+sequence, ISEQ$$_ and a number.
+
+Texts are Oracle's SQL. What they define is not made in the target but listed with them.
 """
 
 from __future__ import annotations
@@ -18,6 +23,7 @@ from olr_pg.dictionary.structure import (
     ForeignKey,
     Index,
     LeftOut,
+    LeftOutKind,
     OnDelete,
     Sequence,
     Structure,
@@ -40,7 +46,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.sys_rows import IndexRow
     from olr_pg.oracle.connection import OracleDatabase
 
-_PRIMARY, _UNIQUE, _FOREIGN = 2, 3, 4
+_CHECK, _PRIMARY, _UNIQUE, _FOREIGN = 1, 2, 3, 4
 """CDEF$.TYPE#."""
 
 _NORMAL, _BITMAP = 1, 2
@@ -51,9 +57,15 @@ _UNUSABLE: Final = 0x1 | 0x400
 _BY_ITSELF: Final = frozenset({3, 4, 5, 6, 8})
 """IND$.TYPE# of indexes that are part of how a table is stored."""
 
+_IDENTITY: Final = "ISEQ$$_"
 _SEQUENCE: Final = 6
 """OBJ$.TYPE#."""
 
+_REASONS: Final[dict[LeftOutKind, str]] = {
+    "default": "defaults are not made",
+    "identity column": "its values come from the source; its sequence is made",
+    "virtual column": "it is computed, and not replicated",
+}
 _ON_DELETE: Final[dict[int, OnDelete]] = {1: "cascade", 2: "set null"}
 
 
@@ -92,14 +104,18 @@ class _Reader:
 
     def structure(self) -> Structure:
         keys = [row for row in self._rows.sys_cdef if row.obj in self._tables]
-        names = self._names([row.con for row in keys if row.type in (_UNIQUE, _FOREIGN)])
+        named = (_CHECK, _UNIQUE, _FOREIGN)
+        names = self._names([row.con for row in keys if row.type in named])
+        texts = self._texts()
         unique = [
             UniqueKey(**self._of(row.obj, names[row.con]), columns=columns)
             for row in keys
             if row.type == _UNIQUE and row.enabled and (columns := self._key(row.obj, row.con))
         ]
         own = {row.enabled for row in keys if row.type in (_PRIMARY, _UNIQUE)}
-        indexes, left_out = self._indexes(own)
+        indexes, left_out = self._indexes(own, texts)
+        left_out += self._checks(names)
+        left_out += self._defaults(texts)
         owners = {table.owner for table in self._tables.values()}
         return Structure(
             unique_keys=tuple(unique),
@@ -125,7 +141,59 @@ class _Reader:
     ) -> Iterator[dict[str, Any]]:
         return _select(self._connection, self._scn, table, column, values, *wanted)
 
-    def _indexes(self, own: set[int]) -> tuple[list[Index], list[LeftOut]]:
+    def _texts(self) -> dict[tuple[int, int], str]:
+        """COL$.DEFAULT$ by OBJ# and INTCOL#, where there is one."""
+        rows = self._select(tables.COL, "OBJ#", sorted(self._tables), "OBJ#", "INTCOL#", "DEFAULT$")
+        return {
+            (row["OBJ#"], row["INTCOL#"]): text
+            for row in rows
+            if (text := (row["DEFAULT$"] or "").strip())
+        }
+
+    def _checks(self, names: dict[int, str]) -> Iterator[LeftOut]:
+        """Check constraints that are enabled; NOT NULL is none of them but a kind of its own."""
+        numbers = [
+            row.con
+            for row in self._rows.sys_cdef
+            if row.type == _CHECK and row.enabled and row.obj in self._tables
+        ]
+        for row in self._select(tables.CDEF, "CON#", numbers, "CON#", "OBJ#", "CONDITION"):
+            name = names[row["CON#"]]
+            condition = (row["CONDITION"] or "").strip()
+            yield LeftOut(
+                **self._of(row["OBJ#"], name),
+                kind="check constraint",
+                reason="checks are not made",
+                definition=f"ALTER TABLE {self._quoted(row['OBJ#'])} ADD CONSTRAINT"
+                f' "{name}" CHECK ({condition})',
+            )
+
+    def _defaults(self, texts: dict[tuple[int, int], str]) -> Iterator[LeftOut]:
+        for obj, table in sorted(self._tables.items()):
+            for column in table.columns:
+                text = texts.get((obj, column.intcol))
+                if text is None or column.hidden or text.upper() == "NULL":
+                    continue
+                kind: LeftOutKind = "virtual column" if column.virtual else "default"
+                change = f'MODIFY "{column.name}" DEFAULT {text}'
+                if _IDENTITY in text:
+                    kind = "identity column"
+                elif column.virtual:
+                    change = f'ADD "{column.name}" GENERATED ALWAYS AS ({text})'
+                yield LeftOut(
+                    **self._of(obj, column.name),
+                    kind=kind,
+                    reason=_REASONS[kind],
+                    definition=f"ALTER TABLE {self._quoted(obj)} {change}",
+                )
+
+    def _quoted(self, obj: int) -> str:
+        table = self._tables[obj]
+        return f'"{table.owner}"."{table.name}"'
+
+    def _indexes(
+        self, own: set[int], texts: dict[tuple[int, int], str]
+    ) -> tuple[list[Index], list[LeftOut]]:
         columns: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for column in self._rows.sys_icol:
             columns[column.obj].append((column.pos, column.int_col))
@@ -143,12 +211,33 @@ class _Reader:
             found = _named(table, listed)
             reason = _obstacle(row, found)
             if reason is not None:
-                left_out.append(LeftOut(**self._of(row.bo, names[row.obj]), reason=reason))
+                parts = [self._part(row.bo, intcol, texts) for intcol in listed]
+                left_out.append(
+                    LeftOut(
+                        **self._of(row.bo, names[row.obj]),
+                        reason=reason,
+                        definition=self._index_statement(row, names[row.obj], parts),
+                    )
+                )
             elif tuple(listed) != table.key:
                 unique = bool(row.property & _IS_UNIQUE)
                 one = Index(**self._of(row.bo, names[row.obj]), columns=found, unique=unique)
                 made.append(one)
         return made, left_out
+
+    def _part(self, obj: int, intcol: int, texts: dict[tuple[int, int], str]) -> str | None:
+        """A column of an index, or the expression that is its column; None where nobody tells."""
+        column = next((c for c in self._tables[obj].columns if c.intcol == intcol), None)
+        if column is not None and not column.hidden:
+            return f'"{column.name}"'
+        return texts.get((obj, intcol))
+
+    def _index_statement(self, row: IndexRow, name: str, parts: list[str | None]) -> str:
+        told = [part for part in parts if part is not None]
+        if row.type not in (_NORMAL, _BITMAP) or len(told) < len(parts) or not told:
+            return ""
+        unique = "UNIQUE " if row.property & _IS_UNIQUE else ""
+        return f'CREATE {unique}INDEX "{name}" ON {self._quoted(row.bo)} ({", ".join(told)})'
 
     def _foreign_keys(self, names: dict[int, str]) -> Iterator[ForeignKey]:
         numbers = [

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from sqlalchemy import BindParameter
 
+    from olr_pg.dictionary.model import Table as SourceTable
+
 _METADATA: Final = MetaData()
 
 
@@ -35,6 +37,12 @@ def _sys(name: str, numbers: str, texts: str = "") -> Table:
     return table
 
 
+def of_user(table: SourceTable) -> Table:
+    """A table whose rows are read; without its columns."""
+    name, owner = (quoted_name(part, quote=True) for part in (table.name, table.owner))
+    return Table(name, MetaData(), schema=owner)
+
+
 def bound(value: object) -> BindParameter[Any]:
     """`value` as a bind; one named after its column would have a # in its name."""
     return bindparam("v", value, unique=True)
@@ -51,9 +59,9 @@ TAB: Final = _sys("TAB$", "OBJ# DATAOBJ# TS# FILE# BLOCK# CLUCOLS FLAGS PROPERTY
 COL: Final = _sys(
     "COL$",
     "OBJ# COL# SEGCOL# INTCOL# TYPE# LENGTH PRECISION# SCALE CHARSETFORM CHARSETID NULL$ PROPERTY",
-    "NAME",
+    "NAME DEFAULT$",
 )
-CDEF: Final = _sys("CDEF$", "CON# OBJ# TYPE# ENABLED ROBJ# RCON# REFACT")
+CDEF: Final = _sys("CDEF$", "CON# OBJ# TYPE# ENABLED ROBJ# RCON# REFACT", "CONDITION")
 CCOL: Final = _sys("CCOL$", "CON# OBJ# INTCOL# POS# SPARE1")
 IND: Final = _sys("IND$", "OBJ# DATAOBJ# BO# TYPE# FLAGS PROPERTY")
 ICOL: Final = _sys("ICOL$", "OBJ# BO# INTCOL# POS#")
@@ -99,6 +107,8 @@ TRANSACTION: Final = _table("GV$TRANSACTION", "INST_ID START_SCN")
 EXTENTS: Final = _table(
     "DBA_EXTENTS", "RELATIVE_FNO BLOCK_ID BLOCKS", "OWNER SEGMENT_NAME PARTITION_NAME"
 )
+PARAMETER: Final = _table("V$PARAMETER", "", "NAME VALUE")
+UNDOSTAT: Final = _table("V$UNDOSTAT", "TUNED_UNDORETENTION", "BEGIN_TIME")
 PROPERTIES: Final = _table("DATABASE_PROPERTIES", "", "PROPERTY_NAME PROPERTY_VALUE")
 DUAL: Final = _table("DUAL", "", "DUMMY")
 
@@ -118,3 +128,10 @@ VIEWS: Final = (
     *(DATABASE, INCARNATION, PLATFORM, ARCHIVED_LOG, ARCHIVE_DEST, LOG, THREAD, TRANSACTION),
 )
 """What the account must be able to SELECT, under the name that grants take (``V_$…``)."""
+
+LOAD_VIEWS: Final = {
+    EXTENTS: "tables are cut at a sample of their rows",
+    PARAMETER: "nothing can be said of the undo that a load needs",
+    UNDOSTAT: "nothing can be said of the undo that a load needs",
+}
+"""What a load reads if it may, and what becomes of it otherwise."""

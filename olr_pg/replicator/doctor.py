@@ -29,9 +29,13 @@ DISK_ERROR: Final = 256 << 20
 _NOWHERE: Final = ("127.0.0.1", 0)
 
 
-def diagnose(config: Config) -> list[Finding]:
-    """What is wrong with the source, the target and this machine; empty where nothing is."""
-    found, database, tables = _check_source(config)
+def diagnose(config: Config, *, for_load: bool = False) -> list[Finding]:
+    """What is wrong with the source, the target and this machine; empty where nothing is.
+
+    Args:
+        for_load: also what `initial-load` and `verify` need of the source.
+    """
+    found, database, tables = _check_source(config, for_load)
     apply = config.apply
     if apply is not None and not apply.embedded:
         facts = database and DatabaseFacts(database.charset, database.ncharset, database.timezone)
@@ -51,7 +55,9 @@ def diagnose(config: Config) -> list[Finding]:
     return found
 
 
-def _check_source(config: Config) -> tuple[list[Finding], Database | None, tuple[Table, ...]]:
+def _check_source(
+    config: Config, for_load: bool
+) -> tuple[list[Finding], Database | None, tuple[Table, ...]]:
     query = config.apply.table_query if config.apply else None
     source = config.source
     if isinstance(source, OfflineSource):
@@ -67,7 +73,7 @@ def _check_source(config: Config) -> tuple[list[Finding], Database | None, tuple
     saved = read_saved_scn(target_directory(config) / CHECKPOINT)
     oracle = OracleDatabase(source)
     try:
-        diagnosis = check_oracle(source, oracle, query, saved)
+        diagnosis = check_oracle(source, oracle, query, saved, for_load=for_load)
     finally:
         oracle.close()
     facts = diagnosis.facts

@@ -4,7 +4,8 @@
 --   sqlplus sys@host:1521/orclpdb1 as sysdba @load_grants.sql OLR SHOP
 --
 -- Every table of the schema is granted; tables that are created later are not. Without DBA_EXTENTS
--- the load samples the tables' rows instead. `run` alone needs nothing of this: take the grants
+-- the load samples the tables' rows instead; without V$PARAMETER and V$UNDOSTAT it cannot say how
+-- much undo it would have needed. `olr-pg doctor --load` checks all of it. `run` alone needs nothing of this: take the grants
 -- back after the cut-over.
 
 SET VERIFY OFF
@@ -13,6 +14,8 @@ DEFINE olr_user = &1
 DEFINE olr_schema = &2
 
 GRANT SELECT ON SYS.DBA_EXTENTS TO &olr_user;
+GRANT SELECT ON SYS.V_$PARAMETER TO &olr_user;
+GRANT SELECT ON SYS.V_$UNDOSTAT TO &olr_user;
 
 BEGIN
   FOR t IN (

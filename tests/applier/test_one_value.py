@@ -151,7 +151,7 @@ class LiveTypes:
         source = OracleSource.model_validate(
             {"user": "olr", "password": "olr", "server": self.server.connect_string}
         )
-        return live_data(source, TABLE, LiveMoment(SCN, SCN, 0.0), [None])
+        return live_data(source, TABLE, LiveMoment(SCN, SCN), [None])
 
 
 @pytest.fixture

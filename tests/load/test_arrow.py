@@ -157,6 +157,7 @@ def test_labels_beyond_pythons_calendar(text: str, expected: DateTime) -> None:
         (TIMESTAMP, "2026-01-01T24:00:00"),
         (TIMESTAMP_TZ, "2026-01-01T00:00:00"),
         (TIMESTAMP_TZ, "2026-01-01T00:00:00+1:00"),
+        (TIMESTAMP_TZ, "-9999-01-01T00:00:00+01:00"),
         (DATE, "2026-01-01T00:00:00.5"),
         (DATE, "0000-01-01T00:00:00"),
     ],

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
 
+from olr_pg.capture.logs import open_log
+from olr_pg.cli.cutover import cutover
 from olr_pg.config.load import load_config
 from olr_pg.errors import OlrPgError
 from olr_pg.load import sources
 from olr_pg.load.initial import LoadedTable, LoadOptions, initial_load
+from olr_pg.load.progress import TableProgress
+from olr_pg.load.structure import StructureBuilder
 from olr_pg.load.table_data import UNDO_GONE as UNDO_GONE_CODE
 from olr_pg.load.verify import VerifiedTable, verify
 from olr_pg.oracle import rowids
@@ -22,7 +28,7 @@ from olr_pg.simulator.simulate import Summary, demo_shape, simulate
 from tests.oracle.live_source import LiveSource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -60,7 +66,7 @@ class Shop:
     def config(self) -> Config:
         return load_config(self.live.write_config(self.folder, self.database))
 
-    def load(self, **options: Any) -> list[LoadedTable]:
+    def load(self, *, structure: bool = False, **options: Any) -> list[LoadedTable]:
         config = self.config()
         later = options.pop("later", False)
         with sources.open_tables(config) as source:
@@ -70,7 +76,15 @@ class Shop:
                 self.live.archive_all()
                 return source.later(table)
 
-            chosen = LoadOptions(**options, later=as_of_now if later else None)
+            chosen = LoadOptions(
+                **options,
+                later=as_of_now if later else None,
+                undo_retention=source.undo_retention,
+            )
+            if structure:
+                tables = source.choose(())
+                builder = StructureBuilder(settings, source.snapshot.structure, tables)
+                chosen = chosen._replace(builder=builder)
             work = source.sources(source.choose(()))
             return initial_load(settings, work, lambda: self._spark, chosen)
 
@@ -159,14 +173,22 @@ def test_a_table_that_may_not_be_read_is_named_with_the_grant(shop: Shop) -> Non
 UNDO_GONE = (1555, "snapshot too old: rollback segment number 7")
 
 
-def test_undo_that_is_gone_ends_the_load_and_the_rest_is_as_of_the_same_scn(shop: Shop) -> None:
+def test_undo_that_is_gone_ends_the_load_and_the_rest_is_as_of_the_same_scn(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TableProgress, "age_seconds", lambda _self, _connection: 4_000.0)
     shop.live.archive()
     shop.live.server.faults.add(Fault("execute", '"ORDERS" AS OF SCN', error=UNDO_GONE))
     with pytest.raises(OlrPgError) as caught:
         shop.load()
     assert caught.value.code == UNDO_GONE_CODE
-    assert "seconds after SCN" in caught.value.detail
-    assert "UNDO_RETENTION" in caught.value.action
+    assert caught.value.detail.endswith("UNDO_RETENTION is 900, tuned to 1230 by V$UNDOSTAT")
+    needed = re.search(r"4000 seconds ago.* it needs undo of (\d+) seconds", caught.value.detail)
+    assert needed is not None
+    assert int(needed[1]) >= 4_000
+    raised = re.search(r"SET UNDO_RETENTION = (\d+);", caught.value.action)
+    assert raised is not None
+    assert int(raised[1]) == int(needed[1]) * 5 // 4
     first = shop.live.state.scn
     shop.live.archive_all()
     assert {one.scn for one in shop.load(resume=True)} == {first}
@@ -183,3 +205,80 @@ def test_a_table_may_be_begun_anew_as_of_a_later_scn(shop: Shop) -> None:
     shop.run()
     assert shop.rows() == shop.live.summary.rows
     assert all(one.identical for one in shop.verify())
+
+
+@pytest.fixture
+def cut(
+    shop: Shop,
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Callable[..., Any]:
+    """Runs ``olr-pg cutover``: what it prints, and its error's code."""
+    monkeypatch.setattr("olr_pg.cli.cutover.spark_session_of", lambda *_: spark)
+    monkeypatch.setattr("olr_pg.spark.session.stop_session", lambda: None)
+    monkeypatch.setattr("olr_pg.observability.logs.configure_logging", lambda *_, **__: None)
+
+    def run(**options: Any) -> tuple[dict[str, Any], int | None]:
+        code = None
+        path = shop.live.write_config(shop.folder, shop.database)
+        try:
+            cutover(path, as_json=True, **options)
+        except OlrPgError as error:
+            code = error.code
+        printed = json.loads(capsys.readouterr().out.splitlines()[-1])
+        states = {step["step"]: step["state"] for step in printed["steps"]}
+        return {**printed, "states": states}, code
+
+    return run
+
+
+@pytest.mark.timeout(900)
+def test_a_live_source_is_cut_over_step_by_step(shop: Shop, cut: Callable[..., Any]) -> None:
+    live = shop.live
+    for _ in range(3):
+        live.archive()
+    shop.load(structure=True)
+    # A transaction is open: the source is not quiet.
+    stopped, code = cut()
+    assert (code, stopped["states"]) == (5121, {"quiet": "failed"})
+    assert stopped["way_back"] == "nothing is done yet"
+    shop.run()
+
+    # The work has ended, but its last log is not archived.
+    while len(live.waiting) > 1:
+        live.archive()
+    end = open_log(str(live.waiting[0])).header.next_scn
+    assert end is not None
+    live.state.scn = end
+    stopped, code = cut()
+    assert (code, stopped["states"]) == (5122, {"quiet": "done", "archived": "failed"})
+    assert "use the source again and start `olr-pg run`" in stopped["way_back"]
+    live.archive()
+    done, code = cut(until="verified")
+    assert code is None
+    assert done["states"] == dict.fromkeys(("quiet", "archived", "applied", "verified"), "done")
+    assert done["steps"][0]["detail"]["scn"] == end
+    assert done["steps"][3]["detail"]["rows"] == sum(live.summary.rows.values())
+
+    # Back: the applications use the source again, replication goes on, and so may the cut-over.
+    assert not done["finished"]
+    shop.run()
+    done, code = cut()
+    assert (code, done["finished"]) == (None, True)
+    assert set(done["states"].values()) == {"done"}
+    assert "as long as nobody has written to the target" in done["way_back"]
+    assert shop.rows() == live.summary.rows
+    positions = {
+        one["sequence"]: one["after"]
+        for step in done["steps"]
+        if step["step"] == "sequences"
+        for one in step["detail"]["advanced"]
+    }
+    expected = {one.full_name: one.next for one in live.summary.snapshot.structure.sequences}
+    assert positions == expected
+    with psycopg.connect(shop.database) as connection:
+        assert connection.execute(
+            "SELECT DISTINCT convalidated FROM pg_constraint WHERE contype = 'f'"
+        ).fetchall() == [(True,)]
+    assert cut(status=True)[0]["steps"] == done["steps"]

@@ -80,8 +80,8 @@ class Patient:
         path.write_text(json.dumps(document), "utf-8")
         return path
 
-    def findings(self) -> list[Finding]:
-        return diagnose(load_config(self.config()))
+    def findings(self, *, for_load: bool = False) -> list[Finding]:
+        return diagnose(load_config(self.config()), for_load=for_load)
 
     def only(self) -> Finding:
         (finding,) = self.findings()
@@ -150,6 +150,30 @@ def test_what_the_source_lacks_is_mended_by_the_printed_sql(
     assert (finding.check, finding.severity) == (check, severity)
     patient.mend_oracle(finding)
     assert patient.findings() == []
+
+
+def test_what_a_load_lacks_is_said_where_it_is_asked_for(patient: Patient) -> None:
+    patient.live.keep_rows()
+    names = sorted(table.name for table in patient.live.summary.tables)
+    catalogue = patient.live.state.catalogue
+    catalogue.denied |= {names[0], "DBA_EXTENTS", "V$UNDOSTAT"}
+    catalogue.no_flashback.add(names[1])
+    assert patient.findings() == []
+    found = patient.findings(for_load=True)
+    assert [(one.check, one.severity) for one in found] == [
+        *[("oracle.privileges", Severity.ERROR)] * 2,
+        *[("oracle.load-privileges", Severity.WARNING)] * 2,
+    ]
+    assert sorted(one.mend[0] for one in found[:2]) == [
+        f'GRANT FLASHBACK ON "SHOP"."{names[1]}" TO OLR;',
+        f'GRANT SELECT, FLASHBACK ON "SHOP"."{names[0]}" TO OLR;',
+    ]
+    assert "sample" in found[2].what
+    for finding in found:
+        patient.mend_oracle(finding)
+    assert patient.findings(for_load=True) == []
+    options = ["doctor", "--load", "--config", str(patient.config())]
+    assert CliRunner().invoke(app, options).stdout == "nothing is wrong\n"
 
 
 def test_keys_that_are_not_logged(patient: Patient) -> None:

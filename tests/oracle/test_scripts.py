@@ -5,7 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from olr_pg.oracle.tables import SEGMENT_TABLES, STRUCTURE_TABLES, SYS_TABLES, VIEWS
+from olr_pg.oracle.tables import (
+    LOAD_VIEWS,
+    SEGMENT_TABLES,
+    STRUCTURE_TABLES,
+    SYS_TABLES,
+    VIEWS,
+)
 
 FOLDER = Path(__file__).resolve().parents[2] / "sql" / "oracle"
 
@@ -17,3 +23,9 @@ def test_every_table_and_view_that_is_read_is_granted_and_no_other() -> None:
     assert set(re.findall(r"'([^']+)'", first)) == {table.name for table in read}
     views = {table.name.replace("V$", "V_$") for table in VIEWS}
     assert set(re.findall(r"'([^']+)'", second)) == {*views, "DBA_TABLES"}
+
+
+def test_what_a_load_reads_beside_the_tables_is_granted_and_no_more() -> None:
+    text = (FOLDER / "load_grants.sql").read_text("utf-8")
+    views = {table.name.replace("V$", "V_$") for table in LOAD_VIEWS}
+    assert set(re.findall(r"GRANT SELECT ON SYS\.(\S+) TO", text)) == views

@@ -82,11 +82,61 @@ def test_what_has_no_equal_is_named(oracle: OracleDatabase, state: OracleState) 
     found = read_structure(oracle, read_dictionary(oracle, NAMES))
     assert not found.indexes
     assert not found.foreign_keys
-    reasons = {one.name: one.reason for one in found.left_out}
-    assert reasons == {
-        "ORDERS_NAME": "it is on an expression",
-        "Odd name": "it is unusable in the source",
+    assert {one.name: (one.reason, one.definition) for one in found.left_out} == {
+        "ORDERS_NAME": (
+            "it is on an expression",
+            'CREATE INDEX "ORDERS_NAME" ON "SHOP"."ORDERS" ("NAME")',
+        ),
+        "Odd name": (
+            "it is unusable in the source",
+            'CREATE UNIQUE INDEX "Odd name" ON "SHOP"."ORDERS" ("NAME", "LINE")',
+        ),
     }
+
+
+def test_texts_are_listed_with_what_they_define(oracle: OracleDatabase, state: OracleState) -> None:
+    orders, notes = 72_000, 72_100
+    update = state.catalogue.update
+    texts = [
+        (orders, "LINE", "1 \n"),
+        (orders, "NAME", "NULL"),
+        (orders, "ID", '"SHOP"."ISEQ$$_72000".nextval'),
+        (notes, "TWICE", '"ID"*2'),
+        (notes, "GUARD", 'UPPER("SIZE")'),
+    ]
+    for obj, name, text in texts:
+        change = 'UPDATE SYS."COL$" SET "DEFAULT$" = ? WHERE "OBJ#" = ? AND "NAME" = ?'
+        assert update(change, text, obj, name) == 1
+    # An index on the hidden column, whose text is the expression.
+    index = {"OBJ#": 96_000, "DATAOBJ#": 96_000, "TYPE#": 1, "FLAGS": 0}
+    state.catalogue.insert("OBJ$", [{**index, "NAME": "NOTES_UPPER", "OWNER#": 136}])
+    state.catalogue.insert("IND$", [{**index, "BO#": notes, "PROPERTY": 16}])
+    places = [{"OBJ#": 96_000, "BO#": notes, "INTCOL#": i, "POS#": p} for p, i in ((1, 3), (2, 1))]
+    state.catalogue.insert("ICOL$", places)
+    for con, enabled in ((9_900, 1), (9_901, None)):
+        state.catalogue.insert("CON$", [{"CON#": con, "OWNER#": 136, "NAME": f"CHECK_{con}"}])
+        check = {"CON#": con, "OBJ#": orders, "TYPE#": 1, "CONDITION": "LINE > 0"}
+        state.catalogue.insert("CDEF$", [{**check, "ENABLED": enabled}])
+    found = read_structure(oracle, read_dictionary(oracle, NAMES))
+    assert {(one.kind, one.full_name, one.name, one.definition) for one in found.left_out} == {
+        (
+            "check constraint", "SHOP.ORDERS", "CHECK_9900",
+            'ALTER TABLE "SHOP"."ORDERS" ADD CONSTRAINT "CHECK_9900" CHECK (LINE > 0)',
+        ),
+        ("default", "SHOP.ORDERS", "LINE", 'ALTER TABLE "SHOP"."ORDERS" MODIFY "LINE" DEFAULT 1'),
+        (
+            "identity column", "SHOP.ORDERS", "ID",
+            'ALTER TABLE "SHOP"."ORDERS" MODIFY "ID" DEFAULT "SHOP"."ISEQ$$_72000".nextval',
+        ),
+        (
+            "virtual column", "SHOP.Notes", "TWICE",
+            'ALTER TABLE "SHOP"."Notes" ADD "TWICE" GENERATED ALWAYS AS ("ID"*2)',
+        ),
+        (
+            "index", "SHOP.Notes", "NOTES_UPPER",
+            'CREATE INDEX "NOTES_UPPER" ON "SHOP"."Notes" (UPPER("SIZE"), "ID")',
+        ),
+    }  # fmt: skip
 
 
 def test_without_the_privilege_it_is_said_which(oracle: OracleDatabase, state: OracleState) -> None:

@@ -38,7 +38,7 @@ UNIQUE: Final = 1
 ADDED: Final = 1 << 30
 SUPPLEMENTAL_ALL: Final = 17
 
-_TYPE_INDEX, _TYPE_TABLE, _TYPE_LOB = 1, 2, 21
+_TYPE_INDEX, _TYPE_TABLE, _TYPE_PARTITION, _TYPE_LOB = 1, 2, 19, 21
 _LOB_IN_ROW, _LOB_SECUREFILE, _LOB_PARTITIONED = 0x2, 0x800, 0x4
 _LOB_NOLOGGING, _LOB_ENCRYPTED, _LOB_COMPRESSED, _LOB_DEDUPLICATED = 0x2, 0x1000, 0x2000, 0x10000
 
@@ -74,6 +74,11 @@ def insert_xml_tokens(catalogue: Catalogue, tokens: XmlTokens) -> None:
         update(statement, *values, bytes.fromhex(token))
 
 
+def partition_name(number: int) -> str:
+    """The name of a table's partition; `number` counts from 1."""
+    return f"P{number}"
+
+
 def insert_table(catalogue: Catalogue, table: Table, user: int, constraints: Iterator[int]) -> None:
     """Put one table in."""
     rows = {"OWNER": table.owner, "TABLE_NAME": table.name}
@@ -105,6 +110,9 @@ def insert_table(catalogue: Catalogue, table: Table, user: int, constraints: Ite
         index = _Index(*segments[0], f"SYS_IOT_TOP_{table.obj}", ROWS_INDEX)
         _insert_index(catalogue, table, user, index)
     else:
+        for number, (obj, data) in enumerate(segments, 1):
+            row = _object(obj, data, user, table.name, _TYPE_PARTITION)
+            catalogue.insert("OBJ$", [row | {"SUBNAME": partition_name(number)}])
         catalogue.insert(
             "TABPART$",
             [
@@ -120,9 +128,9 @@ def insert_table(catalogue: Catalogue, table: Table, user: int, constraints: Ite
         _insert_index(catalogue, table, user, index)
     for column in table.columns:
         if column.added is not None:
-            row: Row = {"TABOBJ#": table.obj, "COLNUM": column.intcol}
-            row["BINARYDEFVAL"], row["GUARD_ID"] = column.added.default, column.added.guard_id
-            catalogue.insert("ECOL$", [row])
+            added: Row = {"TABOBJ#": table.obj, "COLNUM": column.intcol}
+            added["BINARYDEFVAL"], added["GUARD_ID"] = column.added.default, column.added.guard_id
+            catalogue.insert("ECOL$", [added])
         if column.lob is not None:
             _insert_lob(catalogue, table, column, user)
 

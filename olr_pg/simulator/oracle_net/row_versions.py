@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from olr_pg.datatypes.mapping import OracleType
 from olr_pg.scalars import format_rowid, parse_rowid
+from olr_pg.simulator.oracle_net.dictionary_rows import partition_name
 from olr_pg.simulator.oracle_net.faults import OraError
 from olr_pg.simulator.oracle_net.values import (
     BLOB,
@@ -160,7 +161,7 @@ class RowVersions:
             rows = self._catalogue.rows(f"SELECT DISTINCT substr({ROWID}, 1, 8) FROM {place}")  # noqa: S608
             blocks = {_numbers(bytes(prefix) + b"\0\0")[:2] for (prefix,) in rows}  # type: ignore[call-overload]
             parts = {
-                data: f"P{n}"
+                data: partition_name(n)
                 for n, data in enumerate(table.segments or table.partitions, 1)
                 if data != table.dataobj
             }

@@ -22,7 +22,7 @@ DESTINATION: Final = 1
 _PLATFORMS: Final = ((13, "Linux x86 64-bit", "Little"), (6, "AIX-Based Systems (64-bit)", "Big"))
 _NAME: Final = r'"?([\w$#]+)"?'
 _GRANT: Final = re.compile(
-    rf"GRANT\s+([\w ,]+?)\s+ON\s+(?:SYS\s*\.\s*)?{_NAME}\s+TO\s+{_NAME}", re.IGNORECASE
+    rf"GRANT\s+([\w ,]+?)\s+ON\s+(?:{_NAME}\s*\.\s*)?{_NAME}\s+TO\s+{_NAME}", re.IGNORECASE
 )
 _SUPPLEMENTAL: Final = re.compile(
     r"ALTER\s+DATABASE\s+ADD\s+SUPPLEMENTAL\s+LOG\s+DATA(?:\s*\(\s*([\w ]+?)\s*\)\s*COLUMNS)?",
@@ -130,6 +130,7 @@ class OracleState:
                 {"NAME": "db_block_checksum", "VALUE": "TYPICAL"},
             ],
         )
+        insert("V$UNDOSTAT", [{"BEGIN_TIME": "2026-03-07", "TUNED_UNDORETENTION": 1_230}])
         insert(
             "V$ARCHIVE_DEST",
             [
@@ -236,9 +237,10 @@ class OracleState:
         if not _IGNORED.match(sql):
             raise OraError(900, "invalid SQL statement")
 
-    def _grant(self, privileges: str, name: str, _user: str) -> None:
+    def _grant(self, privileges: str, owner: str | None, name: str, _user: str) -> None:
         view = name.upper().replace("V_$", "V$")
-        if view not in {*SYS_TABLES, *VIEWS}:
+        of_user = self.snapshot.find(owner or "SYS", name) is not None
+        if view not in {*SYS_TABLES, *VIEWS} and not of_user:
             raise OraError(942, "table or view does not exist")
         wanted = {privilege.strip().upper() for privilege in privileges.split(",")}
         if "SELECT" in wanted or "READ" in wanted:

@@ -1,0 +1,100 @@
+"""Partitioned and index-organised tables of a live database: which ranges, and all of the rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from olr_pg.config.model import Filter, OracleSource
+from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
+from olr_pg.load.live import LiveTables
+from olr_pg.oracle import rowids
+from olr_pg.replicator.filters import filters_of
+from olr_pg.scalars import format_rowid, parse_rowid
+from olr_pg.simulator.oracle_net.row_versions import RowVersions
+from olr_pg.simulator.oracle_net.server import StandIn
+from olr_pg.simulator.oracle_net.state import OracleState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from olr_pg.load.table_data import SourceTable
+
+SCN = 5_000
+SEGMENTS = (81_001, 81_002, 81_003)
+QUERY = "SELECT OWNER, TABLE_NAME FROM ALL_TABLES"
+COLUMNS = (
+    Column("ID", 1, 1, 1, 2, 22, precision=12, scale=0, nullable=False),
+    Column("NAME", 2, 2, 2, 1, 40, charset_id=873, charset_form=1),
+)
+KEY: dict[str, Any] = {"key_kind": KeyKind.PRIMARY, "key": (1,)}
+PARTED = Table(
+    *("APP", "PARTED", 80_000, None, COLUMNS),
+    partitions=(80_001, 80_002, 80_003),
+    segments=SEGMENTS,
+    **KEY,
+)
+ORGANISED = Table(
+    *("APP", "ORGANISED", 80_100, None, COLUMNS),
+    partitions=(80_101,),
+    segments=(80_101,),
+    index_organised=True,
+    **KEY,
+)
+ROWS = 60
+
+
+@pytest.fixture
+def server() -> Iterator[StandIn]:
+    database = Database("LIVE", activation=1, resetlogs=(1,))
+    with StandIn(OracleState(Snapshot(SCN, database, (PARTED, ORGANISED)), dbid=1)) as server:
+        rows = RowVersions(server.state.catalogue, (PARTED, ORGANISED))
+        for number in range(ROWS):
+            block = 4 << 22 | 128 + 8 * (number // 6)
+            rowid = format_rowid(SEGMENTS[number % 3], block, number)
+            rows.put(PARTED, SCN, rowid, (str(number), f"row {number}"))
+            rows.put(ORGANISED, SCN, "", (str(number), f"row {number}"))
+        yield server
+        assert server.malformed == []
+
+
+def live_partitions(source: SourceTable) -> list[Any]:
+    return list(source.data.partitions)
+
+
+def rows_of(source: SourceTable) -> dict[int, str]:
+    batches: list[Any] = [one for part in source.data.partitions for one in part.batches()]
+    rows = [row for batch in batches for row in batch.to_pylist()]
+    found = {int(row["ID"]): row["NAME"] for row in rows}
+    assert len(found) == len(rows)
+    return found
+
+
+@pytest.mark.parametrize("extents", [True, False])
+def test_every_partition_has_ranges_of_its_own_and_every_row_comes_once(
+    server: StandIn, monkeypatch: pytest.MonkeyPatch, extents: bool
+) -> None:
+    monkeypatch.setattr(rowids, "BLOCKS_PER_RANGE", 32)
+    monkeypatch.setattr(rowids, "ROWS_PER_RANGE", 10)
+    monkeypatch.setattr(rowids, "SAMPLE_PERCENT", 60)
+    if not extents:
+        server.state.catalogue.denied.add("DBA_EXTENTS")
+    source = OracleSource.model_validate(
+        {"user": "olr", "password": "olr", "server": server.connect_string}
+    )
+    live = LiveTables(source, QUERY, filters_of(Filter()))
+    try:
+        parted, organised = sorted(
+            live.sources(live.choose(())), key=lambda one: one.table.index_organised
+        )
+    finally:
+        live.close()
+    assert organised.table.index_organised
+    assert rows_of(parted) == rows_of(organised) == {n: f"row {n}" for n in range(ROWS)}
+    assert len(organised.data.partitions) == 1
+    ranges: list[rowids.RowidRange] = [part.part for part in live_partitions(parted)]
+    segments = [parse_rowid(one.first)[0] for one in ranges]
+    assert set(segments) == set(SEGMENTS)
+    assert segments == [parse_rowid(one.last)[0] for one in ranges]
+    assert len(ranges) > len(SEGMENTS)
