@@ -265,4 +265,7 @@ def _print_structure(parts: Sequence[Part]) -> None:
             print_line(f"{part.table}: {part.kind} {part.name} {part.state}: {part.reason}")
         if part.definition:
             print_line(f"    {part.definition}")
-    print_line("Triggers and views are neither created nor listed.")
+    print_line(
+        "Never created: column defaults, check constraints, identity and virtual columns, listed"
+        " above where the dictionary has them; triggers and views, which are not listed."
+    )
