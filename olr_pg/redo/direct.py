@@ -33,7 +33,7 @@ def block_object(payload: Any, at: int, size: int, big: bool) -> int:
 @inlined
 def _data_header(payload: Any, at: int, size: int, big: bool) -> int:
     """Where the data header is, −1 where it does not fit or the block is compressed."""
-    header = at + 24 + _ITL_ENTRY * int(payload[at + 16])
+    header = at + 24 + _ITL_ENTRY * (u16(payload, at + 16, big) & 0xFF)
     if payload[at + 18] & _ASSM:
         header += 8
     if header + 18 > at + size or payload[header + 1] != 1:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from olr_pg.simulator.piece_writer import (
     PieceWriter,
     Step,
-    stored_columns,
 )
 from olr_pg.simulator.row_layout import lay_out
 from olr_pg.simulator.rows import (
@@ -28,6 +27,7 @@ from olr_pg.simulator.rows import (
     ColumnChange,
     RowPiece,
     Value,
+    stored_columns,
     stored_size,
 )
 from olr_pg.simulator.storage import PIECE_COLUMNS_MAX, UPDATE_RESERVE, Row, StoredPiece

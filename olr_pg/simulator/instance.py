@@ -17,11 +17,13 @@ if TYPE_CHECKING:
 
     from olr_pg.simulator.redo_format import RedoFormat
     from olr_pg.simulator.storage import UndoSegment
+    from olr_pg.simulator.sys_dictionary import SysDictionary
     from olr_pg.simulator.tables import SimTable
     from olr_pg.simulator.transactions import Transaction
 
     LogSink = Callable[[str, bytes], None]
 
+FIRST_DDL_OBJECT: Final = 90_000
 SEQ_LIMIT: Final = 250
 """A block's change sequence is one byte: past this, the next record takes a new SCN."""
 
@@ -34,6 +36,8 @@ class Container:
         con_id: 0 in a non-CDB, 1 root, 3 and up PDBs.
         dbid: of the container, as 5.2 and the record header have it.
         lob_number: of the newest LOB id.
+        dictionary: the SYS tables; None where their changes are not modelled.
+        newest_object: the highest OBJ# and DATAOBJ# that DDL has taken.
     """
 
     con_id: int
@@ -42,11 +46,26 @@ class Container:
     segments: dict[int, list[UndoSegment]] = field(default_factory=dict)
     tables: list[SimTable] = field(default_factory=list)
     lob_number: int = 0x106000
+    dictionary: SysDictionary | None = None
+    newest_object: int = FIRST_DDL_OBJECT
 
     def take_lob_number(self) -> int:
         """The part of a new LOB's id that differs; ids are consecutive (values-and-lobs §26)."""
         self.lob_number += 1
         return self.lob_number
+
+    def take_object(self) -> int:
+        """A number for a new object or segment."""
+        self.newest_object += 1
+        return self.newest_object
+
+    def is_locked(self, table: SimTable) -> bool:
+        """Whether an open transaction has changed the table."""
+        slots = (slot for own in self.segments.values() for one in own for slot in one.slots)
+        return any(
+            slot.holder is not None and not table.objects.isdisjoint(slot.holder.objects)
+            for slot in slots
+        )
 
     @property
     def uid(self) -> int:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from olr_pg.simulator.chained_rows import ChainedWriter
-from olr_pg.simulator.piece_writer import stored_columns
 from olr_pg.simulator.rows import (
     FB_ROW,
     GROUP_FIRST,
@@ -22,6 +21,7 @@ from olr_pg.simulator.rows import (
     Value,
     column_fields,
     null_bitmap,
+    stored_columns,
 )
 from olr_pg.simulator.storage import Row
 from olr_pg.simulator.tables import Logging, SimTable

@@ -49,7 +49,7 @@ from olr_pg.simulator.lobs import (
     index_row_pages,
     is_inline,
 )
-from olr_pg.simulator.storage import CLASS_DATA, BlockState
+from olr_pg.simulator.storage import CLASS_DATA
 from olr_pg.simulator.transaction_writer import BlockChange
 from olr_pg.simulator.vectors import (
     KDILK_KEY_DATA,
@@ -186,7 +186,7 @@ class LobWriter(IotWriter):
             payload,
             logged_item(redo, xid, place.table.obj, place.column),
         ]
-        where = BlockState(segment.afn, dba, record.scn).change(
+        where = segment.block(dba).change(
             record.scn, cls=CLASS_DATA, obj=segment.dataobj, typ=TYP_NEW
         )
         record.vector((26, 6), fields, where)
@@ -197,7 +197,7 @@ class LobWriter(IotWriter):
         record, segment = self._record(), state.segment
         padded = payload.ljust(state.storage.page, b"\xee")
         field = long_field(self._redo, segment.dataobj, state.number, number, padded)
-        where = BlockState(segment.afn, dba, record.scn).change(
+        where = segment.block(dba).change(
             record.scn, cls=CLASS_DATA, obj=segment.dataobj, typ=TYP_NEW
         )
         record.vector((19, 1), [field], where)

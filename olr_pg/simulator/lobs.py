@@ -292,10 +292,13 @@ def index_row_pages(number: int) -> int:
 def delivered_changes(transaction: Transaction) -> list[Change]:
     """The changes of a transaction that has ended, with the LOB values that its redo holds.
 
-    Old values of LOBs are never delivered; an update that sets nothing else is not delivered.
+    Those of SYS tables are not delivered, nor are old values of LOBs; an update that sets nothing
+    else is not delivered.
     """
     found: list[Change] = []
     for change in transaction.changes:
+        if not change.table.is_delivered:
+            continue
         lobs = change.table.lobs
         if not lobs:
             found.append(change)

@@ -23,6 +23,7 @@ from olr_pg.simulator.rows import (
     OP_LMN,
     OP_ORP,
     OP_URP,
+    SLOT_SIZE,
     UNDO_SIDE,
     Address,
     ColumnChange,
@@ -53,15 +54,6 @@ if TYPE_CHECKING:
     from olr_pg.transactions.batch import DmlKind
 
 MAX_FREE_ROW: Final = 4858
-SLOT_SIZE: Final = 2
-
-
-def stored_columns(cells: Sequence[Cell | None]) -> tuple[Value, ...]:
-    """The columns of a row as stored: NULLs at the end are not."""
-    width = len(cells)
-    while width and cells[width - 1] is None:
-        width -= 1
-    return tuple(cell.raw if cell else None for cell in cells[:width])
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,8 @@ from olr_pg.simulator.redo_format import RedoFormat
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from olr_pg.simulator.cells import Cell
+
 Value = bytes | None
 """The stored bytes of a column; None is NULL."""
 
@@ -50,12 +52,23 @@ GROUP_LAST: Final = 0x04
 GROUP_ROWID_OMITTED: Final = 0x10
 GROUP_MOVED: Final = 0x80
 
+SLOT_SIZE: Final = 2
+"""Bytes of a row directory entry."""
+
 
 def stored_size(value: Value) -> int:
     """Bytes that a column takes in a row: its length prefix and its data."""
     if value is None:
         return 1
     return len(value) + (1 if len(value) <= 250 else 3)
+
+
+def stored_columns(cells: Sequence[Cell | None]) -> tuple[Value, ...]:
+    """The columns of a row as stored: NULLs at the end are not."""
+    width = len(cells)
+    while width and cells[width - 1] is None:
+        width -= 1
+    return tuple(cell.raw if cell else None for cell in cells[:width])
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,11 +230,12 @@ def multi_kdo(redo: RedoFormat, base: KdoBase, op: int, slots: Sequence[int], lo
 
 def multi_rows(redo: RedoFormat, pieces: Sequence[RowPiece], lock: int) -> list[bytes]:
     """The row lengths and the rows of a QMI vector."""
-    rows = [_packed_row(redo, piece, lock) for piece in pieces]
+    rows = [packed_row(redo, piece, lock) for piece in pieces]
     return [redo.pack(f"{len(rows)}H", *(len(row) for row in rows)), b"".join(rows)]
 
 
-def _packed_row(redo: RedoFormat, piece: RowPiece, lock: int) -> bytes:
+def packed_row(redo: RedoFormat, piece: RowPiece, lock: int) -> bytes:
+    """A row as it is in its block."""
     parts = [bytes((piece.fb, lock, len(piece.columns))), bytes(piece.row_scn)]
     for value in piece.columns:
         if value is None:

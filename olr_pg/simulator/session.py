@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from olr_pg.simulator.chained_rows import side_of
 from olr_pg.simulator.lob_writer import LobWriter
 from olr_pg.simulator.lobs import drafted
-from olr_pg.simulator.piece_writer import SLOT_SIZE, stored_columns
 from olr_pg.simulator.rows import (
     FB_ROW,
     GROUP_FIRST,
@@ -22,6 +21,7 @@ from olr_pg.simulator.rows import (
     OP_QMD,
     OP_QMI,
     OP_URP,
+    SLOT_SIZE,
     SUPPLEMENTAL_DELETE,
     SUPPLEMENTAL_INSERT,
     SUPPLEMENTAL_LOCK,
@@ -38,6 +38,7 @@ from olr_pg.simulator.rows import (
     lock_kdo,
     multi_kdo,
     multi_rows,
+    stored_columns,
     stored_size,
     update_fields,
     update_kdo,

@@ -15,20 +15,30 @@ from olr_pg.dictionary.model import Database, Snapshot
 from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.errors import OlrPgError
 from olr_pg.simulator.columnar.source import NAMED
+from olr_pg.simulator.ddl_session import DdlSession, can_be_altered
 from olr_pg.simulator.instance import Container, Instance, Pace
-from olr_pg.simulator.lob_session import LobSession
 from olr_pg.simulator.lob_workload import LobWorkload
 from olr_pg.simulator.named import NamedSimulation, database_identity
 from olr_pg.simulator.noise import write_noise
 from olr_pg.simulator.placement import place_table
 from olr_pg.simulator.redo_format import BLOCK_SIZES, COMPATIBLE, RedoFormat
+from olr_pg.simulator.row_layout import lay_out
+from olr_pg.simulator.rows import stored_columns
 from olr_pg.simulator.storage import ROW_SPACE, UndoSegment
 from olr_pg.simulator.structure import table_structure
+from olr_pg.simulator.sys_dictionary import SysDictionary
 from olr_pg.simulator.table_files import write_rows
 from olr_pg.simulator.tables import Logging, SimTable
-from olr_pg.simulator.truth import tables_at, truth_lines
+from olr_pg.simulator.truth import ddl_lines, tables_at, truth_lines
 from olr_pg.simulator.vectors import Session
-from olr_pg.simulator.workload import LobUse, RandomWorkload, TableSpec, Workload
+from olr_pg.simulator.workload import (
+    DdlUse,
+    LobUse,
+    RandomWorkload,
+    TableSpec,
+    Workload,
+    random_row,
+)
 from olr_pg.transactions.batch import DmlKind
 
 if TYPE_CHECKING:
@@ -62,6 +72,7 @@ class DatabaseShape:
         logging: supplemental logging levels that tables may have.
         sessions: concurrent sessions.
         lobs: what the random workload does to LOBs.
+        ddl: which DDL the random workload has.
     """
 
     redo: RedoFormat
@@ -73,6 +84,7 @@ class DatabaseShape:
     start_scn: int = 2_266_000
     pace: Pace = field(default_factory=Pace)
     lobs: LobUse = LobUse.WHOLE
+    ddl: DdlUse = DdlUse.NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +131,7 @@ def draw_shape(rng: Random) -> DatabaseShape:
             strands=rng.choice((1, 1, 3)),
         ),
         lobs=rng.choice(tuple(LobUse)),
+        ddl=rng.choice((DdlUse.NONE, DdlUse.FOLLOWED)),
     )
 
 
@@ -174,7 +187,8 @@ def choose_shape(
 
 def random_workload(rng: Random, shape: DatabaseShape, container: int) -> Workload:
     """The swarm."""
-    return RandomWorkload(rng, shape.logging, ("SIM", "OTHER")[container], lobs=shape.lobs)
+    owner = ("SIM", "OTHER")[container]
+    return RandomWorkload(rng, shape.logging, owner, lobs=shape.lobs, ddl=shape.ddl)
 
 
 def lob_workload(rng: Random, shape: DatabaseShape, container: int) -> Workload:
@@ -196,6 +210,7 @@ class Simulation:
         directory: gets what is written; has ``logs/``.
         shape: the database; drawn from the seed where it is None.
         workload: makes what the sessions of the n-th container do.
+        prefilled: the tables have rows before the first redo.
     """
 
     def __init__(
@@ -204,6 +219,8 @@ class Simulation:
         directory: Path,
         shape: DatabaseShape | None,
         workload: Callable[[Random, DatabaseShape, int], Workload] = random_workload,
+        *,
+        prefilled: bool = False,
     ) -> None:
         self._rng = Random(seed)  # noqa: S311 - reproducible, not secret
         self._seed = seed
@@ -225,6 +242,14 @@ class Simulation:
             container.tables = [
                 self._make_table(number, spec) for number, spec in enumerate(work.tables())
             ]
+            if prefilled:
+                self._fill(container)
+            if self.shape.ddl is not DdlUse.NONE:
+                self._describe(container)
+        self.start = self._snapshot()
+        self._first_columns = {
+            table.full_name: table.columns for table in self.containers[0].tables
+        }
         self._sessions = self._connect()
 
     def _start_instance(self) -> Instance:
@@ -279,13 +304,31 @@ class Simulation:
             row_scn=self.shape.redo.row_scn_size if spec.row_dependencies else 0,
         )
 
-    def _connect(self) -> list[tuple[LobSession, int]]:
-        sessions = list[tuple[LobSession, int]]()
+    def _fill(self, container: Container) -> None:
+        """Rows of one piece, whose LOBs are NULL."""
+        for table in container.tables:
+            for _ in range(self._rng.choice((0, 5, 40))):
+                cells = [
+                    None if at in table.lobs else cell
+                    for at, cell in enumerate(random_row(self._rng, table))
+                ]
+                if len(lay_out(stored_columns(cells), table.piece_max)) == 1:
+                    table.store(cells, self._start_scn)
+
+    def _describe(self, container: Container) -> None:
+        """Rows of SYS tables for the container's tables that DDL may alter."""
+        container.dictionary = SysDictionary(container.tables[0].owner, self._start_scn)
+        for table in container.tables:
+            if can_be_altered(table):
+                container.dictionary.create_table(None, table)
+
+    def _connect(self) -> list[tuple[DdlSession, int]]:
+        sessions = list[tuple[DdlSession, int]]()
         for number in range(self.shape.sessions * len(self.containers)):
             at = number % len(self.containers)
             thread = self._threads[number // len(self.containers) % len(self._threads)]
             who = Session(40 + number, 1000 + 7 * number, "SIM", 136)
-            sessions.append((LobSession(self.instance, self.containers[at], thread, who), at))
+            sessions.append((DdlSession(self.instance, self.containers[at], thread, who), at))
         return sessions
 
     def run(self, size: int) -> None:
@@ -322,8 +365,8 @@ class Simulation:
         own = [t for t in self.instance.committed if t.con_id == self.containers[0].con_id]
         return sorted(own, key=lambda t: (t.commit_scn, t.thread))
 
-    def snapshot(self) -> Snapshot:
-        """The dictionary at the start."""
+    def _snapshot(self) -> Snapshot:
+        """The dictionary as it is now."""
         own, container = self.instance.identity, self.containers[0]
         database = Database(
             own.name,
@@ -334,20 +377,28 @@ class Simulation:
             activation=own.activation,
             big_endian=self.shape.redo.big_endian,
         )
-        tables = tuple(table.describe() for table in container.tables)
+        dictionary = container.dictionary
+        described = [*container.tables, *(dictionary.tables.values() if dictionary else ())]
         return Snapshot(
-            self._start_scn, database, tables, structure=table_structure(container.tables)
+            self._start_scn,
+            database,
+            tuple(table.describe() for table in described),
+            dictionary.rows() if dictionary else None,
+            structure=table_structure(container.tables),
         )
 
     def write(self) -> Summary:
         """Write the snapshot and the truth beside the logs."""
-        snapshot, transactions = self.snapshot(), self.committed()
+        snapshot, transactions = self.start, self.committed()
         tables = tuple(self.containers[0].tables)
         write_snapshot(snapshot, str(self._directory / "dictionary.json"))
         _write_lines(self._directory / "truth.jsonl", truth_lines(transactions))
+        _write_lines(self._directory / "ddl.jsonl", ddl_lines(transactions))
         rows = self.final_rows()
         for table in tables:
-            write_rows(self._directory / "tables", table, (), self._start_scn)
+            old = replace(table, columns=self._first_columns[table.full_name])
+            first = _complete(old, table.at_start)
+            write_rows(self._directory / "tables", old, first, self._start_scn)
             final = _complete(table, rows[table.full_name])
             write_rows(self._directory / "final", table, final, self.instance.scn)
         changes = dict.fromkeys(DmlKind, 0)
@@ -401,7 +452,8 @@ def simulate(
         size: redo to write, in bytes, about.
         shape: the database; drawn from the seed where it is None.
         truth: write ``truth.jsonl``; the random workload always does.
-        prefilled: the tables of a named workload have rows before the first redo, in ``tables/``.
+        prefilled: the tables have rows before the first redo, in ``tables/``; that of `bulk` has
+            none.
 
     Raises:
         OlrPgError: 8001 unknown workload, 8002 the directory cannot be used.
@@ -412,7 +464,7 @@ def simulate(
         raise OlrPgError(8001, f"no workload is named {workload!r}: there are {known}")
     if workload in MODELLED:
         own = shape or choose_shape(seed, workload, size=size)
-        simulation = Simulation(seed, directory, own, MODELLED[workload])
+        simulation = Simulation(seed, directory, own, MODELLED[workload], prefilled=prefilled)
         simulation.run(size)
         return simulation.write()
     logs = list[Path]()

@@ -10,6 +10,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.dictionary.model import Column, KeyKind, Table
+from olr_pg.simulator.rows import FB_ROW, SLOT_SIZE, RowPiece, stored_columns
 from olr_pg.simulator.storage import ROW_SPACE, DataBlock, Row, TransactionalBlock
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ CHARSET_UTF8: Final = 873
 CHARSET_UTF16: Final = 2000
 BLOCKS_PER_FILE: Final = 1 << 22
 INDEX_BLOCKS: Final = 4
+RANGES: Final = 64
+"""Ranges of values of a partition column."""
 
 
 class Logging(Enum):
@@ -55,11 +58,16 @@ class ColumnType:
 
 @dataclass(frozen=True, slots=True)
 class SimColumn:
-    """A column; its place in the table is its segment column number."""
+    """A column; its place in the table is its segment column number.
+
+    Attributes:
+        default: of a NOT NULL column that was added later: the value of rows that do not store it.
+    """
 
     name: str
     type: ColumnType
     nullable: bool = True
+    default: Cell | None = None
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -99,8 +107,10 @@ class SimTable:
         partition_column: the 0-based column that decides a row's partition.
         segments: of the partitions; the table's own one where it has none; the index of an
             index-organised table.
+        routes: the segment of each range of values of the partition column.
         index_organised: the rows are in the primary key's index; its columns are the first ones.
         lobs: the LOB columns, by 0-based number.
+        at_start: the rows from before the first log, by ROWID, or by key where they have none.
     """
 
     owner: str
@@ -124,12 +134,31 @@ class SimTable:
     row_scn: int = 0
     partition_column: int = 0
     segments: list[SimSegment] = field(default_factory=list)
+    routes: list[SimSegment] = field(default_factory=list)
     index_organised: bool = False
     lobs: dict[int, SimLob] = field(default_factory=dict)
+    at_start: dict[str, dict[int, Cell | None]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.segments:
             self.segments.append(SimSegment(self.obj, self.dataobj, self.afn, self.segment_dba))
+        count = len(self.segments)
+        self.routes = [self.segments[at * count // RANGES] for at in range(RANGES)]
+
+    @property
+    def is_partitioned(self) -> bool:
+        """Whether its segments are partitions' or an index's."""
+        return self.index_organised or self.segments[0].obj != self.obj
+
+    @property
+    def is_delivered(self) -> bool:
+        """Whether it is no table of SYS."""
+        return self.owner != "SYS"
+
+    @property
+    def objects(self) -> frozenset[int]:
+        """OBJ# of the table and its segments."""
+        return frozenset((self.obj, *(segment.obj for segment in self.segments)))
 
     @property
     def logs_whole_rows(self) -> bool:
@@ -169,14 +198,36 @@ class SimTable:
 
     def segment_of(self, cells: Sequence[Cell | None]) -> SimSegment:
         """Where a row belongs."""
+        return self.routes[self.range_of(cells)]
+
+    def range_of(self, cells: Sequence[Cell | None]) -> int:
+        """The range that a row's partition column is in."""
         cell = cells[self.partition_column]
-        return self.segments[sum(cell.raw if cell else b"") % len(self.segments)]
+        return sum(cell.raw if cell else b"") % RANGES
+
+    def store(self, cells: Sequence[Cell | None], scn: int) -> Row:
+        """A row of one piece that is there without redo: from before the first log."""
+        segment = self.segment_of(cells)
+        piece = RowPiece(FB_ROW, stored_columns(cells), row_scn=self.row_scn)
+        size = piece.size + SLOT_SIZE
+        block = self.block_for(segment, size, scn)
+        row = Row(self, block, block.next_slot(), list(cells))
+        block.put(row.slot, row)
+        block.used += size
+        self.add_live(row)
+        key = ",".join(cell.json for at in self.key if (cell := cells[at]))
+        self.at_start[row.rowid or key] = dict(enumerate(cells))
+        return row
 
     def block_for(self, segment: SimSegment, size: int, scn: int) -> DataBlock:
         """A block with `size` bytes free for inserts: one of the last, or a new one."""
         for block in segment.blocks[-3:]:
             if block.used + size <= self.row_space:
                 return block
+        return self.new_block(segment, scn)
+
+    def new_block(self, segment: SimSegment, scn: int) -> DataBlock:
+        """The next block of a segment."""
         dba = segment.dba + 4 + len(segment.blocks)
         block = DataBlock(segment.afn, dba, scn, obj=segment.obj, dataobj=segment.dataobj,
                           segment_dba=segment.dba)  # fmt: skip
@@ -199,10 +250,11 @@ class SimTable:
             )
             for number, column in enumerate(self.columns, 1)
         )
-        partitioned = len(self.segments) > 1 or self.index_organised
+        parts = self.segments if self.is_partitioned else []
         return Table(
-            *(self.owner, self.name, self.obj, None if partitioned else self.dataobj, columns),
-            partitions=tuple(part.obj for part in self.segments) if partitioned else (),
+            *(self.owner, self.name, self.obj, None if parts else self.dataobj, columns),
+            partitions=tuple(part.obj for part in parts),
+            segments=tuple(part.dataobj for part in parts),
             index_organised=self.index_organised,
             key_kind=KeyKind.PRIMARY if self.key else KeyKind.NONE,
             key=tuple(number + 1 for number in self.key),

@@ -368,6 +368,7 @@ class TransactionWriter:
         """Write the pair of a change, and what its transaction's begin asks for."""
         transaction = self.transaction
         assert transaction is not None
+        transaction.objects.add(change.obj)
         claim = change.block.claim(transaction)
         undo_rest, redo_rest = change.fields(claim.itli)
         payload = [claim.undo_ktb(self._redo), *undo_rest]

@@ -9,7 +9,7 @@ from olr_pg.simulator.lobs import LobRedo
 from olr_pg.transactions.batch import DmlKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from olr_pg.simulator.cells import Cell
     from olr_pg.simulator.storage import (
@@ -38,6 +38,24 @@ class Change:
     scn: int
     before: Image
     after: Image
+
+
+@dataclass(frozen=True, slots=True)
+class DdlEffect:
+    """What a DDL statement does to a table beside the rows of SYS tables.
+
+    Attributes:
+        operation: as printed into ``ddl.jsonl``.
+        emptied: DATAOBJ# of segments whose rows are gone.
+        moved: new ROWIDs by old ones.
+        column: 0-based number of a column that was added.
+    """
+
+    operation: str
+    table: SimTable
+    emptied: frozenset[int] = frozenset()
+    moved: Mapping[str, str] = field(default_factory=dict)
+    column: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +88,8 @@ class Transaction:
     Attributes:
         commit_scn: counts from the end of `active` on.
         changes: what SQL did.
+        ddl: what DDL did.
+        objects: OBJ# of what it has locked.
         lobs: what its redo tells of LOBs.
         delivered: what decoding gives of `changes`, once it has committed.
     """
@@ -86,6 +106,8 @@ class Transaction:
     undo_block: UndoBlock | None = None
     undo: list[UndoEntry] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)
+    ddl: list[DdlEffect] = field(default_factory=list)
+    objects: set[int] = field(default_factory=set)
     lobs: LobRedo = field(default_factory=LobRedo)
     delivered: list[Change] = field(default_factory=list)
     on_end: list[Callable[[bool], None]] = field(default_factory=list)

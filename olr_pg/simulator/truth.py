@@ -9,7 +9,8 @@ for such an update lists no such column. Old LOB values are never told (`lobs.de
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, Final
 
 from olr_pg.scalars import format_rowid, format_xid, pack_xid
 from olr_pg.transactions.batch import DmlKind
@@ -17,21 +18,30 @@ from olr_pg.transactions.batch import DmlKind
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from olr_pg.simulator.tables import SimTable
-    from olr_pg.simulator.transactions import Change, Image, Transaction
+    from olr_pg.simulator.cells import Cell
+    from olr_pg.simulator.tables import SimColumn, SimTable
+    from olr_pg.simulator.transactions import Change, DdlEffect, Image, Transaction
 
     Rows = dict[str, Image]
     """The rows of a table by ROWID, or by their key where they have none."""
+
+DATAOBJ_LETTERS: Final = 6
+"""Letters of a ROWID that name the segment."""
 
 _OPERATION = {DmlKind.INSERT: "insert", DmlKind.UPDATE: "update", DmlKind.DELETE: "delete"}
 
 
 def _image(table: SimTable, image: Image) -> str:
     parts = (
-        f'"{table.columns[number].name}":{cell.json if cell else "null"}'
+        f'"{table.columns[number].name}":{_value(table.columns[number], cell)}'
         for number, cell in sorted(image.items())
     )
     return "{" + ",".join(parts) + "}"
+
+
+def _value(column: SimColumn, cell: Cell | None) -> str:
+    cell = cell or column.default
+    return cell.json if cell else "null"
 
 
 def _identity(change: Change) -> str:
@@ -68,6 +78,22 @@ def truth_lines(transactions: Iterable[Transaction]) -> Iterator[str]:
         yield f'{{"op":"commit","scn":{commit},"commit_scn":{commit},"xid":"{xid}"}}'
 
 
+def ddl_lines(transactions: Iterable[Transaction]) -> Iterator[str]:
+    """The JSON lines of DDL in commit order, with the rows' new ROWIDs or the new column."""
+    for transaction in transactions:
+        xid = format_xid(pack_xid(transaction.segment.usn, transaction.slot, transaction.sequence))
+        for effect in transaction.ddl:
+            line = (
+                f'{{"op":"{effect.operation}","scn":{transaction.begin_scn},'
+                f'"commit_scn":{transaction.commit_scn},"xid":"{xid}",'
+                f'"table":"{effect.table.full_name}","moved":{json.dumps(effect.moved)}'
+            )
+            if effect.column is not None:
+                column = effect.table.columns[effect.column]
+                line += f',"column":"{column.name}","default":{_value(column, None)}'
+            yield line + "}"
+
+
 def tables_at(
     tables: Iterable[SimTable], transactions: Iterable[Transaction], scn: int
 ) -> dict[str, Rows]:
@@ -78,7 +104,7 @@ def tables_at(
         transactions: all that have committed, in commit order.
         scn: commits at it count.
     """
-    contents: dict[str, Rows] = {table.full_name: {} for table in tables}
+    contents: dict[str, Rows] = {table.full_name: dict(table.at_start) for table in tables}
     for transaction in transactions:
         if transaction.commit_scn > scn:
             continue
@@ -91,4 +117,19 @@ def tables_at(
                 del rows[rowid]
             else:
                 rows[rowid] = {**rows.get(rowid, {}), **change.after}
+        for effect in transaction.ddl:
+            if effect.table.full_name in contents:
+                _carry_out(effect, contents[effect.table.full_name])
     return contents
+
+
+def _carry_out(effect: DdlEffect, rows: Rows) -> None:
+    gone = {format_rowid(dataobj, 0, 0)[:DATAOBJ_LETTERS] for dataobj in effect.emptied}
+    for rowid in [rowid for rowid in rows if rowid[:DATAOBJ_LETTERS] in gone]:
+        del rows[rowid]
+    for old, new in effect.moved.items():
+        rows[new] = rows.pop(old)
+    if effect.column is not None:
+        default = effect.table.columns[effect.column].default
+        for rowid, image in rows.items():
+            rows[rowid] = {**image, effect.column: default}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from random import Random
 
-    from olr_pg.simulator.lob_session import LobSession
+    from olr_pg.simulator.ddl_session import DdlSession
     from olr_pg.simulator.storage import Row
     from olr_pg.simulator.tables import SimTable
 
@@ -32,7 +32,12 @@ ACTIONS: Final = (
     *("delete_many", "lock", "failed_statement", "savepoint", "rollback_to", "begin_empty"),
     *("commit", "commit", "rollback"),
     *("fill_lob", "write_lob", "append_lob", "trim_lob", "erase_lob"),
+    *("load", "ddl"),
 )
+RARITY: Final = {"load": 0.08, "ddl": 0.5}
+"""What the weights of some actions are multiplied with: a load writes blocks of 8 kB."""
+
+COLUMNS_MAX: Final = 320
 
 
 class LobUse(Enum):
@@ -45,6 +50,19 @@ class LobUse(Enum):
     NONE = "none"
     WHOLE = "whole"
     PARTIAL = "partial"
+
+
+class DdlUse(Enum):
+    """Which DDL there is.
+
+    FOLLOWED: what a copy of the tables can follow: nullable columns, TRUNCATE, ADD, SPLIT and
+    MERGE of partitions. ANY: also columns with a default, and partitions that are truncated,
+    exchanged or dropped, after which a copy differs.
+    """
+
+    NONE = "none"
+    FOLLOWED = "followed"
+    ANY = "any"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +96,7 @@ class Workload(Protocol):
     def tables(self) -> Sequence[TableSpec]:
         """The tables it works on."""
 
-    def step(self, session: LobSession, tables: Sequence[SimTable]) -> None:
+    def step(self, session: DdlSession, tables: Sequence[SimTable]) -> None:
         """Let a session do one thing."""
 
 
@@ -88,6 +106,14 @@ def random_value(rng: Random, table: SimTable, at: int) -> Cell:
     if table.row_max <= ROW_MAX or rng.random() < 0.5:
         return make(rng)
     return max((make(rng) for _ in range(4)), key=lambda cell: len(cell.raw))
+
+
+def random_column(rng: Random, name: str, *, filled: bool) -> SimColumn:
+    """A column to be added: nullable, or `filled` with a default."""
+    made = rng.choice(DECLARATIONS)(rng)
+    if not filled:
+        return SimColumn(name, made)
+    return SimColumn(name, made, nullable=False, default=made.make(rng))
 
 
 def random_row(rng: Random, table: SimTable) -> list[Cell | None]:
@@ -118,12 +144,16 @@ class RandomWorkload:
         owner: str = "SIM",
         *,
         lobs: LobUse = LobUse.NONE,
+        ddl: DdlUse = DdlUse.NONE,
     ) -> None:
         self._rng = rng
         self._lobs = lobs
+        self._ddl_use = ddl
         self._logging = logging
         self._owner = owner
         self._weights: list[float] = [rng.choice((0, 1, 1, 2, 5)) for _ in ACTIONS]
+        for action, rarity in RARITY.items():
+            self._weights[ACTIONS.index(action)] *= rarity
         self._weights[0] += 2
         self._weights[ACTIONS.index("commit")] += rng.choice((1, 4, 8))
         self._marks = dict[int, list[int]]()
@@ -169,7 +199,7 @@ class RandomWorkload:
             index_organised=organised,
         )
 
-    def step(self, session: LobSession, tables: Sequence[SimTable]) -> None:
+    def step(self, session: DdlSession, tables: Sequence[SimTable]) -> None:
         """One random action."""
         action = self._rng.choices(ACTIONS, self._weights)[0]
         getattr(self, "_" + action)(session, self._rng.choice(tables))
@@ -177,10 +207,10 @@ class RandomWorkload:
     def _own_row(self, table: SimTable) -> Row | None:
         return self._rng.choice(table.live) if table.live else None
 
-    def _insert(self, session: LobSession, table: SimTable) -> None:
+    def _insert(self, session: DdlSession, table: SimTable) -> None:
         session.insert(table, random_row(self._rng, table))
 
-    def _insert_many(self, session: LobSession, table: SimTable) -> None:
+    def _insert_many(self, session: DdlSession, table: SimTable) -> None:
         count = self._rng.randint(1, 12)
         session.insert_many(table, [random_row(self._rng, table) for _ in range(count)])
 
@@ -198,29 +228,29 @@ class RandomWorkload:
         column = row.table.columns[at]
         draw = self._rng.random()
         if draw < 0.1:
-            return row.cells[at]
+            return row.cells[at] or column.default
         if draw < 0.3 and column.nullable:
             return None
         return random_value(self._rng, row.table, at)
 
-    def _update(self, session: LobSession, table: SimTable) -> None:
+    def _update(self, session: DdlSession, table: SimTable) -> None:
         row = self._own_row(table)
         if row is not None:
             session.update(row, self._new_values(row))
 
-    def _update_key(self, session: LobSession, table: SimTable) -> None:
+    def _update_key(self, session: DdlSession, table: SimTable) -> None:
         row = self._own_row(table)
         if row is not None and table.key:
             new = {table.key[0]: number(Decimal(table.next_key))}
             table.next_key += 1
             session.update(row, {**self._new_values(row), **new})
 
-    def _delete(self, session: LobSession, table: SimTable) -> None:
+    def _delete(self, session: DdlSession, table: SimTable) -> None:
         row = self._own_row(table)
         if row is not None:
             session.delete(row)
 
-    def _delete_many(self, session: LobSession, table: SimTable) -> None:
+    def _delete_many(self, session: DdlSession, table: SimTable) -> None:
         row = self._own_row(table)
         if row is None:
             return
@@ -235,18 +265,18 @@ class RandomWorkload:
         ]
         session.delete_many(taken[: self._rng.randint(1, 8)])
 
-    def _lock(self, session: LobSession, table: SimTable) -> None:
+    def _lock(self, session: DdlSession, table: SimTable) -> None:
         row = self._own_row(table)
         if row is not None:
             session.lock(row)
 
-    def _failed_statement(self, session: LobSession, table: SimTable) -> None:
+    def _failed_statement(self, session: DdlSession, table: SimTable) -> None:
         mark = session.savepoint()
         for _ in range(self._rng.randint(1, 3)):
             self._rng.choice((self._insert, self._update, self._delete))(session, table)
         session.rollback_to(mark)
 
-    def _lob_of(self, session: LobSession, table: SimTable) -> tuple[Row, int, bytes] | None:
+    def _lob_of(self, session: DdlSession, table: SimTable) -> tuple[Row, int, bytes] | None:
         """A LOB that may be changed in part: its row, column and content."""
         row = self._own_row(table)
         if row is None or not table.lobs:
@@ -263,7 +293,7 @@ class RandomWorkload:
         made = table.columns[at].type.make(self._rng)
         return made.content[: self._rng.choice((2, 100, 5000))]
 
-    def _fill_lob(self, session: LobSession, table: SimTable) -> None:
+    def _fill_lob(self, session: DdlSession, table: SimTable) -> None:
         """A row with an empty LOB, which then is filled."""
         if not table.lobs:
             return
@@ -275,47 +305,78 @@ class RandomWorkload:
         if row is not None:
             session.write_lob(row, at, 0, table.columns[at].type.make(self._rng).content)
 
-    def _write_lob(self, session: LobSession, table: SimTable) -> None:
+    def _write_lob(self, session: DdlSession, table: SimTable) -> None:
         found = self._lob_of(session, table)
         if found is not None:
             row, at, content = found
             offset = self._rng.randrange(len(content) // 2 + 1) * 2
             session.write_lob(row, at, offset, self._piece(table, at))
 
-    def _append_lob(self, session: LobSession, table: SimTable) -> None:
+    def _append_lob(self, session: DdlSession, table: SimTable) -> None:
         found = self._lob_of(session, table)
         if found is not None:
             row, at, content = found
             session.write_lob(row, at, len(content), self._piece(table, at))
 
-    def _trim_lob(self, session: LobSession, table: SimTable) -> None:
+    def _trim_lob(self, session: DdlSession, table: SimTable) -> None:
         found = self._lob_of(session, table)
         if found is not None:
             row, at, content = found
             session.trim_lob(row, at, self._rng.randrange(len(content) // 2 + 1) * 2)
 
-    def _erase_lob(self, session: LobSession, table: SimTable) -> None:
+    def _erase_lob(self, session: DdlSession, table: SimTable) -> None:
         found = self._lob_of(session, table)
         if found is not None:
             row, at, content = found
             offset = self._rng.randrange(len(content) // 2 + 1) * 2
             session.erase_lob(row, at, offset, (len(content) - offset) // 2 * 2)
 
-    def _savepoint(self, session: LobSession, _: SimTable) -> None:
+    def _savepoint(self, session: DdlSession, _: SimTable) -> None:
         self._marks.setdefault(id(session), []).append(session.savepoint())
 
-    def _rollback_to(self, session: LobSession, _: SimTable) -> None:
+    def _rollback_to(self, session: DdlSession, _: SimTable) -> None:
         marks = self._marks.get(id(session))
         if marks:
             session.rollback_to(marks.pop())
 
-    def _begin_empty(self, session: LobSession, _: SimTable) -> None:
+    def _begin_empty(self, session: DdlSession, _: SimTable) -> None:
         session.begin_empty()
 
-    def _commit(self, session: LobSession, _: SimTable) -> None:
+    def _commit(self, session: DdlSession, _: SimTable) -> None:
         session.commit()
         self._marks.pop(id(session), None)
 
-    def _rollback(self, session: LobSession, _: SimTable) -> None:
+    def _rollback(self, session: DdlSession, _: SimTable) -> None:
         session.rollback()
+        self._marks.pop(id(session), None)
+
+    # --- what ends a transaction, too ---
+
+    def _load(self, session: DdlSession, table: SimTable) -> None:
+        count = self._rng.choice((1, 5, 60))
+        rows = [random_row(self._rng, table) for _ in range(count)]
+        session.load(table, rows, committed=self._rng.random() < 0.85)
+        self._marks.pop(id(session), None)
+
+    def _ddl(self, session: DdlSession, table: SimTable) -> None:
+        if self._ddl_use is DdlUse.NONE:
+            return
+        rng, parts = self._rng, table.is_partitioned
+        statements = [
+            "add_column",
+            "truncate",
+            *["add_partition", "split_partition", "merge_partitions"] * parts,
+        ]
+        if self._ddl_use is DdlUse.ANY:
+            statements += ["add_filled_column"]
+            statements += ["truncate_partition", "exchange_partition", "drop_partition"] * parts
+        statement = rng.choice(statements)
+        if statement in ("add_column", "add_filled_column"):
+            if len(table.columns) < COLUMNS_MAX:
+                name, filled = f"X{len(table.columns)}", statement == "add_filled_column"
+                session.add_column(table, random_column(rng, name, filled=filled))
+        elif statement in ("truncate", "add_partition"):
+            getattr(session, statement)(table)
+        else:
+            getattr(session, statement)(table, rng.randrange(len(table.segments)))
         self._marks.pop(id(session), None)

@@ -49,7 +49,7 @@ from tests.load.test_kills import CHANGES, FINISHED, PARTS, TAKEN_OVER, finish, 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from olr_pg.simulator.lob_session import LobSession
+    from olr_pg.simulator.ddl_session import DdlSession
     from olr_pg.simulator.tables import SimTable
 
 SMALL_TABLES = 20
@@ -89,7 +89,7 @@ class LargeAndSmall(RandomWorkload):
         owner, name = LARGE.split(".")
         return [*small, TableSpec(owner, name, COLUMNS, (0,), self._logging[0], (((0,), True),))]
 
-    def step(self, session: LobSession, tables: Sequence[SimTable]) -> None:
+    def step(self, session: DdlSession, tables: Sequence[SimTable]) -> None:
         """One random action."""
         *small, large = tables
         super().step(session, [large] if self._rng.random() < 0.3 else small)

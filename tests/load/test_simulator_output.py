@@ -14,7 +14,6 @@ from olr_pg.load.structure import FAILED, StructureBuilder, raise_for_failures
 from olr_pg.simulator.instance import Pace
 from olr_pg.simulator.redo_format import COMPATIBLE, RedoFormat
 from olr_pg.simulator.simulate import DatabaseShape, simulate
-from olr_pg.simulator.workload import LobUse
 from tests.load.table_data import Source
 
 if TYPE_CHECKING:
@@ -102,8 +101,7 @@ def test_structure_that_is_there_stays_and_what_is_refused_is_said(
 
 @pytest.mark.parametrize("seed", [3, 8])
 def test_random_tables(tmp_path: Path, loads: Any, seed: int) -> None:
-    # LOBs of random tables are not verified here.
-    shape = DatabaseShape(RedoFormat(COMPATIBLE["19"]), con_id=3, pace=PACE, lobs=LobUse.NONE)
+    shape = DatabaseShape(RedoFormat(COMPATIBLE["19"]), con_id=3, pace=PACE)
     folder = tmp_path / "source"
     summary = simulate(seed, folder, size=80_000, shape=shape)
     project = loads(Source(folder, summary, []))

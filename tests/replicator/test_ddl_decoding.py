@@ -19,6 +19,7 @@ from olr_pg.replicator.follower import DictionaryFollower
 from olr_pg.replicator.merge import Merger, ThreadSplit, merge_splits
 from olr_pg.replicator.new_tables import CREATE_TABLE
 from olr_pg.replicator.split import plan_splits
+from olr_pg.simulator.lob_layout import BLOB, basic_in_row
 from olr_pg.wire.frames import ByteOrder
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
 
@@ -97,24 +98,23 @@ def test_partitions_that_appear_are_followed_and_their_rows_decoded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = DdlSource(tmp_path / "s")
-    table = source.create("P", {"ID": NUMBER}, partitions=1)
-    whole = table.obj
+    table = source.create("P", {"ID": NUMBER}, partitions=2)
     source.take_snapshot()
-    table.obj = table.dataobj = whole + 1
-    source.insert("P", 1)
-    table.obj = whole
-    source.add_partition("P", whole + 9)
-    table.obj = table.dataobj = whole + 9
-    source.insert("P", 2)
-    table.obj = whole
-    source.drop_partition("P", whole + 1)
-    table.obj = table.dataobj = whole + 9
-    source.insert("P", 3)
+    session, ids = source.session, range(1, 13)
+    first = [source.insert("P", number).block.obj for number in ids]
+    assert session.add_partition(table)
+    assert session.split_partition(table, 0)
+    then = [source.insert("P", 100 + number).block.obj for number in ids]
+    assert set(first).isdisjoint(then)
+    assert session.drop_partition(table, 2)
+    for number in ids:
+        source.insert("P", 200 + number)
     source.finish()
+    wanted = [{"ID": base + number} for base in (0, 100, 200) for number in ids]
     for split_bytes in SPLITS:
         lines, error = decoded(source, monkeypatch, split_bytes)
         assert error is None
-        assert [line["after"] for line in lines] == [{"ID": 1}, {"ID": 2}, {"ID": 3}]
+        assert [line["after"] for line in lines] == wanted
 
 
 @pytest.mark.parametrize("split_bytes", SPLITS)
@@ -212,19 +212,22 @@ def verdicts(source: DdlSource) -> list[tuple[Verdict, int | None]]:
 def test_the_verdict_on_each_kind_of_ddl(tmp_path: Path) -> None:
     source = DdlSource(tmp_path / "s")
     source.create("A", {"ID": NUMBER, "NAME": TEXT})
-    part = source.create("P", {"ID": NUMBER}, partitions=3).obj
+    parts = source.create("P", {"ID": NUMBER}, partitions=4)
     source.take_snapshot()
     source.add_column("A", "NULLABLE", NUMBER)
-    source.add_column("A", "FILLED", NUMBER, bits=1 << 30)
-    source.add_column("A", "NEEDED", NUMBER, nullable=False)
+    source.add_odd_column("A", "FILLED", bits=1 << 30)
+    source.add_odd_column("A", "NEEDED", nullable=False)
     source.rename_column("A", 1, "TITLE")
     source.truncate("A")
     source.truncate("A", logged=False)
     source.comment("A")
-    source.add_partition("P", part + 9)
-    source.drop_partition("P", part + 1)
-    source.drop_partition("P", part + 2, "MERGE PARTITIONS P, Q INTO PARTITION R")
-    source.drop_partition("P", part + 3, "EXCHANGE PARTITION P WITH TABLE X")
+    session = source.session
+    assert session.add_partition(parts)
+    assert session.drop_partition(parts, 0)
+    assert session.split_partition(parts, 0)
+    assert session.merge_partitions(parts, 0)
+    assert session.truncate_partition(parts, 0)
+    assert session.exchange_partition(parts, 0)
     source.drop("A")
     source.finish()
     assert verdicts(source) == [
@@ -237,6 +240,8 @@ def test_the_verdict_on_each_kind_of_ddl(tmp_path: Path) -> None:
         (Verdict.FOLLOW, None),
         (Verdict.FOLLOW, 3074),
         (Verdict.FOLLOW, None),
+        (Verdict.FOLLOW, None),
+        (Verdict.STOP, 3073),
         (Verdict.STOP, 3073),
         (Verdict.STOP, 3071),
     ]
@@ -285,17 +290,13 @@ def test_a_new_name_is_reported_where_the_subscription_has_it(tmp_path: Path) ->
     assert [log["table"] for log in logs if log.get("code") == "OLR-03080"] == ["SHOP.A"]
 
 
-def in_row(value: bytes) -> bytes:
-    """The locator of a BLOB of few bytes in its row (values-and-lobs §16.3)."""
-    head = bytes.fromhex("0070 0001 010c 0000 0001 00000001 000000106531")
-    size = len(value).to_bytes(2)
-    inode = (len(value) + 16).to_bytes(2) + bytes.fromhex("0900 00000000") + size
-    return head + inode + bytes.fromhex("000000000001") + value
-
-
 @pytest.mark.parametrize(
     ("default", "known"),
-    [(in_row(b"\xc1\x08"), True), (in_row(b"")[:20], False), (b"no locator", False)],
+    [
+        (basic_in_row(BLOB, 1, b"\xc1\x08"), True),
+        (basic_in_row(BLOB, 1, b"")[:20], False),
+        (b"no locator", False),
+    ],
     ids=["in the row", "elsewhere", "not understood"],
 )
 def test_the_default_of_an_added_column_is_read_from_redo(
@@ -305,7 +306,7 @@ def test_the_default_of_an_added_column_is_read_from_redo(
     source.create("A", {"ID": NUMBER, "NAME": TEXT})
     source.take_snapshot()
     old = source.insert("A", 1, "one")
-    source.add_column("A", "SEVEN", NUMBER, nullable=False, bits=1 << 30, default=default)
+    source.add_odd_column("A", "SEVEN", nullable=False, bits=1 << 30, default=default)
     new = source.insert("A", 2, "two", 22)
     for row in (old, new):
         assert source.session.delete(row)

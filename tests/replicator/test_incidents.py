@@ -13,6 +13,7 @@ from olr_pg.redo.incident import incident_records, read_incident
 from olr_pg.redo.record_view import same_transaction, vector_xids
 from olr_pg.replicator.decode import decode_logs
 from olr_pg.replicator.incidents import with_incident
+from olr_pg.simulator.sys_dictionary import sys_cell
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
 from tests.replicator.test_ddl_pipeline import one_session, run_once
 
@@ -40,9 +41,7 @@ def source(tmp_path: Path) -> DdlSource:
 
 
 def _cells(number: int) -> list[Any]:
-    from tests.replicator.ddl_source import cell
-
-    return [cell(number), cell(f"secret {number}")]
+    return [sys_cell(number), sys_cell(f"secret {number}")]
 
 
 def narrowed(source: DdlSource) -> Snapshot:

@@ -21,6 +21,7 @@ from olr_pg.simulator.redo_format import COMPATIBLE, RedoFormat
 from olr_pg.simulator.simulate import DatabaseShape, Summary, demo_shape, simulate
 from olr_pg.simulator.table_files import ROWID
 from olr_pg.simulator.tables import Logging
+from olr_pg.simulator.workload import DdlUse
 from tests.simulator.table_rows import read_rows
 from tests.target_rows import differing_from
 
@@ -50,10 +51,10 @@ def random_case(seed: int, redo: RedoFormat, **shape: Any) -> Case:
 
 CASES: Final = (
     Case("orders", 1, replace(demo_shape(), pace=Pace(log_blocks=LOG_BYTES // 512))),
-    random_case(5, RedoFormat(COMPATIBLE["23"]), con_id=3, neighbour=True),
-    random_case(3, RedoFormat(COMPATIBLE["12.2"], True, 1024), threads=2),
+    random_case(7, RedoFormat(COMPATIBLE["23"]), con_id=3, neighbour=True, ddl=DdlUse.FOLLOWED),
+    random_case(9, RedoFormat(COMPATIBLE["12.2"], True, 1024), threads=2, ddl=DdlUse.FOLLOWED),
     random_case(
-        5, RedoFormat(COMPATIBLE["11.2"]), logging=(Logging.ALL, Logging.PRIMARY_KEY), sessions=1
+        9, RedoFormat(COMPATIBLE["11.2"]), logging=(Logging.ALL, Logging.PRIMARY_KEY), sessions=1
     ),
 )
 

@@ -118,11 +118,16 @@ def _check_table(
             f" or before {applied.commit_scn} {sorted(applied.xids)}"
         )
     name = table.partition(".")[2].lower()
-    if not column_types(connection, schema, name):
+    columns = column_types(connection, schema, name)
+    if not columns:
         if applied.transactions:
             raise LawBrokenError(f"{table}: it is in the ledger but not there")
         return
-    differing = differing_rows(connection, schema, name, truth.rows(table, applied.has))
+    rows = truth.rows(table, applied.has)
+    unknown = {column.lower() for row in rows for column in row} - columns.keys()
+    if unknown:
+        raise LawBrokenError(f"{table}: there are no columns {', '.join(sorted(unknown))}")
+    differing = differing_rows(connection, schema, name, rows)
     if differing:
         raise LawBrokenError(
             f"{table}: rows differ after {count} transactions, up to {applied.commit_scn}"
@@ -132,7 +137,7 @@ def _check_table(
 
 def lagging(ledger: dict[str, Applied], truth: Truth, up_to_scn: int) -> SourceTransaction | None:
     """The first transaction with a lower commit SCN that is not durable everywhere."""
-    for one in truth.transactions:
+    for one in truth.followed:
         if one.commit_scn < up_to_scn and not _is_durable(one, ledger):
             return one
     return None
@@ -150,7 +155,7 @@ def broken_by_checkpoint(
 ) -> str | None:
     """How a checkpoint at `scn` breaks law 2, None where it does not."""
     ledger = read_ledger(connection, subscription)
-    for one in truth.transactions:
+    for one in truth.followed:
         if one.begin_scn < scn and not _is_durable(one, ledger):
             return (
                 f"the checkpoint {scn} passes transaction {one.xid}, which began at"

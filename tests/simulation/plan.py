@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from olr_pg.simulator.simulate import DatabaseShape, choose_shape
 from olr_pg.simulator.tables import Logging
+from olr_pg.simulator.workload import DdlUse
 
 if TYPE_CHECKING:
     from tests.simulation.proxy import Direction, Moment
@@ -20,7 +21,8 @@ class Layout(StrEnum):
     """Where the parts of a round run.
 
     HERE: server and applier in this process, decoding on Spark. APART: server and applier in a
-    child process each. APPLIANCE: ``olr-pg run`` in one child process.
+    child process each: an applier that is told of no DDL. APPLIANCE: ``olr-pg run`` in one child
+    process.
     """
 
     HERE = "here"
@@ -180,7 +182,9 @@ class Plan:
 
     def rounds(self, steps: int) -> list[Round]:
         """The rounds, which see `steps` arrivals or fewer; the last run of all sees the rest."""
-        return _draw_rounds(Random(self.seed ^ 0xFA17), steps)
+        told = self.shape.ddl is DdlUse.NONE or self.workload != "random"
+        layouts = tuple(one for one in Layout if told or one is not Layout.APART)
+        return _draw_rounds(Random(self.seed ^ 0xFA17), steps, layouts)
 
 
 def draw_plan(seed: int) -> Plan:
@@ -244,12 +248,12 @@ def _draw_arrivals(rng: Random, threads: list[int]) -> list[Placement]:
     return steps + later
 
 
-def _draw_rounds(rng: Random, steps: int) -> list[Round]:
+def _draw_rounds(rng: Random, steps: int, layouts: tuple[Layout, ...]) -> list[Round]:
     count = rng.choice((1, 1, 2))
     rounds = list[Round]()
     left = steps
     for number in range(count):
-        layout = rng.choice(tuple(Layout))
+        layout = rng.choice(layouts)
         last = number == count - 1
         arrivals = left if last and rng.random() < 0.7 else rng.randint(min(1, left), left)
         left -= arrivals

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 OPERATIONS = frozenset(("insert", "update", "delete"))
+EFFECTIVE = frozenset(("truncate", "add column"))
+"""DDL that the target must follow."""
 
 
 @dataclass(frozen=True)
@@ -25,8 +27,8 @@ class SourceTransaction:
     Attributes:
         number: its place in the order of delivery, from 0.
         xid: as printed.
-        lines: of ``truth.jsonl``, from its begin to its commit.
-        changes: its row changes, read.
+        lines: of ``truth.jsonl``, from its begin to its commit; none of a DDL.
+        changes: its row changes, read; of a DDL what it does.
     """
 
     number: int
@@ -46,7 +48,7 @@ class SourceTransaction:
 
 
 class Truth:
-    """The committed transactions of a simulated source, in the order of delivery.
+    """The committed transactions of a simulated source, in the order of delivery, and its DDL.
 
     Args:
         folder: that the simulator wrote.
@@ -64,6 +66,19 @@ class Truth:
                 lines = []
         self.by_identity = {one.identity: one for one in self.transactions}
         assert len(self.by_identity) == len(self.transactions)
+        path = folder / "ddl.jsonl"
+        ddl = map(json.loads, path.read_bytes().splitlines() if path.exists() else ())
+        self._ddl = [
+            SourceTransaction(-1, one["scn"], one["commit_scn"], one["xid"], (), (one,))
+            for one in ddl
+        ]
+        # Nothing changes a table at the SCN at which DDL on it commits.
+        self._all = sorted([*self.transactions, *self._ddl], key=lambda one: one.commit_scn)
+
+    @property
+    def followed(self) -> list[SourceTransaction]:
+        """The transactions, and the DDL that must come into the target, in commit order."""
+        return [one for one in self._all if one.lines or one.changes[0]["op"] in EFFECTIVE]
 
     def of_table(self, table: str) -> list[SourceTransaction]:
         return [one for one in self.transactions if table in one.tables]
@@ -71,11 +86,19 @@ class Truth:
     def rows(self, table: str, applied: Callable[[SourceTransaction], bool]) -> list[Row]:
         """The table's rows after exactly the transactions for which `applied`."""
         rows = dict[str, Row]()
-        for transaction in self.of_table(table):
-            if not applied(transaction):
-                continue
+        for transaction in self._all:
+            done = applied(transaction)
             for change in transaction.changes:
                 if change["table"] != table:
+                    continue
+                if change["op"] not in OPERATIONS:
+                    # Rows have other ROWIDs behind the DDL, whatever the target has of it.
+                    moved = change["moved"]
+                    rows = {moved.get(row, row): image for row, image in rows.items()}
+                    if done and change["op"] == "truncate":
+                        rows = {}
+                    continue
+                if not done:
                     continue
                 row = _row_of(change)
                 if change["op"] == "delete":

@@ -10,8 +10,8 @@ import pytest
 from olr_pg.dictionary.snapshot_file import parse_snapshot
 from olr_pg.errors import OlrPgError
 from olr_pg.scalars import parse_rowid
-from olr_pg.simulator.piece_writer import stored_columns
 from olr_pg.simulator.redo_format import COMPATIBLE, RedoFormat
+from olr_pg.simulator.rows import stored_columns
 from olr_pg.simulator.simulate import (
     DatabaseShape,
     Simulation,
@@ -167,7 +167,7 @@ def test_what_an_update_does_not_tell_was_null(tmp_path: Path) -> None:
     for logging in Logging:
         shape = DatabaseShape(RedoFormat(), logging=(logging,))
         directory = tmp_path / logging.name
-        simulate(11, directory, size=60_000, shape=shape)
+        simulate(11, directory, size=150_000, shape=shape)
         untold[logging] = count_untold(read_lines(directory / "truth.jsonl"))
     assert untold[Logging.ALL] == 0
     assert sum(untold.values()) > 0

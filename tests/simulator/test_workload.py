@@ -9,7 +9,7 @@ from olr_pg.simulator.reader import ParsedLog, ParsedVector, parse_log
 from olr_pg.simulator.redo_format import COMPATIBLE, RedoFormat
 from olr_pg.simulator.simulate import DatabaseShape, simulate
 from olr_pg.simulator.tables import Logging
-from olr_pg.simulator.workload import LobUse
+from olr_pg.simulator.workload import DdlUse, LobUse
 
 if TYPE_CHECKING:
     pass
@@ -18,10 +18,13 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory: pytest.TempPathFactory) -> list[ParsedLog]:
     parsed = list[ParsedLog]()
-    for seed in range(4, 12):
+    for seed in range(4, 18):
         # Without LOBs, whose pages would take most of the room.
         shape = DatabaseShape(
-            RedoFormat(COMPATIBLE["19"]), logging=(Logging.ALL,), lobs=LobUse.NONE
+            RedoFormat(COMPATIBLE["19"]),
+            logging=(Logging.ALL,),
+            lobs=LobUse.NONE,
+            ddl=DdlUse.ANY,
         )
         summary = simulate(seed, tmp_path_factory.mktemp("sim"), size=150_000, shape=shape)
         parsed.extend(parse_log(path.read_bytes()) for path in summary.logs)
@@ -36,6 +39,7 @@ def test_every_kind_of_record_occurs(logs: list[ParsedLog]) -> None:
     assert flat >= {
         *("4.1", "5.1", "5.2", "5.4", "5.6", "5.11", "5.19", "5.20", "24.4", "13.59", "23.1"),
         *("10.2", "10.4", "11.2", "11.3", "11.4", "11.5", "11.6", "11.11", "11.12"),
+        *("19.1", "24.1", "24.6"),
     }
     for pattern in (
         ("5.2", "5.1", "11.2", "5.20"),

@@ -25,7 +25,7 @@ from olr_pg.simulator.columnar.memory import KEY, LOGGED, NEW, NULL, OLD, REDO, 
 from olr_pg.simulator.columnar.put import chance, copy, put16, put32, put_be32
 from olr_pg.simulator.columnar.records import add_area, add_field, open_area
 from olr_pg.simulator.columnar.values import SHORT_VALUE, add_cell
-from olr_pg.simulator.piece_writer import MAX_FREE_ROW, SLOT_SIZE
+from olr_pg.simulator.piece_writer import MAX_FREE_ROW
 from olr_pg.simulator.rows import (
     FB_ROW,
     GROUP_FIRST,
@@ -36,6 +36,7 @@ from olr_pg.simulator.rows import (
     OP_QMD,
     OP_QMI,
     OP_URP,
+    SLOT_SIZE,
     SUPPLEMENTAL_DELETE,
     SUPPLEMENTAL_INSERT,
     SUPPLEMENTAL_UPDATE,
