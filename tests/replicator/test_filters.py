@@ -69,7 +69,7 @@ def left_over(transactions: list[list[Line]], filters: Filters) -> list[list[Lin
     return found
 
 
-@pytest.mark.parametrize("seed", [21, 22, 23])
+@pytest.mark.parametrize("seed", [21, 22, 24])
 def test_the_rest_of_a_random_database_is_delivered_as_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
