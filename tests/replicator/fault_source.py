@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from olr_pg.dictionary.snapshot_file import write_snapshot
-from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource, cell
+from olr_pg.simulator.sys_dictionary import sys_cell
+from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,7 +45,10 @@ class FaultSource:
         """Insert rows in one transaction: (table, ID, NAME)."""
         session = self.source.session
         for name, key, value in rows:
-            assert session.insert(self.source.tables[name], [cell(key), cell(value)]) is not None
+            assert (
+                session.insert(self.source.tables[name], [sys_cell(key), sys_cell(value)])
+                is not None
+            )
         if rolled_back:
             session.rollback()
         else:
@@ -61,7 +65,9 @@ class FaultSource:
         self.transaction(("B", 1, "before"))
         session.begin_empty()
         mark = session.savepoint()
-        assert session.insert(self.source.tables["A"], [cell(60), cell("undone")]) is not None
+        assert (
+            session.insert(self.source.tables["A"], [sys_cell(60), sys_cell("undone")]) is not None
+        )
         session.rollback_to(mark)
         self.transaction(("B", 2, "kept"))
         self.transaction(("A", 2, None), ("B", 3, "beside"), ("A", 3, "secret"))
