@@ -66,8 +66,7 @@ class Serving:
             raise
         finally:
             for target in self._applied:
-                if target.applier is not None:
-                    target.applier.stop()
+                target.stop()
             for target in self._applied:
                 target.join()
         for target in self._applied:

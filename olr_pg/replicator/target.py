@@ -63,6 +63,7 @@ class RunningTarget:
         self.failure: BaseException | None = None
         self._report: ApplyReport | None = None
         self._thread: threading.Thread | None = None
+        self._stopping = threading.Event()
         self._pause = _PAUSE_SECONDS
         self._started = 0.0
         self._again_at = 0.0
@@ -93,13 +94,16 @@ class RunningTarget:
 
     def start(self, *, once: bool) -> None:
         """Start the applier in a thread, so that the main one is free for signals."""
-        applier, self.applier = self.applier, None
-        self.failure, self._started = None, time.monotonic()
+        is_again, self.failure = self._started > 0, None
+        self._started = time.monotonic()
 
         def work() -> None:
             try:
-                assert self._make_applier is not None
-                self.applier = applier or self._make_applier()
+                if is_again and self._make_applier is not None:
+                    self.applier = self._make_applier()
+                assert self.applier is not None
+                if self._stopping.is_set():
+                    return  # `stop` came before there was an applier to stop
                 drained = self.delivery.drained.is_set
                 self._report = self.applier.run(once=once, drained=drained)
             except BaseException as error:  # noqa: BLE001 - looked at by the main thread
@@ -107,6 +111,12 @@ class RunningTarget:
 
         self._thread = threading.Thread(target=work, name="olr-apply")
         self._thread.start()
+
+    def stop(self) -> None:
+        """Let its applier end after the batches at work."""
+        self._stopping.set()
+        if self.applier is not None:
+            self.applier.stop()
 
     def join(self, seconds: float | None = None) -> None:
         """Wait for the end of its applier."""

@@ -24,6 +24,7 @@ from olr_pg.monitor.asking import ask_status
 from olr_pg.replicator.appliance import run_appliance
 from olr_pg.replicator.decoder import Decoder
 from olr_pg.replicator.delivery import Delivery
+from olr_pg.replicator.follower import DictionaryFollower
 from olr_pg.replicator.source_database import OfflineDatabase
 from olr_pg.server.backlog import Backlog
 from olr_pg.server.checkpoint import Checkpoint, read_saved_scn
@@ -278,6 +279,47 @@ def test_a_slow_target_is_left_behind_at_its_limit_and_comes_back(
         idle.client.socket.close()
     assert (fast.failure, slow.failure) == (None, None)
     assert threading.active_count() < 50
+
+
+@pytest.mark.timeout(900)
+def test_a_table_that_ends_ends_the_delivery_of_its_client_only(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("olr_pg.replicator.decoder.get_session", lambda _: spark)
+    source = DdlSource(tmp_path / "s", followed=False)
+    for name in ("A", "B"):
+        source.create(name, {"ID": NUMBER, "NAME": TEXT})
+    source.take_snapshot()
+    fill(source, range(3))
+    source.add_column("A", "EXTRA", NUMBER)
+    fill(source, range(3, 5))
+    source.finish()
+    assert source.snapshot is not None
+    decoder = Decoder(
+        OfflineDatabase(source.snapshot, [str(source.directory / "logs")]),
+        SparkSettings(),
+        once=True,
+        follow=DictionaryFollower,
+        expected=("a", "b"),
+    )
+    ends, goes_on = (Delivery(decoder, name, ends_with_table=True) for name in ("a", "b"))
+    queues = []
+    for delivery, table in ((ends, "A"), (goes_on, "B")):
+        delivery.resolve(f"SELECT owner, table_name FROM all_tables WHERE table_name = '{table}'")
+        queues.append(delivery.start(0))
+    assert goes_on.drained.wait(WAIT_SECONDS)
+    assert goes_on.failure is None
+    assert queues[1].take(1000).messages == 3 * 5
+    assert ends.failure is not None
+    assert ends.failure.code == 2013
+    # What was before the DDL is delivered; then its client is told.
+    assert queues[0].take(1000).messages == 3 * 3
+    with pytest.raises(OlrPgError) as caught:
+        queues[0].take(1)
+    assert caught.value.code == 2013
+    for delivery, queue in zip((ends, goes_on), queues, strict=True):
+        queue.close()
+        delivery.stop()
 
 
 @pytest.mark.timeout(900)
