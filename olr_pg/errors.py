@@ -731,6 +731,28 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         "stop the other one, or give this one a subscription name of its own",
         6,
     ),
+    5020: ErrorEntry(
+        "a source transaction is larger than the limit of the spool",
+        "raise `context.max-spill-mb` and start again: nothing of it is applied, nothing is lost",
+        6,
+    ),
+    5021: ErrorEntry(
+        "a large source transaction cannot be spooled to disk",
+        "make space in `context.data`, and check that this user may write there; then start again:"
+        " nothing is lost",
+        6,
+    ),
+    5022: ErrorEntry(
+        "a spooled source transaction is damaged on disk",
+        "check the disk of `context.data`; then start again: nothing of it was applied",
+        6,
+    ),
+    5023: ErrorEntry(
+        "the held changes of a stopped table have reached their limit",
+        "mend the table and let it go on with `olr-pg errors retry`, or raise"
+        " `apply.max-held-mb`; then start again: nothing is lost",
+        6,
+    ),
     5070: ErrorEntry(
         "a replicated table was truncated",
         "empty the target table or keep its rows, then let the table go on: `olr-pg errors"

@@ -30,7 +30,7 @@ from olr_pg.scalars import format_xid, parse_xid
 from olr_pg.wire.frames import ByteOrder
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from psycopg import Connection
 
@@ -65,10 +65,28 @@ _READ: Final = """
 SELECT id, commit_scn, xid, kind, changes, cut, big_endian, data FROM olr_pg.held
 WHERE subscription = %s AND source_table = %s AND id <= %s ORDER BY id
 """
+_IDENTITIES: Final = """
+SELECT first.commit_scn, first.xid, last.commit_scn, last.xid, first.kind
+FROM olr_pg.held AS first JOIN olr_pg.held AS last USING (subscription, source_table)
+WHERE subscription = %s AND source_table = %s AND last.id = %s
+ORDER BY first.id LIMIT 1
+"""
+_GROUPS: Final = """
+SELECT id, changes, octet_length(data) FROM olr_pg.held
+WHERE subscription = %s AND source_table = %s AND commit_scn = %s AND xid = %s ORDER BY id
+"""
+_PART: Final = """
+SELECT id, commit_scn, xid, kind, changes, cut, big_endian, data FROM olr_pg.held
+WHERE subscription = %s AND source_table = %s AND id BETWEEN %s AND %s ORDER BY id
+"""
 _SHOW: Final = """
 SELECT h.kind, h.cut, h.big_endian, h.data, l.held_source
 FROM olr_pg.held AS h JOIN olr_pg.ledger AS l USING (subscription, source_table)
 WHERE subscription = %s AND source_table = %s AND h.commit_scn = %s AND h.xid = %s ORDER BY h.id
+"""
+_BYTES: Final = """
+SELECT coalesce(sum(octet_length(data)), 0) FROM olr_pg.held
+WHERE subscription = %s AND source_table = %s
 """
 _DELETE: Final = """
 DELETE FROM olr_pg.held WHERE subscription = %s AND source_table = %s AND id <= %s
@@ -94,6 +112,46 @@ class HeldChanges(NamedTuple):
 
     last_id: tuple[int, ...]
     selection: Selection
+
+
+class HeldSlices:
+    """Changes of one transaction that is too large to be read whole; see `slices.Slices`."""
+
+    def __init__(
+        self, connection: Connection[Any], key: Key, last_id: int, identity: tuple[int, str]
+    ) -> None:
+        self._connection = connection
+        self._key = key
+        self._identity = identity
+        rows = connection.execute(_GROUPS, (*key, *identity)).fetchall()
+        self._groups: list[list[int]] = []
+        for row, changes, _ in rows:
+            if changes:
+                self._groups.append([])
+            self._groups[-1].append(int(row))
+        self.size = sum(int(length) for _, _, length in rows)
+        self.last_id = last_id
+        self.commit_scn = identity[0]
+        self.xid = parse_xid(identity[1])
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def read(self, changes_max: int, bytes_max: int) -> Iterator[Selection]:
+        """See `slices.Slices.read`: in the parts in which they were held.
+
+        Raises:
+            OlrPgError: 5141, a row of the hold is not what this release writes.
+        """
+        del changes_max, bytes_max
+        for group in self._groups:
+            rows = self._connection.execute(
+                _PART, (*self._key, group[0], group[-1]), binary=True
+            ).fetchall()
+            try:
+                yield _changes(rows).selection
+            except (OlrPgError, ValueError, KeyError, TypeError) as error:
+                raise OlrPgError(5141, str(error), table=self._key[1], id=group[0]) from error
 
 
 # --- into the hold ---
@@ -145,7 +203,7 @@ def hold_changes(
 ) -> None:
     """Add changes of whole transactions to the hold, in the caller's target transaction."""
     data, first = framed(selection)
-    cut = _cut(selection)
+    cut = cut_rows(selection)
     with connection.cursor().copy(_COPY) as copy:
         copy.set_types(_COPY_TYPES)
         for rows in selection.transactions():
@@ -166,7 +224,7 @@ def hold_changes(
                 )
 
 
-def _cut(selection: Selection) -> I64:
+def cut_rows(selection: Selection) -> I64:
     """The changes whose LOB values were dropped because they were too large."""
     found = [np.zeros(0, np.int64)]
     for number, chunk in enumerate(selection.chunks):
@@ -177,6 +235,18 @@ def _cut(selection: Selection) -> I64:
             elements = selection.element[a:b]
             found.append(a + np.flatnonzero(lost[entry[elements + 1]] > lost[entry[elements]]))
     return np.concatenate(found)
+
+
+def check_room(connection: Connection[Any], key: Key, size: int, limit: int) -> None:
+    """Whether a table's hold takes `size` bytes more.
+
+    Raises:
+        OlrPgError: 5023, it does not.
+    """
+    row = connection.execute(_BYTES, key).fetchone()
+    held = 0 if row is None else int(row[0])
+    if held + size > limit:
+        raise OlrPgError(5023, f"{size} bytes more than the {held} held", table=key[1], limit=limit)
 
 
 def hold_event(
@@ -227,8 +297,10 @@ def read_source(document: str) -> tuple[Table | None, DatabaseFacts]:
 
 def first_held(
     connection: Connection[Any], key: Key, *, changes_max: int, bytes_max: int
-) -> HeldChanges | HeldEvent | None:
+) -> HeldChanges | HeldSlices | HeldEvent | None:
     """What comes first: an event, or changes up to about these limits, of one transaction at least.
+
+    A transaction above the limit that was held in several parts comes as `HeldSlices`.
 
     Raises:
         OlrPgError: 5141, a row of the hold is not what this release writes.
@@ -236,6 +308,9 @@ def first_held(
     end = _end_of_first(connection, key, changes_max, bytes_max)
     if end is None:
         return None
+    slices = _first_slices(connection, key, end)
+    if slices is not None and slices.size > bytes_max and len(slices) > 1:
+        return slices
     rows = connection.execute(_READ, (*key, end), binary=True).fetchall()
     try:
         if rows[0][3] == DDL:
@@ -285,21 +360,34 @@ def _end_of_first(
     return int(found[0])
 
 
+def _first_slices(connection: Connection[Any], key: Key, end: int) -> HeldSlices | None:
+    """The first transaction, if it ends at a row; None where others or an event come before it."""
+    row = connection.execute(_IDENTITIES, (*key, end)).fetchone()
+    assert row is not None
+    first, last, kind = row[:2], row[2:4], row[4]
+    return None if first != last or kind == DDL else HeldSlices(connection, key, end, first)
+
+
 def _changes(rows: Sequence[tuple[Any, ...]]) -> HeldChanges:
-    selections, last_ids = [], []
+    selections, last_ids = list[Selection](), list[int]()
+    identity = None
     for transaction in _transactions(rows):
         head = transaction[0]
         data = np.concatenate([np.frombuffer(row[7], np.uint8) for row in transaction])
-        selection = _selection(data, head[5], ByteOrder.BIG if head[6] else ByteOrder.LITTLE)
+        selection = parse_messages(data, head[5], ByteOrder.BIG if head[6] else ByteOrder.LITTLE)
         if len(selection) != head[4]:
             raise ValueError(f"{len(selection)} changes instead of {head[4]}")
         selections.append(selection)
+        if identity == head[1:3]:
+            # The next part of a transaction that was held in slices.
+            last_ids.pop()
+        identity = head[1:3]
         last_ids.append(int(transaction[-1][0]))
     return HeldChanges(tuple(last_ids), join(selections))
 
 
 def _transactions(rows: Sequence[tuple[Any, ...]]) -> list[list[tuple[Any, ...]]]:
-    """The pieces of each transaction: its first one counts the changes."""
+    """The pieces of each transaction, or slice of one: its first one counts the changes."""
     found: list[list[tuple[Any, ...]]] = []
     for row in rows:
         if row[4]:
@@ -308,10 +396,11 @@ def _transactions(rows: Sequence[tuple[Any, ...]]) -> list[list[tuple[Any, ...]]
     return found
 
 
-def _selection(data: U8, cut: Sequence[int], order: ByteOrder) -> Selection:
+def parse_messages(data: U8, cut: Sequence[int], order: ByteOrder) -> Selection:
     """The row changes of framed messages.
 
     Args:
+        data: the messages; writable, as received ones are: kernels are compiled for that alone.
         cut: where those begin whose LOB values were dropped.
     """
     bounds = sorted({0, *cut, data.size})

@@ -20,6 +20,7 @@ from olr_pg.applier.ddl import carry_out, event_error_row, event_ledger
 from olr_pg.applier.hold import (
     HeldChanges,
     HeldEvent,
+    HeldSlices,
     delete_held,
     first_held,
     read_source,
@@ -27,6 +28,7 @@ from olr_pg.applier.hold import (
 )
 from olr_pg.applier.ledger import Counters
 from olr_pg.applier.refusals import RefusedError, refused
+from olr_pg.applier.slices import SliceRefusedError, read_slices, write_slices
 from olr_pg.applier.writer import Skipped, TableWriter, Written, planned_writer
 from olr_pg.errors import OlrPgError
 from olr_pg.scalars import parse_xid
@@ -149,9 +151,11 @@ class _Replay:
             return _Step(ended=True)
         if isinstance(found, HeldEvent):
             return self._event(found)
+        if isinstance(found, HeldSlices):
+            return self._slices(found)
         return self._changes(found)
 
-    def _first(self) -> HeldChanges | HeldEvent | None:
+    def _first(self) -> HeldChanges | HeldSlices | HeldEvent | None:
         return first_held(
             self._connection,
             self._ledger.key,
@@ -193,6 +197,23 @@ class _Replay:
         self._ledger.record(self._connection, written.refused.row(first, "stopped"))
         return _Step(written.counters, error=written.refused.located(self._table, first))
 
+    def _slices(self, found: HeldSlices) -> _Step:
+        first = next(read_slices(found, self._settings))
+        try:
+            writer = self._writer = self._writer or planned_writer(
+                self._connection, self._settings, self._ledger, first, self._source
+            )
+            done = write_slices(self._connection, writer, found, self._settings, self._skipped())
+        except (RefusedError, SliceRefusedError) as error:
+            if isinstance(error, RefusedError):
+                error = SliceRefusedError(error, first, 0)
+            self._ledger.record(self._connection, error.row())
+            return _Step(error=error.located(self._table))
+        delete_held(self._connection, self._ledger.key, found.last_id)
+        self._ledger.count(self._connection, done)
+        self._connection.execute(_APPLIED, (*self._ledger.key, found.commit_scn, None, None))
+        return _Step(done)
+
     def _done(self, found: HeldChanges, written: Written) -> None:
         """Take what is in the table out of the hold."""
         ends = [rows.stop for rows in found.selection.transactions()]
@@ -215,10 +236,14 @@ class _Replay:
         with self._connection.transaction():
             self._ledger.lock(self._connection)
             found = self._first()
-            if not isinstance(found, HeldChanges):
+            if isinstance(found, HeldChanges):
+                first = found.selection
+            elif isinstance(found, HeldSlices):
+                first = next(read_slices(found, self._settings))
+            else:
                 raise OlrPgError(5141, error.error.detail, table=self._table)
-            self._ledger.record(self._connection, error.row(found.selection, "stopped"))
-        return _Step(error=error.located(self._table, found.selection))
+            self._ledger.record(self._connection, error.row(first, "stopped"))
+        return _Step(error=error.located(self._table, first))
 
     # --- events ---
 

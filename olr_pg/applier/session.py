@@ -35,9 +35,11 @@ from olr_pg.applier.plan import check_names, plan_table
 from olr_pg.applier.replay import replay, stopped_tables
 from olr_pg.applier.schema_events import SchemaEvent, SchemaEvents
 from olr_pg.applier.settings import Consistency
+from olr_pg.applier.spool import Spool, SpoolFiles
 from olr_pg.applier.stream import STREAM
 from olr_pg.applier.worker import TableProgress, Worker
 from olr_pg.errors import OlrPgError
+from olr_pg.scalars import format_xid
 from olr_pg.wire.client import ClientProtocol, Elements, Reply
 from olr_pg.wire.elements import ElementCode
 from olr_pg.wire.messages import (
@@ -56,11 +58,13 @@ from olr_pg.wire.messages import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
+    import numpy.typing as npt
     from psycopg import Connection
 
+    from olr_pg.applier.parse import Answers
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.dictionary.model import Table
     from olr_pg.wire.messages import Answer
@@ -298,6 +302,9 @@ class _Session:
         self._protocol = ClientProtocol(settings.byte_order)
         self._buffer = bytearray(_RECEIVE_BYTES)
         self._tail: list[tuple[str, Selection]] = []
+        self._tail_bytes = 0
+        self._spools = SpoolFiles(settings.spool_directory, settings.spool_max)
+        self._spool: Spool | None = None
         self._rows = ChunkedRows(settings.byte_order)
         self._layouts = LayoutReader(settings.byte_order)
         self._open_scn: int | None = None
@@ -502,18 +509,27 @@ class _Session:
         names = [STREAM if is_stream else f"{layout.owner}.{layout.table}" for layout in layouts]
         changes = np.flatnonzero(answers.layout >= 0)
         commits = np.flatnonzero(answers.kind == ElementCode.COMMIT)
+        first = int(commits[0]) if len(commits) else len(answers.kind)
         whole = int(commits[-1]) if len(commits) else -1
+        if self._spool is not None:
+            # The transaction that is open already.
+            for table, rows in _by_name(names, answers, changes[changes < first]):
+                self._spool.add(table, select_changes(chunk, rows))
+            changes = changes[changes > first]
+            if len(commits):
+                self._deliver_spool(self._spool)
+                self._spool = None
         delivered = self._tail if len(commits) else []
         if len(commits):
-            self._tail = []
-        for table in dict.fromkeys(names):
-            of_table = np.array([name == table for name in names])
-            rows = changes[of_table[answers.layout[changes]]]
+            self._tail, self._tail_bytes = [], 0
+        for table, rows in _by_name(names, answers, changes):
             ready, rest = rows[rows < whole], rows[rows > whole]
             if len(ready):
                 delivered.append((table, select_changes(chunk, ready)))
             if len(rest):
-                self._tail.append((table, select_changes(chunk, rest)))
+                self._keep_open(table, select_changes(chunk, rest))
+        if self._tail_bytes > self._settings.spool_bytes:
+            self._begin_spool()
         self._last_scn = int(answers.commit_scn[-1])
         self._open_scn = None if whole == len(answers.kind) - 1 else self._last_scn
         for table in dict.fromkeys(name for name, _ in delivered):
@@ -521,6 +537,35 @@ class _Session:
             self._deliver(table, join(parts))
         # Every transaction that committed before the last one seen is here.
         self._announce([e for e in self._events.published() if e.barrier <= self._last_scn])
+
+    def _keep_open(self, table: str, selection: Selection) -> None:
+        """Changes of the transaction whose Commit is not here yet."""
+        self._tail.append((table, selection))
+        self._tail_bytes += selection.value_bytes()
+
+    def _begin_spool(self) -> None:
+        """The open transaction is too large to wait in memory."""
+        spool = Spool(self._spools, self._settings.byte_order, self._is_hopeless)
+        for table, selection in self._tail:
+            spool.add(table, selection)
+        self._tail, self._tail_bytes, self._spool = [], 0, spool
+        _log.info("a large transaction is spooled", xid=format_xid(spool.xid))
+
+    def _is_hopeless(self) -> bool:
+        """Whether nothing is applied any more."""
+        ended = (worker.failure or worker.crash for worker in self._workers)
+        return self._stop.is_set() or any(error is not None for error in ended)
+
+    def _deliver_spool(self, spool: Spool) -> None:
+        """Hand a whole spooled transaction to the workers of its tables."""
+        _log.info("a spooled transaction is whole", xid=format_xid(spool.xid), bytes=spool.size)
+        for table, spooled in spool.finish().items():
+            self._announce(
+                event
+                for event in self._events.published()
+                if event.barrier <= spooled.commit_scn and table in (event.table, STREAM)
+            )
+            self._worker(table).deliver_spooled(table, spooled)
 
     def _deliver(self, table: str, selection: Selection) -> None:
         """Hand changes of a table to its worker, and what happened to the table in between."""
@@ -535,7 +580,7 @@ class _Session:
             self._announce([event])
         self._worker(table).deliver(table, selection)
 
-    def _announce(self, events: Sequence[SchemaEvent]) -> None:
+    def _announce(self, events: Iterable[SchemaEvent]) -> None:
         """Hand events to the workers of their tables, each once."""
         for event in events:
             if event.table in self._tables and event.identity not in self._announced:
@@ -592,7 +637,7 @@ class _Session:
 
     def _forget(self) -> None:
         """What was received and not applied comes again."""
-        self._tail.clear()
+        self._tail, self._tail_bytes, self._spool = [], 0, None
         self._rows.forget()
         self._open_scn = None
         self._last_scn = self.confirmed_scn
@@ -601,6 +646,17 @@ class _Session:
             worker.reset()
         done = (event for event in self._events.published() if self._events.is_done(event))
         self._announced = {event.identity for event in done}
+
+
+def _by_name(
+    names: Sequence[str], answers: Answers, rows: npt.NDArray[np.int64]
+) -> Iterator[tuple[str, npt.NDArray[np.int64]]]:
+    """Row changes by the name that their layout has; only names that have some."""
+    for name in dict.fromkeys(names):
+        of_name = np.array([other == name for other in names])
+        found = rows[of_name[answers.layout[rows]]]
+        if len(found):
+            yield name, found
 
 
 def _refusal(reply: Reply) -> OlrPgError:

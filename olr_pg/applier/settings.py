@@ -12,6 +12,7 @@ from olr_pg.wire.frames import ByteOrder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 
 class ConflictPolicy(Enum):
@@ -54,6 +55,10 @@ class ApplierSettings:
         batch_milliseconds: the longest that an applied-to-be change waits for more.
         batch_bytes: the same as `batch_changes` in bytes of values.
         queue_bytes: values that may wait, shared by the workers, before no more are taken.
+        spool_bytes: values of an open source transaction past which it goes to the spool (`spool`).
+        spool_directory: of the spool; None the system's for temporary files.
+        spool_max: bytes of all spooled transactions at a time; None = what the disk has.
+        held_max: bytes of a table's held changes; more end the run (5023). None = no limit.
         copy_rows: inserts from which on COPY is used instead of one array parameter.
         create_tables: create missing target schemas and tables.
         schema_names: Oracle owner → PostgreSQL schema, where the default folding is not wanted.
@@ -80,6 +85,10 @@ class ApplierSettings:
     batch_milliseconds: int = 200
     batch_bytes: int = 16 << 20
     queue_bytes: int = 32 << 20
+    spool_bytes: int = 16 << 20
+    spool_directory: Path | None = None
+    spool_max: int | None = None
+    held_max: int | None = None
     copy_rows: int = 2_000
     create_tables: bool = False
     schema_names: Mapping[str, str] = field(default_factory=dict)

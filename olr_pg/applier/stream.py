@@ -18,6 +18,7 @@ from olr_pg.applier.connection import is_transient
 from olr_pg.applier.ddl import carry_out, event_error_row, event_ledger
 from olr_pg.applier.ledger import Counters, LedgerState, Position, TableLedger, note_complete
 from olr_pg.applier.refusals import RefusedError, refused
+from olr_pg.applier.slices import read_slices, shifted
 from olr_pg.applier.table import advanced, missing
 from olr_pg.applier.writer import Skipped, TableWriter, planned_writer
 from olr_pg.errors import OlrPgError
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from olr_pg.applier.changes import Selection
     from olr_pg.applier.schema_events import SchemaEvent
     from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.applier.slices import Slices
     from olr_pg.applier.writer import Prepared
     from olr_pg.dictionary.model import Table
 
@@ -126,6 +128,63 @@ class StreamApplier:
             return
         self.counters = self.counters.plus(done)
         self.commit_scn = int(selection.commit_scn[-1])
+
+    def apply_slices(self, connection: Connection[Any], slices: Slices) -> None:
+        """`apply` of one transaction that does not fit in memory.
+
+        Raises:
+            OlrPgError: 5145 it does not go in, 5022 the spool is damaged.
+            psycopg.Error: an error that may pass; nothing of it is applied.
+        """
+        try:
+            with connection.transaction():
+                done = self._write_slices(connection, slices)
+        except _PartRefusedError as error:
+            self._writers.clear()
+            with connection.transaction():
+                self._lock(connection, error.name)
+                row = error.refusal.row(error.part, "stopped")
+                self._ledger(error.name).record(
+                    connection, row._replace(position=row.position + error.first)
+                )
+            raise _ended(error.refusal.located(error.name, error.part)) from error
+        except psycopg.Error as error:
+            self._writers.clear()
+            if not is_transient(error):
+                first = next(read_slices(slices, self._settings))
+                self._end_with(connection, first, refused(error))
+            raise
+        self.counters = self.counters.plus(done)
+        self.commit_scn = slices.commit_scn
+
+    def _write_slices(self, connection: Connection[Any], slices: Slices) -> Counters:
+        skipped = self._read_skipped(connection)
+        positions: dict[str, Position] = {}
+        sums: dict[str, Counters] = {}
+        changes: dict[str, int] = {}
+        for selection in read_slices(slices, self._settings):
+            for name, part in by_table(selection):
+                if name not in positions:
+                    positions[name] = self._lock(connection, name).position
+                if positions[name].has(slices.commit_scn, slices.xid):
+                    continue
+                first = changes.get(name, 0)
+                left_out = shifted(skipped.get(name, frozenset()), first)
+                try:
+                    writer = self._writer(connection, name, part)
+                except RefusedError as error:
+                    raise _PartRefusedError(name, part, error, first) from error
+                written = writer.write(connection, part, left_out)
+                if written.refused is not None:
+                    raise _PartRefusedError(name, part, written.refused, first)
+                changes[name] = first + len(part)
+                counted = sums.get(name, Counters()).plus(written.counters)
+                sums[name] = counted._replace(transactions=1)
+        for name, counters in sums.items():
+            position = positions[name].after(slices.commit_scn, slices.xid)
+            self._ledger(name).advance(connection, position, counters)
+        self._note(connection, slices.commit_scn)
+        return sum_of(sums)
 
     # --- as a set ---
 
@@ -276,10 +335,11 @@ class StreamApplier:
 
 
 class _PartRefusedError(Exception):
-    """A table's part of a transaction does not go in."""
+    """A table's part of a transaction does not go in; its first change is number `first`."""
 
-    def __init__(self, name: str, part: Selection, refusal: RefusedError) -> None:
+    def __init__(self, name: str, part: Selection, refusal: RefusedError, first: int = 0) -> None:
         super().__init__(name)
+        self.first = first
         self.name = name
         self.part = part
         self.refusal = refusal

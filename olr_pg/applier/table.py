@@ -18,10 +18,11 @@ import structlog
 
 from olr_pg.applier.connection import is_transient
 from olr_pg.applier.ddl import apply_event
-from olr_pg.applier.hold import hold_changes, source_document
+from olr_pg.applier.hold import check_room, hold_changes, source_document
 from olr_pg.applier.ledger import Counters, LedgerState, Position, TableLedger
 from olr_pg.applier.plan import target_name
 from olr_pg.applier.refusals import RefusedError, refused
+from olr_pg.applier.slices import SliceRefusedError, read_slices, write_slices
 from olr_pg.applier.writer import (
     Prepared,
     TableWriter,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from olr_pg.applier.changes import Selection
     from olr_pg.applier.schema_events import SchemaEvent
     from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.applier.slices import Slices
     from olr_pg.applier.statements import Step
     from olr_pg.dictionary.model import Table
     from olr_pg.errors import OlrPgError
@@ -137,6 +139,91 @@ class TableApplier:
             else:
                 self._stop_with(connection, selection, refused(error))
 
+    def apply_slices(self, connection: Connection[Any], slices: Slices) -> None:
+        """`apply` of one transaction that does not fit in memory.
+
+        Raises:
+            OlrPgError: 5022 the spool is damaged, 5023 the hold is full.
+            psycopg.Error: an error that may pass; nothing is applied.
+        """
+        try:
+            with connection.transaction():
+                outcome, refused_slice = self._apply_slices(connection, slices)
+        except psycopg.Error as error:
+            self.forget()
+            if is_transient(error):
+                raise
+            # Deferred to the COMMIT, which names no change.
+            first = next(read_slices(slices, self._settings))
+            refused_slice = SliceRefusedError(refused(error), first, 0)
+            with connection.transaction():
+                state = self._ledger.lock(connection)
+                outcome = self._stop_with_slices(connection, slices, state, refused_slice)
+        self._state = outcome.state
+        self.counters = self.counters.plus(outcome.counters)
+        if refused_slice is not None:
+            self._report(refused_slice.located(self.name))
+
+    def _apply_slices(
+        self, connection: Connection[Any], slices: Slices
+    ) -> tuple[_Outcome, SliceRefusedError | None]:
+        state = self._looked_at(self._ledger.lock(connection))
+        if state.position.has(slices.commit_scn, slices.xid):
+            return _Outcome(state, Counters()), None
+        position = state.position.after(slices.commit_scn, slices.xid)
+        if state.stopped:
+            self._hold_slices(connection, slices)
+            self._ledger.move(connection, position)
+            return _Outcome(LedgerState(position, stopped=True), Counters()), None
+        try:
+            counters = self._write_slices(connection, slices)
+        except SliceRefusedError as error:
+            return self._stop_with_slices(connection, slices, state, error), error
+        self._ledger.advance(connection, position, counters)
+        return _Outcome(LedgerState(position, stopped=False), counters), None
+
+    def _write_slices(self, connection: Connection[Any], slices: Slices) -> Counters:
+        if self._writer is None:
+            first = next(read_slices(slices, self._settings))
+            try:
+                self._writer = planned_writer(
+                    connection, self._settings, self._ledger, first, self.source
+                )
+            except RefusedError as error:
+                raise SliceRefusedError(error, first, 0) from error
+        return write_slices(connection, self._writer, slices, self._settings)
+
+    def _stop_with_slices(
+        self,
+        connection: Connection[Any],
+        slices: Slices,
+        state: LedgerState,
+        error: SliceRefusedError,
+    ) -> _Outcome:
+        position = state.position.after(slices.commit_scn, slices.xid)
+        if not state.stopped:
+            document = source_document(self.source, self._settings.facts, slices.commit_scn)
+            self._ledger.stop(connection, document)
+            self._ledger.record(connection, error.row())
+        self._hold_slices(connection, slices)
+        self._ledger.move(connection, position)
+        return _Outcome(LedgerState(position, stopped=True), Counters())
+
+    def _hold_slices(self, connection: Connection[Any], slices: Slices) -> None:
+        for part in read_slices(slices, self._settings):
+            self._add_to_hold(connection, part)
+
+    def _add_to_hold(self, connection: Connection[Any], changes: Selection) -> None:
+        """Hold changes.
+
+        Raises:
+            OlrPgError: 5023, the hold of the table has no room for them.
+        """
+        limit = self._settings.held_max
+        if limit is not None:
+            check_room(connection, self._ledger.key, changes.value_bytes(), limit)
+        hold_changes(connection, self._ledger.key, changes, self._settings.byte_order)
+
     def _apply(
         self, connection: Connection[Any], selection: Selection, prepared: Prepared | None
     ) -> None:
@@ -159,12 +246,16 @@ class TableApplier:
 
     def _read(self, connection: Connection[Any]) -> LedgerState:
         with connection.transaction():
-            state = self._ledger.lock(connection)
+            state = self._looked_at(self._ledger.lock(connection))
+        self._state = state
+        return state
+
+    def _looked_at(self, state: LedgerState) -> LedgerState:
+        """The ledger's state, which may be news."""
         if not state.stopped and self.error is not None:
             # Somebody let it go on, and may have mended the target table.
             _log.info("table goes on", table=self.name)
             self.error = self._writer = None
-        self._state = state
         return state
 
     # --- as a set ---
@@ -250,7 +341,7 @@ class TableApplier:
                 rest = todo.part(slice(written.changes, None))
                 self._stop(connection, rest, written.refused)
         if written.refused is not None:
-            self._report(written.refused, rest)
+            self._report(written.refused.located(self.name, rest))
         stopped = written.refused is not None
         return _Outcome(LedgerState(position, stopped), written.counters)
 
@@ -263,7 +354,7 @@ class TableApplier:
                 raise _Moved
             todo = missing(selection, state.position)
             position = advanced(state.position, todo)
-            hold_changes(connection, self._ledger.key, todo, self._settings.byte_order)
+            self._add_to_hold(connection, todo)
             self._ledger.move(connection, position)
         return _Outcome(LedgerState(position, stopped=True), Counters())
 
@@ -280,9 +371,9 @@ class TableApplier:
             if not state.stopped:
                 self._stop(connection, todo, error)
             else:
-                hold_changes(connection, self._ledger.key, todo, self._settings.byte_order)
+                self._add_to_hold(connection, todo)
             self._ledger.move(connection, position)
-        self._report(error, todo)
+        self._report(error.located(self.name, todo))
         return _Outcome(LedgerState(position, stopped=True), Counters())
 
     def _stop(self, connection: Connection[Any], rest: Selection, error: RefusedError) -> None:
@@ -291,10 +382,10 @@ class TableApplier:
         document = source_document(self.source, self._settings.facts, int(first.commit_scn[0]))
         self._ledger.stop(connection, document)
         self._ledger.record(connection, error.row(first, "stopped"))
-        hold_changes(connection, self._ledger.key, rest, self._settings.byte_order)
+        self._add_to_hold(connection, rest)
 
-    def _report(self, error: RefusedError, rest: Selection) -> None:
-        self.error = error.located(self.name, rest)
+    def _report(self, error: OlrPgError) -> None:
+        self.error = error
         self._writer = None
         _log.error("table stopped: its changes are held", table=self.name, error=str(self.error))
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from olr_pg.applier.ledger import Counters
     from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.applier.spool import SpooledChanges
     from olr_pg.applier.writer import Prepared
     from olr_pg.dictionary.model import Table
 
@@ -47,6 +48,7 @@ class Batch(NamedTuple):
 
     Attributes:
         event: an event of the table's definition; None where it is changes.
+        spooled: changes that are in the spool; None where they are here.
         deliveries, selection: the changes.
         prepared: their preparation, which may be under way.
     """
@@ -56,16 +58,22 @@ class Batch(NamedTuple):
     deliveries: Sequence[Delivery] = ()
     selection: Selection | None = None
     prepared: Future[Prepared | None] | None = None
+    spooled: SpooledChanges | None = None
 
     @property
     def size(self) -> int:
         """Bytes of the changes."""
         return sum(delivery.size for delivery in self.deliveries)
 
+    def give_back(self) -> None:
+        """It is done, or will be delivered again."""
+        if self.spooled is not None:
+            self.spooled.close()
+
     @property
     def parts(self) -> int:
         """How many things of those that wait it takes."""
-        return 1 if self.event is not None else len(self.deliveries)
+        return len(self.deliveries) or 1
 
 
 class TableProgress(NamedTuple):
@@ -93,7 +101,8 @@ class Feed:
 
     Attributes:
         name: ``OWNER.NAME``, or `STREAM`.
-        waiting: deliveries that no batch has taken: changes, and events of the table's definition.
+        waiting: what no batch has taken: changes, here or in the spool, and events of the table's
+            definition.
         waiting_changes: how many changes wait.
         since: when the oldest of them came (`time.monotonic`).
         pending: the first commit SCN of every delivery that is not durable, ascending.
@@ -103,7 +112,7 @@ class Feed:
     def __init__(self, name: str, applier: TableApplier | StreamApplier) -> None:
         self.name = name
         self.applier = applier
-        self.waiting: deque[Delivery | SchemaEvent] = deque()
+        self.waiting: deque[Delivery | SchemaEvent | SpooledChanges] = deque()
         self.waiting_changes = 0
         self.since = 0.0
         self.pending: deque[int] = deque()
@@ -120,9 +129,9 @@ class Feed:
         )
 
     @property
-    def has_event(self) -> bool:
-        """Whether an event waits."""
-        return any(isinstance(part, SchemaEvent) for part in self.waiting)
+    def is_urgent(self) -> bool:
+        """Whether something waits that is not collected with others."""
+        return any(not isinstance(part, Delivery) for part in self.waiting)
 
     def forget(self) -> None:
         """Drop what waits."""
@@ -196,13 +205,20 @@ class Worker:
             self._queued_bytes += delivery.size
             feed.waiting_changes += len(selection)
 
+    def deliver_spooled(self, table: str, spooled: SpooledChanges) -> None:
+        """Queue changes of one transaction that wait in the spool."""
+        with self._changed:
+            self._append(table, spooled, spooled.commit_scn).waiting_changes += len(spooled)
+
     def announce(self, event: SchemaEvent) -> None:
         """Queue an event of a table, behind the changes that were delivered so far."""
         with self._changed:
             is_stream = self._settings.consistency is Consistency.TRANSACTION
             self._append(STREAM if is_stream else event.table, event, event.commit_scn)
 
-    def _append(self, table: str, part: Delivery | SchemaEvent, commit_scn: int) -> Feed:
+    def _append(
+        self, table: str, part: Delivery | SchemaEvent | SpooledChanges, commit_scn: int
+    ) -> Feed:
         """Queue something for a table."""
         feed = self._feeds.get(table)
         if feed is None:
@@ -324,7 +340,7 @@ class Worker:
     def _due_in(self, feed: Feed) -> float:
         if not feed.waiting:
             return float("inf")
-        if self._hurry or feed.has_event or feed.waiting_changes >= self._settings.batch_changes:
+        if self._hurry or feed.is_urgent or feed.waiting_changes >= self._settings.batch_changes:
             return 0.0
         return feed.since + self._settings.batch_milliseconds / 1000 - time.monotonic()
 
@@ -337,10 +353,10 @@ class Worker:
             or (changes < self._settings.batch_changes and size < self._settings.batch_bytes)
         ):
             part = feed.waiting[0]
-            if isinstance(part, SchemaEvent):
+            if not isinstance(part, Delivery):
                 if not parts:
                     feed.waiting.popleft()
-                    return Batch(feed, part)
+                    return self._alone(feed, part)
                 break
             feed.waiting.popleft()
             parts.append(part)
@@ -349,6 +365,13 @@ class Worker:
         feed.waiting_changes -= changes
         feed.since = time.monotonic()
         return Batch(feed, None, parts, join([part.selection for part in parts]))
+
+    @staticmethod
+    def _alone(feed: Feed, part: SchemaEvent | SpooledChanges) -> Batch:
+        if isinstance(part, SchemaEvent):
+            return Batch(feed, part)
+        feed.waiting_changes -= len(part)
+        return Batch(feed, None, spooled=part)
 
     def _work(self, batch: Batch, ahead: Batch | None) -> bool:
         """Do a batch; whether `ahead` is to follow."""
@@ -368,6 +391,8 @@ class Worker:
             follows = ahead is not None and failure is None and not self._closing.is_set()
             if ahead is not None and not follows:
                 self._queued_bytes -= ahead.size
+                ahead.give_back()
+            batch.give_back()
             self._busy = follows
             self._changed.notify_all()
         self._progress.set()
@@ -386,6 +411,8 @@ class Worker:
             if batch.event is not None:
                 applier.evolve(self._connected(), batch.event)
                 self._events.done(batch.event)
+            elif batch.spooled is not None:
+                applier.apply_slices(self._connected(), batch.spooled)
             elif batch.selection is not None:
                 connection = self._connected()
                 prepared = batch.prepared.result() if batch.prepared is not None else None

@@ -95,13 +95,22 @@ class TableWriter:
             try:
                 with connection.transaction():
                     self.tune(connection)
-                    done = self._run_all(connection, self._steps(selection))
+                    done = self.write_set(connection, selection)
             except RefusedError:
                 pass
             else:
                 counters = done._replace(transactions=len(transactions))
                 return Written(len(selection), counters, None)
         return self.write_carefully(connection, selection, skipped)
+
+    def write_set(self, connection: Connection[Any], selection: Selection) -> Counters:
+        """Bring a selection in as a set; what its statements do, transactions not counted.
+
+        Raises:
+            RefusedError: it does not go in; the caller's transaction is to be rolled back.
+            psycopg.Error: an error that may pass.
+        """
+        return self._run_all(connection, self._steps(selection))
 
     def write_carefully(
         self, connection: Connection[Any], selection: Selection, skipped: Skipped = frozenset()

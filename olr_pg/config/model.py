@@ -104,7 +104,8 @@ class Context(Section):
     max_spill_mb: int | None = Field(
         default=None,
         ge=1,
-        description="MiB of spilled transactions at a time; null is what the disk has",
+        description="MiB of spilled transactions at a time, and as many of received ones for each"
+        " target; null is what the disk has",
     )
 
 
@@ -354,6 +355,12 @@ class Apply(Section):
         ge=0,
         le=60_000,
         description="milliseconds that a target transaction may collect",
+    )
+    max_held_mb: int | None = Field(
+        default=None,
+        ge=1,
+        description="MiB of held changes of a stopped table, after which the run ends; null is what"
+        " the target has",
     )
     drain_seconds: float = Field(
         default=8.0,

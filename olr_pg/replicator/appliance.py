@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import structlog
@@ -54,6 +55,8 @@ _READY_PART = 8
 rest for results on their way from Spark, and for the applier's own form of what it was given."""
 _APPLIED_PART = 16
 """What the applier may hold unconfirmed: half of the queue, so that the next is ready meanwhile."""
+_SPOOLED_PART = 32
+"""What of one source transaction the applier keeps in memory until its Commit is here."""
 
 _log = structlog.get_logger(__name__)
 
@@ -189,6 +192,12 @@ def _open(
         settings = applier_settings(
             section, connect_string, listener.address, order, facts, memory.max_mb * MIB // share
         )
+        limit = config.context.max_spill_mb
+        settings = replace(
+            settings,
+            spool_directory=directory / "spool",
+            spool_max=None if limit is None else limit * MIB,
+        )
         connect = listener.connect if listener.is_guarded else None
         return Applier(settings, delivery.tables(section.table_query), events, connect)
 
@@ -271,6 +280,8 @@ def applier_settings(
         batch_changes=apply.batch_changes,
         batch_milliseconds=apply.batch_ms,
         queue_bytes=memory_bytes // _APPLIED_PART,
+        spool_bytes=memory_bytes // _SPOOLED_PART,
+        held_max=None if apply.max_held_mb is None else apply.max_held_mb * MIB,
         create_tables=apply.create_tables,
         schema_names=apply.schema_mapping,
         table_names=apply.table_mapping,

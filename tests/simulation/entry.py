@@ -76,6 +76,8 @@ def small_dials(patch: pytest.MonkeyPatch, folder: Path, settings: Settings) -> 
     patch.setattr(decoder, "plan_splits", partial(plan_splits, split_bytes=settings.split_bytes))
     patch.setattr(appliance, "Listener", partial(AnnouncedListener, folder / PORT))
     patch.setattr(appliance, "SpillFiles", lambda folder, *_, **__: spill_files(folder, settings))
+    # Every transaction that comes in parts is spooled.
+    patch.setattr(appliance, "_SPOOLED_PART", 1 << 40)
     patch.setattr(
         appliance,
         "ApplierSettings",
