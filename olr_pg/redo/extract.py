@@ -22,7 +22,7 @@ from olr_pg.redo.batch import (
 )
 from olr_pg.redo.blocks import LWN, RECORD, group_end, scan_group, unpack_blocks
 from olr_pg.redo.changes import walk_record
-from olr_pg.redo.columns import as_table, head
+from olr_pg.redo.columns import as_table, grown, head
 from olr_pg.redo.layout import BLOCK_HEADER, FIRST_DATA_BLOCK, RECORD_HEADER, VLD_VALID
 from olr_pg.redo.opcodes import ENTRIES, EVENTS, PIECES, STATE_SIZE
 from olr_pg.redo.pieces import REASONS, ChangeStatus, error_code
@@ -43,6 +43,12 @@ _VALID = VLD_VALID
 
 _VECTOR_LEAST: Final = 28
 """Bytes of the shortest change vector, header and empty field list."""
+
+
+_EVENT_BYTES: Final = 48
+_VALUE_BYTES: Final = 6
+"""Bytes of redo that an event, and a value, mostly take at least; room that is not needed is not
+touched either, so it costs no memory."""
 
 
 class Extract(NamedTuple):
@@ -226,7 +232,7 @@ def _changes_of_run(run: GroupRun, objects: Objects, *, verify: bool) -> Iterato
         columns_of(LWN, run.chunks),
         columns_of(RECORD, most),
         run.largest * width // _VECTOR_LEAST + 1,
-        (64 + payload.size // 96, 256 + payload.size // 20),
+        (64 + payload.size // _EVENT_BYTES, 256 + payload.size // _VALUE_BYTES),
     )
     room = Room(np.empty(most, np.int64), np.empty(most, np.int64), np.empty_like(walk.tally))
     block = run.first
@@ -315,16 +321,10 @@ def _since(since: npt.NDArray[np.int64], key: npt.NDArray[np.uint64]) -> npt.NDA
 
 def _grown(walk: Walk) -> Walk:
     """The walk with twice the room, and what was filled of it."""
-
-    def grown(table: Table, count: int) -> Table:
-        room = columns_of(table.dtype, 2 * table.size)
-        room[:count] = table[:count]
-        return room
-
     return walk._replace(
-        events=grown(walk.events, int(walk.state[EVENTS])),
-        pieces=grown(walk.pieces, int(walk.state[PIECES])),
-        entries=grown(walk.entries, int(walk.state[ENTRIES])),
+        events=grown(walk.events, int(walk.state[EVENTS]), 2 * walk.events.size),
+        pieces=grown(walk.pieces, int(walk.state[PIECES]), 2 * walk.pieces.size),
+        entries=grown(walk.entries, int(walk.state[ENTRIES]), 2 * walk.entries.size),
     )
 
 

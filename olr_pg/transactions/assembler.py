@@ -41,7 +41,7 @@ from olr_pg.transactions.lobs import (
 )
 from olr_pg.transactions.row_job import Job, RowStatus, assembled, row_job
 from olr_pg.transactions.rows import assemble_rows
-from olr_pg.transactions.select import concatenate, select_events
+from olr_pg.transactions.select import Selection, concatenate
 from olr_pg.transactions.split_undo import join_split_undo
 from olr_pg.transactions.storage import IN_MEMORY, Storage, Waiting, spill_largest
 from olr_pg.transactions.unconcerned import without_unconcerned
@@ -143,14 +143,15 @@ class Assembler:
         after_lost = np.zeros(closed.size, np.bool_)
         after_lost[1:] = ~closed[:-1] & (instances.key[1:] == instances.key[:-1])
         late: list[ChangeBatch] = []
+        selection = Selection(batch)
         for row in np.flatnonzero(~closed | on_open_slot | after_lost).tolist():
-            ended = self._keep(batch, instances, int(instances.key[row]), row)
+            ended = self._keep(batch, selection, instances, row)
             if ended is not None:
                 late.extend(ended.chunks.batches)
         if late:
             rows = [instances.order[instances.first[r] : instances.first[r + 1]]
                     for r in np.flatnonzero(closed).tolist()]  # fmt: skip
-            own = select_events(batch, np.concatenate(rows)) if rows else None
+            own = selection.events(np.concatenate(rows)) if rows else None
             parts = [*late, own] if own is not None else late
             batch = concatenate(parts, self._storage.allocate)
             instances = delimit(batch.events)
@@ -189,9 +190,10 @@ class Assembler:
         return concatenate(chunks)
 
     def _keep(
-        self, batch: ChangeBatch, instances: Instances, key: int, row: int
+        self, batch: ChangeBatch, selection: Selection, instances: Instances, row: int
     ) -> OpenTransaction | None:
         """Store an instance that is not whole; the transaction if this was its end."""
+        key = int(instances.key[row])
         begin, end = int(instances.begin[row]), int(instances.end[row])
         if begin >= 0:
             # Whoever still holds the slot ended in redo that was not read.
@@ -200,9 +202,7 @@ class Assembler:
             self.account.events_dropped += 0 if lost is None else lost.changes
             if end >= 0:
                 return None
-        chunk = select_events(
-            batch, instances.order[instances.first[row] : instances.first[row + 1]]
-        )
+        chunk = selection.events(instances.order[instances.first[row] : instances.first[row + 1]])
         xid = int(chunk.events.xid.max())
         con_id = int(chunk.events.con_id[0])
         if begin >= 0:
@@ -329,9 +329,10 @@ class Assembler:
         self, batch: ChangeBatch, instances: Instances, closed: npt.NDArray[np.int64]
     ) -> None:
         """Leave whole transactions to the driver's assembler."""
+        selection = Selection(batch)
         for row in np.sort(closed).tolist():
             events = instances.order[instances.first[row] : instances.first[row + 1]]
-            self._ended_unbegun.append(select_events(batch, events))
+            self._ended_unbegun.append(selection.events(events))
 
     def _assemble(
         self, batch: ChangeBatch, instances: Instances, closed: npt.NDArray[np.int64]

@@ -17,7 +17,7 @@ from olr_pg.datatypes.lob_locator import (
 )
 from olr_pg.dictionary.lob import LobDelivery
 from olr_pg.redo.batch import ChangeBatch, EventKind
-from olr_pg.redo.columns import head, take
+from olr_pg.redo.columns import head, joined_rows, take
 from olr_pg.transactions.batch import DmlColumns, DmlKind, Image
 from olr_pg.transactions.delimit import UNDO_SEARCH_DEPTH
 from olr_pg.transactions.lob_contents import rewrite
@@ -318,7 +318,7 @@ def _rows(
         return sort_rows(rows), undid, values.data
     adopted = _adopt(unowned, owners, values)
     adopted.offset[:] += values.data.size
-    both = np.concatenate([rows, adopted]).view(np.recarray)
+    both = joined_rows([rows, adopted])
     return sort_rows(both), undid, joined([values.data, unowned.data], allocate)
 
 

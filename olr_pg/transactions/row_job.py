@@ -39,7 +39,8 @@ class Merge(NamedTuple):
     Attributes:
         stamp: shape (4, columns); the change that last set a role's column.
         first, last: shape (4, columns); first and last entry of the value's parts.
-        following: shape (4, entries); by role, the entry that goes on with a value, −1 = none.
+        following: shape (4, entries); by role, the entry that goes on with a value, −1 = none; of
+            entries that are parts.
     """
 
     stamp: npt.NDArray[np.int64]
@@ -94,17 +95,16 @@ CHANGE: Final = np.dtype(
 )
 """A row change; the fields are the columns of `DmlColumns` of the same names."""
 
-VALUE: Final = np.dtype(
-    [
-        ("entry_image", "u1"),
-        ("entry_column", "i4"),
-        ("value_offset", "i8"),
-        ("value_length", "i8"),
-        ("value_next", "i8"),
-    ],
-    align=True,
-)
-"""A value of a row change; the fields are the columns of `DmlColumns` of the same names."""
+
+class Values(NamedTuple):
+    """Values of row changes, to be filled; the columns of `DmlColumns` of the same names."""
+
+    entry_image: npt.NDArray[np.uint8]
+    entry_column: npt.NDArray[np.int32]
+    value_offset: npt.NDArray[np.int64]
+    value_length: npt.NDArray[np.int64]
+    value_next: npt.NDArray[np.int64]
+
 
 FAULT: Final = np.dtype([("transaction", "i8"), ("event", "i8"), ("status", "i8")])
 """A table's part of a transaction that is left out: the change why, and its `RowStatus`."""
@@ -122,7 +122,7 @@ class Job(NamedTuple):
         links: the `LINK` of each piece.
         changes: `CHANGE` rows to be filled.
         entry_start: where each change's values begin.
-        values: `VALUE` rows to be filled; `value_next` of −2 − k means part k of `parts`.
+        values: to be filled; `value_next` of −2 − k means part k of `parts`.
         parts: shape (3, …); offset, length and next of further value parts.
         known: `chains.KNOWN` pieces of the transaction at hand.
         faults: `FAULT` rows to be filled, at most one per transaction and table.
@@ -139,7 +139,7 @@ class Job(NamedTuple):
     links: Rows
     changes: Rows
     entry_start: npt.NDArray[np.int64]
-    values: Rows
+    values: Values
     parts: npt.NDArray[np.int64]
     known: Rows
     faults: Rows
@@ -159,7 +159,7 @@ def row_job(batch: ChangeBatch, plan: RowPlan, room: int) -> Job:
         np.zeros((4, widest), np.int64),
         numbers(4, widest),
         numbers(4, widest),
-        np.full((4, batch.entries.role.size), -1, np.int64),
+        numbers(4, batch.entries.role.size),
     )
     return Job(
         batch,
@@ -171,7 +171,9 @@ def row_job(batch: ChangeBatch, plan: RowPlan, room: int) -> Job:
         columns_of(LINK, pieces),
         columns_of(CHANGE, changes),
         numbers(changes + 1),
-        columns_of(VALUE, room),
+        Values(
+            np.empty(room, np.uint8), np.empty(room, np.int32), *(numbers(room) for _ in range(3))
+        ),
         numbers(3, batch.entries.role.size + 1),
         columns_of(KNOWN, KNOWN_MAX),
         columns_of(FAULT, batch.events.kind.size),
@@ -183,26 +185,25 @@ def assembled(job: Job) -> DmlColumns:
     """The filled rows of a job's output, further value parts appended."""
     changes, entries, parts = (int(count) for count in job.counts[:3])
     rows, values = head(job.changes, changes), head(job.values, entries)
-    following = np.where(values.value_next < -1, entries - 2 - values.value_next, -1)
-    offset, length, part_next = job.parts[:, :parts]
-    columns = DmlColumns(
-        kind=rows.kind,
-        table=rows.table,
-        scn=rows.scn,
-        time=rows.time,
-        sequence=rows.sequence,
-        block=rows.block,
-        offset=rows.offset,
-        dataobj=rows.dataobj,
-        bdba=rows.bdba,
-        slot=rows.slot,
+    if parts:
+        values = _with_parts(values, job.parts[:, :parts])
+    # The encoder is compiled for columns that lie one value behind the other.
+    own = {name: np.ascontiguousarray(rows[name]) for name in CHANGE.fields or ()}
+    return DmlColumns(
+        **own,
         entry_first=job.entry_start[: changes + 1],
-        entry_image=values.entry_image,
-        entry_column=values.entry_column,
-        value_offset=np.concatenate([values.value_offset, offset]),
-        value_length=np.concatenate([values.value_length, length]),
-        value_next=np.concatenate([following, np.where(part_next >= 0, part_next + entries, -1)]),
+        **values._asdict(),
         data=job.batch.data,
     )
-    # The encoder is compiled for columns that lie one value behind the other.
-    return DmlColumns(*map(np.ascontiguousarray, columns))
+
+
+def _with_parts(values: Values, parts: npt.NDArray[np.int64]) -> Values:
+    entries = values.value_next.size
+    offset, length, part_next = parts
+    following = np.where(values.value_next < -1, entries - 2 - values.value_next, -1)
+    part_next = np.where(part_next >= 0, part_next + entries, -1)
+    return values._replace(
+        value_offset=np.concatenate([values.value_offset, offset]),
+        value_length=np.concatenate([values.value_length, length]),
+        value_next=np.concatenate([following, part_next]),
+    )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from olr_pg.kernels import inlined, kernel
+from olr_pg.redo.batch import Role
 from olr_pg.redo.iot import NO_ROWID
 from olr_pg.transactions.chains import (
     ALONE,
@@ -24,6 +25,7 @@ from olr_pg.transactions.delimit import UNDO_SEARCH_DEPTH, live_changes
 from olr_pg.transactions.row_job import MOST_OPEN, Job
 
 _DEPTH = UNDO_SEARCH_DEPTH
+_AFTER = int(Role.AFTER)
 
 
 @inlined
@@ -64,7 +66,8 @@ def _gather_piece(job: Job, piece: int, table: int, stamp: int) -> int:
         column = plan.segment_column[first + segcol - 1]
         if column < 0:
             continue
-        job.merge.following[:, entry] = -1
+        if entries.part[entry] != 0:
+            job.merge.following[:, entry] = -1
         role = entries.role[entry]
         for r in range(4):
             if role >> r & 1:
@@ -143,7 +146,7 @@ def _push_value(job: Job, image: int, column: int, entry: int, role: int) -> boo
     entries = job.batch.entries
     values.value_offset[at] = entries.offset[entry]
     values.value_length[at] = entries.length[entry]
-    following = job.merge.following[role, entry]
+    following = -1 if entries.part[entry] == 0 else job.merge.following[role, entry]
     if following >= 0:
         values.value_next[at] = -2 - job.counts[2]
     while following >= 0:
@@ -262,6 +265,42 @@ def _place(job: Job, head: int, kind: int, table: int) -> None:
 
 
 @inlined
+def _push_plain_insert(job: Job, piece: int, table: int) -> int:
+    """Append the image of a row that one piece inserts; a `RowStatus`, −1 if it is not plain.
+
+    Plain are values of the after image that are not cut over pieces: most of what a database
+    inserts. They need no gathering. Nothing is appended where −1 is returned.
+    """
+    entries = job.batch.entries
+    values = job.values
+    plan = job.plan
+    first = plan.segment_first[table]
+    width = plan.segment_first[table + 1] - first
+    columns = plan.column_first[table + 1] - plan.column_first[table]
+    at = job.counts[1]
+    if at + columns > values.entry_image.size:
+        return 1
+    for column in range(columns):
+        values.entry_image[at + column] = 1
+        values.entry_column[at + column] = column
+        values.value_offset[at + column] = 0
+        values.value_length[at + column] = -1
+        values.value_next[at + column] = -1
+    for entry in range(job.entry_first[piece], job.entry_first[piece + 1]):
+        segcol = entries.segcol[entry] + job.links.shift[piece]
+        if segcol < 1 or segcol > width:
+            return 2
+        if entries.role[entry] != _AFTER or entries.part[entry] != 0:
+            return -1
+        column = plan.segment_column[first + segcol - 1]
+        if column >= 0:
+            values.value_offset[at + column] = entries.offset[entry]
+            values.value_length[at + column] = entries.length[entry]
+    job.counts[1] = at + columns
+    return 0
+
+
+@inlined
 def _emit(job: Job, head: int) -> int:
     """One row change from the group that begins with piece `head`; a `RowStatus`."""
     if job.counts[0] == job.changes.kind.size:
@@ -270,6 +309,15 @@ def _emit(job: Job, head: int) -> int:
     kind = _kind_of(job, head)
     if kind == 0:
         return 0
+    if kind == 4 and job.links.next_piece[head] < 0 and job.batch.pieces.packed[head] == 0:
+        start = job.counts[1]
+        status = _push_plain_insert(job, head, table)
+        if status >= 0:
+            if status == 0:
+                _place(job, head, kind, table)
+                job.entry_start[job.counts[0]] = start
+                job.counts[0] += 1
+            return status
     stamp = job.counts[3] + 1
     job.counts[3] = stamp
     piece = head

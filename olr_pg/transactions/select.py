@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from olr_pg.kernel_bytes import copy_bytes
 from olr_pg.kernels import kernel
 from olr_pg.redo.batch import (
     ChangeBatch,
     empty_batch,
     empty_entries,
-    empty_events,
     empty_pieces,
 )
-from olr_pg.redo.columns import take
+from olr_pg.redo.columns import joined_rows, take
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -43,9 +44,9 @@ def concatenate(
     if not batches:
         return empty_batch()
     bases = np.cumsum([0, *(batch.data.size for batch in batches[:-1])])
-    events = np.concatenate([batch.events for batch in batches]).view(np.recarray)
-    pieces = np.concatenate([batch.pieces for batch in batches]).view(np.recarray)
-    entries = np.concatenate([batch.entries for batch in batches]).view(np.recarray)
+    events = joined_rows([batch.events for batch in batches])
+    pieces = joined_rows([batch.pieces for batch in batches])
+    entries = joined_rows([batch.entries for batch in batches])
     pieces.changed_offset[:] += np.repeat(bases, [batch.pieces.op.size for batch in batches])
     entries.offset[:] += np.repeat(bases, [batch.entries.role.size for batch in batches])
     size = sum(batch.data.size for batch in batches)
@@ -55,22 +56,37 @@ def concatenate(
     return ChangeBatch(events, pieces, entries, data)
 
 
+class Selection:
+    """Cuts events out of one batch, again and again."""
+
+    def __init__(self, batch: ChangeBatch) -> None:
+        self._batch = batch
+
+    @cached_property
+    def _first(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Where each event's pieces and each piece's values begin; it costs a pass over both."""
+        return first_rows(self._batch.events.piece_count), first_rows(
+            self._batch.pieces.entry_count
+        )
+
+    def events(self, rows: npt.NDArray[np.int64]) -> ChangeBatch:
+        """The events `rows` of the batch, in that order, with their pieces, values and bytes."""
+        piece_first, entry_first = self._first
+        sizes = np.zeros(3, np.int64)
+        _measure(self._batch, rows, piece_first, entry_first, sizes)
+        chosen = ChangeBatch(
+            take(self._batch.events, rows),
+            empty_pieces(int(sizes[0])),
+            empty_entries(int(sizes[1])),
+            np.empty(int(sizes[2]), np.uint8),
+        )
+        _copy(self._batch, rows, piece_first, entry_first, chosen)
+        return chosen
+
+
 def select_events(batch: ChangeBatch, rows: npt.NDArray[np.int64]) -> ChangeBatch:
-    """The events `rows` of a batch, in that order, with their pieces, values and bytes."""
-    piece_first = first_rows(batch.events.piece_count)
-    entry_first = first_rows(batch.pieces.entry_count)
-    sizes = np.zeros(3, np.int64)
-    _measure(batch, rows, piece_first, entry_first, sizes)
-    chosen = ChangeBatch(
-        empty_events(0),
-        empty_pieces(int(sizes[0])),
-        empty_entries(int(sizes[1])),
-        np.empty(int(sizes[2]), np.uint8),
-    )
-    events = take(batch.events, rows)
-    chosen = chosen._replace(events=events)
-    _copy(batch, rows, piece_first, entry_first, chosen)
-    return chosen
+    """As `Selection.events`, once."""
+    return Selection(batch).events(rows)
 
 
 @kernel
@@ -117,9 +133,10 @@ def _copy(
             target.entry_count[p] = source.entry_count[piece]
             target.changed_length[p] = source.changed_length[piece]
             target.changed_offset[p] = at
-            for k in range(source.changed_length[piece]):
-                chosen.data[at + k] = batch.data[source.changed_offset[piece] + k]
-            at += source.changed_length[piece]
+            start = source.changed_offset[piece]
+            at = copy_bytes(
+                chosen.data, at, batch.data, start, start + source.changed_length[piece]
+            )
             p += 1
             for entry in range(entry_first[piece], entry_first[piece + 1]):
                 length = batch.entries.length[entry]
@@ -128,7 +145,7 @@ def _copy(
                 chosen.entries.segcol[e] = batch.entries.segcol[entry]
                 chosen.entries.length[e] = length
                 chosen.entries.offset[e] = at
-                for k in range(length):
-                    chosen.data[at + k] = batch.data[batch.entries.offset[entry] + k]
-                at += max(0, length)
+                if length > 0:
+                    start = batch.entries.offset[entry]
+                    at = copy_bytes(chosen.data, at, batch.data, start, start + length)
                 e += 1

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from olr_pg.kernel_bytes import copy_bytes
 from olr_pg.kernels import inlined, kernel
 from olr_pg.wire.elements import ChunkFlags, ElementCode
-from olr_pg.wire.put import put16, put64, put_bytes, put_head
+from olr_pg.wire.put import put16, put64, put_head
 
 CHUNK_BYTES: Final = 1 << 20
 """Bytes of a value in one Chunk element, where nobody says otherwise."""
@@ -84,7 +85,7 @@ def write_chunks(
                      dml.time[row], big)  # fmt: skip
             at += _FRAME_AND_HEAD
             out[at] = name
-            at = put_bytes(out, at + 1, column_data, header + _NAME, header + _NAME + name)
+            at = copy_bytes(out, at + 1, column_data, header + _NAME, header + _NAME + name)
             put16(out, at, int(column_chunked[column]), big)
             put16(out, at + 2, flags, big)
             put64(out, at + 4, size, big)
@@ -95,7 +96,7 @@ def write_chunks(
                     part, within = dml.value_next[part], 0
                     continue
                 start = dml.value_offset[part] + within
-                at = put_bytes(out, at, dml.data, start, start + count)
+                at = copy_bytes(out, at, dml.data, start, start + count)
                 within += count
                 size -= count
     return at

@@ -14,13 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.errors import OlrPgError
+from olr_pg.kernel_bytes import copy_bytes
 from olr_pg.kernels import inlined, kernel
 from olr_pg.transactions.batch import DmlKind, Image
 from olr_pg.transactions.storage import IN_MEMORY
 from olr_pg.wire.chunks import CHUNK_BYTES, measure_chunks, write_chunks
 from olr_pg.wire.elements import ElementCode
 from olr_pg.wire.plan import ROWID_BYTES
-from olr_pg.wire.put import put16, put32, put64, put_bytes, put_head
+from olr_pg.wire.put import put16, put32, put64, put_head
 
 if TYPE_CHECKING:
     from olr_pg.transactions.batch import DmlColumns, TransactionColumns
@@ -228,7 +229,7 @@ def write_transactions(
                      dml.time[row], big)  # fmt: skip
             table = dml.table[row]
             names = at + _FRAME + _HEAD
-            start = put_bytes(out, names, table_data, table_first[table], table_first[table + 1])
+            start = copy_bytes(out, names, table_data, table_first[table], table_first[table + 1])
             if dml.dataobj[row] == 0:
                 out[names + _ROWID_SIZE] = 0
             else:
@@ -272,7 +273,7 @@ def write_columns(
     for entry in range(begin, end):
         column = base + dml.entry_column[entry]
         header = at
-        at = put_bytes(out, at, column_data, column_first[column], column_first[column + 1])
+        at = copy_bytes(out, at, column_data, column_first[column], column_first[column + 1])
         value = at
         if column_chunked[column]:
             out[header + _IS_CHUNKED] = 1 if dml.value_length[entry] >= 0 else 0
@@ -281,7 +282,7 @@ def write_columns(
         while part >= 0:
             offset, length = dml.value_offset[part], dml.value_length[part]
             if length > 0:
-                at = put_bytes(out, at, dml.data, offset, offset + length)
+                at = copy_bytes(out, at, dml.data, offset, offset + length)
             part = dml.value_next[part]
         put64(out, header + 1, at - value, big)
     return at

@@ -1,4 +1,4 @@
-"""Writing integers, bytes and the head of a framed element, compiled."""
+"""Writing integers and the head of a framed element, compiled."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any, Final
 import numba
 import numpy as np
 
-from olr_pg.kernels import inlined, inlined_for
+from olr_pg.kernel_bytes import store
+from olr_pg.kernels import inlined_for
 from olr_pg.wire.messages import AnswerCode
 
 _FRAME: Final = 6
@@ -22,49 +23,22 @@ _HEAD: Final = numba.void(
 )
 
 
-@inlined
-def put_bytes(out: Any, at: int, data: Any, begin: int, end: int) -> int:
-    """Copy ``data[begin:end]`` to `at`; returns where it ends."""
-    # unsigned indices: Numba leaves out the test for negative ones, and the loop vectorises
-    target, source = np.uint64(at), np.uint64(begin)
-    for i in range(np.uint64(end - begin)):
-        out[target + i] = data[source + i]
-    return at + end - begin
-
-
 @inlined_for(_LONG)
 def put16(out: Any, at: int, value: Any, big: bool) -> None:
     """Write 16 bits."""
-    number = int(value)
-    if big:
-        out[at], out[at + 1] = number >> 8 & 255, number & 255
-    else:
-        out[at], out[at + 1] = number & 255, number >> 8 & 255
+    store(out, at, np.uint16(value), big)
 
 
 @inlined_for(_LONG)
 def put32(out: Any, at: int, value: Any, big: bool) -> None:
     """Write 32 bits."""
-    number = int(value)
-    if big:
-        for i in range(4):
-            out[at + i] = number >> 8 * (3 - i) & 255
-    else:
-        for i in range(4):
-            out[at + i] = number >> 8 * i & 255
+    store(out, at, np.uint32(value), big)
 
 
 @inlined_for(_LONG_BITS)
 def put64(out: Any, at: int, value: Any, big: bool) -> None:
     """Write 64 bits; a value of uint64 past 2⁶³ keeps its bits."""
-    number = np.uint64(value)
-    target = np.uint64(at)
-    if big:
-        for i in range(np.uint64(8)):
-            out[target + i] = number >> np.uint64(56) - np.uint64(8) * i & np.uint64(255)
-    else:
-        for i in range(np.uint64(8)):
-            out[target + i] = number >> np.uint64(8) * i & np.uint64(255)
+    store(out, at, np.uint64(value), big)
 
 
 @inlined_for(_HEAD)
