@@ -36,6 +36,16 @@ def pytest_xdist_auto_num_workers() -> int:
     return 1 if os.getloadavg()[0] > 2 * cores else min(cores, WORKERS_MAX)
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Compile what all need before the processes of a whole run start."""
+    config = session.config
+    is_controller = config.getoption("numprocesses", 0) and not hasattr(config, "workerinput")
+    if is_controller and config.args_source is pytest.Config.ArgsSource.TESTPATHS:
+        from tests.compiling import compile_ahead
+
+        compile_ahead()
+
+
 ROOT = Path(__file__).resolve().parent.parent
 
 

@@ -1,0 +1,56 @@
+"""Compiling the kernels that most tests need once, before the tests' processes start.
+
+Each of these processes, and each of their Spark workers, would compile the same ones at the same
+time: half of what the tests cost on a fresh machine. With the kernels on disk this takes seconds.
+
+    python -m tests.compiling decoding|applying
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from olr_pg.applier.warm import warm_kernels as warm_applier
+from olr_pg.load.warm import warm_load
+from olr_pg.replicator.warm import warm_kernels
+from olr_pg.simulator.simulate import WORKLOADS, simulate
+from olr_pg.wire.frames import ByteOrder
+
+_SHARES = ("decoding", "applying")
+"""What a process each compiles: one on each of two cores."""
+
+_BYTES = 20_000
+
+
+def compile_ahead() -> None:
+    """Compile both shares beside each other.
+
+    Raises:
+        CalledProcessError: one of them failed; its traceback is on stderr.
+    """
+    command = [sys.executable, "-m", __name__]
+    root = Path(__file__).parent.parent
+    compilers = [subprocess.Popen([*command, share], cwd=root) for share in _SHARES]
+    for compiler in compilers:
+        if compiler.wait() != 0:
+            raise subprocess.CalledProcessError(compiler.returncode, compiler.args)
+
+
+def main(share: str) -> None:
+    """Compile one share."""
+    if share == "decoding":
+        warm_kernels()
+        return
+    for order in ByteOrder:
+        warm_applier(order)
+    warm_load()
+    for workload in WORKLOADS:
+        with tempfile.TemporaryDirectory(prefix="olr-pg-compile-") as folder:
+            simulate(1, folder, workload=workload, size=_BYTES)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
