@@ -20,6 +20,10 @@ _ROOT: Final = Path(__file__).resolve().parent
 _PACKAGE: Final = __name__.partition(".")[0]
 _DIGITS: Final = 12
 
+_NO_PART: Final = frozenset({f"{_PACKAGE}.errors"})
+"""Modules that no kernel takes anything from, though nearly all of theirs import them: a new error
+code would have every kernel compiled anew."""
+
 # At the start of a line: what only type checkers import is indented.
 _IMPORT: Final = re.compile(
     rf"^(?:from ({_PACKAGE}[\w.]*) import|import ({_PACKAGE}[\w.]+))", re.MULTILINE
@@ -57,11 +61,11 @@ def sources_digest(module: str) -> str:
 
 
 def imported(module: str) -> set[str]:
-    """The modules of this package that `module` imports, directly or not."""
+    """The modules of this package that `module` imports, directly or not, as far as they count."""
     found: set[str] = set()
     waiting = [module]
     while waiting:
-        new = _source(waiting.pop()).imports - found
+        new = _source(waiting.pop()).imports - found - _NO_PART
         found |= new
         waiting += new
     return found

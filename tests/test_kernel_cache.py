@@ -34,6 +34,7 @@ def test_a_module_is_known_by_all_that_it_imports() -> None:
     assert "olr_pg.kernels" in found
     assert "olr_pg.transactions.batch" in found  # through others
     assert not any(name.startswith("olr_pg.server") for name in found)
+    assert "olr_pg.errors" not in found  # which no kernel is made of
     assert sources_digest("olr_pg.wire.encoder") != sources_digest("olr_pg.redo.extract")
 
 
