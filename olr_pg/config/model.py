@@ -396,7 +396,12 @@ class Apply(Section):
 class Spark(Section):
     """`spark`: the session that the decode jobs run in."""
 
-    master: str = Field(default="local[*]", min_length=1, description="the Spark master URL")
+    master: str = Field(
+        default="local[*,3]",
+        min_length=1,
+        description="the Spark master URL; `local[N,F]`: N cores (`*`: all), a task fails when it"
+        " has been tried F times: what a killed worker was at is tried again",
+    )
     conf: dict[str, Setting] = Field(
         default_factory=dict, repr=False, description="an object of Spark properties"
     )

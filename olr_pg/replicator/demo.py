@@ -188,7 +188,7 @@ def _write_config(folder: Path) -> Path:
             "tables": "SELECT OWNER, TABLE_NAME FROM USER_TABLES",
             "create-tables": True,
         },
-        "spark": {"master": "local[2]"},
+        "spark": {"master": "local[2,3]"},
     }
     path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     return path

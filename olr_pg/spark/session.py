@@ -67,7 +67,7 @@ class SparkSettings:
             `olr_pg.spark.daemon`.
     """
 
-    master: str = "local[*]"
+    master: str = "local[*,3]"
     conf: Mapping[str, str] = field(default_factory=dict, repr=False)
     preload: tuple[str, ...] = ()
 

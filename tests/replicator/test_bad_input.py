@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import psycopg
 import pytest
 
 from olr_pg.config.load import load_config
 from olr_pg.errors import OlrPgError
 from olr_pg.replicator.appliance import run_appliance
+from olr_pg.replicator.split import open_for_decoding
+from olr_pg.spark.jobs import run_tasks
 from tests.replicator.test_appliance import DICTIONARY, write_config
 
 if TYPE_CHECKING:
@@ -99,6 +103,24 @@ def test_a_log_that_cannot_be_used(
     assert error.code == code
     assert error.where["file"] == str(log)
     assert rows_of(postgres_database) == 0
+
+
+def test_a_log_that_shrinks_below_the_reader(
+    tmp_path: Path, real_log_dir: Path, spark: SparkSession
+) -> None:
+    """To read what is mapped and not there any more kills the worker; the next try says why."""
+
+    def copied_over(path: bytes) -> bytes:
+        log = open_for_decoding(path.decode())
+        os.truncate(path, 512 * 400)
+        return bytes([int(np.bitwise_xor.reduce(log.raw))])
+
+    path = tmp_path / LOG
+    path.write_bytes((real_log_dir / LOG).read_bytes())
+    with pytest.raises(OlrPgError) as caught:
+        list(run_tasks(spark, [str(path).encode()], copied_over))
+    assert caught.value.code == 2004
+    assert caught.value.where["file"] == str(path)
 
 
 def test_a_missing_log(tmp_path: Path, real_log_dir: Path, postgres_database: str) -> None:
