@@ -46,6 +46,31 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         compile_ahead()
 
 
+SLOW = (
+    "load/test_kills.py",
+    "simulation/test_planted.py",
+    "replicator/test_threads.py",
+    "redo/test_corruption.py",
+    "replicator/test_port.py",
+    "test_soak.py",
+    "replicator/test_targets.py",
+    "load/test_live_load.py",
+    "spark/test_session.py",
+    "simulation/test_simulation.py",
+    "cli/test_run.py",
+    "oracle/test_live_signals.py",
+    "oracle/test_live_run.py",
+)
+"""Files with long tests: they go first, so that no process has one left when others are done."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The slow files first, else as they are."""
+    places = {ROOT / "tests" / name: place for place, name in enumerate(SLOW)}
+    items.sort(key=lambda item: places.get(item.path, len(places)))
+
+
 ROOT = Path(__file__).resolve().parent.parent
 
 

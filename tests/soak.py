@@ -72,6 +72,11 @@ SPARE_FILES = 8  # what tasks and Spark's blocks have for a while
 SOURCE_RATE = 60_000
 
 
+def _files_below(folder: Path) -> list[str]:
+    """Files in a tree that changes meanwhile."""
+    return [name for _, _, names in os.walk(folder) for name in names]
+
+
 class Sample(NamedTuple):
     """The appliance's own process, at a moment."""
 
@@ -168,7 +173,7 @@ class Appliance:
             process = psutil.Process(self.pid)
             with process.oneshot():
                 # Spark makes up to 64 empty directories for blocks, one after the other.
-                files = [file for file in self.temporary.rglob("*") if file.is_file()]
+                files = _files_below(self.temporary)
                 return Sample(
                     time.monotonic(),
                     process.memory_info().rss,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -31,7 +32,7 @@ from olr_pg.replicator.history import DictionaryHistory
 from olr_pg.replicator.monitoring import monitored
 from olr_pg.replicator.observer import Parts
 from olr_pg.replicator.open_source import open_source
-from olr_pg.replicator.reloading import Reloader
+from olr_pg.replicator.reloading import Reloader, hangups
 from olr_pg.replicator.serving import Serving
 from olr_pg.replicator.spill import SpillFiles
 from olr_pg.replicator.target import RunningTarget, data_directory, target_directory
@@ -87,6 +88,7 @@ def run_appliance(
         raise OlrPgError(1091, "there is no `apply` section")
     data = data_directory(config)
     with ExitStack() as stack:
+        hung_up = threading.Event() if reload is None else stack.enter_context(hangups())
         checkpoints: list[Checkpoint] = []
         source = stack.enter_context(open_source(config, data, lambda: _lowest(checkpoints)))
         for part in parts:
@@ -127,9 +129,8 @@ def run_appliance(
         service = stack.enter_context(monitored(config, observed, data))
         poll: Callable[[], None] = _nothing
         if reload is not None:
-            reloader = Reloader(config, reload, [target.listener for target in targets], service)
-            stack.enter_context(reloader.on_hangup())
-            poll = reloader.poll
+            listeners = [target.listener for target in targets]
+            poll = Reloader(config, reload, listeners, service, hung_up).poll
         drain_seconds = max((part.apply.drain_seconds for part in parts if part.apply), default=0.0)
         Serving(targets, decoder, once=once, poll=poll).run(drain_seconds)
     return 0

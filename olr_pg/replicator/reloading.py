@@ -33,6 +33,20 @@ RELOADABLE: Final = (
 _log = structlog.get_logger(__name__)
 
 
+@contextmanager
+def hangups() -> Iterator[threading.Event]:
+    """What SIGHUP sets, for the span of the context; in the main thread only.
+
+    To be entered before anything is started: the signal's own effect is the end of the process.
+    """
+    hung_up = threading.Event()
+    before = signal.signal(signal.SIGHUP, lambda _signal, _frame: hung_up.set())
+    try:
+        yield hung_up
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 class Reloader:
     """Takes changes of the configuration over.
 
@@ -41,6 +55,7 @@ class Reloader:
         load: reads the file again.
         listeners: the port of each target.
         service: the status page, if there is one.
+        wanted: set where it is asked for.
     """
 
     def __init__(
@@ -49,21 +64,13 @@ class Reloader:
         load: Callable[[], Config],
         listeners: Sequence[Listener],
         service: StatusService | None,
+        wanted: threading.Event,
     ) -> None:
         self._config = config
         self._load = load
         self._listeners = listeners
         self._service = service
-        self._wanted = threading.Event()
-
-    @contextmanager
-    def on_hangup(self) -> Iterator[None]:
-        """Let SIGHUP ask for it, for the span of the context; in the main thread only."""
-        before = signal.signal(signal.SIGHUP, lambda _signal, _frame: self._wanted.set())
-        try:
-            yield
-        finally:
-            signal.signal(signal.SIGHUP, before)
+        self._wanted = wanted
 
     def poll(self) -> None:
         """Reload if that was asked for."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from olr_pg.applier.schema_events import SchemaEvents
     from tests.simulation.plan import Settings
 
 POLL_MILLISECONDS: Final = 20
@@ -135,7 +136,14 @@ def prepared(
             yield
 
 
-def applier_of(config: Any, address: tuple[str, int]) -> Any:
+def following(data: Path) -> Any:
+    """What follows the dictionary, as the appliance makes it where an applier is told."""
+    from olr_pg.replicator.filters import NO_FILTERS
+
+    return appliance._following(data, ends_delivery=False, filters=NO_FILTERS)
+
+
+def applier_of(config: Any, address: tuple[str, int], events: SchemaEvents | None = None) -> Any:
     """The applier as the appliance makes it, for another address."""
     from olr_pg.applier.session import Applier
     from olr_pg.datatypes.convert import DatabaseFacts
@@ -152,4 +160,4 @@ def applier_of(config: Any, address: tuple[str, int]) -> Any:
         ByteOrder(config.port.byte_order),
         DatabaseFacts(database.charset, database.ncharset, database.timezone),
     )
-    return Applier(settings, query_tables(snapshot, config.apply.table_query))
+    return Applier(settings, query_tables(snapshot, config.apply.table_query), events)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 import psycopg
 
+from olr_pg.applier.schema_events import SchemaEvents
 from olr_pg.config.load import load_config
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.errors import OlrPgError
@@ -20,7 +21,14 @@ from olr_pg.replicator.threads import FILE_NAME as THREADS_FILE
 from olr_pg.server.checkpoint import FILE_NAME, Checkpoint
 from olr_pg.spark.session import SparkSettings
 from tests.simulation.children import FAILED, Child, Orders
-from tests.simulation.entry import PORT, AnnouncedListener, applier_of, prepared, spill_files
+from tests.simulation.entry import (
+    PORT,
+    AnnouncedListener,
+    applier_of,
+    following,
+    prepared,
+    spill_files,
+)
 from tests.simulation.laws import LawBrokenError
 from tests.simulation.plan import Action, ConnectionFault, DiskFault, Layout, Match, Part, Round
 from tests.simulation.proxy import LOOPBACK, Trip
@@ -65,10 +73,12 @@ class Here:
         config = load_config(simulation.folder / "config.json")
         snapshot = load_snapshot(str(simulation.folder / "source" / "dictionary.json"))
         data = simulation.folder / "data"
+        events = SchemaEvents()
         decoder = Decoder(
             OfflineDatabase(snapshot, [str(simulation.folder / "logs")]),
             SparkSettings(),
             threads_file=data / THREADS_FILE,
+            follow=following(data),
             storage=spill_files(data / "spill", settings),
         )
         delivery = Delivery(
@@ -76,6 +86,7 @@ class Here:
             big_endian=settings.byte_order == "big",
             chunk_bytes=settings.chunk_size,
             transactions_max=settings.transactions_max,
+            schema_events=events,
         )
         self._stack.enter_context(
             AnnouncedListener(
@@ -85,7 +96,7 @@ class Here:
                 order=simulation.order,
             )
         )
-        self._applier = applier_of(config, (LOOPBACK, simulation.protocol.port))
+        self._applier = applier_of(config, (LOOPBACK, simulation.protocol.port), events)
         self._thread = threading.Thread(target=self._apply, name="olr-apply")
         self._thread.start()
 
