@@ -271,6 +271,23 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         "check the table's key, its algorithm and its integrity algorithm (ENC$)",
         3,
     ),
+    2071: ErrorEntry(
+        "a recovery image cannot be used",
+        "nothing is lost: the redo is read from the begin of the oldest open transaction; keep its"
+        " archived logs until a new image is taken",
+        3,
+    ),
+    2072: ErrorEntry(
+        "a recovery image cannot be written",
+        "make space in `context.data` or raise `context.max-spill-mb`; until then a restart reads"
+        " the redo from the last image, or from the begin of the oldest open transaction",
+        3,
+    ),
+    2073: ErrorEntry(
+        "a recovery image does not fit",
+        "nothing is lost: the redo is read from the begin of the oldest open transaction",
+        3,
+    ),
     2081: ErrorEntry(
         "a large transaction cannot be spilled to disk",
         "make space in `context.data`, where large transactions wait, and check that this user may"

@@ -109,12 +109,18 @@ class SchemaEvents:
 
     def open_scn(self) -> int | None:
         """The lowest begin SCN of the events that are not done; None where there are none."""
+        return min((event.begin_scn for event in self._waiting()), default=None)
+
+    def unconfirmed_scn(self) -> int | None:
+        """The lowest commit SCN of the events that are not done; None where there are none."""
+        return min((event.commit_scn for event in self._waiting()), default=None)
+
+    def _waiting(self) -> list[SchemaEvent]:
         if not self.consumed:
-            return None
+            return []
         with self._lock:
-            waiting = [
-                event.begin_scn
+            return [
+                event
                 for event in self._events.values()
                 if not event.past and event.identity not in self._done
             ]
-        return min(waiting, default=None)

@@ -60,7 +60,7 @@ class ReadySource:
     def resolve(self, sql: str) -> None:
         """Any query will do."""
 
-    def start(self, _scn: int) -> ReadyQueue:
+    def start(self, _scn: int, _image: str | None = None) -> ReadyQueue:
         """Queue everything, as fast as the bound of the queue allows."""
         queue = ReadyQueue(bytes_max=_QUEUE_BYTES)
 
@@ -75,6 +75,13 @@ class ReadySource:
         self._thread = threading.Thread(target=feed, name="bench-feed", daemon=True)
         self._thread.start()
         return queue
+
+    def recovery_points(self) -> tuple[()]:
+        """There are none."""
+        return ()
+
+    def saved(self, scn: int, image: str | None) -> None:
+        """Nothing waits for it."""
 
     def open_scn(self) -> int:
         """The first one's: nothing here is ever read again."""

@@ -104,8 +104,14 @@ class Context(Section):
     max_spill_mb: int | None = Field(
         default=None,
         ge=1,
-        description="MiB of spilled transactions at a time, and as many of received ones for each"
-        " target; null is what the disk has",
+        description="MiB of spilled and persisted transactions at a time, and as many of received"
+        " ones for each target; null is what the disk has",
+    )
+    bounded_recovery_mb: int | None = Field(
+        default=2048,
+        ge=1,
+        description="MiB of redo that a restart may read again because of transactions that are"
+        " open for long: with one target, older ones are persisted; null reads from their begin",
     )
 
 

@@ -16,7 +16,7 @@ from olr_pg.redo.layout import BLOCK_HEADER, LWN_RECORD_HEADER, RECORD_HEADER, V
 from olr_pg.redo.record_view import read_vector
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from olr_pg.redo.batch import ChangeBatch
     from olr_pg.redo.header import LogHeader
@@ -107,6 +107,18 @@ class SessionDirectory:
     def find(self, key: SessionKey) -> SessionAttributes | None:
         """The attributes of a session; None where its 5.19 was not read."""
         return self._known.get(key)
+
+    def of_batches(self, batches: Iterable[ChangeBatch]) -> dict[SessionKey, SessionAttributes]:
+        """The sessions that the SESSION events of batches name, as far as they are known."""
+        named = set[tuple[int, int]]()
+        for batch in batches:
+            events = batch.events[batch.events.kind == EventKind.SESSION]
+            named.update(zip(events.session.tolist(), events.serial.tolist(), strict=True))
+        return {
+            key: attributes
+            for key, attributes in self._known.items()
+            if (key.session, key.serial) in named
+        }
 
     def find_in_any_thread(self, session: int, serial: int) -> SessionAttributes | None:
         """The same where the redo thread is not known: of the thread announced last."""

@@ -32,6 +32,8 @@ from olr_pg.replicator.history import DictionaryHistory
 from olr_pg.replicator.monitoring import monitored
 from olr_pg.replicator.observer import Parts
 from olr_pg.replicator.open_source import open_source
+from olr_pg.replicator.recovery import DIRECTORY as RECOVERY_DIRECTORY
+from olr_pg.replicator.recovery import BoundedRecovery
 from olr_pg.replicator.reloading import Reloader, hangups
 from olr_pg.replicator.serving import Serving
 from olr_pg.replicator.spill import SpillFiles
@@ -118,6 +120,7 @@ def run_appliance(
             follow=_following(data, ends_delivery=alone and not told, filters=filters),
             incidents=data / "incidents",
             filters=filters,
+            recovery=_recovery(config, source.database, storage),
             expected=() if alone else [part.name for part in parts if apply and part.apply],
         )
         targets = [
@@ -203,6 +206,26 @@ def _open(
         return Applier(settings, delivery.tables(section.table_query), events, connect)
 
     return RunningTarget(config, delivery, listener, checkpoint, connect_string, make_applier)
+
+
+def _recovery(config: Config, database: Database, storage: SpillFiles) -> BoundedRecovery | None:
+    """Keeps open transactions over restarts: of one target, unless the configuration says not to.
+
+    Several targets are fed by several runs of decoding at times, and confirm at different places,
+    so that no image of one run would serve them all.
+    """
+    limit, parts = config.context.bounded_recovery_mb, config.targets
+    if limit is None:
+        return None
+    if len(parts) > 1:
+        _log.info(
+            "no bounded recovery with several targets: a restart reads the redo from the begin of"
+            " the oldest open transaction",
+            targets=len(parts),
+        )
+        return None
+    directory = target_directory(parts[0]) / RECOVERY_DIRECTORY
+    return BoundedRecovery(directory, _identity(database), limit * MIB, storage, storage.disk_max)
 
 
 def _lowest(checkpoints: Sequence[Checkpoint]) -> int | None:

@@ -48,7 +48,7 @@ from olr_pg.spark.session import SparkSettings, get_session
 from olr_pg.transactions.storage import IN_MEMORY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Callable, Generator, Mapping, Sequence
     from pathlib import Path
 
     from olr_pg.applier.schema_events import SchemaEvent
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Snapshot, Table
     from olr_pg.replicator.delivery import Feed
     from olr_pg.replicator.progress import DecodeProgress
+    from olr_pg.replicator.recovery import BoundedRecovery, Reached
     from olr_pg.replicator.source_database import SourceDatabase
     from olr_pg.replicator.view import TargetView
     from olr_pg.server.queue import ReadyTransaction
@@ -111,9 +112,12 @@ class Decoder:
         incidents: the directory for the incident files of decoding errors.
         filters: which tables, columns, operations and transactions are left out for everyone.
         expected: names of the targets that are started together.
+        recovery: keeps what open transactions changed over restarts; None: they are read again.
+            Only with one target, since it serves one run at a time.
 
     Attributes:
         runs: the runs of decoding.
+        recovery: as given.
     """
 
     def __init__(
@@ -128,8 +132,10 @@ class Decoder:
         incidents: Path | None = None,
         filters: Filters = NO_FILTERS,
         expected: Sequence[str] = (),
+        recovery: BoundedRecovery | None = None,
     ) -> None:
         self._source = source
+        self.recovery = recovery
         self._storage = storage
         self._filters = filters
         self._incidents = incidents
@@ -159,10 +165,11 @@ class Decoder:
         Raises:
             OlrPgError: 2010 the log that holds it is not there; 2xxx the logs cannot be used.
         """
-        try:
-            _check_beginning(self.scan(feed, feed.start_scn, 0).logs, feed.start_scn)
-        finally:
-            self.scanned_last(feed)
+        if self.recovery is None or feed.image is None:
+            try:
+                _check_beginning(self.scan(feed, feed.start_scn, 0).logs, feed.start_scn)
+            finally:
+                self.scanned_last(feed)
         if feed.start_scn == 0:
             self._threads.forget()
         snapshot = feed.chosen.snapshot
@@ -210,7 +217,13 @@ class Decoder:
         )
         filters = [view.filters for view in views]
         numbered = dict(zip(feeds, numbers, strict=True))
-        return _Run(self, subscription, follower, numbered, filters, progress)
+        run = _Run(self, subscription, follower, numbered, filters, progress)
+        try:
+            run.restore()
+        except OlrPgError:
+            self.give_back(follower)
+            raise
+        return run
 
     def _tables_of(self, feed: Feed) -> Sequence[Table]:
         """A target's tables in the newest dictionary."""
@@ -235,25 +248,53 @@ class Decoder:
             self._followers.append(follower)
 
 
-def _check_beginning(logs: Sequence[ArchivedLog], scn: int) -> None:
+def _check_beginning(
+    logs: Sequence[ArchivedLog], scn: int, reached: Mapping[int, Reached] | None = None
+) -> None:
     """The oldest log of every thread must hold the SCN to start at, or what comes before.
+
+    Args:
+        reached: how far each thread is in the recovery image.
 
     Raises:
         OlrPgError: 2010, it does not.
     """
     oldest: dict[int, ArchivedLog] = {}
-    for log in logs:
+    for log in _unread(logs, scn, reached) if reached else logs:
         oldest.setdefault(log.header.thread, log)
     for thread, log in oldest.items():
-        if 0 < scn < log.header.first_scn:
+        mark = reached.get(thread) if reached else None
+        start = scn if mark is None else mark.scn
+        if 0 < start < log.header.first_scn:
             raise OlrPgError(
                 2010,
                 f"the oldest log begins at SCN {log.header.first_scn},"
-                f" decoding must start at {scn}",
+                f" decoding must start at {start}",
                 thread=thread,
                 sequence=log.header.sequence,
-                scn=scn,
+                scn=start,
             )
+
+
+def _unread(
+    logs: Sequence[ArchivedLog], scn: int, reached: Mapping[int, Reached]
+) -> list[ArchivedLog]:
+    """The logs with redo that is wanted from an SCN on, and that is not in the recovery image."""
+    return [
+        log
+        for log in logs
+        if log.next_scn > scn
+        and ((mark := reached.get(log.header.thread)) is None or log.position > mark.log)
+    ]
+
+
+def _orphaning(logs: Sequence[ArchivedLog], reached: Mapping[int, Reached]) -> ArchivedLog | None:
+    """A log behind the recovery image that gives up redo that is in it, by a RESETLOGS."""
+    for log in logs:
+        mark = reached.get(log.header.thread)
+        if mark is not None and log.header.first_scn < mark.scn:
+            return log
+    return None
 
 
 class _Run:
@@ -292,7 +333,38 @@ class _Run:
         self._decoded = DecodedLogs()
         self._skipped: set[str] = set()
         self._begun = False
+        self._recovery = decoder.recovery
+        self._reached: Mapping[int, Reached] = {}
         self._thread = threading.Thread(target=self.run, name="olr-decode", daemon=True)
+
+    def restore(self) -> None:
+        """Begin with the recovery image that the session starts with, if it can be used.
+
+        Raises:
+            OlrPgError: 2010 the logs behind it are not there; 2xxx the logs cannot be used.
+        """
+        if self._recovery is None:
+            return
+        (feed,) = self.feeds
+        # Whatever feeds it later goes on from where this run ends.
+        image, feed.image = feed.image, None
+        restored = self._recovery.begin(image, self.merger.subscription)
+        if image is None:
+            return
+        try:
+            logs = self._decoder.scan(self, self._scn, 0).logs
+        finally:
+            self._decoder.scanned_last(self)
+        if restored is not None:
+            orphaning = _orphaning(_unread(logs, self._scn, restored.marks), restored.marks)
+            if orphaning is None:
+                self._reached = restored.marks
+                self.merger.restore(restored.state)
+            else:
+                first_scn = orphaning.header.first_scn
+                detail = f"{orphaning.path} begins at SCN {first_scn}, before its end"
+                self._recovery.refuse(OlrPgError(2073, detail))
+        _check_beginning(logs, self._scn, self._reached)
 
     def begin(self) -> None:
         """Start the thread."""
@@ -348,6 +420,8 @@ class _Run:
     def _follow(self) -> None:
         idle = 0
         while not self.ending.is_set():
+            if self._recovery is not None:
+                self._recovery.settle(self.merger)
             logs = self._new_logs()
             if logs and not self._decode(logs):
                 return
@@ -373,7 +447,7 @@ class _Run:
             raise scan.unusable[0]
         if not self._begun:
             # A live source may have archived nothing yet when decoding started.
-            _check_beginning(scan.logs, self._scn)
+            _check_beginning(scan.logs, self._scn, self._reached)
             self._begun = bool(scan.logs)
         stream = join_logs(scan.logs, self._decoder._source.database)
         self.progress.scanned(stream)
@@ -383,8 +457,8 @@ class _Run:
             self.merger.add_thread(thread, self._scn)
         logs = [
             log
-            for log in stream.readable
-            if log.position not in self._decoded and log.next_scn > self._scn
+            for log in _unread(stream.readable, self._scn, self._reached)
+            if log.position not in self._decoded
         ]
         if scan.open_threads is not None and not stream.gaps and not scan.unusable:
             self._close_threads(scan.open_threads, logs)
@@ -470,11 +544,15 @@ class _Run:
                 self._report(log)
                 if end is not None:
                     self._abandon(end)
+                if self._recovery is not None:
+                    self._recovery.log_read(log, self.merger)
                 self.reached = self.merger.watermark
                 self.recent_scn = log.header.first_scn
                 self._decoder.runs.consider(self)
                 if self.ending.is_set():
                     return False
+            elif self._recovery is not None:
+                self._recovery.settle(self.merger)
         return True
 
     def _abandon(self, scn: int) -> None:

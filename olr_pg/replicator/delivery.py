@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from olr_pg.replicator.decoder import Decoder
     from olr_pg.server.backlog import Backlog
     from olr_pg.server.queue import ReadyTransaction
+    from olr_pg.server.source import RecoveryPoint
 
 _log = structlog.get_logger(__name__)
 
@@ -58,6 +59,7 @@ class Feed:
         start_scn: transactions that began before it are not delivered.
         open_scn: no transaction that the queue was not given yet began before it.
         last: where the last transaction that the queue was given committed.
+        image: the recovery image that its first run is to begin with, until that has.
     """
 
     delivery: Delivery
@@ -66,6 +68,7 @@ class Feed:
     start_scn: int
     open_scn: int
     last: tuple[int, CommitPosition] | None = None
+    image: str | None = None
 
     @property
     def names(self) -> frozenset[str]:
@@ -195,15 +198,18 @@ class Delivery:
         self._chosen = Chosen(snapshot, tables, partial(would_name, sql))
         _log.info("subscribed", tables=len(tables), **self.named)
 
-    def start(self, scn: int) -> ReadyQueue:
+    def start(self, scn: int, image: str | None = None) -> ReadyQueue:
         """Begin to decode every transaction that began at or after `scn`; 0 is the oldest log.
+
+        Args:
+            image: see `server.source.Source.start`.
 
         Raises:
             OlrPgError: 2010 the log that holds `scn` is not there; 2xxx the logs cannot be used.
         """
         assert self._chosen is not None  # the protocol asks for TableList first
         queue = ReadyQueue(*self._bounds, self._backlog)
-        feed = Feed(self, self._chosen, queue, scn, scn)
+        feed = Feed(self, self._chosen, queue, scn, scn, image=image)
         self.schema_events.restart()
         self.drained.clear()
         self.failure = None
@@ -223,10 +229,30 @@ class Delivery:
         open_scn = self._feed.open_scn
         return open_scn if waiting is None else min(open_scn, waiting)
 
+    def recovery_points(self) -> Sequence[RecoveryPoint]:
+        """See `server.source.Source.recovery_points`.
+
+        None of them passes what the applier was told of a table and has not made durable: changes
+        of it that were left out are told from the redo only.
+        """
+        recovery = self._decoder.recovery
+        if recovery is None:
+            return ()
+        points = recovery.points
+        waiting = self.schema_events.unconfirmed_scn()
+        return [point for point in points if waiting is None or point.commit_scn < waiting]
+
+    def saved(self, scn: int, image: str | None) -> None:
+        """See `server.source.Source.saved`."""
+        if self._decoder.recovery is not None:
+            self._decoder.recovery.saved(scn, image)
+
     def stop(self) -> None:
         """The client has left: nothing is decoded for it any more."""
         if self._feed is not None:
             self._decoder.leave(self._feed)
+            if self._decoder.recovery is not None:
+                self._decoder.recovery.clean()
             if self._backlog is not None:
                 self._backlog.clear()
         self._feed = self._chosen = None

@@ -38,6 +38,7 @@ otherwise its changes would be missing silently.
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
@@ -249,9 +250,11 @@ class DictionaryFollower:
             xml_tokens=self._xml_tokens,
             filters=self._filters,
         )
-        for obj in self._subscribed.objects:
-            for version in self._versions.get(obj, ()):
-                self._subscribed.add(obj, version)
+        known = [(v.since, obj, v) for obj in self._subscribed.objects
+                 for v in self._versions.get(obj, ())]  # fmt: skip
+        for _, obj, version in sorted(known, key=itemgetter(0, 1)):
+            # In the order in which `apply` adds them, so that tables have the same numbers.
+            self._subscribed.add(obj, version)
         ended = {str(error) for error in self.ended()} if self.ends_delivery else set()
         self.end = next((e for e in self.events if str(e.evolution.error) in ended), None)
         self._new_tables.watch_for(wanted)

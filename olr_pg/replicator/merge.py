@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import numpy as np
 import structlog
 
-from olr_pg.redo.sessions import SessionDirectory, SessionKey
+from olr_pg.redo.sessions import SessionAttributes, SessionDirectory, SessionKey
 from olr_pg.redo.walk import Tally
 from olr_pg.replicator.accounting import Accounting
 from olr_pg.replicator.filters import NO_FILTERS, Filters
 from olr_pg.replicator.losses import LossReporter
 from olr_pg.replicator.split import encode, remaining
+from olr_pg.scalars import MAX_SCN
 from olr_pg.server.queue import ReadyTransaction, ready_transactions
 from olr_pg.transactions.assembler import Assembler
 from olr_pg.transactions.batch import DmlKind
@@ -41,11 +42,13 @@ if TYPE_CHECKING:
 
     from olr_pg.dictionary.changes import DictionaryTransaction
     from olr_pg.errors import OlrPgError
+    from olr_pg.redo.batch import ChangeBatch
     from olr_pg.replicator.follower import DictionaryFollower
     from olr_pg.replicator.split import Encoded, Split, SplitResult, Subscription
     from olr_pg.transactions.assembler import OpenTransaction
     from olr_pg.transactions.faults import RowFault
     from olr_pg.transactions.lob_source import LobSource
+    from olr_pg.transactions.storage import Waiting
 
 _log = structlog.get_logger(__name__)
 
@@ -73,6 +76,30 @@ class _State(NamedTuple):
     table_rows: npt.NDArray[np.int64]
 
 
+class OpenState(NamedTuple):
+    """What a merger has of transactions that have not ended, for another one to go on from.
+
+    Attributes:
+        transactions: the open ones.
+        unowned: LOB pages that name no transaction yet.
+        sessions: those of the open transactions.
+        watermarks: by redo thread.
+        commit_scn: everything that had committed did so at this SCN or before.
+    """
+
+    transactions: tuple[OpenTransaction, ...]
+    unowned: Waiting
+    sessions: dict[SessionKey, SessionAttributes]
+    watermarks: dict[int, int]
+    commit_scn: int
+
+    @property
+    def batches(self) -> list[ChangeBatch]:
+        """All events: of the transactions one by one, then of no transaction."""
+        waiting = [*(one.chunks for one in self.transactions), self.unowned]
+        return [batch for one in waiting for batch in one.batches]
+
+
 class Merger:
     """Puts the results of splits together.
 
@@ -94,6 +121,7 @@ class Merger:
         again: splits that are to be decoded again with the new `subscription`, and merged before
             any other; the caller empties it.
         left_out: what of the transactions that left last could not be decoded.
+        rewinds: how often splits were taken back to be decoded again.
     """
 
     def __init__(
@@ -130,6 +158,7 @@ class Merger:
         self._faults: list[RowFault] = []
         self._left_scn = 0
         self.left_out: list[RowFault] = []
+        self.rewinds = 0
 
     def _new_assembler(self) -> Assembler:
         plan, tables = self.subscription.row_plan, self.subscription.tables
@@ -190,11 +219,37 @@ class Merger:
 
     def open_scn(self) -> int:
         """The lowest begin SCN of what has not left yet: decoded or not."""
-        opened = [t.begin_scn for t in self._assembler.open_transactions]
-        wanted = [scn for scn in opened if scn is not None and scn >= self._start_scn]
         waiting = [t.begin_scn for t in self._waiting]
         others = [t.begin_scn for t in self._dictionary] + [f.begin_scn for f in self._faults]
-        return min([self.watermark, *wanted, *waiting, *others])
+        return min([self.watermark, self.oldest_open_scn(), *waiting, *others])
+
+    def oldest_open_scn(self) -> int:
+        """The lowest begin SCN of an open transaction that is to be delivered; else `MAX_SCN`."""
+        opened = [t.begin_scn for t in self._assembler.open_transactions]
+        wanted = [scn for scn in opened if scn is not None and scn >= self._start_scn]
+        return min(wanted, default=MAX_SCN)
+
+    def open_state(self) -> OpenState:
+        """The open transactions as they are now; what is fed later does not change it."""
+        saved = self._assembler.saved()
+        finished = [t.commit_scn for t in self._waiting] + [f.commit_scn for f in self._faults]
+        finished += [t.commit_scn for t in self._dictionary]
+        opened = saved.open_transactions
+        return OpenState(
+            tuple(opened),
+            saved.unowned,
+            self.sessions.of_batches([b for t in opened for b in t.chunks.batches]),
+            dict(self._watermarks),
+            max([0, self._left_scn - 1, *finished]),
+        )
+
+    def restore(self, state: OpenState) -> None:
+        """Go on from there, before anything is fed."""
+        self._assembler.restore(state.transactions, state.unowned)
+        # They were counted by the run that read them.
+        self.account.events += sum(t.changes for t in state.transactions)
+        self.sessions.add(state.sessions)
+        self._watermarks = dict(state.watermarks)
 
     def accounting(self) -> Accounting:
         """What became of everything that was merged."""
@@ -304,6 +359,7 @@ class Merger:
     def _go_back(self, first: int) -> None:
         """Undo the splits from a number on."""
         assert self._follower is not None
+        self.rewinds += 1
         undone = [state.source for state, _ in self._states[first:]]
         state, _ = self._states[first]
         self._states = self._states[:first]

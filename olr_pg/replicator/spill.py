@@ -39,6 +39,7 @@ class SpillFiles:
         disk_max: bytes of files at a time, None = what the disk has.
 
     Attributes:
+        disk_max: the limit.
         spilled_bytes: how many bytes of files were made so far.
     """
 
@@ -52,7 +53,7 @@ class SpillFiles:
         self._directory = directory
         self.memory_max = memory_max
         self._file_bytes_min = file_bytes_min
-        self._disk_max = disk_max
+        self.disk_max = disk_max
         self._released = _Release()
         self.spilled_bytes = 0
 
@@ -77,11 +78,11 @@ class SpillFiles:
                 reached: what waits is mostly open, so that waiting for it would be for ever.
         """
         waiting = self.waiting_bytes
-        if self._disk_max is not None and waiting + size > self._disk_max:
+        if self.disk_max is not None and waiting + size > self.disk_max:
             raise OlrPgError(
                 1097,
                 f"{size} bytes more than the {waiting} that are there",
-                limit=self._disk_max,
+                limit=self.disk_max,
                 directory=str(self._directory),
             )
         try:

@@ -21,6 +21,11 @@ few milliseconds, so a value that has not changed is not written again: a client
 same SCN with every request, or one whose progress does not move the lowest begin SCN, pays nothing,
 and a client that confirms per batch pays once per batch.
 
+Beside MinStartSCN the file may name a recovery image: what the open transactions had changed up to
+a later place in the redo (`replicator.recovery`). A start at exactly MinStartSCN need not read what
+lies before that place, since everything that is not confirmed is in the image or behind it. Both
+are written together, so they always belong to each other.
+
 The file is JSON with a format name, a version, the source it belongs to and a CRC over these, so
 that a damaged or foreign file is refused instead of believed. Files of older versions are read;
 one of a newer version is refused, since nobody here knows what it promises.
@@ -32,7 +37,7 @@ import json
 import os
 import threading
 import zlib
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -44,17 +49,30 @@ if TYPE_CHECKING:
 FILE_NAME: Final = "checkpoint.json"
 """Its name in `context.data`."""
 
-VERSION: Final = 1
-"""The version that is written, and the newest that is read."""
+VERSION: Final = 2
+"""The version that is written, and the newest that is read. Version 1 names no recovery image."""
+
+
+class Saved(NamedTuple):
+    """What the file says.
+
+    Attributes:
+        scn: MinStartSCN; None where there is no file yet.
+        image: name of the recovery image for a start there; None where there is none.
+    """
+
+    scn: int | None = None
+    image: str | None = None
 
 
 class _Content(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     format: Literal["olr-pg checkpoint"] = "olr-pg checkpoint"
-    version: Literal[1] = VERSION
+    version: Literal[1, 2] = VERSION
     source: str
     min_start_scn: Annotated[int, Field(ge=0, lt=1 << 64)]
+    recovery_image: str | None = None
 
 
 class _File(_Content):
@@ -82,10 +100,15 @@ class Checkpoint:
     @property
     def saved(self) -> int | None:
         """MinStartSCN as the file has it; None where there is no file yet."""
-        return self._saved
+        return self._saved.scn
 
-    def save(self, scn: int) -> bool:
-        """Make `scn` durable.
+    @property
+    def image(self) -> str | None:
+        """The recovery image for a start at `saved`; None where there is none."""
+        return self._saved.image
+
+    def save(self, scn: int, image: str | None = None) -> bool:
+        """Make `scn` durable, with the recovery image that serves a start there.
 
         Returns:
             False where the file has it already and nothing was written.
@@ -94,22 +117,22 @@ class Checkpoint:
             OlrPgError: 4013; the old file is still there.
         """
         with self._lock:
-            if scn == self._saved:
+            if Saved(scn, image) == self._saved:
                 return False
-            content = _Content(source=self._source, min_start_scn=scn)
+            content = _Content(source=self._source, min_start_scn=scn, recovery_image=image)
             whole = _File(**content.model_dump(), crc32=_crc(content))
             try:
-                _replace(self._path, whole.model_dump_json(indent=2).encode() + b"\n")
+                replace_file(self._path, whole.model_dump_json(indent=2).encode() + b"\n")
             except OSError as error:
                 raise OlrPgError(4013, str(error), path=str(self._path)) from error
-            self._saved = scn
+            self._saved = Saved(scn, image)
             return True
 
-    def _read(self) -> int | None:
+    def _read(self) -> Saved:
         try:
             data = self._path.read_bytes()
         except FileNotFoundError:
-            return None
+            return Saved()
         except OSError as error:
             raise OlrPgError(4011, str(error), path=str(self._path)) from error
         version = _version(data)
@@ -123,14 +146,13 @@ class Checkpoint:
             first = error.errors()[0]
             key = ".".join(map(str, first["loc"])) or None
             raise OlrPgError(4011, first["msg"], path=str(self._path), key=key) from error
-        content = _Content(source=file.source, min_start_scn=file.min_start_scn)
-        if file.crc32 != _crc(content):
+        if file.crc32 != _crc(file):
             raise OlrPgError(4011, "the checksum does not match", path=str(self._path))
         if file.source != self._source:
             raise OlrPgError(
                 4012, f"it is of {file.source!r}, this is {self._source!r}", path=str(self._path)
             )
-        return file.min_start_scn
+        return Saved(file.min_start_scn, file.recovery_image)
 
 
 def read_saved_scn(path: Path) -> int | None:
@@ -155,18 +177,33 @@ def _version(data: bytes) -> int | None:
 
 
 def _crc(content: _Content) -> int:
-    return zlib.crc32(content.model_dump_json().encode())
+    """The checksum of everything but itself; of version 1 without what that does not have."""
+    left_out = {"crc32"} if content.version > 1 else {"crc32", "recovery_image"}
+    return zlib.crc32(content.model_dump_json(exclude=left_out).encode())
 
 
-def _replace(path: Path, data: bytes) -> None:
-    """Put `data` in the place of `path`, durably: the old file or the new one, never a part."""
+def replace_file(path: Path, data: bytes) -> None:
+    """Put `data` in the place of `path`, durably: the old file or the new one, never a part.
+
+    Raises:
+        OSError: it cannot be done.
+    """
     new = path.with_name(path.name + ".new")
     with new.open("wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
     new.replace(path)
-    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    sync_directory(path.parent)
+
+
+def sync_directory(path: Path) -> None:
+    """Make the names in a directory durable.
+
+    Raises:
+        OSError: it cannot be done.
+    """
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(directory)
     finally:

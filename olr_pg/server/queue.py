@@ -47,7 +47,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from dataclasses import dataclass
-from itertools import pairwise, repeat
+from itertools import chain, dropwhile, pairwise, repeat
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -407,6 +407,18 @@ class ReadyQueue:
                     break
                 dropped += 1
             return next((scn for ordinal, scn in self._lowest if ordinal >= dropped), None)
+
+    def lowest_commit_scn(self, confirming: int = -1) -> int | None:
+        """The lowest commit SCN of what is held, less what `confirm(confirming)` would drop.
+
+        None where nothing is left; 0 where nothing is left in memory, and there is a backlog.
+        """
+        with self._changed:
+            kept = dropwhile(lambda transaction: transaction.commit_scn <= confirming, self._sent)
+            first = next(chain(kept, self._ready), None)
+            if first is None:
+                return None if self._backlog is None else 0
+            return first.commit_scn
 
     def is_empty(self) -> bool:
         """Whether every transaction put so far is confirmed."""

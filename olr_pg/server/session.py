@@ -114,7 +114,8 @@ class Session:
         """
         if scn > MAX_SCN:
             raise OlrPgError(4002, f"{scn} is not an SCN", field="StartSCN")
-        self._queue = self._source.start(scn)
+        saved = self._checkpoint
+        self._queue = self._source.start(scn, saved.image if scn == saved.saved else None)
 
     def take(self, confirmed_scn: int, messages: int) -> Batch:
         """LastCommitedSCN, `messages` times in a row.
@@ -159,9 +160,15 @@ class Session:
         if not queue.confirms(scn) and not queue.is_empty():
             return
         # the source first: what it has handed over by the time the queue is asked is in the queue
+        points = self._source.recovery_points()
         open_scn = self._source.open_scn()
         held_scn = queue.lowest_begin_scn(confirming=scn)
-        self._checkpoint.save(open_scn if held_scn is None else min(open_scn, held_scn))
+        lowest = open_scn if held_scn is None else min(open_scn, held_scn)
+        unconfirmed = queue.lowest_commit_scn(confirming=scn) if points else None
+        serving = (p.image for p in reversed(points) if p.serves(lowest, unconfirmed))
+        image = next(serving, None)
+        if self._checkpoint.save(lowest, image):
+            self._source.saved(lowest, image)
         queue.confirm(scn)
 
     def _running(self) -> ReadyQueue:

@@ -2,19 +2,46 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from olr_pg.server.queue import ReadyQueue
+
+
+class RecoveryPoint(NamedTuple):
+    """A durable recovery image: what was open when the logs had been read up to some place.
+
+    Attributes:
+        image: its name.
+        commit_scn: everything that is not in the image, nor behind it in the redo, committed at
+            this SCN or before.
+        read_scn: who starts with it reads no redo below this SCN.
+    """
+
+    image: str
+    commit_scn: int
+    read_scn: int
+
+    def serves(self, start_scn: int, unconfirmed_scn: int | None) -> bool:
+        """Whether it may take the place of the redo before it.
+
+        Args:
+            start_scn: the lowest begin SCN of what is not confirmed.
+            unconfirmed_scn: the lowest commit SCN in the queue, None where that is empty.
+        """
+        is_confirmed = unconfirmed_scn is None or unconfirmed_scn > self.commit_scn
+        return is_confirmed and start_scn < self.read_scn
 
 
 class Source(Protocol):
     """Where transactions come from: one subscription and one run of decoding at a time.
 
     The calls of one session come from one thread, in the order `resolve`…, `start`, `stop`;
-    `open_scn` may be called at any time between `start` and `stop`, and then from that same
-    thread. `resolve` may be called again after it failed. Sessions follow each other: the next
-    `resolve` comes after `stop`.
+    `open_scn`, `recovery_points` and `saved` may be called at any time between `start` and `stop`,
+    and then from that same thread. `resolve` may be called again after it failed. Sessions follow
+    each other: the next `resolve` comes after `stop`.
     """
 
     def resolve(self, sql: str) -> None:
@@ -24,8 +51,12 @@ class Source(Protocol):
             OlrPgError: why it cannot be done; nothing is subscribed then.
         """
 
-    def start(self, scn: int) -> ReadyQueue:
+    def start(self, scn: int, image: str | None = None) -> ReadyQueue:
         """Begin to decode, in the background, every transaction that began at or after `scn`.
+
+        Args:
+            image: the recovery image that the checkpoint names for that SCN: what had committed
+                before it is confirmed and need not come again.
 
         Returns:
             A new queue, which the decoder fills with `put` until that returns False, and ends with
@@ -42,6 +73,15 @@ class Source(Protocol):
         returned, and the SCN from which logs are not decoded yet (all threads). Before anything is
         decoded: the SCN of `start`. Too low is safe, too high loses transactions.
         """
+
+    def recovery_points(self) -> Sequence[RecoveryPoint]:
+        """The durable recovery images of the run, oldest first.
+
+        All that committed up to the `commit_scn` of one of them has been taken in by the queue.
+        """
+
+    def saved(self, scn: int, image: str | None) -> None:
+        """The checkpoint with that SCN and image is durable: images before it are not needed."""
 
     def stop(self) -> None:
         """The session has ended: stop decoding and drop the subscription.

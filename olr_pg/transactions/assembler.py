@@ -19,7 +19,7 @@ from olr_pg.redo.columns import head
 from olr_pg.scalars import MAX_SCN
 from olr_pg.transactions.batch import DmlKind
 from olr_pg.transactions.defaults import fill_defaults
-from olr_pg.transactions.delimit import Instances, delimit
+from olr_pg.transactions.delimit import Instances, delimit, slot_keys
 from olr_pg.transactions.dictionary_changes import (
     delivered_changes,
     dictionary_transactions,
@@ -47,7 +47,7 @@ from olr_pg.transactions.storage import IN_MEMORY, Storage, Waiting, spill_large
 from olr_pg.transactions.unconcerned import without_unconcerned
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from olr_pg.dictionary.model import Table
     from olr_pg.dictionary.plan import RowPlan
@@ -174,6 +174,19 @@ class Assembler:
         other._ended_unbegun = list(self._ended_unbegun)
         other._unowned.waiting = self._unowned.waiting.copy()
         return other
+
+    @property
+    def unowned(self) -> Waiting:
+        """LOB pages that name no transaction and were not referred to yet."""
+        return self._unowned.waiting
+
+    def restore(self, transactions: Iterable[OpenTransaction], unowned: Waiting) -> None:
+        """Go on with what another assembler had, before anything is fed."""
+        for transaction in transactions:
+            events = transaction.chunks.batches[0].events
+            key = int(slot_keys(events)[0])
+            self._open[key] = replace(transaction, chunks=transaction.chunks.copy())
+        self._unowned.waiting = unowned.copy()
 
     def use(self, plan: RowPlan, tables: Sequence[Table]) -> None:
         """Go on with another row plan, which has the tables of this one and more behind them."""

@@ -98,7 +98,7 @@ class Script:
     def resolve(self, sql: str) -> None:
         """Any query will do."""
 
-    def start(self, scn: int) -> ReadyQueue:
+    def start(self, scn: int, _image: str | None = None) -> ReadyQueue:
         self.started.append(scn)
         self.complete.clear()
         self._queue = queue = ReadyQueue(transactions_max=self.queue_transactions)
@@ -123,6 +123,13 @@ class Script:
         for one in self.transactions[self._taken :]:
             self._queue.put(one)
             self._taken += 1
+
+    def recovery_points(self) -> tuple[()]:
+        """There are none."""
+        return ()
+
+    def saved(self, scn: int, image: str | None) -> None:
+        """Nothing waits for it."""
 
     def open_scn(self) -> int:
         if self._taken < len(self.transactions):

@@ -78,6 +78,11 @@ class DdlSource:
         """A session on a redo thread, from 1."""
         return self._sessions[thread_number - 1]
 
+    def open_session(self, number: int = 41) -> DdlSession:
+        """Another session on the first redo thread."""
+        attributes = Session(number, 1000, OWNER, OWNER_NUMBER)
+        return DdlSession(self.instance, self.container, self.threads[0], attributes)
+
     def _archive(self, name: str, data: bytes) -> None:
         (self.directory / "logs" / name).write_bytes(data)
 

@@ -21,11 +21,12 @@ from structlog.testing import capture_logs
 from olr_pg.config.load import load_config
 from olr_pg.errors import OlrPgError
 from olr_pg.monitor.asking import ask_status
-from olr_pg.replicator.appliance import run_appliance
+from olr_pg.replicator.appliance import _recovery, run_appliance
 from olr_pg.replicator.decoder import Decoder
 from olr_pg.replicator.delivery import Delivery
 from olr_pg.replicator.follower import DictionaryFollower
 from olr_pg.replicator.source_database import OfflineDatabase
+from olr_pg.replicator.spill import SpillFiles
 from olr_pg.server.backlog import Backlog
 from olr_pg.server.checkpoint import Checkpoint, read_saved_scn
 from olr_pg.server.listener import Listener
@@ -118,6 +119,19 @@ def second_database(postgres_database: str) -> Any:
         connection.execute(f'CREATE DATABASE "{name}_second"'.encode())
         yield make_conninfo(postgres_database, dbname=f"{name}_second")
         connection.execute(f'DROP DATABASE "{name}_second" WITH (FORCE)'.encode())
+
+
+def test_open_transactions_are_kept_over_restarts_for_one_target_only(tmp_path: Path) -> None:
+    source = two_tables(tmp_path / "s")
+    assert source.snapshot is not None
+    database, storage = source.snapshot.database, SpillFiles(tmp_path / "spill", 1)
+    both = [entry("a", "host=a", "A"), entry("b", "host=b", "B")]
+    with capture_logs() as said:
+        one = _recovery(load_config(write_config(source, both[:1])), database, storage)
+        assert one is not None
+        assert said == []
+        assert _recovery(load_config(write_config(source, both)), database, storage) is None
+    assert said[0]["event"].startswith("no bounded recovery with several targets")
 
 
 @pytest.mark.timeout(900)

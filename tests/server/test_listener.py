@@ -90,7 +90,7 @@ class MemorySource:
             raise OlrPgError(4019, "no table NOWHERE", table="NOWHERE")
         self.sql = sql
 
-    def start(self, scn: int) -> ReadyQueue:
+    def start(self, scn: int, _image: str | None = None) -> ReadyQueue:
         self.queue = ReadyQueue(self.bound)
         self.position = 0
         self.decoder = threading.Thread(target=self.decode, args=(scn, self.queue))
@@ -102,6 +102,13 @@ class MemorySource:
             if transaction.begin_scn >= scn and not queue.put(transaction):
                 return
             self.position = number + 1
+
+    def recovery_points(self) -> tuple[()]:
+        """There are none."""
+        return ()
+
+    def saved(self, scn: int, image: str | None) -> None:
+        """Nothing waits for it."""
 
     def open_scn(self) -> int:
         later = [one.begin_scn for one in self.transactions[self.position :]]

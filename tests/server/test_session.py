@@ -10,9 +10,11 @@ from olr_pg.errors import OlrPgError
 from olr_pg.server.checkpoint import FILE_NAME, Checkpoint
 from olr_pg.server.queue import CommitPosition, ReadyQueue, ReadyTransaction
 from olr_pg.server.session import Claim, Session
+from olr_pg.server.source import RecoveryPoint
 from olr_pg.wire.frames import ByteOrder, encode_frame
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 
@@ -23,16 +25,26 @@ class StillSource:
         self.queue = ReadyQueue()
         self.position = 1000
         self.stops = 0
+        self.points: list[RecoveryPoint] = []
+        self.told: list[tuple[int, str | None]] = []
+        self.images: list[str | None] = []
         self.refusal: OlrPgError | None = None
 
     def resolve(self, sql: str) -> None:
         if self.refusal is not None:
             raise self.refusal
 
-    def start(self, scn: int) -> ReadyQueue:
+    def start(self, scn: int, image: str | None = None) -> ReadyQueue:
         if self.refusal is not None:
             raise self.refusal
+        self.images.append(image)
         return self.queue
+
+    def recovery_points(self) -> Sequence[RecoveryPoint]:
+        return self.points
+
+    def saved(self, scn: int, image: str | None) -> None:
+        self.told.append((scn, image))
 
     def open_scn(self) -> int:
         return self.position
@@ -87,6 +99,44 @@ def test_the_checkpoint_is_the_lowest_begin_scn_not_confirmed(
     session.take(140, 1)  # idle: the decoder's progress moves it
     assert checkpoint.saved == 1500
     assert session.saved_scn() == 1500
+
+
+def test_an_image_is_named_once_what_is_not_in_it_is_confirmed(
+    session: Session, source: StillSource, checkpoint: Checkpoint
+) -> None:
+    for begin_scn, commit_scn in ((50, 110), (60, 120), (125, 130)):
+        put(source.queue, begin_scn, commit_scn)
+    source.position = 20  # a transaction that is open for long
+    source.points = [
+        RecoveryPoint("early", 110, 112),
+        RecoveryPoint("late", 120, 122),
+        RecoveryPoint("behind", 130, 133),
+    ]
+    session.take(0, 9)
+    session.take(109, 1)
+    assert (checkpoint.saved, checkpoint.image) == (None, None)
+    session.take(110, 1)
+    assert (checkpoint.saved, checkpoint.image) == (20, "early")
+    session.take(120, 1)
+    assert (checkpoint.saved, checkpoint.image) == (20, "late")
+    assert source.told == [(20, "early"), (20, "late")]
+    # The transaction is over: nothing before the image is wanted any more.
+    source.position = 1000
+    session.take(129, 1)
+    session.take(130, 1)
+    assert (checkpoint.saved, checkpoint.image) == (1000, None)
+
+
+def test_the_image_serves_a_start_at_the_saved_scn_only(
+    source: StillSource, checkpoint: Checkpoint
+) -> None:
+    checkpoint.save(20, "late")
+    for scn in (19, 20, 21):
+        session = Session(source, checkpoint, Claim(patience=0), "client")
+        session.resolve("q")
+        session.start(scn)
+        session.close()
+    assert source.images == [None, "late", None]
 
 
 def test_a_transaction_open_in_the_decoder_holds_the_checkpoint(

@@ -13,11 +13,12 @@ import pytest
 
 from olr_pg.applier.settings import ApplierSettings
 from olr_pg.replicator import appliance, decoder
+from olr_pg.replicator.recovery import DIRECTORY, BoundedRecovery
 from olr_pg.replicator.spill import SpillFiles
 from olr_pg.replicator.split import plan_splits
 from olr_pg.server.checkpoint import Checkpoint
 from olr_pg.server.listener import Listener
-from tests.simulation.laws import broken_by_checkpoint
+from tests.simulation.laws import broken_by_checkpoint, broken_by_image
 from tests.simulation.truth import Truth
 
 if TYPE_CHECKING:
@@ -77,7 +78,8 @@ def small_dials(patch: pytest.MonkeyPatch, folder: Path, settings: Settings) -> 
     patch.setattr(decoder, "plan_splits", partial(plan_splits, split_bytes=settings.split_bytes))
     patch.setattr(appliance, "Listener", partial(AnnouncedListener, folder / PORT))
     patch.setattr(appliance, "SpillFiles", lambda folder, *_, **__: spill_files(folder, settings))
-    # Every transaction that comes in parts is spooled.
+    # An image at the end of each log; every transaction that comes in parts is spooled.
+    patch.setattr(appliance, "BoundedRecovery", recovery_at_each_log)
     patch.setattr(appliance, "_SPOOLED_PART", 1 << 40)
     patch.setattr(
         appliance,
@@ -96,6 +98,13 @@ def spill_files(folder: Path, settings: Settings) -> SpillFiles:
     return SpillFiles(folder, settings.memory_bytes, settings.spill_bytes_min)
 
 
+def recovery_at_each_log(
+    directory: Path, source: str, _limit: int, storage: SpillFiles, disk_max: int | None
+) -> BoundedRecovery:
+    """Bounded recovery for short logs."""
+    return BoundedRecovery(directory, source, 1, storage, disk_max)
+
+
 @contextmanager
 def watching_checkpoint(
     patch: pytest.MonkeyPatch, folder: Path, subscription: str
@@ -109,12 +118,15 @@ def watching_checkpoint(
     def connection() -> psycopg.Connection[tuple[Any, ...]]:
         return psycopg.connect(source["postgres"], autocommit=True)
 
-    def checked(checkpoint: Checkpoint, scn: int) -> bool:
+    def checked(checkpoint: Checkpoint, scn: int, image: str | None = None) -> bool:
         broken = broken_by_checkpoint(connection(), truth, subscription, scn)
+        if image is not None:
+            path = folder / "data" / DIRECTORY / image
+            broken = broken or broken_by_image(connection(), truth, subscription, path)
         if broken:
             with (folder / VIOLATIONS).open("a", encoding="utf-8") as file:
                 file.write(broken + "\n")
-        return save(checkpoint, scn)
+        return save(checkpoint, scn, image)
 
     patch.setattr(Checkpoint, "save", checked)
     try:

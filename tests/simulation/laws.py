@@ -2,9 +2,11 @@
 
 1. Each table of the target holds exactly what the transactions make of it that its ledger row
    names: every committed change once, in commit order, and nothing of a rolled-back one.
-2. The checkpoint does not pass a transaction that is not durable in every table.
+2. The checkpoint does not pass a transaction that is not durable in every table; nor does the
+   recovery image that it names, of what had committed before it.
 3. What the server sends on a connection are the wanted transactions, whole, in the order of
-   delivery, none left out, each as the source committed it.
+   delivery, each as the source committed it; left out are none but such as were durable or
+   confirmed before.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from olr_pg.wire.messages import (
 from tests.target_rows import column_types, differing_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from pathlib import Path
 
     import psycopg
 
@@ -138,12 +140,12 @@ def _check_table(
 def lagging(ledger: dict[str, Applied], truth: Truth, up_to_scn: int) -> SourceTransaction | None:
     """The first transaction with a lower commit SCN that is not durable everywhere."""
     for one in truth.followed:
-        if one.commit_scn < up_to_scn and not _is_durable(one, ledger):
+        if one.commit_scn < up_to_scn and not is_durable(one, ledger):
             return one
     return None
 
 
-def _is_durable(transaction: SourceTransaction, ledger: dict[str, Applied]) -> bool:
+def is_durable(transaction: SourceTransaction, ledger: dict[str, Applied]) -> bool:
     return all(ledger.get(table, NOTHING).has(transaction) for table in transaction.tables)
 
 
@@ -156,11 +158,24 @@ def broken_by_checkpoint(
     """How a checkpoint at `scn` breaks law 2, None where it does not."""
     ledger = read_ledger(connection, subscription)
     for one in truth.followed:
-        if one.begin_scn < scn and not _is_durable(one, ledger):
+        if one.begin_scn < scn and not is_durable(one, ledger):
             return (
                 f"the checkpoint {scn} passes transaction {one.xid}, which began at"
                 f" {one.begin_scn}, committed at {one.commit_scn} and is not durable"
             )
+    return None
+
+
+def broken_by_image(
+    connection: Connection, truth: Truth, subscription: str, path: Path
+) -> str | None:
+    """How the checkpoint breaks law 2 with the image at `path`, None where it does not."""
+    image = json.loads(path.read_text("utf-8"))["image"]
+    read = min(mark["scn"] for mark in image["marks"])
+    ledger = read_ledger(connection, subscription)
+    for one in truth.followed:
+        if one.commit_scn < read and not is_durable(one, ledger):
+            return f"{path.name} passes transaction {one.identity}, which is not durable"
     return None
 
 
@@ -183,31 +198,52 @@ def check_checkpoint(connection: Connection, truth: Truth, subscription: str, da
 
 
 def check_stream(
-    recording: Recording, truth: Truth, order: ByteOrder, render_value: ValueRenderer
+    recording: Recording,
+    truth: Truth,
+    order: ByteOrder,
+    render_value: ValueRenderer,
+    confirmed: set[int],
 ) -> int:
     """Law 3 for one connection; how many whole transactions it carried.
+
+    Args:
+        confirmed: by earlier connections, and then by this one too: the identities of the truth's.
 
     Raises:
         LawBrokenError: it does not hold.
     """
-    stream = _Stream(truth, order, render_value)
-    for request, answer in _exchanges(recording, order):
+    stream = _Stream(truth, order, render_value, frozenset(confirmed))
+    asked, answers = _asked(recording, order), _answered(recording, order)
+    for request, answer in zip(asked, answers, strict=False):
         stream.take(request, answer)
+    for request in asked[len(answers) :]:
+        # It may have been heard by a server that could not answer any more.
+        stream.hear(request)
+    confirmed.update(stream.confirmed)
     return stream.whole
 
 
-def _exchanges(recording: Recording, order: ByteOrder) -> Iterator[tuple[Request, Answer]]:
+def _asked(recording: Recording, order: ByteOrder) -> list[Request]:
+    """The requests that are answered; what a fault swallowed was not forwarded or recorded."""
     requests = (decode_request(message[FRAME:], order) for message in recording.requests)
-    asked = [request for request in requests if not isinstance(request, LogOff)]
-    answers = [decode_answer(message[FRAME:], order) for message in recording.answers]
-    # A request or an answer that a fault swallowed was not forwarded, and is not recorded.
-    return zip(asked, answers, strict=False)
+    return [request for request in requests if not isinstance(request, LogOff)]
+
+
+def _answered(recording: Recording, order: ByteOrder) -> list[Answer]:
+    return [decode_answer(message[FRAME:], order) for message in recording.answers]
 
 
 class _Stream:
     """Follows one connection."""
 
-    def __init__(self, truth: Truth, order: ByteOrder, render_value: ValueRenderer) -> None:
+    def __init__(
+        self,
+        truth: Truth,
+        order: ByteOrder,
+        render_value: ValueRenderer,
+        before: frozenset[int],
+    ) -> None:
+        self._before = before
         self._truth = truth
         self._order = order
         self._render_value = render_value
@@ -221,8 +257,7 @@ class _Stream:
         if isinstance(request, StartScn) and isinstance(answer, Ok):
             scn = request.scn
             self._wanted = [one for one in self._truth.transactions if one.begin_scn >= scn]
-        if isinstance(request, LastCommitedScn):
-            self._confirm(request.scn)
+        self.hear(request)
         if isinstance(request, BackToScn):
             self._elements = []
             while (
@@ -232,6 +267,16 @@ class _Stream:
                 self._next -= 1
         if isinstance(answer, Data):
             self._element(decode_element(answer.element, self._order))
+
+    def hear(self, request: Request) -> None:
+        """What a request does whether or not its answer comes."""
+        if isinstance(request, LastCommitedScn):
+            self._confirm(request.scn)
+
+    @property
+    def confirmed(self) -> set[int]:
+        """What this connection confirmed."""
+        return {id(one) for one in self._wanted[: self._confirmed]}
 
     def _sent_last(self) -> SourceTransaction:
         return self._wanted[self._next - 1]
@@ -249,6 +294,7 @@ class _Stream:
         lines = b"".join(
             render_line(one, self._render_value) for one in whole_changes(self._elements)
         )
+        self._pass_over(lines)
         if self._next >= len(self._wanted):
             raise LawBrokenError(f"nothing should have come any more:\n{lines.decode()}")
         expected = b"".join(self._wanted[self._next].lines)
@@ -260,3 +306,12 @@ class _Stream:
         self._elements = []
         self._next += 1
         self.whole += 1
+
+    def _pass_over(self, lines: bytes) -> None:
+        """Leave out what was confirmed before and is not what came."""
+        end = self._next
+        while end < len(self._wanted) and b"".join(self._wanted[end].lines) != lines:
+            if id(self._wanted[end]) not in self._before:
+                return
+            end += 1
+        del self._wanted[self._next : end]

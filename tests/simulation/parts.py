@@ -16,6 +16,7 @@ from olr_pg.errors import OlrPgError
 from olr_pg.replicator.appliance import _identity
 from olr_pg.replicator.decoder import Decoder
 from olr_pg.replicator.delivery import Delivery
+from olr_pg.replicator.recovery import DIRECTORY
 from olr_pg.replicator.source_database import OfflineDatabase
 from olr_pg.replicator.threads import FILE_NAME as THREADS_FILE
 from olr_pg.server.checkpoint import FILE_NAME, Checkpoint
@@ -27,6 +28,7 @@ from tests.simulation.entry import (
     applier_of,
     following,
     prepared,
+    recovery_at_each_log,
     spill_files,
 )
 from tests.simulation.laws import LawBrokenError
@@ -74,12 +76,15 @@ class Here:
         snapshot = load_snapshot(str(simulation.folder / "source" / "dictionary.json"))
         data = simulation.folder / "data"
         events = SchemaEvents()
+        storage = spill_files(data / "spill", settings)
+        identity = _identity(snapshot.database)
         decoder = Decoder(
             OfflineDatabase(snapshot, [str(simulation.folder / "logs")]),
             SparkSettings(),
             threads_file=data / THREADS_FILE,
             follow=following(data),
-            storage=spill_files(data / "spill", settings),
+            storage=storage,
+            recovery=recovery_at_each_log(data / DIRECTORY, identity, 1, storage, None),
         )
         delivery = Delivery(
             decoder,
@@ -92,7 +97,7 @@ class Here:
             AnnouncedListener(
                 simulation.folder / PORT,
                 delivery,
-                Checkpoint(data / FILE_NAME, _identity(snapshot.database)),
+                Checkpoint(data / FILE_NAME, identity),
                 order=simulation.order,
             )
         )

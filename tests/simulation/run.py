@@ -28,6 +28,7 @@ from tests.simulation.laws import (
     check_checkpoint,
     check_stream,
     check_target,
+    is_durable,
     lagging,
     read_ledger,
 )
@@ -107,6 +108,7 @@ class Simulation:
         self.subscription = f"seed-{plan.seed}"
         self.schema = f"seed_{plan.seed}"
         self.outcome = Outcome(plan.seed)
+        self._confirmed = set[int]()
         source = self.folder / "source"
         summary = simulate(
             plan.seed, source, workload=plan.workload, size=plan.size, shape=plan.shape
@@ -280,7 +282,11 @@ class Simulation:
         """
         self._check_violations()
         check_checkpoint(self.connection, self.truth, self.subscription, self.folder / "data")
-        return check_target(self.connection, self.truth, self.subscription, self.schema)
+        ledger = check_target(self.connection, self.truth, self.subscription, self.schema)
+        self._confirmed.update(
+            id(one) for one in self.truth.transactions if is_durable(one, ledger)
+        )
+        return ledger
 
     def _check_violations(self) -> None:
         violations = self.folder / VIOLATIONS
@@ -296,4 +302,6 @@ class Simulation:
         render = value_renderer(self.database)
         while self.protocol.recordings:
             recording = self.protocol.recordings.pop(0)
-            self.outcome.streamed += check_stream(recording, self.truth, self.order, render)
+            self.outcome.streamed += check_stream(
+                recording, self.truth, self.order, render, self._confirmed
+            )

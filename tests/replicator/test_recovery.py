@@ -1,0 +1,335 @@
+"""A transaction that is open for long does not make a restart read its redo again."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from olr_pg.capture.logs import ArchivedLog, discover_logs
+from olr_pg.errors import OlrPgError
+from olr_pg.replicator.recovery import BoundedRecovery
+from olr_pg.simulator.sys_dictionary import sys_cell
+from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
+from tests.replicator.fault_source import FaultSource
+from tests.replicator.recovery_runs import Delivered, Restarts, split_transactions
+from tests.replicator.test_decode_truth import check_same, make_source
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SEEDS = int(os.environ.get("OLR_PG_SEEDS", "6"))
+LOGS = 8
+
+
+def in_order(folder: Path) -> list[ArchivedLog]:
+    found = discover_logs([str(folder / "logs")])
+    return sorted(found, key=lambda log: log.header.first_scn)
+
+
+class OpenForLong:
+    """One transaction changes T_LONG in every log; T_SHORT gets a transaction per log."""
+
+    def __init__(self, folder: Path, *, add_column_in: int | None = None) -> None:
+        self.source = source = DdlSource(folder)
+        for name in ("T_LONG", "T_SHORT"):
+            source.create(name, {"ID": NUMBER, "TXT": TEXT})
+        self.snapshot = source.take_snapshot()
+        source.threads[0].switch()
+        long = source.open_session()
+        for number in range(LOGS):
+            row = long.insert(source.tables["T_LONG"], [sys_cell(number), sys_cell("long " * 20)])
+            assert row is not None
+            if number % 3 == 2:
+                # Undone later than it was written, and in another log.
+                savepoint = long.savepoint()
+                long.insert(source.tables["T_LONG"], [sys_cell(1000 + number), sys_cell("undone")])
+                source.threads[0].switch()
+                long.rollback_to(savepoint)
+            if number == add_column_in:
+                source.add_column("T_SHORT", "MORE", TEXT)
+            more = ["more"] if add_column_in is not None and number >= add_column_in else []
+            source.insert("T_SHORT", number, f"short {number}", *more)
+            source.threads[0].switch()
+        long.commit()
+        source.instance.shut_down()
+        self.logs = in_order(folder)
+
+
+def one_pass(restarts: Restarts, logs: list[ArchivedLog]) -> list[bytes]:
+    """What one run over all logs delivers."""
+    with pytest.MonkeyPatch.context() as patch:
+        whole = Restarts(
+            restarts.folder / "whole", restarts.snapshot, patch, query=restarts.query,
+            limit_bytes=None,
+        )  # fmt: skip
+        whole.archive(logs)
+        return [one.blob for one in whole.run().delivered]
+
+
+def merged(runs: list[list[Delivered]]) -> list[bytes]:
+    """What a client that skips what it has makes of several runs."""
+    found = {(one.commit_scn, one.xid): one.blob for run in runs for one in run}
+    assert all(found[one.commit_scn, one.xid] == one.blob for run in runs for one in run)
+    return list(found.values())
+
+
+@pytest.fixture(scope="module")
+def long_open(tmp_path_factory: pytest.TempPathFactory) -> OpenForLong:
+    return OpenForLong(tmp_path_factory.mktemp("long"))
+
+
+def sequences(logs: list[ArchivedLog]) -> list[int]:
+    return [log.header.sequence for log in logs]
+
+
+def test_a_restart_reads_from_the_bounded_position(
+    long_open: OpenForLong, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    restarts = Restarts(tmp_path, long_open.snapshot, monkeypatch)
+    logs = long_open.logs
+    assert len(logs) > LOGS
+    runs = []
+    saved = set()
+    for count, log in enumerate(logs):
+        restarts.archive([log])
+        run = restarts.run()
+        runs.append(run.delivered)
+        if count > 1:
+            # Only the new log, although the transaction began in the second one.
+            assert run.logs == sequences([log])
+            saved.add(restarts.checkpoint().saved)
+    assert merged(runs) == one_pass(restarts, logs)
+    long = next(one for one in runs[-1] if b"T_LONG" in one.blob)
+    # GetSavedSCN kept its meaning: the begin of the transaction, until that was confirmed.
+    assert min(scn for scn in saved if scn is not None) == long.begin_scn
+    assert len(saved) == 2
+    # Nothing is open any more, so nothing is kept.
+    assert list(restarts.recovery.iterdir()) == []
+
+
+def test_a_start_elsewhere_reads_the_redo(
+    long_open: OpenForLong, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    restarts = Restarts(tmp_path, long_open.snapshot, monkeypatch)
+    logs = long_open.logs
+    restarts.archive(logs[:-1])
+    first = restarts.run().delivered
+    restarts.archive(logs[-1:])
+    saved = restarts.checkpoint()
+    assert saved.saved is not None
+    assert saved.image is not None
+    # Further back: everything that began since comes again.
+    again = restarts.run(saved.saved - 1, confirmed=0)
+    assert again.logs == sequences(logs)[1:]
+    since = [
+        blob
+        for blob in one_pass(restarts, logs)
+        if split_transactions(blob)[0].begin_scn >= saved.saved - 1
+    ]
+    assert [one.blob for one in again.delivered] == since
+    assert {one.blob for one in first}.intersection(since)
+    # The checkpoint's own position is still a bounded one.
+    assert restarts.run(confirmed=0).logs == sequences(logs)[-1:]
+    # Without the redo it can only be refused.
+    for path in sorted(restarts.logs.iterdir())[:4]:
+        path.unlink()
+    with pytest.raises(OlrPgError) as caught:
+        restarts.run(saved.saved - 1)
+    assert caught.value.code == 2010
+    assert restarts.run().logs == sequences(logs)[-1:]
+
+
+@pytest.mark.parametrize(
+    "damage", ["missing data", "flipped data", "flipped manifest", "no manifest"]
+)
+def test_a_damaged_image_costs_only_time(
+    long_open: OpenForLong,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    damage: str,
+) -> None:
+    restarts = Restarts(tmp_path, long_open.snapshot, monkeypatch)
+    logs = long_open.logs
+    restarts.archive(logs[:-1])
+    first = restarts.run().delivered
+    restarts.archive(logs[-1:])
+    kind = "*.redo" if "data" in damage else "*.json"
+    path = max(restarts.recovery.glob(kind), key=lambda one: one.stat().st_size)
+    if "flipped" in damage:
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 0x10
+        path.write_bytes(content)
+    else:
+        path.unlink()
+    capsys.readouterr()
+    run = restarts.run()
+    assert "OLR-02071" in capsys.readouterr().out
+    assert run.logs == sequences(logs)[1:]
+    assert merged([first, run.delivered]) == one_pass(restarts, logs)
+
+
+def test_the_dictionary_moves_on_while_it_is_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long_open = OpenForLong(tmp_path / "source", add_column_in=4)
+    restarts = Restarts(tmp_path, long_open.snapshot, monkeypatch)
+    runs = []
+    for count, log in enumerate(long_open.logs):
+        restarts.archive([log])
+        run = restarts.run()
+        runs.append(run.delivered)
+        if count > 1:
+            assert run.logs == sequences([log])
+    assert merged(runs) == one_pass(restarts, long_open.logs)
+    assert any(b"MORE" in one.blob for one in runs[-3])
+
+
+def test_other_tables_make_it_read_again(
+    long_open: OpenForLong,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    restarts = Restarts(tmp_path, long_open.snapshot, monkeypatch, query=QUERY_LONG)
+    restarts.archive(long_open.logs[:-1])
+    restarts.run()
+    restarts.archive(long_open.logs[-1:])
+    assert restarts.checkpoint().image is not None
+    restarts.query = "SELECT owner, table_name FROM all_tables WHERE owner = 'SHOP'"
+    capsys.readouterr()
+    run = restarts.run()
+    assert "OLR-02073" in capsys.readouterr().out
+    assert run.logs == sequences(long_open.logs)[1:]
+
+
+def test_what_is_not_confirmed_is_not_behind_an_image(
+    long_open: OpenForLong, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    restarts = Restarts(tmp_path, long_open.snapshot, monkeypatch)
+    logs = long_open.logs
+    restarts.archive(logs[:-1])
+    first = restarts.run(confirmed=3)
+    assert restarts.checkpoint().image is not None
+    restarts.archive(logs[-1:])
+    again = restarts.run()
+    assert len(again.logs) > 2
+    unconfirmed = {(one.commit_scn, one.xid) for one in first.delivered[3:]}
+    assert unconfirmed <= {(one.commit_scn, one.xid) for one in again.delivered}
+
+
+def test_no_room_for_an_image_costs_only_time(
+    long_open: OpenForLong,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    restarts = Restarts(tmp_path, long_open.snapshot, monkeypatch, disk_max=3000)
+    restarts.archive(long_open.logs[:-1])
+    restarts.run()
+    assert "OLR-02072" in capsys.readouterr().out
+    restarts.archive(long_open.logs[-1:])
+    run = restarts.run()
+    assert len(run.logs) > 1
+    assert any(b"T_LONG" in one.blob for one in run.delivered)
+
+
+@pytest.mark.parametrize("step", ["persisted", "noted"])
+def test_a_kill_around_the_checkpoint(
+    long_open: OpenForLong, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """What a kill leaves behind: files that no checkpoint names, or files that are superseded."""
+    restarts = Restarts(tmp_path, long_open.snapshot, monkeypatch)
+    logs = long_open.logs
+    restarts.archive(logs[:4])
+    runs = [restarts.run().delivered]
+    restarts.archive(logs[4:-1])
+    with monkeypatch.context() as patch:
+        if step == "persisted":
+            # The checkpoint is never written again.
+            patch.setattr("olr_pg.server.checkpoint.Checkpoint.save", lambda *_: False)
+        else:
+            # It is, but nothing is removed after it.
+            patch.setattr(BoundedRecovery, "saved", lambda *_: None)
+        runs.append(restarts.run().delivered)
+    left = {path.name for path in restarts.recovery.iterdir()}
+    restarts.archive(logs[-1:])
+    last = restarts.run()
+    assert last.logs == sequences(logs)[4 if step == "persisted" else -1 :]
+    runs.append(last.delivered)
+    assert merged(runs) == one_pass(restarts, logs)
+    assert len(left) > 2
+    assert list(restarts.recovery.iterdir()) == []
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_stopped_at_each_log_it_gives_the_same(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = make_source(tmp_path / "source", seed)
+    restarts = Restarts(
+        tmp_path,
+        source.snapshot,
+        monkeypatch,
+        query="SELECT owner, table_name FROM all_tables WHERE owner = 'SIM'",
+    )
+    logs = source.logs
+    first = {log.header.thread: log for log in reversed(logs)}
+    began = max(logs.index(log) for log in first.values()) + 1
+    runs = []
+    for count in range(began, len(logs) + 1):
+        restarts.archive(logs[:began] if count == began else logs[count - 1 : count])
+        # Some of it is confirmed, in the end all.
+        run = restarts.run(confirmed=-1 if count % 3 else 1 + count % 5)
+        assert run.failure is None
+        runs.append(run.delivered)
+    if len(first) == 1:
+        check_same(
+            source.lines(memoryview(blob) for blob in merged(runs)), source.truth, f"seed {seed}"
+        )
+    else:
+        whole = one_pass(restarts, logs)
+        assert merged(runs) == whole
+
+
+@pytest.mark.parametrize("taken", [True, False])
+def test_no_image_passes_a_fault_that_the_applier_has_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken: bool
+) -> None:
+    made = FaultSource(tmp_path / "source")
+    source, thread = made.source, made.source.threads[0]
+    thread.switch()
+    long = source.open_session()
+    long.insert(source.tables["B"], [sys_cell(100), sys_cell("long")])
+    long.insert(source.tables["A"], [sys_cell(101), sys_cell("cannot be decoded")])
+    thread.switch()
+    before = len(in_order(source.directory))
+    made.transaction(("A", 5, "alone"))
+    for key in (1, 2):
+        thread.switch()
+        made.transaction(("B", key, "short"))
+    thread.switch()
+    after = len(in_order(source.directory))
+    long.commit()
+    source.finish()
+    logs = in_order(source.directory)
+    restarts = Restarts(tmp_path, made.snapshot, monkeypatch)
+    restarts.takes_events = taken
+    restarts.archive(logs[:after])
+    first = restarts.run()
+    assert [fault.table for fault in first.faults] == ["SHOP.A"]
+    assert restarts.checkpoint().image is not None
+    restarts.takes_events = True
+    restarts.archive(logs[after:])
+    run = restarts.run()
+    # The image has the undecodable row of the transaction that was open, and nobody lost the other.
+    assert run.logs == sequences(logs[after if taken else before :])
+    assert run.faults[:-1] == ([] if taken else first.faults)
+    (opened,) = (one for one in run.delivered if b"long" in one.blob)
+    assert run.faults[-1] == ("SHOP.A", opened.commit_scn, opened.xid)
+    assert list(restarts.recovery.iterdir()) == []
+
+
+QUERY_LONG = "SELECT owner, table_name FROM all_tables WHERE table_name = 'T_LONG'"
