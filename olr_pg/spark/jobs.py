@@ -1,10 +1,11 @@
 """Running one task per payload on Spark, results in order.
 
 Payloads go out in jobs of `max_parallel` tasks through ``mapInArrow``; a task returns few large
-binary cells, not a row per change (design §4). Two jobs are under way at a time, so that no core
-waits for the slowest task of a job or for the driver; the next one is submitted when all results
-of the oldest have been taken. So at most twice what a job holds (`plan_jobs`) exists
-at once.
+binary cells, not a row per change (design §4). Small tasks share jobs, and where they are many a
+Spark task runs several of them, one after the other. Two jobs are under way at a time, so that no
+core waits for the slowest task of a job or for the driver; the next one is submitted when all
+results of the oldest have been taken. So at most twice what a job holds (`plan_jobs`) exists at
+once.
 
 **Large results.** What passes through the JVM is copied several times and has to fit its heap. When
 all tasks run on this machine, a result of more than `cells.INLINE_MAX` bytes is therefore left in a
@@ -43,8 +44,12 @@ if TYPE_CHECKING:
 
 _JOBS_UNDER_WAY: Final = 2
 
-JOB_BYTES: Final = 32 << 20
+JOB_BYTES: Final = 64 << 20
 """Bytes of input that a core is given in one job, where single tasks have less."""
+
+_SHARES: Final = 2
+"""In how many Spark tasks a core gets its share of a job: a task costs the JVM some 30 ms, whatever
+it does, and one alone would have the other cores wait for the slowest."""
 
 
 @overload
@@ -213,7 +218,8 @@ class _Run:
         count = len(payloads)
         with _spark_errors(tasks=f"{first}-{first + count - 1}"):
             self._spark.sparkContext.setJobGroup(self._group, "olr_pg tasks")
-            frame = self._spark.range(first, first + count, 1, count)
+            parts = min(count, _SHARES * self.cores)
+            frame = self._spark.range(first, first + count, 1, parts)
             return frame.mapInArrow(self._mapper(first, payloads), CELL_COLUMNS).toArrow()
 
     def _mapper(

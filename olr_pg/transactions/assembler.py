@@ -310,7 +310,9 @@ class Assembler:
             batch, instances, closed, dml, dml_first, self._plan, self._tables
         )
         if self._plan.delivered.size:
-            dml, dml_first, others = delivered_changes(dml, dml_first, self._plan)
+            dml, dml_first, others = delivered_changes(
+                dml, dml_first, self._plan, self._tables, dictionary
+            )
             self.account.dictionary_rows += others
         filled = np.flatnonzero(np.diff(dml_first))
         self.account.committed += filled.size
@@ -332,7 +334,7 @@ class Assembler:
         transactions = transactions_of(
             events, instances, chosen, np.append(dml_first[filled], dml_first[-1])
         )
-        return Finished(transactions, dml, dictionary, faults)
+        return Finished(transactions, dml, tuple(dictionary.values()), faults)
 
     def _last_left_end(self) -> int:
         """The newest SCN of transactions that ended here and are left to the driver, 0 for none."""

@@ -18,13 +18,14 @@ from olr_pg.dictionary.changes import (
     RowOperation,
     Statement,
 )
+from olr_pg.dictionary.oracle_schemas import is_oracle_schema
 from olr_pg.redo.batch import EventKind
 from olr_pg.scalars import format_rowid
 from olr_pg.transactions.batch import DmlColumns, Image
 from olr_pg.transactions.select import first_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from olr_pg.dictionary.model import Table
     from olr_pg.dictionary.plan import RowPlan
@@ -42,8 +43,8 @@ def dictionary_transactions(
     dml_first: I64,
     plan: RowPlan,
     tables: Sequence[Table],
-) -> tuple[DictionaryTransaction, ...]:
-    """What the committed transactions `closed` did to the dictionary, in their order.
+) -> dict[int, DictionaryTransaction]:
+    """What the committed transactions `closed` did to the dictionary, by their place, in order.
 
     Args:
         batch, instances: what they were found in.
@@ -54,33 +55,46 @@ def dictionary_transactions(
     statements = _statements(batch, instances, closed)
     changes = _row_changes(dml, dml_first, plan, tables)
     events = batch.events
-    found = []
+    found = {}
     for number in sorted({*statements, *changes}):
         begin, end = int(instances.begin[closed[number]]), int(instances.end[closed[number]])
-        found.append(
-            DictionaryTransaction(
-                int(events.con_id[begin]),
-                int(events.xid[begin]),
-                int(events.scn[begin]),
-                int(events.scn[end]),
-                (
-                    int(events.thread[end]),
-                    int(events.sequence[end]),
-                    int(events.block[end]),
-                    int(events.offset[end]),
-                ),
-                tuple(changes.get(number, ())),
-                tuple(statements.get(number, ())),
-            )
+        found[number] = DictionaryTransaction(
+            int(events.con_id[begin]),
+            int(events.xid[begin]),
+            int(events.scn[begin]),
+            int(events.scn[end]),
+            (
+                int(events.thread[end]),
+                int(events.sequence[end]),
+                int(events.block[end]),
+                int(events.offset[end]),
+            ),
+            tuple(changes.get(number, ())),
+            tuple(statements.get(number, ())),
         )
-    return tuple(found)
+    return found
 
 
 def delivered_changes(
-    dml: DmlColumns, dml_first: I64, plan: RowPlan
+    dml: DmlColumns, dml_first: I64, plan: RowPlan, tables: Sequence[Table], ddl: Collection[int]
 ) -> tuple[DmlColumns, I64, int]:
-    """The changes that go to clients, where each transaction's begin, how many others there are."""
+    """The changes that go to clients, where each transaction's begin, how many others there are.
+
+    A DDL commits what is open before it begins, so a transaction that changes the dictionary has no
+    row changes of a user: those that it has of a user's table move its rows to another segment
+    (MOVE, SPLIT, MERGE), which changes nothing for a client. They come to light where they have the
+    SCN at which the DDL commits, from which on the new segment is known.
+
+    Args:
+        dml, dml_first, plan, tables: as of `dictionary_transactions`.
+        ddl: the transactions that change the dictionary.
+    """
     stays = plan.delivered[dml.table] != 0
+    if ddl:
+        of_user = np.array([not is_oracle_schema(table.owner) for table in tables], np.bool_)
+        for number in ddl:
+            own = slice(int(dml_first[number]), int(dml_first[number + 1]))
+            stays[own] &= ~of_user[dml.table[own]]
     others = int(np.count_nonzero(~stays))
     if others == 0:
         return dml, dml_first, 0
