@@ -95,7 +95,7 @@ def test_the_least_file_has_defaults_for_the_rest(tmp_path: Path) -> None:
     assert config.port.address == Address("127.0.0.1", 9700)
     assert (config.port.byte_order, config.port.chunk_size) == ("little", 1 << 20)
     assert (config.log.level, config.log.format) == (2, "human")
-    assert (config.spark.master, config.spark.conf) == ("local[*]", {})
+    assert (config.spark.master, config.spark.conf) == ("local[*,3]", {})
     assert (config.status.enabled, config.status.address) == (True, None)
 
 
