@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import closing
 from copy import copy
-from itertools import compress, repeat
+from itertools import compress, dropwhile, repeat
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -315,7 +315,9 @@ class Merger:
     def _save(self, source: ThreadSplit) -> None:
         """Note the state before a split, until the dictionary is known past its end."""
         settled = self.watermark
-        self._states = [(state, end) for state, end in self._states if end >= settled]
+        # Only from the front: to go back to a state undoes every split behind it, those of other
+        # threads too, however little of the redo they reach.
+        self._states = list(dropwhile(lambda saved: saved[1] < settled, self._states))
         state = _State(
             source,
             self._assembler.saved(),
