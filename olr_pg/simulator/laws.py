@@ -9,7 +9,7 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.simulator.layout import checksum, lay_out_group
+from olr_pg.simulator.layout import LWN_LENGTH, checksum, lay_out_group
 from olr_pg.simulator.vectors import NO_OBJECT, TYP_DELAYED, TYP_MARKER, TYP_NEW, undo_size
 
 if TYPE_CHECKING:
@@ -30,15 +30,27 @@ UNDO_SPACE: Final = 8150
 
 def broken_blocks(log: ParsedLog) -> Iterator[str]:
     """Checksums, block numbers, sequences, and the size that block 0 tells."""
-    size, redo = log.format.block_size, log.format
-    if len(log.blocks) != log.nab * size or redo.unpack("I", log.blocks, 24)[0] != log.nab - 1:
+    size, redo, nab = log.format.block_size, log.format, log.header.nab
+    if len(log.blocks) != nab * size or log.os_header.count != nab - 1:
         yield "block 0: the block count is not nab - 1"
-    for number in range(log.nab):
+    for number in range(nab):
         block = log.blocks[number * size : (number + 1) * size]
         if checksum(block):
             yield f"block {number}: checksum"
-        if number and redo.unpack("II", block, 4) != (number, log.sequence):
+        if number and redo.unpack("II", block, 4) != (number, log.header.sequence):
             yield f"block {number}: number or sequence"
+
+
+def broken_headers(log: ParsedLog) -> Iterator[str]:
+    """Blocks 0 and 1 laid out again from their fields are those of the file."""
+    size, redo = log.format.block_size, log.format
+    if log.os_header.image(redo) != log.blocks[:size]:
+        yield "block 0: another layout"
+    if log.header.image(redo) != log.blocks[size : 2 * size]:
+        yield "block 1: another layout"
+    lengths = [redo.unpack("I", lwn.records[0].raw, LWN_LENGTH)[0] for lwn in log.lwns]
+    if log.header.largest_lwn != max(lengths, default=0):
+        yield f"block 1: the largest LWN has {max(lengths, default=0)} blocks"
 
 
 def broken_layout(log: ParsedLog) -> Iterator[str]:
@@ -46,7 +58,8 @@ def broken_layout(log: ParsedLog) -> Iterator[str]:
     size = log.format.block_size
     for lwn in log.lwns:
         stream, first = lay_out_group(log.format, [record.raw for record in lwn.records])
-        stream[32:36] = lwn.records[0].raw[32:36]  # of the whole group, which may have chunks
+        length = slice(LWN_LENGTH, LWN_LENGTH + 4)
+        stream[length] = lwn.records[0].raw[length]  # of the whole group, which may have chunks
         for at in range(lwn.size):
             base = (lwn.block + at) * size
             payload = stream[at * (size - 16) : (at + 1) * (size - 16)]
@@ -72,7 +85,7 @@ def broken_order(log: ParsedLog) -> Iterator[str]:
                 yield f"{place}: SCN order"
             last = (record.scn, record.subscn)
             highest = max(highest, last)
-            if not log.first_scn <= lwn.scn <= record.scn < log.next_scn:
+            if not log.header.first_scn <= lwn.scn <= record.scn < log.header.next_scn:
                 yield f"{place}: SCN outside the log or the LWN"
 
 
@@ -192,7 +205,7 @@ def broken_undo_chains(logs: Iterable[ParsedLog]) -> Iterator[str]:
         redo = log.format
         for record in log.records:
             for vector in record.vectors:
-                place = f"{log.sequence}.{record.block}.{record.offset}"
+                place = f"{log.header.sequence}.{record.block}.{record.offset}"
                 if vector.opcode == "5.1":
                     yield from (f"{place}: {f}" for f in _undo_faults(redo, vector, last, newest))
                 elif vector.opcode == "5.4" and vector.fields[0][16] & 2:
@@ -256,14 +269,14 @@ def broken_block_states(logs: Iterable[ParsedLog]) -> Iterator[str]:
             before = (vector.scn, vector.seq)
             if states.get(key, before) != before and vector.typ not in (TYP_NEW, TYP_DELAYED):
                 yield (
-                    f"{log.thread}.{log.sequence}.{record.block}.{record.offset}:"
+                    f"{log.header.thread}.{log.header.sequence}.{record.block}.{record.offset}:"
                     f" {vector.opcode} finds {before}, not {states[key]}"
                 )
             same = vector.scn == record.scn
             states[key] = (record.scn, vector.seq + 1 if same else 1)
 
 
-LOG_LAWS: Final = (broken_blocks, broken_order, broken_pairs, broken_rows)
+LOG_LAWS: Final = (broken_blocks, broken_headers, broken_order, broken_pairs, broken_rows)
 """The laws of a single log that real logs keep to the letter."""
 
 
@@ -274,12 +287,13 @@ def broken_laws(
 
     Real logs have garbage after the last record of some blocks, so `broken_layout` is for our own.
     """
-    ordered = sorted(logs, key=lambda log: (log.thread, log.sequence))
+    ordered = sorted(logs, key=lambda log: (log.header.thread, log.header.sequence))
     found = list[str]()
     for log in ordered:
         for law in log_laws:
             found.extend(
-                f"log {log.thread}.{log.sequence}: {law.__name__}: {fault}" for fault in law(log)
+                f"log {log.header.thread}.{log.header.sequence}: {law.__name__}: {fault}"
+                for fault in law(log)
             )
     found.extend(f"broken_undo_chains: {fault}" for fault in broken_undo_chains(ordered))
     found.extend(f"broken_block_states: {fault}" for fault in broken_block_states(ordered))

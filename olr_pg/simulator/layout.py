@@ -21,6 +21,8 @@ BLOCK_HEADER_SIZE: Final = 16
 RECORD_HEADER_SIZE: Final = 24
 LWN_HEADER_SIZE: Final = 68
 FIRST_DATA_BLOCK: Final = 2
+LWN_LENGTH: Final = 32
+"""Where a chunk's first record has the length of its LWN."""
 
 VLD_VALID: Final = 0x01
 VLD_COMMIT: Final = 0x02
@@ -154,7 +156,7 @@ def seal_blocks(
     blocks = np.zeros((len(first_offsets), size), np.uint8)
     blocks[:, BLOCK_HEADER_SIZE:] = payloads.reshape(-1, size - BLOCK_HEADER_SIZE)
     blocks[:, 0] = 1
-    blocks[:, 1] = 0x82 if size == 4096 else 0x22
+    blocks[:, 1] = redo.block_mark
     words = blocks.view(order + "u4")
     words[:, 1] = np.arange(FIRST_DATA_BLOCK, FIRST_DATA_BLOCK + len(blocks))
     words[:, 2] = sequence

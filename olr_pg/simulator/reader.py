@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Final
 
+from olr_pg.simulator.headers import BIG_ENDIAN, LITTLE_ENDIAN, LogHeader, OsHeader
 from olr_pg.simulator.redo_format import RedoFormat, padding
 
 RECORD_HEADER_SIZE: Final = 24
@@ -73,12 +74,8 @@ class ParsedLog:
 
     format: RedoFormat
     blocks: bytes = field(repr=False)
-    nab: int
-    sequence: int
-    thread: int
-    resetlogs: int
-    first_scn: int
-    next_scn: int
+    os_header: OsHeader
+    header: LogHeader
     lwns: tuple[ParsedLwn, ...] = field(repr=False)
 
     @property
@@ -174,17 +171,16 @@ def parse_log(data: bytes) -> ParsedLog:
         ValueError: the bytes break the container's rules.
     """
     magic = data[28:32]
-    if magic not in (b"\x7d\x7c\x7b\x7a", b"\x7a\x7b\x7c\x7d"):
+    if magic not in (LITTLE_ENDIAN, BIG_ENDIAN):
         raise ValueError(f"no redo log: {magic.hex()}")
-    big_endian = magic[0] == 0x7A
+    big_endian = magic == BIG_ENDIAN
     (size,) = RedoFormat(big_endian=big_endian).unpack("I", data, 20)
-    version, sequence = (RedoFormat(big_endian=big_endian).unpack("I", data, size + at)[0]
-                         for at in (20, 8))  # fmt: skip
+    (version,) = RedoFormat(big_endian=big_endian).unpack("I", data, size + 20)
     redo = RedoFormat(version, big_endian, size)
-    (nab,) = redo.unpack("I", data, size + 156)
+    header = LogHeader.read(redo, data[size : 2 * size])
     lwns = list[ParsedLwn]()
     block = 2
-    while block < nab:
+    while block < header.nab:
         base = block * size + 16
         if not data[base + 4] & 4:
             raise ValueError(f"block {block} does not start an LWN")
@@ -194,11 +190,4 @@ def parse_log(data: bytes) -> ParsedLog:
         (number,) = redo.unpack("H", data, base + 24)
         lwns.append(ParsedLwn(number, block, chunk, scn, time, records))
         block += chunk
-    return ParsedLog(
-        *(redo, data, nab, sequence),
-        redo.unpack("H", data, size + 176)[0],
-        redo.unpack("I", data, size + 160)[0],
-        redo.read_scn8(data, size + 180),
-        redo.read_scn8(data, size + 192),
-        tuple(lwns),
-    )
+    return ParsedLog(redo, data, OsHeader.read(redo, data[:size]), header, tuple(lwns))

@@ -89,6 +89,11 @@ class RedoFormat:
         return 32 if self.has_container else 24
 
     @property
+    def block_mark(self) -> int:
+        """Byte 1 of every block (redo-format §1.3)."""
+        return 0x82 if self.block_size == 4096 else 0x22
+
+    @property
     def ktb_start(self) -> int:
         """Where the data of KTB redo starts: 4 in 11.2, else 8."""
         return 8 if self.has_container else 4

@@ -63,7 +63,7 @@ def test_the_options_shape_the_logs(cli: Cli, tmp_path: Path) -> None:
     assert lines["changes"].startswith("insert ")
     logs = [parse_log(path.read_bytes()) for path in (tmp_path / "logs").iterdir()]
     assert int(lines["logs"]) == len(logs)
-    assert {log.thread for log in logs} == {1, 2}
+    assert {log.header.thread for log in logs} == {1, 2}
     assert {(log.format.version, log.format.big_endian, log.format.block_size) for log in logs} == {
         (COMPATIBLE["11.2"], True, 1024)
     }

@@ -1,27 +1,28 @@
-"""The data blocks of a log, and the same laid out anew from its parsed records."""
+"""The blocks of a log, and the same laid out anew from its parsed headers and records."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.simulator.layout import lay_out_group, seal_blocks
+from olr_pg.simulator.layout import LWN_LENGTH, lay_out_group, seal_blocks
 from olr_pg.simulator.reader import parse_log
-from olr_pg.simulator.writer import LWN_LENGTH
 
 Blocks = npt.NDArray[np.uint8]
 
 
 def laid_out_again(data: bytes) -> tuple[Blocks, Blocks]:
-    """(blocks laid out from the records, blocks of the file); shape (blocks, bytes) each."""
+    """(blocks laid out from the fields and records, blocks of the file); (blocks, bytes) each."""
     log = parse_log(data)
-    size = log.format.block_size
+    size, header = log.format.block_size, log.header
     groups = [lay_out_group(log.format, [record.raw for record in lwn.records]) for lwn in log.lwns]
     for lwn, (stream, _) in zip(log.lwns, groups, strict=True):
         # The length of an LWN of several strands counts all of them.
         stream[LWN_LENGTH : LWN_LENGTH + 4] = lwn.records[0].raw[LWN_LENGTH : LWN_LENGTH + 4]
     payload = np.frombuffer(b"".join(bytes(stream) for stream, _ in groups), np.uint8)
     firsts = [first for _, first in groups] or [np.zeros(0, np.uint16)]
-    ours = seal_blocks(log.format, payload, np.concatenate(firsts), log.sequence)
-    real = np.frombuffer(data[2 * size : log.nab * size], np.uint8).reshape(-1, size)
-    return ours.reshape(-1, size), real
+    blocks = seal_blocks(log.format, payload, np.concatenate(firsts), header.sequence)
+    heads = log.os_header.image(log.format) + header.image(log.format)
+    ours = np.concatenate((np.frombuffer(heads, np.uint8), blocks.reshape(-1)))
+    real = np.frombuffer(data[: header.nab * size], np.uint8)
+    return ours.reshape(-1, size), real.reshape(-1, size)

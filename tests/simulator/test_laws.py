@@ -22,7 +22,7 @@ def read_threads(summary: Summary) -> dict[int, list[ParsedLog]]:
     threads = dict[int, list[ParsedLog]]()
     for path in summary.logs:
         log = parse_log(path.read_bytes())
-        threads.setdefault(log.thread, []).append(log)
+        threads.setdefault(log.header.thread, []).append(log)
     return threads
 
 
@@ -33,8 +33,9 @@ def assert_lawful(summary: Summary) -> None:
     threads = read_threads(summary)
     assert broken_laws(log for logs in threads.values() for log in logs) == []
     for logs in threads.values():
-        for log, successor in itertools.pairwise(logs):
-            assert (successor.sequence, successor.first_scn) == (log.sequence + 1, log.next_scn)
+        for own, following in itertools.pairwise(log.header for log in logs):
+            assert following.sequence == own.sequence + 1
+            assert following.first_scn == own.next_scn
 
 
 def test_the_laws_hold_in_the_real_logs(shared_dir: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from olr_pg.simulator.laws import broken_headers
 from olr_pg.simulator.layout import (
     RECORD_HEADER_SIZE,
     LwnGroup,
@@ -25,11 +26,14 @@ IDENTITY = LogIdentity(1, "SIM", 77, 1224959854, 1000)
 
 
 @pytest.mark.parametrize("name", ["arch1_15_1224959854.dbf", "arch1_16_1224959854.dbf"])
-def test_real_records_laid_out_again_give_the_real_blocks(shared_dir: Path, name: str) -> None:
+def test_real_headers_and_records_laid_out_again_give_the_real_blocks(
+    shared_dir: Path, name: str
+) -> None:
     data = (shared_dir / "real" / "oracle-free-23ai" / name).read_bytes()
     ours, real = laid_out_again(data)
     size = real.shape[1]
     assert ours.shape == real.shape
+    assert (ours[:2] == real[:2]).all()  # the headers, out of their fields
     # The < 24 bytes after the last record of a block are memory that the database never
     # cleared, and the checksum goes with them (redo-format §11.2).
     differing = np.flatnonzero((ours != real).any(axis=1))
@@ -69,10 +73,24 @@ def test_any_records_are_read_back(data: st.DataObject) -> None:
     bodies = [r.raw[68 if r.vld & 4 else 24 :] for r in parsed.records]
     assert bodies == expected
     assert [r.subscn for r in parsed.records] == list(range(1, subscn + 1))
-    assert (parsed.first_scn, parsed.next_scn, parsed.sequence) == (5000, 6000, 9)
-    assert len(image) == parsed.nab * redo.block_size
+    assert (parsed.header.first_scn, parsed.header.next_scn, parsed.header.sequence) == (
+        5000,
+        6000,
+        9,
+    )
+    assert len(image) == parsed.header.nab * redo.block_size
     for start in range(0, len(image), redo.block_size):
         assert checksum(image[start : start + redo.block_size]) == 0
+
+
+@pytest.mark.parametrize("place", [40, 512 + 16, 512 + 60, 512 + 150, 512 + 233, 512 + 400])
+def test_a_byte_of_a_header_that_no_field_explains_is_found(shared_dir: Path, place: int) -> None:
+    path = shared_dir / "real" / "oracle-free-23ai" / "arch1_16_1224959854.dbf"
+    data = bytearray(path.read_bytes())
+    assert list(broken_headers(parse_log(bytes(data)))) == []
+    data[place] ^= 1
+    faults = list(broken_headers(parse_log(bytes(data))))
+    assert faults == [f"block {place // 512}: another layout"]
 
 
 def test_log_names_follow_the_archive_format() -> None:

@@ -51,8 +51,9 @@ def test_the_logs_of_a_running_database_tell_the_truth(tmp_path: Path, growing: 
     logs = [parse_log(path.read_bytes()) for path in summary.logs]
     assert len(logs) > 2
     assert broken_laws(logs) == []
-    for log, successor in itertools.pairwise(logs):
-        assert (successor.sequence, successor.first_scn) == (log.sequence + 1, log.next_scn)
+    for own, following in itertools.pairwise(log.header for log in logs):
+        assert following.sequence == own.sequence + 1
+        assert following.first_scn == own.next_scn
     assert decoded(tmp_path) == (tmp_path / "truth.jsonl").read_bytes()
 
 
@@ -74,16 +75,16 @@ def test_an_online_log_is_current_torn_and_has_a_stale_tail(tmp_path: Path) -> N
     size = redo.block_size
     assert redo.unpack("I", data, size + 156) == (UNKNOWN_NAB,)
     assert redo.read_scn8(data, size + 192) == SCN_NONE
-    assert redo.unpack("I", data, size + 8) == (last.sequence,)
+    assert redo.unpack("I", data, size + 8) == (last.header.sequence,)
     assert redo.unpack("I", data, 24) == (len(data) // size - 1,)
     assert checksum(data[:size]) == checksum(data[size : 2 * size]) == 0
     blocks = np.frombuffer(data, "<u4").reshape(-1, size // 4)[2:]
-    own = int(np.count_nonzero(blocks[:, 2] == last.sequence))
+    own = int(np.count_nonzero(blocks[:, 2] == last.header.sequence))
     archived = last.blocks[2 * size : (2 + own) * size]
     assert own > 0
     assert data[2 * size : (2 + own) * size] == archived
-    assert own < last.nab - 2
-    assert {int(sequence) for sequence in blocks[own:, 2]} == {last.sequence - 1, 0}
+    assert own < last.header.nab - 2
+    assert {int(sequence) for sequence in blocks[own:, 2]} == {last.header.sequence - 1, 0}
 
 
 def test_the_random_workload_does_not_run_on(tmp_path: Path) -> None:

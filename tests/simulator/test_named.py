@@ -55,10 +55,12 @@ def test_the_laws_hold(source: Summary) -> None:
     logs = [parse_log(path.read_bytes()) for path in source.logs]
     assert broken_laws(logs) == []
     for _, of_thread in itertools.groupby(
-        sorted(logs, key=lambda log: (log.thread, log.sequence)), lambda log: log.thread
+        sorted(logs, key=lambda log: (log.header.thread, log.header.sequence)),
+        lambda log: log.header.thread,
     ):
-        for log, successor in itertools.pairwise(of_thread):
-            assert (successor.sequence, successor.first_scn) == (log.sequence + 1, log.next_scn)
+        for own, following in itertools.pairwise(log.header for log in of_thread):
+            assert following.sequence == own.sequence + 1
+            assert following.first_scn == own.next_scn
 
 
 def decoded(folder: Path) -> bytes:
