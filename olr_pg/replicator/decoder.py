@@ -511,8 +511,13 @@ class _Run:
         """Wait no longer for threads that are closed and read to their end."""
         unread = {log.header.thread for log in logs}
         for thread in self.merger.threads - opened - unread:
-            _log.info("redo thread closed", thread=thread)
             released = self.merger.close_thread(thread)
+            while self.merger.again:
+                sources, self.merger.again = self.merger.again, []
+                if not self._merge(sources, {}):
+                    return
+                released = self.merger.close_thread(thread)
+            _log.info("redo thread closed", thread=thread)
             self._deliver(released, self.merger.left_out)
             if self.merger.failure is not None:
                 raise self.merger.failure
@@ -524,9 +529,16 @@ class _Run:
         sources = [
             ThreadSplit(log.header.thread, split) for log in logs for split in plan_splits(log)
         ]
-        by_path = {log.path: log for log in logs}
+        return self._merge(sources, {log.path: log for log in logs})
+
+    def _merge(self, sources: Sequence[ThreadSplit], logs: Mapping[str, ArchivedLog]) -> bool:
+        """Decode splits and deliver what leaves then; False where the session has ended.
+
+        Args:
+            logs: by path, those that are read for the first time.
+        """
         for released, left_out, source in merge_splits(self.merger, sources, self._decode_splits):
-            log = by_path.get(source.split.path)
+            log = logs.get(source.split.path)
             end = None if log is None else log.end_scn
             if end is not None:
                 released = [t for t in released if t.commit_scn < end]

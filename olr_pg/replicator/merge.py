@@ -183,10 +183,16 @@ class Merger:
     def close_thread(self, thread: int) -> list[ReadyTransaction]:
         """No more redo comes from a thread; the transactions that waited for it only.
 
-        Where `failure` is set then, these are the last ones.
+        Where `failure` is set then, these are the last ones. Where `again` is not empty, the
+        thread is still open: DDL that waited for it, too, has splits decoded again, and only then
+        may it be closed.
+
+        Raises:
+            OlrPgError: 3070, 3005, the dictionary cannot be followed.
         """
         self._watermarks.pop(thread, None)
-        return self._leave()
+        # What was saved before a split has the thread open, and going back restores that.
+        return [] if self._is_stale() else self._leave()
 
     @property
     def threads(self) -> frozenset[int]:
@@ -339,8 +345,8 @@ class Merger:
         """
         if self._follower is None or not self._states:
             return False
-        state, _ = self._states[-1]
-        self._states[-1] = state, self._watermarks[state.source.thread]
+        state, end = self._states[-1]
+        self._states[-1] = state, self._watermarks.get(state.source.thread, end)
         # Behind rows of SYS tables that cannot be decoded nothing is known of the dictionary.
         ending = self._first_fault(self._is_followed)
         limit = self.watermark if ending is None else min(self.watermark, ending.commit_scn)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
+from structlog.testing import capture_logs
 
 from olr_pg.capture.logs import open_log
 from olr_pg.dictionary.sys_columns import SYS_COLUMNS
@@ -154,3 +155,30 @@ def test_columns_and_truncation_follow_while_it_runs_and_after_a_restart(
     assert (tmp_path / "data" / DICTIONARY).exists()
     run_beside(config, alter_after_a_restart)
     assert [sorted(row) for row in rows(postgres_database, "B")] == [["ID", "MORE", "NAME"]] * 2
+
+
+@pytest.mark.timeout(900)
+def test_ddl_that_waited_for_a_redo_thread_is_followed_when_that_closes(
+    ddl: LiveDdl,
+    tmp_path: Path,
+    postgres_database: str,
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("olr_pg.replicator.decoder.get_session", lambda _: spark)
+    monkeypatch.setattr("olr_pg.replicator.appliance.stop_session", lambda: None)
+    source, catalogue = ddl.source, ddl.state.catalogue
+    catalogue.insert("V$THREAD", [{"THREAD#": 2, "STATUS": "OPEN", "ENABLED": "PUBLIC"}])
+    source.insert("A", 1, "narrow")
+    source.add_column("A", "EXTRA", NUMBER)
+    source.insert("A", 2, "wide", 22)
+    ddl.archive()
+
+    def close_the_other_thread() -> None:
+        wait_until(lambda: any(line["event"] == "log decoded" for line in logged))
+        assert rows(postgres_database, "A") == []
+        catalogue.update('UPDATE SYS."V$THREAD" SET "STATUS" = \'CLOSED\' WHERE "THREAD#" = 2')
+        wait_until(lambda: rows(postgres_database, "A") == source.rows("A"))
+
+    with capture_logs() as logged:
+        run_beside(ddl.config(tmp_path, postgres_database), close_the_other_thread)
