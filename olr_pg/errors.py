@@ -848,6 +848,12 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         "read PostgreSQL's reason above; nothing of this table was changed",
         6,
     ),
+    5115: ErrorEntry(
+        "a table of the target is rewritten again and again while it is compared",
+        "verify the table when nothing truncates or rewrites it (TRUNCATE, VACUUM FULL, CLUSTER,"
+        " ALTER TABLE)",
+        6,
+    ),
     5120: ErrorEntry(
         "a key, index or sequence cannot be created in the target",
         "the rows are in and may be replicated; mend what PostgreSQL's reason above says and start"

@@ -1,7 +1,8 @@
 """Verification: both sides compared by digests of chunks, and row by row where these differ.
 
 The target is read in one snapshot, and the ledger with it: so it is known up to which commit a
-table has been applied, while replication goes on.
+table has been applied, while replication goes on. TRUNCATE does not keep to snapshots: a table
+whose rows were given another file meanwhile is compared again.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ import math
 import pickle
 from collections import Counter
 from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
+import structlog
 
 from olr_pg.applier.connection import connect
 from olr_pg.applier.ledger import ensure_ledger
@@ -45,13 +48,23 @@ if TYPE_CHECKING:
     from olr_pg.load.digests import Compared
     from olr_pg.load.table_data import SourceTable
 
+_log = structlog.get_logger(__name__)
+
 ROWS_FETCHED_MAX: Final = 200_000
 """Rows per table that are fetched from each side where chunks differ."""
 
 TARGET_PARTS: Final = 4
 
+TRIES: Final = 4
+"""How often tables are compared that are rewritten meanwhile."""
+
 _APPLIED: Final = """
 SELECT commit_scn, xids, stopped FROM olr_pg.ledger WHERE subscription = %s AND source_table = %s
+"""
+
+_FILES: Final = """
+SELECT oid::int8, relfilenode::int8 FROM pg_class
+WHERE oid = %(oid)s OR oid IN (SELECT relid FROM pg_partition_tree(%(oid)s))
 """
 
 _CONSISTENT: Final = "SELECT olr_pg.consistent_scn(%s)"
@@ -157,22 +170,64 @@ def verify(
         progress: called with (table, rows of a part that has been read).
 
     Raises:
-        OlrPgError: 5003–5007, 5111, and what reading the table data raises.
+        OlrPgError: 5003–5007, 5111, 5115, and what reading the table data raises.
     """
     check_names(settings, [source.table for source in sources])
+    found: dict[str, VerifiedTable] = {}
     with connect(settings.connect_string) as connection:
         ensure_ledger(connection)
-        with connection.transaction():
-            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-            row = connection.execute("SELECT pg_export_snapshot()").fetchone()
-            assert row is not None
-            works = [_plan(connection, settings, source, sample, at_position) for source in sources]
-            job = pickle.dumps(VerifyJob(settings, row[0], tuple(work.table for work in works)))
-            _digest(connection, works, job, session, progress)
-            for work in works:
-                _choose(work)
-            _fetch(connection, works, job, session)
-    return [_result(work) for work in works]
+        plan = partial(_plan, connection, settings, sample=sample, at_position=at_position)
+        todo = list(sources)
+        for _ in range(TRIES):
+            works, rewritten = _compare(connection, settings, todo, plan, session, progress)
+            # A table that was compared by rows of two times is among `todo` again.
+            found |= {work.source.table.full_name: _result(work) for work in works}
+            todo = [one for one in todo if one.table.full_name in rewritten]
+            if not todo:
+                break
+            _log.info("the target rewrote tables meanwhile: compared again", tables=rewritten)
+        else:
+            raise OlrPgError(5115, f"{TRIES} times in a row", table=todo[0].table.full_name)
+    return [found[source.table.full_name] for source in sources]
+
+
+def _compare(
+    connection: Connection[Any],
+    settings: ApplierSettings,
+    sources: Sequence[SourceTable],
+    plan: Callable[[SourceTable], _Work],
+    session: Callable[[], SparkSession],
+    progress: Callable[[str, int], None],
+) -> tuple[list[_Work], list[str]]:
+    """Compare tables in one snapshot; and the names of those that were rewritten meanwhile.
+
+    Whoever truncates or rewrites a table makes old snapshots see it empty (PostgreSQL
+    documentation, "Caveats" of concurrency control), so what was read of it says nothing. The
+    table's file tells.
+    """
+    with connection.transaction():
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        row = connection.execute("SELECT pg_export_snapshot()").fetchone()
+        assert row is not None
+        works = [plan(source) for source in sources]
+        before = [_files(connection, work) for work in works]
+        job = pickle.dumps(VerifyJob(settings, row[0], tuple(work.table for work in works)))
+        _digest(connection, works, job, session, progress)
+        for work in works:
+            _choose(work)
+        _fetch(connection, works, job, session)
+    rewritten = [
+        work.source.table.full_name
+        for work, files in zip(works, before, strict=True)
+        if _files(connection, work) != files
+    ]
+    return works, rewritten
+
+
+def _files(connection: Connection[Any], work: _Work) -> list[tuple[int, int]]:
+    """(oid, file) of the target table and its partitions, as the current snapshot has them."""
+    rows = connection.execute(_FILES, {"oid": work.table.target.oid})
+    return sorted((int(oid), int(file)) for oid, file in rows)
 
 
 def _plan(

@@ -180,12 +180,7 @@ class BoundedRecovery:
             check_tables(image, subscription)
             restored = self._load(image)
         except OlrPgError as error:
-            self._writer.forget()
-            _log.warning(
-                "open transactions are read from their begin again",
-                code=error.label,
-                reason=str(error),
-            )
+            self.refuse(error)
             return None
         self._marks = dict(restored.marks)
         self._publish(name, image)

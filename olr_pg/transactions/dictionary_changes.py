@@ -91,10 +91,10 @@ def delivered_changes(
     """
     stays = plan.delivered[dml.table] != 0
     if ddl:
-        of_user = np.array([not is_oracle_schema(table.owner) for table in tables], np.bool_)
+        of_oracle = np.array([is_oracle_schema(table.owner) for table in tables], np.bool_)
         for number in ddl:
             own = slice(int(dml_first[number]), int(dml_first[number + 1]))
-            stays[own] &= ~of_user[dml.table[own]]
+            stays[own] &= of_oracle[dml.table[own]]
     others = int(np.count_nonzero(~stays))
     if others == 0:
         return dml, dml_first, 0

@@ -55,7 +55,8 @@ class Account:
         lob_fetched: of these, those that were read from the source itself.
         lob_unavailable: LOB values left out because they are not whole in the redo.
         lob_unclaimed: LOBs changed without a change of their row.
-        dictionary_rows: row changes of followed SYS tables that no client gets.
+        dictionary_rows: row changes that no client gets: of followed SYS tables, and rows that a
+            DDL moved to another segment.
         events: changes (`EventKind.CHANGE`, `SPLIT_CHANGE`, `UNDECODED`, `LOB`) that came out of
             redo, counted once, and what became of them:
         events_committed, events_undone: in committed transactions, kept or undone.

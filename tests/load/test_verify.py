@@ -114,6 +114,40 @@ def test_a_table_that_is_ahead_of_the_data_is_not_compared(project: Project) -> 
     assert all(one.identical for one in project.verify())
 
 
+class Rewriting:
+    """A target that empties and fills a table again when a snapshot has been taken."""
+
+    def __init__(self, project: Project, times: int) -> None:
+        self._session = project.session
+        self.project = project
+        self.left = times
+
+    def __call__(self) -> SparkSession:
+        if self.left:
+            self.left -= 1
+            execute(
+                self.project,
+                "CREATE TEMP TABLE kept AS SELECT * FROM shop.orders; TRUNCATE shop.orders;"
+                " INSERT INTO shop.orders SELECT * FROM kept",
+            )
+        return self._session()
+
+
+def test_a_table_that_is_truncated_meanwhile_is_compared_again(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded(project)
+    monkeypatch.setattr(project, "session", Rewriting(project, 1))
+    results = project.verify()
+    assert [one.table.source.full_name for one in results] == project.names
+    assert all(one.identical for one in results)
+    monkeypatch.setattr(project, "session", Rewriting(project, 100))
+    with pytest.raises(OlrPgError) as caught:
+        project.verify()
+    assert caught.value.code == 5115
+    assert caught.value.where["table"] == "SHOP.ORDERS"
+
+
 def test_a_sample_compares_a_share_of_the_chunks(project: Project) -> None:
     loaded(project)
     assert [one.chunks for one in project.verify(sample=0.5)] == [1, 1, 1]
