@@ -12,7 +12,11 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from psycopg import sql
+from psycopg.errors import DeadlockDetected
 
 from olr_pg.cli.render import render_line, whole_changes
 from olr_pg.wire.elements import Begin, Commit, decode_element
@@ -91,45 +95,47 @@ def check_target(
 ) -> dict[str, Applied]:
     """Law 1, at one moment; the ledger as it was then.
 
-    TRUNCATE makes a table empty for older snapshots, too: where one came in between, the moment
-    was none, and another is taken.
+    DDL does not keep to snapshots (TRUNCATE makes a table empty for older ones), so it is kept
+    away meanwhile.
 
     Raises:
         LawBrokenError: it does not hold.
     """
     while True:
-        files = _files(connection, schema)
-        try:
-            return _check_moment(connection, truth, subscription, schema)
-        except LawBrokenError:
-            if _files(connection, schema) == files:
-                raise
+        tables = _tables(connection, schema)
+        with suppress(DeadlockDetected), connection.transaction(force_rollback=True):
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            if tables:
+                # LOCK comes before the snapshot, which the first query takes.
+                names = sql.SQL(", ").join(sql.Identifier(schema, table) for table in tables)
+                connection.execute(sql.SQL("LOCK TABLE {} IN ACCESS SHARE MODE").format(names))
+            if _tables(connection, schema) == tables:
+                return _check_tables(connection, truth, subscription, schema)
 
 
-def _files(connection: Connection, schema: str) -> list[tuple[Any, ...]]:
-    """Where the tables' rows are; changes with each TRUNCATE."""
-    return connection.execute(
-        "SELECT oid, relfilenode FROM pg_class WHERE relnamespace = to_regnamespace(%s)"
-        " ORDER BY oid",
+def _tables(connection: Connection, schema: str) -> list[str]:
+    """The tables of the target that are there."""
+    rows = connection.execute(
+        "SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace(%s) AND relkind = 'r'"
+        " ORDER BY relname",
         (schema,),
-    ).fetchall()
+    )
+    return [name for (name,) in rows]
 
 
-def _check_moment(
+def _check_tables(
     connection: Connection, truth: Truth, subscription: str, schema: str
 ) -> dict[str, Applied]:
-    with connection.transaction(force_rollback=True):
-        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        ledger = read_ledger(connection, subscription)
-        for table in truth.tables:
-            _check_table(connection, truth, table, ledger.get(table, NOTHING), schema)
-        if ledger:
-            errors = connection.execute(
-                "SELECT source_table, operation, message FROM olr_pg.error WHERE subscription = %s",
-                (subscription,),
-            ).fetchall()
-            if errors:
-                raise LawBrokenError(f"the error table is not empty: {errors}")
+    ledger = read_ledger(connection, subscription)
+    for table in truth.tables:
+        _check_table(connection, truth, table, ledger.get(table, NOTHING), schema)
+    if ledger:
+        errors = connection.execute(
+            "SELECT source_table, operation, message FROM olr_pg.error WHERE subscription = %s",
+            (subscription,),
+        ).fetchall()
+        if errors:
+            raise LawBrokenError(f"the error table is not empty: {errors}")
     return ledger
 
 

@@ -1,0 +1,212 @@
+"""One source transaction larger than memory, through the whole appliance. By hand.
+
+    uv run python -m tests.large_transaction --gigabytes 10 --max-mb 512
+
+Archived logs of 512 MB hold one transaction of so much redo: inserts of rows of about 8 kB.
+``olr-pg run --once`` replicates it into a PostgreSQL. Then must hold: every row is there once with
+its values, in one target transaction. Printed as JSON: how long it took, the highest resident and
+anonymous memory of each kind of process, and the most that waited on disk. It needs about five
+times the redo on disk, most of it in ``--folder``. Exit code 0 when all held.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import psutil
+import psycopg
+
+from olr_pg.applier.embedded import start_embedded
+from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
+from olr_pg.dictionary.snapshot_file import write_snapshot
+from olr_pg.simulator import cells
+from olr_pg.simulator.layout import LwnGroup
+from olr_pg.simulator.writer import LogIdentity, OpenLog
+from tests.lobs.lob_redo import TABLE_OBJ, TIME, LobRedo
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LOG_BYTES: Final = 512_000_000
+GROUP_ROWS: Final = 100
+TEXT_BYTES: Final = 3_900
+ROW_BYTES: Final = 2 * TEXT_BYTES + 300
+"""Of redo, about."""
+
+FIRST_SCN: Final = 1000
+LOOK_SECONDS: Final = 0.2
+NAME: Final = "LARGE"
+
+_CHECK: Final = f"""
+SELECT count(*), count(DISTINCT id), sum(id)::int8, count(DISTINCT xmin::text),
+    count(*) FILTER (WHERE a = repeat('a', {TEXT_BYTES}) AND b = repeat('b', {TEXT_BYTES}))
+FROM app.large
+"""
+
+
+def large_snapshot() -> Snapshot:
+    """The dictionary of ``APP.LARGE (ID NUMBER, A VARCHAR2, B VARCHAR2)``."""
+    columns = (
+        Column("ID", 1, 1, 1, 2, 22, nullable=False),
+        Column("A", 2, 2, 2, 1, 4000, charset_id=873, charset_form=1),
+        Column("B", 3, 3, 3, 1, 4000, charset_id=873, charset_form=1),
+    )
+    table = Table("APP", NAME, TABLE_OBJ, TABLE_OBJ, columns, key_kind=KeyKind.PRIMARY, key=(1,))
+    return Snapshot(FIRST_SCN, Database(NAME, activation=1, resetlogs=(1,)), (table,))
+
+
+def key(number: int) -> int:
+    """The ID of a row: all have five digits to the base 100, none of which is 0."""
+    return sum((1 + number // 99**place % 99) * 100**place for place in range(5))
+
+
+def groups(redo: LobRedo, rows: int) -> Iterator[LwnGroup]:
+    """The transaction, LWN by LWN: one record again and again, with another ID."""
+    redo.begin()
+    first = cells.number(Decimal(key(0))).raw
+    redo.insert_row(first, b"a" * TEXT_BYTES, b"b" * TEXT_BYTES)
+    record = redo.records.pop()
+    for start in range(0, rows, GROUP_ROWS):
+        for number in range(start, min(start + GROUP_ROWS, rows)):
+            body = record.body.replace(first, cells.number(Decimal(key(number))).raw)
+            redo.scn += 1
+            redo.records.append(replace(record, scn=redo.scn, body=body))
+        if start + GROUP_ROWS >= rows:
+            redo.end()
+        records = tuple(redo.records)
+        yield LwnGroup(records, records[0].scn, TIME, records[-1].scn + 1)
+        redo.records = []
+
+
+def write_logs(folder: Path, rows: int) -> int:
+    """Write the logs; how many bytes they have."""
+    redo = LobRedo(scn=FIRST_SCN)
+    identity = LogIdentity(1, NAME, 1, 1, 1)
+    log, sequence, total = OpenLog(redo.redo, identity, 1, FIRST_SCN, TIME), 1, 0
+
+    def close() -> int:
+        return (folder / f"large_1_{sequence}.arc").write_bytes(log.close(redo.scn + 1, TIME + 1))
+
+    for group in groups(redo, rows):
+        log.write(group)
+        if log.blocks * redo.redo.block_size >= LOG_BYTES:
+            total += close()
+            sequence += 1
+            log = OpenLog(redo.redo, identity, sequence, redo.scn + 1, TIME)
+    return total + close()
+
+
+def kind_of(process: psutil.Process, main: int) -> str:
+    """What a process of the appliance is."""
+    if process.pid == main:
+        return "driver"
+    return "java" if "java" in process.name() else "worker"
+
+
+class Watch:
+    """The highest of each figure."""
+
+    def __init__(self) -> None:
+        self.most = dict[str, int]()
+
+    def note(self, name: str, value: int) -> None:
+        self.most[name] = max(self.most.get(name, 0), value)
+
+    def look(self, main: psutil.Process, data: Path, free: int) -> None:
+        """At every process of the appliance, and at the disk."""
+        for process in [main, *main.children(recursive=True)]:
+            with suppress(psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
+                kind = kind_of(process, main.pid)
+                for line in Path(f"/proc/{process.pid}/status").read_text("ascii").splitlines():
+                    name, _, value = line.partition(":")
+                    if name in ("VmRSS", "RssAnon"):
+                        self.note(f"{kind}_{name.lower()}_mib", int(value.split()[0]) >> 10)
+        self.note("disk_used_mib", free - shutil.disk_usage(data).free >> 20)
+
+
+def replicate(config: Path, log: Path, data: Path) -> tuple[int, Watch, float]:
+    """``olr-pg run --once``: its exit code, what was seen, and the seconds."""
+    watch, began = Watch(), time.monotonic()
+    free = shutil.disk_usage(data).free
+    command = [sys.executable, "-m", "olr_pg", "run", "--once", "--config", str(config)]
+    with log.open("wb") as file, subprocess.Popen(command, stderr=file) as process:
+        main = psutil.Process(process.pid)
+        while process.poll() is None:
+            with suppress(psutil.NoSuchProcess):
+                watch.look(main, data, free)
+            time.sleep(LOOK_SECONDS)
+    return process.returncode, watch, time.monotonic() - began
+
+
+def write_config(folder: Path, database: str, max_mb: int) -> Path:
+    """The configuration of the run."""
+    document = {
+        "context": {"data": "data", "memory": {"min-mb": 64, "max-mb": max_mb}},
+        "source": {"kind": "offline", "dictionary": "dictionary.json", "logs": "logs"},
+        "target": {"address": "127.0.0.1:0"},
+        "apply": {
+            "connect-string": database, "tables": [f"APP.{NAME}"], "create-tables": True
+        },
+    }  # fmt: skip
+    path = folder / "config.json"
+    path.write_text(json.dumps(document), "utf-8")
+    return path
+
+
+def run(folder: Path, gigabytes: float, max_mb: int) -> dict[str, Any]:
+    """All of it; the figures."""
+    rows = int(gigabytes * 1e9 / ROW_BYTES)
+    logs = folder / "logs"
+    logs.mkdir()
+    began = time.monotonic()
+    redo_bytes = write_logs(logs, rows)
+    written = time.monotonic() - began
+    write_snapshot(large_snapshot(), str(folder / "dictionary.json"))
+    cluster = start_embedded(folder / "postgres")
+    try:
+        config = write_config(folder, cluster.connect_string, max_mb)
+        code, watch, seconds = replicate(config, folder / "run.log", folder)
+        with psycopg.connect(cluster.connect_string) as connection:
+            found = connection.execute(_CHECK.encode()).fetchone()
+    finally:
+        cluster.stop()
+    return {
+        "held": code == 0 and found == (rows, rows, sum(map(key, range(rows))), 1, rows),
+        "exit_code": code,
+        "rows": rows,
+        "found": found,
+        "redo_mb": redo_bytes // 1_000_000,
+        "max_mb": max_mb,
+        "written_seconds": round(written, 1),
+        "seconds": round(seconds, 1),
+        **dict(sorted(watch.most.items())),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--gigabytes", type=float, default=10)
+    parser.add_argument("--max-mb", type=int, default=512)
+    parser.add_argument("--folder", type=Path)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="olr-pg-large-", dir=options.folder) as folder:
+        figures = run(Path(folder), options.gigabytes, options.max_mb)
+        if not figures["held"]:
+            sys.stderr.write((Path(folder) / "run.log").read_text("utf-8", "replace"))
+    sys.stdout.write(json.dumps(figures, indent=2) + "\n")
+    sys.exit(0 if figures["held"] else 1)
+
+
+if __name__ == "__main__":
+    main()
