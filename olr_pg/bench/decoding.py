@@ -18,7 +18,7 @@ from olr_pg.bench.measure import Result, compared, measured
 from olr_pg.capture.logs import open_log
 from olr_pg.redo.extract import read_changes
 from olr_pg.replicator.decode import chosen_tables
-from olr_pg.replicator.decoder import PRELOAD, decode_task
+from olr_pg.replicator.spark_decoding import PRELOAD, decode_task
 from olr_pg.replicator.split import decode_split, open_for_decoding, plan_splits, subscribe
 from olr_pg.spark.jobs import run_tasks
 from olr_pg.spark.session import SparkSettings, get_session, stop_session

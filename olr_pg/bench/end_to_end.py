@@ -15,9 +15,10 @@ from olr_pg.bench.clusters import Cluster, running
 from olr_pg.bench.inputs import LogSet, log_set
 from olr_pg.bench.measure import Result, Sample, compared, measured
 from olr_pg.dictionary.table_list import query_tables
-from olr_pg.replicator.decoder import PRELOAD, Decoder
+from olr_pg.replicator.decoder import Decoder
 from olr_pg.replicator.delivery import Delivery
 from olr_pg.replicator.source_database import OfflineDatabase
+from olr_pg.replicator.spark_decoding import PRELOAD
 from olr_pg.server.checkpoint import Checkpoint
 from olr_pg.server.listener import Listener
 from olr_pg.spark.session import SparkSettings, stop_session

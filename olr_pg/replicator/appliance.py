@@ -23,7 +23,7 @@ from olr_pg.config.model import MIB, NamedTarget
 from olr_pg.config.tls import server_context
 from olr_pg.datatypes.convert import DatabaseFacts
 from olr_pg.errors import OlrPgError
-from olr_pg.replicator.decoder import PRELOAD, Decoder
+from olr_pg.replicator.decoder import Decoder
 from olr_pg.replicator.delivery import Delivery
 from olr_pg.replicator.filters import NO_FILTERS, Filters, filters_of
 from olr_pg.replicator.follower import DictionaryFollower
@@ -36,6 +36,7 @@ from olr_pg.replicator.recovery import DIRECTORY as RECOVERY_DIRECTORY
 from olr_pg.replicator.recovery import BoundedRecovery
 from olr_pg.replicator.reloading import Reloader, hangups
 from olr_pg.replicator.serving import Serving
+from olr_pg.replicator.spark_decoding import PRELOAD
 from olr_pg.replicator.spill import SpillFiles
 from olr_pg.replicator.target import RunningTarget, data_directory, target_directory
 from olr_pg.replicator.threads import FILE_NAME as THREADS_FILE

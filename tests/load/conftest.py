@@ -190,7 +190,7 @@ def project(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Project:
     """A project with a database of its own; the run uses the tests' Spark session."""
-    monkeypatch.setattr("olr_pg.replicator.decoder.get_session", lambda _: spark)
+    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
     monkeypatch.setattr("olr_pg.replicator.appliance.stop_session", lambda: None)
     return Project(tmp_path, source, postgres_database, spark)
 
@@ -209,7 +209,7 @@ def loads(
     tmp_path: Path, postgres_database: str, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> Any:
     """Makes a project of a source; its runs use the tests' Spark session."""
-    monkeypatch.setattr("olr_pg.replicator.decoder.get_session", lambda _: spark)
+    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
     monkeypatch.setattr("olr_pg.replicator.appliance.stop_session", lambda: None)
 
     def make(source: Source) -> Project:

@@ -89,7 +89,7 @@ def test_killed_loads_and_runs(
 ) -> None:
     """What is killed are commands of their own; what goes on in their place is in this process,
     whose Spark is there already."""
-    monkeypatch.setattr("olr_pg.replicator.decoder.get_session", lambda _: spark)
+    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
     monkeypatch.setattr("olr_pg.replicator.appliance.stop_session", lambda: None)
     rng = Random(seed)
     shape = DatabaseShape(RedoFormat(COMPATIBLE["19"]), con_id=3, pace=Pace(log_blocks=100))

@@ -114,7 +114,7 @@ def shop(
     spark: SparkSession,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Shop:
-    monkeypatch.setattr("olr_pg.replicator.decoder.get_session", lambda _: spark)
+    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
     monkeypatch.setattr("olr_pg.replicator.appliance.stop_session", lambda: None)
     return Shop(live, tmp_path, postgres_database, spark)
 

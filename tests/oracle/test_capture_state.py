@@ -54,7 +54,7 @@ def take_all(queue: ReadyQueue) -> None:
 def test_the_phases_of_a_live_source(
     live: LiveSource, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("olr_pg.replicator.decoder.get_session", lambda _: spark)
+    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
     with live.database() as database:
         delivery = Delivery(Decoder(database, SparkSettings()), transactions_max=1)
         assert delivery.state.phase is CapturePhase.WAITING_FOR_CLIENT
@@ -94,7 +94,7 @@ def test_the_phases_of_a_live_source(
 def test_what_ends_decoding_is_told_after_the_session(
     live: LiveSource, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("olr_pg.replicator.decoder.get_session", lambda _: spark)
+    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
     damaged = live.archive()
     copy = live.mount / damaged.name
     data = bytearray(copy.read_bytes())

@@ -122,7 +122,7 @@ def test_columns_and_truncation_follow_while_it_runs_and_after_a_restart(
     spark: SparkSession,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("olr_pg.replicator.decoder.get_session", lambda _: spark)
+    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
     monkeypatch.setattr("olr_pg.replicator.appliance.stop_session", lambda: None)
     config = ddl.config(tmp_path, postgres_database)
     source = ddl.source
@@ -165,7 +165,7 @@ def test_ddl_that_waited_for_a_redo_thread_is_followed_when_that_closes(
     spark: SparkSession,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("olr_pg.replicator.decoder.get_session", lambda _: spark)
+    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
     monkeypatch.setattr("olr_pg.replicator.appliance.stop_session", lambda: None)
     source, catalogue = ddl.source, ddl.state.catalogue
     catalogue.insert("V$THREAD", [{"THREAD#": 2, "STATUS": "OPEN", "ENABLED": "PUBLIC"}])

@@ -45,7 +45,7 @@ PATIENCE_SECONDS: Final = 600.0
 @pytest.fixture(autouse=True)
 def _one_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """The run uses the tests' Spark session instead of starting and stopping one of its own."""
-    monkeypatch.setattr("olr_pg.replicator.decoder.get_session", lambda _: spark)
+    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
     monkeypatch.setattr("olr_pg.replicator.appliance.stop_session", lambda: None)
 
 

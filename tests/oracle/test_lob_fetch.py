@@ -244,5 +244,5 @@ def test_a_live_run_puts_them_into_postgres(
 @pytest.fixture
 def one_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """The run uses the tests' Spark session and leaves it running."""
-    monkeypatch.setattr("olr_pg.replicator.decoder.get_session", lambda _: spark)
+    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
     monkeypatch.setattr("olr_pg.replicator.appliance.stop_session", lambda: None)

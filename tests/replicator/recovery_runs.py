@@ -7,13 +7,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from olr_pg.applier.schema_events import SchemaEvents
-from olr_pg.replicator import decoder as decoder_module
 from olr_pg.replicator.decoder import Decoder
 from olr_pg.replicator.delivery import Delivery
 from olr_pg.replicator.follower import DictionaryFollower
 from olr_pg.replicator.history import DictionaryHistory
 from olr_pg.replicator.recovery import BoundedRecovery
 from olr_pg.replicator.source_database import OfflineDatabase
+from olr_pg.replicator.spark_decoding import SparkDecoding
 from olr_pg.replicator.split import plan_splits
 from olr_pg.server.checkpoint import FILE_NAME, Checkpoint
 from olr_pg.server.session import Claim, Session
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 QUERY: Final = "SELECT owner, table_name FROM all_tables WHERE owner = 'SHOP'"
 SOURCE: Final = "source"
-_DECODE_SPLITS: Final = decoder_module._Run._decode_splits
+_DECODE_SPLITS: Final = SparkDecoding.decode
 SPLIT_BYTES: Final = 8192
 
 
@@ -97,7 +97,10 @@ class Restarts:
         storage: Storage = IN_MEMORY,
     ) -> None:
         spark_or_not(patch, None)
-        patch.setattr(decoder_module, "plan_splits", partial(plan_splits, split_bytes=SPLIT_BYTES))
+        patch.setattr(
+            "olr_pg.replicator.decoding_run.plan_splits",
+            partial(plan_splits, split_bytes=SPLIT_BYTES),
+        )
         self.folder = folder
         self.snapshot = snapshot
         self.query = query
@@ -116,7 +119,7 @@ class Restarts:
             return _DECODE_SPLITS(run, subscription, splits)
 
         self._sequence: dict[str, int] = {}
-        patch.setattr(decoder_module._Run, "_decode_splits", watched)
+        patch.setattr(SparkDecoding, "decode", watched)
 
     def archive(self, logs: Sequence[ArchivedLog]) -> None:
         """More logs are there."""

@@ -51,7 +51,7 @@ def run_once(path: Path) -> None:
 @pytest.fixture
 def one_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """The run uses the tests' Spark session instead of starting and stopping one of its own."""
-    monkeypatch.setattr("olr_pg.replicator.decoder.get_session", lambda _: spark)
+    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
     monkeypatch.setattr("olr_pg.replicator.appliance.stop_session", lambda: None)
 
 

@@ -29,7 +29,7 @@ LOG = "arch1_15_1224959854.dbf"
 @pytest.fixture(autouse=True)
 def one_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """The runs use the tests' Spark session instead of starting and stopping one each."""
-    monkeypatch.setattr("olr_pg.replicator.decoder.get_session", lambda _: spark)
+    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
     monkeypatch.setattr("olr_pg.replicator.appliance.stop_session", lambda: None)
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def one_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """The run uses the tests' Spark session instead of starting and stopping one of its own."""
-    monkeypatch.setattr("olr_pg.replicator.decoder.get_session", lambda _: spark)
+    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
     monkeypatch.setattr("olr_pg.replicator.appliance.stop_session", lambda: None)
 
 

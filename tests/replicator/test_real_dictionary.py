@@ -174,9 +174,9 @@ def test_the_whole_pipeline_gives_the_same(
     con_id: int,
     changes: tuple[Expected, ...],
 ) -> None:
-    monkeypatch.setattr("olr_pg.replicator.decoder.get_session", lambda _: spark)
+    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
     monkeypatch.setattr(
-        "olr_pg.replicator.decoder.plan_splits", partial(plan_splits, split_bytes=100_000)
+        "olr_pg.replicator.decoding_run.plan_splits", partial(plan_splits, split_bytes=100_000)
     )
     snapshot = load_snapshot(str(real_log_dir / "TEST-chkpt-2266634.json"))
     whole = with_others(snapshot, con_id)

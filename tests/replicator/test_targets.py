@@ -46,7 +46,7 @@ WAIT_SECONDS = 240.0
 @pytest.fixture
 def one_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """The run uses the tests' Spark session instead of starting and stopping one of its own."""
-    monkeypatch.setattr("olr_pg.replicator.decoder.get_session", lambda _: spark)
+    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
     monkeypatch.setattr("olr_pg.replicator.appliance.stop_session", lambda: None)
 
 
@@ -229,7 +229,7 @@ class Reader:
 def test_a_slow_target_is_left_behind_at_its_limit_and_comes_back(
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("olr_pg.replicator.decoder.get_session", lambda _: spark)
+    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
     monkeypatch.setattr("olr_pg.server.backlog.SEGMENT_BYTES", 8 << 10)
     source = two_tables(tmp_path / "s")
     fill(source, range(60))
@@ -299,7 +299,7 @@ def test_a_slow_target_is_left_behind_at_its_limit_and_comes_back(
 def test_a_table_that_ends_ends_the_delivery_of_its_client_only(
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("olr_pg.replicator.decoder.get_session", lambda _: spark)
+    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
     source = DdlSource(tmp_path / "s", followed=False)
     for name in ("A", "B"):
         source.create(name, {"ID": NUMBER, "NAME": TEXT})

@@ -58,7 +58,7 @@ def test_files_of_other_versions(tmp_path: Path) -> None:
 def test_a_thread_that_comes_after_others_were_delivered(
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("olr_pg.replicator.decoder.get_session", lambda _: spark)
+    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
     shape = choose_shape(5, "random", threads=2)
     simulate(5, tmp_path / "source", size=60_000, shape=shape)
     snapshot = load_snapshot(str(tmp_path / "source" / "dictionary.json"))
@@ -102,7 +102,7 @@ def test_a_thread_that_comes_after_others_were_delivered(
 def test_a_log_that_comes_after_later_ones_were_read(
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("olr_pg.replicator.decoder.get_session", lambda _: spark)
+    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
     simulate(5, tmp_path / "source", size=60_000)
     snapshot = load_snapshot(str(tmp_path / "source" / "dictionary.json"))
     early, late, *_ = discover_logs([str(tmp_path / "source" / "logs")])
@@ -116,7 +116,7 @@ def test_a_log_that_comes_after_later_ones_were_read(
     queue = delivery.start(0)
     monkeypatch.setattr(queue, "fail", lambda _: failed.set())
     monkeypatch.setattr(
-        decoder._threads, "add", lambda _: shutil.copy(early.path, folder / "early.arc")
+        decoder.threads, "add", lambda _: shutil.copy(early.path, folder / "early.arc")
     )
     assert failed.wait(120)
     queue.close()

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from olr_pg.applier.settings import ApplierSettings
-from olr_pg.replicator import appliance, decoder
+from olr_pg.replicator import appliance, decoding_run, spark_decoding
 from olr_pg.replicator.recovery import DIRECTORY, BoundedRecovery
 from olr_pg.replicator.spill import SpillFiles
 from olr_pg.replicator.split import plan_splits
@@ -67,15 +67,17 @@ def run_here(
 
 def spark_or_not(patch: pytest.MonkeyPatch, spark: SparkSession | None) -> None:
     """Decode in the given session, which stays; in this process where there is none."""
-    patch.setattr(decoder, "get_session", lambda _: spark)
+    patch.setattr(spark_decoding, "get_session", lambda _: spark)
     patch.setattr(appliance, "stop_session", lambda: None)
     if spark is None:
-        patch.setattr(decoder, "run_tasks", run_here)
+        patch.setattr(spark_decoding, "run_tasks", run_here)
 
 
 def small_dials(patch: pytest.MonkeyPatch, folder: Path, settings: Settings) -> None:
     """Let little data take the ways of much."""
-    patch.setattr(decoder, "plan_splits", partial(plan_splits, split_bytes=settings.split_bytes))
+    patch.setattr(
+        decoding_run, "plan_splits", partial(plan_splits, split_bytes=settings.split_bytes)
+    )
     patch.setattr(appliance, "Listener", partial(AnnouncedListener, folder / PORT))
     patch.setattr(appliance, "SpillFiles", lambda folder, *_, **__: spill_files(folder, settings))
     # An image at the end of each log; every transaction that comes in parts is spooled.

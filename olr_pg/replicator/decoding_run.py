@@ -1,0 +1,414 @@
+"""A run of decoding: archived logs, decoded in order, into the ready queues of its targets."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import structlog
+
+from olr_pg.capture.continuity import join_logs
+from olr_pg.capture.logs import report_skipped
+from olr_pg.capture.state import CapturePhase
+from olr_pg.errors import OlrPgError
+from olr_pg.replicator.decode import thread_starts
+from olr_pg.replicator.decoded_logs import DecodedLogs
+from olr_pg.replicator.event_feed import EventFeed, FaultReporter
+from olr_pg.replicator.incidents import with_incident
+from olr_pg.replicator.merge import Merger, ThreadSplit, merge_splits
+from olr_pg.replicator.split import plan_splits
+from olr_pg.replicator.wanted_logs import check_beginning, check_order, orphaning_log, unread_logs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from olr_pg.applier.schema_events import SchemaEvent
+    from olr_pg.capture.continuity import Gap
+    from olr_pg.capture.logs import ArchivedLog, LogScan
+    from olr_pg.replicator.decoder import Decoder
+    from olr_pg.replicator.delivery import Feed
+    from olr_pg.replicator.filters import Filters
+    from olr_pg.replicator.follower import DictionaryFollower
+    from olr_pg.replicator.progress import DecodeProgress
+    from olr_pg.replicator.recovery import Reached
+    from olr_pg.replicator.split import Subscription
+    from olr_pg.server.queue import ReadyTransaction
+    from olr_pg.transactions.faults import RowFault
+
+_ROOM_SECONDS: Final = 0.2
+"""How long room in a full queue is waited for before looking whether the run is to end."""
+
+_PUT_TRANSACTIONS: Final = 256
+"""Transactions that are queued at once: until then the checkpoint does not move past them."""
+
+_LOGS_REMEMBERED: Final = 1024
+"""The latest logs, where a failure's redo is looked for: a run may last for years."""
+
+_log = structlog.get_logger(__name__)
+
+
+class DecodingRun:
+    """One stretch of decoding for some targets, in a thread of its own; a `runs.Run`."""
+
+    def __init__(
+        self,
+        decoder: Decoder,
+        subscription: Subscription,
+        follower: DictionaryFollower,
+        feeds: dict[Feed, int],
+        view_filters: Sequence[Filters],
+        progress: DecodeProgress,
+    ) -> None:
+        self._decoder = decoder
+        self._follower = follower
+        self._views = feeds
+        self.feeds = tuple(feeds)
+        self.progress = progress
+        progress.begin()
+        self._scn = min(feed.open_scn for feed in feeds)
+        self.merger = Merger(
+            subscription,
+            self._scn,
+            {},
+            follower,
+            decoder.storage,
+            decoder.source.lob_source,
+            decoder.filters,
+            view_filters,
+        )
+        self.reached = self.recent_scn = self._scn
+        self.ending = threading.Event()
+        self._events = EventFeed(follower, self._publish, FaultReporter(self._with_incident))
+        self._logs: deque[ArchivedLog] = deque(maxlen=_LOGS_REMEMBERED)
+        self._decoded = DecodedLogs()
+        self._skipped: set[str] = set()
+        self._begun = False
+        self._recovery = decoder.recovery
+        self._reached: Mapping[int, Reached] = {}
+        self._thread = threading.Thread(target=self.run, name="olr-decode", daemon=True)
+
+    def restore(self) -> None:
+        """Begin with the recovery image that the session starts with, if it can be used.
+
+        Raises:
+            OlrPgError: 2010 the logs behind it are not there; 2xxx the logs cannot be used.
+        """
+        if self._recovery is None:
+            return
+        (feed,) = self.feeds
+        # Whatever feeds it later goes on from where this run ends.
+        image, feed.image = feed.image, None
+        restored = self._recovery.begin(image, self.merger.subscription)
+        if image is None:
+            return
+        try:
+            logs = self._decoder.scan(self, self._scn, 0).logs
+        finally:
+            self._decoder.scanned_last(self)
+        if restored is not None:
+            orphaning = orphaning_log(unread_logs(logs, self._scn, restored.marks), restored.marks)
+            if orphaning is None:
+                self._reached = restored.marks
+                self.merger.restore(restored.state)
+            else:
+                first_scn = orphaning.header.first_scn
+                detail = f"{orphaning.path} begins at SCN {first_scn}, before its end"
+                self._recovery.refuse(OlrPgError(2073, detail))
+        check_beginning(logs, self._scn, self._reached)
+
+    def begin(self) -> None:
+        """Start the thread."""
+        self._events.publish_past(self._scn)
+        self._thread.start()
+
+    def join(self) -> None:
+        """Wait for the thread's end."""
+        self._thread.join()
+
+    def run(self) -> None:
+        """Decode until there is nobody to decode for; a failure ends the queues."""
+        failed = True
+        try:
+            self._follow()
+            failed = False
+        except OlrPgError as error:
+            self._fail(error)
+        except Exception as error:  # noqa: BLE001 - the thread's outer edge: the client must hear
+            _log.exception("decoding has stopped")
+            self._fail(OlrPgError(9001, f"{type(error).__name__}: {error}"))
+        finally:
+            self._decoder.scanned_last(self)
+            self._decoder.give_back(self._follower)
+            self._decoder.runs.ended(self, failed=failed)
+
+    def _fail(self, error: OlrPgError) -> None:
+        error = self._with_incident(error)
+        for feed in self.feeds:
+            feed.fail(error)
+
+    def _with_incident(self, error: OlrPgError) -> OlrPgError:
+        return with_incident(error, self._logs, self._decoder.incidents)
+
+    def _enter(self, phase: CapturePhase, reason: OlrPgError | None = None) -> bool:
+        """Tell the targets what is done; whether that is new."""
+        news = [feed.delivery.monitor.enter(phase, reason) for feed in self.feeds]
+        return any(news)
+
+    def _note_decoding(self) -> None:
+        spilled = self._decoder.storage.waiting_bytes > 0
+        self._enter(CapturePhase.SPILLING if spilled else CapturePhase.DECODING)
+
+    def _note_waiting(self, scan: LogScan, gaps: Sequence[Gap]) -> None:
+        """Why there is nothing to decode."""
+        reason = scan.unusable[0] if scan.unusable else gaps[0].as_error() if gaps else None
+        phase = CapturePhase.WAITING_FOR_REDO if reason else CapturePhase.CAUGHT_UP
+        if not scan.source_answers:
+            phase = CapturePhase.WAITING_FOR_SOURCE
+        if self._enter(phase, reason) and reason is not None:
+            _log.warning(phase.value, reason=str(reason))
+
+    def _follow(self) -> None:
+        idle = 0
+        while not self.ending.is_set():
+            if self._recovery is not None:
+                self._recovery.settle(self.merger)
+            logs = self._new_logs()
+            if logs and not self._decode(logs):
+                return
+            self._decoder.runs.consider(self)
+            if logs:
+                idle = 0
+                continue
+            if self._decoder.once:
+                self.merger.report_waiting()
+                for feed in self.feeds:
+                    feed.delivery.drained.set()
+                return
+            self.ending.wait(self._decoder.source.pause(idle))
+            idle += 1
+
+    def _new_logs(self) -> list[ArchivedLog]:
+        """Logs to decode now, oldest first."""
+        delivered = max(self._scn, self.merger.watermark)
+        scan = self._decoder.scan(self, delivered, self.merger.watermark)
+        report_skipped([file for file in scan.skipped if file.path not in self._skipped])
+        self._skipped = {file.path for file in scan.skipped}
+        if self._decoder.once and scan.unusable:
+            raise scan.unusable[0]
+        if not self._begun:
+            # A live source may have archived nothing yet when decoding started.
+            check_beginning(scan.logs, self._scn, self._reached)
+            self._begun = bool(scan.logs)
+        stream = join_logs(scan.logs, self._decoder.source.database)
+        self.progress.scanned(stream)
+        self._admit_threads(stream.readable)
+        for thread in scan.open_threads or ():
+            # Nothing may leave before its first log has come.
+            self.merger.add_thread(thread, self._scn)
+        logs = [
+            log
+            for log in unread_logs(stream.readable, self._scn, self._reached)
+            if log.position not in self._decoded
+        ]
+        if scan.open_threads is not None and not stream.gaps and not scan.unusable:
+            self._close_threads(scan.open_threads, logs)
+        if not logs:
+            if stream.gaps and self._decoder.once:
+                raise stream.gaps[0].as_error()
+            self._note_waiting(scan, stream.gaps)
+        check_order(logs, self._decoded)
+        return sorted(logs, key=lambda log: log.header.first_scn)
+
+    def _admit_threads(self, logs: Sequence[ArchivedLog]) -> None:
+        """Count every redo thread in, unless it comes too late to be waited for.
+
+        Raises:
+            OlrPgError: 2014, transactions of other threads left that had to wait for this one.
+        """
+        starts = thread_starts(logs)
+        known = self._decoder.threads.known
+        delivered = max(self._scn, self.merger.watermark)
+        for thread, first_scn in starts.items():
+            if known and thread not in known and first_scn < delivered:
+                raise OlrPgError(
+                    2014,
+                    f"its logs begin at SCN {first_scn}, others are delivered up to {delivered}",
+                    thread=thread,
+                    scn=first_scn,
+                )
+        for thread, scn in thread_starts(logs, self._scn).items():
+            self.merger.add_thread(thread, scn)
+        self._decoder.threads.add(starts)
+
+    def _close_threads(self, opened: frozenset[int], logs: Sequence[ArchivedLog]) -> None:
+        """Wait no longer for threads that are closed and read to their end."""
+        unread = {log.header.thread for log in logs}
+        for thread in self.merger.threads - opened - unread:
+            released = self.merger.close_thread(thread)
+            while self.merger.again:
+                sources, self.merger.again = self.merger.again, []
+                if not self._merge(sources, {}):
+                    return
+                released = self.merger.close_thread(thread)
+            _log.info("redo thread closed", thread=thread)
+            self._deliver(released, self.merger.left_out)
+            if self.merger.failure is not None:
+                raise self.merger.failure
+
+    def _decode(self, logs: Sequence[ArchivedLog]) -> bool:
+        """Decode whole logs; False where the session has ended."""
+        self._logs += logs
+        self._note_decoding()
+        sources = [
+            ThreadSplit(log.header.thread, split) for log in logs for split in plan_splits(log)
+        ]
+        return self._merge(sources, {log.path: log for log in logs})
+
+    def _merge(self, sources: Sequence[ThreadSplit], logs: Mapping[str, ArchivedLog]) -> bool:
+        """Decode splits and deliver what leaves then; False where the session has ended.
+
+        Args:
+            logs: by path, those that are read for the first time.
+        """
+        for released, left_out, source in merge_splits(self.merger, sources, self._decoder.decode):
+            log = logs.get(source.split.path)
+            end = None if log is None else log.end_scn
+            if end is not None:
+                released = [t for t in released if t.commit_scn < end]
+                left_out = [fault for fault in left_out if fault.commit_scn < end]
+            if not self._deliver(released, left_out):
+                return False
+            self._note_decoding()
+            if log is not None:
+                self.progress.merged(source.split, log.header.block_size, self.merger)
+            if self.merger.failure is not None:
+                raise self.merger.failure
+            if log is not None and source.split.end_block == log.blocks:
+                self._decoded.add(log.position)
+                self.progress.decoded(log, self.merger)
+                self._report(log)
+                if end is not None:
+                    self._abandon(end)
+                if self._recovery is not None:
+                    self._recovery.log_read(log, self.merger)
+                self.reached = self.merger.watermark
+                self.recent_scn = log.header.first_scn
+                self._decoder.runs.consider(self)
+                if self.ending.is_set():
+                    return False
+            elif self._recovery is not None:
+                self._recovery.settle(self.merger)
+        return True
+
+    def _abandon(self, scn: int) -> None:
+        """The redo from `scn` on was given up by a RESETLOGS; other redo takes its place."""
+        self.merger.abandon(scn)
+        for feed in self.feeds:
+            feed.abandon(scn)
+
+    def _deliver(
+        self, transactions: Sequence[ReadyTransaction], left_out: Sequence[RowFault]
+    ) -> bool:
+        """Queue transactions, and publish what of them was left out; False at the run's end.
+
+        `Feed.open_scn` covers a transaction until it is queued.
+        """
+        self._events.add(left_out)
+        rest = min([self.merger.open_scn(), *self._events.begins()])
+        begins = np.array([t.begin_scn for t in transactions], np.int64)
+        lowest = np.minimum.accumulate(begins[::-1])[::-1].tolist()
+        start = 0
+        while start < len(transactions):
+            self._events.publish_before(transactions[start].commit_scn)
+            end = self._queued_together(transactions, start)
+            self._note_open(min(rest, lowest[start]))
+            if not self._put(transactions[start:end]):
+                return False
+            self.progress.queued.add(transactions[end - 1].commit_scn, time.time())
+            self._note_decoding()
+            start = end
+        self._events.publish_before(self.merger.watermark)
+        self.progress.queued.add(self.merger.watermark, time.time())
+        self._note_open(min([self.merger.open_scn(), *self._events.begins()]))
+        return not self.ending.is_set()
+
+    def _note_open(self, scn: int) -> None:
+        for feed in self.feeds:
+            feed.note_open(scn)
+
+    def _put(self, transactions: Sequence[ReadyTransaction]) -> bool:
+        """Queue transactions for everyone; False where the run is to end."""
+        for feed in self.feeds:
+            view = self._views[feed]
+            own = [t for t in transactions if t.view == view]
+            if not self._put_for(feed, feed.wanted(own)):
+                return False
+        return not self.ending.is_set()
+
+    def _put_for(self, feed: Feed, transactions: Sequence[ReadyTransaction]) -> bool:
+        """Queue transactions for one target; False where the run is to end.
+
+        Where its queue is full, it is waited for, unless others would have to wait with it.
+        """
+        while True:
+            transactions = transactions[feed.offer(transactions) :]
+            if not transactions:
+                return True
+            if feed.queue.closed:
+                self._decoder.runs.drop(self, feed)
+                return bool(self.feeds)
+            if len(self.feeds) > 1:
+                self._detach(feed)
+                return not self.ending.is_set()
+            self._enter(CapturePhase.PAUSED_FOR_FLOW_CONTROL)
+            while not feed.queue.await_room(transactions[0], _ROOM_SECONDS):
+                if self.ending.is_set():
+                    return False
+
+    def _detach(self, feed: Feed) -> None:
+        held = feed.queue.status()
+        reason = OlrPgError(
+            4040,
+            f"{held.ready} transactions are ready, {held.spilled_bytes} bytes of them on disk,"
+            f" {held.transmitted} are not confirmed",
+            target=feed.delivery.name,
+        )
+        _log.warning("a target is at its limit", code=reason.label, reason=str(reason))
+        self._decoder.runs.detach(self, feed)
+
+    def _queued_together(self, transactions: Sequence[ReadyTransaction], start: int) -> int:
+        """The end of the transactions that are queued at once: none behind the next event."""
+        end = min(start + _PUT_TRANSACTIONS, len(transactions))
+        barrier = self._events.barrier
+        if barrier is None or transactions[end - 1].commit_scn < barrier:
+            return end
+        return next(at for at in range(start, end) if transactions[at].commit_scn >= barrier)
+
+    def _publish(self, event: SchemaEvent) -> None:
+        """Tell the targets what happened to a table."""
+        for feed in self.feeds:
+            error = feed.publish(event)
+            if error is not None:
+                feed.fail(error)
+                self._decoder.runs.drop(self, feed)
+
+    def _report(self, log: ArchivedLog) -> None:
+        account = self.merger.account
+        _log.info(
+            "log decoded",
+            thread=log.header.thread,
+            sequence=log.header.sequence,
+            next_scn=log.next_scn,
+            transactions=account.committed,
+            rows=account.rows,
+            waiting=self.merger.waiting,
+        )
+        if account.unmatched or account.lost:
+            _log.warning(
+                "the redo is not whole",
+                undo_without_change=account.unmatched,
+                transactions_without_end=account.lost,
+            )

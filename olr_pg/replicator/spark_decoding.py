@@ -1,0 +1,66 @@
+"""Splits decoded by Spark tasks."""
+
+from __future__ import annotations
+
+import pickle
+from contextlib import closing
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.replicator.split import (
+    Split,
+    SplitResult,
+    Subscription,
+    decode_split,
+    open_for_decoding,
+    pack_result,
+    unpack_result,
+)
+from olr_pg.spark.jobs import run_tasks
+from olr_pg.spark.session import SparkSettings, get_session
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+
+PRELOAD: Final = ("olr_pg.replicator.warm:warm_kernels",)
+"""What Spark's daemon does before it forks workers."""
+
+
+def decode_task(payload: bytes, subscription: bytes) -> memoryview:
+    """What a Spark task does: decode one split, send back its packed result."""
+    split: Split = pickle.loads(payload)  # noqa: S301 - made by this driver
+    log = open_for_decoding(split.path)
+    result = decode_split(_subscription(subscription), log, split.first_block, split.end_block)
+    return pack_result(result)
+
+
+@lru_cache(maxsize=2)
+def _subscription(packed: bytes) -> Subscription:
+    subscription: Subscription = pickle.loads(packed)  # noqa: S301 - made by this driver
+    return subscription
+
+
+class SparkDecoding:
+    """Decodes splits on Spark.
+
+    Args:
+        settings: of the session to decode in; started with the first split.
+    """
+
+    def __init__(self, settings: SparkSettings) -> None:
+        self._settings = settings
+
+    def decode(
+        self, subscription: Subscription, splits: Sequence[Split]
+    ) -> Generator[SplitResult, None, None]:
+        """The results of Spark tasks, in order; closing it cancels what is under way."""
+        tasks = run_tasks(
+            get_session(self._settings),
+            [pickle.dumps(split) for split in splits],
+            decode_task,
+            broadcast=pickle.dumps(subscription),
+            sizes=[split.size for split in splits],
+        )
+        with closing(tasks) as results:
+            for _, packed in results:
+                yield unpack_result(packed)

@@ -1,0 +1,83 @@
+"""Which archived logs a run of decoding reads, and whether these are what it needs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from olr_pg.errors import OlrPgError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from olr_pg.capture.logs import ArchivedLog
+    from olr_pg.replicator.decoded_logs import DecodedLogs
+    from olr_pg.replicator.recovery import Reached
+
+
+def check_beginning(
+    logs: Sequence[ArchivedLog], scn: int, reached: Mapping[int, Reached] | None = None
+) -> None:
+    """The oldest log of every thread must hold the SCN to start at, or what comes before.
+
+    Args:
+        reached: how far each thread is in the recovery image.
+
+    Raises:
+        OlrPgError: 2010, it does not.
+    """
+    oldest: dict[int, ArchivedLog] = {}
+    for log in unread_logs(logs, scn, reached) if reached else logs:
+        oldest.setdefault(log.header.thread, log)
+    for thread, log in oldest.items():
+        mark = reached.get(thread) if reached else None
+        start = scn if mark is None else mark.scn
+        if 0 < start < log.header.first_scn:
+            raise OlrPgError(
+                2010,
+                f"the oldest log begins at SCN {log.header.first_scn},"
+                f" decoding must start at {start}",
+                thread=thread,
+                sequence=log.header.sequence,
+                scn=start,
+            )
+
+
+def unread_logs(
+    logs: Sequence[ArchivedLog], scn: int, reached: Mapping[int, Reached]
+) -> list[ArchivedLog]:
+    """The logs with redo that is wanted from an SCN on, and that is not in the recovery image."""
+    return [
+        log
+        for log in logs
+        if log.next_scn > scn
+        and ((mark := reached.get(log.header.thread)) is None or log.position > mark.log)
+    ]
+
+
+def orphaning_log(
+    logs: Sequence[ArchivedLog], reached: Mapping[int, Reached]
+) -> ArchivedLog | None:
+    """A log behind the recovery image that gives up redo that is in it, by a RESETLOGS."""
+    for log in logs:
+        mark = reached.get(log.header.thread)
+        if mark is not None and log.header.first_scn < mark.scn:
+            return log
+    return None
+
+
+def check_order(logs: Sequence[ArchivedLog], decoded: DecodedLogs) -> None:
+    """Logs that precede what was read of their thread cannot take their place any more.
+
+    Raises:
+        OlrPgError: 2014, such a log.
+    """
+    for log in logs:
+        newest = decoded.newest(log.header.thread)
+        if newest is not None and log.position < newest:
+            raise OlrPgError(
+                2014,
+                f"sequence {newest.sequence} has been read without it",
+                file=log.path,
+                thread=log.header.thread,
+                sequence=log.header.sequence,
+            )
