@@ -20,7 +20,7 @@ from olr_pg.datatypes.mapping import (
 )
 from olr_pg.datatypes.plain import PlainForm, plain_form
 from olr_pg.datatypes.policies import NOTHING, Counters
-from olr_pg.dictionary.model import Column, Table
+from olr_pg.dictionary.model import Table
 from olr_pg.errors import OlrPgError
 from olr_pg.transactions.batch import DmlKind
 
@@ -180,7 +180,7 @@ class TablePlan:
         return BoundLayout(tuple(needed), tuple(columns), _operations(needed), _operations(columns))
 
     def _encoder(self, column: ColumnValue, field: int) -> tuple[Encoder, PlainForm]:
-        described = described_column(column)
+        described = column.described()
         if column.type_code not in LOB_TYPES:
             # The protocol does not tell the length; of LOBs it alone tells the delivered form.
             described = self._source.get(column.name, described)
@@ -218,22 +218,6 @@ def _only_nulls(values: ValueColumn) -> tuple[ValueColumn, Counters]:
     if len(present):
         raise OlrPgError(5013, "a LOB that is not chunked", row=int(present[0]))
     return values, NOTHING
-
-
-def described_column(column: ColumnValue) -> Column:
-    """What the protocol says of a column, as the dictionary would; the length is not known (0)."""
-    return Column(
-        name=column.name,
-        segcol=1,
-        intcol=1,
-        col=1,
-        type_code=column.type_code,
-        length=0,
-        precision=column.precision,
-        scale=column.scale,
-        charset_id=column.charset_id,
-        charset_form=column.charset_form,
-    )
 
 
 def target_columns(source: Table | None) -> dict[str, str]:
@@ -337,4 +321,4 @@ def new_table(layout: Layout | Table, source: Table | None) -> tuple[list[NewCol
 def _type_of_unknown_length(column: ColumnValue) -> str:
     if column.type_code == OracleType.CHAR:
         return "text"  # char(n) needs a length
-    return pg_type(described_column(column)).name
+    return pg_type(column.described()).name

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from olr_pg.datatypes.json_values import json_converter
-from olr_pg.dictionary.model import Column
 
 if TYPE_CHECKING:
     from olr_pg.cli.render import ValueRenderer
@@ -27,7 +26,7 @@ def value_renderer(database: Database) -> ValueRenderer:
         converter = converters.get(key)
         if converter is None:
             converter = converters[key] = json_converter(
-                _as_column(column),
+                column.described(),
                 charset=database.charset,
                 ncharset=database.ncharset,
                 timezone=database.timezone,
@@ -35,19 +34,3 @@ def value_renderer(database: Database) -> ValueRenderer:
         return converter(column.value)
 
     return render
-
-
-def _as_column(column: ColumnValue) -> Column:
-    # The place in the row and the declared length do not matter for a value's JSON form.
-    return Column(
-        name=column.name,
-        segcol=0,
-        intcol=0,
-        col=0,
-        type_code=column.type_code,
-        length=0,
-        precision=column.precision,
-        scale=column.scale,
-        charset_id=column.charset_id,
-        charset_form=column.charset_form,
-    )

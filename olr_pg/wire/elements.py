@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum, IntFlag
 from typing import Final
 
+from olr_pg.dictionary.model import Column
 from olr_pg.errors import OlrPgError
 from olr_pg.wire.frames import Buffer, ByteOrder
 
@@ -65,6 +66,24 @@ class ColumnValue:
     charset_form: int | None = None
     chunked: bool = False
     value: bytes | None = None
+
+    def described(self) -> Column:
+        """What the protocol says of the column, as the dictionary would.
+
+        Its place in the row and its length are not known: 1 and 0.
+        """
+        return Column(
+            name=self.name,
+            segcol=1,
+            intcol=1,
+            col=1,
+            type_code=self.type_code,
+            length=0,
+            precision=self.precision,
+            scale=self.scale,
+            charset_id=self.charset_id,
+            charset_form=self.charset_form,
+        )
 
 
 @dataclass(frozen=True, slots=True)
