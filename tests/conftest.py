@@ -6,6 +6,7 @@ import itertools
 import os
 import shutil
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -121,6 +122,19 @@ _database_number = itertools.count(1)
 @pytest.fixture
 def postgres_database(postgres: str) -> Iterator[str]:
     """The connection string of a database of this test's own."""
+    with _database(postgres) as database:
+        yield database
+
+
+@pytest.fixture
+def second_database(postgres: str) -> Iterator[str]:
+    """Another one, in the same cluster."""
+    with _database(postgres) as database:
+        yield database
+
+
+@contextmanager
+def _database(postgres: str) -> Iterator[str]:
     name = f"test_{next(_database_number)}"
     with psycopg.connect(postgres, autocommit=True) as connection:
         connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))

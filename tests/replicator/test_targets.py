@@ -111,16 +111,6 @@ def keys_of(database: str, table: str) -> list[int]:
         return []
 
 
-@pytest.fixture
-def second_database(postgres_database: str) -> Any:
-    """Another database, in the same cluster."""
-    name = psycopg.conninfo.conninfo_to_dict(postgres_database)["dbname"]
-    with psycopg.connect(postgres_database, autocommit=True) as connection:
-        connection.execute(f'CREATE DATABASE "{name}_second"'.encode())
-        yield make_conninfo(postgres_database, dbname=f"{name}_second")
-        connection.execute(f'DROP DATABASE "{name}_second" WITH (FORCE)'.encode())
-
-
 def test_open_transactions_are_kept_over_restarts_for_one_target_only(tmp_path: Path) -> None:
     source = two_tables(tmp_path / "s")
     assert source.snapshot is not None

@@ -1,0 +1,113 @@
+"""Several targets of a live database: RESETLOGS and the vault are for all of them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from olr_pg.capture.logs import open_log
+from tests.oracle.live_source import reincarnated
+from tests.oracle.test_live_run import applied_scn, differences, failure_of, run_once
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from olr_pg.simulator.simulate import Summary
+    from tests.oracle.live_source import LiveSource
+
+RESETLOGS = 1_300_000_000
+
+
+@pytest.fixture(autouse=True)
+def _one_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
+    monkeypatch.setattr("olr_pg.replicator.appliance.stop_session", lambda: None)
+
+
+def config_of(live: LiveSource, folder: Path, databases: list[str], **changes: Any) -> Path:
+    """Every table into each of the databases."""
+    path = live.write_config(folder, databases[0], **changes)
+    document = json.loads(path.read_text("utf-8"))
+    apply = document.pop("apply")
+    document["target"] = [
+        {"name": name, "apply": {**apply, "connect-string": database, "subscription": name}}
+        for name, database in zip(("one", "two"), databases, strict=True)
+    ]
+    path.write_text(json.dumps(document), "utf-8")
+    return path
+
+
+def test_a_resetlogs_behind_nothing_is_followed_by_both(
+    live: LiveSource,
+    summary: Summary,
+    tmp_path: Path,
+    postgres_database: str,
+    second_database: str,
+) -> None:
+    databases = [postgres_database, second_database]
+    config = config_of(live, tmp_path, databases)
+    *before, last = live.waiting
+    for _ in before:
+        live.archive()
+    run_once(config)
+    scn = open_log(str(last)).header.first_scn
+    live.state.open_resetlogs(scn, RESETLOGS, 99)
+    live.waiting = [
+        reincarnated(last, tmp_path, resetlogs=RESETLOGS, scn=scn, activation=99, sequence=1)
+    ]
+    live.archive()
+    run_once(config)
+    assert [differences(database, summary) for database in databases] == [[], []]
+
+
+def test_a_resetlogs_cuts_what_both_get_and_later_stops_hard(
+    live: LiveSource, tmp_path: Path, postgres_database: str, second_database: str
+) -> None:
+    databases = [postgres_database, second_database]
+    config = config_of(live, tmp_path, databases)
+    header = open_log(str(live.waiting[2])).header
+    assert header.next_scn is not None
+    cut = (header.first_scn + header.next_scn) // 2
+    for _ in range(4):
+        live.archive()
+    live.state.open_resetlogs(cut, RESETLOGS, 99)
+    run_once(config)
+    wanted = max(scn for scn in live.commit_scns() if scn < cut)
+    assert list(map(applied_scn, databases)) == [wanted, wanted]
+    live.state.open_resetlogs(wanted - 1, RESETLOGS + 1, 100)
+    assert failure_of(config).code == 7020
+    assert list(map(applied_scn, databases)) == [wanted, wanted]
+
+
+def test_the_vault_keeps_what_one_of_them_still_needs(
+    live: LiveSource,
+    summary: Summary,
+    tmp_path: Path,
+    postgres_database: str,
+    second_database: str,
+) -> None:
+    vault = tmp_path / "vault"
+    changes = {"vault": {"directory": str(vault)}}
+    config = config_of(live, tmp_path, [postgres_database, second_database], **changes)
+    document = config.read_text("utf-8")
+    alone = json.loads(document)
+    alone["target"] = alone["target"][:1]
+    live.archive_all()
+    config.write_text(json.dumps(alone), "utf-8")
+    run_once(config)
+    kept = len(list(vault.glob("*.arc")))
+    assert kept == len(summary.logs)
+    for path in live.mount.iterdir():
+        path.unlink()
+    live.state.catalogue.update('UPDATE SYS."V$ARCHIVED_LOG" SET "DELETED" = \'YES\'')
+    # The second one has confirmed nothing yet: what the first no longer needs stays for it.
+    config.write_text(document, "utf-8")
+    run_once(config)
+    for database in (postgres_database, second_database):
+        assert differences(database, summary) == []
+    run_once(config)
+    assert len(list(vault.glob("*.arc"))) < kept
