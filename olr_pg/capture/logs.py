@@ -10,7 +10,7 @@ import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import structlog
 
@@ -194,13 +194,28 @@ class _Stamp(NamedTuple):
     modified_ns: int
 
     @classmethod
-    def of(cls, path: str) -> _Stamp | None:
+    def of(cls, file: os.DirEntry[str] | Path) -> _Stamp | None:
         """The stamp of a file; None where it cannot be had."""
         try:
-            found = Path(path).stat()
+            found = file.stat()
         except OSError:
             return None
         return cls(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+class _File(NamedTuple):
+    """A file that a place leads to.
+
+    Attributes:
+        real: its path without symbolic links.
+        named: whether the user named this very file.
+        stamp: taken before the file is opened: what changes it in between is seen by the next look.
+    """
+
+    path: str
+    real: str
+    named: bool
+    stamp: _Stamp | None
 
 
 class LogPlaces:
@@ -233,34 +248,32 @@ class LogPlaces:
         skipped: list[SkippedFile] = []
         unusable: list[OlrPgError] = []
         opened, self._opened = self._opened, {}
-        for path, named in _files(self._specs):
+        for file in _files(self._specs):
             try:
-                log = self._open(path, opened.get(path), named=named)
+                log = self._open(file, opened.get(file.path))
             except OlrPgError as error:
                 if error.code != _NOT_A_LOG:
                     unusable.append(error)
-                elif named:
+                elif file.named:
                     raise
                 else:
-                    skipped.append(SkippedFile(path, error.detail))
+                    skipped.append(SkippedFile(file.path, error.detail))
                 continue
             self._add(found, log)
         return LogScan(
             tuple(found[position] for position in sorted(found)), tuple(skipped), tuple(unusable)
         )
 
-    def _open(
-        self, path: str, before: tuple[_Stamp, ArchivedLog] | None, *, named: bool
-    ) -> ArchivedLog:
-        # Taken before the file is opened: what changes it in between is seen by the next look.
-        stamp = _Stamp.of(path)
+    def _open(self, file: _File, before: tuple[_Stamp, ArchivedLog] | None) -> ArchivedLog:
+        path, stamp = file.path, file.stamp
         if before is not None and before[0] == stamp:
-            log = before[1]
-        elif stamp is not None and stamp.size == 0 and not named:
+            # The very objects that are there already: a look at the same logs leaves no garbage.
+            self._opened[before[1].path] = before
+            return before[1]
+        if stamp is not None and stamp.size == 0 and not file.named:
             raise OlrPgError(_NOT_A_LOG, "the file is empty", file=path)
-        else:
-            self._twins = {pair for pair in self._twins if path not in pair}
-            log = open_log(path)
+        self._twins = {pair for pair in self._twins if path not in pair}
+        log = open_log(path)
         if stamp is not None:
             self._opened[path] = stamp, log
         return log
@@ -281,47 +294,53 @@ class LogPlaces:
         _log.warning("log is there twice, second copy ignored", first=first.path, second=log.path)
 
 
-def _files(specs: Sequence[str]) -> Iterator[tuple[str, bool]]:
-    """(path, whether the user named this very file) of each file once, whatever leads to it."""
+def _files(specs: Sequence[str]) -> Iterator[_File]:
+    """Each file once, whatever leads to it."""
     seen: set[str] = set()
     for spec in specs:
-        for path, named in _expand(spec):
-            real = os.path.realpath(path)
-            if real not in seen:
-                seen.add(real)
-                yield path, named
+        for file in _expand(spec):
+            if file.real not in seen:
+                seen.add(file.real)
+                yield file
 
 
-def _expand(spec: str) -> Iterator[tuple[str, bool]]:
+def _expand(spec: str) -> Iterator[_File]:
     try:
         mode = Path(spec).stat().st_mode
     except (OSError, ValueError) as error:
         if not glob.has_magic(spec):
             raise _unreadable(spec, error) from error
         for match in sorted(glob.glob(spec, recursive=True)):  # noqa: PTH207 - may be absolute
-            yield from ((path, False) for path in _walk(Path(match)))
+            place = Path(match)
+            if place.is_file():
+                yield _File(match, os.path.realpath(match), False, _Stamp.of(place))
+            else:
+                yield from _walk(match)
         return
     if stat.S_ISDIR(mode):
-        yield from ((path, False) for path in _walk(Path(spec)))
+        yield from _walk(spec)
     else:
-        yield spec, True
+        yield _File(spec, os.path.realpath(spec), True, _Stamp.of(Path(spec)))
 
 
-def _walk(place: Path) -> Iterator[str]:
-    """The regular files at or below `place`; hidden ones are the temporary files of copy tools."""
-    if place.is_file():
-        yield str(place)
-        return
-    for folder, folders, names in os.walk(place, onerror=_raise_unreadable):
-        folders.sort()
-        for name in sorted(names):
-            path = Path(folder, name)
-            if not name.startswith(".") and path.is_file():
-                yield str(path)
-
-
-def _raise_unreadable(error: OSError) -> NoReturn:
-    raise _unreadable(str(error.filename), error) from error
+def _walk(folder: str) -> Iterator[_File]:
+    """The regular files below a folder; hidden ones are the temporary files of copy tools."""
+    try:
+        with os.scandir(folder) as entries:
+            found = sorted(entries, key=lambda entry: entry.name)
+    except OSError as error:
+        raise _unreadable(folder, error) from error
+    real = os.path.realpath(folder)
+    folders = []
+    for entry in found:
+        if entry.is_dir(follow_symlinks=False):
+            folders.append(entry.path)
+        elif not entry.name.startswith(".") and entry.is_file():
+            is_link = entry.is_symlink()
+            target = os.path.realpath(entry.path) if is_link else f"{real}{os.sep}{entry.name}"
+            yield _File(entry.path, target, False, _Stamp.of(entry))
+    for path in folders:
+        yield from _walk(path)
 
 
 def _unreadable(path: str, error: OSError | ValueError) -> OlrPgError:

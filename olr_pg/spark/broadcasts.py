@@ -52,7 +52,7 @@ class Broadcasts:
         finally:
             with self._lock:
                 held.users -= 1
-                self._drop_unused(context.applicationId)
+                self._drop_unused(key[0])
 
     def _drop_unused(self, application: str) -> None:
         from py4j.protocol import Py4JError

@@ -12,11 +12,9 @@ import atexit
 import contextlib
 import os
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
@@ -28,6 +26,7 @@ from olr_pg.errors import OlrPgError
 from olr_pg.observability.logs import get_logger
 from olr_pg.spark.daemon import PRELOAD_VARIABLE
 from olr_pg.spark.java import Java, find_java
+from olr_pg.spark.scratch import Scratch, new_scratch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -82,7 +81,7 @@ class _Running:
     settings: SparkSettings
     spark: SparkSession
     process: subprocess.Popen[bytes] | None
-    scratch: Path
+    scratch: Scratch
 
     @property
     def dead(self) -> bool:
@@ -175,13 +174,16 @@ _PROPERTIES_FILE: Final = "spark.properties"
 
 def _start(settings: SparkSettings) -> _Running:
     java = find_java()
-    scratch = Path(tempfile.mkdtemp(prefix="olr-pg-spark-"))
     try:
-        (scratch / _LOG_FILE).write_text(_LOG_SETTINGS)
-        properties = default_properties(settings, scratch) | dict(settings.conf)
-        spark, process = _launch(settings, properties, java, scratch)
+        scratch = new_scratch()
+    except OSError as error:
+        raise OlrPgError(6003, f"no scratch directory: {error.strerror}") from error
+    try:
+        (scratch.path / _LOG_FILE).write_text(_LOG_SETTINGS)
+        properties = default_properties(settings, scratch.path) | dict(settings.conf)
+        spark, process = _launch(settings, properties, java, scratch.path)
     except BaseException:
-        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.remove()
         raise
     atexit.register(stop_session)
     get_logger("spark").info(
@@ -301,7 +303,7 @@ def _stop(running: _Running) -> None:
         running.spark.sparkContext.stop()
     finally:
         _close_gateway(gateway, running.process)
-        shutil.rmtree(running.scratch, ignore_errors=True)
+        running.scratch.remove()
         atexit.unregister(stop_session)
 
 

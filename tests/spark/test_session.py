@@ -56,7 +56,9 @@ if "stop" in sys.argv:
     tell("children", len(psutil.Process().children()))
     spark = get_session(SparkSettings("local[1]"))
     [jvm] = psutil.Process().children()
-    results = run_tasks(spark, [b"1", b"2", b"3"], lambda payload: payload, max_parallel=1)
+    results = run_tasks(
+        spark, [b"1", b"2", b"3"], lambda payload, same: same, broadcast=b"1", max_parallel=1
+    )
     tell("first", *next(results))
     jvm.kill()
     for attempt in (results, run_tasks(spark, [b"3"], lambda payload: payload)):

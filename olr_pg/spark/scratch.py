@@ -1,0 +1,66 @@
+"""Scratch directories of sessions; the next session removes what killed processes left."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from typing import IO
+
+_PREFIX: Final = "olr-pg-spark-"
+_LOCK_FILE: Final = "lock"
+
+
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """A directory in the temporary directory, locked as long as its process lives."""
+
+    path: Path
+    _lock: IO[bytes]
+
+    def remove(self) -> None:
+        """Remove it and everything in it, as far as that can be done."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        self._lock.close()
+
+
+def new_scratch() -> Scratch:
+    """A directory of this process; those of processes that were killed are removed.
+
+    Raises:
+        OSError: there is no room, or no right to make it.
+    """
+    _remove_abandoned(Path(tempfile.gettempdir()))
+    path = Path(tempfile.mkdtemp(prefix=_PREFIX))
+    try:
+        lock = (path / _LOCK_FILE).open("xb")
+    except OSError:
+        shutil.rmtree(path, ignore_errors=True)
+        raise
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    return Scratch(path, lock)
+
+
+def _remove_abandoned(parent: Path) -> None:
+    for path in parent.glob(f"{_PREFIX}*"):
+        # Another user's, one that is not ready yet, or one that somebody else removes right now.
+        with contextlib.suppress(OSError):
+            if path.lstat().st_uid == os.geteuid() and _is_abandoned(path):
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_abandoned(path: Path) -> bool:
+    with (path / _LOCK_FILE).open("rb") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        # An empty moment before its owner has locked it: that one is not abandoned.
+        return any(entry.name != _LOCK_FILE for entry in path.iterdir())
