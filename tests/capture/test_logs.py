@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,9 @@ from olr_pg.capture.logs import LogPlaces, discover_logs, open_log, scan_logs
 from olr_pg.errors import OlrPgError
 
 from .conftest import BLOCK, RealLogs
+
+if TYPE_CHECKING:
+    from olr_pg.capture.logs import ArchivedLog
 
 
 def error_of(*specs: str) -> OlrPgError:
@@ -259,15 +263,12 @@ def test_a_log_that_vanishes_between_listing_and_opening(
     logs.put("15", logs.first)
     path = logs.put("16", logs.second)
 
-    real_is_file = Path.is_file
+    def vanish_and_open(found: str) -> ArchivedLog:
+        if found == path:
+            Path(found).unlink()
+        return open_log(found)
 
-    def is_file_then_gone(self: Path) -> bool:
-        there = real_is_file(self)
-        if str(self) == path:
-            self.unlink()
-        return there
-
-    monkeypatch.setattr(Path, "is_file", is_file_then_gone)
+    monkeypatch.setattr("olr_pg.capture.logs.open_log", vanish_and_open)
     scan = scan_logs([str(logs.folder)])
 
     assert [log.header.sequence for log in scan.logs] == [15]
