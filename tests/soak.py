@@ -5,7 +5,8 @@
 A simulated database takes orders and archives its logs; ``olr-pg run`` replicates them into a
 PostgreSQL. Meanwhile the appliance is killed or told to end, and started again, as a container's
 supervisor does; PostgreSQL, its backends, Spark's workers and its Java are killed; the source
-stands still; and noise, half requests and silent connections come to the port. In the second part
+stands still; and noise, half requests and silent connections come to the port. Archived logs that
+no start needs any more are deleted, as a retention policy does. In the second part
 the appliance itself is left alone, so that its memory can be judged over one long life.
 
 At the end, the source commits and archives what is open, and then must hold: all tables are
@@ -39,12 +40,14 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from olr_pg.applier.embedded import EmbeddedPostgres, start_embedded
+from olr_pg.capture.logs import open_log
 from olr_pg.config.load import load_config
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.errors import OlrPgError
 from olr_pg.monitor.asking import ask_status
 from olr_pg.replicator.demo import compare_tables
 from olr_pg.replicator.demo_source import DemoSource
+from olr_pg.server.checkpoint import FILE_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -198,6 +201,7 @@ class Soak:
         self.postgres: EmbeddedPostgres | None = None
         self.appliance = Appliance(folder)
         self.noise: list[socket.socket] = []
+        self.redo_bytes = 0
 
     # --- the course of it ---
 
@@ -277,6 +281,7 @@ class Soak:
             if self.appliance.look_after() and samples:
                 self.samples.clear()  # a life of its own ended: the next one is judged
             if time.monotonic() >= due:
+                self._delete_logs()
                 self.faults[self.random.choice(faults)()] += 1
                 due = time.monotonic() + self.random.expovariate(1 / self.fault_seconds)
             sample = self.appliance.sample() if samples and self._is_warm() else None
@@ -323,6 +328,18 @@ class Soak:
             with suppress(psutil.NoSuchProcess):
                 worker.kill()
         return "Spark worker killed" if workers else "no Spark worker to kill"
+
+    def _delete_logs(self) -> None:
+        """What a retention policy does: remove the logs that no start needs any more."""
+        checkpoint = self.folder / "data" / FILE_NAME
+        if not checkpoint.exists():
+            return
+        needed = json.loads(checkpoint.read_text("utf-8"))["min_start_scn"]
+        logs = (self.folder / "source" / "logs").glob("[!.]*")
+        ended = [log for log in map(open_log, map(str, logs)) if log.next_scn <= needed]
+        for log in ended:
+            self.redo_bytes += log.size
+            Path(log.path).unlink()
 
     def _stop_source(self) -> str:
         self.source.pause()
@@ -476,13 +493,14 @@ class Soak:
             "lives": self.appliance.lives,
             "exit_codes": dict(self.appliance.exit_codes),
             "last_life_seconds": round(life),
-            "redo_bytes": sum(f.stat().st_size for f in (self.folder / "source/logs").iterdir()),
+            "redo_bytes": self.redo_bytes,
             "rows": {one.name: one.target_rows for one in outcomes},
             "changes_of_last_life": sum(
                 table["inserted"] + table["updated"] + table["deleted"]
                 for table in status["tables"]
             ),
             "refused": status["port"]["refused"],
+            "logs_kept": sum(1 for _ in (self.folder / "source/logs").iterdir()),
             "memory": {
                 "judged": seconds >= JUDGED_SECONDS_MIN,
                 "judged_seconds": round(seconds),

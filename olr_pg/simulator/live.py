@@ -113,7 +113,14 @@ def simulate_live(
         raise OlrPgError(8050, f"{workload} is not among {', '.join(NAMED)}")
     directory = prepare_directory(out_dir)
     logs = list[Path]()
-    sink = (archive_by_copy if options.growing else archive_by_rename)(directory, logs)
+    archive = (archive_by_copy if options.growing else archive_by_rename)(directory, logs)
+    sizes = list[int]()
+
+    def sink(name: str, headers: bytes, data: memoryview) -> None:
+        archive(name, headers, data)
+        # Whoever reads the logs may delete them.
+        sizes.append(len(headers) + data.nbytes)
+
     size = options.rate * _SECONDS_AHEAD
     simulation = NamedSimulation(
         *(seed, directory, workload, shape, size, sink),
@@ -134,7 +141,7 @@ def simulate_live(
         watch.ended(logs)
     return Summary(
         *(seed, shape, simulation.start, tuple(logs)),
-        sum(path.stat().st_size for path in logs),
+        sum(sizes),
         *(simulation.transactions, simulation.changes, rows, simulation.tables),
     )
 
