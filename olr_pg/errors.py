@@ -776,6 +776,12 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         " skip`; or set `apply.on-truncate`",
         6,
     ),
+    5090: ErrorEntry(
+        "PostgreSQL's disk is full",
+        "make space on the disk of the PostgreSQL server (its message names the file); the work goes"
+        " on by itself, or after a start if it has ended by then: nothing is lost",
+        6,
+    ),
     5101: ErrorEntry(
         "the type of a column in the table data does not fit the source column",
         "write the column with one of the types that docs/initial-load.md lists",

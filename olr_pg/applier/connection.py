@@ -80,6 +80,6 @@ def is_transient(error: psycopg.Error) -> bool:
 
 
 def unreachable(error: psycopg.Error) -> OlrPgError:
-    """The coded error for a target that stays out of reach."""
+    """The coded error for a target that stays out of reach, or full."""
     reason = error.diag.message_primary or str(error).strip().replace("\n", " ")
-    return OlrPgError(5003, reason)
+    return OlrPgError(5090 if isinstance(error, psycopg.errors.DiskFull) else 5003, reason)

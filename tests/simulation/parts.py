@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Final, Self
@@ -31,8 +32,18 @@ from tests.simulation.entry import (
     recovery_at_each_log,
     spill_files,
 )
+from tests.simulation.full_disk import NO_SPACE, FullDisk
 from tests.simulation.laws import LawBrokenError
-from tests.simulation.plan import Action, ConnectionFault, DiskFault, Layout, Match, Part, Round
+from tests.simulation.plan import (
+    Action,
+    ConnectionFault,
+    DiskFault,
+    Layout,
+    Match,
+    Part,
+    Round,
+    TargetDiskFault,
+)
 from tests.simulation.proxy import LOOPBACK, Trip
 
 if TYPE_CHECKING:
@@ -55,6 +66,7 @@ KILLED: Final = -9
 TERMINATED: Final = -15
 LIVES_MAX: Final = 30
 LAST_BYTES: Final = 4_000
+DISK_LOOK_SECONDS: Final = 0.1
 
 TERMINATE_BACKENDS: Final = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -134,6 +146,8 @@ class Parts:
         self._here: Here | None = None
         self._lives = 0
         self._forgiven = False
+        self._disk = FullDisk(simulation.postgres_string, simulation.schema)
+        self._disk_looked = 0.0
 
     def __enter__(self) -> Self:
         try:
@@ -160,6 +174,7 @@ class Parts:
         Raises:
             LawBrokenError: a part ended that had no reason to.
         """
+        self._fill_disk()
         dead = [part for part, child in self._children.items() if child.exit_code is not None]
         here_ended = self._here is not None and not self._here.is_alive
         if not dead and not here_ended and not self._has_tripped():
@@ -227,7 +242,11 @@ class Parts:
     def _orders(self, part: Part) -> Orders:
         fault = self._fault
         own = None
-        if fault is not None and not isinstance(fault, ConnectionFault) and fault.part is part:
+        if (
+            fault is not None
+            and not isinstance(fault, ConnectionFault | TargetDiskFault)
+            and fault.part is part
+        ):
             own = fault
         simulation = self._simulation
         return Orders(
@@ -278,6 +297,7 @@ class Parts:
     def _disarm(self) -> None:
         self._simulation.protocol.arm(None)
         self._simulation.postgres.arm(None)
+        self._disk.free()
         self._trip = None
 
     def _next_fault(self) -> None:
@@ -285,10 +305,27 @@ class Parts:
         self._fault = self._faults.pop(0) if self._faults else None
         if isinstance(self._fault, ConnectionFault):
             self._arm(self._fault)
+        elif isinstance(self._fault, TargetDiskFault):
+            self._trip = Trip(
+                *("answers", lambda message: NO_SPACE in message, self._fault.count, "after"),
+                *(self._disk.free, False),
+            )
+            self._simulation.postgres.arm(self._trip)
         elif self._fault is not None and self._fault.part in self._children:
             # It has to be there from the start of a life: one more kill.
             self._kill(self._fault.part)
             del self._children[self._fault.part]
+
+    def _fill_disk(self) -> None:
+        """Let a full disk begin, where it is due and a table is there that it can begin with."""
+        is_due = isinstance(self._fault, TargetDiskFault) and not self._has_tripped()
+        now = time.monotonic()
+        if not is_due or self._disk.is_full or now < self._disk_looked + DISK_LOOK_SECONDS:
+            return
+        self._disk_looked = now
+        if self._disk.fill():
+            # Its connections end with it, which an applier that starts does not survive.
+            self._forgiven = True
 
     def _arm(self, fault: ConnectionFault) -> None:
         simulation = self._simulation

@@ -105,7 +105,14 @@ class DiskFault:
     size: int
 
 
-Fault = ConnectionFault | CallFault | CheckpointFault | DiskFault
+@dataclass(frozen=True)
+class TargetDiskFault:
+    """PostgreSQL's disk is full until it has said so `count` times; for tables without rows."""
+
+    count: int
+
+
+Fault = ConnectionFault | CallFault | CheckpointFault | DiskFault | TargetDiskFault
 
 
 @dataclass(frozen=True)
@@ -264,7 +271,7 @@ def _draw_rounds(rng: Random, steps: int, layouts: tuple[Layout, ...]) -> list[R
 
 def _draw_fault(rng: Random, layout: Layout) -> Fault:
     kinds: dict[Layout, tuple[str, ...]] = {
-        Layout.HERE: ("protocol", "postgres", "postgres"),
+        Layout.HERE: ("protocol", "postgres", "postgres", "target-disk"),
         Layout.APART: (
             "protocol",
             "protocol",
@@ -273,8 +280,9 @@ def _draw_fault(rng: Random, layout: Layout) -> Fault:
             "calls",
             "checkpoint",
             "disk",
+            "target-disk",
         ),
-        Layout.APPLIANCE: ("postgres", "postgres", "calls", "checkpoint", "disk"),
+        Layout.APPLIANCE: ("postgres", "postgres", "calls", "checkpoint", "disk", "target-disk"),
     }
     kind = rng.choice(kinds[layout])
     writer = Part.SERVER if layout is Layout.APART else Part.APPLIANCE
@@ -285,6 +293,8 @@ def _draw_fault(rng: Random, layout: Layout) -> Fault:
         return CheckpointFault(writer, rng.choice((1, 1, 2, 5)), rng.randrange(4))
     if kind == "disk":
         return DiskFault(writer, rng.choice((0, 60, 150)))
+    if kind == "target-disk":
+        return TargetDiskFault(rng.choice((1, 1, 3)))
     return _draw_connection_fault(rng, layout, postgres=kind == "postgres")
 
 

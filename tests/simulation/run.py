@@ -282,7 +282,9 @@ class Simulation:
         """
         self._check_violations()
         check_checkpoint(self.connection, self.truth, self.subscription, self.folder / "data")
-        ledger = check_target(self.connection, self.truth, self.subscription, self.schema)
+        # A connection keeps files open, and a full disk is made of other ones.
+        with psycopg.connect(self.postgres_string, autocommit=True) as connection:
+            ledger = check_target(connection, self.truth, self.subscription, self.schema)
         self._confirmed.update(
             id(one) for one in self.truth.transactions if is_durable(one, ledger)
         )
