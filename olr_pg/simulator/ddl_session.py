@@ -10,24 +10,21 @@ from typing import TYPE_CHECKING, Final
 
 from olr_pg.simulator.direct_session import DirectSession, can_be_loaded
 from olr_pg.simulator.lob_layout import BLOB, basic_in_row
+from olr_pg.simulator.placement import added_lob
 from olr_pg.simulator.sys_dictionary import ADDED_WITH_DEFAULT
 from olr_pg.simulator.tables import SimSegment
-from olr_pg.simulator.transactions import DdlEffect
+from olr_pg.simulator.transactions import ADD_COLUMN, PARTITION, TRUNCATE, DdlEffect
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from olr_pg.simulator.lobs import SimLob
     from olr_pg.simulator.sys_dictionary import SysDictionary
     from olr_pg.simulator.tables import SimColumn, SimTable
 
 ALTER_TABLE: Final = 15
 TRUNCATE_TABLE: Final = 85
 """Command codes of V$SQLCOMMAND."""
-
-ADD_COLUMN: Final = "add column"
-TRUNCATE: Final = "truncate"
-PARTITION: Final = "partition"
-"""Operations of `DdlEffect`."""
 
 FIRST_NEW_BLOCK: Final = 2_000_000
 SEGMENT_BLOCKS: Final = 1_000
@@ -36,16 +33,19 @@ SEGMENT_BLOCKS: Final = 1_000
 class DdlSession(DirectSession):
     """A session that can change the definitions of tables.
 
-    Tables with LOBs and index-organised tables are not altered. Every method returns whether the
+    Of tables with LOBs and of index-organised ones partitions are not altered, and columns with a
+    default are not added: Oracle would fill them row by row. Every method returns whether the
     statement was carried out.
     """
 
     def add_column(self, table: SimTable, column: SimColumn) -> bool:
         """ALTER TABLE … ADD; with a default rows that exist do not store it."""
+        if column.default is not None and not table.is_plain:
+            return False
         dictionary = self.begin_ddl(table)
         if dictionary is None:
             return False
-        place = len(table.columns)
+        place, storage = len(table.columns), column.type.lob
         table.columns = (*table.columns, column)
         words = ""
         if column.default is not None:
@@ -53,6 +53,9 @@ class DdlSession(DirectSession):
             dictionary.insert(self, "ECOL$", tab_obj=table.obj, col_num=place + 1, default=locator)
             words = " DEFAULT … NOT NULL"
         dictionary.add_column(self, table, place, ADDED_WITH_DEFAULT if words else 0)
+        if storage is not None:
+            table.lobs[place] = added_lob(storage, table, self.container, self.instance.scn)
+            dictionary.add_lob(self, table, place)
         for row in table.live:
             row.cells.append(None)
         self.end_ddl(
@@ -72,6 +75,8 @@ class DdlSession(DirectSession):
         emptied = frozenset(segment.dataobj for segment in table.segments)
         for segment in table.segments:
             self._replace_segment(dictionary, table, segment)
+        for lob in table.lobs.values():
+            self._empty_lob(dictionary, lob)
         statement = f"TRUNCATE TABLE {table.name}" if logged else ""
         self.end_ddl(table, TRUNCATE_TABLE, statement, DdlEffect(TRUNCATE, table, emptied))
         return True
@@ -89,7 +94,7 @@ class DdlSession(DirectSession):
         taken = {table.range_of(row.cells) for row in table.live}
         free = [at for at in range(len(table.routes)) if at not in taken]
         shared = [at for at in free if table.routes.count(table.routes[at]) > 1]
-        if not shared:
+        if not shared or not table.is_plain:
             return False
         dictionary = self.begin_ddl(table)
         if dictionary is None:
@@ -100,7 +105,7 @@ class DdlSession(DirectSession):
 
     def drop_partition(self, table: SimTable, number: int) -> bool:
         """ALTER TABLE … DROP PARTITION; a neighbour takes its ranges, not its rows."""
-        if len(table.segments) == 1:
+        if len(table.segments) == 1 or not table.is_plain:
             return False
         dictionary = self.begin_ddl(table)
         if dictionary is None:
@@ -147,7 +152,7 @@ class DdlSession(DirectSession):
         return True
 
     def _empty_partition(self, table: SimTable, number: int, words: str) -> bool:
-        dictionary = self.begin_ddl(table)
+        dictionary = self.begin_ddl(table) if table.is_plain else None
         if dictionary is None:
             return False
         segment = table.segments[number]
@@ -161,7 +166,7 @@ class DdlSession(DirectSession):
     def begin_ddl(self, table: SimTable) -> SysDictionary | None:
         """Commit what is open; None where the statement may not be carried out."""
         self.commit()
-        if not can_be_altered(table) or self.container.is_locked(table):
+        if self.container.is_locked(table):
             return None
         # What was changed before it has a lower SCN than what its commit brings into force.
         self.instance.advance_scn()
@@ -225,6 +230,14 @@ class DdlSession(DirectSession):
             table.dataobj = segment.dataobj
         dictionary.replace_segment(self, segment.obj, segment.dataobj)
 
+    def _empty_lob(self, dictionary: SysDictionary, lob: SimLob) -> None:
+        """The LOB's segments and their indexes are replaced by empty ones."""
+        for one in lob.segments:
+            taken = self.container.take_object(), self.container.take_object()
+            one.empty(*taken, self.instance.scn)
+            dictionary.replace_segment(self, one.obj, one.dataobj)
+            dictionary.replace_segment(self, one.index_obj, one.index_dataobj)
+
     def _new_place(self, table: SimTable) -> tuple[int, int]:
         """DATAOBJ# and first block of a new segment."""
         dataobj = self.container.take_object()
@@ -252,8 +265,3 @@ class DdlSession(DirectSession):
             table.drop_live(row)
         table.blocks = [block for block in table.blocks if block.obj != segment.obj]
         segment.blocks = []
-
-
-def can_be_altered(table: SimTable) -> bool:
-    """Whether DDL on a table is modelled: not with LOBs, not index-organised."""
-    return not (table.lobs or table.index_organised)

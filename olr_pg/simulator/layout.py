@@ -25,7 +25,7 @@ LWN_LENGTH: Final = 32
 """Where a chunk's first record has the length of its LWN."""
 
 VLD_VALID: Final = 0x01
-VLD_COMMIT: Final = 0x02
+VLD_VOID: Final = 0x02
 VLD_LWN: Final = 0x04
 
 

@@ -298,7 +298,8 @@ class LobWriter(IotWriter):
         self._write(
             record,
             BlockChange(
-                *(block, segment.index_obj, segment.index_obj, place.table.tablespace, OPC_INDEX),
+                block,
+                *(segment.index_obj, segment.index_dataobj, place.table.tablespace, OPC_INDEX),
                 *(code, undone_by, fields, revert),
             ),
         )

@@ -73,6 +73,7 @@ class SimLobSegment:
     obj: int
     dataobj: int
     index_obj: int
+    index_dataobj: int
     afn: int
     next_dba: int
     formatted_scn: int
@@ -90,6 +91,14 @@ class SimLobSegment:
             count -= blocks
         return runs
 
+    def empty(self, dataobj: int, index_dataobj: int, scn: int) -> None:
+        """TRUNCATE: other segments, in blocks that nothing was in; the old ones are unknown now."""
+        self.dataobj, self.index_dataobj, self.formatted_scn = dataobj, index_dataobj, scn
+        old = self.index_block
+        self.index_block = TransactionalBlock(old.afn, old.dba + 1, scn, first_itl=old.first_itl)
+        self.blocks.clear()
+        self.index_rows.clear()
+
     def block(self, dba: int) -> TransactionalBlock:
         """A block as it is changed in place."""
         if dba not in self.blocks:
@@ -99,17 +108,29 @@ class SimLobSegment:
 
 @dataclass(slots=True, eq=False, repr=False)
 class SimLob:
-    """A LOB column of a table: a segment for each of the table's."""
+    """A LOB column of a table: a segment for each of the table's.
+
+    Attributes:
+        obj, index_obj: OBJ# of LOB and LOB index: of its segment, where it has one.
+    """
 
     storage: LobStorage
     segments: list[SimLobSegment]
+    obj: int
+    index_obj: int
+
+    @property
+    def is_partitioned(self) -> bool:
+        """Whether its segments are fragments."""
+        return self.obj != self.segments[0].obj
 
     def describe(self) -> Lob:
         """As the dictionary snapshot has it."""
         return Lob(
             tuple(
                 LobSegment(
-                    *(one.obj, one.dataobj, one.index_obj, one.index_obj, self.storage.block_size)
+                    *(one.obj, one.dataobj, one.index_obj, one.index_dataobj),
+                    self.storage.block_size,
                 )
                 for one in self.segments
             ),

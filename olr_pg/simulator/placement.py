@@ -9,6 +9,7 @@ from olr_pg.simulator.storage import ROW_SPACE, TransactionalBlock
 from olr_pg.simulator.tables import INDEX_BLOCKS, SimIndex, SimSegment, SimTable
 
 if TYPE_CHECKING:
+    from olr_pg.simulator.instance import Container
     from olr_pg.simulator.lobs import LobStorage
     from olr_pg.simulator.workload import TableSpec
 
@@ -17,9 +18,20 @@ FIRST_LOB_OBJECT: Final = 82_000
 LOB_OBJECTS: Final = 60
 """Object numbers for the LOB segments and indexes of a table."""
 
+LOB_PARENTS: Final = 40
+"""Behind them those of LOB columns of partitioned tables."""
+
 LOB_FILE: Final = 30
 LOB_BLOCKS: Final = 400_000
 """Blocks of a LOB segment."""
+
+LOB_INDEX: Final = 8
+LOB_PAGES: Final = 128
+"""Where in a segment the blocks of its index and its pages begin."""
+
+ADDED_LOB_FILE: Final = 60
+ADDED_LOB_BLOCKS: Final = 4_000
+"""Of the LOB columns that DDL adds."""
 
 
 def place_table(
@@ -90,11 +102,32 @@ def _indexes(number: int, spec: TableSpec, scn: int, blocks: int) -> tuple[SimIn
 
 def _lob(number: int, at: int, storage: LobStorage, table: SimTable, scn: int) -> SimLob:
     """The LOB segments of a table's `at`-th LOB column."""
+    first = FIRST_LOB_OBJECT + LOB_OBJECTS * number
+    count = len(table.segments)
+    segments = [
+        lob_segment(first + 2 * place, LOB_FILE + number, 128 + place * LOB_BLOCKS, scn)
+        for place in range(at * count, (at + 1) * count)
+    ]
+    own = first + 2 * at * count if count == 1 else first + LOB_PARENTS + 2 * at
+    return SimLob(storage, segments, own, own + 1)
+
+
+def added_lob(storage: LobStorage, table: SimTable, container: Container, scn: int) -> SimLob:
+    """The LOB segments of a column that is added to a table."""
     segments = list[SimLobSegment]()
-    for part in range(len(table.segments)):
-        place = at * len(table.segments) + part
-        obj, file = FIRST_LOB_OBJECT + LOB_OBJECTS * number + 2 * place, LOB_FILE + number
-        dba = (file << 22) + 128 + place * LOB_BLOCKS
-        index = TransactionalBlock(file, dba + LOB_BLOCKS - 8, scn, first_itl=2)
-        segments.append(SimLobSegment(obj, obj, obj + 1, file, dba, scn, index))
-    return SimLob(storage, segments)
+    for _ in table.segments:
+        obj = container.take_object()
+        container.take_object()
+        segments.append(lob_segment(obj, ADDED_LOB_FILE, 128 + obj % 1000 * ADDED_LOB_BLOCKS, scn))
+    own = segments[0].obj
+    if len(segments) > 1:
+        own = container.take_object()
+        container.take_object()
+    return SimLob(storage, segments, own, own + 1)
+
+
+def lob_segment(obj: int, file: int, block: int, scn: int) -> SimLobSegment:
+    """A LOB segment from a block on; its index has the next object number."""
+    dba = (file << 22) + block
+    index = TransactionalBlock(file, dba + LOB_INDEX, scn, first_itl=2)
+    return SimLobSegment(obj, obj, obj + 1, obj + 1, file, dba + LOB_PAGES, scn, index)

@@ -15,11 +15,11 @@ from olr_pg.dictionary.model import Database, Snapshot
 from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.errors import OlrPgError
 from olr_pg.simulator.columnar.source import NAMED
-from olr_pg.simulator.ddl_session import DdlSession, can_be_altered
+from olr_pg.simulator.ddl_session import DdlSession
 from olr_pg.simulator.instance import Container, Instance, Pace
 from olr_pg.simulator.lob_workload import LobWorkload
 from olr_pg.simulator.named import NamedSimulation, database_identity
-from olr_pg.simulator.noise import write_noise
+from olr_pg.simulator.noise import Noise
 from olr_pg.simulator.placement import place_table
 from olr_pg.simulator.redo_format import BLOCK_SIZES, COMPATIBLE, RedoFormat
 from olr_pg.simulator.row_layout import lay_out
@@ -57,7 +57,6 @@ SEGMENTS_PER_THREAD: Final = 3
 ROW_SPACES: Final = (400, 2000, ROW_SPACE)
 PIECE_SIZES: Final = (1900, 1900, ROW_SPACE)
 """What a row piece may take in blocks of 2 and 8 kB."""
-NOISE: Final = 0.06
 LEFT_OPEN: Final = 0.1
 
 
@@ -251,6 +250,7 @@ class Simulation:
             table.full_name: table.columns for table in self.containers[0].tables
         }
         self._sessions = self._connect()
+        self._noise = [Noise(self.instance, container, self._rng) for container in self.containers]
 
     def _start_instance(self) -> Instance:
         rng, shape = self._rng, self.shape
@@ -316,11 +316,10 @@ class Simulation:
                     table.store(cells, self._start_scn)
 
     def _describe(self, container: Container) -> None:
-        """Rows of SYS tables for the container's tables that DDL may alter."""
+        """Rows of SYS tables for the container's tables."""
         container.dictionary = SysDictionary(container.tables[0].owner, self._start_scn)
         for table in container.tables:
-            if can_be_altered(table):
-                container.dictionary.create_table(None, table)
+            container.dictionary.create_table(None, table)
 
     def _connect(self) -> list[tuple[DdlSession, int]]:
         sessions = list[tuple[DdlSession, int]]()
@@ -342,9 +341,8 @@ class Simulation:
         while instance.redo_bytes < size:
             session, at = rng.choice(self._sessions)
             self._workloads[at].step(session, self.containers[at].tables)
-            if rng.random() < NOISE:
-                thread = rng.choice(self._threads)
-                write_noise(instance, thread, self.containers[at], self.containers[at].tables, rng)
+            if rng.random() < self._noise[at].share:
+                self._noise[at].write(rng.choice(self._threads))
             if rng.random() < 0.002:
                 rng.choice(self._threads).switch()
 

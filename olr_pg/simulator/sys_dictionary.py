@@ -26,8 +26,12 @@ SYS: Final = "SYS"
 OWNER_NUMBER: Final = 106
 """USER# of the owner of the modelled tables."""
 
+INDEX: Final = 1
 TABLE: Final = 2
 TABLE_PARTITION: Final = 19
+INDEX_PARTITION: Final = 20
+LOB: Final = 21
+LOB_PARTITION: Final = 40
 """OBJ$.TYPE#."""
 
 PRIMARY_KEY: Final = 2
@@ -35,7 +39,22 @@ PRIMARY_KEY: Final = 2
 
 HAS_PRIMARY_KEY: Final = 0x20000000
 PARTITIONED: Final = 0x20
+ORGANISED: Final = 0x40
 """Bits of TAB$.PROPERTY."""
+
+ROWS_INDEX: Final = 4
+LOB_INDEX: Final = 8
+UNIQUE: Final = 0x1
+"""IND$.TYPE# of the index that holds a table's rows, and of a LOB index; bit of PROPERTY."""
+
+IN_ROW: Final = 0x2
+PARTITIONED_LOB: Final = 0x4
+SECUREFILE: Final = 0x800
+"""Bits of LOB$.PROPERTY."""
+
+FIRST_LOB_TABLESPACE: Final = 100
+TABLESPACE_BLOCKS: Final = (2048, 4096, 8192, 16384)
+"""The tablespaces of LOBs, by the size of their blocks in bytes."""
 
 ADDED_WITH_DEFAULT: Final = 1 << 30
 """Bit of COL$.PROPERTY: older rows do not store the column."""
@@ -88,6 +107,20 @@ _SECTIONS: Final = {
     "TABPART$": _Section(
         947, "sys-tabpart", {"OBJ#": "obj", "DATAOBJ#": "data-obj", "BO#": "bo"}
     ),
+    "IND$": _Section(19, "sys-ind", {
+        "OBJ#": "obj", "DATAOBJ#": "data-obj", "BO#": "bo", "TYPE#": "type", "FLAGS": "flags",
+        "PROPERTY": "property",
+    }),
+    "ICOL$": _Section(20, "sys-icol", {
+        "OBJ#": "obj", "BO#": "bo", "INTCOL#": "int-col", "POS#": "pos",
+    }, ("obj", "int-col")),
+    "LOB$": _Section(114, "sys-lob", {
+        "OBJ#": "obj", "INTCOL#": "int-col", "LOBJ#": "l-obj", "TS#": "ts", "IND#": "ind",
+        "CHUNK": "chunk", "FLAGS": "flags", "PROPERTY": "property",
+    }, ("obj", "int-col")),
+    "LOBFRAG$": _Section(980, "sys-lob-frag", {
+        "FRAGOBJ#": "frag-obj", "PARENTOBJ#": "parent-obj", "TS#": "ts", "INDFRAGOBJ#": "ind",
+    }, ("frag-obj",)),
 }  # fmt: skip
 _TYPES: Final = {"NAME": _NAME, "BINARYDEFVAL": _BLOB}
 _NULLS: Final = {"precision": -1, "scale": -1, "guard-id": -1}
@@ -148,12 +181,14 @@ class SysDictionary:
 
     def create_table(self, session: SimSession | None, table: SimTable) -> None:
         """All rows of a table."""
-        obj, parts = table.obj, table.segments if table.is_partitioned else []
-        segment = 0 if parts else table.dataobj
+        obj, organised = table.obj, table.index_organised
+        parts = table.segments if table.is_partitioned and not organised else []
+        segment = 0 if parts or organised else table.dataobj
         self._insert_object(session, obj, segment, table.name, TABLE)
         self.insert(
             session, "TAB$", obj=obj, data_obj=segment, clu_cols=0, flags=0,
-            property=(HAS_PRIMARY_KEY if table.key else 0) | (PARTITIONED if parts else 0),
+            property=(HAS_PRIMARY_KEY if table.key else 0) | (PARTITIONED if parts else 0)
+            | (ORGANISED if organised else 0),
         )  # fmt: skip
         for place in range(len(table.columns)):
             self.add_column(session, table, place)
@@ -161,8 +196,55 @@ class SysDictionary:
             self.insert(session, "CDEF$", con=obj, obj=obj, type=PRIMARY_KEY)
             for at in table.key:
                 self.insert(session, "CCOL$", con=obj, obj=obj, int_col=at + 1)
+        if organised:
+            own = table.segments[0]
+            self._add_index(session, own.obj, own.dataobj, table, ROWS_INDEX, "SYS_IOT_TOP")
+            for pos, at in enumerate(table.key, 1):
+                self.insert(session, "ICOL$", obj=own.obj, bo=obj, int_col=at + 1, pos=pos)
         for part in parts:
             self.add_partition(session, table, part.obj, part.dataobj)
+        for at in table.lobs:
+            self.add_lob(session, table, at)
+
+    def _add_index(
+        self,
+        session: SimSession | None,
+        obj: int,
+        dataobj: int,
+        table: SimTable,
+        kind: int,
+        name: str,
+    ) -> None:
+        self._insert_object(session, obj, dataobj, name, INDEX)
+        self.insert(
+            session, "IND$", obj=obj, data_obj=dataobj, bo=table.obj, type=kind, flags=0,
+            property=UNIQUE,
+        )  # fmt: skip
+
+    def add_lob(self, session: SimSession | None, table: SimTable, at: int) -> None:
+        """The rows of the LOB column at `at` (from 0), its segments and their indexes."""
+        lob, end = table.lobs[at], f"{table.obj:010d}C{at + 1:05d}$$"
+        storage, own = lob.storage, lob.segments[0]
+        tablespace = FIRST_LOB_TABLESPACE + TABLESPACE_BLOCKS.index(storage.block_size)
+        divided = lob.is_partitioned
+        segment, index = (0, 0) if divided else (own.dataobj, own.index_dataobj)
+        self._insert_object(session, lob.obj, segment, f"SYS_LOB{end}", LOB)
+        self._add_index(session, lob.index_obj, index, table, LOB_INDEX, f"SYS_IL{end}")
+        self.insert(
+            session, "LOB$", obj=table.obj, int_col=at + 1, l_obj=lob.obj, ts=tablespace,
+            ind=lob.index_obj, chunk=1, flags=0,
+            property=(IN_ROW if storage.in_row else 0) | (SECUREFILE if storage.securefile else 0)
+            | (PARTITIONED_LOB if divided else 0),
+        )  # fmt: skip
+        for one in lob.segments if divided else ():
+            self._insert_object(session, one.obj, one.dataobj, f"SYS_LOB{end}", LOB_PARTITION)
+            self._insert_object(
+                session, one.index_obj, one.index_dataobj, f"SYS_IL{end}P", INDEX_PARTITION
+            )
+            self.insert(
+                session, "LOBFRAG$", frag_obj=one.obj, parent_obj=lob.obj, ts=tablespace,
+                ind=one.index_obj,
+            )  # fmt: skip
 
     def add_column(
         self, session: SimSession | None, table: SimTable, place: int, bits: int = 0
@@ -197,9 +279,10 @@ class SysDictionary:
         self.delete(session, "OBJ$", (table.obj,))
 
     def replace_segment(self, session: SimSession, obj: int, dataobj: int) -> None:
-        """A table or partition has another segment."""
-        table = "TABPART$" if (obj,) in self._rows["TABPART$"] else "TAB$"
-        self.update(session, table, (obj,), data_obj=dataobj)
+        """A table, partition, index or LOB has another segment."""
+        for table in ("TABPART$", "TAB$", "IND$"):
+            if (obj,) in self._rows[table]:
+                self.update(session, table, (obj,), data_obj=dataobj)
         self.update(session, "OBJ$", (obj,), data_obj=dataobj)
 
     def _insert_object(
@@ -216,6 +299,10 @@ class SysDictionary:
             "sys-user": [
                 {"row-id": "AAAAAKAAAAAAIfAAAK", "user": OWNER_NUMBER, "name": self._owner},
                 {"row-id": "AAAAAKAAAAAAADRAAA", "user": 0, "name": SYS, "single": 1},
+            ],
+            "sys-ts": [
+                {"row-id": f"#{at}", "ts": FIRST_LOB_TABLESPACE + at, "block-size": size}
+                for at, size in enumerate(TABLESPACE_BLOCKS)
             ],
             "sys-tabcompart": [],
             "sys-tabsubpart": [],

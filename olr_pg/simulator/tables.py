@@ -151,6 +151,11 @@ class SimTable:
         return self.index_organised or self.segments[0].obj != self.obj
 
     @property
+    def is_plain(self) -> bool:
+        """Whether it is neither index-organised nor has LOBs."""
+        return not (self.lobs or self.index_organised)
+
+    @property
     def is_delivered(self) -> bool:
         """Whether it is no table of SYS."""
         return self.owner != "SYS"

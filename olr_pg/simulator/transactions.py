@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from olr_pg.simulator.lobs import LobRedo
 from olr_pg.transactions.batch import DmlKind
@@ -38,6 +38,12 @@ class Change:
     scn: int
     before: Image
     after: Image
+
+
+ADD_COLUMN: Final = "add column"
+TRUNCATE: Final = "truncate"
+PARTITION: Final = "partition"
+"""Operations of `DdlEffect`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.scalars import format_rowid, format_xid, pack_xid
+from olr_pg.simulator.transactions import TRUNCATE
 from olr_pg.transactions.batch import DmlKind
 
 if TYPE_CHECKING:
@@ -124,6 +125,8 @@ def tables_at(
 
 
 def _carry_out(effect: DdlEffect, rows: Rows) -> None:
+    if effect.operation == TRUNCATE:
+        rows.clear()  # those of index-organised tables have no ROWID
     gone = {format_rowid(dataobj, 0, 0)[:DATAOBJ_LETTERS] for dataobj in effect.emptied}
     for rowid in [rowid for rowid in rows if rowid[:DATAOBJ_LETTERS] in gone]:
         del rows[rowid]

@@ -34,10 +34,11 @@ ACTIONS: Final = (
     *("fill_lob", "write_lob", "append_lob", "trim_lob", "erase_lob"),
     *("load", "ddl"),
 )
-RARITY: Final = {"load": 0.08, "ddl": 0.5}
+RARITY: Final = {"load": 0.08, "ddl": 1.5}
 """What the weights of some actions are multiplied with: a load writes blocks of 8 kB."""
 
 COLUMNS_MAX: Final = 320
+LEAF_COLUMNS_MAX: Final = 250
 
 
 class LobUse(Enum):
@@ -358,10 +359,16 @@ class RandomWorkload:
         session.load(table, rows, committed=self._rng.random() < 0.85)
         self._marks.pop(id(session), None)
 
+    def _new_column(self, table: SimTable, name: str, *, filled: bool) -> SimColumn:
+        has_lobs = self._lobs is not LobUse.NONE and not table.index_organised
+        if has_lobs and not filled and self._rng.random() < 0.2:
+            return SimColumn(name, random_lob(self._rng))
+        return random_column(self._rng, name, filled=filled)
+
     def _ddl(self, session: DdlSession, table: SimTable) -> None:
         if self._ddl_use is DdlUse.NONE:
             return
-        rng, parts = self._rng, table.is_partitioned
+        rng, parts = self._rng, table.is_partitioned and table.is_plain
         statements = [
             "add_column",
             "truncate",
@@ -372,9 +379,9 @@ class RandomWorkload:
             statements += ["truncate_partition", "exchange_partition", "drop_partition"] * parts
         statement = rng.choice(statements)
         if statement in ("add_column", "add_filled_column"):
-            if len(table.columns) < COLUMNS_MAX:
+            if len(table.columns) < (LEAF_COLUMNS_MAX if table.index_organised else COLUMNS_MAX):
                 name, filled = f"X{len(table.columns)}", statement == "add_filled_column"
-                session.add_column(table, random_column(rng, name, filled=filled))
+                session.add_column(table, self._new_column(table, name, filled=filled))
         elif statement in ("truncate", "add_partition"):
             getattr(session, statement)(table)
         else:

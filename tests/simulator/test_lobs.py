@@ -25,7 +25,7 @@ SIZE = 1_000_000
 @pytest.fixture(scope="module")
 def simulation(tmp_path_factory: pytest.TempPathFactory) -> Simulation:
     folder = prepare_directory(tmp_path_factory.mktemp("lobs"))
-    simulation = Simulation(1, folder, choose_shape(1, "lobs", size=SIZE), lob_workload)
+    simulation = Simulation(4, folder, choose_shape(4, "lobs", size=SIZE), lob_workload)
     simulation.run(SIZE)
     simulation.write()
     return simulation

@@ -36,8 +36,8 @@ from olr_pg.simulator.columnar.records import (
     open_area,
 )
 from olr_pg.simulator.columnar.rows import add_row, begin_many, execute, pack_row
-from olr_pg.simulator.layout import VLD_VALID
-from olr_pg.simulator.noise import SPACE_DBA, VOID
+from olr_pg.simulator.layout import VLD_VALID, VLD_VOID
+from olr_pg.simulator.space_vectors import SPACE_DBA
 
 if TYPE_CHECKING:
     from olr_pg.simulator.columnar.put import Bytes, Ints
@@ -73,7 +73,7 @@ def _write_noise(m: Ints, d: Bytes, thread: int) -> None:
         d[q + 14] = 1
         d[q + 15] = 4
     add_marker(m, d, 23 << 8 | 1, OTHER)
-    emit(m, d, VOID)
+    emit(m, d, VLD_VOID)
 
 
 @part
