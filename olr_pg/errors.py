@@ -778,8 +778,8 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
     ),
     5090: ErrorEntry(
         "PostgreSQL's disk is full",
-        "make space on the disk of the PostgreSQL server (its message names the file); the work goes"
-        " on by itself, or after a start if it has ended by then: nothing is lost",
+        "make space on the disk of the PostgreSQL server (its message names the file); the work"
+        " goes on by itself, or after a start if it has ended by then: nothing is lost",
         6,
     ),
     5101: ErrorEntry(

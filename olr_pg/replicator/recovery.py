@@ -235,6 +235,9 @@ class BoundedRecovery:
 
     def _take(self, merger: Merger) -> None:
         state = merger.open_state()
+        if any(state.watermarks.get(at, mark.scn) < mark.scn for at, mark in self._marks.items()):
+            # DDL has splits decoded again, and those of this thread are still to come.
+            return
         settled = max(mark.scn for mark in self._marks.values())
         self._rewinds = merger.rewinds
         tables = table_identities(merger.subscription)

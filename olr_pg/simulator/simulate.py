@@ -250,6 +250,7 @@ class Simulation:
             table.full_name: table.columns for table in self.containers[0].tables
         }
         self._sessions = self._connect()
+        self._background_bytes = 0
         self._noise = [Noise(self.instance, container, self._rng) for container in self.containers]
 
     def _start_instance(self) -> Instance:
@@ -331,18 +332,20 @@ class Simulation:
         return sessions
 
     def run(self, size: int) -> None:
-        """Work until about `size` bytes of redo are written, then archive everything."""
+        """Work until the sessions have written `size` bytes of redo, then archive everything."""
         self.work(size)
         self.end()
 
     def work(self, size: int) -> None:
-        """Go on until about `size` bytes of redo are written in all."""
+        """Go on until the sessions have written about `size` bytes of redo in all."""
         rng, instance = self._rng, self.instance
-        while instance.redo_bytes < size:
+        while instance.redo_bytes - self._background_bytes < size:
             session, at = rng.choice(self._sessions)
             self._workloads[at].step(session, self.containers[at].tables)
             if rng.random() < self._noise[at].share:
+                before = instance.redo_bytes
                 self._noise[at].write(rng.choice(self._threads))
+                self._background_bytes += instance.redo_bytes - before
             if rng.random() < 0.002:
                 rng.choice(self._threads).switch()
 
@@ -447,7 +450,7 @@ def simulate(
         seed: decides everything else that is not given.
         out_dir: made if it is not there; must hold no logs.
         workload: one of `WORKLOADS`.
-        size: redo to write, in bytes, about.
+        size: redo to write, in bytes, about; of the modelled workloads what the sessions write.
         shape: the database; drawn from the seed where it is None.
         truth: write ``truth.jsonl``; the random workload always does.
         prefilled: the tables have rows before the first redo, in ``tables/``; that of `bulk` has

@@ -34,7 +34,7 @@ ACTIONS: Final = (
     *("fill_lob", "write_lob", "append_lob", "trim_lob", "erase_lob"),
     *("load", "ddl"),
 )
-RARITY: Final = {"load": 0.08, "ddl": 1.5}
+RARITY: Final = {"load": 0.15, "ddl": 1.0}
 """What the weights of some actions are multiplied with: a load writes blocks of 8 kB."""
 
 COLUMNS_MAX: Final = 320

@@ -52,9 +52,9 @@ def random_case(seed: int, redo: RedoFormat, **shape: Any) -> Case:
 CASES: Final = (
     Case("orders", 1, replace(demo_shape(), pace=Pace(log_blocks=LOG_BYTES // 512))),
     random_case(7, RedoFormat(COMPATIBLE["23"]), con_id=3, neighbour=True, ddl=DdlUse.FOLLOWED),
-    random_case(9, RedoFormat(COMPATIBLE["12.2"], True, 1024), threads=2, ddl=DdlUse.FOLLOWED),
+    random_case(11, RedoFormat(COMPATIBLE["12.2"], True, 1024), threads=2, ddl=DdlUse.FOLLOWED),
     random_case(
-        9, RedoFormat(COMPATIBLE["11.2"]), logging=(Logging.ALL, Logging.PRIMARY_KEY), sessions=1
+        14, RedoFormat(COMPATIBLE["11.2"]), logging=(Logging.ALL, Logging.PRIMARY_KEY), sessions=1
     ),
 )
 
