@@ -264,6 +264,50 @@ def test_a_kill_around_the_checkpoint(
     assert list(restarts.recovery.iterdir()) == []
 
 
+def test_no_image_claims_redo_that_is_being_decoded_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DDL in one thread's log takes another thread's log along that had been read whole.
+
+    Found by a simulated database: the image named the other log as read, without its rows.
+    """
+    source = DdlSource(tmp_path / "source", threads=2)
+    for name in ("T_LONG", "T_SHORT"):
+        source.create(name, {"ID": NUMBER, "TXT": TEXT})
+    snapshot = source.take_snapshot()
+    ddl_thread, long_thread = source.threads
+    long = source.on_thread(2)
+    assert long.insert(source.tables["T_LONG"], [sys_cell(0), sys_cell("open")])
+    ddl_thread.switch()
+    long_thread.switch()
+    # The other thread's log ends before the DDL, behind which there are several splits.
+    assert long.insert(source.tables["T_LONG"], [sys_cell(1), sys_cell("taken along")])
+    long_thread.switch()
+    source.add_column("T_SHORT", "MORE", TEXT)
+    for number in range(20):
+        source.insert("T_SHORT", number, "short " * 20, "more")
+    ddl_thread.switch()
+    source.insert("T_SHORT", 1000, "behind", "the DDL")
+    assert long.insert(source.tables["T_LONG"], [sys_cell(2), sys_cell("behind")])
+    long_thread.switch()
+    ddl_thread.switch()
+    before = len(in_order(source.directory))
+    long.commit()
+    source.insert("T_SHORT", 1001, "last", None)
+    source.instance.shut_down()
+    logs = in_order(source.directory)
+    restarts = Restarts(tmp_path, snapshot, monkeypatch)
+    restarts.archive(logs[:before])
+    runs = [restarts.run().delivered]
+    restarts.archive(logs[before:])
+    last = restarts.run()
+    assert last.logs[-2:] == sequences(logs[before:])
+    assert len(last.logs) < len(logs)
+    assert merged([*runs, last.delivered]) == one_pass(restarts, logs)
+    (found,) = [one.blob for one in last.delivered if b"T_LONG" in one.blob]
+    assert b"taken along" in found
+
+
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_stopped_at_each_log_it_gives_the_same(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
