@@ -7,7 +7,7 @@ are plain Python.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numba
 import numpy as np
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 _machine: Callable[[Any], Any] = intrinsic
 _raw_memcpy: Callable[..., None] = cgutils.raw_memcpy
+_SHORT: Final = 16
+_FORWARD: Final = 64
+"""Bytes that `copy_forward` copies at once, of the few and of the more."""
 _OPTIONS: Any = {"nogil": True, "_nrt": False, "forceinline": True}
 
 
@@ -29,6 +32,15 @@ def copy_bytes(out: Any, at: int, data: Any, begin: int, end: int) -> int:
     """
     out[at : at + end - begin] = data[begin:end]
     return at + end - begin
+
+
+def copy_forward(out: Any, at: int, data: Any, begin: int, end: int) -> int:
+    """As `copy_bytes`, for bytes that are mostly few; what follows them in `out` is undefined then.
+
+    A copy of a fixed size is a load and a store, a call of the machine's copying is ten times as
+    much. So this is for an output that is written from its begin to its end.
+    """
+    return copy_bytes(out, at, data, begin, end)
 
 
 def store(out: Any, at: int, value: Any, big: bool) -> None:
@@ -80,6 +92,21 @@ def _copy_bytes(out: Any, at: Any, data: Any, begin: Any, end: Any) -> Any:
     def compiled(out: Any, at: Any, data: Any, begin: Any, end: Any) -> Any:
         _copy(out, at, data, begin, end - begin)
         return at + end - begin
+
+    return compiled
+
+
+@_part(copy_forward)
+def _copy_forward(out: Any, at: Any, data: Any, begin: Any, end: Any) -> Any:
+    def compiled(out: Any, at: Any, data: Any, begin: Any, end: Any) -> Any:
+        count = end - begin
+        if count > _FORWARD or at > out.size - _FORWARD or begin > data.size - _FORWARD:
+            _copy(out, at, data, begin, count)
+        elif count <= _SHORT:
+            _copy(out, at, data, begin, _SHORT)
+        else:
+            _copy(out, at, data, begin, _FORWARD)
+        return at + count
 
     return compiled
 

@@ -42,8 +42,22 @@ def key_by_sources(dispatcher: Any) -> None:
         return
     digest = sources_digest(module)
     name = f"{cache._impl.filename_base}-{digest}"
-    make: Any = IndexDataCacheFile
+    make: Any = _CacheFile
     cache._cache_file = make(cache._cache_path, name, digest)
+
+
+class _CacheFile(IndexDataCacheFile):
+    """Numba's, but an index that names types which are no longer there is as good as none.
+
+    A kernel's argument types may be of modules that its own one does not import.
+    """
+
+    def _load_index(self) -> Any:
+        load: Any = super()._load_index
+        try:
+            return load()
+        except (AttributeError, ImportError):
+            return {}
 
 
 @cache

@@ -9,13 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from olr_pg.kernel_bytes import copy_bytes, store
+from olr_pg.kernel_bytes import copy_bytes, copy_forward, store
 from olr_pg.kernels import kernel
 
 
 @kernel
 def _copied(out: Any, at: int, data: Any, begin: int, end: int) -> int:
     return copy_bytes(out, at, data, begin, end)
+
+
+@kernel
+def _copied_forward(out: Any, at: int, data: Any, begin: int, end: int) -> int:
+    return copy_forward(out, at, data, begin, end)
 
 
 @kernel
@@ -37,6 +42,23 @@ def test_copying_touches_nothing_else(content: bytes, data: st.DataObject) -> No
         out = np.full(110, 0xAA, np.uint8)
         assert copy(out, at, source, begin, end) == at + end - begin
         assert out.tobytes() == expected
+
+
+@given(st.binary(max_size=200), st.data())
+def test_copying_forward_touches_nothing_before_nor_outside(
+    content: bytes, data: st.DataObject
+) -> None:
+    begin = data.draw(st.integers(0, len(content)))
+    end = data.draw(st.integers(begin, len(content)))
+    at = data.draw(st.integers(0, 90))
+    room = at + end - begin + data.draw(st.integers(0, 90))
+    source = np.frombuffer(content, np.uint8)
+    for copy in (_copied_forward, copy_forward):
+        around = np.full(room + 128, 0xAA, np.uint8)
+        assert copy(around[:room], at, source, begin, end) == at + end - begin
+        assert around[:at].tobytes() == b"\xaa" * at
+        assert around[at : at + end - begin].tobytes() == content[begin:end]
+        assert around[room:].tobytes() == b"\xaa" * 128
 
 
 @pytest.mark.parametrize("big", [False, True])

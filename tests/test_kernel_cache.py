@@ -12,6 +12,8 @@ import olr_pg
 from olr_pg.kernel_cache import imported, sources_digest
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pytest
 
 KERNEL = """
@@ -29,6 +31,20 @@ print(widened(7), widened.stats.cache_hits[next(iter(widened.stats.cache_hits), 
 """
 
 
+TYPED_KERNEL = """
+from olr_pg.kernels import kernel
+
+@kernel
+def held(layout):
+    return layout.width
+"""
+TYPED_CALL = """
+from olr_pg.kernel_test_code import held
+from olr_pg.kernel_test_layout import *
+print(held(CURRENT(5)))
+"""
+
+
 def test_a_module_is_known_by_all_that_it_imports() -> None:
     found = imported("olr_pg.wire.encoder")
     assert "olr_pg.kernels" in found
@@ -41,22 +57,32 @@ def test_a_module_is_known_by_all_that_it_imports() -> None:
 def test_a_kernel_is_compiled_anew_when_what_it_imports_has_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a package of the same name that has nothing but the decorators."""
+    answer = _package(tmp_path, monkeypatch, KERNEL, CALL)
+    assert answer("WIDTH = 2") == "14 0"
+    assert answer("WIDTH = 2") == "14 1"
+    assert answer("WIDTH = 3") == "21 0"
+    assert answer("WIDTH = 2") == "14 1"
+
+
+def _package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kernel: str, call: str
+) -> Callable[[str], str]:
+    """What a kernel answers with a layout, in a package that has nothing but the decorators."""
     package = tmp_path / "olr_pg"
     package.mkdir()
     real = Path(olr_pg.__file__).parent
     for name in ("kernels.py", "kernel_cache.py"):
         (package / name).write_text((real / name).read_text())
     (package / "__init__.py").touch()
-    (package / "kernel_test_code.py").write_text(KERNEL)
+    (package / "kernel_test_code.py").write_text(kernel)
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
 
-    def answer(width: int) -> str:
-        (package / "kernel_test_layout.py").write_text(f"WIDTH = {width}\n")
+    def answer(layout: str) -> str:
+        (package / "kernel_test_layout.py").write_text(layout + "\n")
         environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
         environment.pop("NUMBA_DISABLE_JIT", None)
         return subprocess.run(
-            [sys.executable, "-B", "-c", CALL],
+            [sys.executable, "-B", "-c", call],
             env=environment,
             cwd=tmp_path,
             check=True,
@@ -64,7 +90,14 @@ def test_a_kernel_is_compiled_anew_when_what_it_imports_has_changed(
             text=True,
         ).stdout.strip()
 
-    assert answer(2) == "14 0"
-    assert answer(2) == "14 1"
-    assert answer(3) == "21 0"
-    assert answer(2) == "14 1"
+    return answer
+
+
+def test_a_kernel_is_compiled_anew_when_the_type_of_its_argument_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its module does not import the type's."""
+    answer = _package(tmp_path, monkeypatch, TYPED_KERNEL, TYPED_CALL)
+    layout = "from typing import NamedTuple\nclass {0}(NamedTuple):\n    width: int\nCURRENT = {0}"
+    assert answer(layout.format("Old")) == "5"
+    assert answer(layout.format("New")) == "5"

@@ -20,8 +20,9 @@ from olr_pg.datatypes.mapping import OracleType
 from olr_pg.datatypes.number import encode_number
 from olr_pg.datatypes.temporal import DateTime, encode_date, encode_timestamp
 from olr_pg.dictionary.model import Column, KeyKind, Table
+from olr_pg.redo.batch import columns_of
 from olr_pg.server.queue import ReadyTransaction, ready_transactions
-from olr_pg.transactions.batch import DmlColumns, DmlKind, Image, TransactionColumns
+from olr_pg.transactions.batch import VALUE, DmlColumns, DmlKind, Image, TransactionColumns
 from olr_pg.wire.encoder import encode_transactions
 from olr_pg.wire.frames import ByteOrder
 from olr_pg.wire.plan import build_element_plan
@@ -255,14 +256,17 @@ def _dml(changes: ChangeSet, pool: Pool) -> DmlColumns:
     entries = WIDTH + np.where(is_update, len(_CHANGED), 0)
     first = np.concatenate([[0], np.cumsum(entries)])
     total = int(first[-1])
-    column, image = np.empty(total, np.int32), np.empty(total, np.uint8)
+    values = columns_of(VALUE, total)
+    column, image = values.column, values.image
     row = np.repeat(np.arange(count), entries)
     place = np.arange(total) - first[row]
     tail = place >= WIDTH
     column[:] = np.where(tail, np.array(_CHANGED)[np.maximum(place - WIDTH, 0)], place)
     image[:] = np.where(tail | (changes.kind[row] == DmlKind.INSERT), Image.AFTER, Image.BEFORE)
     source = np.where(image == Image.AFTER, changes.new[row], changes.old[row])
-    offset, length = pool.offset[source, column], pool.length[source, column]
+    offset, length = values.offset, values.length
+    offset[:], length[:] = pool.offset[source, column], pool.length[source, column]
+    values.next[:] = -1
     keys = [encode_number(key) for key in changes.key.tolist()]
     key_length = np.array([len(key) for key in keys], np.int64)
     at = first[:-1]
@@ -281,11 +285,7 @@ def _dml(changes: ChangeSet, pool: Pool) -> DmlColumns:
         bdba=(changes.key // 100).astype(np.uint32),
         slot=(changes.key % 100).astype(np.uint16),
         entry_first=first,
-        entry_image=image,
-        entry_column=column,
-        value_offset=offset,
-        value_length=length,
-        value_next=np.full(total, -1, np.int64),
+        values=values,
         data=np.concatenate([pool.data, np.frombuffer(b"".join(keys), np.uint8)]),
     )
 

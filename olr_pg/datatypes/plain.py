@@ -18,6 +18,7 @@ from olr_pg.datatypes.mapping import OracleColumn, OracleType, PgKind
 from olr_pg.datatypes.number import NOT_SHORT, short_integer, write_canonical
 from olr_pg.datatypes.temporal import label_micros
 from olr_pg.datatypes.text import ascii_run, utf8_step
+from olr_pg.kernel_bytes import copy_bytes
 from olr_pg.kernels import inlined
 
 if TYPE_CHECKING:
@@ -94,15 +95,6 @@ def _put_integer(value: int, width: int, out: Bytes, at: int) -> int:
 
 
 @inlined
-def _put_bytes(data: Bytes, start: int, size: int, out: Bytes, at: int) -> int:
-    # Unsigned indices: Numba leaves out the test for negative ones, and the loop vectorises.
-    source, target = np.uint64(start), np.uint64(at)
-    for i in range(np.uint64(size)):
-        out[target + i] = data[source + i]
-    return size
-
-
-@inlined
 def _is_utf8(data: Bytes, at: int, end: int) -> bool:
     while True:
         at = ascii_run(data, at, end)
@@ -162,4 +154,5 @@ def write_plain(
         return -2
     if form == 6 and ascii_run(data, start, start + size) != start + size:
         return -2
-    return _put_bytes(data, start, size, out, at)
+    copy_bytes(out, at, data, start, start + size)
+    return size

@@ -24,24 +24,24 @@ def take(columns: C, rows: Any) -> C:
     """The given rows of every column, in that order."""
     if isinstance(columns, np.ndarray):
         table = cast("Table", columns)
-        return cast("C", _as_rows(whole_rows(table)[rows], table.dtype))
+        return cast("C", _as_rows(_whole_rows(table)[rows], table.dtype))
     return type(columns)(*(column[rows] for column in columns))
 
 
 def joined_rows(tables: Sequence[Table]) -> Table:
     """The rows of some tables of one type, one table behind the other; one table is required."""
     dtype = tables[0].dtype
-    return _as_rows(np.concatenate([whole_rows(table) for table in tables]), dtype)
+    return _as_rows(np.concatenate([_whole_rows(table) for table in tables]), dtype)
 
 
 def grown(table: Table, count: int, capacity: int) -> Table:
     """Room for `capacity` rows, of which the first `count` are those of `table`."""
     room = np.empty(capacity, table.dtype).view(np.recarray)
-    whole_rows(room)[:count] = whole_rows(table)[:count]
+    _whole_rows(room)[:count] = _whole_rows(table)[:count]
     return room
 
 
-def whole_rows(table: Table) -> np.ndarray[Any, np.dtype[np.void]]:
+def _whole_rows(table: Table) -> np.ndarray[Any, np.dtype[np.void]]:
     """The rows without their fields: NumPy copies a structured array field by field, ten times
     slower than as bytes.
     """

@@ -16,9 +16,11 @@ import numpy as np
 import structlog
 
 from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.redo.batch import columns_of
+from olr_pg.redo.columns import Table
 from olr_pg.replicator.decode import decode_logs
 from olr_pg.simulator.simulate import simulate
-from olr_pg.transactions.batch import DmlColumns, TransactionColumns
+from olr_pg.transactions.batch import VALUE, DmlColumns, TransactionColumns
 from olr_pg.wire.encoder import encode_transactions
 from olr_pg.wire.plan import build_element_plan
 
@@ -57,10 +59,9 @@ def warm_encoder(snapshot: Snapshot) -> None:
 
 def _none(columns: Any) -> Any:
     """Columns of no rows, of the types that the annotations say."""
-    hints = get_type_hints(columns)
-    return columns(
-        **{
-            name: np.zeros(int(name.endswith("_first")), get_args(get_args(hint)[1])[0])
-            for name, hint in hints.items()
-        }
-    )
+    made: dict[str, Any] = {"values": columns_of(VALUE, 0)}
+    for name, hint in get_type_hints(columns).items():
+        if hint is not Table:
+            dtype = get_args(get_args(hint)[1])[0]
+            made[name] = np.zeros(int(name.endswith("_first")), dtype)
+    return columns(**{name: made[name] for name in columns._fields})

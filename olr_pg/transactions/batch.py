@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
+
+from olr_pg.redo.columns import Table
 
 
 class DmlKind(IntEnum):
@@ -53,13 +55,23 @@ class TransactionColumns(NamedTuple):
     dml_first: npt.NDArray[np.int64]
 
 
+VALUE: Final = np.dtype(
+    [("offset", "i8"), ("length", "i8"), ("next", "i4"), ("column", "u2"), ("image", "u1")],
+    align=True,
+)
+"""A value of a row change, or a further part of one.
+
+It is ``data[offset : offset + length]``; −1 as length is NULL. A value that was cut over row pieces
+goes on at row `next` (−1 = it ends here). `column` is the ordinal among the table's delivered
+columns, `image` an `Image`; neither means anything in further parts.
+"""
+
+
 class DmlColumns(NamedTuple):
     """One row per row change, and its column values.
 
-    A value is ``data[value_offset : value_offset + value_length]``; −1 as length is NULL. A value
-    that was cut over row pieces goes on at entry `value_next` (−1 = it ends here); such further
-    parts stand past the last change's entries. Entries of a change are in the order before then
-    after image, delivered-column ordinal ascending.
+    The values of a change are in the order before then after image, delivered-column ordinal
+    ascending; further parts of values stand past those of the last change.
 
     BEFORE holds every column whose old value is known (an UPDATE's WHERE); AFTER of an UPDATE
     holds the columns that the statement set, and only those.
@@ -70,9 +82,9 @@ class DmlColumns(NamedTuple):
         scn, time: SCN and redo time of the change's first record.
         sequence, block, offset: RBA of the change's first record.
         dataobj, bdba, slot: the parts of the ROWID; dataobj 0 where the row has none.
-        entry_first: shape (n + 1); where each change's entries begin.
-        entry_image: `Image`.
-        entry_column: ordinal among the table's delivered columns.
+        entry_first: shape (n + 1); where each change's values begin.
+        values: `VALUE` rows.
+        data: the bytes of the values.
     """
 
     kind: npt.NDArray[np.uint8]
@@ -86,9 +98,10 @@ class DmlColumns(NamedTuple):
     bdba: npt.NDArray[np.uint32]
     slot: npt.NDArray[np.uint16]
     entry_first: npt.NDArray[np.int64]
-    entry_image: npt.NDArray[np.uint8]
-    entry_column: npt.NDArray[np.int32]
-    value_offset: npt.NDArray[np.int64]
-    value_length: npt.NDArray[np.int64]
-    value_next: npt.NDArray[np.int64]
+    values: Table
     data: npt.NDArray[np.uint8]
+
+    @property
+    def entries(self) -> Table:
+        """The values that the changes begin with, without further parts."""
+        return cast("Table", self.values[: int(self.entry_first[-1])])

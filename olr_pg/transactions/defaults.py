@@ -39,14 +39,11 @@ def fill_defaults(
     defaults = plan.defaults
     if defaults.missing.size == 0 or dml.kind.size == 0:
         return dml, dml_first, 0
-    entries = dml.entry_column.size
     change = np.repeat(np.arange(dml.kind.size), np.diff(dml.entry_first))
-    column = plan.column_first[dml.table[change]] + dml.entry_column
+    column = plan.column_first[dml.table[change]] + dml.entries.column
     missing = defaults.missing[column]
     is_guard = missing == Missing.GUARD
-    asked = ((missing == Missing.DEFAULT) | (missing == Missing.UNKNOWN)) & (
-        dml.value_length[:entries] < 0
-    )
+    asked = ((missing == Missing.DEFAULT) | (missing == Missing.UNKNOWN)) & (dml.entries.length < 0)
     rows = np.flatnonzero(asked)
     means, unclear = _meaning(dml, rows, change, column, np.flatnonzero(is_guard), plan)
     keep = ~is_guard
@@ -61,11 +58,11 @@ def fill_defaults(
 def _filled(
     dml: DmlColumns, entries: I64, columns: I64, plan: RowPlan, allocate: Allocate
 ) -> DmlColumns:
-    offset, length = dml.value_offset.copy(), dml.value_length.copy()
-    offset[entries] = dml.data.size + plan.defaults.offset[columns]
-    length[entries] = plan.defaults.length[columns]
+    values = dml.values.copy()
+    values.offset[entries] = dml.data.size + plan.defaults.offset[columns]
+    values.length[entries] = plan.defaults.length[columns]
     data = joined([dml.data, plan.defaults.data], allocate)
-    return dml._replace(value_offset=offset, value_length=length, data=data)
+    return dml._replace(values=values, data=data)
 
 
 def _meaning(
@@ -74,7 +71,7 @@ def _meaning(
     """For each of `rows`: whether its NULL means the default, and whether nobody can tell."""
     guard_id = plan.defaults.guard_id[column[rows]]
     is_guarded = guard_id >= 0
-    guard = _entry_of(2 * change + dml.entry_image[: change.size], guards, rows)
+    guard = _entry_of(2 * change + dml.entries.image, guards, rows)
     is_logged = guard >= 0
     stored = np.zeros(rows.size, np.bool_)
     known = is_guarded & is_logged
@@ -83,9 +80,9 @@ def _meaning(
     # Images of whole rows have the guard column always; of an UPDATE only where it changed.
     whole = dml.kind[change[rows]] != DmlKind.UPDATE
     absent = is_guarded & ~is_logged & ~whole
-    after = np.flatnonzero(dml.entry_image[: change.size] == Image.AFTER)
-    width = int(dml.entry_column.max(initial=0)) + 1
-    is_set = _entry_of(change * width + dml.entry_column[: change.size], after, rows) >= 0
+    after = np.flatnonzero(dml.entries.image == Image.AFTER)
+    width = int(dml.entries.column.max(initial=0)) + 1
+    is_set = _entry_of(change * width + dml.entries.column, after, rows) >= 0
     return means, absent & ~is_set
 
 
@@ -102,14 +99,14 @@ def _bits(dml: DmlColumns, guard: I64, guard_id: npt.NDArray[np.int32]) -> Flags
     """Whether the guard values have the bits set; a value may go on in further parts."""
     part, byte = guard.copy(), (guard_id >> 3).astype(np.int64)
     while True:
-        length = np.maximum(dml.value_length[part], 0)
-        goes_on = (byte >= length) & (dml.value_next[part] >= 0)
+        length = np.maximum(dml.values.length[part], 0)
+        goes_on = (byte >= length) & (dml.values.next[part] >= 0)
         if not goes_on.any():
             break
         byte[goes_on] -= length[goes_on]
-        part[goes_on] = dml.value_next[part[goes_on]]
+        part[goes_on] = dml.values.next[part[goes_on]]
     within = byte < length
     found = np.zeros(guard.size, np.bool_)
-    at = dml.value_offset[part[within]] + byte[within]
+    at = dml.values.offset[part[within]] + byte[within]
     found[within] = dml.data[at] >> (guard_id[within] & 7) & 1 != 0
     return found

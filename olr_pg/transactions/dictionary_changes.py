@@ -23,6 +23,7 @@ from olr_pg.redo.batch import EventKind
 from olr_pg.scalars import format_rowid
 from olr_pg.transactions.batch import DmlColumns, Image
 from olr_pg.transactions.select import first_rows
+from olr_pg.transactions.trim import ONE_PER_CHANGE, kept_values
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -100,20 +101,12 @@ def delivered_changes(
         return dml, dml_first, 0
     change_of = np.repeat(np.arange(dml.kind.size), np.diff(dml.entry_first))
     keep = stays[change_of]
-    entries = keep.size
-    shift = int(np.count_nonzero(keep)) - entries
-    chosen = np.concatenate([np.flatnonzero(keep), np.arange(entries, dml.value_offset.size)])
     counts = np.bincount(change_of[keep], minlength=dml.kind.size)[stays]
-    rows = {name: getattr(dml, name)[stays] for name in DmlColumns._fields[:10]}
+    rows = {name: getattr(dml, name)[stays] for name in ONE_PER_CHANGE}
     kept = DmlColumns(
         **rows,
         entry_first=first_rows(counts.astype(np.int32)),
-        entry_image=dml.entry_image[keep],
-        entry_column=dml.entry_column[keep],
-        value_offset=dml.value_offset[chosen],
-        value_length=dml.value_length[chosen],
-        # Values go on at parts that stand behind all entries.
-        value_next=np.where(dml.value_next >= 0, dml.value_next + shift, -1)[chosen],
+        values=kept_values(dml, keep),
         data=dml.data,
     )
     return kept, np.concatenate([[0], np.cumsum(stays)])[dml_first], others
@@ -144,20 +137,20 @@ def _new_values(dml: DmlColumns, row: int, table: Table) -> dict[str, bytes | No
     values: dict[str, bytes | None] = {}
     columns = table.delivered
     for entry in range(int(dml.entry_first[row]), int(dml.entry_first[row + 1])):
-        if dml.entry_image[entry] == Image.AFTER:
-            values[columns[int(dml.entry_column[entry])].name] = _value(dml, entry)
+        if dml.values.image[entry] == Image.AFTER:
+            values[columns[int(dml.values.column[entry])].name] = _value(dml, entry)
     return values
 
 
 def _value(dml: DmlColumns, entry: int) -> bytes | None:
-    if dml.value_length[entry] < 0:
+    if dml.values.length[entry] < 0:
         return None
     parts = []
     part = entry
     while part >= 0:
-        at = int(dml.value_offset[part])
-        parts.append(dml.data[at : at + int(dml.value_length[part])].tobytes())
-        part = int(dml.value_next[part])
+        at = int(dml.values.offset[part])
+        parts.append(dml.data[at : at + int(dml.values.length[part])].tobytes())
+        part = int(dml.values.next[part])
     return b"".join(parts)
 
 

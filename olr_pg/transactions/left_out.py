@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.transactions.batch import DmlColumns, DmlKind, TransactionColumns
+from olr_pg.transactions.select import first_rows
+from olr_pg.transactions.trim import ONE_PER_CHANGE, kept_values
 
 I64 = npt.NDArray[np.int64]
 
@@ -52,33 +54,14 @@ def leave_out(
 
 
 def _rows(dml: DmlColumns, kept: I64) -> DmlColumns:
-    """Some of the row changes with their entries; further parts of values stay behind them."""
+    """Some of the row changes with their values."""
     sizes = np.diff(dml.entry_first)
-    # Only the arrays of values have the further parts, behind what the changes' entries take.
-    wanted = np.zeros(dml.value_next.size, np.bool_)
-    wanted[int(dml.entry_first[-1]) :] = True
     is_kept = np.zeros(len(sizes), np.bool_)
     is_kept[kept] = True
-    wanted[int(dml.entry_first[0]) : int(dml.entry_first[-1])] = np.repeat(is_kept, sizes)
-    place = np.cumsum(wanted) - 1
-    following = dml.value_next[wanted]
-    values = {name: getattr(dml, name)[wanted] for name in ("value_offset", "value_length")}
-    entries = {
-        name: getattr(dml, name)[wanted[: dml.entry_image.size]]
-        for name in ("entry_image", "entry_column")
-    }
-    rows = {
-        name: getattr(dml, name)[kept]
-        for name in (
-            *("kind", "table", "scn", "time", "sequence", "block", "offset"),
-            *("dataobj", "bdba", "slot"),
-        )
-    }
+    rows = {name: getattr(dml, name)[kept] for name in ONE_PER_CHANGE}
     return DmlColumns(
         **rows,
-        **entries,
-        **values,
-        entry_first=np.concatenate([[0], np.cumsum(sizes[kept])]).astype(np.int64),
-        value_next=np.where(following < 0, np.int64(-1), place[following]),
+        entry_first=first_rows(sizes[kept]),
+        values=kept_values(dml, np.repeat(is_kept, sizes)),
         data=dml.data,
     )

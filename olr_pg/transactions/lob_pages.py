@@ -393,12 +393,13 @@ def _take_indexed(
 @inlined
 def _same_bytes(values: Values, one: int, other: int) -> bool:
     """Whether two values of one part each are equal."""
-    if values.following[one] >= 0 or values.following[other] >= 0:
+    if values.entries.next[one] >= 0 or values.entries.next[other] >= 0:
         return False
-    if values.length[one] != values.length[other]:
+    if values.entries.length[one] != values.entries.length[other]:
         return False
-    for i in range(values.length[one]):
-        if values.data[values.offset[one] + i] != values.data[values.offset[other] + i]:
+    first, second = values.entries.offset[one], values.entries.offset[other]
+    for i in range(values.entries.length[one]):
+        if values.data[first + i] != values.data[second + i]:
             return False
     return True
 
@@ -418,9 +419,9 @@ def _is_other_lob(values: Values, i: int, lob: int) -> bool:
     before = values.before[i]
     if before < 0:
         return False
-    if values.length[before] < 20:
+    if values.entries.length[before] < 20:
         return True
-    return lob_number(values.data, values.offset[before] + 10) != lob
+    return lob_number(values.data, values.entries.offset[before] + 10) != lob
 
 
 @inlined
@@ -428,14 +429,14 @@ def _flatten(values: Values, entry: int, room: ValueRoom) -> int:
     """Copy a value of several parts into `room.extra`; its length, −2 no room."""
     at = room.counts[1]
     while entry >= 0:
-        count = values.length[entry]
+        count = values.entries.length[entry]
         if count > 0:
             if at + count > room.extra.size:
                 return -2
             for i in range(count):
-                room.extra[at + i] = values.data[values.offset[entry] + i]
+                room.extra[at + i] = values.data[values.entries.offset[entry] + i]
             at += count
-        entry = values.following[entry]
+        entry = values.entries.next[entry]
     size = at - room.counts[1]
     room.counts[1] = at
     return int(size)
@@ -445,12 +446,12 @@ def _flatten(values: Values, entry: int, room: ValueRoom) -> int:
 def _resolve(values: Values, i: int, rows: LobRows, room: ValueRoom, progress: Any) -> int:
     """One value: a `ValueStatus`, or −2 for no room."""
     entry, owner = values.entry[i], values.owner[i]
-    if values.length[entry] < 0:
+    if values.entries.length[entry] < 0:
         return 4
     facts = room.facts[i]
-    source, at, base = values.data, values.offset[entry], 0
-    size = values.length[entry]
-    if values.following[entry] >= 0:
+    source, at, base = values.data, values.entries.offset[entry], 0
+    size = values.entries.length[entry]
+    if values.entries.next[entry] >= 0:
         size = _flatten(values, entry, room)
         if size < 0:
             return -2

@@ -70,6 +70,6 @@ class LobWanted(NamedTuple):
         if dml.dataobj[change] == 0:
             return None  # rows of index-organised tables have no ROWID
         table = self.tables[int(dml.table[change])]
-        column = table.delivered[int(dml.entry_column[entry])]
+        column = table.delivered[int(dml.values.column[entry])]
         rowid = format_rowid(*(int(part[change]) for part in (dml.dataobj, dml.bdba, dml.slot)))
         return self.source.fetch(table, column, rowid, int(self.commit_scn[owner]), allocate)

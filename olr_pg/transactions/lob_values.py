@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from olr_pg.datatypes.lob_locator import FACTS
 from olr_pg.redo.batch import columns_of
-from olr_pg.redo.columns import take
+from olr_pg.redo.columns import Table, take
 
 I64 = npt.NDArray[np.int64]
 U8 = npt.NDArray[np.uint8]
@@ -109,7 +109,7 @@ class Values(NamedTuple):
         before: the entry of the same column's old value, −1 = not known.
         is_insert: whether the row is new.
         has_pages: 0 where pages of the column take several blocks.
-        offset, length, following: the value columns of all entries.
+        entries: `transactions.batch.VALUE` rows, all that there are.
         data: the bytes.
     """
 
@@ -118,9 +118,7 @@ class Values(NamedTuple):
     before: I64
     is_insert: npt.NDArray[np.bool_]
     has_pages: U8
-    offset: I64
-    length: I64
-    following: I64
+    entries: Table
     data: U8
 
 

@@ -7,7 +7,7 @@ never delivered. Facts: values-and-lobs §16–§22.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from olr_pg.datatypes.lob_locator import (
 )
 from olr_pg.dictionary.lob import LobDelivery
 from olr_pg.redo.batch import ChangeBatch, EventKind
-from olr_pg.redo.columns import head, joined_rows, take
+from olr_pg.redo.columns import grown, head, joined_rows, take
 from olr_pg.transactions.batch import DmlColumns, DmlKind, Image
 from olr_pg.transactions.delimit import UNDO_SEARCH_DEPTH
 from olr_pg.transactions.lob_contents import rewrite
@@ -210,10 +210,10 @@ def resolve_lobs(
         wanted: where to get values that the redo does not hold whole; None: nowhere.
     """
     table_of = np.repeat(dml.table, np.diff(dml.entry_first))
-    column_of = plan.column_first[table_of] + dml.entry_column
+    column_of = plan.column_first[table_of] + dml.entries.column
     delivery = plan.column_lob[column_of]
     is_lob = delivery != LobDelivery.NONE
-    entry = np.flatnonzero(is_lob & (dml.entry_image == Image.AFTER))
+    entry = np.flatnonzero(is_lob & (dml.entries.image == Image.AFTER))
     change_of = np.repeat(np.arange(dml.kind.size), np.diff(dml.entry_first))
     owner_of = np.repeat(np.arange(owners.first.size), np.diff(dml_first))
     values = Values(
@@ -222,9 +222,7 @@ def resolve_lobs(
         _before_of(dml, entry, change_of, column_of, is_lob),
         dml.kind[change_of[entry]] == DmlKind.INSERT,
         plan.column_pages[column_of[entry]],
-        dml.value_offset,
-        dml.value_length,
-        dml.value_next,
+        dml.values,
         dml.data,
     )
     rows, undid, data = _rows(batch, unowned, owners, values, allocate)
@@ -282,7 +280,7 @@ def _before_of(
     is_lob: npt.NDArray[np.bool_],
 ) -> I64:
     """The entry of the same column's old value for each of `entry`, −1 where there is none."""
-    old = np.flatnonzero(is_lob & (dml.entry_image == Image.BEFORE))
+    old = np.flatnonzero(is_lob & (dml.entries.image == Image.BEFORE))
     width = int(column_of.max(initial=0)) + 1
     keys = change_of[old] * width + column_of[old]
     wanted = change_of[entry] * width + column_of[entry]
@@ -360,9 +358,9 @@ def _adopt(unowned: ChangeBatch, owners: Owners, values: Values) -> LobRows:
 
 def _referred(values: Values) -> I64:
     """The distinct (transaction, LOB number) of locators of one part; shape (n, 2)."""
-    fits = values.length[values.entry] >= LOCATOR_HEAD
+    fits = values.entries.length[values.entry] >= LOCATOR_HEAD
     entry = values.entry[fits]
-    lob = _lob_numbers(values.data, values.offset[entry])
+    lob = _lob_numbers(values.data, values.entries.offset[entry])
     return np.unique(np.stack([values.owner[fits], lob], axis=1), axis=0)
 
 
@@ -377,14 +375,14 @@ def _lob_numbers(data: npt.NDArray[np.uint8], offset: I64) -> I64:
 def referred_lobs(dml: DmlColumns, dml_first: I64, owners: Owners, plan: RowPlan) -> I64:
     """The (container, LOB number, commit SCN) of every locator of one part; shape (n, 3)."""
     table_of = np.repeat(dml.table, np.diff(dml.entry_first))
-    is_lob = plan.column_lob[plan.column_first[table_of] + dml.entry_column] != LobDelivery.NONE
-    entry = np.flatnonzero(is_lob & (dml.value_length[: dml.entry_image.size] >= LOCATOR_HEAD))
+    is_lob = plan.column_lob[plan.column_first[table_of] + dml.entries.column] != LobDelivery.NONE
+    entry = np.flatnonzero(is_lob & (dml.entries.length >= LOCATOR_HEAD))
     change_of = np.repeat(np.arange(dml.kind.size), np.diff(dml.entry_first))
     owner_of = np.repeat(np.arange(owners.first.size), np.diff(dml_first))
     owner = owner_of[change_of[entry]]
     con_id = owners.con_id[owner].astype(np.int64)
     commit = owners.commit_scn[owner].astype(np.int64)
-    return np.stack([con_id, _lob_numbers(dml.data, dml.value_offset[entry]), commit], axis=1)
+    return np.stack([con_id, _lob_numbers(dml.data, dml.values.offset[entry]), commit], axis=1)
 
 
 def _are_among(rows: I64, others: I64) -> npt.NDArray[np.bool_]:
@@ -424,8 +422,8 @@ def _count_unclaimed(
     if not mine.any():
         return
     entries = np.flatnonzero(is_lob)
-    entries = entries[dml.value_length[entries] >= LOCATOR_HEAD]
-    lob = _lob_numbers(values.data, dml.value_offset[entries])
+    entries = entries[dml.values.length[entries] >= LOCATOR_HEAD]
+    lob = _lob_numbers(values.data, dml.values.offset[entries])
     known = np.stack([owner_of[entries], lob], axis=1)
     found = np.unique(np.stack([rows.owner[mine], rows.lob[mine], rows.table[mine]], 1), axis=0)
     unknown = found[~_are_among(found[:, :2], known)]
@@ -446,50 +444,45 @@ def _put_back(
     whole = room.status == ValueStatus.WHOLE
     keep = ~is_lob
     keep[values.entry[whole | (room.status == ValueStatus.NULL)]] = True
-    offset, length, following, tail = _chains(dml, values, room, rewritten)
-    filled = dml._replace(
-        value_offset=offset,
-        value_length=length,
-        value_next=following,
-        data=joined([values.data, *tail], allocate),
-    )
+    filled, tail = _chains(dml, values, room, rewritten)
+    filled = filled._replace(data=joined([values.data, *tail], allocate))
     kept, dml_first, emptied = keep_entries(filled, dml_first, keep)
     return LobOutcome(kept, dml_first, incomplete, losses, int(np.count_nonzero(whole)), emptied)
 
 
 def _chains(
     dml: DmlColumns, values: Values, room: ValueRoom, rewritten: dict[int, U8]
-) -> tuple[I64, I64, I64, list[npt.NDArray[np.uint8]]]:
-    """The value columns with contents: (offset, length, next, bytes behind the data)."""
+) -> tuple[DmlColumns, list[npt.NDArray[np.uint8]]]:
+    """The row changes with contents as values, and the bytes behind their data."""
     extra = room.extra[: int(room.counts[1])]
     tail = [extra] if extra.size else []
     at = values.data.size + extra.size
-    offset, length = dml.value_offset.copy(), dml.value_length.copy()
-    following = dml.value_next.copy()
+    before = dml.values.size
     whole = np.flatnonzero(room.status == ValueStatus.WHOLE)
     entry = values.entry[whole]
     first, count = room.part_first[whole], np.diff(room.part_first)[whole]
-    one = count > 0
-    offset[entry] = 0
-    length[entry] = 0
-    following[entry] = -1
-    offset[entry[one]] = room.parts[0, first[one]]
-    length[entry[one]] = room.parts[1, first[one]]
     # Further parts stand behind everything else, in their order.
     more = np.maximum(count - 1, 0)
-    base = offset.size + np.cumsum(more) - more
-    following[entry[more > 0]] = base[more > 0]
+    base = before + np.cumsum(more) - more
     owner = np.repeat(np.arange(whole.size), more)
-    within = np.arange(owner.size) - (base - offset.size)[owner]
+    within = np.arange(owner.size) - (base - before)[owner]
     part = first[owner] + 1 + within
     is_last = within == more[owner] - 1
-    place = offset.size + np.arange(owner.size)
-    offset = np.concatenate([offset, room.parts[0, part]])
-    length = np.concatenate([length, room.parts[1, part]])
-    following = np.concatenate([following, np.where(is_last, -1, place + 1)])
+    place = before + np.arange(owner.size)
+    filled: Any = grown(dml.values, before, before + owner.size)
+    one = count > 0
+    filled.offset[entry] = 0
+    filled.length[entry] = 0
+    filled.next[entry] = -1
+    filled.offset[entry[one]] = room.parts[0, first[one]]
+    filled.length[entry[one]] = room.parts[1, first[one]]
+    filled.next[entry[more > 0]] = base[more > 0]
+    filled.offset[place] = room.parts[0, part]
+    filled.length[place] = room.parts[1, part]
+    filled.next[place] = np.where(is_last, -1, place + 1)
     for i, content in rewritten.items():
         number = int(values.entry[i])
-        offset[number], length[number], following[number] = at, content.size, -1
+        filled.offset[number], filled.length[number], filled.next[number] = at, content.size, -1
         tail.append(content)
         at += content.size
-    return offset, length, following, tail
+    return dml._replace(values=filled), tail

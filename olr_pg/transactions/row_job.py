@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.redo.batch import ChangeBatch, columns_of
-from olr_pg.redo.columns import head
-from olr_pg.transactions.batch import DmlColumns
+from olr_pg.redo.columns import grown, head
+from olr_pg.transactions.batch import VALUE, DmlColumns
 from olr_pg.transactions.chains import KNOWN, KNOWN_MAX
 from olr_pg.transactions.select import first_rows
 
@@ -96,16 +96,6 @@ CHANGE: Final = np.dtype(
 """A row change; the fields are the columns of `DmlColumns` of the same names."""
 
 
-class Values(NamedTuple):
-    """Values of row changes, to be filled; the columns of `DmlColumns` of the same names."""
-
-    entry_image: npt.NDArray[np.uint8]
-    entry_column: npt.NDArray[np.int32]
-    value_offset: npt.NDArray[np.int64]
-    value_length: npt.NDArray[np.int64]
-    value_next: npt.NDArray[np.int64]
-
-
 FAULT: Final = np.dtype([("transaction", "i8"), ("event", "i8"), ("status", "i8")])
 """A table's part of a transaction that is left out: the change why, and its `RowStatus`."""
 
@@ -122,7 +112,7 @@ class Job(NamedTuple):
         links: the `LINK` of each piece.
         changes: `CHANGE` rows to be filled.
         entry_start: where each change's values begin.
-        values: to be filled; `value_next` of −2 − k means part k of `parts`.
+        values: `VALUE` rows to be filled; `next` of −2 − k means part k of `parts`.
         parts: shape (3, …); offset, length and next of further value parts.
         known: `chains.KNOWN` pieces of the transaction at hand.
         faults: `FAULT` rows to be filled, at most one per transaction and table.
@@ -139,7 +129,7 @@ class Job(NamedTuple):
     links: Rows
     changes: Rows
     entry_start: npt.NDArray[np.int64]
-    values: Values
+    values: Rows
     parts: npt.NDArray[np.int64]
     known: Rows
     faults: Rows
@@ -171,9 +161,7 @@ def row_job(batch: ChangeBatch, plan: RowPlan, room: int) -> Job:
         columns_of(LINK, pieces),
         columns_of(CHANGE, changes),
         numbers(changes + 1),
-        Values(
-            np.empty(room, np.uint8), np.empty(room, np.int32), *(numbers(room) for _ in range(3))
-        ),
+        columns_of(VALUE, room),
         numbers(3, batch.entries.role.size + 1),
         columns_of(KNOWN, KNOWN_MAX),
         columns_of(FAULT, batch.events.kind.size),
@@ -192,18 +180,17 @@ def assembled(job: Job) -> DmlColumns:
     return DmlColumns(
         **own,
         entry_first=job.entry_start[: changes + 1],
-        **values._asdict(),
+        values=values,
         data=job.batch.data,
     )
 
 
-def _with_parts(values: Values, parts: npt.NDArray[np.int64]) -> Values:
-    entries = values.value_next.size
-    offset, length, part_next = parts
-    following = np.where(values.value_next < -1, entries - 2 - values.value_next, -1)
-    part_next = np.where(part_next >= 0, part_next + entries, -1)
-    return values._replace(
-        value_offset=np.concatenate([values.value_offset, offset]),
-        value_length=np.concatenate([values.value_length, length]),
-        value_next=np.concatenate([following, part_next]),
-    )
+def _with_parts(values: Rows, parts: npt.NDArray[np.int64]) -> Rows:
+    entries = values.size
+    joined = grown(values, entries, entries + parts.shape[1])
+    joined.next[:entries] = np.where(values.next < -1, entries - 2 - values.next, -1)
+    further: Any = joined[entries:]
+    further.offset, further.length, part_next = parts
+    further.next = np.where(part_next >= 0, part_next + entries, -1)
+    further.column, further.image = 0, 0
+    return joined

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from olr_pg.kernels import inlined, kernel
 from olr_pg.redo.batch import Role
 from olr_pg.redo.iot import NO_ROWID
@@ -129,26 +131,34 @@ def _chosen(job: Job, plain: int, supplemental: int, column: int, stamp: int) ->
 
 
 @inlined
+def _put_value(
+    values: Any, at: int, image: int, column: int, offset: int, length: int, following: int
+) -> None:
+    # A row's fields by its pointer: Numba multiplies the strides of a column at every access.
+    value = values[np.uint64(at)]
+    value.offset = offset
+    value.length = length
+    value.next = following
+    value.column = column
+    value.image = image
+
+
+@inlined
 def _push_value(job: Job, image: int, column: int, entry: int, role: int) -> bool:
     """Append a value, which begins at `entry` of `role`; −1 is NULL. Whether there was room."""
     values = job.values
     at = job.counts[1]
-    if at == values.entry_image.size:
+    if at == values.size:
         return False
-    values.entry_image[at] = image
-    values.entry_column[at] = column
-    values.value_offset[at] = 0
-    values.value_length[at] = -1
-    values.value_next[at] = -1
     job.counts[1] = at + 1
     if entry < 0:
+        _put_value(values, at, image, column, 0, -1, -1)
         return True
     entries = job.batch.entries
-    values.value_offset[at] = entries.offset[entry]
-    values.value_length[at] = entries.length[entry]
-    following = -1 if entries.part[entry] == 0 else job.merge.following[role, entry]
-    if following >= 0:
-        values.value_next[at] = -2 - job.counts[2]
+    source = entries[np.uint64(entry)]
+    following = -1 if source.part == 0 else job.merge.following[role, entry]
+    goes_on = -1 if following < 0 else -2 - job.counts[2]
+    _put_value(values, at, image, column, source.offset, source.length, goes_on)
     while following >= 0:
         part = job.counts[2]
         if part == job.parts.shape[1]:
@@ -278,24 +288,28 @@ def _push_plain_insert(job: Job, piece: int, table: int) -> int:
     width = plan.segment_first[table + 1] - first
     columns = plan.column_first[table + 1] - plan.column_first[table]
     at = job.counts[1]
-    if at + columns > values.entry_image.size:
+    if at + columns > values.size:
         return 1
-    for column in range(columns):
-        values.entry_image[at + column] = 1
-        values.entry_column[at + column] = column
-        values.value_offset[at + column] = 0
-        values.value_length[at + column] = -1
-        values.value_next[at + column] = -1
-    for entry in range(job.entry_first[piece], job.entry_first[piece + 1]):
-        segcol = entries.segcol[entry] + job.links.shift[piece]
+    filled = 0
+    shift = job.links.shift[piece]
+    for entry in range(np.uint64(job.entry_first[piece]), np.uint64(job.entry_first[piece + 1])):
+        source = entries[entry]
+        segcol = source.segcol + shift
         if segcol < 1 or segcol > width:
             return 2
-        if entries.role[entry] != _AFTER or entries.part[entry] != 0:
+        if source.role != _AFTER or source.part != 0:
             return -1
-        column = plan.segment_column[first + segcol - 1]
-        if column >= 0:
-            values.value_offset[at + column] = entries.offset[entry]
-            values.value_length[at + column] = entries.length[entry]
+        column = plan.segment_column[np.uint64(first + segcol - 1)]
+        if column < 0:
+            continue
+        while filled < column:
+            _put_value(values, at + filled, 1, filled, 0, -1, -1)
+            filled += 1
+        _put_value(values, at + column, 1, column, source.offset, source.length, -1)
+        filled = max(filled, column + 1)
+    while filled < columns:
+        _put_value(values, at + filled, 1, filled, 0, -1, -1)
+        filled += 1
     job.counts[1] = at + columns
     return 0
 

@@ -30,8 +30,8 @@ def value_size(dml: Any, entry: int) -> int:
     """Bytes of a value over its parts, which are in bounds."""
     size = 0
     while entry >= 0:
-        size += max(0, dml.value_length[entry])
-        entry = dml.value_next[entry]
+        size += max(0, dml.values.length[entry])
+        entry = dml.values.next[entry]
     return size
 
 
@@ -46,8 +46,8 @@ def measure_chunks(
         counts[row] = 0
         base = table_column[dml.table[row]]
         for entry in range(dml.entry_first[row], dml.entry_first[row + 1]):
-            column = base + dml.entry_column[entry]
-            if column_chunked[column] == 0 or dml.value_length[entry] < 0:
+            column = base + dml.values.column[entry]
+            if column_chunked[column] == 0 or dml.values.length[entry] < 0:
                 continue
             size = value_size(dml, entry)
             chunks = max(1, (size + chunk_bytes - 1) // chunk_bytes)
@@ -64,11 +64,11 @@ def write_chunks(
     """Write the chunk frames of a change; returns the end."""
     last = -1
     for entry in range(dml.entry_first[row], dml.entry_first[row + 1]):
-        if column_chunked[base + dml.entry_column[entry]] and dml.value_length[entry] >= 0:
+        if column_chunked[base + dml.values.column[entry]] and dml.values.length[entry] >= 0:
             last = entry
     for entry in range(dml.entry_first[row], last + 1):
-        column = base + dml.entry_column[entry]
-        if column_chunked[column] == 0 or dml.value_length[entry] < 0:
+        column = base + dml.values.column[entry]
+        if column_chunked[column] == 0 or dml.values.length[entry] < 0:
             continue
         header = column_first[column]
         name = column_first[column + 1] - header - _NAME
@@ -91,11 +91,11 @@ def write_chunks(
             put64(out, at + 4, size, big)
             at += 12
             while size > 0:
-                count = min(dml.value_length[part] - within, size)
+                count = min(dml.values.length[part] - within, size)
                 if count <= 0:
-                    part, within = dml.value_next[part], 0
+                    part, within = dml.values.next[part], 0
                     continue
-                start = dml.value_offset[part] + within
+                start = dml.values.offset[part] + within
                 at = copy_bytes(out, at, dml.data, start, start + count)
                 within += count
                 size -= count

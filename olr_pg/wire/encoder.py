@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.errors import OlrPgError
-from olr_pg.kernel_bytes import copy_bytes
-from olr_pg.kernels import inlined, kernel
+from olr_pg.kernel_bytes import copy_bytes, copy_forward
+from olr_pg.kernels import inlined, kernel, part
 from olr_pg.transactions.batch import DmlKind, Image
 from olr_pg.transactions.storage import IN_MEMORY
 from olr_pg.wire.chunks import CHUNK_BYTES, measure_chunks, write_chunks
@@ -95,7 +95,7 @@ def encode_transactions(
 
     Args:
         transactions: n transactions in commit order.
-        dml: their row changes; `dml.table` and `dml.entry_column` number as `plan` does.
+        dml: their row changes; `dml.table` and `dml.values.column` number as `plan` does.
         plan: of the same tables as the row plan that `dml` was made with.
         big_endian: byte order of the output.
         chunk_bytes: bytes of a LOB value in one Chunk element, 1 or more.
@@ -146,31 +146,21 @@ def measure_changes(
         if table < 0 or table >= table_first.size - 1:
             return _BAD_TABLE, row
         begin, end = dml.entry_first[row], dml.entry_first[row + 1]
-        if begin < 0 or end < begin or end > dml.entry_column.size:
+        if begin < 0 or end < begin or end > dml.values.column.size:
             return _BAD_VALUE, row
         base, width = table_column[table], table_column[table + 1] - table_column[table]
-        old = 0
-        size = _FRAME + _HEAD + table_first[table + 1] - table_first[table] + 2
-        size += ROWID_BYTES if dml.dataobj[row] != 0 else 0
-        for entry in range(begin, end):
-            column = dml.entry_column[entry]
-            if column < 0 or column >= width:
-                return _BAD_COLUMN, row
-            if dml.entry_image[entry] == _BEFORE:
-                if old != entry - begin:
-                    return _BAD_IMAGE, row
-                old += 1
-            elif dml.entry_image[entry] != _AFTER:
-                return _BAD_IMAGE, row
-            length = measure_value(dml, entry)
-            if length < 0:
-                return _BAD_VALUE, row
-            size += column_first[base + column + 1] - column_first[base + column]
-            size += 0 if column_chunked[base + column] else length
+        old = _count_before(dml, begin, end)
+        status, size = _measure_columns(
+            dml, begin, end, begin + old, base, width, column_first, column_chunked
+        )
+        if status != _DONE:
+            return status, row
         if (kind == _INSERT and old > 0) or (kind == _DELETE and old < end - begin):
             return _BAD_IMAGE, row
         if old > _COUNT_MAX or end - begin - old > _COUNT_MAX:
             return _TOO_MANY, row
+        size += _FRAME + _HEAD + table_first[table + 1] - table_first[table] + 2
+        size += ROWID_BYTES if dml.dataobj[row] != 0 else 0
         if kind == _UPDATE:
             size += 2
         if size - 4 > _SIZE_MAX:
@@ -181,19 +171,55 @@ def measure_changes(
 
 
 @inlined
+def _count_before(dml: Any, begin: int, end: int) -> int:
+    old = 0
+    while begin + old < end and dml.values.image[begin + old] == _BEFORE:
+        old += 1
+    return old
+
+
+@inlined
+def _measure_columns(
+    dml: Any, begin: int, end: int, middle: int, base: int, width: int, column_first: Any,
+    column_chunked: Any,
+) -> tuple[int, int]:  # fmt: skip
+    """(status, bytes) of entries [begin, end), from `middle` on of the after image."""
+    size = 0
+    # Unsigned indices: Numba leaves out the test for negative ones.
+    for entry in range(np.uint64(begin), np.uint64(end)):
+        value = dml.values[entry]
+        if value.column >= width:
+            return _BAD_COLUMN, 0
+        if value.image != (_BEFORE if entry < np.uint64(middle) else _AFTER):
+            return _BAD_IMAGE, 0
+        length = max(value.length, 0)
+        if length > 0 and (value.offset < 0 or value.offset > dml.data.size - length):
+            return _BAD_VALUE, 0
+        if value.next >= 0:
+            further = measure_value(dml, value.next)
+            if further < 0:
+                return _BAD_VALUE, 0
+            length += further
+        column = np.uint64(base + value.column)
+        size += column_first[column + np.uint64(1)] - column_first[column]
+        size += 0 if column_chunked[column] else length
+    return _DONE, size
+
+
+@part
 def measure_value(dml: Any, entry: int) -> int:
     """Bytes of a value over all its parts (NULL: 0); −1 where a part is out of bounds."""
     size, parts = 0, 0
     while entry >= 0:
         parts += 1
-        if entry >= dml.value_length.size or parts > dml.value_length.size:
+        if entry >= dml.values.length.size or parts > dml.values.length.size:
             return -1
-        length, offset = dml.value_length[entry], dml.value_offset[entry]
+        length, offset = dml.values.length[entry], dml.values.offset[entry]
         if length > 0:
             if offset < 0 or offset > dml.data.size - length:
                 return -1
             size += length
-        entry = dml.value_next[entry]
+        entry = dml.values.next[entry]
     return size
 
 
@@ -229,7 +255,7 @@ def write_transactions(
                      dml.time[row], big)  # fmt: skip
             table = dml.table[row]
             names = at + _FRAME + _HEAD
-            start = copy_bytes(out, names, table_data, table_first[table], table_first[table + 1])
+            start = copy_forward(out, names, table_data, table_first[table], table_first[table + 1])
             if dml.dataobj[row] == 0:
                 out[names + _ROWID_SIZE] = 0
             else:
@@ -270,21 +296,33 @@ def write_columns(
     column_chunked: Any, big: bool, out: Any, at: int,
 ) -> int:  # fmt: skip
     """Write the ColumnValues of entries [begin, end); returns the end."""
-    for entry in range(begin, end):
-        column = base + dml.entry_column[entry]
+    for entry in range(np.uint64(begin), np.uint64(end)):
+        value = dml.values[entry]
+        column = np.uint64(base + value.column)
         header = at
-        at = copy_bytes(out, at, column_data, column_first[column], column_first[column + 1])
-        value = at
+        at = copy_forward(
+            out, at, column_data, column_first[column], column_first[column + np.uint64(1)]
+        )
         if column_chunked[column]:
-            out[header + _IS_CHUNKED] = 1 if dml.value_length[entry] >= 0 else 0
+            out[header + _IS_CHUNKED] = 1 if value.length >= 0 else 0
             continue
-        part = entry
-        while part >= 0:
-            offset, length = dml.value_offset[part], dml.value_length[part]
-            if length > 0:
-                at = copy_bytes(out, at, dml.data, offset, offset + length)
-            part = dml.value_next[part]
-        put64(out, header + 1, at - value, big)
+        start = at
+        if value.length > 0:
+            at = copy_forward(out, at, dml.data, value.offset, value.offset + value.length)
+        if value.next >= 0:
+            at = write_parts(dml, value.next, out, at)
+        put64(out, header + 1, at - start, big)
+    return at
+
+
+@part
+def write_parts(dml: Any, entry: int, out: Any, at: int) -> int:
+    """Write the further parts of a value from `entry` on; returns the end."""
+    while entry >= 0:
+        offset, length = dml.values.offset[entry], dml.values.length[entry]
+        if length > 0:
+            at = copy_bytes(out, at, dml.data, offset, offset + length)
+        entry = dml.values.next[entry]
     return at
 
 

@@ -154,13 +154,13 @@ def _dml(finished: Finished, row: int) -> Dml:
     images: list[tuple[int, int, bytes | None]] = []
     for entry in range(int(dml.entry_first[row]), int(dml.entry_first[row + 1])):
         value = None
-        if dml.value_length[entry] >= 0:
+        if dml.values.length[entry] >= 0:
             value, part = b"", entry
             while part >= 0:
-                at = int(dml.value_offset[part])
-                value += dml.data[at : at + int(dml.value_length[part])].tobytes()
-                part = int(dml.value_next[part])
-        images.append((int(dml.entry_image[entry]), int(dml.entry_column[entry]), value))
+                at = int(dml.values.offset[part])
+                value += dml.data[at : at + int(dml.values.length[part])].tobytes()
+                part = int(dml.values.next[part])
+        images.append((int(dml.values.image[entry]), int(dml.values.column[entry]), value))
     return Dml(
         DmlKind(int(dml.kind[row])).name,
         int(dml.table[row]),

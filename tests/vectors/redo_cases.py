@@ -146,8 +146,8 @@ def _changes(finished: Finished, tables: list[Table], places: dict[int, Case]) -
     for row in range(dml.kind.size):
         images: dict[int, dict[int, str | None]] = {Image.BEFORE: {}, Image.AFTER: {}}
         for entry in range(int(dml.entry_first[row]), int(dml.entry_first[row + 1])):
-            image = images[int(dml.entry_image[entry])]
-            image[int(dml.entry_column[entry]) + 1] = _value(finished, entry)
+            image = images[int(dml.values.image[entry])]
+            image[int(dml.values.column[entry]) + 1] = _value(finished, entry)
         table = tables[int(dml.table[row])]
         changes.append(
             Change(
@@ -172,13 +172,13 @@ def _rowid(finished: Finished, row: int) -> str:
 
 def _value(finished: Finished, entry: int) -> str | None:
     dml = finished.dml
-    if dml.value_length[entry] < 0:
+    if dml.values.length[entry] < 0:
         return None
     parts = []
     while entry >= 0:
-        at = int(dml.value_offset[entry])
-        parts.append(dml.data[at : at + int(dml.value_length[entry])].tobytes())
-        entry = int(dml.value_next[entry])
+        at = int(dml.values.offset[entry])
+        parts.append(dml.data[at : at + int(dml.values.length[entry])].tobytes())
+        entry = int(dml.values.next[entry])
     return b"".join(parts).hex()
 
 

@@ -66,15 +66,15 @@ def test_the_rows_of_a_block(name: str, case: Case) -> None:
         assert format_rowid(*place) == row["rowid"]
         entries = range(int(dml.entry_first[number]), int(dml.entry_first[number + 1]))
         values = {
-            str(int(dml.entry_column[entry]) + 1): dml.data[
-                int(dml.value_offset[entry]) : int(
-                    dml.value_offset[entry] + dml.value_length[entry]
+            str(int(dml.values.column[entry]) + 1): dml.data[
+                int(dml.values.offset[entry]) : int(
+                    dml.values.offset[entry] + dml.values.length[entry]
                 )
             ]
             .tobytes()
             .hex()
             for entry in entries
-            if dml.value_length[entry] >= 0
+            if dml.values.length[entry] >= 0
         }
         assert values == {key: value for key, value in row["columns"].items() if value}
 

@@ -22,7 +22,7 @@ from olr_pg.dictionary.lob import (
 from olr_pg.dictionary.model import Column, Table
 from olr_pg.errors import OlrPgError
 from olr_pg.scalars import format_rowid
-from olr_pg.transactions.batch import DmlColumns, DmlKind, Image, TransactionColumns
+from olr_pg.transactions.batch import VALUE, DmlColumns, DmlKind, Image, TransactionColumns
 from olr_pg.wire.elements import (
     Begin,
     Chunk,
@@ -87,7 +87,7 @@ class Transaction(NamedTuple):
 
 
 U16, U32, U64 = (st.integers(0, 2**bits - 1) for bits in (16, 32, 64))
-VALUE = st.none() | st.lists(st.binary(max_size=12), min_size=1, max_size=3).map(tuple)
+CELL = st.none() | st.lists(st.binary(max_size=12), min_size=1, max_size=3).map(tuple)
 
 
 @st.composite
@@ -95,7 +95,7 @@ def changes(draw: st.DrawFn) -> Change:
     kind = draw(st.sampled_from(DmlKind))
     table = draw(st.integers(0, len(TABLES) - 1))
     columns = TABLES[table].delivered
-    image = st.dictionaries(st.integers(0, len(columns) - 1), VALUE)
+    image = st.dictionaries(st.integers(0, len(columns) - 1), CELL)
     before = {} if kind is DmlKind.INSERT else draw(image)
     return Change(
         kind, table, draw(U64), draw(U32), (draw(U32), draw(U32), draw(U16)),
@@ -167,8 +167,7 @@ def to_columns(transactions: list[Transaction]) -> tuple[TransactionColumns, Dml
         np.array([c.rowid[0] for c in rows], np.uint32),
         np.array([c.rowid[1] for c in rows], np.uint32),
         np.array([c.rowid[2] for c in rows], np.uint16),
-        np.array(entry_first, np.int64), table[:, 0].astype(np.uint8),
-        table[:, 1].astype(np.int32), table[:, 2].copy(), table[:, 3].copy(), table[:, 4].copy(),
+        np.array(entry_first, np.int64), values_of(*table.T),
         np.frombuffer(bytes(entries.data), np.uint8),
     )  # fmt: skip
     begins = [t.begin for t in transactions]
@@ -186,6 +185,17 @@ def to_columns(transactions: list[Transaction]) -> tuple[TransactionColumns, Dml
         np.cumsum([0, *(len(t.changes) for t in transactions)]).astype(np.int64),
     )  # fmt: skip
     return columns, dml
+
+
+def values_of(image: Any, column: Any, offset: Any, length: Any, following: Any) -> Any:
+    values = np.empty(len(image), VALUE).view(np.recarray)
+    for name, cells in zip(
+        ("image", "column", "offset", "length", "next"),
+        (image, column, offset, length, following),
+        strict=True,
+    ):
+        values[name] = cells
+    return values
 
 
 def columns_of(table: Table, values: dict[int, Value]) -> tuple[ColumnValue, ...]:
@@ -282,16 +292,16 @@ BROKEN: list[tuple[str, Any, str]] = [
     ("kind", [7], "kind"),
     ("table", [4], "table"),
     ("table", [-1], "table"),
-    ("entry_image", [1, 0, 0], "image"),
-    ("entry_image", [0, 2, 0], "image"),
+    ("values.image", [1, 0, 0], "image"),
+    ("values.image", [0, 2, 0], "image"),
     ("kind", [4], "image"),
     ("kind", [5], "image"),
-    ("entry_column", [0, 2, 0], "column"),
-    ("entry_column", [-1, 0, 0], "column"),
-    ("value_offset", [0, -1, 0], "value"),
-    ("value_offset", [0, 3, 0], "value"),
-    ("value_next", [2, -1, 2], "circle"),
-    ("value_next", [9, -1, -1], "value"),
+    ("values.column", [0, 2, 0], "column"),
+    ("values.column", [65_535, 0, 0], "column"),
+    ("values.offset", [0, -1, 0], "value"),
+    ("values.offset", [0, 3, 0], "value"),
+    ("values.next", [2, -1, 2], "circle"),
+    ("values.next", [9, -1, -1], "value"),
     ("entry_first", [0, 4], "value"),
     ("entry_first", [1, 0], "value"),
 ]
@@ -302,9 +312,14 @@ def test_columns_that_contradict_themselves_are_refused(
     field: str, values: list[int], reason: str
 ) -> None:
     columns, dml = one_change()
-    broken = dml._replace(**{field: np.array(values, getattr(dml, field).dtype)})
+    owner, _, name = field.rpartition(".")
+    if owner:
+        dml.values[name] = values
+    else:
+        broken: Any = {field: np.array(values, getattr(dml, field).dtype)}
+        dml = dml._replace(**broken)
     with pytest.raises(OlrPgError, match=reason) as caught:
-        encode_transactions(columns, broken, PLAN, False)
+        encode_transactions(columns, dml, PLAN, False)
     assert caught.value.code == 4014
     assert caught.value.where["change"] == 0
 
@@ -314,11 +329,7 @@ def test_an_image_of_too_many_columns_is_refused() -> None:
     count = 65_537
     wide = dml._replace(
         entry_first=np.array([0, count], np.int64),
-        entry_image=np.zeros(count, np.uint8),
-        entry_column=np.zeros(count, np.int32),
-        value_offset=np.zeros(count, np.int64),
-        value_length=np.full(count, -1, np.int64),
-        value_next=np.full(count, -1, np.int64),
+        values=values_of(np.zeros(count), 0, 0, -1, -1),
     )
     with pytest.raises(OlrPgError, match="65,535") as caught:
         encode_transactions(columns, wide, PLAN, False)
@@ -332,9 +343,7 @@ def test_a_message_over_4_gib_is_refused_without_writing_it() -> None:
     size = 1 << 20
     large = dml._replace(
         data=np.zeros(size, np.uint8),
-        value_offset=np.zeros(parts + 2, np.int64),
-        value_length=np.full(parts + 2, size, np.int64),
-        value_next=np.array([2, -1, *range(3, parts + 2), -1], np.int64),
+        values=values_of([0, 1, *[0] * parts], 0, 0, size, [2, -1, *range(3, parts + 2), -1]),
     )
     with pytest.raises(OlrPgError, match="4 GiB") as caught:
         encode_transactions(columns, large, PLAN, False)
