@@ -214,8 +214,7 @@ def decode_split(subscription: Subscription, log: Log, first: int, end: int) -> 
             watermark = _watermark(log, extract.first)
             tally = tally.plus(extract.tally)
             sessions.update(sessions_of(log.header, extract.first, extract.batch))
-            finished = assembler.feed(extract.batch)
-            if finished is not None:
+            for finished in assembler.feed_window(extract.batch):
                 dictionary.extend(finished.dictionary)
                 faults.extend(finished.faults)
                 encoded.extend(encode(subscription, remaining(subscription, finished, assembler)))
@@ -324,10 +323,17 @@ def pack_result(result: SplitResult) -> memoryview:
     views = ",".join(str(encoded.view) for encoded in result.encoded)
     schema = pa.schema(fields, metadata={"views": views})
     cells = [_cell(array) for array in columns.values()]
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, schema) as writer:
-        writer.write_batch(pa.record_batch(cells, schema=schema))
-    return memoryview(cast("Any", sink.getvalue()))
+    batch = pa.record_batch(cells, schema=schema)
+    measured = pa.MockOutputStream()
+    _write_stream(measured, batch)
+    packed = pa.allocate_buffer(measured.size())
+    _write_stream(pa.FixedSizeBufferWriter(packed), batch)
+    return memoryview(cast("Any", packed))
+
+
+def _write_stream(sink: pa.NativeFile, batch: pa.RecordBatch) -> None:
+    with sink, pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
 
 
 def unpack_result(data: bytes | memoryview) -> SplitResult:

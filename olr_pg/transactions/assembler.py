@@ -117,6 +117,18 @@ class Assembler:
 
     def feed(self, batch: ChangeBatch) -> Finished | None:
         """Take the next stretch of redo; what it finished, None if nothing."""
+        return next(iter(self._feed(batch, apart=False)), None)
+
+    def feed_window(self, batch: ChangeBatch) -> list[Finished]:
+        """Take the next stretch of redo; what it finished, in parts that are in commit order each.
+
+        The transactions that began before it make a part of their own, so that nothing else needs
+        to be copied to where they waited.
+        """
+        # Whose pages without an owner are, depends on all that commits.
+        return self._feed(batch, apart=not self._unowned.waiting.batches)
+
+    def _feed(self, batch: ChangeBatch, *, apart: bool) -> list[Finished]:
         batch, committed, rolled_back = without_unconcerned(
             self._unowned.take_from(batch), self._open
         )
@@ -124,7 +136,7 @@ class Assembler:
         self.account.rolled_back += rolled_back
         if self._is_split:
             self.account.events += _count_changes(batch.events)
-        finished = self._feed(batch) if batch.events.kind.size else None
+        finished = self._finished(batch, apart=apart) if batch.events.kind.size else []
         if not self._is_split:
             self._unowned.drop_before(self._lowest_begin())
             held = [transaction.chunks for transaction in self._open.values()]
@@ -135,7 +147,7 @@ class Assembler:
         begins = [t.begin_scn for t in self._open.values() if t.begin_scn is not None]
         return min(begins, default=MAX_SCN)
 
-    def _feed(self, batch: ChangeBatch) -> Finished | None:
+    def _finished(self, batch: ChangeBatch, *, apart: bool) -> list[Finished]:
         instances = delimit(batch.events)
         closed = (instances.begin >= 0) & (instances.end >= 0)
         on_open_slot = np.isin(instances.key, np.array(list(self._open), np.uint64))
@@ -145,18 +157,21 @@ class Assembler:
         late: list[ChangeBatch] = []
         selection = Selection(batch)
         for row in np.flatnonzero(~closed | on_open_slot | after_lost).tolist():
-            ended = self._keep(batch, selection, instances, row)
-            if ended is not None:
-                late.extend(ended.chunks.batches)
+            transaction = self._keep(batch, selection, instances, row)
+            if transaction is not None:
+                late.extend(transaction.chunks.batches)
+        own = np.flatnonzero(closed)
+        parts = [self._finish(batch, instances, own)] if apart or not late else []
         if late:
-            rows = [instances.order[instances.first[r] : instances.first[r + 1]]
-                    for r in np.flatnonzero(closed).tolist()]  # fmt: skip
-            own = selection.events(np.concatenate(rows)) if rows else None
-            parts = [*late, own] if own is not None else late
-            batch = concatenate(parts, self._storage.allocate)
+            if not apart and own.size:
+                rows = [instances.order[instances.first[r] : instances.first[r + 1]]
+                        for r in own.tolist()]  # fmt: skip
+                late.append(selection.events(np.concatenate(rows)))
+            batch = concatenate(late, self._storage.allocate)
             instances = delimit(batch.events)
-            closed = (instances.begin >= 0) & (instances.end >= 0)
-        return self._finish(batch, instances, np.flatnonzero(closed))
+            ended = (instances.begin >= 0) & (instances.end >= 0)
+            parts.append(self._finish(batch, instances, np.flatnonzero(ended)))
+        return [part for part in parts if part is not None]
 
     def saved(self) -> Assembler:
         """A copy that goes on from here by itself."""

@@ -33,19 +33,22 @@ class RowStatus(IntEnum):
     UNDECODED = 6
 
 
+Rows: TypeAlias = "np.recarray[Any, np.dtype[np.void]]"
+
+CELL: Final = np.dtype([("stamp", "i8"), ("first", "i4"), ("last", "i4")])
+"""A value of a column in a role: the change that last set it, first and last entry of its parts."""
+
+
 class Merge(NamedTuple):
     """The values of one row change while its pieces are gathered.
 
     Attributes:
-        stamp: shape (4, columns); the change that last set a role's column.
-        first, last: shape (4, columns); first and last entry of the value's parts.
+        cells: shape (4 · columns); `CELL` 4 · c + r is that of column c in role r.
         following: shape (4, entries); by role, the entry that goes on with a value, −1 = none; of
             entries that are parts.
     """
 
-    stamp: npt.NDArray[np.int64]
-    first: npt.NDArray[np.int64]
-    last: npt.NDArray[np.int64]
+    cells: Rows
     following: npt.NDArray[np.int64]
 
 
@@ -99,8 +102,6 @@ CHANGE: Final = np.dtype(
 FAULT: Final = np.dtype([("transaction", "i8"), ("event", "i8"), ("status", "i8")])
 """A table's part of a transaction that is left out: the change why, and its `RowStatus`."""
 
-Rows: TypeAlias = "np.recarray[Any, np.dtype[np.void]]"
-
 
 class Job(NamedTuple):
     """One assembly: what goes in, what comes out, and the room it needs.
@@ -146,9 +147,7 @@ def row_job(batch: ChangeBatch, plan: RowPlan, room: int) -> Job:
 
     changes = pieces + 1
     merge = Merge(
-        np.zeros((4, widest), np.int64),
-        numbers(4, widest),
-        numbers(4, widest),
+        np.zeros(4 * widest, CELL).view(np.recarray),
         numbers(4, batch.entries.role.size),
     )
     return Job(

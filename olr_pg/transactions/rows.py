@@ -31,27 +31,31 @@ _AFTER = int(Role.AFTER)
 
 
 @inlined
+def _cell(job: Job, role: int, column: int) -> Any:
+    return job.merge.cells[np.uint64(4 * column + role)]
+
+
+@inlined
 def _gather_entry(job: Job, role: int, column: int, entry: int, stamp: int) -> None:
-    merge = job.merge
-    part = job.batch.entries.part
-    if merge.stamp[role, column] != stamp:
-        merge.stamp[role, column] = stamp
-        merge.first[role, column] = entry
-        merge.last[role, column] = entry
+    cell = _cell(job, role, column)
+    if cell.stamp != stamp:
+        cell.stamp = stamp
+        cell.first = entry
+        cell.last = entry
         return
-    first = merge.first[role, column]
-    last = merge.last[role, column]
+    part = job.batch.entries.part
+    first, last = cell.first, cell.last
     if part[entry] & 2 and part[last] & 1:
-        merge.following[role, last] = entry
-        merge.last[role, column] = entry
+        job.merge.following[role, last] = entry
+        cell.last = entry
     elif part[entry] & 1 and part[first] & 2:
-        merge.following[role, entry] = first
-        merge.first[role, column] = entry
+        job.merge.following[role, entry] = first
+        cell.first = entry
     elif role == 1 or (role >= 2 and job.batch.entries.length[first] < 0):
         # The newest after value counts, else the first value that is not NULL: where a piece
         # lists a column it does not have as NULL, the 11.16 of the piece that has it follows.
-        merge.first[role, column] = entry
-        merge.last[role, column] = entry
+        cell.first = entry
+        cell.last = entry
 
 
 @inlined
@@ -61,16 +65,17 @@ def _gather_piece(job: Job, piece: int, table: int, stamp: int) -> int:
     first = plan.segment_first[table]
     width = plan.segment_first[table + 1] - first
     shift = job.links.shift[piece]
-    for entry in range(job.entry_first[piece], job.entry_first[piece + 1]):
-        segcol = entries.segcol[entry] + shift
+    for entry in range(np.uint64(job.entry_first[piece]), np.uint64(job.entry_first[piece + 1])):
+        source = entries[entry]
+        segcol = source.segcol + shift
         if segcol < 1 or segcol > width:
             return 2
-        column = plan.segment_column[first + segcol - 1]
+        column = plan.segment_column[np.uint64(first + segcol - 1)]
         if column < 0:
             continue
-        if entries.part[entry] != 0:
+        if source.part != 0:
             job.merge.following[:, entry] = -1
-        role = entries.role[entry]
+        role = source.role
         for r in range(4):
             if role >> r & 1:
                 _gather_entry(job, r, column, entry, stamp)
@@ -117,16 +122,16 @@ def _chosen(job: Job, plain: int, supplemental: int, column: int, stamp: int) ->
 
     The entry is −1 where there is none.
     """
-    merge = job.merge
+    cell = _cell(job, plain, column)
     entry = -1
     role = plain
-    if merge.stamp[plain, column] == stamp:
-        entry = merge.first[plain, column]
-    if (entry < 0 or job.batch.entries.length[entry] < 0) and merge.stamp[
-        supplemental, column
-    ] == stamp:
-        entry = merge.first[supplemental, column]
-        role = supplemental
+    if cell.stamp == stamp:
+        entry = int(cell.first)
+    if entry < 0 or job.batch.entries[np.uint64(entry)].length < 0:
+        cell = _cell(job, supplemental, column)
+        if cell.stamp == stamp:
+            entry = int(cell.first)
+            role = supplemental
     return entry, role
 
 
@@ -209,28 +214,28 @@ def _push_full_image(
 @inlined
 def _push_update(job: Job, head: int, table: int, stamp: int) -> tuple[bool, int]:
     """(room was left, columns set)."""
-    merge = job.merge
     plan = job.plan
     columns = plan.column_first[table + 1] - plan.column_first[table]
     for column in range(columns):
         entry, role = _chosen(job, 0, 2, column, stamp)
-        sets = merge.stamp[1, column] == stamp
-        if entry < 0 and not sets and merge.stamp[3, column] == stamp:
-            entry = merge.first[3, column]
+        sets = _cell(job, 1, column).stamp == stamp
+        if entry < 0 and not sets and _cell(job, 3, column).stamp == stamp:
+            entry = int(_cell(job, 3, column).first)
             role = 3
-        known = entry >= 0 or merge.stamp[0, column] == stamp
+        known = entry >= 0 or _cell(job, 0, column).stamp == stamp
         if known and not _push_value(job, 0, column, entry, role):
             return False, 0
     count = 0
     base = plan.segment_first[table]
     for segcol in range(1, plan.segment_first[table + 1] - base + 1):
-        column = plan.segment_column[base + segcol - 1]
+        column = plan.segment_column[np.uint64(base + segcol - 1)]
         if column < 0:
             continue
-        sets = merge.stamp[1, column] == stamp
-        if not sets and merge.stamp[0, column] != stamp:
+        cell = _cell(job, 1, column)
+        sets = cell.stamp == stamp
+        if not sets and _cell(job, 0, column).stamp != stamp:
             continue
-        entry = merge.first[1, column] if sets else -1
+        entry = int(cell.first) if sets else -1
         if not _really_changed(job, head, segcol):
             continue
         if not _push_value(job, 1, column, entry, 1):
