@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import numpy as np
 from numba import boolean, from_dtype, int64, void
 
 from olr_pg.kernels import inlined, inlined_for
@@ -52,14 +53,16 @@ def push(
 ) -> None:
     """Append one value; no room only sets ``state[FULL]``."""
     at = state[2]
-    if at == entries.role.size:
+    if at == entries.size:
         state[3] = 1
         return
-    entries.role[at] = role
-    entries.part[at] = part
-    entries.segcol[at] = segcol
-    entries.offset[at] = offset
-    entries.length[at] = length
+    # A row's fields by its pointer: Numba multiplies the strides of a column at every access.
+    entry = entries[np.uint64(at)]
+    entry.role = role
+    entry.part = part
+    entry.segcol = segcol
+    entry.offset = offset
+    entry.length = length
     state[2] = at + 1
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Any, Final
 
+import numpy as np
+
 from olr_pg.kernels import inlined
 from olr_pg.redo.batch import EntryColumns, PieceColumns
 from olr_pg.redo.kernel import u16, u32
@@ -65,26 +67,27 @@ def error_code(status: ChangeStatus) -> int:
 @inlined
 def open_piece(pieces: PieceColumns, at: int, op: int) -> None:
     """A piece of operation `op` with everything else zero."""
-    pieces.op[at] = op
-    pieces.supplemental[at] = 0
-    pieces.sup_type[at] = 0
-    pieces.sup_flags[at] = 0
-    pieces.row_flags[at] = 0
-    pieces.old_flags[at] = 0
-    pieces.width[at] = 0
-    pieces.old_width[at] = 0
-    pieces.bdba[at] = 0
-    pieces.slot[at] = 0
-    pieces.head_bdba[at] = 0
-    pieces.head_slot[at] = 0
-    pieces.next_bdba[at] = 0
-    pieces.next_slot[at] = 0
-    pieces.old_next_bdba[at] = 0
-    pieces.old_next_slot[at] = 0
-    pieces.changed_offset[at] = 0
-    pieces.changed_length[at] = 0
-    pieces.packed[at] = 0
-    pieces.entry_count[at] = 0
+    piece = pieces[np.uint64(at)]
+    piece.op = op
+    piece.supplemental = 0
+    piece.sup_type = 0
+    piece.sup_flags = 0
+    piece.row_flags = 0
+    piece.old_flags = 0
+    piece.width = 0
+    piece.old_width = 0
+    piece.bdba = 0
+    piece.slot = 0
+    piece.head_bdba = 0
+    piece.head_slot = 0
+    piece.next_bdba = 0
+    piece.next_slot = 0
+    piece.old_next_bdba = 0
+    piece.old_next_slot = 0
+    piece.changed_offset = 0
+    piece.changed_length = 0
+    piece.packed = 0
+    piece.entry_count = 0
 
 
 @inlined
