@@ -323,17 +323,10 @@ def pack_result(result: SplitResult) -> memoryview:
     views = ",".join(str(encoded.view) for encoded in result.encoded)
     schema = pa.schema(fields, metadata={"views": views})
     cells = [_cell(array) for array in columns.values()]
-    batch = pa.record_batch(cells, schema=schema)
-    measured = pa.MockOutputStream()
-    _write_stream(measured, batch)
-    packed = pa.allocate_buffer(measured.size())
-    _write_stream(pa.FixedSizeBufferWriter(packed), batch)
-    return memoryview(cast("Any", packed))
-
-
-def _write_stream(sink: pa.NativeFile, batch: pa.RecordBatch) -> None:
-    with sink, pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        writer.write_batch(pa.record_batch(cells, schema=schema))
+    return memoryview(cast("Any", sink.getvalue()))
 
 
 def unpack_result(data: bytes | memoryview) -> SplitResult:

@@ -17,7 +17,6 @@ import structlog
 
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.redo.batch import columns_of
-from olr_pg.redo.columns import Table
 from olr_pg.replicator.decode import decode_logs
 from olr_pg.simulator.simulate import simulate
 from olr_pg.transactions.batch import VALUE, DmlColumns, TransactionColumns
@@ -60,8 +59,9 @@ def warm_encoder(snapshot: Snapshot) -> None:
 def _none(columns: Any) -> Any:
     """Columns of no rows, of the types that the annotations say."""
     made: dict[str, Any] = {"values": columns_of(VALUE, 0)}
-    for name, hint in get_type_hints(columns).items():
-        if hint is not Table:
+    # `values` is a table, whose annotation needs `Any`; it does not tell the table's columns.
+    for name, hint in get_type_hints(columns, localns={"Any": Any}).items():
+        if name not in made:
             dtype = get_args(get_args(hint)[1])[0]
             made[name] = np.zeros(int(name.endswith("_first")), dtype)
     return columns(**{name: made[name] for name in columns._fields})
