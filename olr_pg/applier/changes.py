@@ -11,7 +11,7 @@ import orjson
 
 from olr_pg.applier.chunks import ROW_BYTES_MAX, TOO_LARGE
 from olr_pg.applier.netchange import Cells
-from olr_pg.applier.rows import OPERATION, encode_rows_kernel
+from olr_pg.applier.rows import encode_rows_kernel
 from olr_pg.datatypes.columns import ValueColumn
 from olr_pg.errors import OlrPgError
 from olr_pg.transactions.batch import DmlKind
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from olr_pg.applier.parse import Answers, Layout
-    from olr_pg.applier.plan import BoundColumn, BoundLayout, TablePlan
-    from olr_pg.applier.rows import Operations
+    from olr_pg.applier.plan import BoundColumn, BoundLayout, LayoutOperations, TablePlan
 
 U8 = npt.NDArray[np.uint8]
 I64 = npt.NDArray[np.int64]
@@ -63,11 +62,17 @@ class Selection(NamedTuple):
             self.chunks, self.chunk[rows], self.element[rows], self.commit_scn[rows], self.xid[rows]
         )
 
+    def firsts(self) -> I64:
+        """The first change of each transaction."""
+        scn, xid = self.commit_scn, self.xid
+        differs = np.ones(len(self), np.bool_)
+        np.not_equal(scn[1:], scn[:-1], out=differs[1:])
+        differs[1:] |= xid[1:] != xid[:-1]
+        return np.flatnonzero(differs)
+
     def transactions(self) -> list[slice]:
         """The changes of each transaction."""
-        differs = (np.diff(self.commit_scn) != 0) | (np.diff(self.xid) != 0)
-        bounds = [0, *(np.flatnonzero(differs) + 1).tolist(), len(self)]
-        return [slice(a, b) for a, b in pairwise(bounds) if a < b]
+        return [slice(a, b) for a, b in pairwise([*self.firsts().tolist(), len(self)])]
 
     def layout(self, number: int) -> Layout:
         """The layout of one change."""
@@ -77,18 +82,18 @@ class Selection(NamedTuple):
     def element_bytes(self) -> int:
         """Bytes of the elements, without their chunks."""
         return sum(
-            int(chunk.answers.body_length[elements].sum()) for chunk, elements in self._by_chunk()
+            int(chunk.answers.body_length[elements].sum()) for chunk, elements in self.by_chunk()
         )
 
     def value_bytes(self) -> int:
         """About how large the values are."""
         return self.element_bytes() + sum(
             int(chunk.answers.lob_bytes[elements].sum())
-            for chunk, elements in self._by_chunk()
+            for chunk, elements in self.by_chunk()
             if chunk.answers.chunked
         )
 
-    def _by_chunk(self) -> Iterator[tuple[Chunk, I64]]:
+    def by_chunk(self) -> Iterator[tuple[Chunk, I64]]:
         """The elements of each chunk; they are in the order of the chunks."""
         bounds = np.searchsorted(self.chunk, np.arange(len(self.chunks) + 1)).tolist()
         for chunk, (first, end) in zip(self.chunks, pairwise(bounds), strict=True):
@@ -208,25 +213,26 @@ def encode_changes(plan: TablePlan, selection: Selection, *, whole: bool = False
     out = shorts.view(np.uint8)
     end = 0
     slow: list[_Slow] = []
-    for number, chunk in enumerate(selection.chunks):
-        first, last = np.searchsorted(selection.chunk, (number, number + 1)).tolist()
-        if first == last:
+    first = 0
+    for chunk, elements in selection.by_chunk():
+        if len(elements) == 0:
             continue
-        answers, elements = chunk.answers, selection.element[first:last]
-        bound = _bound_layouts(plan, chunk, elements, first)
-        operation_first, operations, columns = _operations(bound, whole=whole)
-        left = np.zeros(len(operations), np.uint8)
+        answers = chunk.answers
+        todo = _operations(plan, chunk, elements, first, whole=whole)
+        left = np.zeros(len(todo.operations), np.uint8)
         end = encode_rows_kernel(
             answers.data, answers.body, answers.entry_first, answers.value_offset,
-            answers.value_length, answers.kind, answers.layout, elements, operation_first,
-            operations, first, count, kind, row, offset, length, out, shorts, end, left,
+            answers.value_length, answers.kind, answers.layout, elements, todo.first,
+            todo.operations, first, count, kind, row, offset, length, out, shorts, end, left,
         )  # fmt: skip
         if left.any():
             layouts = answers.layout[elements]
-            layout_of = np.searchsorted(operation_first, np.flatnonzero(left), "right") - 1
+            layout_of = np.searchsorted(todo.first, np.flatnonzero(left), "right") - 1
             for place, layout in zip(np.flatnonzero(left).tolist(), layout_of, strict=True):
                 chosen = np.flatnonzero(layouts == layout)
-                slow.append(_Slow(answers, columns[place], elements[chosen], first + chosen))
+                column = todo.columns[place]
+                slow.append(_Slow(answers, column, elements[chosen], first + chosen))
+        first += len(elements)
     data = _Data(out[:end])
     for one in slow:
         encoded = _encode(one)
@@ -236,34 +242,24 @@ def encode_changes(plan: TablePlan, selection: Selection, *, whole: bool = False
     return Changes(kind, row, Cells(data.joined(), offset, length))
 
 
-def _bound_layouts(
-    plan: TablePlan, chunk: Chunk, elements: I64, first: int
-) -> list[BoundLayout | None]:
-    """The chunk's layouts that these elements have; their first one is change `first`."""
+def _operations(
+    plan: TablePlan, chunk: Chunk, elements: I64, first: int, *, whole: bool
+) -> LayoutOperations:
+    """What is done with the chunk's layouts that these elements have; their first is `first`."""
     layouts = chunk.answers.layout[elements]
-    bound: list[BoundLayout | None] = [None] * len(chunk.layouts)
-    for layout in np.flatnonzero(np.bincount(layouts)).tolist():
+    counts = np.bincount(layouts, minlength=len(chunk.layouts)).tolist()
+
+    def bind(layout: int) -> BoundLayout:
         try:
-            bound[layout] = plan.bind(chunk.layouts[layout])
+            return plan.bind(chunk.layouts[layout])
         except OlrPgError as error:
             at = first + int(np.flatnonzero(layouts == layout)[0])
             raise ChangeError(at, error) from error
-    return bound
 
-
-def _operations(
-    bound: Sequence[BoundLayout | None], *, whole: bool
-) -> tuple[I64, Operations, list[BoundColumn]]:
-    """(where each layout's operations begin, all operations, the column of each)."""
-    parts = [np.zeros(0, OPERATION)]
-    columns: list[BoundColumn] = []
-    first = [0]
-    for one in bound:
-        if one is not None:
-            parts.append(one.all_operations if whole else one.needed_operations)
-            columns += one.all if whole else one.needed
-        first.append(len(columns))
-    return np.array(first, np.int64), np.concatenate(parts), columns
+    needed = tuple(
+        layout if count else None for layout, count in zip(chunk.layouts, counts, strict=True)
+    )
+    return plan.operations(needed, bind, whole=whole)
 
 
 def _encode(slow: _Slow) -> ValueColumn:

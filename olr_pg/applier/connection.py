@@ -19,6 +19,17 @@ _TRANSIENT_CLASSES: Final = ("08", "40", "53", "57P", "58")
 _TRANSIENT_STATES: Final = frozenset({"55P03", "55006", "XX000"})
 
 
+# Rows are found by the index of their key. For some thousand rows of a small table the planner
+# would rather read the table as a whole, batch after batch.
+_SETTINGS: Final = """
+SET session_replication_role = replica;
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SET client_encoding = 'UTF8';
+SET default_transaction_isolation = 'read committed'
+"""
+
+
 class Binary:
     """A parameter that is in PostgreSQL's binary form already; SQL must cast it."""
 
@@ -55,13 +66,7 @@ def connect(connect_string: str) -> Connection[Any]:
         if connection.info.server_version < MIN_VERSION:
             version = connection.info.parameter_status("server_version")
             raise OlrPgError(5014, f"the server is {version}")
-        connection.execute("SET session_replication_role = replica")
-        # Rows are found by the index of their key. For some thousand rows of a small table the
-        # planner would rather read the table as a whole, batch after batch.
-        connection.execute("SET enable_hashjoin = off")
-        connection.execute("SET enable_mergejoin = off")
-        connection.execute("SET client_encoding = 'UTF8'")
-        connection.execute("SET default_transaction_isolation = 'read committed'")
+        connection.execute(_SETTINGS)
     except psycopg.errors.InsufficientPrivilege as error:
         connection.close()
         raise OlrPgError(5004, str(error.diag.message_primary)) from error

@@ -25,7 +25,7 @@ from olr_pg.errors import OlrPgError
 from olr_pg.transactions.batch import DmlKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
     from psycopg import Connection
@@ -72,6 +72,19 @@ class BoundLayout(NamedTuple):
     all_operations: Operations
 
 
+class LayoutOperations(NamedTuple):
+    """What the kernel of whole rows does with changes of several layouts.
+
+    Attributes:
+        first: shape (layouts + 1); where each layout's operations begin.
+        columns: the column of each operation.
+    """
+
+    first: npt.NDArray[np.int64]
+    operations: Operations
+    columns: tuple[BoundColumn, ...]
+
+
 def _operations(columns: Iterable[BoundColumn]) -> Operations:
     return np.array([(c.entry, c.field, c.after, c.form) for c in columns], OPERATION)
 
@@ -102,6 +115,7 @@ class TablePlan:
         self._source = {column.name: column for column in source.delivered} if source else {}
         self._names = target_columns(source)
         self._bound: dict[Layout, BoundLayout] = {}
+        self._sets: dict[tuple[tuple[Layout | None, ...], bool], LayoutOperations] = {}
         self.key = np.array(self._key_fields(source), np.int64)
         self._whole = (
             {self.field(column) for column in self._source}
@@ -164,6 +178,30 @@ class TablePlan:
             bound = self._bound[layout] = self._bind(layout)
         return bound
 
+    def operations(
+        self,
+        layouts: tuple[Layout | None, ...],
+        bind: Callable[[int], BoundLayout],
+        *,
+        whole: bool,
+    ) -> LayoutOperations:
+        """The operations of these layouts; None stands for one that is not needed.
+
+        Args:
+            bind: binds layout number n, where they are not remembered.
+            whole: of every column, not only of those that the net change needs.
+
+        Raises:
+            what `bind` raises.
+        """
+        found = self._sets.get((layouts, whole))
+        if found is None:
+            if len(self._sets) >= _LAYOUTS_MAX:
+                self._sets.clear()
+            bound = [None if one is None else bind(number) for number, one in enumerate(layouts)]
+            found = self._sets[layouts, whole] = _together(bound, whole=whole)
+        return found
+
     def _bind(self, layout: Layout) -> BoundLayout:
         columns = []
         for entry, column in enumerate(layout.columns):
@@ -210,6 +248,18 @@ class TablePlan:
             names = {column.intcol: column.name for column in source.columns}
             return [self.field(names[number]) for number in source.key]
         return [i for i in map(self.target.column_number, self.target.key) if i is not None]
+
+
+def _together(bound: Sequence[BoundLayout | None], *, whole: bool) -> LayoutOperations:
+    parts = [np.zeros(0, OPERATION)]
+    columns: list[BoundColumn] = []
+    first = [0]
+    for one in bound:
+        if one is not None:
+            parts.append(one.all_operations if whole else one.needed_operations)
+            columns += one.all if whole else one.needed
+        first.append(len(columns))
+    return LayoutOperations(np.array(first, np.int64), np.concatenate(parts), tuple(columns))
 
 
 def _only_nulls(values: ValueColumn) -> tuple[ValueColumn, Counters]:

@@ -72,6 +72,8 @@ if TYPE_CHECKING:
 _log = structlog.get_logger(__name__)
 
 _RECEIVE_BYTES = 1 << 20
+_TOGETHER_BYTES = 2 << 20
+"""What is received at once, about: each run of elements is parsed and handed on as a whole."""
 _FIRST_WINDOW = 64
 _CONNECT_SECONDS = 10
 _STOP_MILLISECONDS = 250
@@ -379,11 +381,16 @@ class _Session:
         while not ready.poll(_STOP_MILLISECONDS):
             if self._stop.is_set():
                 raise ConnectionAbortedError("stopped while the server was silent")
-        size = self._socket.recv_into(self._buffer)
-        if size == 0:
-            raise ConnectionResetError("the server closed the connection")
+        received = 0
         with memoryview(self._buffer) as view:
-            self._protocol.receive(view[:size])
+            while True:
+                size = self._socket.recv_into(view)
+                if size == 0:
+                    raise ConnectionResetError("the server closed the connection")
+                self._protocol.receive(view[:size])
+                received += size
+                if received >= _TOGETHER_BYTES or not ready.poll(0):
+                    return
 
     # --- the conversation ---
 

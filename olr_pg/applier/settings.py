@@ -51,10 +51,10 @@ class ApplierSettings:
         workers: connections that apply, 1 or more; each table belongs to one of them.
         consistency: see `Consistency`; whole transactions are applied by one connection.
         batch_changes: changes after which a target transaction is committed at the next end of a
-            source transaction.
+            source transaction; a fourth of them is not waited for any longer.
         batch_milliseconds: the longest that an applied-to-be change waits for more.
         batch_bytes: the same as `batch_changes` in bytes of values.
-        queue_bytes: values that may wait, shared by the workers, before no more are taken.
+        queue_bytes: what may be unconfirmed, shared by the workers, before no more is taken.
         spool_bytes: values of an open source transaction past which it goes to the spool (`spool`).
         spool_directory: of the spool; None the system's for temporary files.
         spool_max: bytes of all spooled transactions at a time; None = what the disk has.
@@ -81,10 +81,10 @@ class ApplierSettings:
     subscription: str = "olr_pg"
     workers: int = 1
     consistency: Consistency = Consistency.TABLE
-    batch_changes: int = 5_000
+    batch_changes: int = 20_000
     batch_milliseconds: int = 200
-    batch_bytes: int = 16 << 20
-    queue_bytes: int = 32 << 20
+    batch_bytes: int = 8 << 20
+    queue_bytes: int = 16 << 20
     spool_bytes: int = 16 << 20
     spool_directory: Path | None = None
     spool_max: int | None = None
@@ -98,7 +98,7 @@ class ApplierSettings:
     retry_seconds: float = 30.0
     rewinds: int = 5
     poll_milliseconds: int = 100
-    window: int = 2_048
+    window: int = 8_192
     byte_order: ByteOrder = ByteOrder.LITTLE
     facts: DatabaseFacts = DEFAULT_FACTS
     policies: Policies = DEFAULT_POLICIES

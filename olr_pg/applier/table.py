@@ -291,7 +291,7 @@ class TableApplier:
         if isinstance(todo, RefusedError):
             raise todo
         after = advanced(state.position, selection)
-        counters = counted(todo)._replace(transactions=len(selection.transactions()))
+        counters = counted(todo)._replace(transactions=len(selection.firsts()))
         with connection.transaction():
             writer.tune(connection)
             if not any(step.copy is not None for step in todo):
@@ -405,8 +405,7 @@ def missing(selection: Selection, position: Position) -> Selection:
 
 def advanced(position: Position, selection: Selection) -> Position:
     """The position once the whole selection is applied too."""
-    transactions = selection.transactions()
-    firsts = np.array([rows.start for rows in transactions], np.int64)
+    firsts = selection.firsts()
     tied = int((selection.commit_scn[firsts] == selection.commit_scn[-1:]).sum())
     for first in firsts[len(firsts) - tied :].tolist():
         position = position.after(int(selection.commit_scn[first]), int(selection.xid[first]))

@@ -6,7 +6,7 @@ import threading
 import time
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import psycopg
 import structlog
@@ -36,11 +36,25 @@ if TYPE_CHECKING:
 _log = structlog.get_logger(__name__)
 
 
+_ENOUGH: Final = 4
+"""A batch begins with the fourth part of the changes that it may have: the server should not wait,
+and while it works there come more."""
+
+_TRANSACTION_BYTES: Final = 768
+"""What the server counts for keeping an unconfirmed transaction beside its messages, about."""
+
+
 class Delivery(NamedTuple):
-    """Changes of whole transactions, and how large they are."""
+    """Changes of whole transactions.
+
+    Attributes:
+        size: bytes of their values.
+        held: what they cost the server until they are confirmed.
+    """
 
     selection: Selection
     size: int
+    held: int
 
 
 class Batch(NamedTuple):
@@ -61,9 +75,9 @@ class Batch(NamedTuple):
     spooled: SpooledChanges | None = None
 
     @property
-    def size(self) -> int:
-        """Bytes of the changes."""
-        return sum(delivery.size for delivery in self.deliveries)
+    def held(self) -> int:
+        """What the changes cost the server until they are confirmed."""
+        return sum(delivery.held for delivery in self.deliveries)
 
     def give_back(self) -> None:
         """It is done, or will be delivered again."""
@@ -195,14 +209,16 @@ class Worker:
 
     def deliver(self, table: str, selection: Selection) -> None:
         """Queue changes of whole transactions; waits while too much waits already."""
-        delivery = Delivery(selection, selection.value_bytes())
+        size = selection.value_bytes()
+        held = size + _TRANSACTION_BYTES * len(selection.firsts())
+        delivery = Delivery(selection, size, held)
         with self._changed:
             self._hurry = False
             share = self._settings.queue_bytes // self._settings.workers
             while self._queued_bytes > share and self._is_working():
                 self._changed.wait()
             feed = self._append(table, delivery, int(selection.commit_scn[0]))
-            self._queued_bytes += delivery.size
+            self._queued_bytes += delivery.held
             feed.waiting_changes += len(selection)
 
     def deliver_spooled(self, table: str, spooled: SpooledChanges) -> None:
@@ -340,7 +356,8 @@ class Worker:
     def _due_in(self, feed: Feed) -> float:
         if not feed.waiting:
             return float("inf")
-        if self._hurry or feed.is_urgent or feed.waiting_changes >= self._settings.batch_changes:
+        enough = self._settings.batch_changes // _ENOUGH
+        if self._hurry or feed.is_urgent or feed.waiting_changes >= enough:
             return 0.0
         return feed.since + self._settings.batch_milliseconds / 1000 - time.monotonic()
 
@@ -382,7 +399,7 @@ class Worker:
         except psycopg.Error as error:
             failure = unreachable(error)
         with self._changed:
-            self._queued_bytes -= batch.size
+            self._queued_bytes -= batch.held
             self.failure = failure
             if failure is None:
                 for _ in range(batch.parts):
@@ -390,7 +407,7 @@ class Worker:
             # What is taken ahead comes again after a failure.
             follows = ahead is not None and failure is None and not self._closing.is_set()
             if ahead is not None and not follows:
-                self._queued_bytes -= ahead.size
+                self._queued_bytes -= ahead.held
                 ahead.give_back()
             batch.give_back()
             self._busy = follows

@@ -14,6 +14,7 @@ from olr_pg.applier.settings import ApplierSettings
 from olr_pg.bench.clusters import Cluster, running
 from olr_pg.bench.inputs import LogSet, log_set
 from olr_pg.bench.measure import Result, Sample, compared, measured
+from olr_pg.config.model import Apply
 from olr_pg.dictionary.table_list import query_tables
 from olr_pg.replicator.decoder import Decoder
 from olr_pg.replicator.delivery import Delivery
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from olr_pg.bench.suite import Options
 
 _SPARK: Final = SparkSettings("local[2]", {}, PRELOAD)
+_WORKERS: Final = Apply.model_fields["workers"].default
 _TABLES: Final = "SELECT OWNER, TABLE_NAME FROM USER_TABLES"
 
 
@@ -86,7 +88,9 @@ def _replicate(cluster: Cluster, logs: LogSet, folder: Path) -> Sample:
     delivery = Delivery(decoder)
     with Listener(delivery, Checkpoint(checkpoint, "bench"), port=0) as listener:
         host, port = listener.address
-        settings = ApplierSettings(target, host, port, _TABLES, create_tables=True)
+        settings = ApplierSettings(
+            target, host, port, _TABLES, create_tables=True, workers=_WORKERS
+        )
         applier = Applier(settings, query_tables(logs.snapshot, _TABLES))
 
         def work() -> float:

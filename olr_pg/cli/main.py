@@ -28,6 +28,7 @@ from olr_pg.cli import (
 )
 from olr_pg.cli import run as run_command
 from olr_pg.cli.group import ReportingGroup
+from olr_pg.cli.process import tune_process
 
 app = typer.Typer(
     name="olr-pg",
@@ -89,4 +90,5 @@ app.command("version")(version.version)
 
 def run() -> None:
     """Run the command line of this process; never returns."""
+    tune_process()
     app(prog_name="olr-pg")

@@ -64,8 +64,8 @@ class Memory(Section):
         default=512,
         ge=16,
         description="MiB of decoded data: half for open transactions, past which the largest are"
-        " spilled to context.data; an eighth for ready ones, the rest for what comes from Spark and"
-        " what the applier holds",
+        " spilled to context.data; a sixteenth for ready ones, the rest for what comes from Spark"
+        " and what the applier holds",
     )
     max_tx_msgs: int = Field(
         default=10_000,
@@ -354,7 +354,7 @@ class Apply(Section):
         default="apply", description="what a TRUNCATE of a source table does to the target's"
     )
     batch_changes: int = Field(
-        default=5_000, ge=1, le=1_000_000, description="changes of one target transaction at most"
+        default=20_000, ge=1, le=1_000_000, description="changes of one target transaction at most"
     )
     batch_ms: int = Field(
         default=200,

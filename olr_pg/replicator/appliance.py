@@ -54,10 +54,10 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Database, Snapshot
     from olr_pg.replicator.source_database import SourceDatabase
 
-_READY_PART = 8
+_READY_PART = 16
 """What part of `context.memory.max-mb` the ready queue may take; half is for open transactions, the
 rest for results on their way from Spark, and for the applier's own form of what it was given."""
-_APPLIED_PART = 16
+_APPLIED_PART = 32
 """What the applier may hold unconfirmed: half of the queue, so that the next is ready meanwhile."""
 _SPOOLED_PART = 32
 """What of one source transaction the applier keeps in memory until its Commit is here."""

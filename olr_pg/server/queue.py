@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from olr_pg.wire.encoder import EncodedTransactions
 
 TRANSACTIONS_MAX: Final = 10_000
-BYTES_MAX: Final = 64 << 20
+BYTES_MAX: Final = 32 << 20
 TRANSACTION_BYTES: Final = 768
 """What keeping a transaction costs beside its messages, about (CPython 3.11)."""
 

@@ -47,6 +47,10 @@ _JOBS_UNDER_WAY: Final = 2
 JOB_BYTES: Final = 64 << 20
 """Bytes of input that a core is given in one job, where single tasks have less."""
 
+FIRST_JOB_BYTES: Final = 16 << 20
+"""The same of the first job; the second has twice as much, and so on up to `JOB_BYTES`: results
+come in jobs, and who takes them is to have something to do soon."""
+
 _SHARES: Final = 2
 """In how many Spark tasks a core gets its share of a job: a task costs the JVM some 30 ms, whatever
 it does, and one alone would have the other cores wait for the slowest."""
@@ -120,7 +124,7 @@ def run_tasks(
 
 
 def plan_jobs(count: int, width: int, sizes: Sequence[int]) -> list[range]:
-    """Which tasks make a job: `width` of them, or as many as `JOB_BYTES * width` allow.
+    """Which tasks make a job: `width` of them, or as many as its bytes (`job_bytes`) allow.
 
     Args:
         count: of tasks.
@@ -131,13 +135,18 @@ def plan_jobs(count: int, width: int, sizes: Sequence[int]) -> list[range]:
     first = 0
     while first < count:
         end = min(first + width, count)
-        room = JOB_BYTES * width - sum(sizes[first:end])
+        room = job_bytes(len(jobs)) * width - sum(sizes[first:end])
         while sizes and end < count and sizes[end] <= room:
             room -= sizes[end]
             end += 1
         jobs.append(range(first, end))
         first = end
     return jobs
+
+
+def job_bytes(number: int) -> int:
+    """Bytes of input that a core is given in job `number`, from 0."""
+    return min(FIRST_JOB_BYTES << min(number, 8), JOB_BYTES)
 
 
 class _Run:

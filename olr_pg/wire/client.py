@@ -3,7 +3,7 @@
 `request` gives the bytes to send and remembers what was asked; `receive` takes what came, in any
 split; `next_event` gives the answers in request order until more is needed. Runs of Data come as
 one `Elements`: contiguous framed messages and their offsets, which compiled code can read as they
-are; everything else comes as a `Reply`.
+are; everything else comes as a `Reply`, a run of NoMore as one.
 
 Confirming with pipelined requests: LastCommitedSCN(n) confirms every *transmitted* transaction with
 commit SCN ≤ n, and two transactions may share a commit SCN. A client must therefore not send n
@@ -22,7 +22,7 @@ import numpy as np
 
 from olr_pg.errors import OlrPgError
 from olr_pg.wire.elements import Element, ElementCode, decode_element
-from olr_pg.wire.frames import MESSAGE_BYTES_MAX, Buffer, ByteOrder, FrameBuffer
+from olr_pg.wire.frames import MESSAGE_BYTES_MAX, Buffer, ByteOrder, FrameBuffer, encode_frame
 from olr_pg.wire.messages import (
     Answer,
     BackToScn,
@@ -69,10 +69,12 @@ class Reply:
     Attributes:
         request: what was asked.
         answer: Ok, NoMore, Error, Status or SavedScn.
+        answers: how many requests of that kind in a row were answered so.
     """
 
     request: Request
     answer: Answer
+    answers: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,11 +174,16 @@ class ClientProtocol:
             raise OlrPgError(
                 4007, f"it answered {type(request).__name__} with {type(answer).__name__}"
             )
-        self._answered(1)
-        return Reply(request, answer)
+        answers = 1
+        if isinstance(answer, NoMore):
+            # A window of requests that finds nothing is answered so often.
+            frame = encode_frame(message, self.order)
+            answers += self._frames.skip_repeated(frame, self._asked_alike(request) - 1)
+        self._answered(answers)
+        return Reply(request, answer, answers)
 
-    def _elements(self, request: Request) -> Elements | None:
-        """The Data answers that are here, to requests of this one's kind (BackToScn: to it)."""
+    def _asked_alike(self, request: Request) -> int:
+        """How many unanswered requests may be answered by the next run (of BackToScn: one)."""
         count = 0
         for asked, times in self._asked:
             if type(asked) is not type(request):
@@ -184,6 +191,11 @@ class ClientProtocol:
             count += times
             if isinstance(request, BackToScn):
                 break
+        return count
+
+    def _elements(self, request: Request) -> Elements | None:
+        """The Data answers that are here, to requests of this one's kind (BackToScn: to it)."""
+        count = self._asked_alike(request)
         with self._frames.view() as view:
             data = np.frombuffer(view, np.uint8)
             found, end = data_run(data, self.order.is_big, count, self._limit)

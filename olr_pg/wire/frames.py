@@ -106,6 +106,14 @@ class FrameBuffer:
         """Drop `count` bytes that the caller has read from `peek`: whole frames only."""
         self._position += count
 
+    def skip_repeated(self, frame: bytes, most: int) -> int:
+        """Drop frames equal to `frame` at the head, up to `most` of them; how many."""
+        start = self._position
+        while most and self._data.startswith(frame, self._position):
+            self._position += len(frame)
+            most -= 1
+        return (self._position - start) // len(frame)
+
     def next_message(self) -> bytes | None:
         """The next whole message without its size, or None until more is received."""
         if self.failure is not None or self.waiting < SIZE_BYTES:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from olr_pg.errors import OlrPgError
-from olr_pg.spark.jobs import JOB_BYTES, plan_jobs, run_tasks
+from olr_pg.spark.jobs import FIRST_JOB_BYTES, JOB_BYTES, job_bytes, plan_jobs, run_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -185,11 +185,18 @@ def test_small_tasks_share_jobs(sizes: list[int], width: int) -> None:
     jobs = plan_jobs(len(sizes), width, sizes)
 
     assert [task for job in jobs for task in job] == list(range(len(sizes)))
-    for job, following in pairwise(jobs):
+    for number, (job, following) in enumerate(pairwise(jobs)):
         held = sum(sizes[task] for task in job)
         assert len(job) >= width
-        assert len(job) == width or held <= width * JOB_BYTES
-        assert held + sizes[following.start] > width * JOB_BYTES
+        assert len(job) == width or held <= width * job_bytes(number)
+        assert held + sizes[following.start] > width * job_bytes(number)
+
+
+def test_jobs_grow_to_the_size_that_wastes_nothing() -> None:
+    jobs = plan_jobs(200, 2, [4 << 20] * 200)
+    assert [len(job) for job in jobs[:6]] == [8, 16, 32, 32, 32, 32]
+    assert job_bytes(0) == FIRST_JOB_BYTES
+    assert job_bytes(10_000) == JOB_BYTES
 
 
 def test_tasks_of_unknown_size_go_out_by_their_number() -> None:

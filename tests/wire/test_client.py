@@ -57,7 +57,7 @@ def flat(events: list[Event], order: ByteOrder) -> list[tuple[type[Request], Ans
     found: list[tuple[type[Request], Answer]] = []
     for event in events:
         if isinstance(event, Reply):
-            found.append((type(event.request), event.answer))
+            found += [(type(event.request), event.answer)] * event.answers
             continue
         for start, end in pairwise(event.offsets.tolist()):
             message = event.blob[start + 4 : end].tobytes()
