@@ -131,7 +131,7 @@ def plan_jobs(count: int, width: int, sizes: Sequence[int]) -> list[range]:
         width: at least 1.
         sizes: bytes of input of each task; empty where nobody knows.
     """
-    jobs = []
+    jobs: list[range] = []
     first = 0
     while first < count:
         end = min(first + width, count)
@@ -174,7 +174,9 @@ class _Run:
         # A JVM that has gone away has nothing left to cancel (AttributeError: the session was
         # stopped from another thread).
         with contextlib.suppress(Py4JError, OSError, AttributeError):
-            self._spark.sparkContext.cancelJobGroup(self._group)
+            # Future ones too: a thread may be about to submit the next job.
+            context = self._spark.sparkContext
+            context._jsc.sc().cancelJobGroupAndFutureJobs(self._group)
         self._threads.shutdown(wait=True, cancel_futures=True)
         self._borrowed.close()
         if self._spool is not None:
