@@ -156,7 +156,8 @@ class RunningTarget:
         named = self.delivery.named
         for name, counters in sorted(self._report.tables.items()):
             _log.info("applied", table=name, **counters._asdict(), **named)
-        _log.info("done", confirmed_scn=self._report.confirmed_scn, **named)
+        # 0: the position is the one that the run began with.
+        _log.info("done", confirmed_scn=self._report.confirmed_scn or "as before", **named)
 
     def _cause(self, error: BaseException) -> BaseException:
         """The applier only knows what the port told it; the cause may be decoding."""
