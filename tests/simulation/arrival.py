@@ -57,6 +57,19 @@ class Arrival:
         threads = {log.thread for log in self._logs}
         return min(reached.get(thread, 0) for thread in threads)
 
+    def place_every_thread(self) -> int:
+        """With several redo threads, do the steps that bring the first log of each; how many.
+
+        An offline source does not know of a thread whose first log comes after the start
+        (OLR-02014).
+        """
+        threads = {log.thread for log in self._logs}
+        if len(threads) == 1:
+            return 0
+        for _ in threads:
+            self.step()
+        return len(threads)
+
     def step(self) -> Placement:
         """Do the next step; what was done."""
         step = self._steps[self._done]

@@ -271,7 +271,7 @@ def _draw_rounds(rng: Random, steps: int, layouts: tuple[Layout, ...]) -> list[R
 
 def _draw_fault(rng: Random, layout: Layout) -> Fault:
     kinds: dict[Layout, tuple[str, ...]] = {
-        Layout.HERE: ("protocol", "postgres", "postgres"),
+        Layout.HERE: ("protocol", "postgres", "postgres", "target-disk"),
         Layout.APART: (
             "protocol",
             "protocol",

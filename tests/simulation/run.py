@@ -198,22 +198,24 @@ class Simulation:
     # --- the course of it ---
 
     def run(self) -> Outcome:
+        early = self.arrival.place_every_thread()
         for round_ in self.rounds:
-            self._run_round(round_)
+            arrived = min(early, round_.arrivals)
+            early -= arrived
+            self._run_round(round_, round_.arrivals - arrived)
         while self.arrival.left:
             self.arrival.step()
         self._run_last()
         return self.outcome
 
-    def _run_round(self, round_: Round) -> None:
+    def _run_round(self, round_: Round, arrivals: int) -> None:
         with Parts(self, round_) as parts:
-            self._follow(round_, parts)
+            self._follow(arrivals, parts)
             parts.end()
         self.check()
 
-    def _follow(self, round_: Round, parts: Parts) -> None:
+    def _follow(self, arrivals: int, parts: Parts) -> None:
         """Let logs arrive and parts die and live again, until all that can be is applied."""
-        arrivals = round_.arrivals
         waits = False
         since = time.monotonic()
         ledger_then: dict[str, Applied] = {}
