@@ -21,9 +21,9 @@ LOCK_MILLISECONDS: Final = 200
 GONE_SECONDS: Final = 30
 
 _TABLES: Final = """
-SELECT relname, pg_relation_filepath(oid) FROM pg_class
-WHERE relnamespace = to_regnamespace(%s) AND relkind = 'r'
+SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace(%s) AND relkind = 'r'
 """
+_FILE: Final = "SELECT pg_relation_size({0}::regclass), pg_relation_filepath({0}::regclass)"
 _TERMINATE: Final = """
 SELECT array_agg(pid) FILTER (WHERE pg_terminate_backend(pid)) FROM pg_stat_activity
 WHERE application_name = 'olr_pg applier' AND datname = current_database()
@@ -61,11 +61,8 @@ class FullDisk:
             connection.execute(f"SET lock_timeout = {LOCK_MILLISECONDS}")
             (directory,) = connection.execute("SHOW data_directory").fetchone() or ("",)
             tables = connection.execute(_TABLES, (self._schema,)).fetchall()
-            empty = [
-                Path(directory) / path
-                for table, path in tables
-                if self._is_empty(connection, table)
-            ]
+            files = (self._empty_file(connection, table) for (table,) in tables)
+            empty = [Path(directory) / file for file in files if file is not None]
             if empty:
                 # Of what was written before, nothing must be left to be synced.
                 connection.execute("CHECKPOINT")
@@ -76,18 +73,19 @@ class FullDisk:
                 self._end_backends()
         return self.is_full
 
-    def _is_empty(self, connection: psycopg.Connection, table: str) -> bool:
-        """Whether a table has no page; if so, it is locked until the transaction ends."""
+    def _empty_file(self, connection: psycopg.Connection, table: str) -> str | None:
+        """The file of a table without a page, which is locked until the transaction ends."""
         name = sql.Identifier(self._schema, table)
         try:
             with connection.transaction():
                 lock = sql.SQL("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE")
                 connection.execute(lock.format(name))
         except (psycopg.errors.LockNotAvailable, psycopg.errors.UndefinedTable):
-            return False
-        size = sql.SQL("SELECT pg_relation_size({}::regclass)")
-        row = connection.execute(size.format(name.as_string(connection))).fetchone()
-        return row == (0,)
+            return None
+        # Only now: a TRUNCATE gives it another file.
+        query = sql.SQL(_FILE).format(name.as_string(connection))
+        size, file = connection.execute(query).fetchone() or (None, None)
+        return file if size == 0 else None
 
     def _end_backends(self) -> None:
         with psycopg.connect(self._postgres, autocommit=True) as connection:
