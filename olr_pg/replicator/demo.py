@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import _thread
 import json
+import signal
 import tempfile
 import threading
 import time
@@ -132,6 +133,8 @@ class _Watch:
         """Replicate until the target has everything that the source has committed."""
         loaded = load_config(config)
         thread = threading.Thread(target=self._watch, name="olr-demo")
+        # Shells have SIGINT ignored in background jobs; the watch ends the run by it.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
         thread.start()
         try:
             run_appliance(loaded, once=False, apply=True)
@@ -143,6 +146,7 @@ class _Watch:
         finally:
             self._over.set()
             thread.join()
+            signal.signal(signal.SIGINT, before)
 
     def _watch(self) -> None:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from io import StringIO
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from olr_pg.simulator.simulate import simulate
 from tests.simulator.table_rows import read_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -28,7 +30,15 @@ def one_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("olr_pg.replicator.appliance.stop_session", lambda: None)
 
 
-@pytest.mark.usefixtures("one_session")
+@pytest.fixture
+def in_background() -> Iterator[None]:
+    """As a job that a shell has started with ``&``."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    yield
+    assert signal.signal(signal.SIGINT, before) is signal.SIG_IGN
+
+
+@pytest.mark.usefixtures("one_session", "in_background")
 def test_the_demo_ends_with_identical_tables(tmp_path: Path) -> None:
     printed = StringIO()
     console = Console(file=printed, width=200)
