@@ -2,7 +2,8 @@
 
     uv run python -m tests.large_transaction --gigabytes 10 --max-mb 512
 
-Archived logs of 512 MB hold one transaction of so much redo: inserts of rows of about 8 kB.
+Archived logs of 512 MB hold one transaction of so much redo: inserts of rows of about 8 kB, or of
+others (``--text``).
 ``olr-pg run --once`` replicates it into a PostgreSQL. Then must hold: every row is there once with
 its values, in one target transaction. Printed as JSON: how long it took, the highest resident and
 anonymous memory of each kind of process, and the most that waited on disk. It needs about five
@@ -41,16 +42,16 @@ if TYPE_CHECKING:
 LOG_BYTES: Final = 512_000_000
 GROUP_ROWS: Final = 100
 TEXT_BYTES: Final = 3_900
-ROW_BYTES: Final = 2 * TEXT_BYTES + 300
-"""Of redo, about."""
+OVERHEAD: Final = 450
+"""Bytes of redo of a row beside its two texts, about."""
 
 FIRST_SCN: Final = 1000
 LOOK_SECONDS: Final = 0.2
 NAME: Final = "LARGE"
 
-_CHECK: Final = f"""
+_CHECK: Final = """
 SELECT count(*), count(DISTINCT id), sum(id)::int8, count(DISTINCT xmin::text),
-    count(*) FILTER (WHERE a = repeat('a', {TEXT_BYTES}) AND b = repeat('b', {TEXT_BYTES}))
+    count(*) FILTER (WHERE a = repeat('a', %(size)s) AND b = repeat('b', %(size)s))
 FROM app.large
 """
 
@@ -71,11 +72,11 @@ def key(number: int) -> int:
     return sum((1 + number // 99**place % 99) * 100**place for place in range(5))
 
 
-def groups(redo: LobRedo, rows: int) -> Iterator[LwnGroup]:
+def groups(redo: LobRedo, rows: int, text: int) -> Iterator[LwnGroup]:
     """The transaction, LWN by LWN: one record again and again, with another ID."""
     redo.begin()
     first = cells.number(Decimal(key(0))).raw
-    redo.insert_row(first, b"a" * TEXT_BYTES, b"b" * TEXT_BYTES)
+    redo.insert_row(first, b"a" * text, b"b" * text)
     record = redo.records.pop()
     for start in range(0, rows, GROUP_ROWS):
         for number in range(start, min(start + GROUP_ROWS, rows)):
@@ -89,7 +90,7 @@ def groups(redo: LobRedo, rows: int) -> Iterator[LwnGroup]:
         redo.records = []
 
 
-def write_logs(folder: Path, rows: int) -> int:
+def write_logs(folder: Path, rows: int, text: int) -> int:
     """Write the logs; how many bytes they have."""
     redo = LobRedo(scn=FIRST_SCN)
     identity = LogIdentity(1, NAME, 1, 1, 1)
@@ -98,7 +99,7 @@ def write_logs(folder: Path, rows: int) -> int:
     def close() -> int:
         return (folder / f"large_1_{sequence}.arc").write_bytes(log.close(redo.scn + 1, TIME + 1))
 
-    for group in groups(redo, rows):
+    for group in groups(redo, rows, text):
         log.write(group)
         if log.blocks * redo.redo.block_size >= LOG_BYTES:
             total += close()
@@ -164,13 +165,13 @@ def write_config(folder: Path, database: str, max_mb: int) -> Path:
     return path
 
 
-def run(folder: Path, gigabytes: float, max_mb: int) -> dict[str, Any]:
+def run(folder: Path, gigabytes: float, max_mb: int, text: int) -> dict[str, Any]:
     """All of it; the figures."""
-    rows = int(gigabytes * 1e9 / ROW_BYTES)
+    rows = int(gigabytes * 1e9 / (2 * text + OVERHEAD))
     logs = folder / "logs"
     logs.mkdir()
     began = time.monotonic()
-    redo_bytes = write_logs(logs, rows)
+    redo_bytes = write_logs(logs, rows, text)
     written = time.monotonic() - began
     write_snapshot(large_snapshot(), str(folder / "dictionary.json"))
     cluster = start_embedded(folder / "postgres")
@@ -178,7 +179,7 @@ def run(folder: Path, gigabytes: float, max_mb: int) -> dict[str, Any]:
         config = write_config(folder, cluster.connect_string, max_mb)
         code, watch, seconds = replicate(config, folder / "run.log", folder)
         with psycopg.connect(cluster.connect_string) as connection:
-            found = connection.execute(_CHECK.encode()).fetchone()
+            found = connection.execute(_CHECK, {"size": text}).fetchone()
     finally:
         cluster.stop()
     return {
@@ -198,10 +199,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--gigabytes", type=float, default=10)
     parser.add_argument("--max-mb", type=int, default=512)
+    parser.add_argument("--text", type=int, default=TEXT_BYTES, help="bytes of a row's two texts")
     parser.add_argument("--folder", type=Path)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="olr-pg-large-", dir=options.folder) as folder:
-        figures = run(Path(folder), options.gigabytes, options.max_mb)
+        figures = run(Path(folder), options.gigabytes, options.max_mb, options.text)
         if not figures["held"]:
             sys.stderr.write((Path(folder) / "run.log").read_text("utf-8", "replace"))
     sys.stdout.write(json.dumps(figures, indent=2) + "\n")
