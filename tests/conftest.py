@@ -149,3 +149,10 @@ def spark() -> Iterator[SparkSession]:
 
     with spark_session(SparkSettings("local[2,2]")) as session:
         yield session
+
+
+@pytest.fixture
+def one_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run uses the tests' Spark session instead of starting and stopping one of its own."""
+    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
+    monkeypatch.setattr("olr_pg.replicator.appliance.stop_session", lambda: None)

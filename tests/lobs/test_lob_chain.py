@@ -29,7 +29,6 @@ from tests.lobs.lob_redo import LobRedo, snapshot
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
 
 LARGE = bytes(range(256)) * 400
 TEXT = "Zażółć gęślą jaźń 𝄞\r\n" * 2_000
@@ -104,10 +103,3 @@ def test_every_form_arrives_byte_for_byte(tmp_path: Path, postgres_database: str
         (4, "b", LARGE),
         (5, None, LARGE[:90_000]),
     ]
-
-
-@pytest.fixture
-def one_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The run uses the tests' Spark session instead of starting and stopping one of its own."""
-    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
-    monkeypatch.setattr("olr_pg.replicator.appliance.stop_session", lambda: None)

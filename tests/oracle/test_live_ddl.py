@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
 
 KEPT = {
     "sys_obj": "OBJ$",
@@ -115,15 +114,10 @@ def rows(database: str, name: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.usefixtures("one_session")
 def test_columns_and_truncation_follow_while_it_runs_and_after_a_restart(
-    ddl: LiveDdl,
-    tmp_path: Path,
-    postgres_database: str,
-    spark: SparkSession,
-    monkeypatch: pytest.MonkeyPatch,
+    ddl: LiveDdl, tmp_path: Path, postgres_database: str
 ) -> None:
-    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
-    monkeypatch.setattr("olr_pg.replicator.appliance.stop_session", lambda: None)
     config = ddl.config(tmp_path, postgres_database)
     source = ddl.source
 
@@ -158,15 +152,10 @@ def test_columns_and_truncation_follow_while_it_runs_and_after_a_restart(
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.usefixtures("one_session")
 def test_ddl_that_waited_for_a_redo_thread_is_followed_when_that_closes(
-    ddl: LiveDdl,
-    tmp_path: Path,
-    postgres_database: str,
-    spark: SparkSession,
-    monkeypatch: pytest.MonkeyPatch,
+    ddl: LiveDdl, tmp_path: Path, postgres_database: str
 ) -> None:
-    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
-    monkeypatch.setattr("olr_pg.replicator.appliance.stop_session", lambda: None)
     source, catalogue = ddl.source, ddl.state.catalogue
     catalogue.insert("V$THREAD", [{"THREAD#": 2, "STATUS": "OPEN", "ENABLED": "PUBLIC"}])
     source.insert("A", 1, "narrow")

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
-
     from olr_pg.simulator.simulate import Summary
     from tests.oracle.live_source import LiveSource
 
@@ -42,11 +40,7 @@ PHASES: Final = (
 PATIENCE_SECONDS: Final = 600.0
 
 
-@pytest.fixture(autouse=True)
-def _one_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The run uses the tests' Spark session instead of starting and stopping one of its own."""
-    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
-    monkeypatch.setattr("olr_pg.replicator.appliance.stop_session", lambda: None)
+pytestmark = pytest.mark.usefixtures("one_session")
 
 
 def run_once(config: Path) -> None:

@@ -14,18 +14,13 @@ from tests.oracle.test_live_run import applied_scn, differences, failure_of, run
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
-
     from olr_pg.simulator.simulate import Summary
     from tests.oracle.live_source import LiveSource
 
 RESETLOGS = 1_300_000_000
 
 
-@pytest.fixture(autouse=True)
-def _one_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
-    monkeypatch.setattr("olr_pg.replicator.appliance.stop_session", lambda: None)
+pytestmark = pytest.mark.usefixtures("one_session")
 
 
 def config_of(live: LiveSource, folder: Path, databases: list[str], **changes: Any) -> Path:

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import numpy.typing as npt
-    from pyspark.sql import SparkSession
 
 DOCS = lob_table()
 LARGE = bytes(range(256)) * 9_000
@@ -239,10 +238,3 @@ def test_a_live_run_puts_them_into_postgres(
         (2, "hi", LARGE),
         (3, TEXT, None),
     ]
-
-
-@pytest.fixture
-def one_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The run uses the tests' Spark session and leaves it running."""
-    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
-    monkeypatch.setattr("olr_pg.replicator.appliance.stop_session", lambda: None)

@@ -14,7 +14,7 @@ from olr_pg.errors import OlrPgError
 from olr_pg.replicator.appliance import run_appliance
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 COMMIT_SCN = 2267708
 DICTIONARY = "TEST-chkpt-2266634.json"
@@ -46,13 +46,6 @@ def write_config(folder: Path, real: Path, database: str, **changes: Any) -> Pat
 
 def run_once(path: Path) -> None:
     assert run_appliance(load_config(path), once=True, apply=True) == 0
-
-
-@pytest.fixture
-def one_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The run uses the tests' Spark session instead of starting and stopping one of its own."""
-    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
-    monkeypatch.setattr("olr_pg.replicator.appliance.stop_session", lambda: None)
 
 
 @pytest.mark.usefixtures("one_session")

@@ -26,11 +26,7 @@ if TYPE_CHECKING:
 LOG = "arch1_15_1224959854.dbf"
 
 
-@pytest.fixture(autouse=True)
-def one_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The runs use the tests' Spark session instead of starting and stopping one each."""
-    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
-    monkeypatch.setattr("olr_pg.replicator.appliance.stop_session", lambda: None)
+pytestmark = pytest.mark.usefixtures("one_session")
 
 
 def failure(path: Path) -> OlrPgError:

@@ -15,14 +15,12 @@ from olr_pg.replicator.decode import decode_logs
 from olr_pg.replicator.incidents import with_incident
 from olr_pg.simulator.sys_dictionary import sys_cell
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
-from tests.replicator.test_ddl_pipeline import one_session, run_once
+from tests.replicator.test_ddl_pipeline import run_once
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from olr_pg.dictionary.model import Snapshot
-
-__all__ = ["one_session"]
 
 
 @pytest.fixture

@@ -11,12 +11,10 @@ from structlog.testing import capture_logs
 
 from olr_pg.dictionary.snapshot_file import write_snapshot
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
-from tests.replicator.test_ddl_pipeline import one_session, run_once
+from tests.replicator.test_ddl_pipeline import run_once
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-__all__ = ["one_session"]
 
 
 @pytest.mark.usefixtures("one_session")

@@ -24,15 +24,13 @@ from olr_pg.wire.frames import ByteOrder
 from tests.replicator.ddl_source import NUMBER
 from tests.replicator.fault_source import LEFT, FaultSource
 from tests.replicator.test_ddl_decoding import SPLITS
-from tests.replicator.test_ddl_pipeline import errors_of, one_session, rows_of, run_once
+from tests.replicator.test_ddl_pipeline import errors_of, rows_of, run_once
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from olr_pg.replicator.accounting import Accounting
-
-__all__ = ["one_session"]
 
 
 @pytest.fixture(scope="module")

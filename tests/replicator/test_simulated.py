@@ -28,8 +28,6 @@ from tests.target_rows import differing_from
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyspark.sql import SparkSession
-
     Connection = psycopg.Connection[tuple[Any, ...]]
 
 SIZE: Final = 120_000
@@ -67,13 +65,6 @@ def source(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     assert summary.transactions > 10
     assert len(summary.logs) > 2 * case.shape.threads
     return summary
-
-
-@pytest.fixture
-def one_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The run uses the tests' Spark session instead of starting and stopping one of its own."""
-    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
-    monkeypatch.setattr("olr_pg.replicator.appliance.stop_session", lambda: None)
 
 
 def folder_of(source: Summary) -> Path:

@@ -43,13 +43,6 @@ if TYPE_CHECKING:
 WAIT_SECONDS = 240.0
 
 
-@pytest.fixture
-def one_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The run uses the tests' Spark session instead of starting and stopping one of its own."""
-    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
-    monkeypatch.setattr("olr_pg.replicator.appliance.stop_session", lambda: None)
-
-
 def two_tables(folder: Path) -> DdlSource:
     """A source with empty tables A and B, and little logs."""
     source = DdlSource(folder, log_blocks=30)
