@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 _machine: Callable[[Any], Any] = intrinsic
 _raw_memcpy: Callable[..., None] = cgutils.raw_memcpy
-_SHORT: Final = 16
-_FORWARD: Final = 64
-"""Bytes that `copy_forward` copies at once, of the few and of the more."""
+SHORT: Final = 16
+FORWARD: Final = 64
+"""Bytes that are copied at once where there are fewer, as `copy_forward` does."""
 _OPTIONS: Any = {"nogil": True, "_nrt": False, "forceinline": True}
 
 
@@ -100,12 +100,12 @@ def _copy_bytes(out: Any, at: Any, data: Any, begin: Any, end: Any) -> Any:
 def _copy_forward(out: Any, at: Any, data: Any, begin: Any, end: Any) -> Any:
     def compiled(out: Any, at: Any, data: Any, begin: Any, end: Any) -> Any:
         count = end - begin
-        if count > _FORWARD or at > out.size - _FORWARD or begin > data.size - _FORWARD:
+        if count > FORWARD or at > out.size - FORWARD or begin > data.size - FORWARD:
             _copy(out, at, data, begin, count)
-        elif count <= _SHORT:
-            _copy(out, at, data, begin, _SHORT)
+        elif count <= SHORT:
+            _copy(out, at, data, begin, SHORT)
         else:
-            _copy(out, at, data, begin, _FORWARD)
+            _copy(out, at, data, begin, FORWARD)
         return at + count
 
     return compiled

@@ -18,10 +18,12 @@ from olr_pg.bench.measure import Result, compared, measured
 from olr_pg.capture.logs import open_log
 from olr_pg.redo.extract import read_changes
 from olr_pg.replicator.decode import chosen_tables
+from olr_pg.replicator.heap import keep_freed_memory
 from olr_pg.replicator.spark_decoding import PRELOAD, decode_task
 from olr_pg.replicator.split import decode_split, open_for_decoding, plan_splits, subscribe
 from olr_pg.spark.jobs import run_tasks
 from olr_pg.spark.session import SparkSettings, get_session, stop_session
+from olr_pg.wire.output import Unkept
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -117,15 +119,21 @@ def _others(tables: Sequence[Table], count: int) -> Iterator[Table]:
 
 
 def _decoding(logs: LogSet, tables: Sequence[Table] | None = None) -> Callable[[], float]:
-    """Decoding `logs` for `tables`, by default all that change."""
+    """Decoding `logs` for `tables`, by default all that change, as a Spark worker does.
+
+    The messages are written room by room; a worker writes each to a file, which is left to the
+    benchmark through Spark.
+    """
     chosen = tables or chosen_tables(logs.snapshot, None)
     subscription = subscribe(chosen, logs.snapshot.database.con_id)
+    output = Unkept()
+    keep_freed_memory()
 
     def work() -> float:
         for path in logs.logs:
             archived, log = open_log(str(path)), open_for_decoding(str(path))
             for split in plan_splits(archived):
-                result = decode_split(subscription, log, split.first_block, split.end_block)
+                result = decode_split(subscription, log, split.first_block, split.end_block, output)
                 if result.failure is not None:
                     raise result.failure
         return logs.size
@@ -141,7 +149,7 @@ def _through_spark(logs: LogSet, options: Options) -> Result:
     session = get_session(SparkSettings("local[2]", {}, PRELOAD))
 
     def work() -> float:
-        for _ in run_tasks(session, payloads, decode_task, broadcast=broadcast):
+        for _ in run_tasks(session, payloads, decode_task, broadcast=broadcast, writes=True):
             pass
         return logs.size
 

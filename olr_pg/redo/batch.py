@@ -161,9 +161,9 @@ ENTRY: Final = np.dtype(
     [
         ("role", "u1"),
         ("part", "u1"),
-        ("segcol", "i4"),
+        ("segcol", "i2"),
+        ("length", "i4"),
         ("offset", "i8"),
-        ("length", "i8"),
     ],
     align=True,
 )

@@ -220,23 +220,35 @@ def push_row(
     state: Any,
 ) -> int:
     """`count` length-prefixed values from `at`, as columns from `segcol`; where they end, or −1."""
+    first = state[2]
+    has_room = first + count <= entries.size
+    if not has_room:
+        state[3] = 1
     for i in range(count):
         if at >= end:
             return -1
-        size = int(payload[at])
+        size = int(payload[np.uint64(at)])
         at += 1
         if size == 0xFF:
-            push(entries, state, role, 0, segcol + i, 0, -1)
-            continue
-        if size == 0xFE:
+            size = 0
+        elif size == 0xFE:
             if at + 2 > end:
                 return -1
             size = u16(payload, at, big)
             at += 2
         if at + size > end:
             return -1
-        push(entries, state, role, 0, segcol + i, at, size if size > 0 else -1)
+        if has_room:
+            # Not `push`: the count in memory would be read and written for every value.
+            entry = entries[np.uint64(first + i)]
+            entry.role = role
+            entry.part = 0
+            entry.segcol = segcol + i
+            entry.offset = at
+            entry.length = size if size > 0 else -1
         at += size
+    if has_room:
+        state[2] = first + count
     return at
 
 

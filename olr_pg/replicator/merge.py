@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import closing
 from copy import copy
+from functools import partial
 from itertools import compress, dropwhile, repeat
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, cast
@@ -33,6 +34,7 @@ from olr_pg.transactions.batch import DmlKind
 from olr_pg.transactions.finished import Account
 from olr_pg.transactions.lobs import no_losses
 from olr_pg.transactions.storage import IN_MEMORY, Storage
+from olr_pg.wire.encoder import encode_transactions
 from olr_pg.wire.frames import ByteOrder
 
 if TYPE_CHECKING:
@@ -306,7 +308,8 @@ class Merger:
         finished = self._assembler.feed(result.remainder)
         if finished is not None:
             finished = remaining(self.subscription, finished, self._assembler)
-            self._keep(encode(self.subscription, finished, self._storage))
+            write = partial(encode_transactions, allocate=self._storage.allocate)
+            self._keep(encode(self.subscription, finished, write))
             self._keep_faults(finished.faults)
             self._dictionary.extend(finished.dictionary)
         self.account.add(self._assembler.account)

@@ -7,31 +7,28 @@ from contextlib import closing
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.replicator.split import (
-    Split,
-    SplitResult,
-    Subscription,
-    decode_split,
-    open_for_decoding,
-    pack_result,
-    unpack_result,
-)
+from olr_pg.replicator.split import Split, SplitResult, Subscription, open_for_decoding
+from olr_pg.replicator.split_results import read_result, write_split
 from olr_pg.spark.jobs import run_tasks
 from olr_pg.spark.session import SparkSettings, get_session
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-PRELOAD: Final = ("olr_pg.replicator.warm:warm_kernels",)
+    from olr_pg.spark.cells import TaskResult
+
+PRELOAD: Final = (
+    "olr_pg.replicator.heap:keep_freed_memory",
+    "olr_pg.replicator.warm:warm_kernels",
+)
 """What Spark's daemon does before it forks workers."""
 
 
-def decode_task(payload: bytes, subscription: bytes) -> memoryview:
-    """What a Spark task does: decode one split, send back its packed result."""
+def decode_task(payload: bytes, subscription: bytes, result: TaskResult) -> None:
+    """What a Spark task does: decode one split, write its result."""
     split: Split = pickle.loads(payload)  # noqa: S301 - made by this driver
     log = open_for_decoding(split.path)
-    result = decode_split(_subscription(subscription), log, split.first_block, split.end_block)
-    return pack_result(result)
+    write_split(_subscription(subscription), log, split.first_block, split.end_block, result.write)
 
 
 @lru_cache(maxsize=2)
@@ -60,7 +57,8 @@ class SparkDecoding:
             decode_task,
             broadcast=pickle.dumps(subscription),
             sizes=[split.size for split in splits],
+            writes=True,
         )
         with closing(tasks) as results:
             for _, packed in results:
-                yield unpack_result(packed)
+                yield read_result(packed)

@@ -7,19 +7,18 @@ for the driver's assembler.
 
 from __future__ import annotations
 
-import pickle
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from olr_pg.capture.logs import open_log
 from olr_pg.capture.readers import map_log
 from olr_pg.datatypes.binary_xml import NO_TOKENS, XmlTokens
 from olr_pg.dictionary.plan import RowPlan, build_row_plan
 from olr_pg.errors import OlrPgError
-from olr_pg.redo.batch import ENTRY, EVENT, PIECE, ChangeBatch
+from olr_pg.redo.batch import ChangeBatch
 from olr_pg.redo.extract import read_changes
 from olr_pg.redo.header import read_scn
 from olr_pg.redo.layout import BLOCK_HEADER, FIRST_DATA_BLOCK
@@ -31,20 +30,20 @@ from olr_pg.transactions.batch import TransactionColumns
 from olr_pg.transactions.finished import Account, Finished
 from olr_pg.transactions.left_out import leave_out
 from olr_pg.transactions.lobs import LobLosses
-from olr_pg.transactions.select import concatenate
-from olr_pg.transactions.storage import IN_MEMORY, Storage
 from olr_pg.wire.chunks import CHUNK_BYTES
-from olr_pg.wire.encoder import EncodedTransactions, encode_transactions
+from olr_pg.wire.encoder import EncodedTransactions, write_messages
+from olr_pg.wire.output import Collected
 from olr_pg.wire.plan import ElementPlan, build_element_plan
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from olr_pg.capture.logs import ArchivedLog
     from olr_pg.dictionary.changes import DictionaryTransaction
     from olr_pg.dictionary.model import Table
     from olr_pg.dictionary.plan import Span
     from olr_pg.transactions.faults import RowFault
+    from olr_pg.wire.output import MessageOutput
 
 SPLIT_BYTES: Final = 32 << 20
 """How much of a log one task decodes: large against a task's overhead, small in memory."""
@@ -195,12 +194,18 @@ def plan_splits(log: ArchivedLog, split_bytes: int = SPLIT_BYTES) -> list[Split]
     ]
 
 
-def decode_split(subscription: Subscription, log: Log, first: int, end: int) -> SplitResult:
+def decode_split(
+    subscription: Subscription, log: Log, first: int, end: int, output: MessageOutput | None = None
+) -> SplitResult:
     """Decode the LWN groups that begin in blocks [first, end) of `log`.
 
     What cannot be decoded ends the split: it is the result's `failure`, beside everything that was
     decoded before.
+
+    Args:
+        output: takes the messages; None: they are kept in memory.
     """
+    output = output or Collected()
     assembler = Assembler(subscription.row_plan, subscription.tables, is_split=True)
     encoded = []
     dictionary: list[DictionaryTransaction] = []
@@ -217,7 +222,8 @@ def decode_split(subscription: Subscription, log: Log, first: int, end: int) -> 
             for finished in assembler.feed_window(extract.batch):
                 dictionary.extend(finished.dictionary)
                 faults.extend(finished.faults)
-                encoded.extend(encode(subscription, remaining(subscription, finished, assembler)))
+                left = remaining(subscription, finished, assembler)
+                encoded.extend(encode(subscription, left, partial(write_messages, output=output)))
             watermark = _watermark(log, extract.end)
         else:
             if not watermark and end >= blocks_in_use(log):
@@ -255,11 +261,12 @@ def remaining(subscription: Subscription, finished: Finished, assembler: Assembl
 
 
 def encode(
-    subscription: Subscription, finished: Finished, storage: Storage = IN_MEMORY
+    subscription: Subscription, finished: Finished, write: Callable[..., EncodedTransactions]
 ) -> list[Encoded]:
     """Finished transactions in output format, once for each view; empty where there are none.
 
-    What is large waits in `storage`.
+    Args:
+        write: `encode_transactions`, or `write_messages` into an output.
     """
     if finished.transactions.xid.size == 0:
         return []
@@ -270,13 +277,12 @@ def encode(
             transactions, dml, _ = leave_out(transactions, dml, view.dropped)
         if transactions.xid.size == 0:
             continue
-        messages = encode_transactions(
+        messages = write(
             transactions,
             dml,
             subscription.element_plan,
             view.big_endian,
-            view.chunk_bytes,
-            storage.allocate,
+            chunk_bytes=view.chunk_bytes,
         )
         encoded.append(Encoded(transactions, messages, number))
     return encoded
@@ -300,109 +306,3 @@ def _watermark(log: Log, block: int) -> int:
     next_scn = log.header.next_scn
     assert next_scn is not None  # blocks_in_use refuses open logs
     return next_scn
-
-
-def pack_result(result: SplitResult) -> memoryview:
-    """A result as one Arrow IPC stream: one row, one binary cell per column of each part."""
-    columns: dict[str, npt.NDArray[Any]] = {
-        "tally": np.array(result.tally, np.int64),
-        "account": np.array([getattr(result.account, n) for n in Account.__slots__], np.int64),
-        "watermark": np.array([result.watermark], np.uint64),
-    }
-    columns["table_rows"] = result.table_rows
-    _flatten("remainder", result.remainder, columns)
-    _flatten("losses", result.losses, columns)
-    rare = (result.failure, result.dictionary, result.faults, result.sessions)
-    if any(rare):
-        columns["rare"] = np.frombuffer(pickle.dumps(rare), np.uint8)
-    for index, encoded in enumerate(result.encoded):
-        _flatten(f"encoded.{index}.transactions", encoded.transactions, columns)
-        _flatten(f"encoded.{index}.messages", encoded.messages, columns)
-    fields = [pa.field(name, pa.large_binary(), metadata={"dtype": array.dtype.str})
-              for name, array in columns.items()]  # fmt: skip
-    views = ",".join(str(encoded.view) for encoded in result.encoded)
-    schema = pa.schema(fields, metadata={"views": views})
-    cells = [_cell(array) for array in columns.values()]
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, schema) as writer:
-        writer.write_batch(pa.record_batch(cells, schema=schema))
-    return memoryview(cast("Any", sink.getvalue()))
-
-
-def unpack_result(data: bytes | memoryview) -> SplitResult:
-    """The inverse of `pack_result`; the arrays share the memory of `data`."""
-    with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
-        schema = reader.schema
-        batch = reader.read_next_batch()
-    columns = {
-        field.name: np.frombuffer(_content(batch.column(index)), _metadata(field, "dtype"))
-        for index, field in enumerate(schema)
-    }
-
-    def part(kind: type[Any], prefix: str) -> Any:
-        return kind(*(columns[f"{prefix}.{name}"] for name in kind._fields))
-
-    encoded = tuple(
-        Encoded(
-            part(TransactionColumns, f"encoded.{index}.transactions"),
-            part(EncodedTransactions, f"encoded.{index}.messages"),
-            int(view),
-        )
-        for index, view in enumerate(filter(None, _metadata(schema, "views").split(",")))
-    )
-    failure, dictionary, faults, sessions = None, (), (), {}
-    if "rare" in columns:
-        rare = pickle.loads(columns["rare"].tobytes())  # noqa: S301 - ours
-        failure, dictionary, faults, sessions = rare
-    return SplitResult(
-        encoded,
-        _batch(columns, "remainder"),
-        int(columns["watermark"][0]),
-        Tally(*columns["tally"].tolist()),
-        Account(*columns["account"].tolist()),
-        part(LobLosses, "losses"),
-        columns["table_rows"],
-        failure,
-        dictionary,
-        faults,
-        sessions,
-    )
-
-
-def _batch(columns: dict[str, npt.NDArray[Any]], prefix: str) -> ChangeBatch:
-    batch = ChangeBatch(
-        columns[f"{prefix}.events"].view(EVENT).view(np.recarray),
-        columns[f"{prefix}.pieces"].view(PIECE).view(np.recarray),
-        columns[f"{prefix}.entries"].view(ENTRY).view(np.recarray),
-        columns[f"{prefix}.data"],
-    )
-    # The kernels and the joining of batches want arrays of their own.
-    return concatenate([batch, _NOTHING])
-
-
-def _flatten(
-    prefix: str, part: tuple[npt.NDArray[Any], ...], columns: dict[str, npt.NDArray[Any]]
-) -> None:
-    names = cast("Any", part)._fields
-    columns.update({f"{prefix}.{name}": array for name, array in zip(names, part, strict=True)})
-
-
-def _cell(array: npt.NDArray[Any]) -> Any:
-    values = pa.py_buffer(np.ascontiguousarray(array).view(np.uint8).data)
-    offsets = pa.py_buffer(np.array([0, values.size], np.int64).data)
-    return pa.Array.from_buffers(pa.large_binary(), 1, [None, offsets, values])
-
-
-def _content(cell: pa.Array[Any]) -> Any:
-    """The bytes of a column's only cell; its scalar would be a copy."""
-    _, _, values = cell.buffers()
-    return b"" if values is None else values
-
-
-def _metadata(holder: pa.Field[Any] | pa.Schema, key: str) -> str:
-    metadata = holder.metadata
-    assert metadata is not None  # pack_result wrote it
-    return metadata[key.encode()].decode()
-
-
-_NOTHING: Final = concatenate([])

@@ -1,19 +1,22 @@
 """How a task's result travels to the driver: rows with one binary cell each.
 
-A row is ``(task, kind, part, data)``: the task's index, what `data` is, and the place of this part
-among the rows of the task, from 0.
+A task writes its result, piece by piece; what is large goes into a spool file meanwhile. A row is
+``(task, kind, part, data)``: the task's index, what `data` is, and the place of this part among the
+rows of the task, from 0.
 """
 
 from __future__ import annotations
 
+import io
 import mmap
 import os
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import IO, Any, Final, cast
 
 import orjson
 import pyarrow as pa
@@ -42,36 +45,95 @@ class Kind(IntEnum):
 
 
 Result = bytes | memoryview
-"""What a task returns."""
+"""A task's result, as the driver gets it."""
 
 CELL_COLUMNS: Final = "task INT, kind INT, part INT, data BINARY"
 """The columns of a row, as Spark takes them."""
 
 
-def cells(index: int, run: Callable[[], Result], spool: str | None) -> Iterator[pa.RecordBatch]:
+class TaskResult:
+    """A result that is written piece by piece: in memory while it is small, then in a spool file.
+
+    Args:
+        spool: the directory for large results, or None where the driver cannot read it.
+    """
+
+    def __init__(self, spool: str | None) -> None:
+        self._spool = spool
+        self._memory = io.BytesIO()
+        self._file: IO[bytes] | None = None
+        self._name = ""
+
+    def write(self, data: Result) -> None:
+        """Append bytes.
+
+        Raises:
+            OlrPgError: 6006, the file cannot be written.
+        """
+        size = self._memory.tell() + memoryview(data).nbytes
+        if self._spool is None or (self._file is None and size <= INLINE_MAX):
+            self._memory.write(data)
+            return
+        with _spool_errors(directory=self._spool):
+            if self._file is None:
+                handle, path = tempfile.mkstemp(dir=self._spool)
+                self._file = os.fdopen(handle, "wb")
+                self._name = Path(path).name
+                self._file.write(self._memory.getbuffer())
+            self._file.write(data)
+
+    def rows(self, index: int) -> Iterator[pa.RecordBatch]:
+        """The rows that carry it."""
+        if self._file is not None:
+            yield _row(index, Kind.SPOOLED, 0, self._name.encode())
+            return
+        view = self._memory.getbuffer()
+        for part in range(max(1, -(-len(view) // PART_MAX))):
+            yield _row(index, Kind.RESULT, part, view[part * PART_MAX : (part + 1) * PART_MAX])
+
+    def close(self) -> None:
+        """Nothing more is written.
+
+        Raises:
+            OlrPgError: 6006, as `write`.
+        """
+        if self._file is not None:
+            with _spool_errors(directory=self._spool):
+                self._file.close()
+
+
+@contextmanager
+def _spool_errors(**where: Any) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OlrPgError(6006, f"{error.strerror}", **where) from error
+
+
+def cells(
+    index: int, run: Callable[[TaskResult], None], spool: str | None
+) -> Iterator[pa.RecordBatch]:
     """Run a task and turn what comes out into rows (on the worker).
 
     Args:
         index: the task's.
-        run: the task.
+        run: the task, which writes its result.
         spool: the directory for large results, or None where the driver cannot read it.
 
     Yields:
         Batches of `CELL_COLUMNS`, one row each.
     """
+    written = TaskResult(spool)
     try:
-        view = memoryview(run())
-        if spool is not None and view.nbytes > INLINE_MAX:
-            yield _row(index, Kind.SPOOLED, 0, _spool(view, spool).encode())
-            return
+        with closing(written):
+            run(written)
     except OlrPgError as error:
         yield _row(index, Kind.ERROR, 0, _error_record(error))
         return
     except Exception as error:  # noqa: BLE001 - the supervisor of a task: all it raises is reported
         yield _row(index, Kind.CRASH, 0, _crash_record(error))
         return
-    for part in range(max(1, -(-len(view) // PART_MAX))):
-        yield _row(index, Kind.RESULT, part, view[part * PART_MAX : (part + 1) * PART_MAX])
+    yield from written.rows(index)
 
 
 def result(index: int, rows: pa.Table, spool: Path | None) -> Result:
@@ -117,24 +179,11 @@ def _row(index: int, kind: Kind, part: int, data: bytes | memoryview) -> pa.Reco
     )
 
 
-def _spool(result: memoryview, spool: str) -> str:
-    """Write a result to a file of this attempt's own and return the file's name."""
-    try:
-        handle, path = tempfile.mkstemp(dir=spool)
-        with os.fdopen(handle, "wb") as file:
-            file.write(result)
-    except OSError as error:
-        raise OlrPgError(6006, f"{error.strerror}", directory=spool) from error
-    return Path(path).name
-
-
 def _unspool(index: int, path: Path) -> Result:
-    try:
+    with _spool_errors(task=index, file=str(path)):
         with path.open("rb") as file:
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         path.unlink()
-    except OSError as error:
-        raise OlrPgError(6006, f"{error.strerror}", task=index, file=str(path)) from error
     return memoryview(data)
 
 

@@ -30,7 +30,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self, cast, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, cast, overload
 
 from olr_pg.errors import OlrPgError
 from olr_pg.spark.broadcasts import BROADCASTS
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pyspark import Broadcast
     from pyspark.sql import SparkSession
 
-    from olr_pg.spark.cells import Result
+    from olr_pg.spark.cells import Result, TaskResult
 
 _JOBS_UNDER_WAY: Final = 2
 
@@ -82,15 +82,30 @@ def run_tasks(
 ) -> Generator[tuple[int, Result], None, None]: ...
 
 
+@overload
 def run_tasks(
     spark: SparkSession,
     payloads: Sequence[bytes],
-    task: Callable[..., Result],
+    task: Callable[[bytes, bytes, TaskResult], None],
+    *,
+    broadcast: bytes,
+    max_parallel: int | None = None,
+    sizes: Sequence[int] | None = None,
+    inline_only: bool = False,
+    writes: Literal[True],
+) -> Generator[tuple[int, Result], None, None]: ...
+
+
+def run_tasks(
+    spark: SparkSession,
+    payloads: Sequence[bytes],
+    task: Callable[..., Any],
     *,
     broadcast: bytes | None = None,
     max_parallel: int | None = None,
     sizes: Sequence[int] | None = None,
     inline_only: bool = False,
+    writes: bool = False,
 ) -> Generator[tuple[int, Result], None, None]:
     """Run `task` once per payload and yield ``(index, result)`` in the payloads' order.
 
@@ -110,6 +125,8 @@ def run_tasks(
         sizes: bytes of input of each task, about: tasks of little input go out in jobs of more, up
             to `JOB_BYTES` a core, as a job costs Spark the same whatever it does.
         inline_only: send every result through the JVM, as on a cluster.
+        writes: the task returns nothing but writes its result into a further argument, a
+            `cells.TaskResult`: what it has written need not be in its memory any more.
 
     Raises:
         OlrPgError: the error that a task raised, after the results before it; 6004 a task raised
@@ -117,7 +134,7 @@ def run_tasks(
     """
     if not payloads:
         return
-    with _Run(spark, task, shared=not inline_only) as run:
+    with _Run(spark, task, shared=not inline_only, writes=writes) as run:
         run.prepare(broadcast)
         jobs = plan_jobs(len(payloads), max_parallel or run.cores, sizes or ())
         yield from run.results(payloads, jobs)
@@ -152,10 +169,13 @@ def job_bytes(number: int) -> int:
 class _Run:
     """One call of `run_tasks`: what it holds in Spark and on disk, released at its end."""
 
-    def __init__(self, spark: SparkSession, task: Callable[..., Result], *, shared: bool) -> None:
+    def __init__(
+        self, spark: SparkSession, task: Callable[..., Any], *, shared: bool, writes: bool
+    ) -> None:
         self.cores = 1
         self._spark = spark
         self._task = task
+        self._writes = writes
         self._shared = shared
         self._spool: Path | None = None
         self._broadcast: Broadcast[bytes] | None = None
@@ -237,7 +257,7 @@ class _Run:
         self, first: int, payloads: Sequence[bytes]
     ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
         # Only what the worker needs is captured, above all not `self`.
-        task, broadcast = self._task, self._broadcast
+        task, broadcast, writes = self._task, self._broadcast, self._writes
         spool = None if self._spool is None else str(self._spool)
 
         def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -247,7 +267,7 @@ class _Run:
             for batch in batches:
                 for index in cast("list[int]", batch.column(0).to_pylist()):
                     call = partial(task, payloads[index - first], *arguments)
-                    yield from cells(index, call, spool)
+                    yield from cells(index, call if writes else partial(_write, call), spool)
 
         return run
 
@@ -258,6 +278,10 @@ class _Run:
 
         for index in indices:
             yield index, result(index, rows.filter(pc.field("task") == index), self._spool)
+
+
+def _write(task: Callable[[], Result], result: TaskResult) -> None:
+    result.write(task())
 
 
 def _new_spool(parent: str | None) -> Path:

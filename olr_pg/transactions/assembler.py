@@ -17,7 +17,6 @@ import numpy.typing as npt
 from olr_pg.redo.batch import ChangeBatch, EventColumns, EventKind
 from olr_pg.redo.columns import head
 from olr_pg.scalars import MAX_SCN
-from olr_pg.transactions.batch import DmlKind
 from olr_pg.transactions.defaults import fill_defaults
 from olr_pg.transactions.delimit import Instances, delimit, slot_keys
 from olr_pg.transactions.dictionary_changes import (
@@ -29,6 +28,7 @@ from olr_pg.transactions.finished import (
     Account,
     Finished,
     commit_order,
+    count_rows,
     owners_of,
     transactions_of,
 )
@@ -333,8 +333,7 @@ class Assembler:
         self.account.committed += filled.size
         self.account.empty += closed.size - filled.size
         self.account.rows += dml.kind.size
-        cells = dml.table.astype(np.int64) * 3 + dml.kind - DmlKind.INSERT
-        self.table_rows += np.bincount(cells, minlength=self.table_rows.size).reshape(-1, 3)
+        count_rows(dml.table, dml.kind, self.table_rows)
         faults = row_faults(left_out, events, instances, closed, self._tables)
         self.account.undecoded += len(faults)
         self.account.undone += int(job.counts[4])

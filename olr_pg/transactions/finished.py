@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from olr_pg.kernels import kernel
 from olr_pg.redo.batch import EventColumns, EventKind
-from olr_pg.transactions.batch import DmlColumns, TransactionColumns
+from olr_pg.transactions.batch import DmlColumns, DmlKind, TransactionColumns
 from olr_pg.transactions.lobs import Owners
 
 if TYPE_CHECKING:
     from olr_pg.dictionary.changes import DictionaryTransaction
     from olr_pg.transactions.delimit import Instances
     from olr_pg.transactions.faults import RowFault
+
+_INSERT = int(DmlKind.INSERT)
 
 
 class Finished(NamedTuple):
@@ -102,6 +105,13 @@ def commit_order(
 ) -> npt.NDArray[np.int64]:
     """The order of delivery: commit SCN, then thread and RBA of the commit record."""
     return np.lexsort((offset, block, sequence, thread, scn))
+
+
+@kernel
+def count_rows(table: Any, kind: Any, rows: Any) -> None:
+    """Add row changes to `rows`, shape (tables, 3): inserts, deletes, updates."""
+    for i in range(table.size):
+        rows[table[i], kind[i] - _INSERT] += 1
 
 
 def owners_of(events: EventColumns, instances: Instances, closed: npt.NDArray[np.int64]) -> Owners:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from olr_pg.kernels import kernel
 from olr_pg.redo.batch import ChangeBatch, columns_of
 from olr_pg.redo.columns import grown, head
 from olr_pg.transactions.batch import VALUE, DmlColumns
@@ -175,13 +176,34 @@ def assembled(job: Job) -> DmlColumns:
     if parts:
         values = _with_parts(values, job.parts[:, :parts])
     # The encoder is compiled for columns that lie one value behind the other.
-    own = {name: np.ascontiguousarray(rows[name]) for name in CHANGE.fields or ()}
+    own = [np.empty(changes, rows.dtype[name]) for name in CHANGE.names or ()]
+    _take_apart(rows, *own)
     return DmlColumns(
-        **own,
+        **dict(zip(CHANGE.names or (), own, strict=True)),
         entry_first=job.entry_start[: changes + 1],
         values=values,
         data=job.batch.data,
     )
+
+
+@kernel
+def _take_apart(
+    rows: Any, kind: Any, table: Any, scn: Any, time: Any, sequence: Any, block: Any, offset: Any,
+    dataobj: Any, bdba: Any, slot: Any,
+) -> None:  # fmt: skip
+    """The columns of `CHANGE` rows, in one pass over them."""
+    for i in range(rows.size):
+        row = rows[np.uint64(i)]
+        kind[i] = row.kind
+        table[i] = row.table
+        scn[i] = row.scn
+        time[i] = row.time
+        sequence[i] = row.sequence
+        block[i] = row.block
+        offset[i] = row.offset
+        dataobj[i] = row.dataobj
+        bdba[i] = row.bdba
+        slot[i] = row.slot
 
 
 def _with_parts(values: Rows, parts: npt.NDArray[np.int64]) -> Rows:

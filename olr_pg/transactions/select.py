@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.kernel_bytes import copy_bytes
+from olr_pg.kernel_bytes import copy_bytes, copy_forward
 from olr_pg.kernels import kernel
 from olr_pg.redo.batch import (
     ChangeBatch,
@@ -24,9 +24,19 @@ if TYPE_CHECKING:
 
 def first_rows(counts: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
     """Where each owner's rows begin, shape (n + 1), from how many each has."""
-    first = np.zeros(counts.size + 1, np.int64)
-    np.cumsum(counts, out=first[1:])
+    first = np.empty(counts.size + 1, np.int64)
+    _add_up(counts, first)
     return first
+
+
+@kernel
+def _add_up(counts: Any, first: Any) -> None:
+    # As a loop, since NumPy takes five times as long for a field of a table.
+    total = 0
+    for i in range(counts.size):
+        first[i] = total
+        total += counts[i]
+    first[counts.size] = total
 
 
 def concatenate(
@@ -47,13 +57,23 @@ def concatenate(
     events = joined_rows([batch.events for batch in batches])
     pieces = joined_rows([batch.pieces for batch in batches])
     entries = joined_rows([batch.entries for batch in batches])
-    pieces.changed_offset[:] += np.repeat(bases, [batch.pieces.op.size for batch in batches])
-    entries.offset[:] += np.repeat(bases, [batch.entries.role.size for batch in batches])
+    _move(pieces.changed_offset, bases, [batch.pieces.size for batch in batches])
+    _move(entries.offset, bases, [batch.entries.size for batch in batches])
     size = sum(batch.data.size for batch in batches)
     data = np.empty(size, np.uint8) if allocate is None else allocate(size)
     for base, batch in zip(bases, batches, strict=True):
         data[base : base + batch.data.size] = batch.data
     return ChangeBatch(events, pieces, entries, data)
+
+
+def _move(
+    offset: npt.NDArray[np.int64], bases: npt.NDArray[np.int64], counts: Sequence[int]
+) -> None:
+    """Add a base to the offsets of each batch."""
+    end = 0
+    for base, count in zip(bases.tolist(), counts, strict=True):
+        offset[end : end + count] += base
+        end += count
 
 
 class Selection:
@@ -108,44 +128,21 @@ def _copy(
     p = 0
     e = 0
     at = 0
-    source = batch.pieces
-    target = chosen.pieces
     for i in range(rows.size):
         event = rows[i]
         for piece in range(piece_first[event], piece_first[event + 1]):
-            target.op[p] = source.op[piece]
-            target.supplemental[p] = source.supplemental[piece]
-            target.sup_type[p] = source.sup_type[piece]
-            target.sup_flags[p] = source.sup_flags[piece]
-            target.row_flags[p] = source.row_flags[piece]
-            target.old_flags[p] = source.old_flags[piece]
-            target.width[p] = source.width[piece]
-            target.old_width[p] = source.old_width[piece]
-            target.bdba[p] = source.bdba[piece]
-            target.slot[p] = source.slot[piece]
-            target.head_bdba[p] = source.head_bdba[piece]
-            target.head_slot[p] = source.head_slot[piece]
-            target.next_bdba[p] = source.next_bdba[piece]
-            target.next_slot[p] = source.next_slot[piece]
-            target.old_next_bdba[p] = source.old_next_bdba[piece]
-            target.old_next_slot[p] = source.old_next_slot[piece]
-            target.packed[p] = source.packed[piece]
-            target.entry_count[p] = source.entry_count[piece]
-            target.changed_length[p] = source.changed_length[piece]
-            target.changed_offset[p] = at
-            start = source.changed_offset[piece]
+            chosen.pieces[p] = batch.pieces[piece]
+            start = batch.pieces.changed_offset[piece]
+            chosen.pieces.changed_offset[p] = at
             at = copy_bytes(
-                chosen.data, at, batch.data, start, start + source.changed_length[piece]
+                chosen.data, at, batch.data, start, start + batch.pieces.changed_length[piece]
             )
             p += 1
             for entry in range(entry_first[piece], entry_first[piece + 1]):
-                length = batch.entries.length[entry]
-                chosen.entries.role[e] = batch.entries.role[entry]
-                chosen.entries.part[e] = batch.entries.part[entry]
-                chosen.entries.segcol[e] = batch.entries.segcol[entry]
-                chosen.entries.length[e] = length
-                chosen.entries.offset[e] = at
-                if length > 0:
-                    start = batch.entries.offset[entry]
-                    at = copy_bytes(chosen.data, at, batch.data, start, start + length)
+                value = batch.entries[np.uint64(entry)]
+                chosen.entries[np.uint64(e)] = value
+                chosen.entries[np.uint64(e)].offset = at
+                if value.length > 0:
+                    start = value.offset
+                    at = copy_forward(chosen.data, at, batch.data, start, start + value.length)
                 e += 1

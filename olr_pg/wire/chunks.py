@@ -1,4 +1,4 @@
-"""Chunk elements of chunked values, compiled: measured first, then written behind their row change.
+"""Chunk elements of chunked values, compiled: measured, then written behind their row change.
 
 A chunked value has ColumnValueSize 0 and IsChunked 1 in its row change; its bytes follow in Chunk
 elements, column after column, in pieces of at most the chunk size. A value of no bytes has one
@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from olr_pg.kernel_bytes import copy_bytes
-from olr_pg.kernels import inlined, kernel
+from olr_pg.kernels import inlined
 from olr_pg.wire.elements import ChunkFlags, ElementCode
 from olr_pg.wire.put import put16, put64, put_head
 
@@ -35,30 +35,27 @@ def value_size(dml: Any, entry: int) -> int:
     return size
 
 
-@kernel
+@inlined
 def measure_chunks(
-    dml: Any, table_column: Any, column_first: Any, column_chunked: Any, chunk_bytes: int,
-    sizes: Any, counts: Any,
-) -> None:  # fmt: skip
-    """Fill the bytes and the number of every change's chunk frames."""
-    for row in range(dml.kind.size):
-        sizes[row] = 0
-        counts[row] = 0
-        base = table_column[dml.table[row]]
-        for entry in range(dml.entry_first[row], dml.entry_first[row + 1]):
-            column = base + dml.values.column[entry]
-            if column_chunked[column] == 0 or dml.values.length[entry] < 0:
-                continue
-            size = value_size(dml, entry)
-            chunks = max(1, (size + chunk_bytes - 1) // chunk_bytes)
-            name = column_first[column + 1] - column_first[column] - _NAME
-            sizes[row] += size + chunks * (_FIXED + name)
-            counts[row] += chunks
+    dml: Any, row: int, base: int, column_size: Any, column_chunked: Any, chunk_bytes: int
+) -> tuple[int, int]:
+    """(bytes, number) of a change's chunk frames; its values are in bounds."""
+    total, frames = 0, 0
+    for entry in range(dml.entry_first[row], dml.entry_first[row + 1]):
+        column = base + dml.values.column[entry]
+        if column_chunked[column] == 0 or dml.values.length[entry] < 0:
+            continue
+        size = value_size(dml, entry)
+        chunks = max(1, (size + chunk_bytes - 1) // chunk_bytes)
+        name = column_size[column] - _NAME
+        total += size + chunks * (_FIXED + name)
+        frames += chunks
+    return total, frames
 
 
 @inlined
 def write_chunks(
-    dml: Any, row: int, commit_scn: int, xid: int, base: int, column_first: Any, column_data: Any,
+    dml: Any, row: int, commit_scn: int, xid: int, base: int, column_size: Any, column_data: Any,
     column_chunked: Any, chunk_bytes: int, big: bool, out: Any, at: int,
 ) -> int:  # fmt: skip
     """Write the chunk frames of a change; returns the end."""
@@ -70,8 +67,7 @@ def write_chunks(
         column = base + dml.values.column[entry]
         if column_chunked[column] == 0 or dml.values.length[entry] < 0:
             continue
-        header = column_first[column]
-        name = column_first[column + 1] - header - _NAME
+        name = column_size[column] - _NAME
         left = value_size(dml, entry)
         part, within, more = entry, 0, True
         while more:
@@ -85,7 +81,7 @@ def write_chunks(
                      dml.time[row], big)  # fmt: skip
             at += _FRAME_AND_HEAD
             out[at] = name
-            at = copy_bytes(out, at + 1, column_data, header + _NAME, header + _NAME + name)
+            at = copy_bytes(out, at + 1, column_data[column], _NAME, _NAME + name)
             put16(out, at, int(column_chunked[column]), big)
             put16(out, at + 2, flags, big)
             put64(out, at + 4, size, big)

@@ -1,9 +1,9 @@
 """Finished transactions as columns → their framed Data messages, compiled.
 
-Two passes over the columns: the first measures every message and checks every index, the second
-writes into an output of exactly that size. A transaction's messages are contiguous: Begin, its row
-changes, Commit. The pure-Python codec of `olr_pg.wire.elements` gives the same bytes, one element
-at a time (tests compare them).
+One pass over the columns writes every message and checks every index, into rooms that an output
+gives, one after the other: what a transaction takes is known when it is written. Its messages are
+contiguous: Begin, its row changes, each with its Chunks behind it, Commit. The pure-Python codec of
+`olr_pg.wire.elements` gives the same bytes, one element at a time (tests compare them).
 """
 
 from __future__ import annotations
@@ -14,18 +14,20 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.errors import OlrPgError
-from olr_pg.kernel_bytes import copy_bytes, copy_forward
+from olr_pg.kernel_bytes import FORWARD, SHORT, copy_bytes, copy_forward
 from olr_pg.kernels import inlined, kernel, part
 from olr_pg.transactions.batch import DmlKind, Image
 from olr_pg.transactions.storage import IN_MEMORY
 from olr_pg.wire.chunks import CHUNK_BYTES, measure_chunks, write_chunks
 from olr_pg.wire.elements import ElementCode
+from olr_pg.wire.output import Unkept, Whole
 from olr_pg.wire.plan import ROWID_BYTES
 from olr_pg.wire.put import put16, put32, put64, put_head
 
 if TYPE_CHECKING:
     from olr_pg.transactions.batch import DmlColumns, TransactionColumns
     from olr_pg.transactions.storage import Allocate
+    from olr_pg.wire.output import MessageOutput
     from olr_pg.wire.plan import ElementPlan
 
 _FRAME: Final = 6
@@ -57,6 +59,20 @@ _BAD_COLUMN: Final = 4
 _BAD_VALUE: Final = 5
 _TOO_LARGE: Final = 6
 _TOO_MANY: Final = 7
+_FULL: Final = 8
+
+_NUMBER: Final = 0
+_ROW: Final = 1
+_BEFORE_ROOM: Final = 2
+_FILLED: Final = 3
+_NEEDED: Final = 4
+_BDBA: Final = 5
+_OBJD: Final = 6
+_ROWID: Final = 7
+_PLACE_SIZE: Final = 8
+
+_ROWID_BLOCK: Final = 15
+"""Characters of a ROWID before its slot."""
 
 _REASON: Final = {
     _BAD_KIND: (4014, "the kind of the change is not insert, update or delete"),
@@ -93,6 +109,8 @@ def encode_transactions(
 ) -> EncodedTransactions:
     """The framed Data messages of `transactions`, with the commit SCN filled in.
 
+    They are written twice, so that their room has just their size: first into a scratch.
+
     Args:
         transactions: n transactions in commit order.
         dml: their row changes; `dml.table` and `dml.values.column` number as `plan` does.
@@ -105,105 +123,258 @@ def encode_transactions(
         OlrPgError: 4014 the columns contradict themselves; 4006 a message over 4 GiB or an image
             of more than 65,535 columns. Both with the row change's position.
     """
-    sizes = np.empty(dml.kind.size, np.int64)
-    before = np.empty(dml.kind.size, np.int64)
-    status, row = measure_changes(dml, plan.table_first, plan.table_column, plan.column_first,
-                                  plan.column_chunked, sizes, before)  # fmt: skip
-    if status != _DONE:
-        raise _refused(status, row, dml)
-    chunk_sizes, chunk_counts = np.zeros((2, dml.kind.size), np.int64)
-    if plan.column_chunked.any():
-        measure_chunks(dml, plan.table_column, plan.column_first, plan.column_chunked, chunk_bytes,
-                       chunk_sizes, chunk_counts)  # fmt: skip
+    sized = write_messages(transactions, dml, plan, big_endian, Unkept(), chunk_bytes)
+    blob = allocate(int(sized.first[-1]))
+    return write_messages(transactions, dml, plan, big_endian, Whole(blob), chunk_bytes)
+
+
+def write_messages(
+    transactions: TransactionColumns,
+    dml: DmlColumns,
+    plan: ElementPlan,
+    big_endian: bool,
+    output: MessageOutput,
+    chunk_bytes: int = CHUNK_BYTES,
+) -> EncodedTransactions:
+    """As `encode_transactions`, into an output, which gives the blob."""
     count = transactions.xid.size
-    first = np.empty(count + 1, np.int64)
-    lay_out(transactions.dml_first, sizes + chunk_sizes, first)
-    blob = allocate(int(first[-1]))
+    first = np.zeros(count + 1, np.int64)
+    messages = np.zeros(count, np.int64)
+    place = np.zeros(_PLACE_SIZE, np.int64)
     tables = plan.table_big if big_endian else plan.table_little
     columns = plan.column_big if big_endian else plan.column_little
-    write_transactions(transactions, dml, plan.table_first, tables, plan.table_column,
-                       plan.column_first, columns, plan.column_chunked, sizes, before,
-                       chunk_sizes, chunk_bytes, first, big_endian, blob)  # fmt: skip
-    running = np.concatenate([[0], np.cumsum(chunk_counts)])
-    chunks = np.diff(running[transactions.dml_first])
-    return EncodedTransactions(blob, first, np.diff(transactions.dml_first) + 2 + chunks)
+    chunked = bool(plan.column_chunked.any())
+    least = 0
+    while True:
+        room = output.room(least)
+        status = fill_room(
+            transactions, dml, plan.table_first, tables, plan.table_column, plan.column_size,
+            columns, plan.column_chunked, chunked, chunk_bytes, big_endian, place, first, messages,
+            room,
+        )  # fmt: skip
+        output.take(int(place[_FILLED]))
+        if status == _DONE:
+            return EncodedTransactions(output.taken(), first, messages)
+        if status != _FULL:
+            raise _refused(status, int(place[_ROW]), dml)
+        least = int(place[_NEEDED])
 
 
 @kernel
-def measure_changes(
-    dml: Any, table_first: Any, table_column: Any, column_first: Any, column_chunked: Any,
-    sizes: Any, before: Any,
-) -> tuple[int, int]:  # fmt: skip
-    """Fill the frame size and the number of before-image columns of every change.
+def fill_room(
+    transactions: Any, dml: Any, table_first: Any, table_data: Any, table_column: Any,
+    column_size: Any, column_data: Any, column_chunked: Any, chunked: bool, chunk_bytes: int,
+    big: bool, place: Any, first: Any, messages: Any, out: Any,
+) -> int:  # fmt: skip
+    """Write messages from `place` on until `out` is full: done, full, or why a change is refused.
 
-    Returns:
-        (status, row change): 0 and the number of changes, or the first one that is refused.
+    Args:
+        chunked: whether any column is chunked.
+        place: [transaction, row change + 1 or 0 before the Begin, bytes of former rooms, bytes
+            written here, bytes that the next message and its Chunks need, BDBA, its OBJD and the
+            place of its ROWID's text + 1 or 0]; moved on.
+        first, messages: as `EncodedTransactions`, filled.
     """
-    for row in range(dml.kind.size):
-        kind, table = int(dml.kind[row]), int(dml.table[row])
-        if kind != _INSERT and kind != _DELETE and kind != _UPDATE:
-            return _BAD_KIND, row
-        if table < 0 or table >= table_first.size - 1:
-            return _BAD_TABLE, row
-        begin, end = dml.entry_first[row], dml.entry_first[row + 1]
-        if begin < 0 or end < begin or end > dml.values.column.size:
-            return _BAD_VALUE, row
-        base, width = table_column[table], table_column[table + 1] - table_column[table]
-        old = _count_before(dml, begin, end)
-        status, size = _measure_columns(
-            dml, begin, end, begin + old, base, width, column_first, column_chunked
-        )
-        if status != _DONE:
-            return status, row
-        if (kind == _INSERT and old > 0) or (kind == _DELETE and old < end - begin):
-            return _BAD_IMAGE, row
-        if old > _COUNT_MAX or end - begin - old > _COUNT_MAX:
-            return _TOO_MANY, row
-        size += _FRAME + _HEAD + table_first[table + 1] - table_first[table] + 2
-        size += ROWID_BYTES if dml.dataobj[row] != 0 else 0
-        if kind == _UPDATE:
-            size += 2
-        if size - 4 > _SIZE_MAX:
-            return _TOO_LARGE, row
-        sizes[row] = size
-        before[row] = old
-    return _DONE, dml.kind.size
+    at = 0
+    place[_ROWID] = 0
+    while place[_NUMBER] < transactions.xid.size:
+        number = place[_NUMBER]
+        commit_scn, xid = transactions.commit_scn[number], transactions.xid[number]
+        if place[_ROW] == 0:
+            if at + _BEGIN_FRAME > out.size:
+                return _stopped(place, at, _BEGIN_FRAME)
+            first[number] = place[_BEFORE_ROOM] + at
+            messages[number] = 2 + transactions.dml_first[number + 1]
+            messages[number] -= transactions.dml_first[number]
+            at = _put_begin(transactions, number, big, out, at)
+            place[_ROW] = transactions.dml_first[number] + 1
+        for row in range(place[_ROW] - 1, transactions.dml_first[number + 1]):
+            place[_ROW] = row + 1
+            status, end = _write_change(
+                dml, row, commit_scn, xid, table_first, table_data, table_column, column_size,
+                column_data, column_chunked, big, place, out, at,
+            )  # fmt: skip
+            if status != _DONE:
+                place[_ROW] = row
+                return status
+            chunks = 0
+            if chunked:
+                base = table_column[dml.table[row]]
+                size, chunks = measure_chunks(dml, row, base, column_size, column_chunked,
+                                              chunk_bytes)  # fmt: skip
+                if size > 0 and end + size <= out.size:
+                    write_chunks(dml, row, commit_scn, xid, base, column_size, column_data,
+                                 column_chunked, chunk_bytes, big, out, end)  # fmt: skip
+                end += size
+            if end > out.size:
+                place[_ROWID] = 0
+                return _stopped(place, at, end - at)
+            messages[number] += chunks
+            at = end
+        place[_ROW] = transactions.dml_first[number + 1] + 1
+        if at + _COMMIT_FRAME > out.size:
+            return _stopped(place, at, _COMMIT_FRAME)
+        put_head(out, at, _COMMIT_FRAME, _COMMIT, commit_scn, commit_scn, xid,
+                 transactions.commit_time[number], big)  # fmt: skip
+        at += _COMMIT_FRAME
+        place[_NUMBER] = number + 1
+        place[_ROW] = 0
+    first[place[_NUMBER]] = place[_BEFORE_ROOM] + at
+    _stopped(place, at, 0)
+    return _DONE
 
 
 @inlined
-def _count_before(dml: Any, begin: int, end: int) -> int:
-    old = 0
-    while begin + old < end and dml.values.image[begin + old] == _BEFORE:
-        old += 1
-    return old
+def _stopped(place: Any, at: int, needed: int) -> int:
+    place[_FILLED] = at
+    place[_BEFORE_ROOM] += at
+    place[_NEEDED] = needed
+    return _FULL
 
 
 @inlined
-def _measure_columns(
-    dml: Any, begin: int, end: int, middle: int, base: int, width: int, column_first: Any,
-    column_chunked: Any,
+def _put_begin(transactions: Any, number: int, big: bool, out: Any, at: int) -> int:
+    put_head(out, at, _BEGIN_FRAME, _BEGIN, transactions.begin_scn[number],
+             transactions.commit_scn[number], transactions.xid[number],
+             transactions.begin_time[number], big)  # fmt: skip
+    put16(out, at + _FRAME + _HEAD, transactions.serial[number], big)
+    put32(out, at + _FRAME + _HEAD + 2, transactions.session[number], big)
+    return at + _BEGIN_FRAME
+
+
+@inlined
+def _write_change(
+    dml: Any, row: int, commit_scn: int, xid: int, table_first: Any, table_data: Any,
+    table_column: Any, column_size: Any, column_data: Any, column_chunked: Any, big: bool,
+    place: Any, out: Any, at: int,
 ) -> tuple[int, int]:  # fmt: skip
-    """(status, bytes) of entries [begin, end), from `middle` on of the after image."""
-    size = 0
-    # Unsigned indices: Numba leaves out the test for negative ones.
-    for entry in range(np.uint64(begin), np.uint64(end)):
+    """(status, end) of a row change at `at`; where the end is past that of `out`, it is not whole.
+
+    What does not fit is measured, so that its room can be asked for, and refused if it is too much.
+    """
+    kind, table = int(dml.kind[row]), int(dml.table[row])
+    if kind != _INSERT and kind != _DELETE and kind != _UPDATE:
+        return _BAD_KIND, at
+    if table < 0 or table >= table_first.size - 1:
+        return _BAD_TABLE, at
+    begin, end = dml.entry_first[row], dml.entry_first[row + 1]
+    if begin < 0 or end < begin or end > dml.values.size:
+        return _BAD_VALUE, at
+    names = at + _FRAME + _HEAD
+    start = names + table_first[table + 1] - table_first[table]
+    has_rowid = dml.dataobj[row] != 0
+    rowid = start
+    start += ROWID_BYTES if has_rowid else 0
+    if start <= out.size:
+        put_head(out, at, 4, kind, dml.scn[row], commit_scn, xid, dml.time[row], big)
+        copy_forward(out, names, table_data, table_first[table], table_first[table + 1])
+        if has_rowid:
+            put_rowid(out, rowid, dml.dataobj[row], dml.bdba[row], dml.slot[row], place)
+        else:
+            out[names + _ROWID_SIZE] = 0
+    base, width = table_column[table], table_column[table + 1] - table_column[table]
+    entry = begin
+    if kind != _INSERT:
+        status, entry, start = _write_image(
+            dml, _BEFORE, entry, end, base, width, column_size, column_data, column_chunked, big,
+            out, start,
+        )  # fmt: skip
+        if status != _DONE:
+            return status, at
+    if kind != _DELETE:
+        status, entry, start = _write_image(
+            dml, _AFTER, entry, end, base, width, column_size, column_data, column_chunked, big,
+            out, start,
+        )  # fmt: skip
+        if status != _DONE:
+            return status, at
+    if entry != end:
+        return _BAD_IMAGE, at
+    if start - at - 4 > _SIZE_MAX:
+        return _TOO_LARGE, at
+    if start <= out.size:
+        put32(out, at, start - at - 4, big)
+    return _DONE, start
+
+
+@inlined
+def _write_image(
+    dml: Any, image: int, begin: int, end: int, base: int, width: int, column_size: Any,
+    column_data: Any, column_chunked: Any, big: bool, out: Any, at: int,
+) -> tuple[int, int, int]:  # fmt: skip
+    """(status, entry behind it, end): BeforeData or AfterData, as far as they fit."""
+    count_at = at
+    at += 2
+    entry = np.uint64(begin)
+    while entry < np.uint64(end):
         value = dml.values[entry]
+        if value.image != image:
+            break
         if value.column >= width:
-            return _BAD_COLUMN, 0
-        if value.image != (_BEFORE if entry < np.uint64(middle) else _AFTER):
-            return _BAD_IMAGE, 0
-        length = max(value.length, 0)
-        if length > 0 and (value.offset < 0 or value.offset > dml.data.size - length):
-            return _BAD_VALUE, 0
-        if value.next >= 0:
-            further = measure_value(dml, value.next)
-            if further < 0:
-                return _BAD_VALUE, 0
-            length += further
+            return _BAD_COLUMN, 0, at
         column = np.uint64(base + value.column)
-        size += column_first[column + np.uint64(1)] - column_first[column]
-        size += 0 if column_chunked[column] else length
-    return _DONE, size
+        size, offset, length = column_size[column], value.offset, max(value.length, 0)
+        if length > 0 and (offset < 0 or offset > dml.data.size - length):
+            return _BAD_VALUE, 0, at
+        is_plain = (
+            value.next < 0
+            and column_chunked[column] == 0
+            and 0 <= offset <= dml.data.size - FORWARD
+            and at <= out.size - FORWARD - size - length
+        )
+        if is_plain:
+            header = at
+            copy_bytes(out, at, column_data[column], 0, FORWARD)
+            if size > FORWARD:
+                copy_bytes(out, at + FORWARD, column_data[column], FORWARD, size)
+            at += size
+            if length <= SHORT:
+                copy_bytes(out, at, dml.data, offset, offset + SHORT)
+            elif length <= FORWARD:
+                copy_bytes(out, at, dml.data, offset, offset + FORWARD)
+            else:
+                copy_bytes(out, at, dml.data, offset, offset + length)
+            at += length
+            put64(out, header + 1, length, big)
+        else:
+            at = _write_column(dml, int(entry), size, column_data[column], column_chunked[column],
+                               big, out, at)  # fmt: skip
+            if at < 0:
+                return _BAD_VALUE, 0, at
+        entry += np.uint64(1)
+    count = np.int64(entry) - begin
+    if count > _COUNT_MAX:
+        return _TOO_MANY, 0, at
+    if at <= out.size:
+        put16(out, count_at, count, big)
+    return _DONE, int(entry), at
+
+
+@part
+def _write_column(
+    dml: Any, entry: int, size: int, header: Any, is_chunked: int, big: bool, out: Any, at: int
+) -> int:
+    """Write one ColumnValue of `size` bytes before its value, if it fits; its end, or −1."""
+    value = dml.values[entry]
+    further = 0
+    if value.next >= 0:
+        further = measure_value(dml, value.next)
+        if further < 0:
+            return -1
+    start = int(at + size)
+    if start <= out.size:
+        copy_bytes(out, at, header, 0, size)
+    if is_chunked != 0:
+        if start <= out.size:
+            out[at + _IS_CHUNKED] = 1 if value.length >= 0 else 0
+        return start
+    length = max(value.length, 0)
+    end = int(start + length + further)
+    if end <= out.size:
+        copy_bytes(out, start, dml.data, value.offset, value.offset + length)
+        write_parts(dml, value.next, out, start + length)
+        put64(out, at + 1, length + further, big)
+    return end
 
 
 @part
@@ -223,98 +394,6 @@ def measure_value(dml: Any, entry: int) -> int:
     return size
 
 
-@kernel
-def lay_out(dml_first: Any, sizes: Any, first: Any) -> None:
-    """Fill `first` with the byte offset of each transaction, and the end."""
-    at = 0
-    for number in range(first.size - 1):
-        first[number] = at
-        at += _BEGIN_FRAME + _COMMIT_FRAME
-        for row in range(dml_first[number], dml_first[number + 1]):
-            at += sizes[row]
-    first[first.size - 1] = at
-
-
-@kernel
-def write_transactions(
-    transactions: Any, dml: Any, table_first: Any, table_data: Any, table_column: Any,
-    column_first: Any, column_data: Any, column_chunked: Any, sizes: Any, before: Any,
-    chunk_sizes: Any, chunk_bytes: int, first: Any, big: bool, out: Any,
-) -> None:  # fmt: skip
-    """Write every transaction at its place in `out`; the measuring pass has checked all indexes."""
-    for number in range(transactions.xid.size):
-        xid, commit_scn = transactions.xid[number], transactions.commit_scn[number]
-        at = first[number]
-        put_head(out, at, _BEGIN_FRAME, _BEGIN, transactions.begin_scn[number], commit_scn, xid,
-                 transactions.begin_time[number], big)  # fmt: skip
-        put16(out, at + _FRAME + _HEAD, transactions.serial[number], big)
-        put32(out, at + _FRAME + _HEAD + 2, transactions.session[number], big)
-        at += _BEGIN_FRAME
-        for row in range(transactions.dml_first[number], transactions.dml_first[number + 1]):
-            put_head(out, at, sizes[row], dml.kind[row], dml.scn[row], commit_scn, xid,
-                     dml.time[row], big)  # fmt: skip
-            table = dml.table[row]
-            names = at + _FRAME + _HEAD
-            start = copy_forward(out, names, table_data, table_first[table], table_first[table + 1])
-            if dml.dataobj[row] == 0:
-                out[names + _ROWID_SIZE] = 0
-            else:
-                put_rowid(out, start, dml.dataobj[row], dml.bdba[row], dml.slot[row])
-                start += ROWID_BYTES
-            write_images(dml, row, before[row], table_column[table], column_first, column_data,
-                         column_chunked, big, out, start)  # fmt: skip
-            at += sizes[row]
-            if chunk_sizes[row] > 0:
-                at = write_chunks(dml, row, commit_scn, xid, table_column[table], column_first,
-                                  column_data, column_chunked, chunk_bytes, big, out,
-                                  at)  # fmt: skip
-        put_head(out, at, _COMMIT_FRAME, _COMMIT, commit_scn, commit_scn, xid,
-                 transactions.commit_time[number], big)  # fmt: skip
-
-
-@inlined
-def write_images(
-    dml: Any, row: int, old: int, base: int, column_first: Any, column_data: Any,
-    column_chunked: Any, big: bool, out: Any, at: int,
-) -> int:  # fmt: skip
-    """Write BeforeData and AfterData of a change; returns the end."""
-    begin, end = dml.entry_first[row], dml.entry_first[row + 1]
-    if dml.kind[row] != _INSERT:
-        put16(out, at, old, big)
-        at = write_columns(dml, begin, begin + old, base, column_first, column_data,
-                           column_chunked, big, out, at + 2)  # fmt: skip
-    if dml.kind[row] != _DELETE:
-        put16(out, at, end - begin - old, big)
-        at = write_columns(dml, begin + old, end, base, column_first, column_data,
-                           column_chunked, big, out, at + 2)  # fmt: skip
-    return at
-
-
-@inlined
-def write_columns(
-    dml: Any, begin: int, end: int, base: int, column_first: Any, column_data: Any,
-    column_chunked: Any, big: bool, out: Any, at: int,
-) -> int:  # fmt: skip
-    """Write the ColumnValues of entries [begin, end); returns the end."""
-    for entry in range(np.uint64(begin), np.uint64(end)):
-        value = dml.values[entry]
-        column = np.uint64(base + value.column)
-        header = at
-        at = copy_forward(
-            out, at, column_data, column_first[column], column_first[column + np.uint64(1)]
-        )
-        if column_chunked[column]:
-            out[header + _IS_CHUNKED] = 1 if value.length >= 0 else 0
-            continue
-        start = at
-        if value.length > 0:
-            at = copy_forward(out, at, dml.data, value.offset, value.offset + value.length)
-        if value.next >= 0:
-            at = write_parts(dml, value.next, out, at)
-        put64(out, header + 1, at - start, big)
-    return at
-
-
 @part
 def write_parts(dml: Any, entry: int, out: Any, at: int) -> int:
     """Write the further parts of a value from `entry` on; returns the end."""
@@ -327,12 +406,20 @@ def write_parts(dml: Any, entry: int, out: Any, at: int) -> int:
 
 
 @inlined
-def put_rowid(out: Any, at: int, dataobj: Any, dba: Any, slot: Any) -> None:
-    """Write the 18 characters of `olr_pg.scalars.format_rowid`."""
-    put_digits(out, at, np.int64(dataobj), 6)
-    put_digits(out, at + 6, np.int64(dba) >> 22, 3)
-    put_digits(out, at + 9, np.int64(dba) & 0x3FFFFF, 6)
-    put_digits(out, at + 15, np.int64(slot), 3)
+def put_rowid(out: Any, at: int, dataobj: Any, dba: Any, slot: Any, place: Any) -> None:
+    """Write the 18 characters of `olr_pg.scalars.format_rowid`.
+
+    Rows of one block follow each other mostly: the first 15 are those of the last one then.
+    """
+    last = place[_ROWID] - 1
+    if last >= 0 and place[_BDBA] == dba and place[_OBJD] == dataobj:
+        copy_bytes(out, at, out, last, last + _ROWID_BLOCK)
+    else:
+        put_digits(out, at, np.int64(dataobj), 6)
+        put_digits(out, at + 6, np.int64(dba) >> 22, 3)
+        put_digits(out, at + 9, np.int64(dba) & 0x3FFFFF, 6)
+        place[_BDBA], place[_OBJD], place[_ROWID] = dba, dataobj, at + 1
+    put_digits(out, at + _ROWID_BLOCK, np.int64(slot), 3)
 
 
 @inlined

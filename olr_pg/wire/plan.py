@@ -15,6 +15,7 @@ from olr_pg.dictionary.lob import (
     delivered_type,
 )
 from olr_pg.errors import OlrPgError
+from olr_pg.kernel_bytes import FORWARD
 from olr_pg.wire.elements import (
     COLUMN_COUNT_MAX,
     ColumnValue,
@@ -37,12 +38,13 @@ class ElementPlan(NamedTuple):
     Attributes:
         table_first: shape (tables + 1); where each table's bytes begin: ObjectId, the three name
             sizes, SchemaName, TableName.
-        table_little, table_big: those bytes.
+        table_little, table_big: those bytes, and some more.
         table_column: shape (tables + 1); running number of delivered columns, as
             `RowPlan.column_first`.
-        column_first: shape (columns + 1); where each column's bytes begin: a ColumnValue up to
-            and with its name, with ColumnValueSize 0 (at byte 1).
-        column_little, column_big: those bytes.
+        column_size: shape (columns); bytes of each column: a ColumnValue up to and with its name,
+            with ColumnValueSize 0 (at byte 1).
+        column_little, column_big: shape (columns, width); those bytes, and more up to the width,
+            which is the same for all, so that they can be copied as one block.
         column_chunked: shape (columns); ColumnType of the Chunk elements that the column's values
             go out in (112, 113), 0 where they do not.
     """
@@ -51,7 +53,7 @@ class ElementPlan(NamedTuple):
     table_little: npt.NDArray[np.uint8]
     table_big: npt.NDArray[np.uint8]
     table_column: npt.NDArray[np.int64]
-    column_first: npt.NDArray[np.int64]
+    column_size: npt.NDArray[np.int64]
     column_little: npt.NDArray[np.uint8]
     column_big: npt.NDArray[np.uint8]
     column_chunked: npt.NDArray[np.uint8]
@@ -73,9 +75,9 @@ def build_element_plan(tables: Sequence[Table]) -> ElementPlan:
         _joined(little),
         _joined(big),
         _running(len(headers) for headers in columns),
-        _running(len(header) for header in flat),
-        _joined(flat),
-        _joined([header for headers in columns_big for header in headers]),
+        np.array([len(header) for header in flat], np.int64),
+        _in_blocks(flat),
+        _in_blocks([header for headers in columns_big for header in headers]),
         np.array(
             [chunk_type(column) for table in tables for column in table.delivered],
             np.uint8,
@@ -118,5 +120,13 @@ def _running(sizes: Iterable[int]) -> npt.NDArray[np.int64]:
     return np.array([0, *accumulate(sizes)], np.int64)
 
 
+def _in_blocks(headers: Sequence[bytes]) -> npt.NDArray[np.uint8]:
+    blocks = max((-(-len(header) // FORWARD) for header in headers), default=1)
+    width = blocks * FORWARD
+    padded = b"".join(header.ljust(width, b"\0") for header in headers)
+    return np.frombuffer(padded, np.uint8).reshape(-1, width)
+
+
 def _joined(parts: Sequence[bytes]) -> npt.NDArray[np.uint8]:
-    return np.frombuffer(b"".join(parts), np.uint8)
+    # With room behind it every part can be copied by `copy_forward`.
+    return np.frombuffer(b"".join(parts) + bytes(FORWARD), np.uint8)

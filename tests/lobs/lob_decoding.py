@@ -8,15 +8,11 @@ from typing import TYPE_CHECKING, Any
 from olr_pg.cli.render import render_blob
 from olr_pg.cli.values import value_renderer
 from olr_pg.replicator.merge import Merger
-from olr_pg.replicator.split import (
-    decode_split,
-    open_for_decoding,
-    pack_result,
-    subscribe,
-    unpack_result,
-)
+from olr_pg.replicator.split import open_for_decoding, subscribe
+from olr_pg.replicator.split_results import read_result
 from olr_pg.wire.frames import ByteOrder
 from tests.lobs.lob_redo import LobRedo, snapshot
+from tests.split_results import packed_split
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,8 +75,7 @@ def decode(
     blocks = log.header.nab or 0
     ready: list[ReadyTransaction] = []
     for start in range(2, max(blocks, 3), split_blocks):
-        result = decode_split(subscription, log, start, min(start + split_blocks, blocks))
-        result = unpack_result(pack_result(result))
-        ready += merger.feed(1, result)
+        packed = packed_split(subscription, log, start, min(start + split_blocks, blocks))
+        ready += merger.feed(1, read_result(packed))
         assert merger.failure is None
     return Decoded(ready, merger.account, dictionary)

@@ -11,6 +11,7 @@ from olr_pg.replicator.split import decode_split, encode, open_for_decoding, sub
 from olr_pg.simulator import cells
 from olr_pg.simulator.lob_layout import BLOB, secure_extents
 from olr_pg.transactions.assembler import Assembler
+from olr_pg.wire.encoder import encode_transactions
 from tests.lobs.lob_decoding import Decoded
 from tests.lobs.lob_redo import LobRedo, snapshot, table
 
@@ -50,7 +51,10 @@ def test_the_lobs_of_a_faulty_row_are_nobodys_loss(tmp_path: Path, split_blocks:
         result = decode_split(subscription, log, start, min(start + split_blocks, blocks))
         assert result.failure is None
         finished = driver.feed(result.remainder)
-        parts = [*result.encoded, *(encode(subscription, finished) if finished else ())]
+        parts = [
+            *result.encoded,
+            *(encode(subscription, finished, encode_transactions) if finished else ()),
+        ]
         blobs += [part.messages.blob.tobytes() for part in parts]
         faults += [*result.faults, *(finished.faults if finished else ())]
         losses = losses.plus(result.losses)

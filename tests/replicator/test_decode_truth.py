@@ -24,13 +24,11 @@ from olr_pg.replicator.decode import chosen_tables, decode_logs, thread_starts
 from olr_pg.replicator.merge import Merger
 from olr_pg.replicator.split import (
     Subscription,
-    decode_split,
     open_for_decoding,
-    pack_result,
     plan_splits,
     subscribe,
-    unpack_result,
 )
+from olr_pg.replicator.split_results import read_result
 from olr_pg.simulator.redo_format import BLOCK_SIZES, COMPATIBLE, RedoFormat
 from olr_pg.simulator.simulate import (
     DatabaseShape,
@@ -43,6 +41,7 @@ from olr_pg.simulator.tables import Logging
 from olr_pg.simulator.transactions import ADD_COLUMN, TRUNCATE
 from olr_pg.simulator.workload import DdlUse, LobUse, RandomWorkload, TableSpec
 from olr_pg.wire.frames import ByteOrder
+from tests.split_results import packed_split
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -247,7 +246,7 @@ def decode_pieces(
     """The packed results, as Spark tasks send them."""
     for piece in pieces:
         log = open_for_decoding(piece.log.path)
-        yield pack_result(decode_split(subscription, log, piece.first, piece.end))
+        yield packed_split(subscription, log, piece.first, piece.end)
 
 
 def merge(
@@ -261,7 +260,7 @@ def merge(
     blobs = [
         transaction.blob
         for thread, packed in results
-        for transaction in merger.feed(thread, unpack_result(packed))
+        for transaction in merger.feed(thread, read_result(packed))
     ]
     assert (merger.failure, merger.waiting) == (None, 0)
     return source.lines(blobs)

@@ -17,7 +17,7 @@ from olr_pg.errors import OlrPgError
 from olr_pg.replicator.decode import decode_logs, decode_splits
 from olr_pg.replicator.follower import DictionaryFollower
 from olr_pg.replicator.merge import Merger, ThreadSplit, merge_splits
-from olr_pg.replicator.split import pack_result, plan_splits, unpack_result
+from olr_pg.replicator.split import plan_splits
 from olr_pg.scalars import format_xid
 from olr_pg.transactions.faults import RowFault
 from olr_pg.wire.frames import ByteOrder
@@ -25,6 +25,7 @@ from tests.replicator.ddl_source import NUMBER
 from tests.replicator.fault_source import LEFT, FaultSource
 from tests.replicator.test_ddl_decoding import SPLITS
 from tests.replicator.test_ddl_pipeline import errors_of, rows_of, run_once
+from tests.split_results import through_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,7 +95,7 @@ def merged(
 
     def decode(*arguments: Any) -> Any:
         for result in decode_splits(*arguments):
-            yield unpack_result(pack_result(result))
+            yield through_bytes(result)
 
     found, faults = [], []
     for released, left_out, _ in merge_splits(merger, splits, decode):

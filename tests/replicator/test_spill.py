@@ -14,13 +14,8 @@ import pytest
 from olr_pg.errors import OlrPgError
 from olr_pg.replicator.merge import Merger
 from olr_pg.replicator.spill import SpillFiles
-from olr_pg.replicator.split import (
-    decode_split,
-    open_for_decoding,
-    pack_result,
-    subscribe,
-    unpack_result,
-)
+from olr_pg.replicator.split import open_for_decoding, subscribe
+from olr_pg.replicator.split_results import read_result
 from olr_pg.simulator.lob_layout import (
     BASIC_PAGE,
     BLOB,
@@ -35,6 +30,7 @@ from olr_pg.simulator.lob_layout import (
 )
 from olr_pg.transactions.storage import IN_MEMORY, Storage
 from tests.lobs.lob_redo import LobRedo, table
+from tests.split_results import packed_split
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,8 +87,8 @@ def messages(folder: Path, storage: Storage) -> list[bytes]:
     blocks = log.header.nab or 0
     found: list[bytes] = []
     for start in range(2, blocks, SPLIT_BLOCKS):
-        result = decode_split(subscription, log, start, min(start + SPLIT_BLOCKS, blocks))
-        ready = merger.feed(1, unpack_result(pack_result(result)))
+        packed = packed_split(subscription, log, start, min(start + SPLIT_BLOCKS, blocks))
+        ready = merger.feed(1, read_result(packed))
         found += [bytes(one.blob) for one in ready]
         waiting = [one.chunks for one in merger._assembler.open_transactions]
         waiting.append(merger._assembler._unowned.waiting)

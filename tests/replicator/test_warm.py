@@ -15,7 +15,7 @@ from olr_pg.wire import encoder
 with tempfile.TemporaryDirectory() as folder:
     simulate(1, Path(folder), size=20_000)
     warm_encoder(load_snapshot(str(Path(folder) / "dictionary.json")))
-kernels = (encoder.measure_changes, encoder.lay_out, encoder.write_transactions)
+kernels = (encoder.fill_room,)
 ahead = [kernel.signatures for kernel in kernels]
 warm_kernels()
 assert all(ahead), ahead

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,7 +17,13 @@ from olr_pg.spark.cells import result
 
 
 def rows(run: Callable[[], bytes], spool: Path | None = None) -> pa.Table:
-    return pa.Table.from_batches(list(cells.cells(7, run, str(spool) if spool else None)))
+    def write(written: cells.TaskResult) -> None:
+        # In pieces of every size, so that some straddle the size from which on a file is made.
+        data = run()
+        for start, end in pairwise([0, len(data) // 7, len(data) // 3, len(data)]):
+            written.write(data[start:end])
+
+    return pa.Table.from_batches(list(cells.cells(7, write, str(spool) if spool else None)))
 
 
 @given(data=st.binary(max_size=100), part=st.integers(1, 40))

@@ -23,6 +23,7 @@ from olr_pg.dictionary.model import Column, Table
 from olr_pg.errors import OlrPgError
 from olr_pg.scalars import format_rowid
 from olr_pg.transactions.batch import VALUE, DmlColumns, DmlKind, Image, TransactionColumns
+from olr_pg.wire import output
 from olr_pg.wire.elements import (
     Begin,
     Chunk,
@@ -36,10 +37,10 @@ from olr_pg.wire.elements import (
     decode_element,
     encode_element,
 )
-from olr_pg.wire.encoder import encode_transactions
+from olr_pg.wire.encoder import encode_transactions, write_messages
 from olr_pg.wire.frames import ByteOrder
 from olr_pg.wire.messages import Data, encode_answer
-from olr_pg.wire.offsets import message_offsets
+from olr_pg.wire.offsets import count_messages, message_offsets
 from olr_pg.wire.plan import build_element_plan
 
 TABLES = (
@@ -87,7 +88,9 @@ class Transaction(NamedTuple):
 
 
 U16, U32, U64 = (st.integers(0, 2**bits - 1) for bits in (16, 32, 64))
-CELL = st.none() | st.lists(st.binary(max_size=12), min_size=1, max_size=3).map(tuple)
+# Around the sizes that are copied at once, too.
+PART = st.binary(max_size=12) | st.sampled_from([b"a" * n for n in (15, 16, 17, 63, 64, 65, 200)])
+CELL = st.none() | st.lists(PART, min_size=1, max_size=3).map(tuple)
 
 
 @st.composite
@@ -262,6 +265,42 @@ def test_the_encoder_writes_what_the_codec_reads(
         assert decoded == elements
         framed = [encode_answer(Data(encode_element(e, order)), order) for e in elements]
         assert blob.tobytes() == b"".join(framed)
+
+
+@given(TRANSACTIONS, st.sampled_from(ByteOrder), st.integers(1, 600))
+@settings(max_examples=100, deadline=None)
+def test_rooms_of_any_size_give_the_same_messages(
+    transactions: list[Transaction], order: ByteOrder, room: int
+) -> None:
+    columns = (*to_columns(transactions), PLAN, order.is_big)
+    whole = encode_transactions(*columns, CHUNK_BYTES)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(output, "ROOM_BYTES", room)
+        in_rooms = write_messages(*columns, output.Collected(), CHUNK_BYTES)
+    for one, other in zip(in_rooms, whole, strict=True):
+        assert one.tolist() == other.tolist()
+
+
+def test_a_room_is_never_left_half_written() -> None:
+    """Messages that a full room cut off would begin again in the next one."""
+    change = Change(DmlKind.INSERT, 0, 1, 1, (1, 1, 1), {}, {0: (b"a" * 3000,)})
+    transaction = Transaction(Begin(1, 2, 3, 4), 5, [change] * 5)
+    taken: list[bytes] = []
+
+    class Kept(output.Scratch):
+        def take(self, size: int) -> None:
+            taken.append(self._room[:size].tobytes())
+
+        def taken(self) -> Any:
+            return self._room[:0]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(output, "ROOM_BYTES", 4000)
+        write_messages(*to_columns([transaction]), PLAN, False, Kept())
+    assert len(taken) == 5
+    ends = [count_messages(np.frombuffer(part, np.uint8), False) for part in taken]
+    assert ends == [(2, len(taken[0])), *((1, len(part)) for part in taken[1:4]),
+                    (2, len(taken[4]))]  # fmt: skip
 
 
 def test_interpreted_kernels_agree() -> None:

@@ -16,7 +16,7 @@ def table(owner: str = "S", name: str = "T", column: str = "C") -> Table:
 def test_names_of_255_bytes_fit() -> None:
     plan = build_element_plan([table("é" * 127 + "x", "T" * 255, "C" * 255)])
     assert plan.table_first.tolist() == [0, 7 + 255 + 255]
-    assert plan.column_first.tolist() == [0, 37 + 255]
+    assert plan.column_size.tolist() == [37 + 255]
 
 
 @pytest.mark.parametrize(

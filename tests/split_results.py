@@ -1,0 +1,30 @@
+"""Results of splits as bytes, as a Spark task sends them."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+from olr_pg.replicator.split_results import read_result, write_result, write_split
+
+if TYPE_CHECKING:
+    from olr_pg.redo.window import Log
+    from olr_pg.replicator.split import SplitResult, Subscription
+
+
+def packed_split(subscription: Subscription, log: Log, first: int, end: int) -> memoryview:
+    """What a task writes of a split."""
+    written = io.BytesIO()
+    write_split(subscription, log, first, end, written.write)
+    return written.getbuffer()
+
+
+def through_bytes(result: SplitResult) -> SplitResult:
+    """A result that was written and read."""
+    written = io.BytesIO()
+    encoded = []
+    for one in result.encoded:
+        written.write(one.messages.blob.data)
+        encoded.append(one._replace(messages=one.messages._replace(blob=one.messages.blob[:0])))
+    write_result(result._replace(encoded=tuple(encoded)), written.write, written.tell())
+    return read_result(written.getbuffer())
