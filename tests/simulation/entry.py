@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
+import pyarrow as pa
 import pytest
 
 from olr_pg.applier.settings import ApplierSettings
@@ -18,6 +19,7 @@ from olr_pg.replicator.spill import SpillFiles
 from olr_pg.replicator.split import plan_splits
 from olr_pg.server.checkpoint import Checkpoint
 from olr_pg.server.listener import Listener
+from olr_pg.spark.cells import cells, result
 from tests.simulation.laws import broken_by_checkpoint, broken_by_image
 from tests.simulation.truth import Truth
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from olr_pg.applier.schema_events import SchemaEvents
+    from olr_pg.spark.cells import Result
     from tests.simulation.plan import Settings
 
 POLL_MILLISECONDS: Final = 20
@@ -54,15 +57,18 @@ class AnnouncedListener(Listener):
 def run_here(
     _: object,
     payloads: Sequence[bytes],
-    task: Callable[..., bytes],
+    task: Callable[..., None],
     *,
     broadcast: bytes,
-    sizes: Sequence[int] | None = None,
-) -> Iterator[tuple[int, bytes]]:
+    sizes: Sequence[int],
+    writes: bool,
+) -> Iterator[tuple[int, Result]]:
     """`olr_pg.spark.jobs.run_tasks` without Spark."""
-    assert sizes is None or len(sizes) == len(payloads)
+    assert writes
+    assert len(sizes) == len(payloads)
     for index, payload in enumerate(payloads):
-        yield index, task(payload, broadcast)
+        rows = pa.Table.from_batches(list(cells(index, partial(task, payload, broadcast), None)))
+        yield index, result(index, rows, None)
 
 
 def spark_or_not(patch: pytest.MonkeyPatch, spark: SparkSession | None) -> None:
