@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 Table: TypeAlias = "np.recarray[Any, np.dtype[np.void]]"
 """A structured array; a column is a field of it."""
@@ -28,10 +28,22 @@ def take(columns: C, rows: Any) -> C:
     return type(columns)(*(column[rows] for column in columns))
 
 
-def joined_rows(tables: Sequence[Table]) -> Table:
-    """The rows of some tables of one type, one table behind the other; one table is required."""
+def joined_rows(
+    tables: Sequence[Table],
+    allocate: Callable[[int], np.ndarray[Any, np.dtype[np.uint8]]] | None = None,
+) -> Table:
+    """The rows of some tables of one type, one table behind the other; one table is required.
+
+    Args:
+        tables: what to join.
+        allocate: gives the room, as many bytes as it is asked for; None takes memory.
+    """
     dtype = tables[0].dtype
-    return _as_rows(np.concatenate([_whole_rows(table) for table in tables]), dtype)
+    rows = [_whole_rows(table) for table in tables]
+    if allocate is None:
+        return _as_rows(np.concatenate(rows), dtype)
+    room = allocate(sum(part.nbytes for part in rows)).view(rows[0].dtype)
+    return _as_rows(np.concatenate(rows, out=room), dtype)
 
 
 def grown(table: Table, count: int, capacity: int) -> Table:

@@ -24,6 +24,7 @@ import structlog
 from olr_pg.redo.sessions import SessionAttributes, SessionDirectory, SessionKey
 from olr_pg.redo.walk import Tally
 from olr_pg.replicator.accounting import Accounting
+from olr_pg.replicator.encode_large import encode_large
 from olr_pg.replicator.filters import NO_FILTERS, Filters
 from olr_pg.replicator.losses import LossReporter
 from olr_pg.replicator.split import encode, remaining
@@ -312,6 +313,10 @@ class Merger:
             self._keep(encode(self.subscription, finished, write))
             self._keep_faults(finished.faults)
             self._dictionary.extend(finished.dictionary)
+        for large in self._assembler.large:
+            self._keep(encode_large(self.subscription, large, self._storage))
+            self._keep_faults(large.faults)
+            self._assembler.settle(large)
         self.account.add(self._assembler.account)
         self._assembler.account = Account()
         self._table_rows += self._assembler.table_rows.reshape(-1)

@@ -13,7 +13,7 @@ import os
 import tempfile
 import threading
 import weakref
-from typing import TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -23,8 +23,13 @@ from olr_pg.errors import OlrPgError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from olr_pg.transactions.storage import Gathering
+
 FILE_BYTES_MIN: Final = 16 << 20
 """What is smaller stays in memory."""
+
+PART_BYTES: Final = 8 << 20
+"""About what of a large transaction is worked on at a time; that takes some times as much."""
 
 _RELEASE_SECONDS: Final = 0.03
 
@@ -37,6 +42,7 @@ class SpillFiles:
         memory_max: bytes that may wait in memory for the end of their transactions.
         file_bytes_min: bytes from which on one piece goes into a file of its own.
         disk_max: bytes of files at a time, None = what the disk has.
+        part_bytes: see `Storage.part_bytes`.
 
     Attributes:
         disk_max: the limit.
@@ -49,18 +55,21 @@ class SpillFiles:
         memory_max: int,
         file_bytes_min: int = FILE_BYTES_MIN,
         disk_max: int | None = None,
+        part_bytes: int = PART_BYTES,
     ) -> None:
         self._directory = directory
+        self.part_bytes = part_bytes
         self.memory_max = memory_max
         self._file_bytes_min = file_bytes_min
         self.disk_max = disk_max
         self._released = _Release()
+        self._growing: dict[int, int] = {}
         self.spilled_bytes = 0
 
     @property
     def waiting_bytes(self) -> int:
         """See `Storage.waiting_bytes`: of the files that are still in use."""
-        return self._released.mapped_bytes
+        return self._released.mapped_bytes + sum(list(self._growing.values()))
 
     def allocate(self, size: int) -> npt.NDArray[np.uint8]:
         """Room in memory, or in a file where it is much.
@@ -77,6 +86,43 @@ class SpillFiles:
             OlrPgError: 2081 the file cannot be made or there is no space for it, 1097 the limit is
                 reached: what waits is mostly open, so that waiting for it would be for ever.
         """
+        self.check_limit(size)
+        try:
+            with self._file() as file:
+                # Reserved now: a full disk would be a crash when the pages are written.
+                os.posix_fallocate(file.fileno(), 0, size)
+                return self.map(file, size)
+        except OSError as error:
+            raise self.refused(size, error) from error
+
+    def gather(self) -> Gathering:
+        """Room in a file that grows.
+
+        Raises:
+            OlrPgError: as `spill`; so does what it returns.
+        """
+        try:
+            return _Gathered(self, self._file(), self._growing)
+        except OSError as error:
+            raise self.refused(0, error) from error
+
+    def map(self, file: IO[bytes], size: int) -> npt.NDArray[np.uint8]:
+        """The bytes of a file, which stay until their last use; `size` is more than 0."""
+        mapping = mmap.mmap(file.fileno(), size)
+        self.spilled_bytes += size
+        self._released.add(mapping)
+        return np.frombuffer(mapping, np.uint8)
+
+    def _file(self) -> IO[bytes]:
+        self._directory.mkdir(parents=True, exist_ok=True)
+        return tempfile.TemporaryFile(dir=self._directory, prefix="spill-", buffering=0)
+
+    def check_limit(self, size: int) -> None:
+        """Refuse bytes that the limit does not allow.
+
+        Raises:
+            OlrPgError: 1097.
+        """
         waiting = self.waiting_bytes
         if self.disk_max is not None and waiting + size > self.disk_max:
             raise OlrPgError(
@@ -85,19 +131,62 @@ class SpillFiles:
                 limit=self.disk_max,
                 directory=str(self._directory),
             )
+
+    def refused(self, size: int, error: OSError) -> OlrPgError:
+        """2081: the disk does not take so many bytes."""
+        detail = f"{size} bytes: {error.strerror or error}"
+        return OlrPgError(2081, detail, directory=str(self._directory))
+
+
+class _Gathered:
+    """A `transactions.storage.Gathering` in a file.
+
+    Args:
+        files: whose it is.
+        file: without a name.
+        growing: bytes of the files that grow; this one's are in it until it is whole, or dropped.
+    """
+
+    def __init__(self, files: SpillFiles, file: IO[bytes], growing: dict[int, int]) -> None:
+        self._files = files
+        self._file = file
+        self._growing = growing
+        growing[id(file)] = 0
+        self._close = weakref.finalize(self, _close, file, growing)
+
+    def append(self, data: npt.NDArray[np.uint8]) -> None:
+        """See `Gathering.append`.
+
+        Raises:
+            OlrPgError: 2081, 1097.
+        """
+        self._files.check_limit(data.size)
+        rest = data.data
         try:
-            self._directory.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=self._directory, prefix="spill-") as file:
-                # Reserved now: a full disk would be a crash when the pages are written.
-                os.posix_fallocate(file.fileno(), 0, size)
-                mapping = mmap.mmap(file.fileno(), size)
+            while rest:
+                rest = rest[self._file.write(rest) :]
         except OSError as error:
-            raise OlrPgError(
-                2081, f"{size} bytes: {error.strerror or error}", directory=str(self._directory)
-            ) from error
-        self.spilled_bytes += size
-        self._released.add(mapping)
-        return np.frombuffer(mapping, np.uint8)
+            raise self._files.refused(data.size, error) from error
+        self._growing[id(self._file)] += data.size
+
+    def finish(self) -> npt.NDArray[np.uint8]:
+        """See `Gathering.finish`.
+
+        Raises:
+            OlrPgError: 2081.
+        """
+        size = self._growing[id(self._file)]
+        try:
+            return self._files.map(self._file, size)
+        except OSError as error:
+            raise self._files.refused(size, error) from error
+        finally:
+            self._close()
+
+
+def _close(file: IO[bytes], growing: dict[int, int]) -> None:
+    del growing[id(file)]
+    file.close()
 
 
 class _Release:

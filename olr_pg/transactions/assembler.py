@@ -32,6 +32,7 @@ from olr_pg.transactions.finished import (
     owners_of,
     transactions_of,
 )
+from olr_pg.transactions.large import LargeTransaction, can_be_parted
 from olr_pg.transactions.lob_source import LobSource, LobWanted
 from olr_pg.transactions.lobs import (
     UnownedPages,
@@ -39,9 +40,9 @@ from olr_pg.transactions.lobs import (
     referred_lobs,
     resolve_lobs,
 )
-from olr_pg.transactions.row_job import Job, RowStatus, assembled, row_job
-from olr_pg.transactions.rows import assemble_rows
-from olr_pg.transactions.select import Selection, concatenate
+from olr_pg.transactions.row_job import assembled
+from olr_pg.transactions.rows import assemble
+from olr_pg.transactions.select import Selection, are_changes, concatenate, count_changes
 from olr_pg.transactions.split_undo import join_split_undo
 from olr_pg.transactions.storage import IN_MEMORY, Storage, Waiting, spill_largest
 from olr_pg.transactions.unconcerned import without_unconcerned
@@ -70,7 +71,7 @@ class OpenTransaction:
     @property
     def changes(self) -> int:
         """How many changes it has so far, undone ones too."""
-        return sum(_count_changes(chunk.events) for chunk in self.chunks.batches)
+        return self.chunks.changes
 
 
 class Assembler:
@@ -87,6 +88,8 @@ class Assembler:
     Attributes:
         account: what became of what was fed.
         table_rows: shape (tables, 3); row changes delivered: inserts, deletes, updates.
+        large: committed transactions that the last `feed` finished and that are to be read in
+            parts, then counted by `settle`.
     """
 
     def __init__(
@@ -109,6 +112,7 @@ class Assembler:
         self.account = Account()
         self.losses = no_losses(plan)
         self.table_rows = np.zeros((len(tables), 3), np.int64)
+        self.large: list[LargeTransaction] = []
 
     @property
     def open_transactions(self) -> list[OpenTransaction]:
@@ -128,14 +132,21 @@ class Assembler:
         # Whose pages without an owner are, depends on all that commits.
         return self._feed(batch, apart=not self._unowned.waiting.batches)
 
+    def settle(self, large: LargeTransaction) -> None:
+        """Count a large transaction that was read to its end."""
+        self.account.add(large.account)
+        self.table_rows += large.table_rows
+        self.losses = self.losses.plus(large.losses)
+
     def _feed(self, batch: ChangeBatch, *, apart: bool) -> list[Finished]:
+        self.large = []
         batch, committed, rolled_back = without_unconcerned(
             self._unowned.take_from(batch), self._open
         )
         self.account.empty += committed
         self.account.rolled_back += rolled_back
         if self._is_split:
-            self.account.events += _count_changes(batch.events)
+            self.account.events += count_changes(batch.events)
         finished = self._finished(batch, apart=apart) if batch.events.kind.size else []
         if not self._is_split:
             self._unowned.drop_before(self._lowest_begin())
@@ -158,7 +169,7 @@ class Assembler:
         selection = Selection(batch)
         for row in np.flatnonzero(~closed | on_open_slot | after_lost).tolist():
             transaction = self._keep(batch, selection, instances, row)
-            if transaction is not None:
+            if transaction is not None and not self._set_apart(transaction):
                 late.extend(transaction.chunks.batches)
         own = np.flatnonzero(closed)
         parts = [self._finish(batch, instances, own)] if apart or not late else []
@@ -172,6 +183,23 @@ class Assembler:
             ended = (instances.begin >= 0) & (instances.end >= 0)
             parts.append(self._finish(batch, instances, np.flatnonzero(ended)))
         return [part for part in parts if part is not None]
+
+    def _set_apart(self, transaction: OpenTransaction) -> bool:
+        """Whether an ended transaction needs not be in memory as a whole; `large` has it then."""
+        if not transaction.chunks.is_spilled:
+            return False
+        chunks = transaction.chunks.batches
+        if chunks[-1].events.kind[-1] != EventKind.COMMIT:
+            self.account.rolled_back += 1
+            self.account.events_rolled_back += transaction.changes
+            return True
+        has_unowned = bool(self._unowned.waiting.batches)
+        if not can_be_parted(chunks, self._plan, has_unowned=has_unowned):
+            return False
+        self.large.append(
+            LargeTransaction(chunks, self._plan, self._tables, self._storage, self._lob_source)
+        )
+        return True
 
     def saved(self) -> Assembler:
         """A copy that goes on from here by itself."""
@@ -245,7 +273,7 @@ class Assembler:
             waiting = None
         if waiting is None and not self._is_split:
             self.account.unbegun += end >= 0
-            self.account.events_dropped += _count_changes(chunk.events)
+            self.account.events_dropped += count_changes(chunk.events)
             return None
         waiting = waiting or OpenTransaction(con_id, xid, None)
         waiting.chunks.append(chunk)
@@ -288,7 +316,8 @@ class Assembler:
     ) -> Finished | None:
         """The committed transactions `closed`, which are in commit order."""
         events = batch.events
-        job, dml_first = self._assemble(batch, instances, closed)
+        first, end = instances.first[closed], instances.first[closed + 1]
+        job, dml_first = assemble(batch, self._plan, instances.order, first, end)
         left_out = head(job.faults, int(job.counts[8]))
         dml, dml_first, emptied = fill_defaults(
             assembled(job), dml_first, self._plan, self._storage.allocate
@@ -311,15 +340,7 @@ class Assembler:
             if unowned.events.kind.size:
                 self._unowned.drop_lobs(referred, self._last_left_end())
             self.losses = self.losses.plus(lobs.losses)
-            self.account.lob_values += lobs.values
-            self.account.lob_fetched += lobs.fetched
-            self.account.lob_unavailable += int(
-                lobs.losses.missing.sum()
-                + lobs.losses.malformed.sum()
-                + lobs.losses.undecoded.sum()
-            )
-            self.account.lob_unclaimed += int(lobs.losses.unclaimed.sum())
-            self.account.without_set += lobs.emptied
+            self.account.add_lobs(lobs)
             dml, dml_first = lobs.dml, lobs.dml_first
         dictionary = dictionary_transactions(
             batch, instances, closed, dml, dml_first, self._plan, self._tables
@@ -363,36 +384,12 @@ class Assembler:
             events = instances.order[instances.first[row] : instances.first[row + 1]]
             self._ended_unbegun.append(selection.events(events))
 
-    def _assemble(
-        self, batch: ChangeBatch, instances: Instances, closed: npt.NDArray[np.int64]
-    ) -> tuple[Job, npt.NDArray[np.int64]]:
-        first, end = instances.first[closed], instances.first[closed + 1]
-        dml_first = np.zeros(closed.size + 1, np.int64)
-        live = np.empty(batch.events.kind.size, np.int64)
-        pieces = batch.pieces.op.size
-        room = 1024 + 2 * batch.entries.role.size + 4 * pieces
-        while True:
-            job = row_job(batch, self._plan, room)
-            status = assemble_rows(job, instances.order, first, end, dml_first, live)
-            if status == RowStatus.OK:
-                return job, dml_first
-            room *= 3
-
-
-def _is_change(kind: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
-    changes = (EventKind.CHANGE, EventKind.UNDECODED, EventKind.LOB, EventKind.SPLIT_CHANGE)
-    return np.isin(kind, changes)
-
-
-def _count_changes(events: EventColumns) -> int:
-    return int(np.count_nonzero(_is_change(events.kind)))
-
 
 def _changes_of_instances(
     events: EventColumns, instances: Instances, rows: npt.NDArray[np.int64]
 ) -> int:
     """How many changes some instances have, undone ones too."""
-    is_change = _is_change(events.kind[instances.order])
+    is_change = are_changes(events.kind[instances.order])
     running = np.concatenate([[0], np.cumsum(is_change)])
     return int((running[instances.first[rows + 1]] - running[instances.first[rows]]).sum())
 

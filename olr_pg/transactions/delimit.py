@@ -99,7 +99,7 @@ def live_changes(
 ) -> tuple[int, int, int]:
     """Fill `live` with the row changes and LOB events of one instance that were not undone.
 
-    They are CHANGE, UNDECODED and LOB events, in order.
+    They are CHANGE, SPLIT_CHANGE, UNDECODED and LOB events, in order.
 
     Returns:
         How many they are, how many were undone, how many undo markers found no change.
@@ -109,10 +109,11 @@ def live_changes(
     unmatched = 0
     for i in range(first, end):
         event = order[i]
-        if events.kind[event] == 4 or events.kind[event] == 7 or events.kind[event] == 11:
+        kind = events.kind[event]
+        if kind == 4 or kind == 7 or kind == 10 or kind == 11:
             live[count] = event
             count += 1
-        elif events.kind[event] == 5:
+        elif kind == 5:
             found = -1
             for back in range(count - 1, max(-1, count - 1 - depth), -1):
                 candidate = live[back]

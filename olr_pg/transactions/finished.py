@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.changes import DictionaryTransaction
     from olr_pg.transactions.delimit import Instances
     from olr_pg.transactions.faults import RowFault
+    from olr_pg.transactions.lobs import LobOutcome
 
 _INSERT = int(DmlKind.INSERT)
 
@@ -94,6 +95,17 @@ class Account:
         """Add the counts of another account to this one."""
         for name in self.__slots__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
+
+    def add_lobs(self, lobs: LobOutcome) -> None:
+        """Add what became of LOB values."""
+        losses = lobs.losses
+        self.lob_values += lobs.values
+        self.lob_fetched += lobs.fetched
+        self.lob_unavailable += int(
+            losses.missing.sum() + losses.malformed.sum() + losses.undecoded.sum()
+        )
+        self.lob_unclaimed += int(losses.unclaimed.sum())
+        self.without_set += lobs.emptied
 
 
 def commit_order(

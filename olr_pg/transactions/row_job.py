@@ -119,7 +119,8 @@ class Job(NamedTuple):
         known: `chains.KNOWN` pieces of the transaction at hand.
         faults: `FAULT` rows to be filled, at most one per transaction and table.
         counts: [changes, entries, parts, stamp, changes undone, undo without match,
-            updates that set nothing, known pieces, faults].
+            updates that set nothing, known pieces, faults, pieces known from the start, whether
+            more of the transaction follows, live events that are settled].
     """
 
     batch: ChangeBatch
@@ -138,8 +139,38 @@ class Job(NamedTuple):
     counts: npt.NDArray[np.int64]
 
 
-def row_job(batch: ChangeBatch, plan: RowPlan, room: int) -> Job:
-    """An assembly of a batch's rows, with room for `room` values."""
+class Before(NamedTuple):
+    """What the assembly of a transaction's part goes on from.
+
+    Attributes:
+        known: the pieces that are known, and room for more.
+        known_count: how many are.
+    """
+
+    known: Rows
+    known_count: int
+
+
+def nothing_before() -> Before:
+    """Of a transaction's first part."""
+    return Before(columns_of(KNOWN, KNOWN_MAX), 0)
+
+
+def row_job(
+    batch: ChangeBatch,
+    plan: RowPlan,
+    room: int,
+    before: Before | None = None,
+    *,
+    more: bool = False,
+) -> Job:
+    """An assembly of a batch's rows, with room for `room` values.
+
+    Args:
+        batch, plan, room: see `Job`.
+        before: where the batch is a part of one transaction, what came before it.
+        more: whether more of that transaction follows.
+    """
     pieces = batch.pieces.op.size
     widest = int(np.diff(plan.column_first).max(initial=1))
 
@@ -147,6 +178,9 @@ def row_job(batch: ChangeBatch, plan: RowPlan, room: int) -> Job:
         return np.empty(shape, np.int64)
 
     changes = pieces + 1
+    known, count = before or nothing_before()
+    counts = np.zeros(12, np.int64)
+    counts[9], counts[10] = count, more
     merge = Merge(
         np.zeros(4 * widest, CELL).view(np.recarray),
         numbers(4, batch.entries.role.size),
@@ -163,9 +197,9 @@ def row_job(batch: ChangeBatch, plan: RowPlan, room: int) -> Job:
         numbers(changes + 1),
         columns_of(VALUE, room),
         numbers(3, batch.entries.role.size + 1),
-        columns_of(KNOWN, KNOWN_MAX),
+        known,
         columns_of(FAULT, batch.events.kind.size),
-        np.zeros(9, np.int64),
+        counts,
     )
 
 

@@ -7,7 +7,7 @@ real logs and records of 19c, 23ai and 11.2.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,7 +24,15 @@ from olr_pg.transactions.chains import (
     place_piece,
 )
 from olr_pg.transactions.delimit import UNDO_SEARCH_DEPTH, live_changes
-from olr_pg.transactions.row_job import MOST_OPEN, Job
+from olr_pg.transactions.row_job import MOST_OPEN, Before, Job, RowStatus, row_job
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from olr_pg.dictionary.plan import RowPlan
+    from olr_pg.redo.batch import ChangeBatch
+
+    I64 = npt.NDArray[np.int64]
 
 _DEPTH = UNDO_SEARCH_DEPTH
 _AFTER = int(Role.AFTER)
@@ -481,12 +489,22 @@ def _is_left_out(job: Job, first_fault: int, table: int) -> bool:
 def _assemble(job: Job, live: Any, count: int, first_fault: int) -> tuple[int, int]:
     """The row changes of a transaction with `count` live events, but for tables with a fault.
 
+    Where more of the transaction follows, those of events behind which no row is half seen.
+
     Returns:
         (status, event) – the latter where the status is not OK.
     """
     groups = 0
-    job.counts[7] = 0
+    more = job.counts[10] != 0
+    job.counts[7] = job.counts[9]
+    settled = 0
+    changes, entries, parts = job.counts[0], job.counts[1], job.counts[2]
+    emptied, known = job.counts[6], job.counts[7]
     for k in range(count):
+        if more and groups == 0:
+            settled = k
+            changes, entries, parts = job.counts[0], job.counts[1], job.counts[2]
+            emptied, known = job.counts[6], job.counts[7]
         event = live[k]
         kind = job.batch.events.kind[event]
         if kind == 7 or _is_left_out(job, first_fault, job.batch.events.table[event]):
@@ -499,6 +517,12 @@ def _assemble(job: Job, live: Any, count: int, first_fault: int) -> tuple[int, i
                 status = _emit(job, complete)
             if status != 0:
                 return status, event
+    if groups > 0 and more:
+        job.counts[0], job.counts[1], job.counts[2] = changes, entries, parts
+        job.counts[6], job.counts[7] = emptied, known
+        job.counts[11] = settled
+        return 0, 0
+    job.counts[11] = count
     if groups > 0:
         status = 4 if job.groups.kind[0] == 0 else 3
         return status, int(job.links.owner[job.groups.head[0]])
@@ -547,3 +571,29 @@ def assemble_rows(job: Job, order: Any, first: Any, end: Any, dml_first: Any, li
     dml_first[first.size] = job.counts[0]
     job.entry_start[job.counts[0]] = job.counts[1]
     return 0
+
+
+def assemble(
+    batch: ChangeBatch,
+    plan: RowPlan,
+    order: I64,
+    first: I64,
+    end: I64,
+    before: Before | None = None,
+    *,
+    more: bool = False,
+) -> tuple[Job, I64]:
+    """(a job with the row changes of some transactions, where those of each begin).
+
+    Args:
+        batch, plan, before, more: see `row_job`.
+        order, first, end: the transactions, see `assemble_rows`.
+    """
+    dml_first = np.zeros(first.size + 1, np.int64)
+    live = np.empty(batch.events.size, np.int64)
+    room = 1024 + 2 * batch.entries.size + 4 * batch.pieces.size
+    while True:
+        job = row_job(batch, plan, room, before, more=more)
+        if assemble_rows(job, order, first, end, dml_first, live) == RowStatus.OK:
+            return job, dml_first
+        room *= 3

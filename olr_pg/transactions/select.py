@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,8 @@ from olr_pg.kernel_bytes import copy_bytes, copy_forward
 from olr_pg.kernels import kernel
 from olr_pg.redo.batch import (
     ChangeBatch,
+    EventColumns,
+    EventKind,
     empty_batch,
     empty_entries,
     empty_pieces,
@@ -20,6 +22,21 @@ from olr_pg.redo.columns import joined_rows, take
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+
+_CHANGES: Final = (
+    EventKind.CHANGE, EventKind.UNDECODED, EventKind.LOB, EventKind.SPLIT_CHANGE,
+)  # fmt: skip
+
+
+def are_changes(kind: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
+    """Whether events of these kinds are changes, as `finished.Account` counts them."""
+    return np.isin(kind, _CHANGES)
+
+
+def count_changes(events: EventColumns) -> int:
+    """How many of the events are changes."""
+    return int(np.count_nonzero(are_changes(events.kind)))
 
 
 def first_rows(counts: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
@@ -46,34 +63,43 @@ def concatenate(
     """One batch with the events of `batches` one behind the other.
 
     Args:
-        batches: what to join.
-        allocate: gives the room for the bytes; None takes memory.
+        batches: what to join; a single one is not copied.
+        allocate: gives the room, see `copied`.
     """
     if len(batches) == 1:
         return batches[0]
-    if not batches:
-        return empty_batch()
-    bases = np.cumsum([0, *(batch.data.size for batch in batches[:-1])])
-    events = joined_rows([batch.events for batch in batches])
-    pieces = joined_rows([batch.pieces for batch in batches])
-    entries = joined_rows([batch.entries for batch in batches])
-    _move(pieces.changed_offset, bases, [batch.pieces.size for batch in batches])
-    _move(entries.offset, bases, [batch.entries.size for batch in batches])
-    size = sum(batch.data.size for batch in batches)
-    data = np.empty(size, np.uint8) if allocate is None else allocate(size)
-    for base, batch in zip(bases, batches, strict=True):
-        data[base : base + batch.data.size] = batch.data
-    return ChangeBatch(events, pieces, entries, data)
+    return copied(batches, allocate) if batches else empty_batch()
 
 
-def _move(
-    offset: npt.NDArray[np.int64], bases: npt.NDArray[np.int64], counts: Sequence[int]
-) -> None:
-    """Add a base to the offsets of each batch."""
-    end = 0
-    for base, count in zip(bases.tolist(), counts, strict=True):
-        offset[end : end + count] += base
-        end += count
+def copied(
+    batches: Sequence[ChangeBatch],
+    allocate: Callable[[int], npt.NDArray[np.uint8]] | None = None,
+) -> ChangeBatch:
+    """As `concatenate`, in room of its own; one batch is required.
+
+    Args:
+        batches: what to join.
+        allocate: gives the room, asked for events, pieces, entries and bytes in this order; None
+            takes memory.
+    """
+    joined = ChangeBatch(
+        joined_rows([batch.events for batch in batches], allocate),
+        joined_rows([batch.pieces for batch in batches], allocate),
+        joined_rows([batch.entries for batch in batches], allocate),
+        (allocate or _memory)(sum(batch.data.size for batch in batches)),
+    )
+    piece = entry = at = 0
+    for batch in batches:
+        pieces, entries, end = batch.pieces.size, batch.entries.size, at + batch.data.size
+        joined.pieces.changed_offset[piece : piece + pieces] += at
+        joined.entries.offset[entry : entry + entries] += at
+        joined.data[at:end] = batch.data
+        piece, entry, at = piece + pieces, entry + entries, end
+    return joined
+
+
+def _memory(size: int) -> npt.NDArray[np.uint8]:
+    return np.empty(size, np.uint8)
 
 
 class Selection:

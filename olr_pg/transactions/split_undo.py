@@ -40,9 +40,11 @@ if TYPE_CHECKING:
 PARTS_MAX: Final = 4096
 """The most undo vectors of one change; a row of 64 kB takes eight."""
 
+TAIL: Final = 0x0002
+"""The bit of ktub.flg that the first of them has."""
+
 _PART = 9
 _CHANGE = 10
-_TAIL = 0x0002
 _BUFFER_SPLIT = 0x0004
 _BROKEN = -1
 _NO_PARTS = int(ChangeStatus.SPLIT_UNDO)
@@ -169,7 +171,7 @@ def join_changes(job: Joining, order: Any, first: Any, end: Any) -> tuple[bool, 
         for k in range(first[i], end[i]):
             event = order[k]
             if kind[event] == _PART:
-                if job.batch.events.serial[event] & _TAIL:
+                if job.batch.events.serial[event] & TAIL:
                     parts = 0
                 elif parts == 0 or parts == PARTS_MAX:
                     parts = _BROKEN

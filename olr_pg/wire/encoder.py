@@ -99,6 +99,19 @@ class EncodedTransactions(NamedTuple):
     messages: npt.NDArray[np.int64]
 
 
+class Cut(NamedTuple):
+    """The messages of one transaction: Begin, those of its row changes, Commit."""
+
+    begin: npt.NDArray[np.uint8]
+    rows: npt.NDArray[np.uint8]
+    commit: npt.NDArray[np.uint8]
+
+
+def cut(blob: npt.NDArray[np.uint8]) -> Cut:
+    """The messages of one transaction, cut; they share the blob's memory."""
+    return Cut(blob[:_BEGIN_FRAME], blob[_BEGIN_FRAME:-_COMMIT_FRAME], blob[-_COMMIT_FRAME:])
+
+
 def encode_transactions(
     transactions: TransactionColumns,
     dml: DmlColumns,

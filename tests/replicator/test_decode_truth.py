@@ -22,6 +22,7 @@ from olr_pg.cli.values import value_renderer
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.replicator.decode import chosen_tables, decode_logs, thread_starts
 from olr_pg.replicator.merge import Merger
+from olr_pg.replicator.spill import SpillFiles
 from olr_pg.replicator.split import (
     Subscription,
     open_for_decoding,
@@ -157,10 +158,13 @@ def test_decoding_gives_the_truth(
 ) -> None:
     source = make_source(tmp_path, seed)
     split_bytes = (1 << 30, 8_192, 20_000)[seed // len(RELEASES) % 3]
+    # Where a log is in splits, what is open between them is on disk, and finished in parts.
+    storage = SpillFiles(tmp_path / "spill", 0, part_bytes=(1, 700, 4_000)[seed % 3])
     monkeypatch.setattr(
         "olr_pg.replicator.decode.plan_splits", partial(plan_splits, split_bytes=split_bytes)
     )
-    decoded = source.lines(decode_logs(source.snapshot, [str(tmp_path / "logs")]))
+    logs = [str(tmp_path / "logs")]
+    decoded = source.lines(decode_logs(source.snapshot, logs, storage=storage))
     again = f"{command('test_decoding_gives_the_truth', seed)}\n{shape_of(seed)}"
     check_same(decoded, source.truth, again)
 

@@ -120,7 +120,7 @@ def test_the_largest_go_first_and_share_a_file(tmp_path: Path) -> None:
     from olr_pg.redo.batch import empty_batch
     from olr_pg.transactions.storage import Waiting, spill_largest
 
-    sizes = [10, 700, 30, 400, 0]
+    sizes = [16, 704, 32, 400, 0]
     held = []
     for size in sizes:
         one = Waiting()
@@ -128,11 +128,11 @@ def test_the_largest_go_first_and_share_a_file(tmp_path: Path) -> None:
         held.append(one)
     storage = SpillFiles(tmp_path, 1000)
     spill_largest(held, storage)
-    assert [one.in_memory for one in held] == [10, 0, 30, 400, 0]
-    assert storage.spilled_bytes == 700
-    assert held[1].batches[0].data.tolist() == [700 % 251] * 700
+    assert [one.in_memory for one in held] == [16, 0, 32, 400, 0]
+    assert storage.spilled_bytes == 704
+    assert held[1].batches[0].data.tolist() == [704 % 251] * 704
     spill_largest(held, storage)
-    assert storage.spilled_bytes == 700
+    assert storage.spilled_bytes == 704
 
 
 def test_the_pages_are_given_back_and_the_thread_ends(tmp_path: Path) -> None:

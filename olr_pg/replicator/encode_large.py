@@ -1,0 +1,110 @@
+"""Transactions that do not fit in memory in output format: part by part, to one run of messages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from olr_pg.replicator.split import Encoded
+from olr_pg.transactions.left_out import leave_out
+from olr_pg.wire.encoder import EncodedTransactions, cut, encode_transactions
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from olr_pg.replicator.split import Subscription
+    from olr_pg.transactions.batch import DmlColumns, TransactionColumns
+    from olr_pg.transactions.large import LargeTransaction
+    from olr_pg.transactions.storage import Storage
+
+
+def encode_large(
+    subscription: Subscription, large: LargeTransaction, storage: Storage
+) -> list[Encoded]:
+    """A large transaction in output format, once for each view; empty where nothing is left of it.
+
+    Afterwards its account is that of what was encoded.
+    """
+    while True:
+        views = range(len(subscription.views))
+        encoders = [_ViewEncoder(subscription, number, storage) for number in views]
+        for part in large.parts():
+            dml = _without_dropped(subscription, large, part)
+            for encoder in encoders:
+                encoder.add(large.columns, dml)
+        if large.is_whole:
+            break
+    if large.account.committed and not large.account.rows:
+        large.account.committed = 0
+        large.account.transactions_filtered = 1
+    return [encoder.finish(large.columns) for encoder in encoders if encoder.rows]
+
+
+def _without_dropped(
+    subscription: Subscription, large: LargeTransaction, dml: DmlColumns
+) -> DmlColumns:
+    """The row changes without those that are left out for everyone, which are counted."""
+    if subscription.dropped is None:
+        return dml
+    left = leave_out(_columns(large.columns, dml), dml, subscription.dropped)
+    rows = int(left.rows.sum())
+    large.account.rows -= rows
+    large.account.rows_filtered += rows
+    large.table_rows -= left.rows
+    return left.dml
+
+
+def _columns(transaction: TransactionColumns, dml: DmlColumns) -> TransactionColumns:
+    """The transaction with these row changes alone."""
+    return transaction._replace(dml_first=np.array([0, dml.kind.size]))
+
+
+class _ViewEncoder:
+    """The messages of one transaction for one view.
+
+    Attributes:
+        rows: row changes so far.
+    """
+
+    def __init__(self, subscription: Subscription, number: int, storage: Storage) -> None:
+        self._subscription = subscription
+        self._number = number
+        self._messages = 2
+        self._room = storage.gather()
+        self._size = 0
+        self._commit: npt.NDArray[np.uint8] | None = None
+        self.rows = 0
+
+    def add(self, transaction: TransactionColumns, dml: DmlColumns) -> None:
+        """The next row changes."""
+        view = self._subscription.views[self._number]
+        columns = _columns(transaction, dml)
+        if view.dropped is not None:
+            columns, dml, _ = leave_out(columns, dml, view.dropped)
+        if dml.kind.size == 0:
+            return
+        encoded = encode_transactions(
+            columns, dml, self._subscription.element_plan, view.big_endian, view.chunk_bytes
+        )
+        part = cut(encoded.blob)
+        if self._commit is None:
+            self._append(part.begin)
+        self._append(part.rows)
+        self._commit = part.commit.copy()
+        self._messages += int(encoded.messages[0]) - 2
+        self.rows += dml.kind.size
+
+    def finish(self, transaction: TransactionColumns) -> Encoded:
+        """All of it; there must be rows."""
+        assert self._commit is not None
+        self._append(self._commit)
+        messages = EncodedTransactions(
+            self._room.finish(), np.array([0, self._size]), np.array([self._messages])
+        )
+        columns = transaction._replace(dml_first=np.array([0, self.rows]))
+        return Encoded(columns, messages, self._number)
+
+    def _append(self, data: npt.NDArray[np.uint8]) -> None:
+        self._room.append(data)
+        self._size += data.size
