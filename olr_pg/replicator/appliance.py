@@ -54,9 +54,12 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Database, Snapshot
     from olr_pg.replicator.source_database import SourceDatabase
 
+_WAITING_PART = 16
+"""What part of `context.memory.max-mb` open transactions may take, past which the largest wait on
+disk. To finish those that are in memory takes some times as much."""
 _READY_PART = 16
-"""What part of `context.memory.max-mb` the ready queue may take; half is for open transactions, the
-rest for results on their way from Spark, and for the applier's own form of what it was given."""
+"""What the ready queue may take; the rest is for results on their way from Spark, and for the
+applier's own form of what it was given."""
 _APPLIED_PART = 32
 """What the applier may hold unconfirmed: half of the queue, so that the next is ready meanwhile."""
 _SPOOLED_PART = 32
@@ -106,7 +109,7 @@ def run_appliance(
         storage = SpillFiles(
             data / "spill",
             # Each may be decoded for by itself.
-            memory.max_mb * MIB // 2 // len(parts),
+            memory.max_mb * MIB // _WAITING_PART // len(parts),
             disk_max=None if spill_mb is None else spill_mb * MIB,
         )
         filters = filters_of(config.filter)

@@ -384,7 +384,7 @@ class _Loaded:
             batch = read_part(self._directory, part, self._storage.allocate)
             self._writer.loaded(batch, part)
             waiting.append(batch)
-            self._unspilled += part.data
+            self._unspilled += part.size
             if self._unspilled > self._storage.memory_max // 2:
                 spill_largest(self._all, self._storage)
                 self._unspilled = 0

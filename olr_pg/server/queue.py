@@ -56,13 +56,11 @@ import structlog
 from olr_pg.errors import OlrPgError
 from olr_pg.scalars import format_xid
 from olr_pg.wire.frames import ByteOrder
-from olr_pg.wire.offsets import message_offsets
+from olr_pg.wire.offsets import message_run
 from olr_pg.wire.protocol import ANSWER_BYTES, Batch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    import numpy.typing as npt
 
     from olr_pg.server.backlog import Backlog
     from olr_pg.transactions.batch import TransactionColumns
@@ -115,15 +113,6 @@ class ReadyTransaction:
     messages: int
     order: ByteOrder = ByteOrder.LITTLE
     view: int = 0
-    _offsets: npt.NDArray[np.int64] | None = None
-
-    @property
-    def offsets(self) -> npt.NDArray[np.int64]:
-        """Shape (messages + 1): where each message begins, and the end; made when first needed."""
-        if self._offsets is None:
-            blob = np.frombuffer(self.blob, np.uint8)
-            self._offsets = message_offsets(blob, self.order.is_big)
-        return self._offsets
 
 
 def ready_transactions(
@@ -526,15 +515,16 @@ class ReadyQueue:
         end = len(head.blob)
         if messages < head.messages - first or end - start > bytes_max:
             messages = min(messages, head.messages - first)
-            if messages == 1:
+            count = 0
+            if messages > 1:
+                blob = np.frombuffer(head.blob, np.uint8)
+                count, end = message_run(blob, start, head.order.is_big, messages, bytes_max)
+            if count == 0:
                 size = int.from_bytes(head.blob[start : start + _SIZE_BYTES], head.order.value)
-                end = start + _SIZE_BYTES + size
-            else:
-                last = int(np.searchsorted(head.offsets, start + bytes_max, "right")) - 1
-                messages = min(messages, max(last - first, 1))
-                end = int(head.offsets[first + messages])
-            if end - start > bytes_max and not must:
-                return _Part(head.blob[:0], 0)
+                count, end = 1, start + _SIZE_BYTES + size
+                if end - start > bytes_max and not must:
+                    return _Part(head.blob[:0], 0)
+            messages = count
         else:
             messages = head.messages - first
         if first + messages == head.messages:

@@ -23,7 +23,7 @@ def message_offsets(blob: npt.NDArray[np.uint8], big_endian: bool) -> npt.NDArra
     Raises:
         OlrPgError: 4001, `blob` is not a sequence of whole messages.
     """
-    count, end = count_messages(blob, big_endian)
+    count, end = message_run(blob, 0, big_endian, blob.size, blob.size)
     if end != blob.size:
         raise OlrPgError(4001, "the sizes do not add up to the whole", offset=int(end))
     offsets = np.empty(count + 1, np.int64)
@@ -32,14 +32,20 @@ def message_offsets(blob: npt.NDArray[np.uint8], big_endian: bool) -> npt.NDArra
 
 
 @kernel
-def count_messages(blob: Any, big: bool) -> tuple[int, int]:
-    """(whole messages, where they end); the end is short of the blob's where one is broken."""
-    count, at = 0, 0
-    while at + _FRAME <= blob.size:
+def message_run(
+    blob: Any, start: int, big: bool, messages_max: int, bytes_max: int
+) -> tuple[int, int]:
+    """The whole messages from `start` on: (how many, where they end).
+
+    Stops at `messages_max`, at one that does not fit `bytes_max`, and at a broken one.
+    """
+    count, at = 0, start
+    while count < messages_max and at + _FRAME <= blob.size:
         size = get32(blob, at, big)
-        if size < 2 or at + 4 + size > blob.size:
+        end = at + 4 + size
+        if size < 2 or end > blob.size or end - start > bytes_max:
             break
-        at += 4 + size
+        at = end
         count += 1
     return count, at
 

@@ -290,5 +290,4 @@ def test_the_encoders_output_becomes_transactions() -> None:
     assert [bytes(one.blob) for one in found] == blobs
     assert [one.commit_scn for one in found] == [100, 101, 102]
     assert found[1].position == CommitPosition(2, 1, 1, 1)
-    assert found[1].offsets.tolist()[-1] == len(blobs[1])
     assert xids_of(found[2].blob) == [2, 2, 2]

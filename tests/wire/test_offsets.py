@@ -36,14 +36,29 @@ def test_offsets_are_where_the_frames_begin(messages: list[bytes], order: ByteOr
 @given(st.binary(max_size=60), st.booleans())
 def test_any_bytes_give_offsets_or_4001(data: bytes, big: bool) -> None:
     blob = np.frombuffer(data, np.uint8)
-    count, end = offsets.count_messages(blob, big)
-    assert interpreted_of(offsets.count_messages)(blob, big) == (count, end)
+    count, end = offsets.message_run(blob, 0, big, len(data), len(data))
+    assert interpreted_of(offsets.message_run)(blob, 0, big, len(data), len(data)) == (count, end)
     assert interpreted_of(offsets.data_run)(blob, big, 5, 20) == offsets.data_run(blob, big, 5, 20)
     if end == len(data):
         assert offsets.message_offsets(blob, big)[-1] == end
     else:
         with pytest.raises(OlrPgError, match="OLR-04001"):
             offsets.message_offsets(blob, big)
+
+
+@given(st.lists(st.binary(min_size=2, max_size=30), min_size=1), ORDERS, st.data())
+def test_a_run_of_messages_ends_at_its_limits(
+    messages: list[bytes], order: ByteOrder, draw: st.DataObject
+) -> None:
+    frames = [encode_frame(message, order) for message in messages]
+    blob = np.frombuffer(b"".join(frames), np.uint8)
+    first = draw.draw(st.integers(0, len(frames)))
+    most = draw.draw(st.integers(0, len(frames) + 1))
+    room = draw.draw(st.integers(0, blob.size + 1))
+    bounds = np.cumsum([0, *map(len, frames)]).tolist()
+    count = sum(end - bounds[first] <= room for end in bounds[first + 1 : first + 1 + most])
+    found = offsets.message_run(blob, bounds[first], order.is_big, most, room)
+    assert found == (count, bounds[first + count])
 
 
 def test_a_run_of_data_ends_at_its_limits(order: ByteOrder) -> None:
