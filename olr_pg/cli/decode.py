@@ -14,7 +14,7 @@ from olr_pg.errors import OlrPgError
 if TYPE_CHECKING:
     from olr_pg.replicator.accounting import Accounting
 
-SPILL_BYTES: Final = 256 << 20
+SPILL_BYTES: Final = 32 << 20
 """Bytes of unfinished transactions past which the largest wait in the temporary directory."""
 
 LogArguments = Annotated[

@@ -3,7 +3,10 @@
 A file is mapped into memory and has no name any more from the start, so it goes with the last use
 of its bytes, also when the process is killed. While a mapping is used its pages stay resident until
 somebody needs the memory; a thread gives them back early and often, so that the process never looks
-larger than it is, and other programs keep theirs.
+looks larger than it is, and other programs keep theirs.
+
+A mapping takes a file descriptor. What waits shares files, each the larger the more waits already,
+so that there are some dozens of them however much it is.
 """
 
 from __future__ import annotations
@@ -31,6 +34,10 @@ FILE_BYTES_MIN: Final = 16 << 20
 PART_BYTES: Final = 8 << 20
 """About what of a large transaction is worked on at a time; that takes some times as much."""
 
+_SHARED_PART: Final = 16
+"""A new shared file has at least this part of the bytes that wait already."""
+
+_PAGE: Final = 4096
 _RELEASE_SECONDS: Final = 0.03
 
 
@@ -64,6 +71,9 @@ class SpillFiles:
         self.disk_max = disk_max
         self._released = _Release()
         self._growing: dict[int, int] = {}
+        self._lock = threading.Lock()
+        self._shared: weakref.ref[mmap.mmap] | None = None
+        self._shared_end = 0
         self.spilled_bytes = 0
 
     @property
@@ -77,15 +87,39 @@ class SpillFiles:
         Raises:
             OlrPgError: 2081.
         """
-        return np.empty(size, np.uint8) if size < self._file_bytes_min else self.spill(size)
+        if size < self._file_bytes_min:
+            return np.empty(size, np.uint8)
+        return np.frombuffer(self._reserved(size), np.uint8)
 
     def spill(self, size: int) -> npt.NDArray[np.uint8]:
-        """Room in a file.
+        """Room in a file, which others may share.
 
         Raises:
             OlrPgError: 2081 the file cannot be made or there is no space for it, 1097 the limit is
                 reached: what waits is mostly open, so that waiting for it would be for ever.
         """
+        with self._lock:
+            shared = None if self._shared is None else self._shared()
+            if shared is None or self._shared_end + size > len(shared):
+                shared, self._shared_end = self._new_shared(size), 0
+                self._shared = weakref.ref(shared)
+            start, self._shared_end = (
+                self._shared_end,
+                -(-(self._shared_end + size) // _PAGE) * _PAGE,
+            )
+        return np.frombuffer(shared, np.uint8, size, start)
+
+    def _new_shared(self, size: int) -> mmap.mmap:
+        larger = self.waiting_bytes // _SHARED_PART
+        if larger > size:
+            try:
+                return self._reserved(larger)
+            except OlrPgError:
+                pass  # perhaps there is room for what is needed
+        return self._reserved(size)
+
+    def _reserved(self, size: int) -> mmap.mmap:
+        """A new file of that size."""
         self.check_limit(size)
         try:
             with self._file() as file:
@@ -106,12 +140,12 @@ class SpillFiles:
         except OSError as error:
             raise self.refused(0, error) from error
 
-    def map(self, file: IO[bytes], size: int) -> npt.NDArray[np.uint8]:
+    def map(self, file: IO[bytes], size: int) -> mmap.mmap:
         """The bytes of a file, which stay until their last use; `size` is more than 0."""
         mapping = mmap.mmap(file.fileno(), size)
         self.spilled_bytes += size
         self._released.add(mapping)
-        return np.frombuffer(mapping, np.uint8)
+        return mapping
 
     def _file(self) -> IO[bytes]:
         self._directory.mkdir(parents=True, exist_ok=True)
@@ -177,7 +211,7 @@ class _Gathered:
         """
         size = self._growing[id(self._file)]
         try:
-            return self._files.map(self._file, size)
+            return np.frombuffer(self._files.map(self._file, size), np.uint8)
         except OSError as error:
             raise self._files.refused(size, error) from error
         finally:

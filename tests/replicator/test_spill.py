@@ -6,6 +6,7 @@ import gc
 import threading
 import zlib
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,7 +35,6 @@ from tests.split_results import packed_split
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 MIB = 1 << 20
 RANDOM = np.random.default_rng(5)
@@ -175,3 +175,48 @@ def test_the_limit_of_the_disk_counts_what_is_in_use(tmp_path: Path) -> None:
     del first
     gc.collect()
     assert storage.spill(MIB).size == MIB
+
+
+def test_what_waits_takes_few_descriptors(tmp_path: Path) -> None:
+    storage = SpillFiles(tmp_path, 0)
+    descriptors = Path("/proc/self/fd")
+    before = len(list(descriptors.iterdir()))
+    waiting = [storage.spill(8192) for _ in range(2000)]
+    assert len(list(descriptors.iterdir())) - before < 150
+    for number, room in enumerate(waiting):
+        room[:] = number % 251
+    assert [int(room[-1]) for room in waiting] == [number % 251 for number in range(2000)]
+    assert all((room == room[0]).all() for room in waiting)
+    assert storage.waiting_bytes < 1.1 * 2000 * 8192
+    del waiting, room
+    gc.collect()
+    assert storage.waiting_bytes == 0
+
+
+def test_a_shared_file_that_would_be_too_large_is_as_small_as_it_can_be(tmp_path: Path) -> None:
+    storage = SpillFiles(tmp_path, 0, disk_max=20 * MIB + 8192)
+    first = storage.spill(20 * MIB)
+    assert storage.spill(8192).size == 8192
+    assert first.size == 20 * MIB
+
+
+def test_gathered_bytes_are_in_a_file_and_counted(tmp_path: Path) -> None:
+    storage = SpillFiles(tmp_path, 0, disk_max=MIB)
+    gathering = storage.gather()
+    for number in range(3):
+        gathering.append(np.full(1000, number, np.uint8))
+    assert storage.waiting_bytes == 3000
+    with pytest.raises(OlrPgError, match="OLR-01097"):
+        gathering.append(np.zeros(MIB, np.uint8))
+    room = gathering.finish()
+    assert room.tolist() == [number for number in range(3) for _ in range(1000)]
+    assert storage.waiting_bytes == 3000
+    dropped = storage.gather()
+    dropped.append(np.zeros(10, np.uint8))
+    assert storage.waiting_bytes == 3010
+    del room, gathering, dropped
+    gc.collect()
+    assert storage.waiting_bytes == 0
+    (tmp_path / "file").touch()
+    with pytest.raises(OlrPgError, match="OLR-02081"):
+        SpillFiles(tmp_path / "file" / "spill", 0).gather()
