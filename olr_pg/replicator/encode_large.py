@@ -8,7 +8,8 @@ import numpy as np
 
 from olr_pg.replicator.split import Encoded
 from olr_pg.transactions.left_out import leave_out
-from olr_pg.wire.encoder import EncodedTransactions, cut, encode_transactions
+from olr_pg.wire.encoder import EncodedTransactions, cut, write_messages
+from olr_pg.wire.output import Collected
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -71,6 +72,7 @@ class _ViewEncoder:
         self._subscription = subscription
         self._number = number
         self._messages = 2
+        self._output = Collected()
         self._room = storage.gather()
         self._size = 0
         self._commit: npt.NDArray[np.uint8] | None = None
@@ -84,8 +86,9 @@ class _ViewEncoder:
             columns, dml, _ = leave_out(columns, dml, view.dropped)
         if dml.kind.size == 0:
             return
-        encoded = encode_transactions(
-            columns, dml, self._subscription.element_plan, view.big_endian, view.chunk_bytes
+        plan = self._subscription.element_plan
+        encoded = write_messages(
+            columns, dml, plan, view.big_endian, self._output, view.chunk_bytes
         )
         part = cut(encoded.blob)
         if self._commit is None:

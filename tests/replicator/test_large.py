@@ -11,13 +11,12 @@ from olr_pg.replicator.spill import SpillFiles
 from olr_pg.replicator.split import (
     decode_split,
     open_for_decoding,
-    pack_result,
     plan_splits,
     subscribe,
-    unpack_result,
 )
 from olr_pg.server.queue import ReadyQueue
 from tests.large_transaction import large_snapshot, write_logs
+from tests.split_results import through_bytes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,7 +44,7 @@ def peak_of(folder: Path, rows: int) -> int:
     try:
         for split in plan_splits(archived, SPLIT_BYTES):
             result = decode_split(subscription, log, split.first_block, split.end_block)
-            assert queue.put_all(merger.feed(1, unpack_result(pack_result(result))))
+            assert queue.put_all(merger.feed(1, through_bytes(result)))
         messages = 0
         while taken := queue.take(1000, bytes_max=WAITING_BYTES).messages:
             messages += taken

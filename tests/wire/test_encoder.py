@@ -40,7 +40,7 @@ from olr_pg.wire.elements import (
 from olr_pg.wire.encoder import encode_transactions, write_messages
 from olr_pg.wire.frames import ByteOrder
 from olr_pg.wire.messages import Data, encode_answer
-from olr_pg.wire.offsets import count_messages, message_offsets
+from olr_pg.wire.offsets import message_offsets, message_run
 from olr_pg.wire.plan import build_element_plan
 
 TABLES = (
@@ -299,7 +299,9 @@ def test_a_room_is_never_left_half_written() -> None:
         patch.setattr(output, "ROOM_BYTES", 4000)
         write_messages(*to_columns([transaction]), PLAN, False, Kept())
     assert len(taken) == 5
-    ends = [count_messages(np.frombuffer(part, np.uint8), False) for part in taken]
+    ends = [
+        message_run(np.frombuffer(part, np.uint8), 0, False, len(part), len(part)) for part in taken
+    ]
     assert ends == [(2, len(taken[0])), *((1, len(part)) for part in taken[1:4]),
                     (2, len(taken[4]))]  # fmt: skip
 
