@@ -111,7 +111,7 @@ class Context(Section):
         default=2048,
         ge=1,
         description="MiB of redo that a restart may read again because of transactions that are"
-        " open for long: with one target, older ones are persisted; null reads from their begin",
+        " open for long: older ones are persisted; null reads from their begin",
     )
 
 

@@ -124,7 +124,7 @@ def run_appliance(
             follow=_following(data, ends_delivery=alone and not told, filters=filters),
             incidents=data / "incidents",
             filters=filters,
-            recovery=_recovery(config, source.database, storage),
+            recovery=_recovery(config, source.database, storage, checkpoints),
             expected=() if alone else [part.name for part in parts if apply and part.apply],
         )
         targets = [
@@ -212,24 +212,23 @@ def _open(
     return RunningTarget(config, delivery, listener, checkpoint, connect_string, make_applier)
 
 
-def _recovery(config: Config, database: Database, storage: SpillFiles) -> BoundedRecovery | None:
-    """Keeps open transactions over restarts: of one target, unless the configuration says not to.
-
-    Several targets are fed by several runs of decoding at times, and confirm at different places,
-    so that no image of one run would serve them all.
-    """
-    limit, parts = config.context.bounded_recovery_mb, config.targets
+def _recovery(
+    config: Config, database: Database, storage: SpillFiles, checkpoints: Sequence[Checkpoint]
+) -> BoundedRecovery | None:
+    """Keeps open transactions over restarts, unless the configuration says not to."""
+    limit = config.context.bounded_recovery_mb
     if limit is None:
         return None
-    if len(parts) > 1:
-        _log.info(
-            "no bounded recovery with several targets: a restart reads the redo from the begin of"
-            " the oldest open transaction",
-            targets=len(parts),
-        )
-        return None
-    directory = target_directory(parts[0]) / RECOVERY_DIRECTORY
-    return BoundedRecovery(directory, _identity(database), limit * MIB, storage, storage.disk_max)
+    directory = data_directory(config) / RECOVERY_DIRECTORY
+    for part in config.targets:
+        # Up to version 0.1 the images of a list of one target were with its checkpoint.
+        own = target_directory(part) / RECOVERY_DIRECTORY
+        if own.is_dir() and not directory.exists():
+            own.rename(directory)
+    named = {p.name: c.image for p, c in zip(config.targets, checkpoints, strict=True)}
+    return BoundedRecovery(
+        directory, _identity(database), limit * MIB, storage, storage.disk_max, named
+    )
 
 
 def _lowest(checkpoints: Sequence[Checkpoint]) -> int | None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Snapshot, Table
     from olr_pg.replicator.delivery import Feed
     from olr_pg.replicator.progress import DecodeProgress
-    from olr_pg.replicator.recovery import BoundedRecovery
+    from olr_pg.replicator.recovery import BoundedRecovery, NamedImage
     from olr_pg.replicator.source_database import SourceDatabase
     from olr_pg.replicator.view import TargetView
     from olr_pg.spark.session import SparkSettings
@@ -57,7 +57,6 @@ class Decoder:
         filters: which tables, columns, operations and transactions are left out for everyone.
         expected: names of the targets that are started together.
         recovery: keeps what open transactions changed over restarts; None: they are read again.
-            Only with one target, since it serves one run at a time.
 
     Attributes:
         runs: the runs of decoding.
@@ -94,7 +93,8 @@ class Decoder:
         self._lock = threading.Lock()
         self._followers_lock = threading.Lock()
         self._wanted: dict[object, tuple[int, int]] = {}
-        self.runs = Runs(self._make_run, joins=not once, expected=expected)
+        self._connected: list[Feed] = []
+        self.runs = Runs(self._make_run, self._groups, joins=not once, expected=expected)
 
     def resolve(self, sql: str) -> tuple[Snapshot, tuple[Table, ...]]:
         """The tables that a TableList query names, and the dictionary they are from.
@@ -105,13 +105,20 @@ class Decoder:
         with self._lock:
             return self.source.resolve(sql)
 
-    def start(self, feed: Feed) -> None:
+    def start(self, feed: Feed, image: str | None = None) -> None:
         """Begin to decode for a target, from its start SCN on.
+
+        Args:
+            image: the recovery image that its checkpoint names for that SCN.
 
         Raises:
             OlrPgError: 2010 the log that holds it is not there; 2xxx the logs cannot be used.
         """
-        if self.recovery is None or feed.image is None:
+        if self.recovery is not None:
+            point = self.recovery.enter(feed.delivery.name, image, feed.need)
+            if point is not None:
+                feed.note_passed(point.commit_scn)
+        if self.recovery is None or self.recovery.find([feed.need]) is None:
             try:
                 check_beginning(self.scan(feed, feed.start_scn, 0).logs, feed.start_scn)
             finally:
@@ -121,11 +128,14 @@ class Decoder:
         snapshot = feed.chosen.snapshot
         with self._lock:
             known, self._snapshot = self._snapshot, snapshot
+            self._connected.append(feed)
         # With another dictionary, what is under way begins again: a run has only one.
         self.runs.start(feed, together=known is not None and snapshot is not known)
 
     def leave(self, feed: Feed) -> None:
         """The client of a target has left."""
+        with self._lock:
+            self._connected = [one for one in self._connected if one is not feed]
         self.runs.leave(feed)
 
     def scan(self, reader: object, scn: int, delivered_scn: int) -> LogScan:
@@ -147,8 +157,20 @@ class Decoder:
     def _make_run(self, feeds: Sequence[Feed], progress: DecodeProgress) -> DecodingRun:
         assert self._snapshot is not None  # a target was started
         follower = self._take_follower(self._snapshot)
-        chosen = [self._tables_of(feed) for feed in feeds]
-        tables = list({table.obj: table for part in chosen for table in part}.values())
+        try:
+            return self._make_run_with(follower, feeds, progress)
+        except OlrPgError:
+            self.give_back(follower)
+            raise
+
+    def _make_run_with(
+        self, follower: DictionaryFollower, feeds: Sequence[Feed], progress: DecodeProgress
+    ) -> DecodingRun:
+        image = None
+        if self.recovery is not None:
+            needs = [feed.need for feed in feeds]
+            image = self.recovery.find(needs, of_others=not follower.ends_delivery)
+        tables = self._tables_of_run(feeds, image)
         views: list[TargetView] = []
         numbers = []
         for feed in feeds:
@@ -164,12 +186,29 @@ class Decoder:
         filters = [view.filters for view in views]
         numbered = dict(zip(feeds, numbers, strict=True))
         run = DecodingRun(self, subscription, follower, numbered, filters, progress)
-        try:
-            run.restore()
-        except OlrPgError:
-            self.give_back(follower)
-            raise
+        if image is not None:
+            run.restore(image)
         return run
+
+    def _groups(self, feeds: Sequence[Feed]) -> list[list[Feed]]:
+        """Which targets can be fed by one run that begins now."""
+        if self.recovery is None:
+            return [list(feeds)]
+        groups = self.recovery.groups([feed.need for feed in feeds])
+        return [[feeds[number] for number in group] for group in groups]
+
+    def _tables_of_run(self, feeds: Sequence[Feed], image: NamedImage | None) -> list[Table]:
+        """What a run decodes: the tables of its image; without one, those of its feeds.
+
+        And those of everyone else, if its images are to serve them, too.
+        """
+        assert self._snapshot is not None
+        if image is not None:
+            objects = {table.obj: table for table in self._snapshot.tables}
+            return [objects[obj] for obj in image.image.objects if obj in objects]
+        others = self._connected if self.recovery is not None else []
+        chosen = [self._tables_of(feed) for feed in (*feeds, *others)]
+        return list({table.obj: table for part in chosen for table in part}.values())
 
     def _tables_of(self, feed: Feed) -> Sequence[Table]:
         """A target's tables in the newest dictionary."""

@@ -19,6 +19,7 @@ from olr_pg.replicator.decoded_logs import DecodedLogs
 from olr_pg.replicator.event_feed import EventFeed, FaultReporter
 from olr_pg.replicator.incidents import with_incident
 from olr_pg.replicator.merge import Merger, ThreadSplit, merge_splits
+from olr_pg.replicator.recovery_run import RecoveryRun
 from olr_pg.replicator.split import plan_splits
 from olr_pg.replicator.wanted_logs import check_beginning, check_order, orphaning_log, unread_logs
 
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
     from olr_pg.replicator.filters import Filters
     from olr_pg.replicator.follower import DictionaryFollower
     from olr_pg.replicator.progress import DecodeProgress
-    from olr_pg.replicator.recovery import Reached
+    from olr_pg.replicator.recovery import NamedImage
+    from olr_pg.replicator.recovery_run import Reached
     from olr_pg.replicator.split import Subscription
     from olr_pg.server.queue import ReadyTransaction
     from olr_pg.transactions.faults import RowFault
@@ -86,24 +88,30 @@ class DecodingRun:
         self._decoded = DecodedLogs()
         self._skipped: set[str] = set()
         self._begun = False
-        self._recovery = decoder.recovery
+        self._recovery: RecoveryRun | None = None
+        if decoder.recovery is not None:
+            self._recovery = RecoveryRun(decoder.recovery, self._scn, self._target_names)
         self._reached: Mapping[int, Reached] = {}
         self._thread = threading.Thread(target=self.run, name="olr-decode", daemon=True)
 
-    def restore(self) -> None:
-        """Begin with the recovery image that the session starts with, if it can be used.
+    def _target_names(self) -> list[str]:
+        return [feed.delivery.name for feed in self.feeds]
+
+    def restore(self, image: NamedImage) -> None:
+        """Begin with a recovery image, if it can be used.
 
         Raises:
             OlrPgError: 2010 the logs behind it are not there; 2xxx the logs cannot be used.
         """
-        if self._recovery is None:
-            return
-        (feed,) = self.feeds
-        # Whatever feeds it later goes on from where this run ends.
-        image, feed.image = feed.image, None
-        restored = self._recovery.begin(image, self.merger.subscription)
-        if image is None:
-            return
+        assert self._recovery is not None
+        try:
+            self._restore(self._recovery, image)
+        except OlrPgError:
+            self._recovery.end()
+            raise
+
+    def _restore(self, recovery: RecoveryRun, image: NamedImage) -> None:
+        restored = recovery.restore(image, self.merger.subscription)
         try:
             logs = self._decoder.scan(self, self._scn, 0).logs
         finally:
@@ -116,7 +124,7 @@ class DecodingRun:
             else:
                 first_scn = orphaning.header.first_scn
                 detail = f"{orphaning.path} begins at SCN {first_scn}, before its end"
-                self._recovery.refuse(OlrPgError(2073, detail))
+                recovery.refuse(image, OlrPgError(2073, detail))
         check_beginning(logs, self._scn, self._reached)
 
     def begin(self) -> None:
@@ -142,6 +150,8 @@ class DecodingRun:
         finally:
             self._decoder.scanned_last(self)
             self._decoder.give_back(self._follower)
+            if self._recovery is not None:
+                self._recovery.end()
             self._decoder.runs.ended(self, failed=failed)
 
     def _fail(self, error: OlrPgError) -> None:
@@ -333,6 +343,8 @@ class DecodingRun:
         self._events.publish_before(self.merger.watermark)
         self.progress.queued.add(self.merger.watermark, time.time())
         self._note_open(min([self.merger.open_scn(), *self._events.begins()]))
+        for feed in self.feeds:
+            feed.note_passed(self.merger.left_scn - 1)
         return not self.ending.is_set()
 
     def _note_open(self, scn: int) -> None:

@@ -18,6 +18,7 @@ from olr_pg.errors import OlrPgError
 from olr_pg.replicator.filters import NO_FILTERS, Filters
 from olr_pg.replicator.losses import report_left_out
 from olr_pg.replicator.progress import DecodeProgress
+from olr_pg.replicator.recovery import Need
 from olr_pg.replicator.view import TargetView
 from olr_pg.server.queue import BYTES_MAX, TRANSACTIONS_MAX, CommitPosition, ReadyQueue
 from olr_pg.wire.chunks import CHUNK_BYTES
@@ -59,7 +60,8 @@ class Feed:
         start_scn: transactions that began before it are not delivered.
         open_scn: no transaction that the queue was not given yet began before it.
         last: where the last transaction that the queue was given committed.
-        image: the recovery image that its first run is to begin with, until that has.
+        passed_scn: of what began at `start_scn` or later, everything that commits at this SCN or
+            before was given to the queue, or is confirmed.
     """
 
     delivery: Delivery
@@ -68,16 +70,22 @@ class Feed:
     start_scn: int
     open_scn: int
     last: tuple[int, CommitPosition] | None = None
-    image: str | None = None
+    passed_scn: int = -1
 
     @property
     def names(self) -> frozenset[str]:
         """``OWNER.NAME`` of its tables."""
         return frozenset(table.full_name for table in self.chosen.tables)
 
+    @property
+    def need(self) -> Need:
+        """What it lacks."""
+        objects = frozenset(table.obj for table in self.chosen.tables)
+        return Need(self.open_scn, self.passed_scn, objects)
+
     def view(self, tables: Sequence[Table]) -> TargetView:
         """What it gets of a subscription to `tables`."""
-        objects = frozenset(table.obj for table in self.chosen.tables)
+        objects = self.need.objects
         everything = objects.issuperset(table.obj for table in tables)
         return replace(self.delivery.view, objects=None if everything else objects)
 
@@ -102,9 +110,14 @@ class Feed:
         """No transaction that may still come began before `scn`."""
         self.open_scn = max(self.open_scn, scn)
 
+    def note_passed(self, scn: int) -> None:
+        """It has been given all that commits at this SCN or before."""
+        self.passed_scn = max(self.passed_scn, scn)
+
     def abandon(self, scn: int) -> None:
         """The redo from `scn` on was given up by a RESETLOGS: the new one counts on from there."""
         self.open_scn = min(self.open_scn, scn)
+        self.passed_scn = min(self.passed_scn, scn - 1)
         if self.last is not None and self.last[0] >= scn:
             self.last = scn, CommitPosition(0, 0, 0, 0)
 
@@ -209,12 +222,12 @@ class Delivery:
         """
         assert self._chosen is not None  # the protocol asks for TableList first
         queue = ReadyQueue(*self._bounds, self._backlog)
-        feed = Feed(self, self._chosen, queue, scn, scn, image=image)
+        feed = Feed(self, self._chosen, queue, scn, scn)
         self.schema_events.restart()
         self.drained.clear()
         self.failure = None
         try:
-            self._decoder.start(feed)
+            self._decoder.start(feed, image)
         except OlrPgError as error:
             self.failure = error
             self.monitor.enter(CapturePhase.STOPPED, error)
@@ -232,27 +245,29 @@ class Delivery:
     def recovery_points(self) -> Sequence[RecoveryPoint]:
         """See `server.source.Source.recovery_points`.
 
-        None of them passes what the applier was told of a table and has not made durable: changes
-        of it that were left out are told from the redo only.
+        None of them passes what the queue was given, nor what the applier was told of a table and
+        has not made durable: changes of it that were left out are told from the redo only.
         """
-        recovery = self._decoder.recovery
-        if recovery is None:
+        recovery, feed = self._decoder.recovery, self._feed
+        if recovery is None or feed is None:
             return ()
-        points = recovery.points
-        waiting = self.schema_events.unconfirmed_scn()
-        return [point for point in points if waiting is None or point.commit_scn < waiting]
+        points = recovery.points(self.name)
+        passed, waiting = feed.passed_scn, self.schema_events.unconfirmed_scn()
+        if waiting is not None:
+            passed = min(passed, waiting - 1)
+        return [point for point in points if point.commit_scn <= passed]
 
     def saved(self, scn: int, image: str | None) -> None:
         """See `server.source.Source.saved`."""
         if self._decoder.recovery is not None:
-            self._decoder.recovery.saved(scn, image)
+            self._decoder.recovery.saved(self.name, scn, image)
 
     def stop(self) -> None:
         """The client has left: nothing is decoded for it any more."""
         if self._feed is not None:
             self._decoder.leave(self._feed)
             if self._decoder.recovery is not None:
-                self._decoder.recovery.clean()
+                self._decoder.recovery.leave(self.name)
             if self._backlog is not None:
                 self._backlog.clear()
         self._feed = self._chosen = None

@@ -208,6 +208,11 @@ class Merger:
         return min(self._watermarks.values(), default=0)
 
     @property
+    def left_scn(self) -> int:
+        """Every transaction that commits below it has left, or was left out."""
+        return self._left_scn
+
+    @property
     def waiting(self) -> int:
         """How many finished transactions wait for the other redo threads."""
         return len(self._waiting) + len(self._faults)

@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from olr_pg.errors import OlrPgError
 from olr_pg.redo.batch import ENTRY, EVENT, PIECE, ChangeBatch, columns_of
-from olr_pg.server.checkpoint import replace_file, sync_directory
+from olr_pg.server.checkpoint import check_version, replace_file, sync_directory
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -36,8 +36,11 @@ if TYPE_CHECKING:
 
     U8 = npt.NDArray[np.uint8]
 
-VERSION: Final = 1
-"""The version that is written, and the newest that is read."""
+VERSION: Final = 2
+"""The version that is written, and the newest that is read. Version 1 was of one target only, and
+does not say from where on its transactions are whole, nor which tables it is of."""
+
+_SINCE_2: Final = {"whole_scn", "objects"}
 
 LAYOUT: Final = zlib.crc32(repr([dtype.descr for dtype in (EVENT, PIECE, ENTRY)]).encode())
 """Of the arrays in data files: those of a release with other ones cannot be read."""
@@ -111,10 +114,12 @@ class Image(_Model):
         tables: identity of each table of the row plan, which events name by its number.
         transactions: the open ones.
         unowned: LOB pages that name no transaction.
+        whole_scn: transactions that began before it are in it from there on only.
+        objects: OBJ# of the tables that it is of, in their order in the row plan.
     """
 
     format: Literal["olr-pg recovery image"] = "olr-pg recovery image"
-    version: Literal[1] = VERSION
+    version: Literal[1, 2] = VERSION
     layout: int = LAYOUT
     source: str
     marks: list[Mark]
@@ -124,6 +129,8 @@ class Image(_Model):
     sessions: list[SessionEntry]
     transactions: list[Opened]
     unowned: list[Part]
+    whole_scn: _U64 = 0
+    objects: list[int] = []
 
     @property
     def parts(self) -> Iterator[Part]:
@@ -133,9 +140,20 @@ class Image(_Model):
         yield from self.unowned
 
     @property
+    def base_objects(self) -> list[int]:
+        """OBJ# of the tables in their order, those of SYS that are followed among them."""
+        identities = (identity.split(":") for identity in self.tables)
+        return list(dict.fromkeys(int(obj) for obj, since, _ in identities if since == "0"))
+
+    @property
     def read_scn(self) -> int:
         """The SCN below which no redo has to be read again."""
         return min(mark.scn for mark in self.marks)
+
+    @property
+    def settled_scn(self) -> int:
+        """What began at this SCN or later is behind the image in the redo, of every thread."""
+        return max(mark.scn for mark in self.marks)
 
 
 class _File(BaseModel):
@@ -242,10 +260,13 @@ def read_image(path: Path, source: str) -> Image:
     """The manifest at `path`.
 
     Raises:
-        OlrPgError: 2071 it is missing, damaged, or of another release or source.
+        OlrPgError: 2071 it is missing, damaged, or of another release or source; 4035 it is of a
+            newer version.
     """
     try:
-        file = _File.model_validate_json(path.read_bytes())
+        data = path.read_bytes()
+        check_version(data, VERSION, path, within="image")
+        file = _File.model_validate_json(data)
     except (OSError, ValidationError) as error:
         detail = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
         raise OlrPgError(2071, detail, path=str(path)) from error
@@ -347,4 +368,6 @@ def _size(batch: ChangeBatch) -> int:
 
 
 def _crc(image: Image) -> int:
-    return zlib.crc32(image.model_dump_json().encode())
+    """The checksum of what the version has."""
+    left_out = _SINCE_2 if image.version == 1 else None
+    return zlib.crc32(image.model_dump_json(exclude=left_out).encode())

@@ -10,6 +10,8 @@ target is somewhere else than the others:
   does not hold them up, and goes on in a run of its own, which waits for it.
 - Runs that have come to the same place, and whose targets all keep up, are joined: they end, and a
   new one begins where the first of them has something open.
+- Where recovery images (`recovery`) do not allow that targets begin together, they begin in several
+  runs; and runs are not joined that could not begin together.
 
 The alternative for a target at its limit is to let decoding wait for it. Then one broken client
 stops the replication of everyone until somebody looks, which is the reason that a target has its
@@ -66,6 +68,7 @@ class Runs:
 
     Args:
         make: makes a run for some feeds.
+        groups: which of some feeds can begin together.
         joins: whether runs are joined; else each goes to its own end.
         expected: names of the targets that are started together.
     """
@@ -73,11 +76,13 @@ class Runs:
     def __init__(
         self,
         make: Callable[[Sequence[Feed], DecodeProgress], Run],
+        groups: Callable[[Sequence[Feed]], list[list[Feed]]],
         *,
         joins: bool = True,
         expected: Iterable[str] = (),
     ) -> None:
         self._make = make
+        self._groups = groups
         self._joins = joins
         self._expected = set(expected)
         self._lock = threading.RLock()
@@ -135,7 +140,10 @@ class Runs:
             if feed not in run.feeds or run.ending.is_set():
                 return
             self._remove(run, feed)
-            self._begin([feed])
+            try:
+                self._begin([feed])
+            except OlrPgError as error:
+                feed.fail(error)
 
     def drop(self, run: Run, feed: Feed) -> None:
         """A feed of a run has ended."""
@@ -151,7 +159,12 @@ class Runs:
                 return
             calm = [one for one in self._running if all(f.queue.is_calm() for f in one.feeds)]
             front = max(calm, key=lambda one: one.reached, default=run)
-            near = [one for one in calm if one.reached >= front.recent_scn]
+            near = [front]
+            for one in calm:
+                feeds = [feed for other in (*near, one) for feed in other.feeds]
+                is_near = one is not front and one.reached >= front.recent_scn
+                if is_near and len(self._groups(feeds)) == 1:
+                    near.append(one)
             if run not in near or len(near) < 2:
                 return
             names = [feed.delivery.name for one in near for feed in one.feeds]
@@ -188,11 +201,13 @@ class Runs:
             self._timer.cancel()
         if not feeds:
             return
-        try:
-            self._begin(feeds, progress)
-        except OlrPgError as error:
-            for feed in feeds:
-                feed.fail(error)
+        for group in self._groups(feeds):
+            try:
+                self._begin(group, progress)
+            except OlrPgError as error:
+                for feed in group:
+                    feed.fail(error)
+            progress = None
 
     def _begin(self, feeds: Sequence[Feed], progress: DecodeProgress | None = None) -> None:
         if progress is None:

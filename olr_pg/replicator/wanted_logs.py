@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from olr_pg.capture.logs import ArchivedLog
     from olr_pg.replicator.decoded_logs import DecodedLogs
-    from olr_pg.replicator.recovery import Reached
+    from olr_pg.replicator.recovery_run import Reached
 
 
 def check_beginning(

@@ -135,11 +135,7 @@ class Checkpoint:
             return Saved()
         except OSError as error:
             raise OlrPgError(4011, str(error), path=str(self._path)) from error
-        version = _version(data)
-        if version is not None and version > VERSION:
-            raise OlrPgError(
-                4035, f"version {version}, {VERSION} is the newest known", path=str(self._path)
-            )
+        check_version(data, VERSION, self._path)
         try:
             file = _File.model_validate_json(data)
         except ValidationError as error:
@@ -166,14 +162,25 @@ def read_saved_scn(path: Path) -> int | None:
         return None
 
 
-def _version(data: bytes) -> int | None:
-    """The version that a file claims; None where it is no such file."""
+def check_version(data: bytes, newest: int, path: Path, *, within: str = "") -> None:
+    """Refuse a file of a newer version of olr_pg; what is no such file at all passes.
+
+    Args:
+        newest: version that is known here.
+        within: the key of the object that has the version, where that is not the whole.
+
+    Raises:
+        OlrPgError: 4035.
+    """
     try:
         document = json.loads(data)
     except ValueError:
-        return None
+        return
+    if within and isinstance(document, dict):
+        document = document.get(within)
     version = document.get("version") if isinstance(document, dict) else None
-    return version if isinstance(version, int) else None
+    if isinstance(version, int) and version > newest:
+        raise OlrPgError(4035, f"version {version}, {newest} is the newest known", path=str(path))
 
 
 def _crc(content: _Content) -> int:

@@ -18,11 +18,13 @@ class RecoveryPoint(NamedTuple):
         commit_scn: everything that is not in the image, nor behind it in the redo, committed at
             this SCN or before.
         read_scn: who starts with it reads no redo below this SCN.
+        whole_scn: transactions that began before it may be in it without their begin.
     """
 
     image: str
     commit_scn: int
     read_scn: int
+    whole_scn: int = 0
 
     def serves(self, start_scn: int, unconfirmed_scn: int | None) -> bool:
         """Whether it may take the place of the redo before it.
@@ -32,7 +34,7 @@ class RecoveryPoint(NamedTuple):
             unconfirmed_scn: the lowest commit SCN in the queue, None where that is empty.
         """
         is_confirmed = unconfirmed_scn is None or unconfirmed_scn > self.commit_scn
-        return is_confirmed and start_scn < self.read_scn
+        return is_confirmed and self.whole_scn <= start_scn < self.read_scn
 
 
 class Source(Protocol):
@@ -75,7 +77,7 @@ class Source(Protocol):
         """
 
     def recovery_points(self) -> Sequence[RecoveryPoint]:
-        """The durable recovery images of the run, oldest first.
+        """The durable recovery images, oldest first.
 
         All that committed up to the `commit_scn` of one of them has been taken in by the queue.
         """

@@ -127,8 +127,50 @@ class Restarts:
             path = shutil.copy(log.path, self.logs)
             self._sequence[str(path)] = log.header.sequence
 
-    def checkpoint(self) -> Checkpoint:
-        return Checkpoint(self.folder / "data" / FILE_NAME, SOURCE)
+    def checkpoint(self, target: str = "") -> Checkpoint:
+        name = f"{target}.json" if target else FILE_NAME
+        return Checkpoint(self.folder / "data" / name, SOURCE)
+
+    @property
+    def read(self) -> list[int]:
+        """The sequence numbers of the logs that were read since the last `decoder`, in order."""
+        return list(self._read)
+
+    def decoder(self, *targets: str, once: bool = True, together: bool = True) -> Decoder:
+        """What one start of the appliance has.
+
+        Args:
+            targets: those that are configured.
+            together: whether all of them are waited for.
+        """
+        self._read.clear()
+        recovery = None
+        if self.limit_bytes is not None:
+            recovery = BoundedRecovery(
+                self.recovery,
+                SOURCE,
+                self.limit_bytes,
+                self.storage,
+                self.disk_max,
+                {target: self.checkpoint(target).image for target in targets},
+            )
+        return Decoder(
+            OfflineDatabase(self.snapshot, [str(self.logs)]),
+            SparkSettings(),
+            once=once,
+            storage=self.storage,
+            follow=self._follow,
+            recovery=recovery,
+            expected=targets if together and len(targets) > 1 else (),
+        )
+
+    def client(self, decoder: Decoder, target: str = "", **dials: Any) -> Client:
+        """A client of a target, which has not subscribed yet.
+
+        Args:
+            dials: of its `Delivery`.
+        """
+        return Client(decoder, target, self.checkpoint(target), dials)
 
     def run(self, start_scn: int | None = None, confirmed: int = -1) -> Run:
         """Start, take all there is, confirm, end.
@@ -137,45 +179,25 @@ class Restarts:
             start_scn: None: what the checkpoint has saved.
             confirmed: how many of the delivered transactions; −1: all.
         """
-        self._read.clear()
-        recovery = None
-        if self.limit_bytes is not None:
-            recovery = BoundedRecovery(
-                self.recovery, SOURCE, self.limit_bytes, self.storage, self.disk_max
-            )
-        decoder = Decoder(
-            OfflineDatabase(self.snapshot, [str(self.logs)]),
-            SparkSettings(),
-            once=True,
-            storage=self.storage,
-            follow=self._follow,
-            recovery=recovery,
-        )
-        events = SchemaEvents()
-        events.consumed = True
-        delivery = Delivery(decoder, schema_events=events)
-        session = Session(delivery, self.checkpoint(), Claim(), "test")
-        session.resolve(self.query)
-        saved = session.saved_scn() or 0
-        session.start(saved if start_scn is None else start_scn)
+        client = self.client(self.decoder(""))
+        client.start(self.query, start_scn)
         try:
-            delivered = self._take_all(delivery, session)
-            faults = [event for event in events.published() if event.is_fault]
+            delivered = client.take_all()
+            faults = [event for event in client.events.published() if event.is_fault]
             if self.takes_events:
-                for event in events.published():
-                    events.done(event)
-            if confirmed and delivery.failure is None:
-                last = delivered[:confirmed] if confirmed > 0 else delivered
-                session.take(last[-1].commit_scn if last else 0, 1)
+                for event in client.events.published():
+                    client.events.done(event)
+            if client.delivery.failure is None:
+                client.confirm(delivered, confirmed)
         finally:
-            session.close()
-        accounting = delivery.accounting()
+            client.close()
+        accounting = client.delivery.accounting()
         assert accounting is not None
         assert accounting.changes_missing == 0
         return Run(
             delivered,
-            list(self._read),
-            delivery.failure,
+            self.read,
+            client.delivery.failure,
             [RowFaultIdentity(event.table, event.commit_scn, event.xid) for event in faults],
         )
 
@@ -185,15 +207,55 @@ class Restarts:
         follower.apply(tuple(history.transactions))
         return follower
 
-    @staticmethod
-    def _take_all(delivery: Delivery, session: Session) -> list[Delivered]:
-        data = bytearray()
+
+class Client:
+    """A client of a target: one session, with a bundled applier's events.
+
+    Attributes:
+        delivery, session, events: its own.
+    """
+
+    def __init__(
+        self, decoder: Decoder, target: str, checkpoint: Checkpoint, dials: dict[str, Any]
+    ) -> None:
+        self.events = SchemaEvents()
+        self.events.consumed = True
+        self.delivery = Delivery(decoder, target, schema_events=self.events, **dials)
+        self.session = Session(self.delivery, checkpoint, Claim(), "test")
+        self._data = bytearray()
+
+    def start(self, query: str, start_scn: int | None = None) -> None:
+        """Subscribe and start, where its checkpoint says unless told otherwise."""
+        self.session.resolve(query)
+        saved = self.session.saved_scn() or 0
+        self.session.start(saved if start_scn is None else start_scn)
+
+    def take(self) -> list[Delivered]:
+        """The transactions that are ready now."""
+        while self.session.queue is not None and self.session.queue.status().ready:
+            self._data += self.session.take(0, 1_000_000).framed
+        found = split_transactions(self._data)
+        del self._data[: sum(len(one.blob) for one in found)]
+        return found
+
+    def take_all(self) -> list[Delivered]:
+        """Everything, where nothing more comes."""
+        taken = []
         while True:
-            is_last = delivery.drained.wait(0.01) or delivery.failure is not None
-            while session.queue is not None and session.queue.status().ready:
-                data += session.take(0, 1_000_000).framed
+            is_last = self.delivery.drained.wait(0.01) or self.delivery.failure is not None
+            taken += self.take()
             if is_last:
-                return split_transactions(data)
+                return taken
+
+    def confirm(self, delivered: Sequence[Delivered], count: int = -1) -> None:
+        """Confirm the first of some transactions; −1: all, 0: nothing is said."""
+        if count:
+            last = delivered[:count] if count > 0 else delivered
+            self._data += self.session.take(last[-1].commit_scn if last else 0, 1).framed
+
+    def close(self) -> None:
+        """It leaves."""
+        self.session.close()
 
 
 def split_transactions(data: bytes | bytearray) -> list[Delivered]:

@@ -252,7 +252,7 @@ def test_a_kill_around_the_checkpoint(
             patch.setattr("olr_pg.server.checkpoint.Checkpoint.save", lambda *_: False)
         else:
             # It is, but nothing is removed after it.
-            patch.setattr(BoundedRecovery, "saved", lambda *_: None)
+            patch.setattr(BoundedRecovery, "clean", lambda *_: None)
         runs.append(restarts.run().delivered)
     left = {path.name for path in restarts.recovery.iterdir()}
     restarts.archive(logs[-1:])

@@ -21,18 +21,21 @@ from structlog.testing import capture_logs
 from olr_pg.config.load import load_config
 from olr_pg.errors import OlrPgError
 from olr_pg.monitor.asking import ask_status
-from olr_pg.replicator.appliance import _recovery, run_appliance
+from olr_pg.replicator import appliance
+from olr_pg.replicator.appliance import run_appliance
 from olr_pg.replicator.decoder import Decoder
 from olr_pg.replicator.delivery import Delivery
 from olr_pg.replicator.follower import DictionaryFollower
 from olr_pg.replicator.source_database import OfflineDatabase
-from olr_pg.replicator.spill import SpillFiles
 from olr_pg.server.backlog import Backlog
 from olr_pg.server.checkpoint import Checkpoint, read_saved_scn
 from olr_pg.server.listener import Listener
+from olr_pg.simulator.sys_dictionary import sys_cell
 from olr_pg.spark.session import SparkSettings
+from tests.replicator import run_with_images
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
 from tests.replicator.test_port import NO_MORE, RawClient
+from tests.simulation.entry import recovery_at_each_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -104,19 +107,6 @@ def keys_of(database: str, table: str) -> list[int]:
         return []
 
 
-def test_open_transactions_are_kept_over_restarts_for_one_target_only(tmp_path: Path) -> None:
-    source = two_tables(tmp_path / "s")
-    assert source.snapshot is not None
-    database, storage = source.snapshot.database, SpillFiles(tmp_path / "spill", 1)
-    both = [entry("a", "host=a", "A"), entry("b", "host=b", "B")]
-    with capture_logs() as said:
-        one = _recovery(load_config(write_config(source, both[:1])), database, storage)
-        assert one is not None
-        assert said == []
-        assert _recovery(load_config(write_config(source, both)), database, storage) is None
-    assert said[0]["event"].startswith("no bounded recovery with several targets")
-
-
 @pytest.mark.timeout(900)
 @pytest.mark.usefixtures("one_session")
 def test_two_targets_with_other_tables_and_positions_over_one_decode(
@@ -168,6 +158,14 @@ def test_two_targets_with_other_tables_and_positions_over_one_decode(
     assert later <= (
         read_saved_scn(source.directory / "data" / "targets" / "one" / "checkpoint.json") or 0
     )
+
+
+def image_of(target: Path) -> str | None:
+    """The recovery image that the checkpoint in a target's directory names."""
+    path = target / "checkpoint.json"
+    image = json.loads(path.read_bytes())["recovery_image"] if path.exists() else None
+    assert image is None or isinstance(image, str)
+    return image
 
 
 class Reader:
@@ -321,10 +319,13 @@ def test_a_table_that_ends_ends_the_delivery_of_its_client_only(
 
 @pytest.mark.timeout(900)
 @pytest.mark.usefixtures("one_session")
-def test_kill_9_with_one_target_out_of_reach(
-    tmp_path: Path, postgres_database: str, second_database: str
+def test_kill_9_with_one_target_out_of_reach_and_a_transaction_open(
+    tmp_path: Path, postgres_database: str, second_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = two_tables(tmp_path / "s")
+    early = {path.name for path in (source.directory / "logs").iterdir()}
+    long = source.open_session()
+    long.insert(source.tables["B"], [sys_cell(1000), sys_cell("open over the kill")])
     fill(source, range(40))
     nowhere = make_conninfo(postgres_database, dbname="there_is_none")
     targets = [
@@ -334,11 +335,17 @@ def test_kill_9_with_one_target_out_of_reach(
     ]
     path = write_config(source, targets)
     config = load_config(path)
-    command = [sys.executable, "-m", "olr_pg", "run", "--config", str(path)]
+    module = run_with_images.__name__
+    command = [sys.executable, "-m", module, "run", "--config", str(path)]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    checkpoints = source.directory / "data" / "targets"
     try:
         deadline = time.monotonic() + WAIT_SECONDS
-        while not (keys_of(postgres_database, "a") and keys_of(second_database, "b")):
+        while not (
+            keys_of(postgres_database, "a")
+            and keys_of(second_database, "b")
+            and all(image_of(checkpoints / name) for name in ("one", "two"))
+        ):
             assert process.poll() is None
             assert time.monotonic() < deadline
             time.sleep(0.1)  # nothing tells when rows are in a database
@@ -359,13 +366,21 @@ def test_kill_9_with_one_target_out_of_reach(
     finally:
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
+    long.commit()
     fill(source, range(40, 60))
     source.finish()
-    with pytest.raises(OlrPgError) as caught:
+    monkeypatch.setattr(appliance, "BoundedRecovery", recovery_at_each_log)
+    with capture_logs() as lines, pytest.raises(OlrPgError) as caught:
         run_appliance(load_config(path), once=True, apply=True)
     assert caught.value.code == 5003
+    # The redo from the begin of what was open on is not read again, and the rest is read once.
+    assert [line["event"] for line in lines].count("open transactions restored") == 1
+    decoded = [line["sequence"] for line in lines if line["event"] == "log decoded"]
+    assert len(decoded) == len(set(decoded))
+    assert min(decoded) > len(early) + 1
     # The two others were brought to their end before that was told.
     assert keys_of(postgres_database, "a") == list(range(60))
     assert keys_of(second_database, "a") == list(range(60))
-    assert keys_of(second_database, "b") == list(range(60))
+    assert keys_of(second_database, "b") == [*range(60), 1000]
     assert keys_of(postgres_database, "b") == []
+    assert list((source.directory / "data" / "recovery").iterdir()) == []

@@ -107,10 +107,15 @@ def spill_files(folder: Path, settings: Settings) -> SpillFiles:
 
 
 def recovery_at_each_log(
-    directory: Path, source: str, _limit: int, storage: SpillFiles, disk_max: int | None
+    directory: Path,
+    source: str,
+    _limit: int,
+    storage: SpillFiles,
+    disk_max: int | None,
+    named: dict[str, str | None],
 ) -> BoundedRecovery:
     """Bounded recovery for short logs."""
-    return BoundedRecovery(directory, source, 1, storage, disk_max)
+    return BoundedRecovery(directory, source, 1, storage, disk_max, named)
 
 
 @contextmanager

@@ -90,13 +90,16 @@ class Here:
         events = SchemaEvents()
         storage = spill_files(data / "spill", settings)
         identity = _identity(snapshot.database)
+        checkpoint = Checkpoint(data / FILE_NAME, identity)
         decoder = Decoder(
             OfflineDatabase(snapshot, [str(simulation.folder / "logs")]),
             SparkSettings(),
             threads_file=data / THREADS_FILE,
             follow=following(data),
             storage=storage,
-            recovery=recovery_at_each_log(data / DIRECTORY, identity, 1, storage, None),
+            recovery=recovery_at_each_log(
+                data / DIRECTORY, identity, 1, storage, None, {"": checkpoint.image}
+            ),
         )
         delivery = Delivery(
             decoder,
@@ -109,7 +112,7 @@ class Here:
             AnnouncedListener(
                 simulation.folder / PORT,
                 delivery,
-                Checkpoint(data / FILE_NAME, identity),
+                checkpoint,
                 order=simulation.order,
             )
         )
