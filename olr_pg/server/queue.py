@@ -400,13 +400,14 @@ class ReadyQueue:
     def lowest_commit_scn(self, confirming: int = -1) -> int | None:
         """The lowest commit SCN of what is held, less what `confirm(confirming)` would drop.
 
-        None where nothing is left; 0 where nothing is left in memory, and there is a backlog.
+        None where nothing is left; 0 where nothing is left in memory, but in the backlog.
         """
         with self._changed:
             kept = dropwhile(lambda transaction: transaction.commit_scn <= confirming, self._sent)
             first = next(chain(kept, self._ready), None)
             if first is None:
-                return None if self._backlog is None else 0
+                is_spilled = self._backlog is not None and self._backlog.transactions
+                return 0 if is_spilled else None
             return first.commit_scn
 
     def is_empty(self) -> bool:
