@@ -447,12 +447,6 @@ class NamedTarget(Target):
         " is decoded for by itself",
     )
 
-    @model_validator(mode="after")
-    def _columns_are_everyones(self) -> Self:
-        if self.filter.columns:
-            raise problem("columns left out for everyone, in `filter` at the top", show="nothing")
-        return self
-
 
 def _several(targets: tuple[NamedTarget, ...]) -> tuple[NamedTarget, ...]:
     for what, values in (

@@ -41,6 +41,7 @@ class Chosen(NamedTuple):
 
     Attributes:
         snapshot: the dictionary that the tables are from.
+        tables: as they are decoded: the target's own filter may leave columns out of them.
         would_name: whether it would name a table of that owner and name, if there were one.
     """
 
@@ -126,7 +127,14 @@ class Feed:
         if event.table not in self.names:
             return None
         if not event.is_fault:
-            event = event._replace(past=event.commit_scn < self.start_scn)
+            try:
+                evolution, definition = self.delivery.view.filters.shape_evolution(
+                    event.evolution, event.definition
+                )
+            except OlrPgError as error:
+                return error
+            past = event.commit_scn < self.start_scn
+            event = event._replace(past=past, evolution=evolution, definition=definition)
         elif event.begin_scn < self.start_scn or event.commit_scn < (self.last or (0,))[0]:
             return None  # its transaction is not delivered, or was passed already
         self.delivery.schema_events.publish(event)
@@ -206,8 +214,8 @@ class Delivery:
             OlrPgError: as `tables`.
         """
         snapshot, tables = self._decoder.resolve(sql)
-        tables = self.view.filters.chosen(tables)
-        report_left_out(tables)
+        report_left_out(self.view.filters.chosen(tables))
+        tables = tuple(t for t in tables if self.view.filters.wants(t.owner, t.name))
         self._chosen = Chosen(snapshot, tables, partial(would_name, sql))
         _log.info("subscribed", tables=len(tables), **self.named)
 

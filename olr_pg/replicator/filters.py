@@ -5,7 +5,7 @@ load and verification see the same:
 
 - tables and columns: when a TableList is resolved, and for every later version of a table: what is
   left out is not decoded;
-- operations: in the decoding tasks, before messages are built;
+- columns of a single target, and operations: in the decoding tasks, before messages are built;
 - transactions: where splits are merged, because only there the session of every transaction is
   known. A transaction whose session's attributes are not in the redo that was read is delivered.
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from olr_pg.capture.logs import LogScan
     from olr_pg.config.filter import Filter
     from olr_pg.config.model import Config
+    from olr_pg.dictionary.evolution import Evolution
     from olr_pg.dictionary.model import Column, Database, Snapshot, Table
     from olr_pg.redo.sessions import SessionAttributes
     from olr_pg.replicator.source_database import SourceDatabase
@@ -87,8 +88,7 @@ class Filters:
         Raises:
             OlrPgError: 1096, one is of the key, or none is left.
         """
-        patterns = [p for key, ps in self.columns.items() if _fits(table.full_name, (key,))
-                    for p in ps]  # fmt: skip
+        patterns = self._column_patterns(table)
         if not patterns:
             return table
         columns = tuple(self._shaped(table, column, patterns) for column in table.columns)
@@ -96,6 +96,37 @@ class Filters:
         if table.delivered and not shaped.delivered:
             raise OlrPgError(1096, "no column is left", table=table.full_name)
         return shaped
+
+    def shape_evolution(
+        self, evolution: Evolution, definition: Table | None
+    ) -> tuple[Evolution, Table | None]:
+        """What a DDL means for a table without its left-out columns.
+
+        Raises:
+            OlrPgError: as `shape`.
+        """
+        if definition is None:
+            return evolution, None
+        definition = self.shape(definition)
+        left = {column.name for column in definition.delivered}
+        added = tuple(column for column in evolution.columns if column.name in left)
+        return evolution._replace(columns=added), definition
+
+    def left_columns(self, tables: Sequence[Table]) -> npt.NDArray[np.bool_] | None:
+        """Shape (delivered columns of all tables): whether they are left out; None = none is."""
+        if not self.columns:
+            return None
+        patterns = [self._column_patterns(table) for table in tables]
+        left = [
+            bool(fitting) and _fits(column.name, fitting)
+            for table, fitting in zip(tables, patterns, strict=True)
+            for column in table.delivered
+        ]
+        return np.array(left, np.bool_) if any(left) else None
+
+    def _column_patterns(self, table: Table) -> list[str]:
+        fitting = (ps for key, ps in self.columns.items() if _fits(table.full_name, (key,)))
+        return [pattern for patterns in fitting for pattern in patterns]
 
     def _shaped(self, table: Table, column: Column, patterns: Sequence[str]) -> Column:
         if column.hidden or not _fits(column.name, patterns):
@@ -168,7 +199,11 @@ def filters_of_target(config: Config) -> Filters:
     if not isinstance(config.target, NamedTarget):
         return common
     own = filters_of(config.target.filter)
-    return replace(common, include_too=own.include, exclude=common.exclude + own.exclude)
+    columns = {key: common.columns.get(key, ()) + own.columns.get(key, ())
+               for key in (*common.columns, *own.columns)}  # fmt: skip
+    return replace(
+        common, include_too=own.include, exclude=common.exclude + own.exclude, columns=columns
+    )
 
 
 class FilteredDatabase:

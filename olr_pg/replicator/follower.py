@@ -387,11 +387,7 @@ class DictionaryFollower:
             return
         # Clients and the target know the table by the name that they subscribed to.
         name = self._first[obj].full_name
-        if definition is not None:
-            definition = self._filters.shape(definition)
-            left = {column.name for column in definition.delivered}
-            added = tuple(column for column in evolution.columns if column.name in left)
-            evolution = evolution._replace(columns=added)
+        evolution, definition = self._filters.shape_evolution(evolution, definition)
         event = SchemaEvent(
             name,
             transaction.commit_scn,

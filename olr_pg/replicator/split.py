@@ -28,7 +28,7 @@ from olr_pg.redo.window import Log, blocks_in_use
 from olr_pg.transactions.assembler import Assembler
 from olr_pg.transactions.batch import TransactionColumns
 from olr_pg.transactions.finished import Account, Finished
-from olr_pg.transactions.left_out import leave_out
+from olr_pg.transactions.left_out import leave_columns_out, leave_out
 from olr_pg.transactions.lobs import LobLosses
 from olr_pg.wire.chunks import CHUNK_BYTES
 from olr_pg.wire.encoder import EncodedTransactions, write_messages
@@ -59,11 +59,13 @@ class View(NamedTuple):
         chunk_bytes: bytes of a LOB value in one Chunk element.
         dropped: shape (tables, 3); whether inserts, deletes, updates are not for it, because the
             table is not its own or its filter leaves them out; None = it gets everything.
+        left_columns: shape (columns), by running number; whether they are left out; None = none.
     """
 
     big_endian: bool = False
     chunk_bytes: int = CHUNK_BYTES
     dropped: npt.NDArray[np.bool_] | None = None
+    left_columns: npt.NDArray[np.bool_] | None = None
 
 
 class Subscription(NamedTuple):
@@ -275,6 +277,9 @@ def encode(
         transactions, dml = finished.transactions, finished.dml
         if view.dropped is not None:
             transactions, dml, _ = leave_out(transactions, dml, view.dropped)
+        if view.left_columns is not None:
+            numbers = subscription.element_plan.table_column
+            transactions, dml = leave_columns_out(transactions, dml, numbers, view.left_columns)
         if transactions.xid.size == 0:
             continue
         messages = write(

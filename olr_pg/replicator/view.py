@@ -25,7 +25,7 @@ class TargetView:
         big_endian: byte order of its messages.
         chunk_bytes: bytes of a LOB value in one Chunk element.
         objects: OBJ# of its tables; None = every table that is decoded.
-        filters: which operations and transactions it does not get.
+        filters: which columns, operations and transactions it does not get.
     """
 
     big_endian: bool = False
@@ -41,7 +41,7 @@ class TargetView:
             if dropped is None:
                 dropped = np.zeros((len(tables), 3), np.bool_)
             dropped |= others[:, None]
-        return View(self.big_endian, self.chunk_bytes, dropped)
+        return View(self.big_endian, self.chunk_bytes, dropped, self.filters.left_columns(tables))
 
 
 EVERYTHING: Final = TargetView()

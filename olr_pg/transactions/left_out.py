@@ -1,4 +1,4 @@
-"""Leaving row changes out of finished transactions."""
+"""Leaving row changes, and columns of them, out of finished transactions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from olr_pg.transactions.batch import DmlColumns, DmlKind, TransactionColumns
 from olr_pg.transactions.select import first_rows
-from olr_pg.transactions.trim import ONE_PER_CHANGE, kept_values
+from olr_pg.transactions.trim import ONE_PER_CHANGE, keep_entries, kept_values
 
 I64 = npt.NDArray[np.int64]
 
@@ -42,6 +42,29 @@ def leave_out(
     kept = np.flatnonzero(~gone)
     running = np.concatenate([[0], np.cumsum(~gone)])
     first = running[transactions.dml_first]
+    return Remaining(_filled(transactions, first), _rows(dml, kept), rows)
+
+
+def leave_columns_out(
+    transactions: TransactionColumns,
+    dml: DmlColumns,
+    table_column: I64,
+    left: npt.NDArray[np.bool_],
+) -> tuple[TransactionColumns, DmlColumns]:
+    """The transactions without the values of some columns, nor updates that set nothing else.
+
+    Args:
+        table_column: shape (tables + 1); running number of each table's delivered columns.
+        left: shape (columns); whether each is left out.
+    """
+    table_of = np.repeat(dml.table, np.diff(dml.entry_first))
+    keep = ~left[table_column[table_of] + dml.entries.column]
+    dml, first, _ = keep_entries(dml, transactions.dml_first, keep)
+    return _filled(transactions, first), dml
+
+
+def _filled(transactions: TransactionColumns, first: I64) -> TransactionColumns:
+    """The transactions that have rows, which begin at `first` now."""
     filled = np.flatnonzero(np.diff(first))
     columns = {
         name: column[filled]
@@ -50,7 +73,7 @@ def leave_out(
     }
     # An emptied transaction begins where the next one does.
     columns["dml_first"] = np.concatenate([first[filled], first[-1:]])
-    return Remaining(TransactionColumns(**columns), _rows(dml, kept), rows)
+    return TransactionColumns(**columns)
 
 
 def _rows(dml: DmlColumns, kept: I64) -> DmlColumns:

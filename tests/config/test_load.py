@@ -431,7 +431,7 @@ def test_several_targets(tmp_path: Path) -> None:
         ([{"name": "a"}, {"nam": "b"}], 'target[1].nam: unknown key (did you mean "name"?)'),
         ([{"adress": ":1"}], 'target[0].adress: unknown key (did you mean "address"?)'),
         ({"adress": ":1"}, 'target.adress: unknown key (did you mean "address"?)'),
-        ([{"name": "a", "filter": {"columns": {"A.B": ["C"]}}}], "target[0]: expected columns"),
+        ([{"name": "a", "filter": {"columns": {"A.B": "C"}}}], "target[0].filter.columns"),
         ([], "target: "),
         (5, "target: found a number, expected an object"),
     ],

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import random
+from copy import deepcopy
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from olr_pg.capture.logs import discover_logs
 from olr_pg.cli.render import render_blob
 from olr_pg.cli.values import value_renderer
 from olr_pg.config.filter import Filter
@@ -23,10 +25,12 @@ from olr_pg.simulator.simulate import simulate
 from olr_pg.transactions.batch import DmlKind
 from olr_pg.wire.frames import ByteOrder
 from tests.replicator.ddl_source import NUMBER, DdlSource
+from tests.replicator.recovery_runs import QUERY, Restarts
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from olr_pg.cli.render import ValueRenderer
     from olr_pg.dictionary.model import Snapshot
     from olr_pg.replicator.accounting import Accounting
 
@@ -38,11 +42,12 @@ def decoded(
 ) -> tuple[list[list[Line]], Accounting]:
     """The lines of each transaction."""
     render, accounts = value_renderer(snapshot.database), list[Any]()
-    transactions = [
-        [json.loads(line) for line in render_blob(blob, ByteOrder.LITTLE, render).splitlines()]
-        for blob in decode_logs(snapshot, [logs], filters=filters, account=accounts.append)
-    ]
-    return transactions, accounts[0]
+    blobs = decode_logs(snapshot, [logs], filters=filters, account=accounts.append)
+    return [lines_of(blob, render) for blob in blobs], accounts[0]
+
+
+def lines_of(blob: memoryview, render: ValueRenderer) -> list[Line]:
+    return [json.loads(line) for line in render_blob(blob, ByteOrder.LITTLE, render).splitlines()]
 
 
 def left_over(transactions: list[list[Line]], filters: Filters) -> list[list[Line]]:
@@ -69,13 +74,8 @@ def left_over(transactions: list[list[Line]], filters: Filters) -> list[list[Lin
     return found
 
 
-@pytest.mark.parametrize("seed", [21, 22, 24])
-def test_the_rest_of_a_random_database_is_delivered_as_ever(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
-) -> None:
-    snapshot = simulate(seed, tmp_path, size=60_000).snapshot
-    logs, rng = str(tmp_path / "logs"), random.Random(seed)
-    whole, _ = decoded(snapshot, logs)
+def filters_for(snapshot: Snapshot, whole: list[list[Line]], rng: random.Random) -> Filters:
+    """Some of everything that can be left out."""
     tables = [t for t in snapshot.tables if any(c["table"] == t.full_name
               for lines in whole for c in lines[1:-1])]  # fmt: skip
     columns = {
@@ -86,7 +86,7 @@ def test_the_rest_of_a_random_database_is_delivered_as_ever(
         )
         for table in tables
     }
-    filters = Filters(
+    return Filters(
         exclude=(tables[0].full_name,) if len(tables) > 1 else (),
         columns={
             table.full_name: columns[table.full_name]
@@ -96,6 +96,16 @@ def test_the_rest_of_a_random_database_is_delivered_as_ever(
         operations={tables[-1].full_name: frozenset({rng.choice(list(DmlKind))})},
         xids=frozenset(parse_xid(lines[0]["xid"]) for lines in rng.sample(whole, 3)),
     )
+
+
+@pytest.mark.parametrize("seed", [21, 22, 24])
+def test_the_rest_of_a_random_database_is_delivered_as_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    snapshot = simulate(seed, tmp_path, size=60_000).snapshot
+    logs = str(tmp_path / "logs")
+    whole, _ = decoded(snapshot, logs)
+    filters = filters_for(snapshot, whole, random.Random(seed))
     expected = left_over(whole, filters)
     for split_bytes in (1 << 30, 4096):
         monkeypatch.setattr(
@@ -107,6 +117,58 @@ def test_the_rest_of_a_random_database_is_delivered_as_ever(
         assert account.account.rows == sum(len(lines) - 2 for lines in expected)
         assert account.account.committed == len(expected)
         assert account.account.rows_filtered > 0
+
+
+@pytest.mark.parametrize("seed", [21, 24])
+def test_each_of_several_targets_has_filters_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """What one does not get, the others do, over one decode."""
+    snapshot = simulate(seed, tmp_path, size=60_000).snapshot
+    whole, _ = decoded(snapshot, str(tmp_path / "logs"))
+    wanted = {name: filters_for(snapshot, whole, random.Random(name)) for name in ("b", "c")}
+    wanted["a"] = NO_FILTERS
+    restarts = Restarts(tmp_path, snapshot, monkeypatch)
+    restarts.archive(discover_logs([str(tmp_path / "logs")]))
+    decoder = restarts.decoder(*wanted)
+    clients = {name: restarts.client(decoder, name, filters=own) for name, own in wanted.items()}
+    for client in clients.values():
+        client.start("SELECT owner, table_name FROM all_tables WHERE owner = 'SIM'")
+    render = value_renderer(snapshot.database)
+    for name, client in clients.items():
+        found = [lines_of(memoryview(one.blob), render) for one in client.take_all()]
+        assert client.delivery.failure is None
+        assert found == left_over(deepcopy(whole), wanted[name])
+    for client in clients.values():
+        client.close()
+    assert wanted["b"] != wanted["c"]
+
+
+def test_a_column_that_is_added_later_is_left_out_for_one_target_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = DdlSource(tmp_path / "s")
+    source.create("A", {"ID": NUMBER})
+    snapshot = source.take_snapshot()
+    source.insert("A", 1)
+    source.add_column("A", "EXTRA", NUMBER)
+    source.insert("A", 2, 22)
+    source.finish()
+    restarts = Restarts(tmp_path, snapshot, monkeypatch)
+    restarts.archive(discover_logs([str(source.directory / "logs")]))
+    decoder = restarts.decoder("all", "less")
+    less = restarts.client(decoder, "less", filters=Filters(columns={"*.A": ("EXTRA",)}))
+    clients = (restarts.client(decoder, "all"), less)
+    for client in clients:
+        client.start(QUERY)
+    for client, columns in zip(clients, (["ID", "EXTRA"], ["ID"]), strict=True):
+        assert (b"EXTRA" in client.take_all()[-1].blob) == ("EXTRA" in columns)
+        (event,) = client.events.published()
+        assert event.definition is not None
+        # The applier, which is told of the new definition, adds what the target wants.
+        assert [column.name for column in event.definition.delivered] == columns
+        assert [column.name for column in event.evolution.columns] == columns[1:]
+        client.close()
 
 
 def test_a_column_that_is_added_later_is_left_out_too(tmp_path: Path) -> None:
