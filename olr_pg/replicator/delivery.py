@@ -131,8 +131,8 @@ class Feed:
                 evolution, definition = self.delivery.view.filters.shape_evolution(
                     event.evolution, event.definition
                 )
-            except OlrPgError as error:
-                return error
+            except OlrPgError as unfit:
+                return unfit
             past = event.commit_scn < self.start_scn
             event = event._replace(past=past, evolution=evolution, definition=definition)
         elif event.begin_scn < self.start_scn or event.commit_scn < (self.last or (0,))[0]:
