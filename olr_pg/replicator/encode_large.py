@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from olr_pg.replicator.split import Encoded
+from olr_pg.replicator.split import Encoded, of_view
 from olr_pg.transactions.left_out import leave_out
 from olr_pg.wire.encoder import EncodedTransactions, cut, write_messages
 from olr_pg.wire.output import Collected
@@ -82,8 +82,7 @@ class _ViewEncoder:
         """The next row changes."""
         view = self._subscription.views[self._number]
         columns = _columns(transaction, dml)
-        if view.dropped is not None:
-            columns, dml, _ = leave_out(columns, dml, view.dropped)
+        columns, dml = of_view(self._subscription, self._number, columns, dml)
         if dml.kind.size == 0:
             return
         plan = self._subscription.element_plan

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.changes import DictionaryTransaction
     from olr_pg.dictionary.model import Table
     from olr_pg.dictionary.plan import Span
+    from olr_pg.transactions.batch import DmlColumns
     from olr_pg.transactions.faults import RowFault
     from olr_pg.wire.output import MessageOutput
 
@@ -274,12 +275,7 @@ def encode(
         return []
     encoded = []
     for number, view in enumerate(subscription.views):
-        transactions, dml = finished.transactions, finished.dml
-        if view.dropped is not None:
-            transactions, dml, _ = leave_out(transactions, dml, view.dropped)
-        if view.left_columns is not None:
-            numbers = subscription.element_plan.table_column
-            transactions, dml = leave_columns_out(transactions, dml, numbers, view.left_columns)
+        transactions, dml = of_view(subscription, number, finished.transactions, finished.dml)
         if transactions.xid.size == 0:
             continue
         messages = write(
@@ -291,6 +287,19 @@ def encode(
         )
         encoded.append(Encoded(transactions, messages, number))
     return encoded
+
+
+def of_view(
+    subscription: Subscription, number: int, transactions: TransactionColumns, dml: DmlColumns
+) -> tuple[TransactionColumns, DmlColumns]:
+    """What of finished transactions is for one view of the subscription."""
+    view = subscription.views[number]
+    if view.dropped is not None:
+        transactions, dml, _ = leave_out(transactions, dml, view.dropped)
+    if view.left_columns is not None:
+        numbers = subscription.element_plan.table_column
+        transactions, dml = leave_columns_out(transactions, dml, numbers, view.left_columns)
+    return transactions, dml
 
 
 def open_for_decoding(path: str) -> Log:

@@ -19,6 +19,7 @@ from olr_pg.errors import OlrPgError
 from olr_pg.redo.sessions import SessionAttributes
 from olr_pg.replicator.decode import decode_logs
 from olr_pg.replicator.filters import NO_FILTERS, Filters, filters_of
+from olr_pg.replicator.spill import SpillFiles
 from olr_pg.replicator.split import plan_splits
 from olr_pg.scalars import pack_xid, parse_xid
 from olr_pg.simulator.simulate import simulate
@@ -119,16 +120,17 @@ def test_the_rest_of_a_random_database_is_delivered_as_ever(
         assert account.account.rows_filtered > 0
 
 
-@pytest.mark.parametrize("seed", [21, 24])
+@pytest.mark.parametrize(("seed", "memory"), [(21, 1 << 30), (24, 1 << 30), (24, 2000)])
 def test_each_of_several_targets_has_filters_of_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, memory: int
 ) -> None:
-    """What one does not get, the others do, over one decode."""
+    """What one does not get, the others do, over one decode; also of what waits on disk."""
     snapshot = simulate(seed, tmp_path, size=60_000).snapshot
     whole, _ = decoded(snapshot, str(tmp_path / "logs"))
     wanted = {name: filters_for(snapshot, whole, random.Random(name)) for name in ("b", "c")}
     wanted["a"] = NO_FILTERS
-    restarts = Restarts(tmp_path, snapshot, monkeypatch)
+    storage = SpillFiles(tmp_path / "spill", memory, 100, part_bytes=2000)
+    restarts = Restarts(tmp_path, snapshot, monkeypatch, storage=storage)
     restarts.archive(discover_logs([str(tmp_path / "logs")]))
     decoder = restarts.decoder(*wanted)
     clients = {name: restarts.client(decoder, name, filters=own) for name, own in wanted.items()}
