@@ -9,9 +9,11 @@ import pytest
 
 from olr_pg.replicator.accounting import Accounting
 from olr_pg.replicator.decode import decode_logs
+from olr_pg.replicator.spill import SpillFiles
 from olr_pg.replicator.split import plan_splits
 from olr_pg.simulator.simulate import simulate
 from olr_pg.transactions.batch import DmlKind
+from olr_pg.transactions.storage import IN_MEMORY, Storage
 from tests.replicator.ddl_source import NUMBER, DdlSource
 
 if TYPE_CHECKING:
@@ -20,9 +22,9 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Snapshot
 
 
-def account_of(snapshot: Snapshot, logs: Path) -> Accounting:
+def account_of(snapshot: Snapshot, logs: Path, storage: Storage = IN_MEMORY) -> Accounting:
     found: list[Accounting] = []
-    for _ in decode_logs(snapshot, [str(logs)], account=found.append):
+    for _ in decode_logs(snapshot, [str(logs)], account=found.append, storage=storage):
         pass
     (accounting,) = found
     return accounting
@@ -44,6 +46,9 @@ def test_the_account_of_a_random_database_closes(
         "olr_pg.replicator.decode.plan_splits", partial(plan_splits, split_bytes=4096)
     )
     assert account_of(summary.snapshot, tmp_path / "logs") == whole
+    in_parts = SpillFiles(tmp_path / "spill", 0, part_bytes=500)
+    assert account_of(summary.snapshot, tmp_path / "logs", in_parts) == whole
+    assert in_parts.spilled_bytes > 0
 
 
 def test_splits_that_are_decoded_again_count_once(

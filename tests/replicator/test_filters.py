@@ -24,6 +24,7 @@ from olr_pg.replicator.split import plan_splits
 from olr_pg.scalars import pack_xid, parse_xid
 from olr_pg.simulator.simulate import simulate
 from olr_pg.transactions.batch import DmlKind
+from olr_pg.transactions.storage import IN_MEMORY, Storage
 from olr_pg.wire.frames import ByteOrder
 from tests.replicator.ddl_source import NUMBER, DdlSource
 from tests.replicator.recovery_runs import QUERY, Restarts
@@ -39,11 +40,11 @@ Line = dict[str, Any]
 
 
 def decoded(
-    snapshot: Snapshot, logs: str, filters: Filters = NO_FILTERS
+    snapshot: Snapshot, logs: str, filters: Filters = NO_FILTERS, storage: Storage = IN_MEMORY
 ) -> tuple[list[list[Line]], Accounting]:
     """The lines of each transaction."""
     render, accounts = value_renderer(snapshot.database), list[Any]()
-    blobs = decode_logs(snapshot, [logs], filters=filters, account=accounts.append)
+    blobs = decode_logs(snapshot, [logs], filters=filters, account=accounts.append, storage=storage)
     return [lines_of(blob, render) for blob in blobs], accounts[0]
 
 
@@ -108,11 +109,12 @@ def test_the_rest_of_a_random_database_is_delivered_as_ever(
     whole, _ = decoded(snapshot, logs)
     filters = filters_for(snapshot, whole, random.Random(seed))
     expected = left_over(whole, filters)
+    in_parts = SpillFiles(tmp_path / "spill", 0, part_bytes=500)
     for split_bytes in (1 << 30, 4096):
         monkeypatch.setattr(
             "olr_pg.replicator.decode.plan_splits", partial(plan_splits, split_bytes=split_bytes)
         )
-        found, account = decoded(snapshot, logs, filters)
+        found, account = decoded(snapshot, logs, filters, in_parts)
         assert found == expected
         assert account.closes
         assert account.account.rows == sum(len(lines) - 2 for lines in expected)

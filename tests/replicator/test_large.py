@@ -1,11 +1,17 @@
-"""One transaction of many small rows: what it takes of memory does not grow with them."""
+"""Large transactions in parts: the same as whole, and memory does not grow with their rows."""
 
 from __future__ import annotations
 
 import tracemalloc
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+import pytest
+
 from olr_pg.capture.logs import discover_logs
+from olr_pg.errors import OlrPgError
+from olr_pg.replicator.decode import decode_logs
 from olr_pg.replicator.merge import Merger
 from olr_pg.replicator.spill import SpillFiles
 from olr_pg.replicator.split import (
@@ -15,11 +21,18 @@ from olr_pg.replicator.split import (
     subscribe,
 )
 from olr_pg.server.queue import ReadyQueue
+from olr_pg.simulator.workload import DdlUse
+from olr_pg.transactions.storage import IN_MEMORY
 from tests.large_transaction import large_snapshot, write_logs
+from tests.replicator.test_decode_truth import make_source
 from tests.split_results import through_bytes
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from olr_pg.dictionary.model import Snapshot
+    from olr_pg.replicator.accounting import Accounting
+    from olr_pg.transactions.storage import Storage
 
 ROWS: Final = 20_000
 TEXT: Final = 20
@@ -60,3 +73,46 @@ def test_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:
     peak_of(tmp_path / "warm", ROWS // 4)
     small, large = (peak_of(tmp_path / str(rows), rows) for rows in (ROWS, 3 * ROWS))
     assert large - small < BYTES_PER_ROW * 2 * ROWS
+
+
+def without_last_columns(snapshot: Snapshot) -> Snapshot:
+    """A dictionary in which every other table lacks its last column: not all of its rows have one
+    that is not NULL.
+    """
+    tables = [
+        replace(table, columns=table.columns[: len(table.columns) - number % 2])
+        for number, table in enumerate(snapshot.tables)
+    ]
+    return replace(snapshot, tables=tuple(tables))
+
+
+def decoded(snapshot: Snapshot, logs: str, storage: Storage) -> tuple[list[bytes], str, Accounting]:
+    """The messages of each transaction, the error at the end, the account."""
+    blobs: list[bytes] = []
+    accounts: list[Accounting] = []
+
+    def decode() -> None:
+        for blob in decode_logs(snapshot, [logs], storage=storage, account=accounts.append):
+            blobs.append(bytes(blob))  # noqa: PERF401 - what comes before the error counts
+
+    with pytest.raises(OlrPgError) as caught:
+        decode()
+    (account,) = accounts
+    return blobs, str(caught.value), account
+
+
+@pytest.mark.parametrize("seed", [1, 5, 8])
+def test_a_table_that_is_left_out_is_so_from_the_first_part_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    source = make_source(tmp_path, seed, ddl=DdlUse.NONE)
+    logs = str(tmp_path / "logs")
+    snapshot = without_last_columns(source.snapshot)
+    blobs, error, account = decoded(snapshot, logs, IN_MEMORY)
+    assert account.account.undecoded > 0
+    monkeypatch.setattr(
+        "olr_pg.replicator.decode.plan_splits", partial(plan_splits, split_bytes=8192)
+    )
+    for part_bytes in (1, 1000):
+        storage = SpillFiles(tmp_path / "spill", 0, part_bytes=part_bytes)
+        assert decoded(snapshot, logs, storage) == (blobs, error, account)

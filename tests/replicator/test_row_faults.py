@@ -17,6 +17,7 @@ from olr_pg.errors import OlrPgError
 from olr_pg.replicator.decode import decode_logs, decode_splits
 from olr_pg.replicator.follower import DictionaryFollower
 from olr_pg.replicator.merge import Merger, ThreadSplit, merge_splits
+from olr_pg.replicator.spill import SpillFiles
 from olr_pg.replicator.split import plan_splits
 from olr_pg.scalars import format_xid
 from olr_pg.transactions.faults import RowFault
@@ -39,6 +40,11 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> FaultSource:
     made = FaultSource(tmp_path_factory.mktemp("faulty") / "s")
     made.history()
     return made
+
+
+def in_parts(made: FaultSource) -> SpillFiles:
+    """A storage where a transaction over several splits is finished change by change."""
+    return SpillFiles(made.source.directory.parent / "spill", 0, part_bytes=1)
 
 
 def lines_of(made: FaultSource, blobs: Sequence[memoryview]) -> list[dict[str, Any]]:
@@ -64,7 +70,8 @@ def test_decode_leaves_the_faulty_parts_out_and_says_so_at_the_end(
 
     def decode() -> None:
         folder = str(faulty.source.directory / "logs")
-        for blob in decode_logs(faulty.snapshot, [folder], account=counts.append):
+        storage = in_parts(faulty)
+        for blob in decode_logs(faulty.snapshot, [folder], account=counts.append, storage=storage):
             blobs.append(blob)  # noqa: PERF402 - what comes before the error counts
 
     with pytest.raises(OlrPgError) as caught:
@@ -88,7 +95,7 @@ def merged(
         discover_logs([str(made.source.directory / "logs")]), key=lambda log: log.header.first_scn
     )
     threads = {log.header.thread: 0 for log in logs}
-    merger = Merger(subscription, 0, threads, follower)
+    merger = Merger(subscription, 0, threads, follower, in_parts(made))
     splits = [
         ThreadSplit(log.header.thread, s) for log in logs for s in plan_splits(log, split_bytes)
     ]
