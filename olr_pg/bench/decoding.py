@@ -1,4 +1,4 @@
-"""Scan and decode: redo per second, on one core and through Spark.
+"""Scan and decode: redo per second, on one core.
 
 The limits beside them: copying the same bytes in memory, and reading them with a checksum (XOR of
 all words, as a redo block's), both from memory.
@@ -6,7 +6,6 @@ all words, as a redo block's), both from memory.
 
 from __future__ import annotations
 
-import pickle
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -19,10 +18,7 @@ from olr_pg.capture.logs import open_log
 from olr_pg.redo.extract import read_changes
 from olr_pg.replicator.decode import chosen_tables
 from olr_pg.replicator.heap import keep_freed_memory
-from olr_pg.replicator.spark_decoding import PRELOAD, decode_task
 from olr_pg.replicator.split import decode_split, open_for_decoding, plan_splits, subscribe
-from olr_pg.spark.jobs import run_tasks
-from olr_pg.spark.session import SparkSettings, get_session, stop_session
 from olr_pg.wire.output import Unkept
 
 if TYPE_CHECKING:
@@ -31,7 +27,7 @@ if TYPE_CHECKING:
     from olr_pg.bench.suite import Options
     from olr_pg.dictionary.model import Table
 
-_MB: Final = 1e6
+MB: Final = 1e6
 _TABLES_MORE: Final = 1_000
 _SMALLER: Final = 10
 _UNUSED_OBJECT: Final = 1_000_000
@@ -73,38 +69,36 @@ def _against_limits(
     for anchor, limit in (("memory copy", copy), ("XOR of all words", checksum)):
         yield compared(
             name, "MB/s", partial(measured, work), anchor=anchor,
-            anchor_run=partial(measured, limit), runs=runs, scale=_MB,
+            anchor_run=partial(measured, limit), runs=runs, scale=MB,
         )  # fmt: skip
 
 
 def decode(options: Options) -> Iterator[Result]:
-    """Every change to protocol elements: on one core, then through Spark on two."""
+    """Every change to protocol elements, on one core."""
     for workload in CASES:
         logs = log_set(options.cache, workload, options.size)
         yield from _against_limits(
-            f"decode {workload}, one core", logs, _decoding(logs), options.runs
+            f"decode {workload}, one core", logs, decoding(logs), options.runs
         )
-    logs = log_set(options.cache, "orders", options.size)
-    yield _through_spark(logs, options)
 
 
 def scaling(options: Options) -> Iterator[Result]:
     """Rates that should be the same: a tenth of the redo, and many more tables subscribed."""
     logs = log_set(options.cache, "orders", options.size)
     tenth = log_set(options.cache, "orders", options.size // _SMALLER)
-    work, less_work = _decoding(logs), _decoding(tenth)
+    work, less_work = decoding(logs), decoding(tenth)
     less_work()
     yield compared(
         "decode orders, one core", "MB/s", partial(measured, work),
         anchor=f"1/{_SMALLER} of the redo",
-        anchor_run=partial(measured, less_work), runs=options.runs, scale=_MB,
+        anchor_run=partial(measured, less_work), runs=options.runs, scale=MB,
     )  # fmt: skip
     tables = chosen_tables(logs.snapshot, None)
     yield compared(
         f"decode orders, {_TABLES_MORE} more tables subscribed", "MB/s",
-        partial(measured, _decoding(logs, (*tables, *_others(tables, _TABLES_MORE)))),
+        partial(measured, decoding(logs, (*tables, *_others(tables, _TABLES_MORE)))),
         anchor="the tables that change", anchor_run=partial(measured, work),
-        runs=options.runs, scale=_MB,
+        runs=options.runs, scale=MB,
     )  # fmt: skip
 
 
@@ -118,11 +112,11 @@ def _others(tables: Sequence[Table], count: int) -> Iterator[Table]:
         )
 
 
-def _decoding(logs: LogSet, tables: Sequence[Table] | None = None) -> Callable[[], float]:
+def decoding(logs: LogSet, tables: Sequence[Table] | None = None) -> Callable[[], float]:
     """Decoding `logs` for `tables`, by default all that change, as a Spark worker does.
 
     The messages are written room by room; a worker writes each to a file, which is left to the
-    benchmark through Spark.
+    benchmark `spark`.
     """
     chosen = tables or chosen_tables(logs.snapshot, None)
     subscription = subscribe(chosen, logs.snapshot.database.con_id)
@@ -139,27 +133,3 @@ def _decoding(logs: LogSet, tables: Sequence[Table] | None = None) -> Callable[[
         return logs.size
 
     return work
-
-
-def _through_spark(logs: LogSet, options: Options) -> Result:
-    tables = chosen_tables(logs.snapshot, None)
-    broadcast = pickle.dumps(subscribe(tables, logs.snapshot.database.con_id))
-    splits = [split for path in logs.logs for split in plan_splits(open_log(str(path)))]
-    payloads = [pickle.dumps(split) for split in splits]
-    session = get_session(SparkSettings("local[2]", {}, PRELOAD))
-
-    def work() -> float:
-        for _ in run_tasks(session, payloads, decode_task, broadcast=broadcast, writes=True):
-            pass
-        return logs.size
-
-    try:
-        work()
-        one_core = _decoding(logs)
-        return compared(
-            "decode orders, Spark local[2]", "MB/s", partial(measured, work, tree=True),
-            anchor="one core without Spark",
-            anchor_run=partial(measured, one_core), runs=options.runs, scale=_MB,
-        )  # fmt: skip
-    finally:
-        stop_session()

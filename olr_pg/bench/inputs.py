@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from olr_pg.dictionary.loader import load_snapshot
-from olr_pg.simulator.simulate import WORKLOADS, simulate
+from olr_pg.simulator.simulate import WORKLOADS, choose_shape, simulate
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,19 +32,26 @@ class LogSet(NamedTuple):
     size: int
 
 
-def log_set(cache: Path, workload: str, size: int) -> LogSet:
+def log_set(cache: Path, workload: str, size: int, log_bytes: int | None = None) -> LogSet:
     """The logs of a workload, made if the cache does not hold them.
 
     Args:
         size: bytes of redo, about.
+        log_bytes: of one log, and no truth beside them; by default as the simulator chooses, and
+            with it.
 
     Raises:
         OlrPgError: 8001, 8002.
     """
+    shape = choose_shape(SEED, workload, size=size)
     folder = cache / f"{workload}-{SEED}-{size}"
+    if log_bytes is not None:
+        pace = replace(shape.pace, log_blocks=log_bytes // shape.redo.block_size)
+        shape = replace(shape, pace=pace)
+        folder = folder.with_name(f"{folder.name}-{log_bytes}")
     if not (folder / "whole").exists():
         shutil.rmtree(folder, ignore_errors=True)
-        simulate(SEED, folder, workload=workload, size=size)
+        simulate(SEED, folder, workload=workload, size=size, shape=shape, truth=log_bytes is None)
         (folder / "whole").touch()
     logs = tuple(sorted((folder / "logs").iterdir()))
     snapshot = load_snapshot(str(folder / "dictionary.json"))

@@ -14,6 +14,7 @@ from olr_pg.bench.end_to_end import end_to_end
 from olr_pg.bench.latency import latency
 from olr_pg.bench.loading import load
 from olr_pg.bench.serving import server
+from olr_pg.bench.spark import spark
 from olr_pg.errors import OlrPgError
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class Options:
 BENCHMARKS: Final[dict[str, Callable[[Options], Iterator[Result]]]] = {
     "scan": scan,
     "decode": decode,
+    "spark": spark,
     "scaling": scaling,
     "server": server,
     "apply": apply,
