@@ -1,8 +1,6 @@
-"""How a task's result travels to the driver: rows with one binary cell each.
+"""How a task's result travels to the driver: in cells, few and large.
 
-A task writes its result, piece by piece; what is large goes into a spool file meanwhile. A row is
-``(task, kind, part, data)``: the task's index, what `data` is, and the place of this part among the
-rows of the task, from 0.
+A task writes its result, piece by piece; what is large goes into a spool file meanwhile.
 """
 
 from __future__ import annotations
@@ -12,14 +10,14 @@ import mmap
 import os
 import tempfile
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from enum import IntEnum
+from operator import attrgetter
 from pathlib import Path
-from typing import IO, Any, Final, cast
+from typing import IO, Any, Final, NamedTuple
 
 import orjson
-import pyarrow as pa
 
 from olr_pg.errors import OlrPgError
 from olr_pg.observability.logs import get_logger
@@ -47,8 +45,20 @@ class Kind(IntEnum):
 Result = bytes | memoryview
 """A task's result, as the driver gets it."""
 
-CELL_COLUMNS: Final = "task INT, kind INT, part INT, data BINARY"
-"""The columns of a row, as Spark takes them."""
+
+class Cell(NamedTuple):
+    """A part of what a task has to say.
+
+    Attributes:
+        task: its index.
+        kind: what `data` is.
+        part: the place of this part among those of the task, from 0.
+    """
+
+    task: int
+    kind: Kind
+    part: int
+    data: bytes
 
 
 class TaskResult:
@@ -82,14 +92,15 @@ class TaskResult:
                 self._file.write(self._memory.getbuffer())
             self._file.write(data)
 
-    def rows(self, index: int) -> Iterator[pa.RecordBatch]:
-        """The rows that carry it."""
+    def cells(self, index: int) -> Iterator[Cell]:
+        """The cells that carry it."""
         if self._file is not None:
-            yield _row(index, Kind.SPOOLED, 0, self._name.encode())
+            yield Cell(index, Kind.SPOOLED, 0, self._name.encode())
             return
         view = self._memory.getbuffer()
         for part in range(max(1, -(-len(view) // PART_MAX))):
-            yield _row(index, Kind.RESULT, part, view[part * PART_MAX : (part + 1) * PART_MAX])
+            data = view[part * PART_MAX : (part + 1) * PART_MAX]
+            yield Cell(index, Kind.RESULT, part, bytes(data))
 
     def close(self) -> None:
         """Nothing more is written.
@@ -110,10 +121,8 @@ def _spool_errors(**where: Any) -> Iterator[None]:
         raise OlrPgError(6006, f"{error.strerror}", **where) from error
 
 
-def cells(
-    index: int, run: Callable[[TaskResult], None], spool: str | None
-) -> Iterator[pa.RecordBatch]:
-    """Run a task and turn what comes out into rows (on the worker).
+def cells(index: int, run: Callable[[TaskResult], None], spool: str | None) -> Iterator[Cell]:
+    """Run a task and turn what comes out into cells (on the worker).
 
     Args:
         index: the task's.
@@ -121,62 +130,50 @@ def cells(
         spool: the directory for large results, or None where the driver cannot read it.
 
     Yields:
-        Batches of `CELL_COLUMNS`, one row each.
+        What `result` takes.
     """
     written = TaskResult(spool)
     try:
         with closing(written):
             run(written)
     except OlrPgError as error:
-        yield _row(index, Kind.ERROR, 0, _error_record(error))
+        yield Cell(index, Kind.ERROR, 0, _error_record(error))
         return
     except Exception as error:  # noqa: BLE001 - the supervisor of a task: all it raises is reported
-        yield _row(index, Kind.CRASH, 0, _crash_record(error))
+        yield Cell(index, Kind.CRASH, 0, _crash_record(error))
         return
-    yield from written.rows(index)
+    yield from written.cells(index)
 
 
-def result(index: int, rows: pa.Table, spool: Path | None) -> Result:
-    """The result that the rows of task `index` carry (on the driver).
+def result(index: int, cells: Sequence[Cell], spool: Path | None) -> Result:
+    """The result that the cells of task `index` carry (on the driver).
 
     Args:
         index: the task's.
-        rows: the rows of that task, in any order, of `CELL_COLUMNS`.
+        cells: those of that task, in any order.
         spool: the directory given to `cells`; the task's file in it is removed.
 
     Returns:
         Bytes, or what was the file, mapped: as long as it lives, the file takes its space.
 
     Raises:
-        OlrPgError: the task's own; 6004 it raised something else; 6006 the rows or the spool file
+        OlrPgError: the task's own; 6004 it raised something else; 6006 the cells or the spool file
             are not whole.
     """
-    rows = rows.sort_by("part")
-    parts = cast("list[bytes]", rows["data"].to_pylist())
-    if not parts or rows["part"].to_pylist() != list(range(len(parts))):
-        raise OlrPgError(6006, "rows of it are missing", task=index)
-    match Kind(rows["kind"][0].as_py()):
+    ordered = sorted(cells, key=attrgetter("part"))
+    if not ordered or [cell.part for cell in ordered] != list(range(len(ordered))):
+        raise OlrPgError(6006, "cells of it are missing", task=index)
+    head = ordered[0]
+    match head.kind:
         case Kind.RESULT:
-            return parts[0] if len(parts) == 1 else b"".join(parts)
+            return head.data if len(ordered) == 1 else b"".join(cell.data for cell in ordered)
         case Kind.SPOOLED:
             assert spool is not None, "a task spools only where there is a directory for it"
-            return _unspool(index, spool / parts[0].decode())
+            return _unspool(index, spool / head.data.decode())
         case Kind.ERROR:
-            raise _error(parts[0])
+            raise _error(head.data)
         case Kind.CRASH:
-            raise _crash(index, parts[0])
-
-
-def _row(index: int, kind: Kind, part: int, data: bytes | memoryview) -> pa.RecordBatch:
-    return pa.record_batch(
-        [
-            pa.array([index], pa.int32()),
-            pa.array([kind], pa.int32()),
-            pa.array([part], pa.int32()),
-            pa.array([data], pa.binary()),
-        ],
-        names=["task", "kind", "part", "data"],
-    )
+            raise _crash(index, head.data)
 
 
 def _unspool(index: int, path: Path) -> Result:

@@ -1,7 +1,9 @@
 """Running one task per payload on Spark, results in order.
 
-Payloads go out in jobs of `max_parallel` tasks through ``mapInArrow``; a task returns few large
-binary cells, not a row per change (design §4). Small tasks share jobs, and where they are many a
+Payloads go out in jobs of `max_parallel` tasks; a task returns few large binary cells, not a row
+per change (design §4). They are RDDs: a DataFrame with ``mapInArrow`` does the same, but its
+planning costs the JVM twice as much for each job, five times as much for the first ones, and it
+needs pandas in every process. Small tasks share jobs, and where they are many a
 Spark task runs several of them, one after the other. Two jobs are under way at a time, so that no
 core waits for the slowest task of a job or for the driver; the next one is submitted when all
 results of the oldest have been taken. So at most twice what a job holds (`plan_jobs`) exists at
@@ -30,21 +32,20 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, Self, cast, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, overload
 
 from olr_pg.errors import OlrPgError
 from olr_pg.spark.broadcasts import BROADCASTS
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark import Broadcast
     from pyspark.sql import SparkSession
 
-    from olr_pg.spark.cells import Result, TaskResult
+    from olr_pg.spark.cells import Cell, Result, TaskResult
 
 _JOBS_UNDER_WAY: Final = 2
 
-JOB_BYTES: Final = 64 << 20
+JOB_BYTES: Final = 128 << 20
 """Bytes of input that a core is given in one job, where single tasks have less."""
 
 FIRST_JOB_BYTES: Final = 16 << 20
@@ -227,7 +228,7 @@ class _Run:
         with _spark_errors():
             collect = inheritable_thread_target(self._spark)(self._collect)
         waiting = deque(jobs)
-        under_way: deque[tuple[range, Future[pa.Table]]] = deque()
+        under_way: deque[tuple[range, Future[list[Cell]]]] = deque()
         while waiting or under_way:
             while waiting and len(under_way) < _JOBS_UNDER_WAY:
                 tasks = waiting.popleft()
@@ -235,49 +236,50 @@ class _Run:
                 under_way.append((tasks, job))
             tasks, job = under_way[0]
             with _spark_errors():  # the wrapper of `collect` calls Spark, too
-                rows = job.result()
-            yield from self._read(tasks, rows)
+                cells = job.result()
+            yield from self._read(tasks, cells)
             # Only now: results that wait to be taken count as under way.
             under_way.popleft()
 
-    def _collect(self, first: int, payloads: Sequence[bytes]) -> pa.Table:
-        """Run one job (in a thread of its own) and return its rows."""
-        from olr_pg.spark.cells import CELL_COLUMNS
-
+    def _collect(self, first: int, payloads: Sequence[bytes]) -> list[Cell]:
+        """Run one job (in a thread of its own) and return its cells."""
         if self._closing.is_set():
             raise OlrPgError(6005, "it was cancelled")
         count = len(payloads)
         with _spark_errors(tasks=f"{first}-{first + count - 1}"):
-            self._spark.sparkContext.setJobGroup(self._group, "olr_pg tasks")
-            parts = min(count, _SHARES * self.cores)
-            frame = self._spark.range(first, first + count, 1, parts)
-            return frame.mapInArrow(self._mapper(first, payloads), CELL_COLUMNS).toArrow()
+            context = self._spark.sparkContext
+            context.setJobGroup(self._group, "olr_pg tasks")
+            indices = context.parallelize(
+                range(first, first + count), min(count, _SHARES * self.cores)
+            )
+            return indices.mapPartitions(self._partition_task(first, payloads)).collect()
 
-    def _mapper(
+    def _partition_task(
         self, first: int, payloads: Sequence[bytes]
-    ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    ) -> Callable[[Iterable[int]], Iterator[Cell]]:
         # Only what the worker needs is captured, above all not `self`.
         task, broadcast, writes = self._task, self._broadcast, self._writes
         spool = None if self._spool is None else str(self._spool)
 
-        def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        def run(indices: Iterable[int]) -> Iterator[Cell]:
             from olr_pg.spark.cells import cells
 
             arguments = () if broadcast is None else (broadcast.value,)
-            for batch in batches:
-                for index in cast("list[int]", batch.column(0).to_pylist()):
-                    call = partial(task, payloads[index - first], *arguments)
-                    yield from cells(index, call if writes else partial(_write, call), spool)
+            for index in indices:
+                call = partial(task, payloads[index - first], *arguments)
+                yield from cells(index, call if writes else partial(_write, call), spool)
 
         return run
 
-    def _read(self, indices: range, rows: pa.Table) -> Iterator[tuple[int, Result]]:
-        import pyarrow.compute as pc
-
+    def _read(self, indices: range, job: Iterable[Cell]) -> Iterator[tuple[int, Result]]:
         from olr_pg.spark.cells import result
 
+        of_task: dict[int, list[Cell]] = {index: [] for index in indices}
+        for cell in job:
+            of_task[cell.task].append(cell)
         for index in indices:
-            yield index, result(index, rows.filter(pc.field("task") == index), self._spool)
+            # Taken out: what was handed on need not be kept.
+            yield index, result(index, of_task.pop(index), self._spool)
 
 
 def _write(task: Callable[[], Result], result: TaskResult) -> None:

@@ -52,7 +52,7 @@ appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %d{yyyy-MM-dd'T'HH:mm:ss.SSSXXX} %p %c{1}: %m%n%ex
 """
 
-_PRELOADED: Final = ("pandas", "pyarrow", "pyspark.worker")
+_PRELOADED: Final = ("pyarrow", "pyspark.worker")
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +153,6 @@ def default_properties(settings: SparkSettings, scratch: Path) -> dict[str, str]
         "spark.python.daemon.module": "olr_pg.spark.daemon",
         "spark.python.worker.reuse": "true",
         "spark.python.worker.faulthandler.enabled": "true",
-        "spark.sql.execution.arrow.pyspark.enabled": "true",
-        # Rows are few and large here (`cells.PART_MAX`), and an Arrow batch ends at 2 GiB.
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "16",
         f"spark.executorEnv.{PRELOAD_VARIABLE}": ",".join((*_PRELOADED, *settings.preload)),
     }
     if settings.local:

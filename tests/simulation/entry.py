@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
-import pyarrow as pa
 import pytest
 
 from olr_pg.applier.settings import ApplierSettings
@@ -67,8 +66,10 @@ def run_here(
     assert writes
     assert len(sizes) == len(payloads)
     for index, payload in enumerate(payloads):
-        rows = pa.Table.from_batches(list(cells(index, partial(task, payload, broadcast), None)))
-        yield index, result(index, rows, None)
+        yield (
+            index,
+            result(index, list(cells(index, partial(task, payload, broadcast), None)), None),
+        )
 
 
 def spark_or_not(patch: pytest.MonkeyPatch, spark: SparkSession | None) -> None:

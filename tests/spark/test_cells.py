@@ -6,7 +6,6 @@ from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,68 +15,67 @@ from olr_pg.spark import cells
 from olr_pg.spark.cells import result
 
 
-def rows(run: Callable[[], bytes], spool: Path | None = None) -> pa.Table:
+def made(run: Callable[[], bytes], spool: Path | None = None) -> list[cells.Cell]:
     def write(written: cells.TaskResult) -> None:
         # In pieces of every size, so that some straddle the size from which on a file is made.
         data = run()
         for start, end in pairwise([0, len(data) // 7, len(data) // 3, len(data)]):
             written.write(data[start:end])
 
-    return pa.Table.from_batches(list(cells.cells(7, write, str(spool) if spool else None)))
+    return list(cells.cells(7, write, str(spool) if spool else None))
 
 
 @given(data=st.binary(max_size=100), part=st.integers(1, 40))
 def test_a_result_comes_back_whole_whatever_the_size_of_a_part(data: bytes, part: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cells, "PART_MAX", part)
-        table = rows(lambda: data)
-        assert table.num_rows == max(1, -(-len(data) // part))
-        assert result(7, table, None) == data
-        backwards = table.take(list(range(table.num_rows - 1, -1, -1)))
-        assert result(7, backwards, None) == data
+        parts = made(lambda: data)
+        assert len(parts) == max(1, -(-len(data) // part))
+        assert result(7, parts, None) == data
+        assert result(7, parts[::-1], None) == data
 
 
 def test_missing_rows_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cells, "PART_MAX", 4)
-    table = rows(lambda: b"0123456789")
-    for bad in (table.slice(1), table.take([0, 2]), table.slice(0, 0)):
+    parts = made(lambda: b"0123456789")
+    for bad in (parts[1:], [parts[0], parts[2]], []):
         with pytest.raises(OlrPgError) as raised:
             result(7, bad, None)
         assert raised.value.code == 6006
 
 
 def test_a_small_result_is_not_spooled(tmp_path: Path) -> None:
-    table = rows(lambda: bytes(cells.INLINE_MAX), tmp_path)
+    parts = made(lambda: bytes(cells.INLINE_MAX), tmp_path)
     assert not any(tmp_path.iterdir())
-    assert result(7, table, tmp_path) == bytes(cells.INLINE_MAX)
+    assert result(7, parts, tmp_path) == bytes(cells.INLINE_MAX)
 
 
 def test_a_large_result_is_spooled_and_its_file_removed(tmp_path: Path) -> None:
     data = bytes(range(256)) * (cells.INLINE_MAX // 256) + b"x"
-    table = rows(lambda: data, tmp_path)
-    assert table.nbytes < 200
-    assert result(7, table, tmp_path) == data
+    parts = made(lambda: data, tmp_path)
+    assert sum(len(cell.data) for cell in parts) < 200
+    assert result(7, parts, tmp_path) == data
     assert not any(tmp_path.iterdir())
 
 
 def test_a_second_attempt_does_not_disturb_the_first(tmp_path: Path) -> None:
-    first, second = (rows(lambda: bytes(cells.INLINE_MAX + 1), tmp_path) for _ in range(2))
+    first, second = (made(lambda: bytes(cells.INLINE_MAX + 1), tmp_path) for _ in range(2))
     assert result(7, second, tmp_path) == result(7, first, tmp_path)
 
 
 def test_a_lost_spool_file_is_an_error(tmp_path: Path) -> None:
-    table = rows(lambda: bytes(cells.INLINE_MAX + 1), tmp_path)
+    parts = made(lambda: bytes(cells.INLINE_MAX + 1), tmp_path)
     for file in tmp_path.iterdir():
         file.unlink()
     with pytest.raises(OlrPgError) as raised:
-        result(7, table, tmp_path)
+        result(7, parts, tmp_path)
     assert (raised.value.code, raised.value.where["task"]) == (6006, 7)
 
 
 def test_a_spool_directory_that_is_gone_is_an_error(tmp_path: Path) -> None:
-    table = rows(lambda: bytes(cells.INLINE_MAX + 1), tmp_path / "gone")
+    parts = made(lambda: bytes(cells.INLINE_MAX + 1), tmp_path / "gone")
     with pytest.raises(OlrPgError) as raised:
-        result(7, table, tmp_path / "gone")
+        result(7, parts, tmp_path / "gone")
     assert raised.value.code == 6006
 
 
@@ -86,7 +84,7 @@ def test_an_error_of_the_catalogue_comes_back_as_it_was() -> None:
         raise OlrPgError(2005, "bad checksum", action="copy it again", thread=1, block=99)
 
     with pytest.raises(OlrPgError) as raised:
-        result(7, rows(run), None)
+        result(7, made(run), None)
     error = raised.value
     assert (error.code, error.detail, error.action) == (2005, "bad checksum", "copy it again")
     assert error.where == {"thread": 1, "block": 99}
@@ -98,7 +96,7 @@ def test_any_other_exception_comes_back_with_its_traceback() -> None:
         return b"" + b"%d" % (1 // len(b""))
 
     with pytest.raises(OlrPgError) as raised:
-        result(7, rows(run), None)
+        result(7, made(run), None)
     assert raised.value.code == 6004
     assert raised.value.detail == "ZeroDivisionError: integer division or modulo by zero"
     assert any("test_cells.py" in note for note in raised.value.__notes__)

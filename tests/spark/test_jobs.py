@@ -194,7 +194,7 @@ def test_small_tasks_share_jobs(sizes: list[int], width: int) -> None:
 
 def test_jobs_grow_to_the_size_that_wastes_nothing() -> None:
     jobs = plan_jobs(200, 2, [4 << 20] * 200)
-    assert [len(job) for job in jobs[:6]] == [8, 16, 32, 32, 32, 32]
+    assert [len(job) for job in jobs] == [8, 16, 32, 64, 64, 16]
     assert job_bytes(0) == FIRST_JOB_BYTES
     assert job_bytes(10_000) == JOB_BYTES
 
