@@ -196,7 +196,7 @@ class Applier:
         session.note_complete()
         check_stopped(self._settings)
         return ApplyReport(
-            {feed.name: feed.applier.counters for worker in workers for feed in worker.feeds()},
+            {one.name: one.counters for worker in workers for one in worker.progress()},
             session.confirmed_scn,
         )
 

@@ -9,9 +9,10 @@ the change is recorded, and the run ends.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import psycopg
 
 from olr_pg.applier.connection import is_transient
@@ -25,7 +26,7 @@ from olr_pg.errors import OlrPgError
 from olr_pg.scalars import parse_xid
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
     from psycopg import Connection
@@ -50,6 +51,22 @@ WHERE subscription = %s AND resolution = 'stopped' AND commit_scn <= %s
 """
 
 
+class TableDone(NamedTuple):
+    """What was applied to one table since the start.
+
+    Attributes:
+        commit_scn: of the last transaction that changed it.
+        counters: of all of them.
+    """
+
+    commit_scn: int = 0
+    counters: Counters = Counters()
+
+    def plus(self, other: TableDone) -> TableDone:
+        """With what was applied next."""
+        return TableDone(other.commit_scn, self.counters.plus(other.counters))
+
+
 class StreamApplier:
     """Applies the changes of all tables, from one thread.
 
@@ -57,21 +74,23 @@ class StreamApplier:
         source: the tables as the source has them, as far as anyone told.
 
     Attributes:
-        counters: what was applied since the start; transactions count once per table.
-        error: None: an error ends the run.
-        commit_scn: of the last transaction that is durable, 0 for none since the start.
+        done: by table, what was applied since the start; replaced, never changed, so that any
+            thread may look at it.
     """
 
     def __init__(self, settings: ApplierSettings, source: Mapping[str, Table]) -> None:
         self.name = STREAM
-        self.counters = Counters()
-        self.error: OlrPgError | None = None
-        self.commit_scn = 0
+        self.done: Mapping[str, TableDone] = {}
         self._settings = settings
         self._source = dict(source)
         self._ledgers: dict[str, TableLedger] = {}
         self._writers: dict[str, TableWriter] = {}
         self._skipped: Mapping[str, Skipped] | None = None
+
+    @property
+    def table_names(self) -> frozenset[str]:
+        """The tables that are known."""
+        return frozenset(self._source).union(self.done)
 
     def forget(self) -> None:
         """The connection was lost; nothing is kept from one batch to the next."""
@@ -126,8 +145,7 @@ class StreamApplier:
             for rows in transactions:
                 self.apply(connection, selection.part(rows))
             return
-        self.counters = self.counters.plus(done)
-        self.commit_scn = int(selection.commit_scn[-1])
+        self._count(done)
 
     def apply_slices(self, connection: Connection[Any], slices: Slices) -> None:
         """`apply` of one transaction that does not fit in memory.
@@ -154,10 +172,13 @@ class StreamApplier:
                 first = next(read_slices(slices, self._settings))
                 self._end_with(connection, first, refused(error))
             raise
-        self.counters = self.counters.plus(done)
-        self.commit_scn = slices.commit_scn
+        self._count(done)
 
-    def _write_slices(self, connection: Connection[Any], slices: Slices) -> Counters:
+    def _count(self, done: Mapping[str, TableDone]) -> None:
+        sums = {name: self.done.get(name, TableDone()).plus(one) for name, one in done.items()}
+        self.done = {**self.done, **sums}
+
+    def _write_slices(self, connection: Connection[Any], slices: Slices) -> dict[str, TableDone]:
         skipped = self._read_skipped(connection)
         positions: dict[str, Position] = {}
         sums: dict[str, Counters] = {}
@@ -184,13 +205,13 @@ class StreamApplier:
             position = positions[name].after(slices.commit_scn, slices.xid)
             self._ledger(name).advance(connection, position, counters)
         self._note(connection, slices.commit_scn)
-        return sum_of(sums)
+        return {name: TableDone(slices.commit_scn, one) for name, one in sums.items()}
 
     # --- as a set ---
 
-    def _apply_set(self, connection: Connection[Any], selection: Selection) -> Counters:
+    def _apply_set(self, connection: Connection[Any], selection: Selection) -> dict[str, TableDone]:
         skipped = self._read_skipped(connection)
-        sums = Counters()
+        done: dict[str, TableDone] = {}
         with connection.transaction():
             for name, part in by_table(selection):
                 state = self._lock(connection, name)
@@ -203,9 +224,9 @@ class StreamApplier:
                     raise written.refused
                 position = advanced(state.position, todo)
                 self._ledger(name).advance(connection, position, written.counters)
-                sums = sums.plus(written.counters)
+                done[name] = TableDone(position.commit_scn, written.counters)
             self._note(connection, int(selection.commit_scn[-1]))
-        return sums
+        return done
 
     def _note(self, connection: Connection[Any], scn: int) -> None:
         """Say how far all tables are: another transaction of the last commit SCN may come."""
@@ -214,7 +235,9 @@ class StreamApplier:
 
     # --- carefully ---
 
-    def _apply_carefully(self, connection: Connection[Any], selection: Selection) -> Counters:
+    def _apply_carefully(
+        self, connection: Connection[Any], selection: Selection
+    ) -> dict[str, TableDone]:
         positions: dict[str, Position] = {}
         sums: dict[str, Counters] = {}
         ended: tuple[str, Selection, RefusedError] | None = None
@@ -243,7 +266,7 @@ class StreamApplier:
         if ended is not None:
             name, part, refusal = ended
             raise _ended(refusal.located(name, part))
-        return sum_of(sums)
+        return {name: TableDone(positions[name].commit_scn, one) for name, one in sums.items()}
 
     def _write_transaction(
         self,
@@ -347,6 +370,23 @@ class _PartRefusedError(Exception):
 
 def by_table(selection: Selection) -> list[tuple[str, Selection]]:
     """The changes of each table, in the order of its first one."""
+    found, table = _tables_of(selection)
+    present, first_of = np.unique(table, return_index=True)
+    return [(found[n], selection.part(table == n)) for n in present[np.argsort(first_of)].tolist()]
+
+
+def count_by_table(selections: Iterable[Selection]) -> dict[str, int]:
+    """How many changes there are of each table."""
+    counts: dict[str, int] = {}
+    for selection in selections:
+        names, table = _tables_of(selection)
+        for name, count in zip(names, np.bincount(table).tolist(), strict=False):
+            counts[name] = counts.get(name, 0) + count
+    return counts
+
+
+def _tables_of(selection: Selection) -> tuple[list[str], npt.NDArray[np.int64]]:
+    """Names of tables, and for each change the number of its table's."""
     numbers: dict[str, int] = {}
     table = np.empty(len(selection), np.int64)
     for at, chunk in enumerate(selection.chunks):
@@ -354,17 +394,7 @@ def by_table(selection: Selection) -> list[tuple[str, Selection]]:
         names = [f"{layout.owner}.{layout.table}" for layout in chunk.layouts]
         of_layout = np.array([numbers.setdefault(n, len(numbers)) for n in names], np.int64)
         table[first:end] = of_layout[chunk.answers.layout[selection.element[first:end]]]
-    present, first_of = np.unique(table, return_index=True)
-    found = list(numbers)
-    return [(found[n], selection.part(table == n)) for n in present[np.argsort(first_of)].tolist()]
-
-
-def sum_of(sums: Mapping[str, Counters]) -> Counters:
-    """The sums over tables."""
-    total = Counters()
-    for counters in sums.values():
-        total = total.plus(counters)
-    return total
+    return list(numbers), table
 
 
 def _ended(error: OlrPgError) -> OlrPgError:

@@ -6,6 +6,7 @@ import threading
 import time
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import psycopg
@@ -16,7 +17,7 @@ from olr_pg.applier.changes import Selection, join
 from olr_pg.applier.connection import connect, is_transient, unreachable
 from olr_pg.applier.schema_events import SchemaEvent, SchemaEvents
 from olr_pg.applier.settings import Consistency
-from olr_pg.applier.stream import STREAM, StreamApplier
+from olr_pg.applier.stream import STREAM, StreamApplier, TableDone, count_by_table
 from olr_pg.applier.table import TableApplier
 from olr_pg.errors import OlrPgError
 
@@ -96,8 +97,10 @@ class TableProgress(NamedTuple):
     Attributes:
         commit_scn: of the last transaction that is durable (of a stopped table: held), 0 for none
             since the start.
-        waiting: changes that no batch has taken.
-        pending: the lowest commit SCN that was delivered and is not durable.
+        waiting: changes that no batch has taken. Of a stream those of a spooled transaction do not
+            count: which tables they are of is not known yet.
+        pending: the lowest commit SCN that was delivered and is not durable; of a stream that of
+            all tables, which go on together.
         counters: of what was applied since the start.
         error: why the table stopped.
     """
@@ -131,16 +134,21 @@ class Feed:
         self.since = 0.0
         self.pending: deque[int] = deque()
 
-    def progress(self) -> TableProgress:
-        """How far the table is."""
-        return TableProgress(
+    def progress(self) -> Callable[[], list[TableProgress]]:
+        """How far the table is, or the tables of a stream; to be called without the condition."""
+        pending = self.pending[0] if self.pending else None
+        if isinstance(self.applier, StreamApplier):
+            waiting = [part.selection for part in self.waiting if isinstance(part, Delivery)]
+            return partial(_progress_of_stream, self.applier, waiting, pending)
+        only = TableProgress(
             self.name,
             self.applier.commit_scn,
             self.waiting_changes,
-            self.pending[0] if self.pending else None,
+            pending,
             self.applier.counters,
             self.applier.error,
         )
+        return lambda: [only]
 
     @property
     def is_urgent(self) -> bool:
@@ -151,6 +159,24 @@ class Feed:
         """Drop what waits."""
         self.waiting.clear()
         self.waiting_changes = 0
+
+
+def _progress_of_stream(
+    applier: StreamApplier, waiting: Sequence[Selection], pending: int | None
+) -> list[TableProgress]:
+    done, counts = applier.done, count_by_table(waiting)
+    names = sorted(applier.table_names.union(counts))
+    return [
+        TableProgress(
+            name,
+            done.get(name, TableDone()).commit_scn,
+            counts.get(name, 0),
+            pending,
+            done.get(name, TableDone()).counters,
+            None,
+        )
+        for name in names
+    ]
 
 
 class Worker:
@@ -278,7 +304,8 @@ class Worker:
     def progress(self) -> list[TableProgress]:
         """How far the tables are."""
         with self._changed:
-            return [feed.progress() for feed in self._feeds.values()]
+            looks = [feed.progress() for feed in self._feeds.values()]
+        return [table for look in looks for table in look()]
 
     def reset(self) -> None:
         """Forget what waits: the server delivers it again."""

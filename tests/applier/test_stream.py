@@ -5,17 +5,25 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+import numpy as np
 import psycopg
 import pytest
 
+from olr_pg.applier.changes import Chunk
+from olr_pg.applier.changes import select as select_changes
+from olr_pg.applier.chunks import ChunkedRows
 from olr_pg.applier.connection import connect
 from olr_pg.applier.ddl import event_ledger
 from olr_pg.applier.error_table import read_errors, skip_error
+from olr_pg.applier.ledger import Counters
+from olr_pg.applier.parse import LayoutReader
 from olr_pg.applier.schema_events import SchemaEvent
 from olr_pg.applier.session import Applier
 from olr_pg.applier.settings import Consistency
-from olr_pg.applier.stream import StreamApplier
+from olr_pg.applier.stream import STREAM, StreamApplier
+from olr_pg.applier.worker import Worker
 from olr_pg.dictionary.evolution import Evolution, Verdict
+from olr_pg.dictionary.model import Column, KeyKind, Table
 from olr_pg.errors import OlrPgError
 from olr_pg.scalars import pack_xid
 
@@ -76,6 +84,66 @@ def test_a_reader_sees_the_tables_as_of_one_commit(two_tables: Replication) -> N
     assert len(seen) > 2
     assert _rows(r) == ([(1, 400)], [(1, 600)])
     assert r.rows("SELECT olr_pg.consistent_scn()") == [(233,)]
+
+
+def test_each_table_has_a_position_and_counts_of_its_own(two_tables: Replication) -> None:
+    r = two_tables
+    both = r.transaction(
+        r.insert({"ID": 1, "N": 1}), r.insert({"ID": 2, "N": 2}), r.insert({"ID": 1, "N": 1}, "O")
+    )
+    assert r.apply().tables == {
+        "S.T": Counters(transactions=1, inserted=2),
+        "S.O": Counters(transactions=1, inserted=1),
+    }
+    first = r.transaction(r.update({"ID": 1}, {"N": 5}))
+    r.transaction(r.delete({"ID": 1}, "O"), r.insert({"ID": 3, "N": 3}, "O"))
+    last = r.transaction(r.insert({"ID": 4, "N": 4}, "O"))
+    r.serve()
+    columns = (
+        Column("ID", 1, 1, 1, 2, 22, 9, 0, nullable=False),
+        Column("N", 2, 2, 2, 2, 22),
+    )
+    tables = [
+        Table("S", name, 1, 1, columns, key_kind=KeyKind.PRIMARY, key=(1,)) for name in ("T", "O")
+    ]
+    applier = Applier(r.settings(), tables)
+    thread = threading.Thread(
+        target=lambda: applier.run(once=True, drained=r.script.complete.is_set)
+    )
+    with psycopg.connect(r.target) as blocker:
+        blocker.execute("SELECT * FROM olr_pg.ledger FOR UPDATE")
+        thread.start()
+        # Nothing is durable: whichever table one asks for, it may lack the first of them.
+        while len(pending := {t.name: t.pending for t in applier.tables}) < 2:
+            assert thread.is_alive()
+        assert set(pending) == {"S.T", "S.O"}
+        assert set(pending.values()) <= {both, first}
+        assert {t.commit_scn for t in applier.tables} == {0}
+        blocker.rollback()
+    thread.join()
+    found = {t.name: (t.commit_scn, t.waiting, t.pending, t.counters) for t in applier.tables}
+    assert found == {
+        "S.T": (first, 0, None, Counters(transactions=1, updated=1)),
+        "S.O": (last, 0, None, Counters(transactions=2, inserted=2, deleted=1)),
+    }
+
+
+def test_what_waits_is_counted_by_table(two_tables: Replication) -> None:
+    r = two_tables
+    r.transaction(r.insert({"ID": 1}), r.insert({"ID": 1}, "O"), r.insert({"ID": 2}, "O"))
+    rows, layouts = ChunkedRows(r.script.order), LayoutReader(r.script.order)
+    answers = rows.feed(np.frombuffer(r.script.transactions[0].blob, np.uint8))
+    assert answers is not None
+    chunk = Chunk(answers, layouts.read(answers))
+    selection = select_changes(chunk, np.flatnonzero(answers.layout >= 0))
+    worker = Worker(0, r.settings(), {}, threading.Event())
+    worker.deliver(STREAM, selection)
+    worker.deliver(STREAM, selection)
+    scn = int(selection.commit_scn[0])
+    assert [(t.name, t.waiting, t.pending) for t in worker.progress()] == [
+        ("S.O", 4, scn),
+        ("S.T", 2, scn),
+    ]
 
 
 def test_a_transaction_that_does_not_go_in_whole_does_not_go_in_at_all(
