@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import psycopg
 from psycopg.adapt import Dumper
@@ -12,8 +12,12 @@ from olr_pg.applier.target import MIN_VERSION
 from olr_pg.errors import OlrPgError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from psycopg import Connection
     from psycopg.abc import Buffer
+
+T = TypeVar("T")
 
 _TRANSIENT_CLASSES: Final = ("08", "40", "53", "57P", "58")
 _TRANSIENT_STATES: Final = frozenset({"55P03", "55006", "XX000"})
@@ -27,6 +31,18 @@ SET enable_hashjoin = off;
 SET enable_mergejoin = off;
 SET client_encoding = 'UTF8';
 SET default_transaction_isolation = 'read committed'
+"""
+
+_PLACES: Final = """
+SELECT (pg_current_wal_insert_lsn() - '0/0')::int8, (pg_current_wal_flush_lsn() - '0/0')::int8
+"""
+MAX_PLACE: Final = 2**64 - 1
+"""Behind everything in PostgreSQL's log."""
+
+# A standby that commits are to wait for would not be waited for either.
+_LAG: Final = """
+SELECT set_config('synchronous_commit', 'off', true)
+WHERE current_setting('synchronous_standby_names') = ''
 """
 
 
@@ -74,6 +90,57 @@ def connect(connect_string: str) -> Connection[Any]:
         connection.close()
         raise
     return connection
+
+
+class KeptConnection:
+    """A connection that is opened when it is needed, and given up where something fails.
+
+    Args:
+        connect_string: of the target.
+        lost: called whenever it ends.
+    """
+
+    def __init__(self, connect_string: str, lost: Callable[[], None] = lambda: None) -> None:
+        self._connect_string = connect_string
+        self._lost = lost
+        self._connection: Connection[Any] | None = None
+
+    def use(self, work: Callable[[Connection[Any]], T]) -> T:
+        """Do something with it.
+
+        Raises:
+            what `connect` and `work` raise.
+        """
+        try:
+            if self._connection is None:
+                self._connection = connect(self._connect_string)
+            return work(self._connection)
+        except psycopg.Error:
+            # Whatever it was, the connection's state is not known any more.
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """End it; the next `use` opens another."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+        self._lost()
+
+
+def log_places(connection: Connection[Any]) -> tuple[int, int]:
+    """Places in PostgreSQL's log (the write-ahead log): its end, and up to where it is on disk."""
+    row = connection.execute(_PLACES).fetchone()
+    assert row is not None
+    return row[0], row[1]
+
+
+def let_lag(connection: Connection[Any]) -> None:
+    """Let the commit of the open transaction not wait for the disk.
+
+    Every later commit that does brings it to disk, too.
+    """
+    connection.execute(_LAG)
 
 
 def is_transient(error: psycopg.Error) -> bool:

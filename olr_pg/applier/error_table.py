@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import psycopg
 from psycopg.rows import class_row
 
-from olr_pg.applier.connection import connect, unreachable
 from olr_pg.errors import CATALOGUE, OlrPgError
 
 if TYPE_CHECKING:
@@ -16,7 +14,6 @@ if TYPE_CHECKING:
 
     from psycopg import Connection
 
-    from olr_pg.applier.settings import ApplierSettings
 
 _COLUMNS = """
 SELECT id, source_table, target_table, commit_scn, xid, position, scn, row_id, operation, code,
@@ -154,16 +151,12 @@ def stopped_error(reasons: Sequence[tuple[str, int | None, str | None, int | Non
     return OlrPgError(5010, f"{reason}{others}", error=number)
 
 
-def check_stopped(settings: ApplierSettings) -> None:
+def check_stopped(connection: Connection[Any], subscription: str) -> None:
     """End a run that left tables behind.
 
     Raises:
-        OlrPgError: 5010, tables are stopped; 5003.
+        OlrPgError: 5010, tables are stopped.
     """
-    try:
-        with connect(settings.connect_string) as connection:
-            reasons = connection.execute(_REASONS, (settings.subscription,)).fetchall()
-    except psycopg.OperationalError as error:
-        raise unreachable(error) from error
+    reasons = connection.execute(_REASONS, (subscription,)).fetchall()
     if reasons:
         raise stopped_error(reasons)

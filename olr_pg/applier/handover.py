@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
-from olr_pg.applier.connection import connect
 from olr_pg.errors import OlrPgError
 
 if TYPE_CHECKING:
@@ -88,7 +87,6 @@ def read_handover(
     return found
 
 
-def end_handover(connect_string: str, subscription: str, confirmed_scn: int) -> None:
+def end_handover(connection: Connection[Any], subscription: str, confirmed_scn: int) -> None:
     """Note that replication is past the loads up to `confirmed_scn`."""
-    with connect(connect_string) as connection:
-        connection.execute(_DONE, (subscription, confirmed_scn))
+    connection.execute(_DONE, (subscription, confirmed_scn))

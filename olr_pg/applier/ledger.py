@@ -45,6 +45,9 @@ UPDATE olr_pg.ledger SET applied_at = now(),
     deleted = deleted + %s, conflicts = conflicts + %s
 WHERE subscription = %s AND source_table = %s
 """
+_TOUCH = """
+UPDATE olr_pg.ledger SET applied_at = applied_at WHERE subscription = %s AND source_table = %s
+"""
 _STOP = """
 UPDATE olr_pg.ledger SET stopped = true, held_source = %s
 WHERE subscription = %s AND source_table = %s
@@ -227,6 +230,15 @@ class TableLedger:
     def move(self, connection: Connection[Any], position: Position) -> None:
         """Move the row to `position` where what lies up to it is held, not applied."""
         connection.execute(_MOVE, (position.commit_scn, list(position.xids), *self._key))
+
+    def touch(self, connection: Connection[Any]) -> None:
+        """Write the row as it is: a commit that brings all commits before it to disk.
+
+        Raises:
+            OlrPgError: 5015, there is none.
+        """
+        if connection.execute(_TOUCH, self._key).rowcount != 1:
+            raise OlrPgError(5015, "its row vanishes", table=self._key[1])
 
     def count(self, connection: Connection[Any], counters: Counters) -> None:
         """Count what was applied of the held changes; the row does not move."""

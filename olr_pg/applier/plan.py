@@ -25,10 +25,10 @@ from olr_pg.errors import OlrPgError
 from olr_pg.transactions.batch import DmlKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Sequence
     from typing import Any
 
-    from psycopg import Connection
+    from psycopg import Connection, sql
 
     from olr_pg.applier.parse import Layout
     from olr_pg.applier.settings import ApplierSettings
@@ -116,6 +116,7 @@ class TablePlan:
         self._names = target_columns(source)
         self._bound: dict[Layout, BoundLayout] = {}
         self._sets: dict[tuple[tuple[Layout | None, ...], bool], LayoutOperations] = {}
+        self._statements: dict[tuple[Hashable, tuple[str, ...]], bytes] = {}
         self.key = np.array(self._key_fields(source), np.int64)
         self._whole = (
             {self.field(column) for column in self._source}
@@ -139,7 +140,8 @@ class TablePlan:
     def inserted(self) -> npt.NDArray[np.int64]:
         """Places of the columns that INSERT names: those the source is known to have."""
         return np.array(
-            [i for i in sorted(self._known) if not self.target.columns[i].generated], np.int64
+            [i for i in sorted(self._known.copy()) if not self.target.columns[i].generated],
+            np.int64,
         )
 
     @property
@@ -177,6 +179,17 @@ class TablePlan:
                 self._bound.clear()
             bound = self._bound[layout] = self._bind(layout)
         return bound
+
+    def statement(
+        self, kind: Hashable, columns: tuple[str, ...], compose: Callable[[], sql.Composed]
+    ) -> bytes:
+        """A statement of the table in UTF-8, composed once per kind and columns."""
+        found = self._statements.get((kind, columns))
+        if found is None:
+            if len(self._statements) >= _LAYOUTS_MAX:
+                self._statements.clear()
+            found = self._statements[kind, columns] = compose().as_bytes()
+        return found
 
     def operations(
         self,

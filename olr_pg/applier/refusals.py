@@ -13,10 +13,6 @@ from olr_pg.errors import OlrPgError
 from olr_pg.scalars import format_xid
 
 if TYPE_CHECKING:
-    from typing import Any
-
-    from psycopg import Connection
-
     from olr_pg.applier.changes import Selection
     from olr_pg.applier.statements import Step
 
@@ -83,9 +79,7 @@ class RefusedError(Exception):
         )
 
 
-def refused(
-    error: psycopg.Error, step: Step | None = None, connection: Connection[Any] | None = None
-) -> RefusedError:
+def refused(error: psycopg.Error, step: Step | None = None) -> RefusedError:
     """The refusal for PostgreSQL's error.
 
     Raises:
@@ -103,6 +97,6 @@ def refused(
         -1,
         OlrPgError(5009 if is_conflict else 5008, message),
         sqlstate=error.sqlstate,
-        statement=None if step is None else step.query.as_string(connection),
+        statement=None if step is None else step.query.decode(),
         is_conflict=is_conflict,
     )

@@ -26,18 +26,20 @@ import tenacity
 from olr_pg.applier.changes import Chunk, Selection, join
 from olr_pg.applier.changes import select as select_changes
 from olr_pg.applier.chunks import ChunkedRows
-from olr_pg.applier.connection import connect, unreachable
+from olr_pg.applier.connection import KeptConnection, unreachable
 from olr_pg.applier.error_table import check_stopped
+from olr_pg.applier.feeds import TableProgress
 from olr_pg.applier.handover import Handover, end_handover, read_handover
 from olr_pg.applier.ledger import Counters, ensure_ledger, note_complete
 from olr_pg.applier.parse import LayoutReader
 from olr_pg.applier.plan import check_names, plan_table
 from olr_pg.applier.replay import replay, stopped_tables
+from olr_pg.applier.room import Room
 from olr_pg.applier.schema_events import SchemaEvent, SchemaEvents
 from olr_pg.applier.settings import Consistency
 from olr_pg.applier.spool import Spool, SpoolFiles
 from olr_pg.applier.stream import STREAM
-from olr_pg.applier.worker import TableProgress, Worker
+from olr_pg.applier.worker import Worker
 from olr_pg.errors import OlrPgError
 from olr_pg.scalars import format_xid
 from olr_pg.wire.client import ClientProtocol, Elements, Reply
@@ -71,7 +73,6 @@ if TYPE_CHECKING:
 
 _log = structlog.get_logger(__name__)
 
-_RECEIVE_BYTES = 1 << 20
 _TOGETHER_BYTES = 2 << 20
 """What is received at once, about: each run of elements is parsed and handed on as a whole."""
 _FIRST_WINDOW = 64
@@ -120,6 +121,8 @@ class Applier:
         self._stop = threading.Event()
         self._drain = threading.Event()
         self._progress = threading.Event()
+        self._room = Room(settings.queue_bytes)
+        self._target = KeptConnection(settings.connect_string)
         self._workers: Sequence[Worker] = ()
         self._stopped: dict[str, OlrPgError] = {}
         self._session: _Session | None = None
@@ -154,6 +157,7 @@ class Applier:
         """Let `run` end after the batches at work; from any thread or signal handler."""
         self._stop.set()
         self._progress.set()
+        self._room.wake()
 
     def run(self, *, once: bool = False, drained: Callable[[], bool] | None = None) -> ApplyReport:
         """Apply until `stop`, or with `once` until the source has nothing more.
@@ -166,16 +170,32 @@ class Applier:
         Raises:
             OlrPgError: 5003–5019; 5010 at the end where tables stopped and the others went on.
         """
-        handover = self._prepare()
+        try:
+            return self._run(once=once, drained=drained or (lambda: True))
+        except psycopg.OperationalError as error:
+            raise unreachable(error) from error
+        finally:
+            self._target.close()
+
+    def _run(self, *, once: bool, drained: Callable[[], bool]) -> ApplyReport:
+        handover = self._target.use(self._prepare)
         self._workers = workers = [
             Worker(
-                number, self._settings, self._tables, self._progress, self._events, self._stopped
+                number,
+                self._settings,
+                self._tables,
+                self._room,
+                self._progress,
+                self._events,
+                self._stopped,
             )
             for number in range(1 if self._is_stream else max(1, self._settings.workers))
         ]
         self._session = session = _Session(
             self._settings,
+            self._target,
             workers,
+            self._room,
             self._stop,
             self._progress,
             self._events,
@@ -187,14 +207,14 @@ class Applier:
         try:
             for worker in workers:
                 worker.start()
-            self._run_sessions(session, once=once, drained=drained or (lambda: True))
+            self._run_sessions(session, once=once, drained=drained)
         finally:
             for worker in workers:
                 worker.close()
         session.check_workers()
         session.end_handover()
         session.note_complete()
-        check_stopped(self._settings)
+        self._target.use(self._check_stopped)
         return ApplyReport(
             {one.name: one.counters for worker in workers for one in worker.progress()},
             session.confirmed_scn,
@@ -204,25 +224,24 @@ class Applier:
     def _is_stream(self) -> bool:
         return self._settings.consistency is Consistency.TRANSACTION
 
-    def _prepare(self) -> Handover:
+    def _prepare(self, connection: Connection[Any]) -> Handover:
         """Check the target before the server is asked for anything."""
         check_names(self._settings, self._tables.values())
-        try:
-            with connect(self._settings.connect_string) as connection:
-                ensure_ledger(connection)
-                if self._settings.create_tables:
-                    for table in self._tables.values():
-                        self._create(connection, table)
-                for stopped in stopped_tables(connection, self._settings.subscription):
-                    # Somebody may have mended what it stopped for.
-                    error = replay(connection, self._settings, stopped).error
-                    if error is not None:
-                        self._stopped[stopped] = error
-                if self._is_stream:
-                    check_stopped(self._settings)
-                return read_handover(connection, self._settings.subscription, self._tables)
-        except psycopg.OperationalError as error:
-            raise unreachable(error) from error
+        ensure_ledger(connection)
+        if self._settings.create_tables:
+            for table in self._tables.values():
+                self._create(connection, table)
+        for stopped in stopped_tables(connection, self._settings.subscription):
+            # Somebody may have mended what it stopped for.
+            error = replay(connection, self._settings, stopped).error
+            if error is not None:
+                self._stopped[stopped] = error
+        if self._is_stream:
+            self._check_stopped(connection)
+        return read_handover(connection, self._settings.subscription, self._tables)
+
+    def _check_stopped(self, connection: Connection[Any]) -> None:
+        check_stopped(connection, self._settings.subscription)
 
     def _create(self, connection: Connection[Any], table: Table) -> None:
         if table.refusal is not None:
@@ -281,7 +300,9 @@ class _Session:
     def __init__(
         self,
         settings: ApplierSettings,
+        target: KeptConnection,
         workers: Sequence[Worker],
+        room: Room,
         stop: threading.Event,
         progress: threading.Event,
         events: SchemaEvents,
@@ -291,10 +312,12 @@ class _Session:
         drain: threading.Event,
     ) -> None:
         self._settings = settings
+        self._target = target
         self._connect = connect
         self._drain = drain
         self._handover = handover
         self._workers = workers
+        self._room = room
         self._events = events
         self._tables = tables
         self._announced: set[tuple[str, int, int]] = set()
@@ -302,7 +325,6 @@ class _Session:
         self._progress = progress
         self._socket: socket.socket | None = None
         self._protocol = ClientProtocol(settings.byte_order)
-        self._buffer = bytearray(_RECEIVE_BYTES)
         self._tail: list[tuple[str, Selection]] = []
         self._tail_bytes = 0
         self._spools = SpoolFiles(settings.spool_directory, settings.spool_max)
@@ -382,15 +404,14 @@ class _Session:
             if self._stop.is_set():
                 raise ConnectionAbortedError("stopped while the server was silent")
         received = 0
-        with memoryview(self._buffer) as view:
-            while True:
-                size = self._socket.recv_into(view)
-                if size == 0:
-                    raise ConnectionResetError("the server closed the connection")
-                self._protocol.receive(view[:size])
-                received += size
-                if received >= _TOGETHER_BYTES or not ready.poll(0):
-                    return
+        while True:
+            size = self._socket.recv_into(self._protocol.room())
+            if size == 0:
+                raise ConnectionResetError("the server closed the connection")
+            self._protocol.filled(size)
+            received += size
+            if received >= _TOGETHER_BYTES or not ready.poll(0):
+                return
 
     # --- the conversation ---
 
@@ -448,8 +469,8 @@ class _Session:
         """Leave the initial load behind once everything up to its SCN is confirmed."""
         if 0 < self._handover.scn <= self.confirmed_scn:
             self._handover = Handover()
-            end_handover(
-                self._settings.connect_string, self._settings.subscription, self.confirmed_scn
+            self._target.use(
+                lambda c: end_handover(c, self._settings.subscription, self.confirmed_scn)
             )
 
     def note_complete(self) -> None:
@@ -458,8 +479,9 @@ class _Session:
         if self.confirmed_scn <= self._complete_scn:
             return
         try:
-            with connect(self._settings.connect_string) as connection:
-                note_complete(connection, self._settings.subscription, self.confirmed_scn)
+            self._target.use(
+                lambda c: note_complete(c, self._settings.subscription, self.confirmed_scn)
+            )
         except psycopg.OperationalError as error:
             _log.warning("the complete SCN is not noted", error=str(error).strip())
         else:
@@ -582,9 +604,17 @@ class _Session:
                 continue
             before = selection.commit_scn < np.uint64(event.barrier)
             if before.any():
-                self._worker(table).deliver(table, selection.part(before))
+                self._hand_over(table, selection.part(before))
                 selection = selection.part(~before)
             self._announce([event])
+        self._hand_over(table, selection)
+
+    def _hand_over(self, table: str, selection: Selection) -> None:
+        """Hand changes of a table to its worker, once there is room for them."""
+        if self._room.is_short:
+            for worker in self._workers:
+                worker.hurry()
+            self._room.wait(self._is_hopeless)
         self._worker(table).deliver(table, selection)
 
     def _announce(self, events: Iterable[SchemaEvent]) -> None:

@@ -5,6 +5,7 @@ Facts: apply §2 (which statement is fastest when), §4 (what PostgreSQL refuses
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -31,14 +32,14 @@ class Step(NamedTuple):
 
     Attributes:
         kind: what it does, for the counters.
-        query: with ``%b`` placeholders; of a COPY, whole.
+        query: with ``%b`` placeholders; of a COPY, whole. UTF-8.
         parameters: its parameters, none for a COPY.
         copy: the COPY's stream.
         expected: rows it must touch.
     """
 
     kind: DmlKind
-    query: sql.Composed
+    query: bytes
     parameters: tuple[Binary | None, ...]
     copy: memoryview | None
     expected: int
@@ -120,20 +121,24 @@ class _Writer:
         if len(rows) == 0:
             return
         keys = [self._columns[i] for i in self.plan.key]
+        query = self.plan.statement(DmlKind.DELETE, (), self._delete)
         if len(keys) == 1:
-            query = sql.SQL("DELETE FROM {} WHERE {} = ANY(%b::{}[])").format(
-                self._table, sql.Identifier(keys[0].name), sql.SQL(keys[0].base_name)
-            )
             array = column_array(cells, rows, int(self.plan.key[0]), keys[0].base_oid)
             yield Step(DmlKind.DELETE, query, (Binary(array),), None, len(rows))
             return
         only_key = cells._replace(length=np.full_like(cells.length, ABSENT))
         only_key.length[:, self.plan.key] = cells.length[:, self.plan.key]
-        query = sql.SQL("DELETE FROM {0} AS t USING unnest(%b::{0}[]) AS s WHERE {1}").format(
+        yield Step(DmlKind.DELETE, query, self._composites(only_key, rows), None, len(rows))
+
+    def _delete(self) -> sql.Composed:
+        keys = [self._columns[i] for i in self.plan.key]
+        if len(keys) == 1:
+            return sql.SQL("DELETE FROM {} WHERE {} = ANY(%b::{}[])").format(
+                self._table, sql.Identifier(keys[0].name), sql.SQL(keys[0].base_name)
+            )
+        return sql.SQL("DELETE FROM {0} AS t USING unnest(%b::{0}[]) AS s WHERE {1}").format(
             self._table, self._same_key()
         )
-        parameters = self._composites(only_key, rows)
-        yield Step(DmlKind.DELETE, query, parameters, None, len(rows))
 
     def updates(self, cells: Cells, rows: I64) -> Iterator[Step]:
         if len(rows) == 0:
@@ -141,34 +146,45 @@ class _Writer:
         for columns, chosen in self._by_columns(cells, rows):
             if len(columns) == 0:
                 continue
-            names = [sql.Identifier(self._columns[i].name) for i in columns]
-            query = sql.SQL("UPDATE {0} AS t SET {1} FROM unnest(%b::{0}[]) AS s WHERE {2}").format(
-                self._table,
-                sql.SQL(", ").join(sql.SQL("{0} = s.{0}").format(name) for name in names),
-                self._same_key(),
-            )
+            names = [self._columns[i].name for i in columns]
+            query = self.plan.statement(DmlKind.UPDATE, tuple(names), partial(self._update, names))
             yield Step(DmlKind.UPDATE, query, self._composites(cells, chosen), None, len(chosen))
+
+    def _update(self, names: Sequence[str]) -> sql.Composed:
+        return sql.SQL("UPDATE {0} AS t SET {1} FROM unnest(%b::{0}[]) AS s WHERE {2}").format(
+            self._table,
+            sql.SQL(", ").join(sql.SQL("{0} = s.{0}").format(sql.Identifier(n)) for n in names),
+            self._same_key(),
+        )
 
     def inserts(self, cells: Cells, rows: I64) -> Iterator[Step]:
         if len(rows) == 0:
             return
         columns = self.plan.inserted
-        names = sql.SQL(", ").join(sql.Identifier(self._columns[i].name) for i in columns)
+        names = tuple(self._columns[i].name for i in columns)
         if len(rows) >= self._copy_rows:
-            query = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT BINARY)").format(self._table, names)
-            stream = copy_buffer(cells, rows, columns)
-            yield Step(DmlKind.INSERT, query, (), stream, len(rows))
+            yield self.copy(names, copy_buffer(cells, rows, columns), len(rows))
             return
-        query = sql.SQL(
+        query = self.plan.statement(DmlKind.INSERT, names, partial(self._insert, names))
+        yield Step(DmlKind.INSERT, query, self._composites(cells, rows), None, len(rows))
+
+    def _insert(self, names: Sequence[str]) -> sql.Composed:
+        return sql.SQL(
             "INSERT INTO {0} ({1}) OVERRIDING SYSTEM VALUE SELECT {2} FROM unnest(%b::{0}[]) AS s"
         ).format(
             self._table,
-            names,
-            sql.SQL(", ").join(
-                sql.SQL("s.{}").format(sql.Identifier(self._columns[i].name)) for i in columns
-            ),
+            sql.SQL(", ").join(map(sql.Identifier, names)),
+            sql.SQL(", ").join(sql.SQL("s.{}").format(sql.Identifier(name)) for name in names),
         )
-        yield Step(DmlKind.INSERT, query, self._composites(cells, rows), None, len(rows))
+
+    def copy(self, names: Sequence[str], stream: memoryview, rows: int) -> Step:
+        query = self.plan.statement("copy", tuple(names), partial(self._copy, names))
+        return Step(DmlKind.INSERT, query, (), stream, rows)
+
+    def _copy(self, names: Sequence[str]) -> sql.Composed:
+        return sql.SQL("COPY {} ({}) FROM STDIN (FORMAT BINARY)").format(
+            self._table, sql.SQL(", ").join(map(sql.Identifier, names))
+        )
 
     def _same_key(self) -> sql.Composed:
         names = [sql.Identifier(self._columns[i].name) for i in self.plan.key]
@@ -216,7 +232,7 @@ def single(plan: TablePlan, changes: Changes, number: int) -> Step:
         query = sql.SQL("{}DELETE FROM {} AS t{} WHERE {}").format(
             head or sql.SQL(""), plan.target.identifier, sql.SQL(using), where
         )
-        return Step(kind, query, parameters, None, 1)
+        return Step(kind, query.as_bytes(), parameters, None, 1)
     columns = [
         i
         for i in np.flatnonzero(changes.after.length[number] != ABSENT).tolist()
@@ -231,7 +247,11 @@ def single(plan: TablePlan, changes: Changes, number: int) -> Step:
         where,
     )
     return Step(
-        kind, query, parameters + values if head is not None else values + parameters, None, 1
+        kind,
+        query.as_bytes(),
+        parameters + values if head is not None else values + parameters,
+        None,
+        1,
     )
 
 
@@ -293,7 +313,8 @@ def _single_insert(plan: TablePlan, after: Cells, number: int) -> Step:
             sql.SQL("%b::{}").format(sql.SQL(plan.target.columns[i].base_name)) for i in columns
         ),
     )
-    return Step(DmlKind.INSERT, query, tuple(_value(after, number, i) for i in columns), None, 1)
+    values = tuple(_value(after, number, i) for i in columns)
+    return Step(DmlKind.INSERT, query.as_bytes(), values, None, 1)
 
 
 def _value(cells: Cells, number: int, column: int) -> Binary | None:

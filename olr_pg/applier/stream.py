@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import psycopg
 
-from olr_pg.applier.connection import is_transient
+from olr_pg.applier.connection import is_transient, let_lag
 from olr_pg.applier.ddl import carry_out, event_error_row, event_ledger
 from olr_pg.applier.ledger import Counters, LedgerState, Position, TableLedger, note_complete
 from olr_pg.applier.refusals import RefusedError, refused
@@ -26,7 +26,7 @@ from olr_pg.errors import OlrPgError
 from olr_pg.scalars import parse_xid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
     from psycopg import Connection
@@ -112,16 +112,24 @@ class StreamApplier:
             self._source[event.table] = event.definition
         self._writers.pop(event.table, None)
 
+    def settle(self, connection: Connection[Any]) -> None:
+        """Bring everything that is committed to disk."""
+        for ledger in self._ledgers.values():
+            ledger.touch(connection)
+            return
+
     def apply(
         self,
         connection: Connection[Any],
         selection: Selection,
         prepared: Prepared | None = None,
+        follows: Callable[[], bool] = lambda: False,
     ) -> None:
         """Bring whole source transactions into the tables, durably; not what is there already.
 
         Args:
             selection: changes of all tables, in delivery order.
+            follows: asked before the commit: whether it need not wait for the disk.
 
         Raises:
             OlrPgError: 5145, a transaction does not go in; those before it are applied.
@@ -129,7 +137,7 @@ class StreamApplier:
         """
         try:
             try:
-                done = self._apply_set(connection, selection)
+                done = self._apply_set(connection, selection, follows)
             except RefusedError:
                 # What was created was rolled back.
                 self._writers.clear()
@@ -209,7 +217,9 @@ class StreamApplier:
 
     # --- as a set ---
 
-    def _apply_set(self, connection: Connection[Any], selection: Selection) -> dict[str, TableDone]:
+    def _apply_set(
+        self, connection: Connection[Any], selection: Selection, follows: Callable[[], bool]
+    ) -> dict[str, TableDone]:
         skipped = self._read_skipped(connection)
         done: dict[str, TableDone] = {}
         with connection.transaction():
@@ -226,6 +236,8 @@ class StreamApplier:
                 self._ledger(name).advance(connection, position, written.counters)
                 done[name] = TableDone(position.commit_scn, written.counters)
             self._note(connection, int(selection.commit_scn[-1]))
+            if follows():
+                let_lag(connection)
         return done
 
     def _note(self, connection: Connection[Any], scn: int) -> None:

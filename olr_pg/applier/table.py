@@ -16,7 +16,7 @@ import numpy as np
 import psycopg
 import structlog
 
-from olr_pg.applier.connection import is_transient
+from olr_pg.applier.connection import is_transient, let_lag
 from olr_pg.applier.ddl import apply_event
 from olr_pg.applier.hold import check_room, hold_changes, source_document
 from olr_pg.applier.ledger import Counters, LedgerState, Position, TableLedger
@@ -32,7 +32,7 @@ from olr_pg.applier.writer import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from psycopg import Connection
@@ -83,7 +83,7 @@ class TableApplier:
 
     @property
     def commit_scn(self) -> int:
-        """Of the last transaction that is durable; 0 where the ledger was not read yet."""
+        """Of the last transaction that is in; 0 where the ledger was not read yet."""
         state = self._state
         return 0 if state is None else state.position.commit_scn
 
@@ -112,8 +112,16 @@ class TableApplier:
         writer = self._writer
         return None if writer is None else writer.prepare(selection)
 
+    def settle(self, connection: Connection[Any]) -> None:
+        """Bring everything that is committed to disk."""
+        self._ledger.touch(connection)
+
     def apply(
-        self, connection: Connection[Any], selection: Selection, prepared: Prepared | None = None
+        self,
+        connection: Connection[Any],
+        selection: Selection,
+        prepared: Prepared | None = None,
+        follows: Callable[[], bool] = lambda: False,
     ) -> None:
         """Bring changes of whole transactions into the table or the hold, durably.
 
@@ -121,12 +129,13 @@ class TableApplier:
 
         Args:
             prepared: of this selection, where that was made.
+            follows: asked before the commit: whether it need not wait for the disk.
 
         Raises:
             psycopg.Error: an error that may pass (`is_transient`); nothing of the batch is applied.
         """
         try:
-            self._apply(connection, selection, prepared)
+            self._apply(connection, selection, prepared, follows)
         except psycopg.Error as error:
             self.forget()
             if is_transient(error):
@@ -225,7 +234,11 @@ class TableApplier:
         hold_changes(connection, self._ledger.key, changes, self._settings.byte_order)
 
     def _apply(
-        self, connection: Connection[Any], selection: Selection, prepared: Prepared | None
+        self,
+        connection: Connection[Any],
+        selection: Selection,
+        prepared: Prepared | None,
+        follows: Callable[[], bool],
     ) -> None:
         while True:
             state = self._state or self._read(connection)
@@ -236,7 +249,7 @@ class TableApplier:
                 if state.stopped:
                     outcome = self._hold(connection, todo)
                 else:
-                    outcome = self._apply_now(connection, todo, state, prepared)
+                    outcome = self._apply_now(connection, todo, state, prepared, follows)
             except _Moved:
                 self._state, prepared = None, None
                 continue
@@ -266,6 +279,7 @@ class TableApplier:
         todo: Selection,
         state: LedgerState,
         prepared: Prepared | None,
+        follows: Callable[[], bool],
     ) -> _Outcome:
         try:
             writer = self._writer = self._writer or planned_writer(
@@ -276,7 +290,7 @@ class TableApplier:
         if prepared is None or prepared.selection is not todo or prepared.plan is not writer.plan:
             prepared = writer.prepare(todo)
         try:
-            return self._apply_set(connection, writer, prepared, state)
+            return self._apply_set(connection, writer, prepared, state, follows)
         except RefusedError:
             return self._apply_carefully(connection, writer, todo)
 
@@ -286,37 +300,42 @@ class TableApplier:
         writer: TableWriter,
         prepared: Prepared,
         state: LedgerState,
+        follows: Callable[[], bool],
     ) -> _Outcome:
         selection, todo = prepared.selection, prepared.steps
         if isinstance(todo, RefusedError):
             raise todo
         after = advanced(state.position, selection)
         counters = counted(todo)._replace(transactions=len(selection.firsts()))
-        with connection.transaction():
-            writer.tune(connection)
-            if not any(step.copy is not None for step in todo):
-                self._send(connection, todo, state, (after, counters))
-            else:
-                self._send(connection, [], state, None)
-                for step in todo:
-                    writer.run(connection, step)
+        together = next((i for i, step in enumerate(todo) if step.copy is not None), len(todo))
+        try:
+            self._begin(connection, writer, todo[:together], state)
+            for step in todo[together:]:
+                writer.run(connection, step)
+            with connection.pipeline():
                 self._ledger.advance(connection, after, counters)
+                if follows():
+                    let_lag(connection)
+                connection.execute("COMMIT")
+        except BaseException:
+            connection.rollback()
+            raise
         return _Outcome(LedgerState(after, stopped=False), counters)
 
-    def _send(
+    def _begin(
         self,
         connection: Connection[Any],
+        writer: TableWriter,
         todo: Sequence[Step],
         state: LedgerState,
-        then: tuple[Position, Counters] | None,
     ) -> None:
-        """Lock the ledger, run the steps, advance: one round trip."""
+        """Begin, lock the ledger and run the first steps: one round trip."""
         try:
             with connection.pipeline():
+                connection.execute("BEGIN")
+                writer.tune(connection)
                 locked = self._ledger.send_lock(connection)
                 cursors = [connection.execute(step.query, step.parameters) for step in todo]
-                if then is not None:
-                    self._ledger.advance(connection, *then)
         except psycopg.Error as error:
             raise refused(error) from error
         if self._ledger.locked(locked) != state:

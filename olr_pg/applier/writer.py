@@ -7,7 +7,7 @@ the offending change is found and judged by the conflict policy.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import psycopg
 
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from olr_pg.applier.plan import TablePlan
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.dictionary.model import Table
+
+_COPY_BYTES: Final = 1 << 18
+"""What is handed over at once: PostgreSQL begins with it while the rest is still copied."""
 
 Skipped = frozenset[tuple[int, int, int]]
 """Changes that somebody decided to leave out: (commit SCN, XID, number within the transaction)."""
@@ -145,9 +148,10 @@ class TableWriter:
                 cursor.execute(step.query, step.parameters)
             else:
                 with cursor.copy(step.query) as copy:
-                    copy.write(step.copy)
+                    for at in range(0, len(step.copy), _COPY_BYTES):
+                        copy.write(step.copy[at : at + _COPY_BYTES])
         except psycopg.Error as error:
-            raise refused(error, step, connection) from error
+            raise refused(error, step) from error
         check_touched(step, cursor.rowcount)
 
     def _steps(self, selection: Selection) -> list[Step]:
@@ -298,6 +302,6 @@ def check_touched(step: Step, touched: int) -> None:
     raise RefusedError(
         -1,
         OlrPgError(5009, f"{touched} rows {what}, not {step.expected}"),
-        statement=step.query.as_string(None),
+        statement=step.query.decode(),
         is_conflict=True,
     )

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 import psycopg
 from psycopg import sql
 
+from olr_pg.applier.connection import connect
+from olr_pg.applier.ledger import ensure_ledger
 from olr_pg.applier.session import Applier
 from olr_pg.applier.settings import ApplierSettings
 from olr_pg.bench.changes import (
@@ -109,8 +111,10 @@ def apply_once(
     cluster: Cluster, changes: ChangeSet, pool: Pool, transactions: Sequence[ReadyTransaction],
     folder: Path,
 ) -> Sample:  # fmt: skip
-    """One run of the applier over everything."""
+    """One run of the applier over everything; the ledger is there, as the subscription is."""
     target = prepare(cluster, changes, pool)
+    with connect(target) as connection:
+        ensure_ledger(connection)
     source = ReadySource(transactions)
     folder.mkdir(parents=True, exist_ok=True)
     checkpoint = folder / f"{target[-8:]}-checkpoint.json"

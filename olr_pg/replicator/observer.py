@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-    from olr_pg.applier.worker import TableProgress
+    from olr_pg.applier.feeds import TableProgress
     from olr_pg.replicator.target import RunningTarget
     from olr_pg.transactions.storage import Storage
 

@@ -1,7 +1,7 @@
 """One connection of the port: its conversation, and how long each part of it may take.
 
 A connection's loop is: receive a chunk into a buffer of its own, feed the protocol, and send what
-it answers, one `sendall` per piece. Nothing is fetched from the queue while a piece waits for the
+it answers, piece by piece. Nothing is fetched from the queue while a piece waits for the
 network, so a client that does not read holds up only itself.
 
 Time is bounded where nobody has subscribed: TLS, a request that has begun and an answer that is
@@ -21,11 +21,14 @@ from olr_pg.errors import OlrPgError
 from olr_pg.wire.protocol import ServerProtocol
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from olr_pg.config.model import Limits
     from olr_pg.server.session import Session
-    from olr_pg.wire.frames import ByteOrder
+    from olr_pg.wire.frames import Buffer, ByteOrder
 
 _RECEIVE_BYTES: Final = 1 << 16
+_PIECE_BYTES: Final = 1 << 14
 _DRAIN_SECONDS: Final = 1.0
 _DRAIN_BYTES: Final = 1 << 22
 
@@ -124,7 +127,8 @@ class Connection:
                 self.requests = True
                 self._allow(None if self.session.subscribed else self._limits.request_seconds)
                 self._awaited = "that it reads its answers"
-                self._socket.sendall(parts[0] if len(parts) == 1 else b"".join(parts))
+                for piece in _pieces(parts):
+                    self._socket.sendall(piece)
                 self._begun = None
             if not protocol.waiting:
                 self._begun = None
@@ -162,6 +166,13 @@ class Connection:
             return  # it had its time, or it has gone
         finally:
             self._socket.close()
+
+
+def _pieces(parts: Sequence[Buffer]) -> Sequence[Buffer]:
+    """What is sent at once: parts are only put together where they are small."""
+    if sum(map(len, parts)) >= _PIECE_BYTES * len(parts):
+        return parts
+    return (b"".join(parts),)
 
 
 def shut(one: socket.socket) -> None:

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from olr_pg.server.backlog import Backlog
     from olr_pg.transactions.batch import TransactionColumns
     from olr_pg.wire.encoder import EncodedTransactions
+    from olr_pg.wire.frames import Buffer
 
 TRANSACTIONS_MAX: Final = 10_000
 BYTES_MAX: Final = 32 << 20
@@ -72,6 +73,9 @@ TRANSACTION_BYTES: Final = 768
 """What keeping a transaction costs beside its messages, about (CPython 3.11)."""
 
 _SIZE_BYTES: Final = 4
+
+_PUT_TOGETHER: Final = 1_000
+"""Transactions that are put at once: the client is not kept waiting longer."""
 
 _NOTED_TOGETHER: Final = 256
 """Transactions of the backlog whose begin is noted as one: they may be many."""
@@ -102,6 +106,9 @@ class ReadyTransaction:
         messages: how many they are.
         order: byte order of the blob.
         view: number of what was encoded, where the targets want different things.
+        run: messages of consecutive transactions that `blob` is a part of: those that leave
+            together need not be put together. None: it is no part of anything.
+        start: where in `run` it begins.
     """
 
     con_id: int
@@ -113,6 +120,8 @@ class ReadyTransaction:
     messages: int
     order: ByteOrder = ByteOrder.LITTLE
     view: int = 0
+    run: memoryview | None = None
+    start: int = 0
 
 
 def ready_transactions(
@@ -144,6 +153,8 @@ def ready_transactions(
             encoded.messages.tolist(),
             repeat(order),
             repeat(view),
+            repeat(blob),
+            first,
         )
     )
 
@@ -187,6 +198,42 @@ class _Part(NamedTuple):
 
     framed: memoryview
     messages: int
+
+
+class _Parts:
+    """What is taken together; transactions that lie behind each other in memory are one slice."""
+
+    def __init__(self) -> None:
+        self._parts: list[memoryview] = []
+        self._run: memoryview | None = None
+        self._first = 0
+        self._end = 0
+
+    def add(self, transaction: ReadyTransaction) -> None:
+        """The next one, whole."""
+        run, start = transaction.run, transaction.start
+        if run is None:
+            self.append(transaction.blob)
+            return
+        if run is not self._run or start != self._end:
+            self._close()
+            self._run, self._first = run, start
+        self._end = start + len(transaction.blob)
+
+    def append(self, part: memoryview) -> None:
+        """The next messages."""
+        self._close()
+        self._parts.append(part)
+
+    def _close(self) -> None:
+        if self._run is not None:
+            self._parts.append(self._run[self._first : self._end])
+            self._run = None
+
+    def joined(self) -> Buffer:
+        """All of it."""
+        self._close()
+        return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
 
 
 class ReadyQueue:
@@ -243,10 +290,13 @@ class ReadyQueue:
         """
         done = 0
         while not self._closed:
-            done += self.offer(transactions[done:])
+            part = transactions[done : done + _PUT_TOGETHER]
+            taken = self.offer(part)
+            done += taken
             if done == len(transactions):
                 return True
-            self.await_room(transactions[done])
+            if taken < len(part):
+                self.await_room(part[taken])
         return False
 
     def offer(self, transactions: Sequence[ReadyTransaction]) -> int:
@@ -259,8 +309,8 @@ class ReadyQueue:
             OlrPgError: 4015, a commit SCN is lower than that of the one before.
         """
         with self._changed:
-            taken = 0
-            for transaction in transactions:
+            taken = self._append_together(transactions)
+            for transaction in transactions[taken:]:
                 if self._closed or not self._append(transaction):
                     break
                 taken += 1
@@ -279,6 +329,24 @@ class ReadyQueue:
         size = _cost(transaction)
         with self._changed:
             return self._changed.wait_for(lambda: self._closed or self._has_room(size), timeout)
+
+    def _append_together(self, transactions: Sequence[ReadyTransaction]) -> int:
+        """Append all of them where there is room for all; the common case of `_append`."""
+        scns = [self._last_commit_scn, *(one.commit_scn for one in transactions)]
+        size = sum(len(one.blob) for one in transactions) + TRANSACTION_BYTES * len(transactions)
+        fits = (
+            len(self._ready) + len(transactions) <= self._transactions_max
+            and self._held_bytes + size <= self._bytes_max
+            and (self._backlog is None or not self._backlog.transactions)
+        )
+        if self._closed or not fits or scns != sorted(scns):
+            return 0
+        self._ready.extend(transactions)
+        self._held_bytes += size
+        for one in transactions:
+            self._note_lowest(one.begin_scn)
+        self._last_commit_scn = scns[-1]
+        return len(transactions)
 
     def _append(self, transaction: ReadyTransaction) -> bool:
         """Whether there was room for it."""
@@ -325,7 +393,7 @@ class ReadyQueue:
         Raises:
             OlrPgError: the decoder's failure, once nothing is ready before it.
         """
-        parts: list[memoryview] = []
+        parts = _Parts()
         count = 0
         with self._changed:
             while count < messages and bytes_max > 0 and self._refill():
@@ -334,14 +402,14 @@ class ReadyQueue:
                 if not (self._taken_messages or head.messages > messages - count
                         or size > bytes_max):  # fmt: skip
                     # The common case, whole: what `_take_part` would do.
-                    parts.append(head.blob)
+                    parts.add(head)
                     count += head.messages
                     bytes_max -= size
                     self._sent.append(self._ready.popleft())
                     if head.commit_scn <= stop_scn:
                         break
                     continue
-                taken = self._take_part(head, messages - count, bytes_max, must=not parts)
+                taken = self._take_part(head, messages - count, bytes_max, must=count == 0)
                 if taken.messages == 0:
                     break
                 parts.append(taken.framed)
@@ -351,18 +419,19 @@ class ReadyQueue:
                     break
             self._refill()
             self._changed.notify_all()  # the bound gives way to what is transmitted
-            if not parts and self._failure is not None:
+            if count == 0 and self._failure is not None:
                 raise self._failure
-        return Batch(parts[0] if len(parts) == 1 else b"".join(parts), count)
+        return Batch(parts.joined(), count)
 
     def confirm(self, scn: int) -> int:
         """Drop every transmitted transaction with commit SCN up to `scn`; returns how many."""
         with self._changed:
-            count = 0
-            while self._sent and self._sent[0].commit_scn <= scn:
-                self._held_bytes -= _cost(self._sent.popleft())
+            sent, count, size = self._sent, 0, 0
+            while sent and sent[0].commit_scn <= scn:
+                size += len(sent.popleft().blob)
                 count += 1
             if count:
+                self._held_bytes -= size + TRANSACTION_BYTES * count
                 self._dropped_count += count
                 while self._lowest and self._lowest[0][0] < self._dropped_count:
                     self._lowest.popleft()
@@ -500,13 +569,14 @@ class ReadyQueue:
         Args:
             together: of so many transactions only the lowest is kept, until the last is dropped.
         """
-        while self._lowest and self._lowest[-1][1] >= begin_scn:
-            self._lowest.pop()
+        lowest = self._lowest
+        while lowest and lowest[-1][1] >= begin_scn:
+            lowest.pop()
         ordinal = self._put_count
         self._put_count += 1
-        if self._lowest and self._lowest[-1][0] // together == ordinal // together:
-            begin_scn = self._lowest.pop()[1]
-        self._lowest.append((ordinal, begin_scn))
+        if together > 1 and lowest and lowest[-1][0] // together == ordinal // together:
+            begin_scn = lowest.pop()[1]
+        lowest.append((ordinal, begin_scn))
 
     def _take_part(
         self, head: ReadyTransaction, messages: int, bytes_max: int, *, must: bool

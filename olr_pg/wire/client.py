@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 _FRAME: Final = 6
+_BUFFER_BYTES: Final = 5 << 19
+_ROOM_BYTES: Final = 1 << 19
 
 _ALLOWED: Final[dict[type[Request], tuple[type[Answer], ...]]] = {
     TableList: (Ok, Error),
@@ -127,7 +129,7 @@ class ClientProtocol:
     ) -> None:
         self.order = order
         self._limit = answer_limit
-        self._frames = FrameBuffer(order, answer_limit)
+        self._frames = FrameBuffer(order, answer_limit, _BUFFER_BYTES)
         self._asked: deque[tuple[Request, int]] = deque()
         self.pending = 0
         """Requests whose answer has not been given by `next_event`."""
@@ -143,6 +145,14 @@ class ClientProtocol:
             self._asked.append((request, count))
             self.pending += count
         return data
+
+    def room(self) -> memoryview:
+        """Where what the server sends may be written; then `filled`."""
+        return self._frames.room(_ROOM_BYTES)
+
+    def filled(self, count: int) -> None:
+        """The first `count` bytes of the `room` are what the server sent."""
+        self._frames.filled(count)
 
     def receive(self, data: Buffer) -> None:
         """Take what the server sent."""
@@ -196,16 +206,13 @@ class ClientProtocol:
     def _elements(self, request: Request) -> Elements | None:
         """The Data answers that are here, to requests of this one's kind (BackToScn: to it)."""
         count = self._asked_alike(request)
-        with self._frames.view() as view:
-            data = np.frombuffer(view, np.uint8)
-            found, end = data_run(data, self.order.is_big, count, self._limit)
-            blob = data[:end].copy()
-            del data  # else the view cannot be released
+        data = np.frombuffer(self._frames.view(), np.uint8)
+        found, end = data_run(data, self.order.is_big, count, self._limit)
         if found == 0:
             return None
+        blob = np.frombuffer(self._frames.take(int(end)), np.uint8)
         if isinstance(request, BackToScn) and blob[_FRAME] != ElementCode.BEGIN:
             raise OlrPgError(4007, "it answered BackToScn with an element that is not a Begin")
-        self._frames.skip(end)
         self._answered(int(found))
         return Elements(request, blob, self.order, int(found))
 

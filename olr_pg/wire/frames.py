@@ -10,6 +10,8 @@ import struct
 from enum import Enum
 from typing import Final
 
+import numpy as np
+
 from olr_pg.errors import OlrPgError
 
 Buffer = bytes | bytearray | memoryview
@@ -26,7 +28,7 @@ MESSAGE_BYTES_MAX: Final = (1 << 32) - 1
 REQUEST_BYTES_MAX: Final = 1 << 20
 """The largest request taken by default: only TableList's query has a length of its own."""
 
-_COMPACT_BYTES: Final = 1 << 16
+_BUFFER_BYTES: Final = 1 << 12
 
 
 class ByteOrder(Enum):
@@ -70,37 +72,68 @@ class FrameBuffer:
     Args:
         order: byte order of the sizes.
         limit: the largest MessageSize accepted, in bytes.
+        buffer_bytes: what is allocated at once.
     """
 
-    def __init__(self, order: ByteOrder, limit: int = REQUEST_BYTES_MAX) -> None:
+    def __init__(
+        self,
+        order: ByteOrder,
+        limit: int = REQUEST_BYTES_MAX,
+        buffer_bytes: int = _BUFFER_BYTES,
+    ) -> None:
         self._size = _SIZE[order]
         self._limit = limit
-        self._data = bytearray()
+        self._buffer_bytes = buffer_bytes
+        self._data = np.empty(0, np.uint8).data
         self._position = 0
+        self._end = 0
+        self._is_lent = False  # somebody reads what was taken: nothing may be moved over it
         self.failure: OlrPgError | None = None
+
+    def room(self, size: int) -> memoryview:
+        """Where what the peer sends next may be written: `size` bytes or more; then `filled`."""
+        if len(self._data) - self._end < size:
+            self._make_room(size)
+        return self._data[self._end :]
+
+    def _make_room(self, size: int) -> None:
+        waiting = self.waiting
+        data = self._data
+        if self._is_lent or len(data) < waiting + size:
+            # Twice what waits: a long message is not copied at every piece of it.
+            data = np.empty(max(self._buffer_bytes, size + 2 * waiting), np.uint8).data
+        data[:waiting] = self._data[self._position : self._end]
+        self._data, self._is_lent = data, False
+        self._position, self._end = 0, waiting
+
+    def filled(self, count: int) -> None:
+        """The first `count` bytes of the `room` are what the peer sent."""
+        self._end += count
 
     def receive(self, data: Buffer) -> None:
         """Append what the peer sent."""
-        if self._position == len(self._data):
-            self._data.clear()
-            self._position = 0
-        elif self._position > _COMPACT_BYTES:
-            del self._data[: self._position]
-            self._position = 0
-        self._data += data
+        self.room(len(data))[: len(data)] = data
+        self.filled(len(data))
 
     @property
     def waiting(self) -> int:
         """Bytes received that no message has taken yet."""
-        return len(self._data) - self._position
+        return self._end - self._position
 
-    def peek(self, count: int) -> bytearray:
+    def peek(self, count: int) -> bytes:
         """A copy of the next `count` bytes, or of what there is."""
-        return self._data[self._position : self._position + count]
+        return bytes(self.view()[:count])
 
     def view(self) -> memoryview:
-        """The bytes that wait; to be released before the next call of `receive`."""
-        return memoryview(self._data)[self._position :]
+        """The bytes that wait."""
+        return self._data[self._position : self._end]
+
+    def take(self, count: int) -> memoryview:
+        """The next `count` bytes, whole frames only; they stay as they are."""
+        taken = self.view()[:count]
+        self._position += count
+        self._is_lent = True
+        return taken
 
     def skip(self, count: int) -> None:
         """Drop `count` bytes that the caller has read from `peek`: whole frames only."""
@@ -108,11 +141,12 @@ class FrameBuffer:
 
     def skip_repeated(self, frame: bytes, most: int) -> int:
         """Drop frames equal to `frame` at the head, up to `most` of them; how many."""
-        start = self._position
-        while most and self._data.startswith(frame, self._position):
-            self._position += len(frame)
-            most -= 1
-        return (self._position - start) // len(frame)
+        count = min(most, self.waiting // len(frame))
+        alike = np.frombuffer(self.peek(count * len(frame)), np.uint8).reshape(count, len(frame))
+        different = np.flatnonzero((alike != np.frombuffer(frame, np.uint8)).any(axis=1))
+        count = int(different[0]) if len(different) else count
+        self._position += count * len(frame)
+        return count
 
     def next_message(self) -> bytes | None:
         """The next whole message without its size, or None until more is received."""
@@ -125,7 +159,7 @@ class FrameBuffer:
             )
             return None
         start = self._position + SIZE_BYTES
-        if len(self._data) < start + size:
+        if self._end < start + size:
             return None
         self._position = start + size
         return bytes(self._data[start : self._position])

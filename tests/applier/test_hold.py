@@ -275,7 +275,8 @@ def test_a_hold_of_another_release_is_refused(replication: Replication) -> None:
     r.transaction(r.insert({"ID": 1, "N": 100}))
     stops(r)
     again = Applier(r.settings())
-    again._prepare()
+    again._target.use(again._prepare)
+    again._target.close()
     (table,) = again.tables
     assert table.error is not None, "what stopped in an earlier run is still said to be"
     assert (table.name, table.error.code) == ("S.T", 5008)

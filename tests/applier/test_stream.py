@@ -20,6 +20,7 @@ from olr_pg.applier.parse import LayoutReader
 from olr_pg.applier.schema_events import SchemaEvent
 from olr_pg.applier.session import Applier
 from olr_pg.applier.settings import Consistency
+from olr_pg.applier.room import Room
 from olr_pg.applier.stream import STREAM, StreamApplier
 from olr_pg.applier.worker import Worker
 from olr_pg.dictionary.evolution import Evolution, Verdict
@@ -136,7 +137,7 @@ def test_what_waits_is_counted_by_table(two_tables: Replication) -> None:
     assert answers is not None
     chunk = Chunk(answers, layouts.read(answers))
     selection = select_changes(chunk, np.flatnonzero(answers.layout >= 0))
-    worker = Worker(0, r.settings(), {}, threading.Event())
+    worker = Worker(0, r.settings(), {}, Room(1), threading.Event())
     worker.deliver(STREAM, selection)
     worker.deliver(STREAM, selection)
     scn = int(selection.commit_scn[0])
