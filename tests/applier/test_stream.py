@@ -17,10 +17,10 @@ from olr_pg.applier.ddl import event_ledger
 from olr_pg.applier.error_table import read_errors, skip_error
 from olr_pg.applier.ledger import Counters
 from olr_pg.applier.parse import LayoutReader
+from olr_pg.applier.room import Room
 from olr_pg.applier.schema_events import SchemaEvent
 from olr_pg.applier.session import Applier
 from olr_pg.applier.settings import Consistency
-from olr_pg.applier.room import Room
 from olr_pg.applier.stream import STREAM, StreamApplier
 from olr_pg.applier.worker import Worker
 from olr_pg.dictionary.evolution import Evolution, Verdict

@@ -291,3 +291,8 @@ def test_the_encoders_output_becomes_transactions() -> None:
     assert [one.commit_scn for one in found] == [100, 101, 102]
     assert found[1].position == CommitPosition(2, 1, 1, 1)
     assert xids_of(found[2].blob) == [2, 2, 2]
+    queue = ReadyQueue()
+    assert queue.put_all(found)
+    taken = queue.take(6).framed
+    assert bytes(taken) == blobs[0] + blobs[1]
+    assert np.shares_memory(np.frombuffer(taken, np.uint8), encoded.blob), "it was put together"

@@ -1,0 +1,161 @@
+"""Workers: commits that do not wait for the disk, and the room that all workers share."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import psycopg
+import pytest
+
+from olr_pg.applier.changes import Chunk, Selection, select
+from olr_pg.applier.chunks import ChunkedRows
+from olr_pg.applier.embedded import start_embedded
+from olr_pg.applier.parse import LayoutReader
+from olr_pg.applier.room import Room
+from olr_pg.applier.worker import Worker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+Replication = Any  # tests/applier/conftest.py
+
+PATIENCE = 120.0
+
+
+def _await(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+@pytest.fixture
+def idle_disk(tmp_path: Path, replicate: Callable[[str], Replication]) -> Iterator[Replication]:
+    """A server of its own that brings nothing to disk unless a commit waits for it."""
+    cluster = start_embedded(tmp_path / "postgres")
+    r = replicate(cluster.connect_string)
+    r.execute("ALTER SYSTEM SET autovacuum = off")
+    r.execute("CREATE SCHEMA s; CREATE TABLE s.t (id bigint PRIMARY KEY, n numeric)")
+    r.apply()  # makes the ledger
+    writer = _wal_writer(r)
+    os.kill(writer, signal.SIGSTOP)
+    yield r
+    if _is_there(writer):
+        os.kill(writer, signal.SIGCONT)
+    cluster.stop()
+
+
+def _wal_writer(r: Replication) -> int:
+    ((pid,),) = r.rows("SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'")
+    return int(pid)
+
+
+def _is_there(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _selection(r: Replication, number: int) -> Selection:
+    rows, layouts = ChunkedRows(r.script.order), LayoutReader(r.script.order)
+    answers = rows.feed(np.frombuffer(r.script.transactions[number].blob, np.uint8))
+    assert answers is not None
+    return select(Chunk(answers, layouts.read(answers)), np.flatnonzero(answers.layout >= 0))
+
+
+def _deliver_behind_a_lock(
+    blocker: psycopg.Connection[Any], r: Replication, worker: Worker, numbers: list[int]
+) -> None:
+    """Deliver transactions so that the second is ready before the first commits."""
+    blocker.execute("SAVEPOINT unlocked")
+    blocker.execute("LOCK s.t IN SHARE ROW EXCLUSIVE MODE")
+    for number in numbers:
+        worker.deliver("S.T", _selection(r, number))
+    _await(lambda: worker._ahead is not None)
+    blocker.execute("ROLLBACK TO unlocked")
+
+
+def _worker(r: Replication) -> Worker:
+    settings = r.settings(batch_changes=1, batch_milliseconds=0, retry_seconds=60)
+    worker = Worker(0, settings, {}, Room(1 << 20), threading.Event())
+    worker.start()
+    return worker
+
+
+def test_what_a_crash_takes_is_not_durable_before(idle_disk: Replication) -> None:
+    r = idle_disk
+    first = r.transaction(r.insert({"ID": 1, "N": 1}))
+    r.transaction(r.insert({"ID": 2, "N": 2}))
+    worker = _worker(r)
+    blocker = psycopg.connect(r.target)
+    blocker.execute("INSERT INTO s.t VALUES (2)")  # the second waits for its key
+    _deliver_behind_a_lock(blocker, r, worker, [0, 1])
+    _await(lambda: r.rows("SELECT id FROM s.t") == [(1,)])
+    assert worker.lowest_pending() == first, "it is in the table, not on disk"
+    os.kill(_wal_writer(r), signal.SIGKILL)
+    _await(lambda: worker.failure is not None)
+    blocker.close()
+    assert worker.lowest_pending() == first
+    _await(lambda: _rows_or_nothing(r) == [])  # recovered, without the first
+    worker.reset()
+    assert worker.is_drained()
+    for number in (0, 1):
+        worker.deliver("S.T", _selection(r, number))
+    _await(worker.is_drained)
+    worker.close()
+    assert worker.crash is None
+    assert r.rows("SELECT id FROM s.t ORDER BY id") == [(1,), (2,)]
+
+
+def _rows_or_nothing(r: Replication) -> list[tuple[Any, ...]] | None:
+    try:
+        rows: list[tuple[Any, ...]] = r.rows("SELECT id FROM s.t")
+    except psycopg.OperationalError:
+        return None
+    return rows
+
+
+def test_what_nothing_follows_is_brought_to_disk(idle_disk: Replication) -> None:
+    """The second is the first again: nothing to commit, so the first must be seen to."""
+    r = idle_disk
+    r.transaction(r.insert({"ID": 1, "N": 1}))
+    worker = _worker(r)
+    with psycopg.connect(r.target) as blocker:
+        _deliver_behind_a_lock(blocker, r, worker, [0, 0])
+    _await(worker.is_drained)
+    worker.close()
+    assert worker.crash is None
+    os.kill(_wal_writer(r), signal.SIGKILL)
+    _await(lambda: _rows_or_nothing(r) == [(1,)])
+
+
+def test_room_is_waited_for() -> None:
+    room = Room(10)
+    room.take(10)
+    room.wait(lambda: False)  # what fills it is not too much
+    room.take(1)
+    assert room.is_short
+    waiter = threading.Thread(target=room.wait, args=(lambda: False,))
+    waiter.start()
+    room.give_back(1)
+    waiter.join(PATIENCE)
+    assert not waiter.is_alive()
+
+
+def test_what_is_hopeless_is_not_waited_for() -> None:
+    room, hopeless = Room(0), threading.Event()
+    room.take(1)
+    waiter = threading.Thread(target=room.wait, args=(hopeless.is_set,))
+    waiter.start()
+    hopeless.set()
+    room.wake()
+    waiter.join(PATIENCE)
+    assert not waiter.is_alive()
