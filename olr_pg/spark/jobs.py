@@ -252,7 +252,11 @@ class _Run:
             indices = context.parallelize(
                 range(first, first + count), min(count, _SHARES * self.cores)
             )
-            return indices.mapPartitions(self._partition_task(first, payloads)).collect()
+            cells = indices.mapPartitions(self._partition_task(first, payloads)).collect()
+        if len({cell.task for cell in cells}) < count:
+            # PySpark takes the end of a connection for the end of the results.
+            raise OlrPgError(6005, "Java ended before all results were there")
+        return cells
 
     def _partition_task(
         self, first: int, payloads: Sequence[bytes]
