@@ -71,6 +71,11 @@ def cpu_of_process_tree(pid: int) -> float:
     return total
 
 
+def descendants(pid: int) -> list[int]:
+    """The running processes below a process."""
+    return [one for child in _children(pid) for one in (child, *descendants(child))]
+
+
 def _running(pid: int) -> dict[int, float]:
     """CPU seconds of each running descendant of a process, without their ended children."""
     found: dict[int, float] = {}

@@ -13,6 +13,7 @@ from olr_pg.bench.decoding import decode, scaling, scan
 from olr_pg.bench.end_to_end import end_to_end
 from olr_pg.bench.latency import latency
 from olr_pg.bench.loading import load
+from olr_pg.bench.memory import memory
 from olr_pg.bench.serving import server
 from olr_pg.bench.spark import spark
 from olr_pg.errors import OlrPgError
@@ -58,6 +59,7 @@ BENCHMARKS: Final[dict[str, Callable[[Options], Iterator[Result]]]] = {
     "load": load,
     "end-to-end": end_to_end,
     "latency": latency,
+    "memory": memory,
 }
 
 
