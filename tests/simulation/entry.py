@@ -104,7 +104,9 @@ def small_dials(patch: pytest.MonkeyPatch, folder: Path, settings: Settings) -> 
 
 def spill_files(folder: Path, settings: Settings) -> SpillFiles:
     """The storage of large transactions, for little memory."""
-    return SpillFiles(folder, settings.memory_bytes, settings.spill_bytes_min)
+    return SpillFiles(
+        folder, settings.memory_bytes, settings.spill_bytes_min, part_bytes=settings.memory_bytes
+    )
 
 
 def recovery_at_each_log(
