@@ -72,7 +72,9 @@ def apply_event(
         if error is not None:
             ledger.stop(connection, source_document(source, settings.facts, event.commit_scn))
             ledger.record(connection, event_error_row(event, error))
-        hold_event(connection, ledger.key, event, settings.facts)
+        held = hold_event(connection, ledger.key, event, settings.facts)
+        if held.later is not None and held.evolution.error is not None:
+            ledger.retell(connection, event_error_row(held, held.evolution.error))
         ledger.move(connection, position)
     return error
 
@@ -166,6 +168,12 @@ def event_error_row(event: SchemaEvent, error: OlrPgError) -> ErrorRow:
         scn = int(error.where.get("scn", scn))
         place = ", ".join(f"{key} {error.where[key]}" for key in _PLACE if key in error.where)
         message = f"{message} [{place}]"
+    if event.later is not None:
+        count, last, xid = event.later
+        message += (
+            f"; and of {count} more transactions, the last with commit SCN {last},"
+            f" XID {format_xid(xid)}"
+        )
     return ErrorRow(
         commit_scn=event.commit_scn,
         xid=format_xid(event.xid),

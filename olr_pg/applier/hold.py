@@ -19,7 +19,7 @@ import orjson
 from olr_pg.applier.changes import Chunk, Selection, join, select
 from olr_pg.applier.chunks import TOO_LARGE, ChunkedRows
 from olr_pg.applier.parse import LayoutReader
-from olr_pg.applier.schema_events import SchemaEvent
+from olr_pg.applier.schema_events import LaterFaults, SchemaEvent
 from olr_pg.datatypes.convert import DatabaseFacts
 from olr_pg.dictionary.evolution import Evolution, Verdict
 from olr_pg.dictionary.model import Database, Snapshot
@@ -87,6 +87,18 @@ WHERE subscription = %s AND source_table = %s AND h.commit_scn = %s AND h.xid = 
 _BYTES: Final = """
 SELECT coalesce(sum(octet_length(data)), 0) FROM olr_pg.held
 WHERE subscription = %s AND source_table = %s
+"""
+_LAST: Final = """
+SELECT id, commit_scn, xid, kind, changes, cut, big_endian,
+    CASE WHEN kind = 'ddl' THEN data END FROM olr_pg.held
+WHERE subscription = %s AND source_table = %s ORDER BY id DESC LIMIT 1
+"""
+_IS_SKIPPED: Final = """
+SELECT FROM olr_pg.error WHERE subscription = %s AND source_table = %s AND commit_scn = %s
+    AND xid = %s AND position = 0 AND resolution = 'skipped'
+"""
+_REPLACE: Final = """
+UPDATE olr_pg.held SET data = %s WHERE id = %s
 """
 _DELETE: Final = """
 DELETE FROM olr_pg.held WHERE subscription = %s AND source_table = %s AND id <= %s
@@ -251,8 +263,33 @@ def check_room(connection: Connection[Any], key: Key, size: int, limit: int) -> 
 
 def hold_event(
     connection: Connection[Any], key: Key, event: SchemaEvent, facts: DatabaseFacts
-) -> None:
-    """Add an event to the hold, in the caller's target transaction."""
+) -> SchemaEvent:
+    """Add an event to the hold, in the caller's target transaction.
+
+    Faults that follow each other are held as one, so that a table that has nothing but faults does
+    not fill the hold: how many they are, the first and the last. What somebody has decided on
+    already stays as it was then.
+
+    Returns:
+        The event as it is held.
+    """
+    row = connection.execute(_LAST, key, binary=True).fetchone() if event.is_fault else None
+    if row is not None and row[3] == DDL:
+        last = _event(key[1], row)
+        is_open = connection.execute(_IS_SKIPPED, (*key, row[1], row[2])).fetchone() is None
+        if last.is_fault and is_open:
+            count = 1 if last.later is None else last.later.count + 1
+            last = last._replace(later=LaterFaults(count, event.commit_scn, event.xid))
+            connection.execute(_REPLACE, (_document(last, facts), row[0]))
+            return last
+    held: tuple[Any, ...] = (*key, event.commit_scn, format_xid(event.xid), DDL, 0, [], False)
+    with connection.cursor().copy(_COPY) as copy:
+        copy.set_types(_COPY_TYPES)
+        copy.write_row((*held, _document(event, facts)))
+    return event
+
+
+def _document(event: SchemaEvent, facts: DatabaseFacts) -> bytes:
     evolution, error = event.evolution, event.evolution.error
     document = {
         "begin_scn": event.begin_scn,
@@ -262,11 +299,9 @@ def hold_event(
         "definition": source_document(event.definition, facts, event.commit_scn),
         "statement": event.statement,
         "is_fault": event.is_fault,
+        "later": None if event.later is None else list(event.later),
     }
-    row: tuple[Any, ...] = (*key, event.commit_scn, format_xid(event.xid), DDL, 0, [], False)
-    with connection.cursor().copy(_COPY) as copy:
-        copy.set_types(_COPY_TYPES)
-        copy.write_row((*row, orjson.dumps(document)))
+    return orjson.dumps(document)
 
 
 def source_document(table: Table | None, facts: DatabaseFacts, scn: int) -> str:
@@ -416,7 +451,7 @@ def _event(table: str, row: tuple[Any, ...]) -> SchemaEvent:
     document = orjson.loads(row[7])
     definition, _ = read_source(document["definition"])
     columns = {column.name: column for column in definition.columns} if definition else {}
-    error = document["error"]
+    error, later = document["error"], document.get("later")
     if error is not None:
         code, detail, action, where = error
         error = OlrPgError(code, detail, action=action, **where)
@@ -432,6 +467,7 @@ def _event(table: str, row: tuple[Any, ...]) -> SchemaEvent:
         definition,
         statement=document["statement"],
         is_fault=document.get("is_fault", False),
+        later=None if later is None else LaterFaults(*later),
     )
 
 

@@ -75,6 +75,11 @@ ON CONFLICT (subscription, source_table, commit_scn, xid, position) DO UPDATE SE
     sqlstate = excluded.sqlstate, message = excluded.message, statement = excluded.statement,
     resolution = excluded.resolution
 """
+_RETELL = """
+UPDATE olr_pg.error SET message = %s, last_seen = now()
+WHERE subscription = %s AND source_table = %s AND commit_scn = %s AND xid = %s AND position = %s
+    AND resolution = 'stopped'
+"""
 
 
 class Position(NamedTuple):
@@ -247,6 +252,11 @@ class TableLedger:
     def record(self, connection: Connection[Any], row: ErrorRow) -> None:
         """Write a line of the error table; the same change again counts an attempt."""
         connection.execute(_RECORD, (*self._key, self._target, *row))
+
+    def retell(self, connection: Connection[Any], row: ErrorRow) -> None:
+        """Give a line that holds the table up, if there is one, the row's message."""
+        identity = (row.commit_scn, row.xid, row.position)
+        connection.execute(_RETELL, (row.message, *self._key, *identity))
 
     def stop(self, connection: Connection[Any], held_source: str) -> None:
         """Mark the table as stopped.

@@ -31,6 +31,19 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Table
 
 
+class LaterFaults(NamedTuple):
+    """Further transactions whose changes of a table cannot be decoded, with nothing in between.
+
+    Attributes:
+        count: how many.
+        commit_scn, xid: of the last one.
+    """
+
+    count: int
+    commit_scn: int
+    xid: int
+
+
 class SchemaEvent(NamedTuple):
     """A table's definition has changed.
 
@@ -42,6 +55,7 @@ class SchemaEvent(NamedTuple):
         past: it lies before the SCN where decoding started.
         statement: the DDL's text, as far as it was logged.
         is_fault: it is no DDL: the table's changes of the transaction cannot be decoded.
+        later: of a held fault, those that were held as one with it.
     """
 
     table: str
@@ -53,6 +67,7 @@ class SchemaEvent(NamedTuple):
     past: bool = False
     statement: str = ""
     is_fault: bool = False
+    later: LaterFaults | None = None
 
     @property
     def identity(self) -> tuple[str, int, int]:

@@ -7,7 +7,7 @@ of its barrier is queued, and none behind it (`applier.schema_events`).
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,8 @@ _log = structlog.get_logger(__name__)
 class FaultReporter:
     """Says what cannot be decoded: of each table the first in full, with an incident file.
 
+    Of the others the second, the fourth, the eighth and so on, with their number.
+
     Args:
         explain: adds to an error what explains it.
     """
@@ -36,12 +38,16 @@ class FaultReporter:
     def __init__(self, explain: Callable[[OlrPgError], OlrPgError]) -> None:
         self._explain = explain
         self.first: dict[object, OlrPgError] = {}
+        self._counts: Counter[object] = Counter()
 
     def report(self, fault: RowFault) -> RowFault:
         """Log a fault; the fault with what explains it."""
         table = fault.error.where["table"]
-        if table in self.first:
-            _log.warning("a change cannot be decoded", reason=str(fault.error))
+        self._counts[table] += 1
+        count = self._counts[table]
+        if count > 1:
+            if count.bit_count() == 1:
+                _log.warning("changes cannot be decoded", transactions=count, last=str(fault.error))
             return fault
         error = self.first[table] = self._explain(fault.error)
         _log.error("a change cannot be decoded", reason=str(error), action=error.action)

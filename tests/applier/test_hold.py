@@ -19,12 +19,15 @@ from olr_pg.applier.changes import Chunk as ParsedChunk
 from olr_pg.applier.changes import join, raw_images, select
 from olr_pg.applier.chunks import TOO_LARGE, ChunkedRows
 from olr_pg.applier.connection import connect
+from olr_pg.applier.ddl import apply_event
 from olr_pg.applier.error_table import read_errors, read_stopped, skip_error
 from olr_pg.applier.ledger import VERSION, ensure_ledger
 from olr_pg.applier.parse import LayoutReader
 from olr_pg.applier.replay import replay
+from olr_pg.applier.schema_events import SchemaEvent
 from olr_pg.applier.session import Applier
 from olr_pg.datatypes.convert import DEFAULT_FACTS
+from olr_pg.dictionary.evolution import Evolution, Verdict
 from olr_pg.errors import OlrPgError
 from olr_pg.wire.elements import Chunk, ChunkFlags, ColumnValue, encode_element
 from olr_pg.wire.frames import ByteOrder
@@ -137,6 +140,49 @@ def test_a_skipped_change_is_left_out_and_the_rest_of_its_transaction_goes_in(
     assert retry(r).error is None
     assert [row[0] for row in rows(r)] == [1, 3, 5]
     assert r.rows("SELECT resolution FROM olr_pg.error") == [("skipped",), ("skipped",)]
+
+
+def fault(number: int) -> SchemaEvent:
+    """A transaction whose part of S.T cannot be decoded; its commit SCN is ten times its number."""
+    error = OlrPgError(2016, f"fault {number}", table="S.T", scn=10 * number - 1, thread=1)
+    stop = Evolution(Verdict.STOP, error=error)
+    return SchemaEvent("S.T", 10 * number, number, 10 * number - 5, stop, None, is_fault=True)
+
+
+def test_faults_that_follow_each_other_are_held_as_one(replication: Replication) -> None:
+    r = replication
+    options = r.settings()
+    with connect(r.target) as connection:
+        ensure_ledger(connection)
+        assert apply_event(connection, options, fault(1)) is not None
+        for number in range(2, 100):
+            # Delivered twice, it counts once.
+            for _ in range(2):
+                assert apply_event(connection, options, fault(number)) is None
+        assert held(r) == [("S.T", 10, 0)]
+        (error,) = read_errors(connection, "olr_pg", resolved=False)
+        assert error.message.startswith("fault 1 [")
+        assert "of 98 more transactions, the last with commit SCN 990, XID 0.0.99" in str(
+            error.message
+        )
+        assert (error.commit_scn, error.scn, error.attempts) == (10, 9, 1)
+        assert r.rows("SELECT commit_scn, stopped FROM olr_pg.ledger") == [(990, True)]
+        # What comes behind the decision was not decided on.
+        skip_error(connection, "olr_pg", error.id)
+        for number in (100, 101):
+            apply_event(connection, options, fault(number))
+        assert held(r) == [("S.T", 10, 0), ("S.T", 1000, 0)]
+        stopped = replay(connection, options, "S.T")
+        assert stopped.error is not None
+        assert stopped.events == 1
+        (error,) = read_errors(connection, "olr_pg", resolved=False)
+        assert "fault 100" in error.message
+        assert "of 1 more transactions" in error.message
+        # Nor are faults on both sides of something else one.
+        changed = fault(102)._replace(is_fault=False)
+        for event in (changed, fault(103), fault(104)):
+            apply_event(connection, options, event)
+        assert held(r) == [("S.T", scn, 0) for scn in (1000, 1020, 1030)]
 
 
 def test_what_fails_at_the_commit_names_its_transaction(replication: Replication) -> None:
