@@ -278,7 +278,7 @@ def hold_event(
         last = _event(key[1], row)
         is_open = connection.execute(_IS_SKIPPED, (*key, row[1], row[2])).fetchone() is None
         if last.is_fault and is_open:
-            count = 1 if last.later is None else last.later.count + 1
+            count = 1 if last.later is None else last.later.transactions + 1
             last = last._replace(later=LaterFaults(count, event.commit_scn, event.xid))
             connection.execute(_REPLACE, (_document(last, facts), row[0]))
             return last

@@ -35,11 +35,11 @@ class LaterFaults(NamedTuple):
     """Further transactions whose changes of a table cannot be decoded, with nothing in between.
 
     Attributes:
-        count: how many.
+        transactions: how many.
         commit_scn, xid: of the last one.
     """
 
-    count: int
+    transactions: int
     commit_scn: int
     xid: int
 

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import psycopg
 import pytest
 
+from olr_pg.applier.hold import parse_messages
 from olr_pg.applier.session import Applier, ApplyReport
 from olr_pg.applier.settings import ApplierSettings
 from olr_pg.datatypes.number import encode_number
@@ -33,6 +35,8 @@ from olr_pg.wire.messages import Data, encode_answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+    from olr_pg.applier.changes import Selection
 
 Row = dict[str, Any]
 Change = Insert | Update | Delete | Chunk
@@ -208,6 +212,12 @@ class Replication:
         """Run the applier once over everything."""
         applier = Applier(self.settings(**options), source_tables)
         return applier.run(once=True, drained=self.script.complete.is_set)
+
+    def selection(self, first: int = 0, end: int | None = None) -> Selection:
+        """The changes of some of the transactions, as a client reads them."""
+        order = self.script.order
+        blob = b"".join(one.blob for one in self.script.transactions[first:end])
+        return parse_messages(np.frombuffer(bytearray(blob), np.uint8), [], order)
 
     def execute(self, query: str) -> None:
         with psycopg.connect(self.target, autocommit=True) as connection:

@@ -5,18 +5,13 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-import numpy as np
 import psycopg
 import pytest
 
-from olr_pg.applier.changes import Chunk
-from olr_pg.applier.changes import select as select_changes
-from olr_pg.applier.chunks import ChunkedRows
 from olr_pg.applier.connection import connect
 from olr_pg.applier.ddl import event_ledger
 from olr_pg.applier.error_table import read_errors, skip_error
 from olr_pg.applier.ledger import Counters
-from olr_pg.applier.parse import LayoutReader
 from olr_pg.applier.room import Room
 from olr_pg.applier.schema_events import SchemaEvent
 from olr_pg.applier.session import Applier
@@ -132,11 +127,7 @@ def test_each_table_has_a_position_and_counts_of_its_own(two_tables: Replication
 def test_what_waits_is_counted_by_table(two_tables: Replication) -> None:
     r = two_tables
     r.transaction(r.insert({"ID": 1}), r.insert({"ID": 1}, "O"), r.insert({"ID": 2}, "O"))
-    rows, layouts = ChunkedRows(r.script.order), LayoutReader(r.script.order)
-    answers = rows.feed(np.frombuffer(r.script.transactions[0].blob, np.uint8))
-    assert answers is not None
-    chunk = Chunk(answers, layouts.read(answers))
-    selection = select_changes(chunk, np.flatnonzero(answers.layout >= 0))
+    selection = r.selection()
     worker = Worker(0, r.settings(), {}, Room(1), threading.Event())
     worker.deliver(STREAM, selection)
     worker.deliver(STREAM, selection)

@@ -1,4 +1,4 @@
-"""Workers: commits that do not wait for the disk, and the room that all workers share."""
+"""Workers: commits that do not wait for the disk, the room that they share, when batches begin."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import psycopg
 import pytest
 
-from olr_pg.applier.changes import Chunk, Selection, select
-from olr_pg.applier.chunks import ChunkedRows
+from olr_pg.applier.connection import connect
 from olr_pg.applier.embedded import start_embedded
-from olr_pg.applier.parse import LayoutReader
+from olr_pg.applier.ledger import ensure_ledger
 from olr_pg.applier.room import Room
 from olr_pg.applier.worker import Worker
+from olr_pg.server.queue import TRANSACTION_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 Replication = Any  # tests/applier/conftest.py
 
 PATIENCE = 120.0
+HOUR_MILLISECONDS = 3_600_000
 
 
 def _await(condition: Callable[[], bool]) -> None:
@@ -64,13 +64,6 @@ def _is_there(pid: int) -> bool:
     return True
 
 
-def _selection(r: Replication, number: int) -> Selection:
-    rows, layouts = ChunkedRows(r.script.order), LayoutReader(r.script.order)
-    answers = rows.feed(np.frombuffer(r.script.transactions[number].blob, np.uint8))
-    assert answers is not None
-    return select(Chunk(answers, layouts.read(answers)), np.flatnonzero(answers.layout >= 0))
-
-
 def _deliver_behind_a_lock(
     blocker: psycopg.Connection[Any], r: Replication, worker: Worker, numbers: list[int]
 ) -> None:
@@ -78,7 +71,7 @@ def _deliver_behind_a_lock(
     blocker.execute("SAVEPOINT unlocked")
     blocker.execute("LOCK s.t IN SHARE ROW EXCLUSIVE MODE")
     for number in numbers:
-        worker.deliver("S.T", _selection(r, number))
+        worker.deliver("S.T", r.selection(number, number + 1))
     _await(lambda: worker._ahead is not None)
     blocker.execute("ROLLBACK TO unlocked")
 
@@ -108,7 +101,7 @@ def test_what_a_crash_takes_is_not_durable_before(idle_disk: Replication) -> Non
     worker.reset()
     assert worker.is_drained()
     for number in (0, 1):
-        worker.deliver("S.T", _selection(r, number))
+        worker.deliver("S.T", r.selection(number, number + 1))
     _await(worker.is_drained)
     worker.close()
     assert worker.crash is None
@@ -159,3 +152,47 @@ def test_what_is_hopeless_is_not_waited_for() -> None:
     room.wake()
     waiter.join(PATIENCE)
     assert not waiter.is_alive()
+
+
+def test_a_batch_begins_with_the_fourth_part_of_its_changes(replication: Replication) -> None:
+    """The hour that it may wait for more is not waited for, nor does anybody say to hurry."""
+    r = replication
+    for number in range(100):
+        r.transaction(r.insert({"ID": number}))
+    with connect(r.target) as connection:
+        ensure_ledger(connection)
+    progress = threading.Event()
+    settings = r.settings(batch_changes=400, batch_milliseconds=HOUR_MILLISECONDS)
+    worker = Worker(0, settings, {}, Room(1 << 20), progress)
+    worker.deliver("S.T", r.selection(0, 60))
+    worker.deliver("S.T", r.selection(60, 99))
+    due = worker._next_due()
+    assert due is not None
+    assert due > HOUR_MILLISECONDS / 2000
+    worker.deliver("S.T", r.selection(99))
+    assert worker._next_due() == 0
+    worker.start()
+    try:
+        while not worker.is_drained():
+            assert progress.wait(PATIENCE)
+            progress.clear()
+            assert worker.crash is None
+    finally:
+        worker.close()
+    assert r.rows("SELECT count(*), count(DISTINCT xmin::text) FROM s.t") == [(100, 1)]
+
+
+def test_what_waits_counts_as_it_does_for_the_server(replication: Replication) -> None:
+    """Small transactions cost what keeping them costs, on both sides of the port."""
+    r = replication
+    for number in range(50):
+        r.transaction(r.insert({"ID": number}), r.insert({"ID": 1000 + number}))
+    selection = r.selection()
+    worker = Worker(
+        0, r.settings(batch_milliseconds=HOUR_MILLISECONDS), {}, Room(1 << 20), threading.Event()
+    )
+    worker.deliver("S.T", selection)
+    worker.hurry()
+    batch = worker._take()
+    assert batch is not None
+    assert batch.held == selection.value_bytes() + 50 * TRANSACTION_BYTES

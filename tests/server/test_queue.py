@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import tracemalloc
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -272,21 +273,28 @@ def test_wait_until_confirmed() -> None:
     client.join()
 
 
-def test_the_encoders_output_becomes_transactions() -> None:
-    blobs = [b"".join(messages_of(n, n, 100 + n, 3)) for n in range(3)]
+def encoders_output(count: int) -> tuple[TransactionColumns, EncodedTransactions]:
+    """Transactions of three messages each; number n commits at SCN 100 + n."""
+    blobs = [b"".join(messages_of(n, n, 100 + n, 3)) for n in range(count)]
     first = np.cumsum([0, *map(len, blobs)]).astype(np.int64)
     encoded = EncodedTransactions(
-        np.frombuffer(b"".join(blobs), np.uint8), first, np.full(3, 3, np.int64)
+        np.frombuffer(b"".join(blobs), np.uint8), first, np.full(count, 3, np.int64)
     )
-    numbers = np.arange(3)
+    numbers = np.arange(count)
     columns = TransactionColumns(
         numbers.astype(np.uint32), numbers.astype(np.uint64), numbers.astype(np.uint64),
         numbers.astype(np.uint32), (numbers + 100).astype(np.uint64), numbers.astype(np.uint32),
-        numbers.astype(np.uint16), numbers.astype(np.uint32), np.full(3, 2, np.uint16),
+        numbers.astype(np.uint16), numbers.astype(np.uint32), np.full(count, 2, np.uint16),
         numbers.astype(np.uint32), numbers.astype(np.uint32), numbers.astype(np.uint16),
-        np.arange(4).astype(np.int64),
+        np.arange(count + 1).astype(np.int64),
     )  # fmt: skip
+    return columns, encoded
+
+
+def test_the_encoders_output_becomes_transactions() -> None:
+    columns, encoded = encoders_output(3)
     found = list(ready_transactions(columns, encoded, LITTLE))
+    blobs = [b"".join(messages_of(n, n, 100 + n, 3)) for n in range(3)]
     assert [bytes(one.blob) for one in found] == blobs
     assert [one.commit_scn for one in found] == [100, 101, 102]
     assert found[1].position == CommitPosition(2, 1, 1, 1)
@@ -296,3 +304,20 @@ def test_the_encoders_output_becomes_transactions() -> None:
     taken = queue.take(6).framed
     assert bytes(taken) == blobs[0] + blobs[1]
     assert np.shares_memory(np.frombuffer(taken, np.uint8), encoded.blob), "it was put together"
+
+
+def test_keeping_a_transaction_counts_about_what_it_costs() -> None:
+    """Many small transactions must not take a multiple of what the queue says it holds."""
+    count = 2000
+    columns, encoded = encoders_output(count)
+    queue = ReadyQueue(10**9, 10**9)
+    tracemalloc.start()
+    try:
+        queue.put_all(ready_transactions(columns, encoded, LITTLE))
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    messages = len(encoded.blob)
+    assert queue.status().held_bytes == messages + count * TRANSACTION_BYTES
+    # The messages were there before.
+    assert TRANSACTION_BYTES / 2 < taken / count <= TRANSACTION_BYTES
