@@ -13,6 +13,7 @@ import pytest
 
 from olr_pg.applier.connection import connect
 from olr_pg.applier.embedded import start_embedded
+from olr_pg.applier.feeds import Delivery
 from olr_pg.applier.ledger import ensure_ledger
 from olr_pg.applier.room import Room
 from olr_pg.applier.worker import Worker
@@ -166,11 +167,10 @@ def test_a_batch_begins_with_the_fourth_part_of_its_changes(replication: Replica
     worker = Worker(0, settings, {}, Room(1 << 20), progress)
     worker.deliver("S.T", r.selection(0, 60))
     worker.deliver("S.T", r.selection(60, 99))
-    due = worker._next_due()
-    assert due is not None
-    assert due > HOUR_MILLISECONDS / 2000
+    (feed,) = worker.feeds()
+    assert feed.due_in(settings, hurry=False) > HOUR_MILLISECONDS / 2000
     worker.deliver("S.T", r.selection(99))
-    assert worker._next_due() == 0
+    assert feed.due_in(settings, hurry=False) == 0
     worker.start()
     try:
         while not worker.is_drained():
@@ -188,11 +188,4 @@ def test_what_waits_counts_as_it_does_for_the_server(replication: Replication) -
     for number in range(50):
         r.transaction(r.insert({"ID": number}), r.insert({"ID": 1000 + number}))
     selection = r.selection()
-    worker = Worker(
-        0, r.settings(batch_milliseconds=HOUR_MILLISECONDS), {}, Room(1 << 20), threading.Event()
-    )
-    worker.deliver("S.T", selection)
-    worker.hurry()
-    batch = worker._take()
-    assert batch is not None
-    assert batch.held == selection.value_bytes() + 50 * TRANSACTION_BYTES
+    assert Delivery.of(selection).held == selection.value_bytes() + 50 * TRANSACTION_BYTES
