@@ -6,7 +6,7 @@ Archived logs of 512 MB hold one transaction of so much redo: inserts of rows of
 others (``--text``).
 ``olr-pg run --once`` replicates it into a PostgreSQL. Then must hold: every row is there once with
 its values, in one target transaction. Printed as JSON: how long it took, the highest resident and
-anonymous memory of each kind of process, and the most that waited on disk. It needs about five
+anonymous memory of each kind of process, and the most that waited on disk. It needs about four
 times the redo on disk, most of it in ``--folder``. Exit code 0 when all held.
 """
 

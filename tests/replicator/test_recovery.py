@@ -10,7 +10,9 @@ import pytest
 from olr_pg.capture.logs import ArchivedLog, discover_logs
 from olr_pg.errors import OlrPgError
 from olr_pg.replicator.recovery import BoundedRecovery
+from olr_pg.replicator.spill import SpillFiles
 from olr_pg.simulator.sys_dictionary import sys_cell
+from olr_pg.transactions.storage import IN_MEMORY
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
 from tests.replicator.fault_source import FaultSource
 from tests.replicator.recovery_runs import Delivered, Restarts, split_transactions
@@ -318,6 +320,8 @@ def test_stopped_at_each_log_it_gives_the_same(
         source.snapshot,
         monkeypatch,
         query="SELECT owner, table_name FROM all_tables WHERE owner = 'SIM'",
+        # What is open waits on disk and is finished in parts.
+        storage=SpillFiles(tmp_path / "spill", 0, part_bytes=1000) if seed % 2 else IN_MEMORY,
     )
     logs = source.logs
     first = {log.header.thread: log for log in reversed(logs)}
