@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _machine: Callable[[Any], Any] = intrinsic
 _raw_memcpy: Callable[..., None] = cgutils.raw_memcpy
-SHORT: Final = 16
+SHORT: Final = 32
 FORWARD: Final = 64
 """Bytes that are copied at once where there are fewer, as `copy_forward` does."""
 _OPTIONS: Any = {"nogil": True, "_nrt": False, "forceinline": True}

@@ -288,19 +288,21 @@ def _write_change(
     base, width = table_column[table], table_column[table + 1] - table_column[table]
     entry = begin
     if kind != _INSERT:
-        status, entry, start = _write_image(
+        status, count, start = _write_image(
             dml, _BEFORE, entry, end, base, width, column_size, column_data, column_chunked, big,
             out, start,
         )  # fmt: skip
         if status != _DONE:
             return status, at
+        entry += count
     if kind != _DELETE:
-        status, entry, start = _write_image(
+        status, count, start = _write_image(
             dml, _AFTER, entry, end, base, width, column_size, column_data, column_chunked, big,
             out, start,
         )  # fmt: skip
         if status != _DONE:
             return status, at
+        entry += count
     if entry != end:
         return _BAD_IMAGE, at
     if start - at - 4 > _SIZE_MAX:
@@ -315,7 +317,7 @@ def _write_image(
     dml: Any, image: int, begin: int, end: int, base: int, width: int, column_size: Any,
     column_data: Any, column_chunked: Any, big: bool, out: Any, at: int,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """(status, entry behind it, end): BeforeData or AfterData, as far as they fit."""
+    """(status, values, end): BeforeData or AfterData, as far as they fit."""
     count_at = at
     at += 2
     entry = np.uint64(begin)
@@ -355,12 +357,12 @@ def _write_image(
             if at < 0:
                 return _BAD_VALUE, 0, at
         entry += np.uint64(1)
-    count = np.int64(entry) - begin
+    count = int(np.int64(entry)) - begin
     if count > _COUNT_MAX:
         return _TOO_MANY, 0, at
     if at <= out.size:
         put16(out, count_at, count, big)
-    return _DONE, int(entry), at
+    return _DONE, count, at
 
 
 @part
