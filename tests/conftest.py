@@ -152,7 +152,8 @@ def spark() -> Iterator[SparkSession]:
 
 
 @pytest.fixture
-def one_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def one_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> SparkSession:
     """The run uses the tests' Spark session instead of starting and stopping one of its own."""
     monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
     monkeypatch.setattr("olr_pg.replicator.appliance.stop_session", lambda: None)
+    return spark

@@ -186,13 +186,10 @@ def project(
     tmp_path: Path,
     source: Source,
     postgres_database: str,
-    spark: SparkSession,
-    monkeypatch: pytest.MonkeyPatch,
+    one_session: SparkSession,
 ) -> Project:
     """A project with a database of its own; the run uses the tests' Spark session."""
-    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
-    monkeypatch.setattr("olr_pg.replicator.appliance.stop_session", lambda: None)
-    return Project(tmp_path, source, postgres_database, spark)
+    return Project(tmp_path, source, postgres_database, one_session)
 
 
 @pytest.fixture(scope="session")
@@ -205,15 +202,11 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Source:
 
 
 @pytest.fixture
-def loads(
-    tmp_path: Path, postgres_database: str, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> Any:
+def loads(tmp_path: Path, postgres_database: str, one_session: SparkSession) -> Any:
     """Makes a project of a source; its runs use the tests' Spark session."""
-    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
-    monkeypatch.setattr("olr_pg.replicator.appliance.stop_session", lambda: None)
 
     def make(source: Source) -> Project:
-        project = Project(tmp_path, source, postgres_database, spark)
+        project = Project(tmp_path, source, postgres_database, one_session)
         project.tables = source.folder / "tables"
         return project
 

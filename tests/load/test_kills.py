@@ -83,18 +83,15 @@ def few_kills(rng: Random, parts: int) -> tuple[list[str], list[str]]:
 def test_killed_loads_and_runs(
     tmp_path: Path,
     postgres_database: str,
-    spark: SparkSession,
-    monkeypatch: pytest.MonkeyPatch,
+    one_session: SparkSession,
     seed: int,
 ) -> None:
     """What is killed are commands of their own; what goes on in their place is in this process,
     whose Spark is there already."""
-    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
-    monkeypatch.setattr("olr_pg.replicator.appliance.stop_session", lambda: None)
     rng = Random(seed)
     shape = DatabaseShape(RedoFormat(COMPATIBLE["19"]), con_id=3, pace=Pace(log_blocks=100))
     source = simulated(seed, tmp_path / "source", 200_000, shape)
-    project = Project(tmp_path, source, postgres_database, spark)
+    project = Project(tmp_path, source, postgres_database, one_session)
     scn = source.scn(rng.uniform(0.2, 0.8))
     project.tables = source.write_tables(tmp_path / "tables", scn)
     parts = sum(-(-len(rows) // 6) for rows in source.rows(scn).values())

@@ -111,12 +111,9 @@ def shop(
     live: LiveSource,
     tmp_path: Path,
     postgres_database: str,
-    spark: SparkSession,
-    monkeypatch: pytest.MonkeyPatch,
+    one_session: SparkSession,
 ) -> Shop:
-    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
-    monkeypatch.setattr("olr_pg.replicator.appliance.stop_session", lambda: None)
-    return Shop(live, tmp_path, postgres_database, spark)
+    return Shop(live, tmp_path, postgres_database, one_session)
 
 
 @pytest.mark.timeout(900)

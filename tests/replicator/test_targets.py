@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
-
 WAIT_SECONDS = 240.0
 
 
@@ -207,10 +205,10 @@ class Reader:
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.usefixtures("one_session")
 def test_a_slow_target_is_left_behind_at_its_limit_and_comes_back(
-    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
     monkeypatch.setattr("olr_pg.server.backlog.SEGMENT_BYTES", 8 << 10)
     source = two_tables(tmp_path / "s")
     fill(source, range(60))
@@ -277,10 +275,8 @@ def test_a_slow_target_is_left_behind_at_its_limit_and_comes_back(
 
 
 @pytest.mark.timeout(900)
-def test_a_table_that_ends_ends_the_delivery_of_its_client_only(
-    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
+@pytest.mark.usefixtures("one_session")
+def test_a_table_that_ends_ends_the_delivery_of_its_client_only(tmp_path: Path) -> None:
     source = DdlSource(tmp_path / "s", followed=False)
     for name in ("A", "B"):
         source.create(name, {"ID": NUMBER, "NAME": TEXT})

@@ -23,7 +23,6 @@ from olr_pg.spark.session import SparkSettings
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
 
 QUERY = "SELECT owner, table_name FROM all_tables"
 
@@ -55,10 +54,8 @@ def test_files_of_other_versions(tmp_path: Path) -> None:
     assert caught.value.code == 4035
 
 
-def test_a_thread_that_comes_after_others_were_delivered(
-    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
+@pytest.mark.usefixtures("one_session")
+def test_a_thread_that_comes_after_others_were_delivered(tmp_path: Path) -> None:
     shape = choose_shape(5, "random", threads=2)
     simulate(5, tmp_path / "source", size=60_000, shape=shape)
     snapshot = load_snapshot(str(tmp_path / "source" / "dictionary.json"))
@@ -99,10 +96,10 @@ def test_a_thread_that_comes_after_others_were_delivered(
     assert run(0) is None
 
 
+@pytest.mark.usefixtures("one_session")
 def test_a_log_that_comes_after_later_ones_were_read(
-    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
     simulate(5, tmp_path / "source", size=60_000)
     snapshot = load_snapshot(str(tmp_path / "source" / "dictionary.json"))
     early, late, *_ = discover_logs([str(tmp_path / "source" / "logs")])
