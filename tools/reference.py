@@ -17,8 +17,9 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from olr_pg.config.load import json_schema
-from olr_pg.config.model import Config, NamedTarget, OfflineSource, OracleSource, Target
+from olr_pg.config.model import Config, NamedTarget, Target
 from olr_pg.config.section import Section
+from olr_pg.config.source import OfflineSource, OracleSource
 from olr_pg.errors import CATALOGUE
 from olr_pg.replicator.reloading import RELOADABLE
 

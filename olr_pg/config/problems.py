@@ -11,16 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 from pydantic import BaseModel, SecretStr
 
 from olr_pg.config.fields import PROBLEM, SECRET_PROBLEM
-from olr_pg.config.model import (
-    ONE_TARGET,
-    SEVERAL_TARGETS,
-    SOURCE_KIND,
-    Config,
-    NamedTarget,
-    OfflineSource,
-    OracleSource,
-    Target,
-)
+from olr_pg.config.model import ONE_TARGET, SEVERAL_TARGETS, Config, NamedTarget, Target
+from olr_pg.config.source import SOURCE_KIND, OfflineSource, OracleSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -17,7 +17,7 @@ from olr_pg.applier.connection import connect, unreachable
 from olr_pg.applier.ledger import ensure_ledger
 from olr_pg.applier.plan import target_name
 from olr_pg.applier.target import read_table
-from olr_pg.config.model import OfflineSource
+from olr_pg.config.source import OfflineSource
 from olr_pg.errors import OlrPgError
 from olr_pg.load import sources
 from olr_pg.load.constraints import check_constraints

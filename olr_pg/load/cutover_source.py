@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from olr_pg.capture.logs import discover_logs
-from olr_pg.config.model import OfflineSource
+from olr_pg.config.source import OfflineSource
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.errors import OlrPgError
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from sqlalchemy import Connection
 
-    from olr_pg.config.model import OracleSource
+    from olr_pg.config.source import OracleSource
     from olr_pg.dictionary.model import Snapshot, Table
     from olr_pg.errors import Place
     from olr_pg.oracle.large_row import Pieces

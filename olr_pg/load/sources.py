@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.config.model import OfflineSource
+from olr_pg.config.source import OfflineSource
 from olr_pg.datatypes.convert import DatabaseFacts
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.table_list import query_tables

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from olr_pg.capture.logs import ArchivedLog
-    from olr_pg.config.model import OracleSource
+    from olr_pg.config.source import OracleSource
 
 _UNREADABLE: Final = 2002
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Table
 
-    from olr_pg.config.model import OracleSource
+    from olr_pg.config.source import OracleSource
     from olr_pg.dictionary.model import Snapshot
     from olr_pg.dictionary.model import Table as SourceTable
     from olr_pg.oracle.connection import OracleDatabase

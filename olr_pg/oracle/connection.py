@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
     from tenacity import RetryCallState
 
-    from olr_pg.config.model import OracleSource
+    from olr_pg.config.source import OracleSource
 
 CONNECT_SECONDS: Final = 15.0
 ATTEMPTS: Final = 4

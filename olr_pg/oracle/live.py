@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from olr_pg.capture.logs import ArchivedLog
-    from olr_pg.config.model import OracleSource
+    from olr_pg.config.source import OracleSource
     from olr_pg.dictionary.model import Database, Snapshot, Table
     from olr_pg.oracle.archive import ListedLog
     from olr_pg.oracle.facts import DatabaseFacts

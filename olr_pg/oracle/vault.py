@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from olr_pg.capture.logs import ArchivedLog
-    from olr_pg.config.model import Vault
+    from olr_pg.config.source import Vault
     from olr_pg.oracle.archive import ListedLog
 
 SUFFIX: Final = ".arc"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.applier.checks import check_target
-from olr_pg.config.model import OfflineSource
+from olr_pg.config.source import OfflineSource
 from olr_pg.datatypes.convert import DEFAULT_FACTS, DatabaseFacts
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.table_list import query_tables

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from olr_pg.config.model import OfflineSource
+from olr_pg.config.source import OfflineSource
 from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.errors import OlrPgError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.config.model import OfflineSource
+from olr_pg.config.source import OfflineSource
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.replicator.filters import FilteredDatabase, filters_of
 from olr_pg.replicator.source_database import OfflineDatabase

@@ -18,7 +18,7 @@ from olr_pg.applier.connection import connect
 from olr_pg.applier.ledger import ensure_ledger
 from olr_pg.applier.plan import TablePlan, plan_table
 from olr_pg.applier.settings import ApplierSettings
-from olr_pg.config.model import OracleSource
+from olr_pg.config.source import OracleSource
 from olr_pg.datatypes.convert import DatabaseFacts
 from olr_pg.dictionary.model import Snapshot
 from olr_pg.errors import OlrPgError

@@ -11,7 +11,8 @@ import pytest
 
 from olr_pg.config.address import Address
 from olr_pg.config.load import ConfigError, json_schema, load_config, one_target, parse_config
-from olr_pg.config.model import Config, OfflineSource, OracleSource, secret_texts
+from olr_pg.config.model import Config, secret_texts
+from olr_pg.config.source import OfflineSource, OracleSource
 from olr_pg.datatypes.policies import Policies
 from olr_pg.errors import OlrPgError
 

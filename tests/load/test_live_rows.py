@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from olr_pg.config.filter import Filter
-from olr_pg.config.model import OracleSource
+from olr_pg.config.source import OracleSource
 from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
 from olr_pg.load.live import LiveTables
 from olr_pg.oracle import rowids

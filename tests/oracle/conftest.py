@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from olr_pg.config.model import OracleSource
+from olr_pg.config.source import OracleSource
 from olr_pg.dictionary.lob import Lob, LobSegment
 from olr_pg.dictionary.model import AddedColumn, Column, Database, KeyKind, Snapshot, Table
 from olr_pg.oracle.connection import OracleDatabase

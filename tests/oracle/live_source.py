@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from olr_pg.capture.logs import open_log
-from olr_pg.config.model import OracleSource, Vault
+from olr_pg.config.source import OracleSource, Vault
 from olr_pg.oracle.lineage import Lineage
 from olr_pg.oracle.live import LiveDatabase
 from olr_pg.oracle.vault import LogVault

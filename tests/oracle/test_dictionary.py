@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from olr_pg.config.model import OracleSource
+from olr_pg.config.source import OracleSource
 from olr_pg.dictionary.model import KeyKind, Table
 from olr_pg.dictionary.sys_columns import SYS_COLUMNS
 from olr_pg.dictionary.sys_tables import join_tables

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from olr_pg.config.model import OracleSource
+    from olr_pg.config.source import OracleSource
     from olr_pg.simulator.oracle_net.state import OracleState
 
 ORDERS_ONLY = "SELECT owner, table_name FROM all_tables WHERE table_name = 'ORDERS'"

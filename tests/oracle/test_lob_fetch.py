@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 
 from olr_pg.capture.logs import open_log
 from olr_pg.config.load import load_config
-from olr_pg.config.model import OracleSource
+from olr_pg.config.source import OracleSource
 from olr_pg.dictionary.model import Column, Table
 from olr_pg.oracle.connection import OracleDatabase
 from olr_pg.oracle.lob_fetch import LobFetcher, query_of

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from olr_pg.config.model import OracleSource
 from olr_pg.config.names import TableName, table_list_query
+from olr_pg.config.source import OracleSource
 from olr_pg.errors import OlrPgError
 from olr_pg.oracle.connection import OracleDatabase
 from olr_pg.oracle.table_list import run_table_list

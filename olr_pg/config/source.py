@@ -1,0 +1,108 @@
+"""`source`: where the redo and the dictionary come from."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+from pydantic import Discriminator, Field, Tag
+
+from olr_pg.config.fields import ConfigPath, ConfigPaths, OracleServer, PathMapping, Secret
+from olr_pg.config.section import Section
+from olr_pg.scalars import MAX_SCN
+
+SOURCE_KIND: Final = "source_kind"
+"""Error type of a `source.kind` that is neither of the known ones."""
+
+
+class Vault(Section):
+    """`source.vault`: each archived log is copied here once, before RMAN can delete it."""
+
+    directory: ConfigPath = Field(description="the directory of the copies, for nothing else")
+    keep_hours: float = Field(
+        default=0.0,
+        ge=0.0,
+        description="hours that a copy stays once nothing in it is unconfirmed",
+    )
+
+
+class OracleSource(Section):
+    """`source` of kind ``oracle``: a live database."""
+
+    kind: Literal["oracle"] = Field(default="oracle", description='"oracle" or "offline"')
+    user: str = Field(min_length=1, description="the database user")
+    password: Secret = Field(description='a string, "${ENV_NAME}" or {"file": "PATH"}')
+    server: OracleServer = Field(description="host:port/service")
+    path_mapping: PathMapping = Field(
+        default=(),
+        description="pairs of an archive path as Oracle names it and as it is mounted here",
+    )
+    archive_destination: int | None = Field(
+        default=None,
+        ge=0,
+        description="the DEST_ID whose copies are read; by default any that is there",
+    )
+    query_timeout: int = Field(
+        default=60, ge=1, le=86_400, description="seconds that one call to Oracle may take"
+    )
+    poll_ms: int = Field(
+        default=1_000,
+        ge=10,
+        le=3_600_000,
+        description="milliseconds between looks for new logs; rises tenfold while there are none",
+    )
+    thick_mode: bool = Field(
+        default=False, description="true loads Oracle's client libraries instead of going without"
+    )
+    client_library: ConfigPath | None = Field(
+        default=None, description="the directory of the client libraries, for thick-mode"
+    )
+    fetch_lobs: Literal["never", "unavailable"] = Field(
+        default="never",
+        description='"never" or "unavailable": whether LOB values that the redo does not hold whole'
+        " are read from the tables",
+    )
+    vault: Vault | None = Field(
+        default=None, description="an object: copies of the archived logs, kept here"
+    )
+
+
+class OfflineSource(Section):
+    """`source` of kind ``offline``: a dictionary snapshot and archived logs."""
+
+    kind: Literal["offline"] = Field(description='"oracle" or "offline"')
+    dictionary: ConfigPath = Field(description="the path of the dictionary snapshot")
+    logs: ConfigPaths = Field(
+        description="archived logs: a path or a list of files, directories and globs"
+    )
+    poll_ms: int = Field(
+        default=100,
+        ge=10,
+        le=3_600_000,
+        description="milliseconds between looks for new logs; more where a look takes long",
+    )
+    tables: ConfigPath | None = Field(
+        default=None, description="the directory of the tables' rows, OWNER.NAME.parquet"
+    )
+    tables_scn: int | None = Field(
+        default=None,
+        ge=1,
+        le=MAX_SCN,
+        description="the SCN that the rows are as of; by default the files', else the dictionary's",
+    )
+
+
+def _source_kind(value: object) -> str:
+    if isinstance(value, OracleSource | OfflineSource):
+        return value.kind
+    kind = value.get("kind", "oracle") if isinstance(value, dict) else "oracle"
+    return kind if isinstance(kind, str) else "?"
+
+
+Source = Annotated[
+    Annotated[OracleSource, Tag("oracle")] | Annotated[OfflineSource, Tag("offline")],
+    Discriminator(
+        _source_kind,
+        custom_error_type=SOURCE_KIND,
+        custom_error_message='expected "oracle" or "offline"',
+    ),
+]
