@@ -23,10 +23,12 @@ _TRANSIENT_CLASSES: Final = ("08", "40", "53", "57P", "58")
 _TRANSIENT_STATES: Final = frozenset({"55P03", "55006", "XX000"})
 
 
+# Rows of a batch are few beside what compiling its plan would cost.
 # Rows are found by the index of their key. For some thousand rows of a small table the planner
 # would rather read the table as a whole, batch after batch.
 _SETTINGS: Final = """
 SET session_replication_role = replica;
+SET jit = off;
 SET enable_hashjoin = off;
 SET enable_mergejoin = off;
 SET client_encoding = 'UTF8';

@@ -25,6 +25,9 @@ _ENOUGH: Final = 4
 """A batch begins with the fourth part of the changes that it may have: the server should not wait,
 and while it works there come more."""
 
+_TIGHT: Final = 8
+"""So many times sooner a batch is due where memory is tight."""
+
 _TRANSACTION_BYTES: Final = 768
 """What the server counts for keeping an unconfirmed transaction beside its messages, about."""
 
@@ -157,18 +160,21 @@ class Feed:
         self.pending.clear()
         self.applier.forget()
 
-    def due_in(self, settings: ApplierSettings, *, hurry: bool) -> float:
+    def due_in(self, settings: ApplierSettings, *, hurry: bool, tight: bool = False) -> float:
         """Seconds until what waits is enough for a batch, 0 or less where it is.
 
         Args:
             hurry: it is, however little.
+            tight: nothing may wait long: what a table with few changes collects keeps everything
+                that came since from being confirmed.
         """
         if not self.waiting:
             return float("inf")
         enough = settings.batch_changes // _ENOUGH
         if hurry or self.waiting_changes >= enough or self._is_urgent:
             return 0.0
-        return self.since + settings.batch_milliseconds / 1000 - time.monotonic()
+        patience = settings.batch_milliseconds / 1000 / (_TIGHT if tight else 1)
+        return self.since + patience - time.monotonic()
 
     @property
     def _is_urgent(self) -> bool:

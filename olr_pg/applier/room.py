@@ -28,6 +28,11 @@ class Room:
         """Whether more than the bound waits: nothing more comes until some of it is applied."""
         return self._used > self._bytes_max
 
+    @property
+    def is_tight(self) -> bool:
+        """Whether half of it is used: what is kept back to collect more should go."""
+        return self._used > self._bytes_max // 2
+
     def take(self, size: int) -> None:
         """Something more waits, however much there is."""
         with self._changed:

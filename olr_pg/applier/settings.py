@@ -53,7 +53,8 @@ class ApplierSettings:
         batch_changes: changes after which a target transaction is committed at the next end of a
             source transaction; a fourth of them is not waited for any longer.
         batch_milliseconds: the longest that an applied-to-be change waits for more.
-        batch_bytes: the same as `batch_changes` in bytes of values.
+        batch_bytes: the same as `batch_changes` in bytes of values; half of `queue_bytes`, so that
+            one can be prepared while one is applied.
         queue_bytes: what may be unconfirmed, shared by the workers, before no more is taken.
         spool_bytes: values of an open source transaction past which it goes to the spool (`spool`).
         spool_directory: of the spool; None the system's for temporary files.
@@ -83,8 +84,8 @@ class ApplierSettings:
     consistency: Consistency = Consistency.TABLE
     batch_changes: int = 20_000
     batch_milliseconds: int = 200
-    batch_bytes: int = 8 << 20
-    queue_bytes: int = 16 << 20
+    batch_bytes: int = 12 << 20
+    queue_bytes: int = 24 << 20
     spool_bytes: int = 16 << 20
     spool_directory: Path | None = None
     spool_max: int | None = None
@@ -98,7 +99,7 @@ class ApplierSettings:
     retry_seconds: float = 30.0
     rewinds: int = 5
     poll_milliseconds: int = 100
-    window: int = 8_192
+    window: int = 16_384
     byte_order: ByteOrder = ByteOrder.LITTLE
     facts: DatabaseFacts = DEFAULT_FACTS
     policies: Policies = DEFAULT_POLICIES

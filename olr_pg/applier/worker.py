@@ -267,7 +267,7 @@ class Worker:
             return None
 
     def _due_in(self, feed: Feed) -> float:
-        return feed.due_in(self._settings, hurry=self._hurry)
+        return feed.due_in(self._settings, hurry=self._hurry, tight=self._room.is_tight)
 
     # --- the thread that applies ---
 

@@ -59,8 +59,8 @@ class Memory(Section):
         default=512,
         ge=16,
         description="MiB of decoded data: a sixteenth for open transactions, past which the largest"
-        " are spilled to context.data, as much for ready ones, the rest for work on them, for what"
-        " comes from Spark and for what the applier holds",
+        " are spilled to context.data, a twelfth for ready ones, the rest for work on them, for"
+        " what comes from Spark and for what the applier holds",
     )
     max_tx_msgs: int = Field(
         default=10_000,

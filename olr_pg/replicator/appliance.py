@@ -57,11 +57,12 @@ if TYPE_CHECKING:
 _WAITING_PART = 16
 """What part of `context.memory.max-mb` open transactions may take, past which the largest wait on
 disk. To finish those that are in memory takes some times as much."""
-_READY_PART = 16
+_READY_PART = 12
 """What the ready queue may take; the rest is for results on their way from Spark, and for the
 applier's own form of what it was given."""
-_APPLIED_PART = 32
-"""What the applier may hold unconfirmed: half of the queue, so that the next is ready meanwhile."""
+_APPLIED_PART = 20
+"""What the applier may hold unconfirmed: half of the queue and a bit, so that the next is ready
+meanwhile."""
 _SPOOLED_PART = 32
 """What of one source transaction the applier keeps in memory until its Commit is here."""
 
@@ -306,6 +307,7 @@ def applier_settings(
         consistency=Consistency(apply.consistency),
         batch_changes=apply.batch_changes,
         batch_milliseconds=apply.batch_ms,
+        batch_bytes=memory_bytes // _APPLIED_PART // 2,
         queue_bytes=memory_bytes // _APPLIED_PART,
         spool_bytes=memory_bytes // _SPOOLED_PART,
         held_max=None if apply.max_held_mb is None else apply.max_held_mb * MIB,

@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from olr_pg.wire.frames import Buffer
 
 TRANSACTIONS_MAX: Final = 10_000
-BYTES_MAX: Final = 32 << 20
+BYTES_MAX: Final = 42 << 20
 TRANSACTION_BYTES: Final = 768
 """What keeping a transaction costs beside its messages, about (CPython 3.11)."""
 
