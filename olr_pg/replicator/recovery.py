@@ -53,7 +53,6 @@ from olr_pg.errors import OlrPgError
 from olr_pg.replicator.recovery_files import (
     Image,
     files_bytes,
-    highest_number,
     read_image,
     remove_others,
 )
@@ -149,6 +148,7 @@ class BoundedRecovery:
         self._named = {target: name for target, name in (named or {}).items() if name}
         self._waiting: dict[str, list[str]] = {}
         self._images: dict[str, Image] = {}
+        self._refused: set[str] = set()
         self._writers: list[PartWriter] = []
         self._has_waste = False
         self._is_paused = False
@@ -177,7 +177,7 @@ class BoundedRecovery:
         """
         with self._lock:
             self._waiting[target] = []
-            if name is None:
+            if name is None or name in self._refused:
                 return None
             self._named[target] = name
             known = name in self._images
@@ -263,9 +263,10 @@ class BoundedRecovery:
         return [group for group in groups if group]
 
     def refuse(self, name: str, reason: OlrPgError) -> None:
-        """An image cannot be used."""
+        """An image cannot be used, now or later."""
         _warn(reason)
         with self._lock:
+            self._refused.add(name)
             self._images.pop(name, None)
             for names in self._waiting.values():
                 if name in names:
@@ -280,10 +281,6 @@ class BoundedRecovery:
         """The run has ended."""
         with self.files:
             self._writers.remove(writer)
-
-    def next_number(self) -> int:
-        """The number of the next image; `files` is held."""
-        return highest_number(self.directory) + 1
 
     def publish(self, name: str, image: Image, targets: Iterable[str]) -> None:
         """An image is durable, or was read: from now on the checkpoints of targets may name it."""

@@ -1,7 +1,7 @@
 """The files of bounded recovery: what open transactions had changed up to a place in the redo.
 
 An *image* is all transactions that were open when every redo thread had been read to the end of
-some log. It is a manifest, ``image-N.json``, that refers to parts of data files, ``image-M.redo``:
+some log. It is a manifest, ``image-*.json``, that refers to parts of data files, ``image-*.redo``:
 each part is one batch of events as the assembler keeps it (`redo.batch`), its four arrays one
 behind the other. An image writes only what no earlier one has written, into one data file of its
 own; so a transaction that stays open for days is not written again with each image. Data files of
@@ -15,6 +15,7 @@ whole, unless something damaged it afterwards, and then it is refused.
 from __future__ import annotations
 
 import os
+import secrets
 import zlib
 from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple
 
@@ -309,20 +310,25 @@ def read_part(directory: Path, part: Part, allocate: Allocate) -> ChangeBatch:
     return batch
 
 
-def image_name(number: int) -> str:
+def new_stem(directory: Path) -> str:
+    """What the names of the next image's files begin with; never that of any image before.
+
+    A checkpoint may name an image that is gone: its name must not be another's later. So there is
+    a random part behind the number, by which people see the order.
+    """
+    stems = [path.stem.removeprefix(_PREFIX) for path in directory.glob(f"{_PREFIX}*")]
+    numbers = [int(part) for part in (stem.partition("-")[0] for stem in stems) if part.isdecimal()]
+    return f"{_PREFIX}{max(numbers, default=0) + 1}-{secrets.token_hex(8)}"
+
+
+def image_name(stem: str) -> str:
     """The name of a manifest."""
-    return f"{_PREFIX}{number}.json"
+    return f"{stem}.json"
 
 
-def data_name(number: int) -> str:
+def data_name(stem: str) -> str:
     """The name of an image's data file."""
-    return f"{_PREFIX}{number}.redo"
-
-
-def highest_number(directory: Path) -> int:
-    """Of the images in a directory, whole or not; 0 without one."""
-    numbers = [path.stem.removeprefix(_PREFIX) for path in directory.glob(f"{_PREFIX}*")]
-    return max((int(number) for number in numbers if number.isdecimal()), default=0)
+    return f"{stem}.redo"
 
 
 def files_bytes(directory: Path) -> int:

@@ -19,6 +19,7 @@ from olr_pg.replicator.recovery_files import (
     SessionEntry,
     data_name,
     image_name,
+    new_stem,
     read_part,
     write_image,
 )
@@ -181,16 +182,16 @@ class RecoveryRun:
             fresh = self._writer.new_bytes(batches)
             if not recovery.has_room(fresh):
                 return
-            number = recovery.next_number()
-            parts = self._writer.write(data_name(number), batches)
+            stem = new_stem(recovery.directory)
+            parts = self._writer.write(data_name(stem), batches)
             image = self._image(taken, parts)
-            write_image(recovery.directory / image_name(number), image)
+            write_image(recovery.directory / image_name(stem), image)
         except OSError as error:
             self._writer.forget()
             recovery.pause(OlrPgError(2072, str(error), directory=str(recovery.directory)))
             return
         self._since_image = 0
-        recovery.publish(image_name(number), image, self._targets())
+        recovery.publish(image_name(stem), image, self._targets())
         _log.info(
             "open transactions persisted",
             transactions=len(image.transactions),

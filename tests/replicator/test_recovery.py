@@ -168,9 +168,33 @@ def test_a_damaged_image_costs_only_time(
         path.unlink()
     capsys.readouterr()
     run = restarts.run()
-    assert "OLR-02071" in capsys.readouterr().out
+    assert capsys.readouterr().out.count("OLR-02071") == 2, "its code and its text, once"
     assert run.logs == sequences(logs)[1:]
     assert merged([first, run.delivered]) == one_pass(restarts, logs)
+
+
+def test_a_lost_image_is_never_taken_for_a_later_one(
+    long_open: OpenForLong, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its checkpoint stays as it was while others are written in its place."""
+    restarts = Restarts(tmp_path, long_open.snapshot, monkeypatch)
+    logs = long_open.logs
+    restarts.archive(logs[:4])
+    runs = [restarts.run().delivered]
+    lost = restarts.checkpoint().image
+    assert lost is not None
+    for path in restarts.recovery.iterdir():
+        path.unlink()
+    restarts.archive(logs[4:-1])
+    with monkeypatch.context() as patch:
+        patch.setattr(BoundedRecovery, "clean", lambda *_: None)
+        restarts.run(confirmed=0)  # takes everything, confirms nothing, and is killed
+    names = {path.name for path in restarts.recovery.iterdir()}
+    assert len(names) > 3
+    assert lost not in names
+    restarts.archive(logs[-1:])
+    runs.append(restarts.run().delivered)
+    assert merged(runs) == one_pass(restarts, logs)
 
 
 def test_the_dictionary_moves_on_while_it_is_open(
