@@ -30,7 +30,8 @@ from olr_pg.bench.changes import (
 from olr_pg.bench.measure import Sample, measured
 from olr_pg.server.checkpoint import Checkpoint
 from olr_pg.server.listener import Listener
-from olr_pg.server.queue import TRANSACTIONS_MAX, ReadyQueue, ReadyTransaction
+from olr_pg.server.queue import TRANSACTIONS_MAX, ReadyQueue
+from olr_pg.server.ready import ReadyTransaction
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

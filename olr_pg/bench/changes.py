@@ -21,7 +21,7 @@ from olr_pg.datatypes.number import encode_number
 from olr_pg.datatypes.temporal import DateTime, encode_date, encode_timestamp
 from olr_pg.dictionary.model import Column, KeyKind, Table
 from olr_pg.redo.batch import columns_of
-from olr_pg.server.queue import ReadyTransaction, ready_transactions
+from olr_pg.server.ready import ReadyTransaction, ready_transactions
 from olr_pg.transactions.batch import VALUE, DmlColumns, DmlKind, Image, TransactionColumns
 from olr_pg.wire.encoder import encode_transactions
 from olr_pg.wire.frames import ByteOrder

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from olr_pg.bench.measure import Sample
     from olr_pg.bench.suite import Options
-    from olr_pg.server.queue import ReadyTransaction
+    from olr_pg.server.ready import ReadyTransaction
 
 _REQUEST_BYTES: Final = 14
 _BUFFER_BYTES: Final = 1 << 20

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from olr_pg.replicator.recovery import NamedImage
     from olr_pg.replicator.recovery_run import Reached
     from olr_pg.replicator.split import Subscription
-    from olr_pg.server.queue import ReadyTransaction
+    from olr_pg.server.ready import ReadyTransaction
     from olr_pg.transactions.faults import RowFault
 
 _ROOM_SECONDS: Final = 0.2

@@ -20,7 +20,8 @@ from olr_pg.replicator.losses import report_left_out
 from olr_pg.replicator.progress import DecodeProgress
 from olr_pg.replicator.recovery import Need
 from olr_pg.replicator.view import TargetView
-from olr_pg.server.queue import BYTES_MAX, TRANSACTIONS_MAX, CommitPosition, ReadyQueue
+from olr_pg.server.queue import BYTES_MAX, TRANSACTIONS_MAX, ReadyQueue
+from olr_pg.server.ready import CommitPosition
 from olr_pg.wire.chunks import CHUNK_BYTES
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from olr_pg.replicator.accounting import Accounting
     from olr_pg.replicator.decoder import Decoder
     from olr_pg.server.backlog import Backlog
-    from olr_pg.server.queue import ReadyTransaction
+    from olr_pg.server.ready import ReadyTransaction
     from olr_pg.server.source import RecoveryPoint
 
 _log = structlog.get_logger(__name__)

@@ -29,7 +29,7 @@ from olr_pg.replicator.filters import NO_FILTERS, Filters
 from olr_pg.replicator.losses import LossReporter
 from olr_pg.replicator.split import encode, remaining
 from olr_pg.scalars import MAX_SCN
-from olr_pg.server.queue import ReadyTransaction, ready_transactions
+from olr_pg.server.ready import ReadyTransaction, ready_transactions
 from olr_pg.transactions.assembler import Assembler
 from olr_pg.transactions.batch import DmlKind
 from olr_pg.transactions.finished import Account

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import structlog
 
 from olr_pg.errors import OlrPgError
-from olr_pg.server.queue import TRANSACTION_BYTES, CommitPosition, ReadyTransaction
+from olr_pg.server.ready import TRANSACTION_BYTES, CommitPosition, ReadyTransaction
 from olr_pg.wire.frames import ByteOrder
 
 if TYPE_CHECKING:

@@ -46,8 +46,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from dataclasses import dataclass
-from itertools import chain, dropwhile, pairwise, repeat
+from itertools import chain, dropwhile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -55,7 +54,7 @@ import structlog
 
 from olr_pg.errors import OlrPgError
 from olr_pg.scalars import format_xid
-from olr_pg.wire.frames import ByteOrder
+from olr_pg.server.ready import TRANSACTION_BYTES, JoinedMessages, cost_of
 from olr_pg.wire.offsets import message_run
 from olr_pg.wire.protocol import ANSWER_BYTES, Batch
 
@@ -63,15 +62,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from olr_pg.server.backlog import Backlog
-    from olr_pg.transactions.batch import TransactionColumns
-    from olr_pg.wire.encoder import EncodedTransactions
-    from olr_pg.wire.frames import Buffer
+    from olr_pg.server.ready import ReadyTransaction
 
 TRANSACTIONS_MAX: Final = 10_000
 BYTES_MAX: Final = 42 << 20
-TRANSACTION_BYTES: Final = 768
-"""What keeping a transaction costs beside its messages, about (CPython 3.11)."""
-
 _SIZE_BYTES: Final = 4
 
 _PUT_TOGETHER: Final = 1_000
@@ -81,82 +75,6 @@ _NOTED_TOGETHER: Final = 256
 """Transactions of the backlog whose begin is noted as one: they may be many."""
 
 _log = structlog.get_logger(__name__)
-
-
-class CommitPosition(NamedTuple):
-    """Where a commit record is in the redo; orders transactions that share a commit SCN."""
-
-    thread: int
-    sequence: int
-    block: int
-    offset: int
-
-
-@dataclass(slots=True, eq=False)
-class ReadyTransaction:
-    """One committed transaction in output format.
-
-    Attributes:
-        con_id: container.
-        xid: packed as `olr_pg.scalars.pack_xid`.
-        begin_scn: SCN at which it began.
-        commit_scn: SCN of its COMMIT.
-        position: of its commit record.
-        blob: framed Data messages: Begin, row changes, Commit.
-        messages: how many they are.
-        order: byte order of the blob.
-        view: number of what was encoded, where the targets want different things.
-        run: messages of consecutive transactions that `blob` is a part of: those that leave
-            together need not be put together. None: it is no part of anything.
-        start: where in `run` it begins.
-    """
-
-    con_id: int
-    xid: int
-    begin_scn: int
-    commit_scn: int
-    position: CommitPosition
-    blob: memoryview
-    messages: int
-    order: ByteOrder = ByteOrder.LITTLE
-    view: int = 0
-    run: memoryview | None = None
-    start: int = 0
-
-
-def ready_transactions(
-    transactions: TransactionColumns,
-    encoded: EncodedTransactions,
-    order: ByteOrder,
-    view: int = 0,
-) -> list[ReadyTransaction]:
-    """The encoder's output as transactions to put, sharing its memory."""
-    blob = encoded.blob.data
-    first = encoded.first.tolist()
-    positions = map(
-        CommitPosition,
-        transactions.commit_thread.tolist(),
-        transactions.commit_sequence.tolist(),
-        transactions.commit_block.tolist(),
-        transactions.commit_offset.tolist(),
-    )
-    blobs = [blob[start:end] for start, end in pairwise(first)]
-    return list(
-        map(
-            ReadyTransaction,
-            transactions.con_id.tolist(),
-            transactions.xid.tolist(),
-            transactions.begin_scn.tolist(),
-            transactions.commit_scn.tolist(),
-            positions,
-            blobs,
-            encoded.messages.tolist(),
-            repeat(order),
-            repeat(view),
-            repeat(blob),
-            first,
-        )
-    )
 
 
 def _out_of_order(transaction: ReadyTransaction, last_commit_scn: int) -> OlrPgError:
@@ -198,42 +116,6 @@ class _Part(NamedTuple):
 
     framed: memoryview
     messages: int
-
-
-class _Parts:
-    """What is taken together; transactions that lie behind each other in memory are one slice."""
-
-    def __init__(self) -> None:
-        self._parts: list[memoryview] = []
-        self._run: memoryview | None = None
-        self._first = 0
-        self._end = 0
-
-    def add(self, transaction: ReadyTransaction) -> None:
-        """The next one, whole."""
-        run, start = transaction.run, transaction.start
-        if run is None:
-            self.append(transaction.blob)
-            return
-        if run is not self._run or start != self._end:
-            self._close()
-            self._run, self._first = run, start
-        self._end = start + len(transaction.blob)
-
-    def append(self, part: memoryview) -> None:
-        """The next messages."""
-        self._close()
-        self._parts.append(part)
-
-    def _close(self) -> None:
-        if self._run is not None:
-            self._parts.append(self._run[self._first : self._end])
-            self._run = None
-
-    def joined(self) -> Buffer:
-        """All of it."""
-        self._close()
-        return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
 
 
 class ReadyQueue:
@@ -326,7 +208,7 @@ class ReadyQueue:
         Returns:
             Whether either is so.
         """
-        size = _cost(transaction)
+        size = cost_of(transaction)
         with self._changed:
             return self._changed.wait_for(lambda: self._closed or self._has_room(size), timeout)
 
@@ -350,7 +232,7 @@ class ReadyQueue:
 
     def _append(self, transaction: ReadyTransaction) -> bool:
         """Whether there was room for it."""
-        size, backlog = _cost(transaction), self._backlog
+        size, backlog = cost_of(transaction), self._backlog
         if transaction.commit_scn < self._last_commit_scn:
             raise _out_of_order(transaction, self._last_commit_scn)
         if self._is_full(size) or (backlog is not None and backlog.transactions):
@@ -393,7 +275,7 @@ class ReadyQueue:
         Raises:
             OlrPgError: the decoder's failure, once nothing is ready before it.
         """
-        parts = _Parts()
+        parts = JoinedMessages()
         count = 0
         with self._changed:
             while count < messages and bytes_max > 0 and self._refill():
@@ -560,7 +442,7 @@ class ReadyQueue:
                 self._failure, self._closed = error, True
                 self._backlog.clear()
                 return False
-            self._held_bytes += sum(map(_cost, self._ready))
+            self._held_bytes += sum(map(cost_of, self._ready))
         return bool(self._ready)
 
     def _note_lowest(self, begin_scn: int, together: int = 1) -> None:
@@ -625,7 +507,3 @@ class ReadyQueue:
             _log.warning("held_back", code=reason.label, reason=str(reason))
         else:
             _log.info("held_back_ended", code=reason.label)
-
-
-def _cost(transaction: ReadyTransaction) -> int:
-    return len(transaction.blob) + TRANSACTION_BYTES

@@ -18,7 +18,8 @@ from olr_pg.applier.settings import ApplierSettings
 from olr_pg.datatypes.number import encode_number
 from olr_pg.server.checkpoint import Checkpoint
 from olr_pg.server.listener import Listener
-from olr_pg.server.queue import CommitPosition, ReadyQueue, ReadyTransaction
+from olr_pg.server.queue import ReadyQueue
+from olr_pg.server.ready import CommitPosition, ReadyTransaction
 from olr_pg.wire.elements import (
     Begin,
     Chunk,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from olr_pg.dictionary.model import Snapshot
-    from olr_pg.server.queue import ReadyTransaction
+    from olr_pg.server.ready import ReadyTransaction
     from olr_pg.transactions.finished import Account
     from olr_pg.transactions.lob_source import LobSource
 

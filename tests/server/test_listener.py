@@ -22,7 +22,8 @@ from olr_pg.config.model import Limits
 from olr_pg.errors import OlrPgError
 from olr_pg.server.checkpoint import FILE_NAME, Checkpoint
 from olr_pg.server.listener import Listener
-from olr_pg.server.queue import CommitPosition, ReadyQueue, ReadyTransaction
+from olr_pg.server.queue import ReadyQueue
+from olr_pg.server.ready import CommitPosition, ReadyTransaction
 from olr_pg.wire.client import ClientProtocol, Elements
 from olr_pg.wire.elements import Begin, ColumnValue, Commit, Element, Insert, encode_element
 from olr_pg.wire.frames import ByteOrder

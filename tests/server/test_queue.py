@@ -15,10 +15,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from structlog.testing import capture_logs
 
 from olr_pg.errors import OlrPgError
-from olr_pg.server.queue import (
+from olr_pg.server.queue import ReadyQueue
+from olr_pg.server.ready import (
     TRANSACTION_BYTES,
     CommitPosition,
-    ReadyQueue,
     ReadyTransaction,
     ready_transactions,
 )

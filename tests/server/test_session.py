@@ -8,7 +8,8 @@ import pytest
 
 from olr_pg.errors import OlrPgError
 from olr_pg.server.checkpoint import FILE_NAME, Checkpoint
-from olr_pg.server.queue import CommitPosition, ReadyQueue, ReadyTransaction
+from olr_pg.server.queue import ReadyQueue
+from olr_pg.server.ready import CommitPosition, ReadyTransaction
 from olr_pg.server.session import Claim, Session
 from olr_pg.server.source import RecoveryPoint
 from olr_pg.wire.frames import ByteOrder, encode_frame
