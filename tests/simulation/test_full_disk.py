@@ -39,7 +39,8 @@ def simulation_of(folder: Path, postgres: str) -> Iterator[Simulation]:
     with ExitStack() as stack:
         plan = replace(draw_plan(SEED), workload="orders", size=40_000)
         simulation = Simulation(plan, Bench(folder, postgres, None), stack)
-        applier_of(load_config(folder / "config.json"), (LOOPBACK, 1))._prepare()
+        with psycopg.connect(postgres, autocommit=True) as connection:
+            applier_of(load_config(folder / "config.json"), (LOOPBACK, 1))._prepare(connection)
         yield simulation
 
 
