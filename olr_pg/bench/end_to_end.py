@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 _SPARK: Final = SparkSettings("local[2]", {}, PRELOAD)
 _WORKERS: Final = Apply.model_fields["workers"].default
+_COMMAND: Final = "from olr_pg.cli.main import run; run()"
 _TABLES: Final = "SELECT OWNER, TABLE_NAME FROM USER_TABLES"
 
 
@@ -75,6 +78,15 @@ def write_config(folder: Path, logs: Path, dictionary: Path, target: str) -> Pat
     path = folder / "config.json"
     path.write_text(json.dumps(document), encoding="utf-8")
     return path
+
+
+def start_run(config: Path, *options: str) -> subprocess.Popen[bytes]:
+    """Start ``olr-pg run`` as a process of its own."""
+    return subprocess.Popen(  # noqa: S603 - ourselves
+        [sys.executable, "-c", _COMMAND, "run", *options, "-c", config],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
 
 
 def _replicate(cluster: Cluster, logs: LogSet, folder: Path) -> Sample:

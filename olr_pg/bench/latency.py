@@ -6,8 +6,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
@@ -15,11 +13,12 @@ from typing import TYPE_CHECKING, Any, Final
 import psycopg
 
 from olr_pg.bench.clusters import running
-from olr_pg.bench.end_to_end import write_config
+from olr_pg.bench.end_to_end import start_run, write_config
 from olr_pg.bench.inputs import log_set
 from olr_pg.bench.measure import Result, cpu_of_process_tree
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Iterator
     from pathlib import Path
 
@@ -44,11 +43,7 @@ def latency(options: Options) -> Iterator[Result]:
     with running([options.folder / "postgres"]) as (cluster,):
         target = cluster.new_database()
         config = write_config(options.folder, place, logs.folder / "dictionary.json", target)
-        process = subprocess.Popen(  # noqa: S603 - ourselves
-            [sys.executable, "-c", "from olr_pg.cli.main import run; run()", "run", "-c", config],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        process = start_run(config)
         try:
             seconds = _measure(process, target, logs.logs, logs.folder / "truth.jsonl", place)
             cpu = cpu_of_process_tree(process.pid)

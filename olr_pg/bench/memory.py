@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -12,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import psycopg
 
 from olr_pg.bench.clusters import running
-from olr_pg.bench.end_to_end import write_config
+from olr_pg.bench.end_to_end import start_run, write_config
 from olr_pg.bench.inputs import log_set
 from olr_pg.bench.measure import Result, cpu_of_process_tree, descendants
 
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
 _WORKLOADS: Final = ("orders", "bulk")
 _SMALLER: Final = 10
 _POLL_SECONDS: Final = 0.02
-_COMMAND: Final = "from olr_pg.cli.main import run; run()"
 
 
 class _Peak(NamedTuple):
@@ -65,11 +62,7 @@ def _run(cluster: Cluster, logs: LogSet, folder: Path) -> _Peak:
     folder.mkdir()
     target = cluster.new_database()
     config = write_config(folder, logs.folder / "logs", logs.folder / "dictionary.json", target)
-    process = subprocess.Popen(  # noqa: S603 - ourselves
-        [sys.executable, "-c", _COMMAND, "run", "--once", "-c", config],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    process = start_run(config, "--once")
     anonymous = resident = cpu = 0.0
     while process.poll() is None:
         cpu = max(cpu, cpu_of_process_tree(process.pid))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import sys
 from typing import Final
+
+from olr_pg.replicator.heap import mallopt
 
 _SWITCH_SECONDS: Final = 0.0005
 """A thread that waits for the interpreter asks for it after this. Receiving, serving, preparing and
@@ -24,6 +25,4 @@ def tune_process() -> None:
     """Set what suits a process of many threads; without glibc only what Python knows."""
     sys.setswitchinterval(_SWITCH_SECONDS)
     gc.set_threshold(*_GC_THRESHOLDS)
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None:
-        mallopt(_M_ARENA_MAX, _ARENAS)
+    mallopt(_M_ARENA_MAX, _ARENAS)

@@ -17,7 +17,12 @@ def keep_freed_memory() -> None:
     back to the kernel at once, which clears the same pages again and again: a fifth of the time
     that a bulk load takes to decode.
     """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None:
-        mallopt(_M_MMAP_THRESHOLD, _KEPT)
-        mallopt(_M_TRIM_THRESHOLD, _KEPT)
+    mallopt(_M_MMAP_THRESHOLD, _KEPT)
+    mallopt(_M_TRIM_THRESHOLD, _KEPT)
+
+
+def mallopt(parameter: int, value: int) -> None:
+    """Set a parameter of glibc's allocator; without glibc nothing happens."""
+    function = getattr(ctypes.CDLL(None), "mallopt", None)
+    if function is not None:
+        function(parameter, value)

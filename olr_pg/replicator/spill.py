@@ -3,7 +3,7 @@
 A file is mapped into memory and has no name any more from the start, so it goes with the last use
 of its bytes, also when the process is killed. While a mapping is used its pages stay resident until
 somebody needs the memory; a thread gives them back early and often, so that the process never looks
-looks larger than it is, and other programs keep theirs.
+larger than it is, and other programs keep theirs.
 
 A mapping takes a file descriptor. What waits shares files, each the larger the more waits already,
 so that there are some dozens of them however much it is.

@@ -287,17 +287,9 @@ def _write_change(
             out[names + _ROWID_SIZE] = 0
     base, width = table_column[table], table_column[table + 1] - table_column[table]
     entry = begin
-    if kind != _INSERT:
+    for image in range(_AFTER if kind == _INSERT else _BEFORE, _AFTER + (kind != _DELETE)):
         status, count, start = _write_image(
-            dml, _BEFORE, entry, end, base, width, column_size, column_data, column_chunked, big,
-            out, start,
-        )  # fmt: skip
-        if status != _DONE:
-            return status, at
-        entry += count
-    if kind != _DELETE:
-        status, count, start = _write_image(
-            dml, _AFTER, entry, end, base, width, column_size, column_data, column_chunked, big,
+            dml, image, entry, end, base, width, column_size, column_data, column_chunked, big,
             out, start,
         )  # fmt: skip
         if status != _DONE:
