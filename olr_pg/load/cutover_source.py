@@ -46,7 +46,7 @@ class CutoverSource(Protocol):
         """
 
     def archived(self) -> dict[int, int]:
-        """Up to which SCN each redo thread is archived."""
+        """Up to which SCN, inclusive, each redo thread is archived."""
 
     def sequences(self, owners: Collection[str], scn: int) -> tuple[Sequence, ...]:
         """The sequences of these users as of `scn` or later.
@@ -86,7 +86,7 @@ class _Offline:
         ends = dict[int, int]()
         for log in discover_logs([str(place) for place in self._source.logs]):
             thread = log.header.thread
-            ends[thread] = max(ends.get(thread, 0), log.next_scn)
+            ends[thread] = max(ends.get(thread, 0), log.next_scn - 1)
         return ends
 
     def sequences(self, owners: Collection[str], scn: int) -> tuple[Sequence, ...]:

@@ -36,7 +36,10 @@ def read_activity(connection: Connection) -> Activity:
 
 
 def read_archived(connection: Connection) -> dict[int, int]:
-    """Up to which SCN each open thread of the current incarnation is archived; 0 not at all."""
+    """Up to which SCN, inclusive, each open thread of the current incarnation is archived.
+
+    A log holds what is below its NEXT_CHANGE#; 0 where nothing is archived.
+    """
     columns = ARCHIVED_LOG.c
     current = read_incarnations(connection)[0]
     query = (
@@ -48,5 +51,5 @@ def read_archived(connection: Connection) -> dict[int, int]:
         )
         .group_by(columns["THREAD#"])
     )
-    found = {int(thread): int(scn) for thread, scn in connection.execute(query)}
+    found = {int(thread): int(scn) - 1 for thread, scn in connection.execute(query)}
     return {thread: found.get(thread, 0) for thread in open_threads(connection)}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from olr_pg.capture.logs import open_log
 from olr_pg.config.load import load_config
 from olr_pg.dictionary.structure import Sequence, Structure
 from olr_pg.errors import OlrPgError
@@ -59,6 +60,8 @@ def test_every_open_thread_is_asked_for(live: LiveSource, end: CutoverSource) ->
         live.archive()
     assert set(end.archived()) == {1, 2}
     assert max(end.archived().values()) == live.state.scn
+    # What commits at the SCN that ends the last log is in the next one.
+    assert live.state.scn == max(open_log(str(log)).next_scn for log in live.summary.logs) - 1
     closed = 'UPDATE SYS."V$THREAD" SET "STATUS" = \'CLOSED\' WHERE "THREAD#" = 2'
     live.state.catalogue.update(closed)
     assert set(end.archived()) == {1}

@@ -197,7 +197,8 @@ class OracleState:
                 }
             ],
         )
-        self.scn = max(self.scn, header.next_scn or 0)
+        # A commit at the SCN that ends a log is the next log's, which nobody has seen yet.
+        self.scn = max(self.scn, (header.next_scn or 0) - 1)
 
     def open_resetlogs(self, scn: int, resetlogs: int, activation: int) -> None:
         """The database was recovered to `scn` and opened with RESETLOGS."""
