@@ -3,7 +3,7 @@
     uv run python -m tests.large_transaction --gigabytes 10 --max-mb 512
 
 Archived logs of 512 MB hold one transaction of so much redo: inserts of rows of about 8 kB, or of
-others (``--text``).
+others (``--text``), or of rows with a BLOB outside of the row (``--lob``, ``--basicfile``).
 ``olr-pg run --once`` replicates it into a PostgreSQL. Then must hold: every row is there once with
 its values, in one target transaction. Printed as JSON: how long it took, the highest resident and
 anonymous memory of each kind of process, and the most that waited on disk. It needs about four
@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -33,11 +33,15 @@ from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
 from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.simulator import cells
 from olr_pg.simulator.layout import LwnGroup
+from olr_pg.simulator.lob_layout import BLOB, basic_pointers, lob_id, secure_extents
+from olr_pg.simulator.lob_vectors import long_field
 from olr_pg.simulator.writer import LogIdentity, OpenLog
-from tests.lobs.lob_redo import TABLE_OBJ, TIME, LobRedo
+from tests.lobs.lob_redo import LOB_OBJ, TABLE_OBJ, TIME, LobRedo, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from olr_pg.simulator.layout import RedoRecord
 
 LOG_BYTES: Final = 512_000_000
 GROUP_ROWS: Final = 100
@@ -51,20 +55,73 @@ NAME: Final = "LARGE"
 
 _CHECK: Final = """
 SELECT count(*), count(DISTINCT id), sum(id)::int8, count(DISTINCT xmin::text),
-    count(*) FILTER (WHERE a = repeat('a', %(size)s) AND b = repeat('b', %(size)s))
+    count(*) FILTER (WHERE {whole})
 FROM app.large
 """
 
+FIRST_LOB: Final = 0x01_00_00_00_00_00
+PAGE_DBA: Final = 0x900
+IMAGE_COLUMN: Final = 3
 
-def large_snapshot() -> Snapshot:
-    """The dictionary of ``APP.LARGE (ID NUMBER, A VARCHAR2, B VARCHAR2)``."""
-    columns = (
-        Column("ID", 1, 1, 1, 2, 22, nullable=False),
-        Column("A", 2, 2, 2, 1, 4000, charset_id=873, charset_form=1),
-        Column("B", 3, 3, 3, 1, 4000, charset_id=873, charset_form=1),
-    )
-    table = Table("APP", NAME, TABLE_OBJ, TABLE_OBJ, columns, key_kind=KeyKind.PRIMARY, key=(1,))
-    return Snapshot(FIRST_SCN, Database(NAME, activation=1, resetlogs=(1,)), (table,))
+
+@dataclass(frozen=True)
+class RowForm:
+    """What the rows are.
+
+    Attributes:
+        size: bytes of each of the two texts, or of the BLOB.
+        lob: whether it is a BLOB, and
+        basicfile: which is not a SECUREFILE: its pages name no transaction.
+    """
+
+    size: int
+    lob: bool = False
+    basicfile: bool = False
+
+    def snapshot(self) -> Snapshot:
+        """The dictionary of ``APP.LARGE``: an ID NUMBER, and two VARCHAR2 or a CLOB and a BLOB."""
+        columns = (
+            Column("ID", 1, 1, 1, 2, 22, nullable=False),
+            Column("A", 2, 2, 2, 1, 4000, charset_id=873, charset_form=1),
+            Column("B", 3, 3, 3, 1, 4000, charset_id=873, charset_form=1),
+        )
+        if self.lob:
+            columns = table(securefile=not self.basicfile).columns
+        large = Table(
+            "APP", NAME, TABLE_OBJ, TABLE_OBJ, columns, key_kind=KeyKind.PRIMARY, key=(1,)
+        )
+        return Snapshot(FIRST_SCN, Database(NAME, activation=1, resetlogs=(1,)), (large,))
+
+    def records(self, redo: LobRedo) -> list[RedoRecord]:
+        """The redo of the first row."""
+        first = cells.number(Decimal(key(0))).raw
+        count = len(redo.records)
+        if not self.lob:
+            redo.insert_row(first, b"a" * self.size, b"b" * self.size)
+        elif self.basicfile:
+            field = long_field(redo.redo, LOB_OBJ[IMAGE_COLUMN], FIRST_LOB, 0, b"c" * self.size)
+            redo.emit(redo.vector((19, 1), [field], LOB_OBJ[IMAGE_COLUMN], dba=PAGE_DBA, typ=1))
+            redo.insert_row(first, None, basic_pointers(BLOB, FIRST_LOB, self.size, [PAGE_DBA]))
+        else:
+            redo.direct_page(IMAGE_COLUMN, FIRST_LOB, PAGE_DBA, b"c" * self.size)
+            extents = ((PAGE_DBA, 1),)
+            redo.insert_row(first, None, secure_extents(BLOB, FIRST_LOB, self.size, extents))
+        made, redo.records = redo.records[count:], redo.records[:count]
+        return made
+
+    @property
+    def bytes_of_row(self) -> int:
+        """Bytes of redo, about."""
+        return (self.size if self.lob else 2 * self.size) + OVERHEAD
+
+    @property
+    def check(self) -> str:
+        """The query that looks at all rows."""
+        if self.lob:
+            whole = f"image = decode(repeat('63', {self.size}), 'hex')"
+        else:
+            whole = f"a = repeat('a', {self.size}) AND b = repeat('b', {self.size})"
+        return _CHECK.format(whole=whole)
 
 
 def key(number: int) -> int:
@@ -72,17 +129,19 @@ def key(number: int) -> int:
     return sum((1 + number // 99**place % 99) * 100**place for place in range(5))
 
 
-def groups(redo: LobRedo, rows: int, text: int) -> Iterator[LwnGroup]:
-    """The transaction, LWN by LWN: one record again and again, with another ID."""
+def groups(redo: LobRedo, rows: int, form: RowForm) -> Iterator[LwnGroup]:
+    """The transaction, LWN by LWN: one row's records again and again, with other IDs."""
     redo.begin()
     first = cells.number(Decimal(key(0))).raw
-    redo.insert_row(first, b"a" * text, b"b" * text)
-    record = redo.records.pop()
+    made = form.records(redo)
     for start in range(0, rows, GROUP_ROWS):
         for number in range(start, min(start + GROUP_ROWS, rows)):
-            body = record.body.replace(first, cells.number(Decimal(key(number))).raw)
-            redo.scn += 1
-            redo.records.append(replace(record, scn=redo.scn, body=body))
+            own = cells.number(Decimal(key(number))).raw
+            for record in made:
+                body = record.body.replace(first, own)
+                body = body.replace(lob_id(FIRST_LOB), lob_id(FIRST_LOB + number))
+                redo.scn += 1
+                redo.records.append(replace(record, scn=redo.scn, body=body))
         if start + GROUP_ROWS >= rows:
             redo.end()
         records = tuple(redo.records)
@@ -90,7 +149,7 @@ def groups(redo: LobRedo, rows: int, text: int) -> Iterator[LwnGroup]:
         redo.records = []
 
 
-def write_logs(folder: Path, rows: int, text: int) -> int:
+def write_logs(folder: Path, rows: int, form: RowForm) -> int:
     """Write the logs; how many bytes they have."""
     redo = LobRedo(scn=FIRST_SCN)
     identity = LogIdentity(1, NAME, 1, 1, 1)
@@ -99,7 +158,7 @@ def write_logs(folder: Path, rows: int, text: int) -> int:
     def close() -> int:
         return (folder / f"large_1_{sequence}.arc").write_bytes(log.close(redo.scn + 1, TIME + 1))
 
-    for group in groups(redo, rows, text):
+    for group in groups(redo, rows, form):
         log.write(group)
         if log.blocks * redo.redo.block_size >= LOG_BYTES:
             total += close()
@@ -165,21 +224,21 @@ def write_config(folder: Path, database: str, max_mb: int) -> Path:
     return path
 
 
-def run(folder: Path, gigabytes: float, max_mb: int, text: int) -> dict[str, Any]:
+def run(folder: Path, gigabytes: float, max_mb: int, form: RowForm) -> dict[str, Any]:
     """All of it; the figures."""
-    rows = int(gigabytes * 1e9 / (2 * text + OVERHEAD))
+    rows = int(gigabytes * 1e9 / form.bytes_of_row)
     logs = folder / "logs"
     logs.mkdir()
     began = time.monotonic()
-    redo_bytes = write_logs(logs, rows, text)
+    redo_bytes = write_logs(logs, rows, form)
     written = time.monotonic() - began
-    write_snapshot(large_snapshot(), str(folder / "dictionary.json"))
+    write_snapshot(form.snapshot(), str(folder / "dictionary.json"))
     cluster = start_embedded(folder / "postgres")
     try:
         config = write_config(folder, cluster.connect_string, max_mb)
         code, watch, seconds = replicate(config, folder / "run.log", folder)
         with psycopg.connect(cluster.connect_string) as connection:
-            found = connection.execute(_CHECK, {"size": text}).fetchone()
+            found = connection.execute(form.check.encode()).fetchone()
     finally:
         cluster.stop()
     return {
@@ -200,10 +259,13 @@ def main() -> None:
     parser.add_argument("--gigabytes", type=float, default=10)
     parser.add_argument("--max-mb", type=int, default=512)
     parser.add_argument("--text", type=int, default=TEXT_BYTES, help="bytes of a row's two texts")
+    parser.add_argument("--lob", type=int, help="bytes of a BLOB, at most a page, instead")
+    parser.add_argument("--basicfile", action="store_true", help="that is not a SECUREFILE")
     parser.add_argument("--folder", type=Path)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="olr-pg-large-", dir=options.folder) as folder:
-        figures = run(Path(folder), options.gigabytes, options.max_mb, options.text)
+        form = RowForm(options.lob or options.text, options.lob is not None, options.basicfile)
+        figures = run(Path(folder), options.gigabytes, options.max_mb, form)
         if not figures["held"]:
             sys.stderr.write((Path(folder) / "run.log").read_text("utf-8", "replace"))
     sys.stdout.write(json.dumps(figures, indent=2) + "\n")

@@ -8,12 +8,10 @@ import numpy as np
 
 from olr_pg.replicator.split import Encoded, of_view
 from olr_pg.transactions.left_out import leave_out
-from olr_pg.wire.encoder import EncodedTransactions, cut, write_messages
-from olr_pg.wire.output import Collected
+from olr_pg.wire.encoder import BEGIN_FRAME, COMMIT_FRAME, EncodedTransactions, write_messages
+from olr_pg.wire.output import InParts
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from olr_pg.replicator.split import Subscription
     from olr_pg.transactions.batch import DmlColumns, TransactionColumns
     from olr_pg.transactions.large import LargeTransaction
@@ -72,10 +70,7 @@ class _ViewEncoder:
         self._subscription = subscription
         self._number = number
         self._messages = 2
-        self._output = Collected()
-        self._room = storage.gather()
-        self._size = 0
-        self._commit: npt.NDArray[np.uint8] | None = None
+        self._output = InParts(BEGIN_FRAME, COMMIT_FRAME, storage)
         self.rows = 0
 
     def add(self, transaction: TransactionColumns, dml: DmlColumns) -> None:
@@ -86,27 +81,16 @@ class _ViewEncoder:
         if dml.kind.size == 0:
             return
         plan = self._subscription.element_plan
+        self._output.next_part()
         encoded = write_messages(
             columns, dml, plan, view.big_endian, self._output, view.chunk_bytes
         )
-        part = cut(encoded.blob)
-        if self._commit is None:
-            self._append(part.begin)
-        self._append(part.rows)
-        self._commit = part.commit.copy()
         self._messages += int(encoded.messages[0]) - 2
         self.rows += dml.kind.size
 
     def finish(self, transaction: TransactionColumns) -> Encoded:
         """All of it; there must be rows."""
-        assert self._commit is not None
-        self._append(self._commit)
-        messages = EncodedTransactions(
-            self._room.finish(), np.array([0, self._size]), np.array([self._messages])
-        )
+        blob = self._output.finish()
+        messages = EncodedTransactions(blob, np.array([0, blob.size]), np.array([self._messages]))
         columns = transaction._replace(dml_first=np.array([0, self.rows]))
         return Encoded(columns, messages, self._number)
-
-    def _append(self, data: npt.NDArray[np.uint8]) -> None:
-        self._room.append(data)
-        self._size += data.size

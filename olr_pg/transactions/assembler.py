@@ -9,12 +9,13 @@ split of the redo gives the same transactions.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.redo.batch import ChangeBatch, EventColumns, EventKind
+from olr_pg.redo.batch import ChangeBatch, EventColumns, EventKind, empty_batch
 from olr_pg.redo.columns import head
 from olr_pg.scalars import MAX_SCN
 from olr_pg.transactions.defaults import fill_defaults
@@ -37,6 +38,7 @@ from olr_pg.transactions.lob_source import LobSource, LobWanted
 from olr_pg.transactions.lobs import (
     UnownedPages,
     no_losses,
+    pieces_of_events,
     referred_lobs,
     resolve_lobs,
 )
@@ -137,6 +139,7 @@ class Assembler:
         self.account.add(large.account)
         self.table_rows += large.table_rows
         self.losses = self.losses.plus(large.losses)
+        self._unowned.drop_lobs(large.adopted)
 
     def _feed(self, batch: ChangeBatch, *, apart: bool) -> list[Finished]:
         self.large = []
@@ -193,12 +196,14 @@ class Assembler:
             self.account.rolled_back += 1
             self.account.events_rolled_back += transaction.changes
             return True
-        has_unowned = bool(self._unowned.waiting.batches)
-        if not can_be_parted(chunks, self._plan, has_unowned=has_unowned):
+        if not can_be_parted(chunks, self._plan):
             return False
         self.large.append(
-            LargeTransaction(chunks, self._plan, self._tables, self._storage, self._lob_source)
-        )
+            LargeTransaction(
+                chunks, self._plan, self._tables, self._storage, self._lob_source,
+                self._unowned.waiting.batches,
+            )
+        )  # fmt: skip
         return True
 
     def saved(self) -> Assembler:
@@ -325,14 +330,15 @@ class Assembler:
         if self._plan.lob_tables.size:
             owners = without_faulty(owners_of(events, instances, closed), left_out, events)
             allocate = self._storage.allocate
-            referred = referred_lobs(dml, dml_first, owners, self._plan)
-            unowned = self._unowned.of_lobs(referred, allocate)
+            unowned = empty_batch()
+            if self._unowned.waiting.batches:
+                referred = referred_lobs(dml, dml_first, owners, self._plan)
+                unowned = self._unowned.of_lobs(referred, allocate)
             wanted = None
             if self._lob_source is not None:
                 wanted = LobWanted(self._lob_source, self._tables, owners.commit_scn)
-            lobs = resolve_lobs(
-                batch, unowned, owners, dml, dml_first, self._plan, allocate, wanted
-            )
+            pieces_of = partial(pieces_of_events, batch, unowned, owners, allocate)
+            lobs = resolve_lobs(pieces_of, dml, dml_first, self._plan, allocate, wanted)
             if self._is_split and lobs.incomplete.any():
                 # A page that names no transaction may stand before the split.
                 self._defer(batch, instances, closed[lobs.incomplete])

@@ -5,8 +5,8 @@ takes does not grow with the transaction. What is undone is found first, over th
 a row change cannot be put together its table's changes are left out from the first one on: then the
 parts are read again without that table.
 
-Not every transaction can be parted (`can_be_parted`): LOB pages and dictionary changes are looked
-at over the whole of theirs.
+LOB pages may stand anywhere in the transaction: `lob_index` finds those that a part needs. Only
+what changes the dictionary is looked at as a whole (`can_be_parted`).
 """
 
 from __future__ import annotations
@@ -16,18 +16,19 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.redo.batch import ChangeBatch, EventColumns, EventKind, empty_batch
+from olr_pg.redo.batch import ChangeBatch, EventColumns, EventKind
 from olr_pg.redo.columns import head, joined_rows, take
 from olr_pg.transactions.defaults import fill_defaults
 from olr_pg.transactions.delimit import UNDO_SEARCH_DEPTH, Instances, live_changes
 from olr_pg.transactions.dictionary_changes import delivered_changes
 from olr_pg.transactions.faults import row_faults
 from olr_pg.transactions.finished import Account, count_rows, owners_of, transactions_of
+from olr_pg.transactions.lob_index import LobIndex
 from olr_pg.transactions.lob_source import LobSource, LobWanted
-from olr_pg.transactions.lobs import no_losses, resolve_lobs
+from olr_pg.transactions.lobs import NO_LOBS, Owners, no_losses, referred_lobs, resolve_lobs
 from olr_pg.transactions.row_job import Before, Job, assembled, nothing_before
 from olr_pg.transactions.rows import assemble
-from olr_pg.transactions.select import Selection, concatenate, count_changes
+from olr_pg.transactions.select import Chunks, concatenate, count_changes
 from olr_pg.transactions.split_undo import PARTS_MAX, TAIL, join_split_undo
 from olr_pg.transactions.storage import batch_bytes
 
@@ -44,27 +45,23 @@ I64 = npt.NDArray[np.int64]
 U8 = npt.NDArray[np.uint8]
 
 _MARKED_TOGETHER: Final = 1 << 16
-_WHOLE_ONLY: Final = (EventKind.LOB, EventKind.DDL)
 _LIVE: Final = (EventKind.CHANGE, EventKind.SPLIT_CHANGE, EventKind.UNDECODED)
 _SPLIT: Final = (EventKind.SPLIT_CHANGE, EventKind.UNDO_PART)
 _FIRST: Final = np.zeros(1, np.int64)
 
 
-def can_be_parted(chunks: Sequence[ChangeBatch], plan: RowPlan, *, has_unowned: bool) -> bool:
-    """Whether a transaction can be finished in parts.
+def can_be_parted(chunks: Sequence[ChangeBatch], plan: RowPlan) -> bool:
+    """Whether a transaction can be finished in parts: one that does not change the dictionary.
 
     Args:
         chunks: its events.
         plan: the subscription.
-        has_unowned: whether LOB pages wait that name no transaction: they may be its own.
     """
-    whole = np.zeros(plan.table_obj.size + 1, np.bool_)  # the last is of events without a table
+    followed = np.zeros(plan.table_obj.size + 1, np.bool_)  # the last is of events without a table
     if plan.followed.size:
-        whole[:-1] |= plan.followed != 0
-    if has_unowned and plan.lob_tables.size:
-        whole[:-1] |= plan.lob_tables != 0
+        followed[:-1] = plan.followed != 0
     return not any(
-        np.isin(chunk.events.kind, _WHOLE_ONLY).any() or whole[chunk.events.table].any()
+        (chunk.events.kind == EventKind.DDL).any() or followed[chunk.events.table].any()
         for chunk in chunks
     )
 
@@ -105,12 +102,14 @@ class LargeTransaction:
         plan, tables: the subscription.
         storage: says how large a part is.
         lob_source: see `assembler.Assembler`.
+        unowned: LOB events that name no transaction: some may be its own.
 
     Attributes:
         columns: its row of `TransactionColumns`, with no row changes.
         is_whole: whether the parts that were read last are all there is of it.
         account, table_rows, losses: of these parts, as of an `Assembler`.
         faults: what is left out of it.
+        adopted: LOBs of which it owns events that name no transaction.
     """
 
     def __init__(
@@ -120,19 +119,19 @@ class LargeTransaction:
         tables: Sequence[Table],
         storage: Storage,
         lob_source: LobSource | None = None,
+        unowned: Sequence[ChangeBatch] = (),
     ) -> None:
-        self._chunks = tuple(chunks)
-        self._first = np.cumsum([0, *(chunk.events.size for chunk in chunks)])
+        self._chunks = Chunks(chunks)
         self._plan = plan
         self._tables = tables
-        self._part_bytes = storage.part_bytes
+        self._storage = storage
         self._lob_source = lob_source
-        self._edges, self._edge_instances = _edges(self._chunks)
+        self._unowned = unowned
+        self._edges, self._edge_instances = _edges(chunks)
         self.columns: TransactionColumns = transactions_of(
             self._edges, self._edge_instances, _FIRST, np.zeros(2, np.int64)
         )
-        self._is_undone, self._undone, self._unmatched = _undo(self._chunks, storage)
-        self._selection: tuple[int, Selection] | None = None
+        self._is_undone, self._undone, self._unmatched = _undo(chunks, storage)
         self._left_out: set[int] = set()
         self.faults: tuple[RowFault, ...] = ()
         self._forget()
@@ -142,6 +141,7 @@ class LargeTransaction:
         self.account = Account()
         self.table_rows = np.zeros((len(self._tables), 3), np.int64)
         self.losses = no_losses(self._plan)
+        self.adopted = NO_LOBS
 
     def parts(self) -> Iterator[DmlColumns]:
         """Its row changes, in order; where `is_whole` is not set then, they are void.
@@ -149,12 +149,14 @@ class LargeTransaction:
         So it is where a table turns out to be left out: they are to be read again without it.
         """
         self._forget()
+        lobs = self._lob_index() if self._plan.lob_tables.size else None
         before, parts = nothing_before(), np.zeros(0, np.int64)
         at = size = delivered = 0
-        while at < self._first[-1]:
+        last = int(self._chunks.first[-1])
+        while at < last:
             end = self._part_end(at, size)
             window = self._window(parts, at, end)
-            more = end < self._first[-1]
+            more = end < last
             job, dml_first = assemble(
                 window.batch, self._plan, window.order, _FIRST,
                 np.array([window.order.size]), before, more=more,
@@ -173,57 +175,51 @@ class LargeTransaction:
             at, size = end, 0
             before = Before(job.known, int(job.counts[7]))
             self.account.without_set += int(job.counts[6])
-            dml = self._completed(window, assembled(job), dml_first)
+            dml = self._completed(assembled(job), dml_first, lobs)
             delivered += dml.kind.size
             if dml.kind.size:
                 yield dml
+        if lobs is not None:
+            self._finish_lobs(lobs)
         self._finish(is_empty=delivered == 0)
 
     def _part_end(self, start: int, size: int) -> int:
         """Where a part ends that begins at `start`: in the same chunk, unless `size` is more."""
-        number = self._chunk_of(start)
-        chunk = self._chunks[number]
-        fitting = self._part_bytes * chunk.events.size // max(batch_bytes(chunk), 1)
-        end = min(start + max(fitting, 1), int(self._first[number + 1]))
-        return min(max(end, start + size), int(self._first[-1]))
+        first = self._chunks.first
+        number = self._chunks.place(start)
+        chunk = self._chunks.batches[number]
+        fitting = self._storage.part_bytes * chunk.events.size // max(batch_bytes(chunk), 1)
+        end = min(start + max(fitting, 1), int(first[number + 1]))
+        return min(max(end, start + size), int(first[-1]))
 
-    def _chunk_of(self, event: int) -> int:
-        return int(np.searchsorted(self._first, event, "right")) - 1
+    def _is_live(self, events: EventColumns, first: int) -> npt.NDArray[np.bool_]:
+        """Which of events, whose first has this number, were not undone or left out."""
+        is_live: npt.NDArray[np.bool_] = ~np.isin(events.table, list(self._left_out))
+        if self._is_undone is not None:
+            is_live &= self._is_undone[first : first + events.size] == 0
+        return is_live
 
     def _window(self, parts: I64, start: int, end: int) -> _Window:
         """The events [start, end) of the transaction, behind the UNDO_PARTs `parts`."""
         numbers, live = [parts], [np.zeros(parts.size, np.bool_)]
-        left_out = list(self._left_out)
-        for chunk in range(self._chunk_of(start), self._chunk_of(end - 1) + 1):
-            base = int(self._first[chunk])
-            low, high = max(start - base, 0), min(end, int(self._first[chunk + 1])) - base
-            events = take(self._chunks[chunk].events, slice(low, high))
-            is_live = np.isin(events.kind, _LIVE) & ~np.isin(events.table, left_out)
-            if self._is_undone is not None:
-                is_live &= self._is_undone[base + low : base + high] == 0
+        first = self._chunks.first
+        for chunk in range(self._chunks.place(start), self._chunks.place(end - 1) + 1):
+            base = int(first[chunk])
+            low, high = max(start - base, 0), min(end, int(first[chunk + 1])) - base
+            events = take(self._chunks.batches[chunk].events, slice(low, high))
+            is_live = np.isin(events.kind, _LIVE) & self._is_live(events, base + low)
             # What is joined depends on the heads that were undone, too.
             wanted = is_live | np.isin(events.kind, _SPLIT)
             numbers.append(base + low + np.flatnonzero(wanted))
             live.append(is_live[wanted])
         number, is_live = np.concatenate(numbers), np.concatenate(live)
-        cut = self._select(number)
+        cut = concatenate(self._chunks.events(number))
         instances = Instances(
             np.arange(number.size), np.array([0, number.size]), _FIRST - 1, _FIRST - 1,
             np.zeros(1, np.uint64),
         )  # fmt: skip
         batch, instances = join_split_undo(cut, instances, _FIRST, self._plan.cluster_columns)
         return _Window(cut.events, number, batch, instances.order[is_live], number[is_live])
-
-    def _select(self, numbers: I64) -> ChangeBatch:
-        """The events of these numbers, which ascend."""
-        chosen = []
-        bounds = np.searchsorted(numbers, self._first)
-        for chunk in np.flatnonzero(np.diff(bounds)).tolist():
-            if self._selection is None or self._selection[0] != chunk:
-                self._selection = chunk, Selection(self._chunks[chunk])
-            rows = numbers[bounds[chunk] : bounds[chunk + 1]] - self._first[chunk]
-            chosen.append(self._selection[1].events(rows))
-        return concatenate(chosen)
 
     def _leave_out(self, batch: ChangeBatch, job: Job) -> None:
         """Note the tables of which a change of a part cannot be put together."""
@@ -234,23 +230,22 @@ class LargeTransaction:
         found.event[:] = self._edges.size + np.arange(found.size)
         self.faults += row_faults(found, events, self._edge_instances, _FIRST, self._tables)
 
-    def _completed(self, window: _Window, dml: DmlColumns, dml_first: I64) -> DmlColumns:
+    def _completed(self, dml: DmlColumns, dml_first: I64, lobs: LobIndex | None) -> DmlColumns:
         """The row changes of a part as they are delivered."""
         plan, account = self._plan, self.account
         dml, dml_first, emptied = fill_defaults(dml, dml_first, plan, _allocate)
         account.without_set += emptied
-        if plan.lob_tables.size:
+        if lobs is not None:
+            lobs.note_known(referred_lobs(dml, dml_first, self._owners, plan))
             wanted = None
             if self._lob_source is not None:
                 wanted = LobWanted(self._lob_source, self._tables, self.columns.commit_scn)
-            owners = owners_of(self._edges, self._edge_instances, _FIRST)
-            owners = owners._replace(order=window.order, end=np.array([window.order.size]))
-            lobs = resolve_lobs(
-                window.batch, empty_batch(), owners, dml, dml_first, plan, _allocate, wanted
+            outcome = resolve_lobs(
+                lobs.pieces_of, dml, dml_first, plan, self._storage.allocate, wanted
             )
-            account.add_lobs(lobs)
-            self.losses = self.losses.plus(lobs.losses)
-            dml, dml_first = lobs.dml, lobs.dml_first
+            account.add_lobs(outcome)
+            self.losses = self.losses.plus(outcome.losses)
+            dml, dml_first = outcome.dml, outcome.dml_first
         if plan.delivered.size:
             dml, dml_first, others = delivered_changes(dml, dml_first, plan, self._tables, ())
             account.dictionary_rows += others
@@ -258,10 +253,32 @@ class LargeTransaction:
         count_rows(dml.table, dml.kind, self.table_rows)
         return dml
 
+    @property
+    def _owners(self) -> Owners:
+        """The transaction as the owner of LOBs."""
+        return owners_of(self._edges, self._edge_instances, _FIRST)
+
+    def _lob_index(self) -> LobIndex:
+        owner, columns = self._owners, self.columns
+        return LobIndex(
+            self._chunks, lambda batch, first: self._is_live(batch.events, first), self._unowned,
+            int(owner.con_id[0]), int(columns.begin_scn[0]), int(columns.commit_scn[0]),
+            self._storage,
+        )  # fmt: skip
+
+    def _finish_lobs(self, lobs: LobIndex) -> None:
+        """Count what no row change referred to, and note what is nobody else's."""
+        self.adopted = lobs.adopted
+        if self._is_undone is None:
+            losses = no_losses(self._plan)
+            lobs.count_unclaimed(losses.unclaimed)
+            self.losses = self.losses.plus(losses)
+            self.account.lob_unclaimed += int(losses.unclaimed.sum())
+
     def _finish(self, *, is_empty: bool) -> None:
         self.is_whole = True
         account = self.account
-        changes = sum(count_changes(chunk.events) for chunk in self._chunks)
+        changes = sum(count_changes(chunk.events) for chunk in self._chunks.batches)
         account.committed += not is_empty
         account.empty += is_empty
         account.undecoded += len(self.faults)

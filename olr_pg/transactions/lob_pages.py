@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from olr_pg.datatypes.lob_locator import (
     extent_at,
     lob_number,
@@ -103,17 +105,58 @@ def collect_rows(
 
 
 @kernel
-def all_rows(
-    batch: ChangeBatch, piece_first: Any, entry_first: Any, event_of: Any, rows: LobRows
-) -> int:
-    """Fill `rows` with every piece of a batch of LOB events, owner 0; how many."""
+def rows_of_events(
+    batch: ChangeBatch,
+    piece_first: Any,
+    entry_first: Any,
+    events: Any,
+    event_of: Any,
+    rows: LobRows,
+) -> None:
+    """Fill `rows` with every piece of LOB events, owner 0, and `event_of` with their numbers.
+
+    Args:
+        events: the numbers of the LOB events.
+    """
     count = 0
-    for event in range(batch.events.kind.size):
+    for i in range(events.size):
+        event = events[i]
         for piece in range(piece_first[event], piece_first[event + 1]):
             put_row(batch, event, piece, entry_first[piece], 0, rows, count)
             event_of[count] = event
             count += 1
+
+
+@kernel
+def listed_blocks(rows: LobRows, data: Any, blocks: Any) -> int:
+    """Fill `blocks`, shape (4 · rows), with the list blocks that header rows name; how many."""
+    count = 0
+    for row in range(rows.op.size):
+        if rows.op[row] != 6:
+            continue
+        for k in range(4):
+            dba = u32(data, rows.offset[row] + 4 * k, rows.form[row] & 1 != 0)
+            if dba == 0:
+                break
+            blocks[count] = dba
+            count += 1
     return count
+
+
+@kernel
+def lob_numbers(entries: Any, data: Any, chosen: Any, numbers: Any) -> None:
+    """Fill `numbers` with the LOB number in the locator of each of `chosen`, −1 for none."""
+    for i in range(chosen.size):
+        entry, place, number = chosen[i], 0, 0
+        while entry >= 0 and place < 20:
+            for k in range(max(0, entries.length[entry])):
+                if 14 <= place < 20:
+                    number = number << 8 | int(np.int64(data[entries.offset[entry] + k]))
+                place += 1
+                if place == 20:
+                    break
+            entry = entries.next[entry]
+        numbers[i] = number if place == 20 else -1
 
 
 @inlined
@@ -443,23 +486,48 @@ def _flatten(values: Values, entry: int, room: ValueRoom) -> int:
 
 
 @inlined
-def _resolve(values: Values, i: int, rows: LobRows, room: ValueRoom, progress: Any) -> int:
-    """One value: a `ValueStatus`, or −2 for no room."""
-    entry, owner = values.entry[i], values.owner[i]
+def _read_value(values: Values, i: int, room: ValueRoom) -> tuple[int, int]:
+    """(a `ValueStatus` or −2 for no room, where `room.extra` begins if the locator is in it)
+
+    Fills the value's `room.facts` where the status is 0.
+    """
+    entry = values.entry[i]
     if values.entries.length[entry] < 0:
-        return 4
-    facts = room.facts[i]
+        return 4, 0
     source, at, base = values.data, values.entries.offset[entry], 0
     size = values.entries.length[entry]
     if values.entries.next[entry] >= 0:
         size = _flatten(values, entry, room)
         if size < 0:
-            return -2
+            return -2, 0
         source, at, base = room.extra, room.counts[1] - size, values.data.size
-    if read_locator(source, at, size, facts) != 0 or facts[0] == 6:
-        return 2
+    if read_locator(source, at, size, room.facts[i]) != 0 or room.facts[i, 0] == 6:
+        return 2, base
+    return 0, base
+
+
+@kernel
+def read_values(values: Values, room: ValueRoom) -> bool:
+    """Fill `room` with the status and the facts of every value's locator; False asks for more."""
+    for i in range(values.entry.size):
+        room.counts[1] = 0
+        status, _ = _read_value(values, i, room)
+        if status == -2:
+            return False
+        room.status[i] = status
+    return True
+
+
+@inlined
+def _resolve(values: Values, i: int, rows: LobRows, room: ValueRoom, progress: Any) -> int:
+    """One value: a `ValueStatus`, or −2 for no room."""
+    entry, owner = values.entry[i], values.owner[i]
+    status, base = _read_value(values, i, room)
+    if status != 0:
+        return int(status)
+    facts = room.facts[i]
+    source = room.extra if base > 0 else values.data
     form = facts[0]
-    status = 0
     if form == 1:
         status = 0 if _push_part(room, facts[6] + base, facts[7]) else -2
     elif form == 2 or form == 3:

@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.datatypes.lob_locator import (
-    LOCATOR_HEAD,
-)
 from olr_pg.dictionary.lob import LobDelivery
 from olr_pg.redo.batch import ChangeBatch, EventKind
-from olr_pg.redo.columns import grown, head, joined_rows, take
+from olr_pg.redo.columns import Table, grown, head, joined_rows, take
 from olr_pg.transactions.batch import DmlColumns, DmlKind, Image
 from olr_pg.transactions.delimit import UNDO_SEARCH_DEPTH
 from olr_pg.transactions.lob_contents import rewrite
-from olr_pg.transactions.lob_pages import all_rows, collect_rows, resolve_values
+from olr_pg.transactions.lob_pages import (
+    collect_rows,
+    lob_numbers,
+    resolve_values,
+    rows_of_events,
+)
 from olr_pg.transactions.lob_values import (
     LobRows,
     Space,
@@ -32,11 +34,13 @@ from olr_pg.transactions.lob_values import (
     sort_rows,
     value_room,
 )
-from olr_pg.transactions.select import concatenate, first_rows, select_events
+from olr_pg.transactions.select import concatenate, first_rows, runs, select_events
 from olr_pg.transactions.storage import Allocate, Waiting, joined
 from olr_pg.transactions.trim import keep_entries
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from olr_pg.dictionary.plan import RowPlan
     from olr_pg.transactions.lob_source import LobWanted
 
@@ -44,7 +48,11 @@ _FETCHED: Final = (ValueStatus.MISSING, ValueStatus.MALFORMED)
 """What the source of the redo may tell."""
 
 I64 = npt.NDArray[np.int64]
+U64 = npt.NDArray[np.uint64]
 U8 = npt.NDArray[np.uint8]
+
+_LOB_BITS: Final = np.uint64(48)
+"""Of a LOB number; a container's number, which has 12 bits, fits before it."""
 
 
 class LobLosses(NamedTuple):
@@ -117,6 +125,47 @@ def is_unowned(batch: ChangeBatch) -> npt.NDArray[np.bool_]:
     return unowned
 
 
+class ReferredLobs(NamedTuple):
+    """LOBs that committed transactions refer to.
+
+    Attributes:
+        key: container and LOB number, see `lob_keys`; ascending, each once.
+        commit_scn: of the last transaction that refers to it.
+    """
+
+    key: U64
+    commit_scn: I64
+
+
+NO_LOBS: Final = ReferredLobs(np.zeros(0, np.uint64), np.zeros(0, np.int64))
+
+
+def lob_keys(con_id: npt.NDArray[np.uint32], lob: I64) -> U64:
+    """Container and LOB number as one number."""
+    keys: U64 = con_id.astype(np.uint64) << _LOB_BITS | lob.astype(np.uint64)
+    return keys
+
+
+def lob_numbers_of(keys: U64) -> I64:
+    """The LOB numbers in keys of one container."""
+    numbers: I64 = (keys & (np.uint64(1) << _LOB_BITS) - np.uint64(1)).astype(np.int64)
+    return numbers
+
+
+class LobPieces(NamedTuple):
+    """What transactions logged of their LOBs.
+
+    Attributes:
+        rows: sorted.
+        may_be_unclaimed: by transaction, whether it is told where no row change refers to one.
+        data: the bytes of the row changes, and behind them those that the rows point into.
+    """
+
+    rows: LobRows
+    may_be_unclaimed: npt.NDArray[np.bool_]
+    data: U8
+
+
 class UnownedPages:
     """LOB events that name no transaction, until one refers to their LOB.
 
@@ -135,13 +184,8 @@ class UnownedPages:
         self.waiting.append(select_events(batch, np.flatnonzero(unowned)))
         return select_events(batch, np.flatnonzero(~unowned))
 
-    def of_lobs(self, lobs: I64, allocate: Allocate) -> ChangeBatch:
-        """What waits of these LOBs, in redo order.
-
-        Args:
-            lobs: as of `referred_lobs`.
-            allocate: gives the room.
-        """
+    def of_lobs(self, lobs: ReferredLobs, allocate: Allocate) -> ChangeBatch:
+        """What waits of these LOBs, in redo order; `allocate` gives the room."""
         found = [
             select_events(batch, rows)
             for batch in self.waiting.batches
@@ -153,11 +197,11 @@ class UnownedPages:
         """Drop events older than every transaction that could own them."""
         self.waiting.keep(lambda batch: batch.events.scn >= np.uint64(scn))
 
-    def drop_lobs(self, lobs: I64, after: int) -> None:
+    def drop_lobs(self, lobs: ReferredLobs, after: int = 0) -> None:
         """Drop what transactions have claimed that are finished, or never could.
 
         Args:
-            lobs: that they referred to, as of `referred_lobs`.
+            lobs: that they referred to.
             after: SCN up to which a transaction that is not whole here may own a page.
         """
         self.waiting.keep(
@@ -172,26 +216,21 @@ def _scns(batch: ChangeBatch) -> I64:
     return scns
 
 
-def _last_commit(batch: ChangeBatch, lobs: I64) -> I64:
+def _last_commit(batch: ChangeBatch, lobs: ReferredLobs) -> I64:
     """For each of such events the last commit SCN in `lobs` of its LOB, −1 for none."""
-    rows, event_of = _unowned_rows(batch)
-    con_id = batch.events.con_id[event_of].astype(np.int64)
-    keys = np.concatenate([np.stack([con_id, rows.lob], axis=1), lobs[:, :2]])
     found = np.full(batch.events.kind.size, -1, np.int64)
-    if not event_of.size or not len(lobs):
+    if not lobs.key.size:
         return found
-    _, number = np.unique(keys, axis=0, return_inverse=True)
-    number = number.reshape(-1)
-    last = np.full(number.max() + 1, -1, np.int64)
-    np.maximum.at(last, number[event_of.size :], lobs[:, 2])
-    found[event_of] = last[number[: event_of.size]]
+    rows, event_of = lob_rows(batch, np.arange(batch.events.size))
+    keys = lob_keys(batch.events.con_id[event_of], rows.lob)
+    at = np.minimum(np.searchsorted(lobs.key, keys), lobs.key.size - 1)
+    is_there = lobs.key[at] == keys
+    found[event_of[is_there]] = lobs.commit_scn[at[is_there]]
     return found
 
 
 def resolve_lobs(
-    batch: ChangeBatch,
-    unowned: ChangeBatch,
-    owners: Owners,
+    pieces_of: Callable[[Values], LobPieces],
     dml: DmlColumns,
     dml_first: I64,
     plan: RowPlan,
@@ -201,9 +240,7 @@ def resolve_lobs(
     """Put contents in the place of locators.
 
     Args:
-        batch: the events that `dml` was assembled from.
-        unowned: LOB events that name no transaction.
-        owners: the transactions of `dml_first`.
+        pieces_of: what was logged of the values' LOBs; `pieces_of_events` mostly.
         dml, dml_first: row changes with locators.
         plan: the subscription.
         allocate: gives the room for bytes that may be many.
@@ -215,24 +252,24 @@ def resolve_lobs(
     is_lob = delivery != LobDelivery.NONE
     entry = np.flatnonzero(is_lob & (dml.entries.image == Image.AFTER))
     change_of = np.repeat(np.arange(dml.kind.size), np.diff(dml.entry_first))
-    owner_of = np.repeat(np.arange(owners.first.size), np.diff(dml_first))
+    owner_of = np.repeat(np.arange(dml_first.size - 1), np.diff(dml_first))[change_of]
     values = Values(
         entry,
-        owner_of[change_of[entry]],
+        owner_of[entry],
         _before_of(dml, entry, change_of, column_of, is_lob),
         dml.kind[change_of[entry]] == DmlKind.INSERT,
         plan.column_pages[column_of[entry]],
         dml.values,
         dml.data,
     )
-    rows, undid, data = _rows(batch, unowned, owners, values, allocate)
-    values = values._replace(data=data)
-    room = _resolve(values, rows, allocate)
+    pieces = pieces_of(values)
+    values = values._replace(data=pieces.data)
+    room = _resolve(values, pieces.rows, allocate)
     rewritten = rewrite(
         values, room, delivery[entry], plan.column_charset[column_of[entry]], plan.xml_tokens,
         allocate,
     )  # fmt: skip
-    incomplete = np.zeros(owners.first.size, np.bool_)
+    incomplete = np.zeros(dml_first.size - 1, np.bool_)
     incomplete[values.owner[np.isin(room.status, _FETCHED)]] = True
     fetched = 0
     if wanted is not None:
@@ -241,7 +278,7 @@ def resolve_lobs(
     np.add.at(losses.missing, column_of[entry[room.status == ValueStatus.MISSING]], 1)
     np.add.at(losses.malformed, column_of[entry[room.status == ValueStatus.MALFORMED]], 1)
     np.add.at(losses.undecoded, column_of[entry[room.status == ValueStatus.UNDECODED]], 1)
-    _count_unclaimed(rows, undid, dml, values, is_lob, owner_of[change_of], losses.unclaimed)
+    _count_unclaimed(pieces, dml, is_lob, owner_of, losses.unclaimed)
     outcome = _put_back(dml, dml_first, values, room, rewritten, is_lob, incomplete, losses,
                         allocate)  # fmt: skip
     return outcome._replace(fetched=fetched)
@@ -290,10 +327,18 @@ def _before_of(
     return np.where(keys[at] == wanted, old[at], -1)
 
 
-def _rows(
-    batch: ChangeBatch, unowned: ChangeBatch, owners: Owners, values: Values, allocate: Allocate
-) -> tuple[LobRows, npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
-    """(the LOB pieces of the transactions, whether they undid something, the bytes of both)."""
+def pieces_of_events(
+    batch: ChangeBatch, unowned: ChangeBatch, owners: Owners, allocate: Allocate, values: Values
+) -> LobPieces:
+    """Of the transactions `owners`: the LOB events of `batch`, and of `unowned` those of theirs.
+
+    Args:
+        batch: the events that the row changes were assembled from.
+        unowned: LOB events that name no transaction.
+        owners: the transactions of the row changes.
+        allocate: gives the room.
+        values: the values.
+    """
     undid = np.zeros(owners.first.size, np.uint8)
     is_lob = batch.events.kind == EventKind.LOB
     rows = empty_rows(int(batch.events.piece_count[is_lob].sum()))
@@ -312,38 +357,41 @@ def _rows(
             rows,
         )
     rows = head(rows, count)
+    # Where something was undone the row change may have been, and direct loads have no undo.
+    may_be_unclaimed = undid == 0
     if unowned.events.kind.size == 0:
-        return sort_rows(rows), undid, values.data
+        return LobPieces(sort_rows(rows), may_be_unclaimed, values.data)
     adopted = _adopt(unowned, owners, values)
     adopted.offset[:] += values.data.size
-    both = joined_rows([rows, adopted])
-    return sort_rows(both), undid, joined([values.data, unowned.data], allocate)
+    both = sort_rows(joined_rows([rows, adopted]))
+    return LobPieces(both, may_be_unclaimed, joined([values.data, unowned.data], allocate))
 
 
-def _unowned_rows(unowned: ChangeBatch) -> tuple[LobRows, I64]:
-    """(the pieces of such events, the event of each)."""
-    rows = empty_rows(unowned.pieces.op.size)
-    event_of = np.empty(unowned.pieces.op.size, np.int64)
-    count = all_rows(
-        unowned,
-        first_rows(unowned.events.piece_count),
-        first_rows(unowned.pieces.entry_count),
+def lob_rows(batch: ChangeBatch, events: I64) -> tuple[LobRows, I64]:
+    """(the pieces of these LOB events, not sorted, of owner 0; the event of each)."""
+    count = int(batch.events.piece_count[events].sum())
+    rows, event_of = empty_rows(count), np.empty(count, np.int64)
+    rows_of_events(
+        batch,
+        first_rows(batch.events.piece_count),
+        first_rows(batch.pieces.entry_count),
+        events,
         event_of,
         rows,
     )
-    return head(rows, count), event_of[:count]
+    return rows, event_of
 
 
 def _adopt(unowned: ChangeBatch, owners: Owners, values: Values) -> LobRows:
     """The pieces without a transaction, once for each transaction that refers to their LOB."""
-    rows, event_of = _unowned_rows(unowned)
+    rows, event_of = lob_rows(unowned, np.arange(unowned.events.size))
     by_lob = np.argsort(rows.lob, kind="stable")
-    wanted = _referred(values)
+    lob = numbers_of(values.entries, values.data, values.entry)
+    wanted = np.unique(np.stack([values.owner, lob], axis=1)[lob >= 0], axis=0)
     low = np.searchsorted(rows.lob[by_lob], wanted[:, 1], "left")
     counts = np.searchsorted(rows.lob[by_lob], wanted[:, 1], "right") - low
     pair = np.repeat(np.arange(len(wanted)), counts)
-    within = np.arange(pair.size) - np.repeat(np.cumsum(counts) - counts, counts)
-    chosen = by_lob[low[pair] + within]
+    chosen = by_lob[runs(low, counts)]
     owner, event = wanted[pair, 0], event_of[chosen]
     scn = unowned.events.scn[event]
     fits = (
@@ -356,33 +404,31 @@ def _adopt(unowned: ChangeBatch, owners: Owners, values: Values) -> LobRows:
     return adopted
 
 
-def _referred(values: Values) -> I64:
-    """The distinct (transaction, LOB number) of locators of one part; shape (n, 2)."""
-    fits = values.entries.length[values.entry] >= LOCATOR_HEAD
-    entry = values.entry[fits]
-    lob = _lob_numbers(values.data, values.entries.offset[entry])
-    return np.unique(np.stack([values.owner[fits], lob], axis=1), axis=0)
+def numbers_of(entries: Table, data: U8, chosen: I64) -> I64:
+    """The LOB number in the locator of each of the entries `chosen`, −1 where there is none."""
+    numbers = np.empty(chosen.size, np.int64)
+    lob_numbers(entries, data, chosen, numbers)
+    return numbers
 
 
-def _lob_numbers(data: npt.NDArray[np.uint8], offset: I64) -> I64:
-    """The LOB number in each locator at `offset`."""
-    number = np.zeros(offset.size, np.int64)
-    for i in range(14, 20):
-        number = number << 8 | data[offset + i].astype(np.int64)
-    return number
+def _known_lobs(dml: DmlColumns, is_lob: npt.NDArray[np.bool_], owner_of: I64) -> I64:
+    """The (transaction, LOB number) of every locator, old ones too; shape (n, 2)."""
+    entry = np.flatnonzero(is_lob)
+    lob = numbers_of(dml.values, dml.data, entry)
+    return np.stack([owner_of[entry], lob], axis=1)[lob >= 0]
 
 
-def referred_lobs(dml: DmlColumns, dml_first: I64, owners: Owners, plan: RowPlan) -> I64:
-    """The (container, LOB number, commit SCN) of every locator of one part; shape (n, 3)."""
+def referred_lobs(dml: DmlColumns, dml_first: I64, owners: Owners, plan: RowPlan) -> ReferredLobs:
+    """Every LOB that has a locator in the row changes of `owners`, old ones too."""
     table_of = np.repeat(dml.table, np.diff(dml.entry_first))
     is_lob = plan.column_lob[plan.column_first[table_of] + dml.entries.column] != LobDelivery.NONE
-    entry = np.flatnonzero(is_lob & (dml.entries.length >= LOCATOR_HEAD))
     change_of = np.repeat(np.arange(dml.kind.size), np.diff(dml.entry_first))
-    owner_of = np.repeat(np.arange(owners.first.size), np.diff(dml_first))
-    owner = owner_of[change_of[entry]]
-    con_id = owners.con_id[owner].astype(np.int64)
-    commit = owners.commit_scn[owner].astype(np.int64)
-    return np.stack([con_id, _lob_numbers(dml.data, dml.values.offset[entry]), commit], axis=1)
+    owner_of = np.repeat(np.arange(owners.first.size), np.diff(dml_first))[change_of]
+    owner, lob = _known_lobs(dml, is_lob, owner_of).T
+    key, number = np.unique(lob_keys(owners.con_id[owner], lob), return_inverse=True)
+    last = np.zeros(key.size, np.int64)
+    np.maximum.at(last, number, owners.commit_scn[owner].astype(np.int64))
+    return ReferredLobs(key, last)
 
 
 def _are_among(rows: I64, others: I64) -> npt.NDArray[np.bool_]:
@@ -405,26 +451,18 @@ def _resolve(values: Values, rows: LobRows, allocate: Allocate) -> ValueRoom:
 
 
 def _count_unclaimed(
-    rows: LobRows,
-    undid: npt.NDArray[np.uint8],
+    pieces: LobPieces,
     dml: DmlColumns,
-    values: Values,
     is_lob: npt.NDArray[np.bool_],
     owner_of: I64,
     unclaimed: I64,
 ) -> None:
-    """Count the LOBs with pages that no row change of their transaction refers to.
-
-    Not where the transaction undid something: the row change may have been undone, and direct
-    loads (26.6) have no undo.
-    """
-    mine = (rows.space != Space.LIST) & (rows.lob != 0) & (undid[rows.owner] == 0)
+    """Count the LOBs with pages that no row change of their transaction refers to."""
+    rows = pieces.rows
+    mine = (rows.space != Space.LIST) & (rows.lob != 0) & pieces.may_be_unclaimed[rows.owner]
     if not mine.any():
         return
-    entries = np.flatnonzero(is_lob)
-    entries = entries[dml.values.length[entries] >= LOCATOR_HEAD]
-    lob = _lob_numbers(values.data, dml.values.offset[entries])
-    known = np.stack([owner_of[entries], lob], axis=1)
+    known = _known_lobs(dml, is_lob, owner_of)
     found = np.unique(np.stack([rows.owner[mine], rows.lob[mine], rows.table[mine]], 1), axis=0)
     unknown = found[~_are_among(found[:, :2], known)]
     np.add.at(unclaimed, unknown[:, 2], 1)

@@ -21,12 +21,15 @@ from olr_pg.redo.batch import (
 from olr_pg.redo.columns import joined_rows, take
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 
 _CHANGES: Final = (
     EventKind.CHANGE, EventKind.UNDECODED, EventKind.LOB, EventKind.SPLIT_CHANGE,
 )  # fmt: skip
+
+_SELECTIONS_KEPT: Final = 3
+"""Each has 8 bytes for every event and piece of its batch."""
 
 
 def are_changes(kind: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
@@ -44,6 +47,13 @@ def first_rows(counts: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
     first = np.empty(counts.size + 1, np.int64)
     _add_up(counts, first)
     return first
+
+
+def runs(first: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """``first[0], first[0] + 1, …``, `counts[0]` of them, then those from ``first[1]`` on, …"""
+    before = np.cumsum(counts) - counts
+    numbers: npt.NDArray[np.int64] = np.repeat(first - before, counts) + np.arange(counts.sum())
+    return numbers
 
 
 @kernel
@@ -115,8 +125,17 @@ class Selection:
             self._batch.pieces.entry_count
         )
 
-    def events(self, rows: npt.NDArray[np.int64]) -> ChangeBatch:
-        """The events `rows` of the batch, in that order, with their pieces, values and bytes."""
+    def events(
+        self,
+        rows: npt.NDArray[np.int64],
+        allocate: Callable[[int], npt.NDArray[np.uint8]] | None = None,
+    ) -> ChangeBatch:
+        """The events `rows` of the batch, in that order, with their pieces, values and bytes.
+
+        Args:
+            rows: of the batch.
+            allocate: gives the room for the bytes; None takes memory.
+        """
         piece_first, entry_first = self._first
         sizes = np.zeros(3, np.int64)
         _measure(self._batch, rows, piece_first, entry_first, sizes)
@@ -124,7 +143,7 @@ class Selection:
             take(self._batch.events, rows),
             empty_pieces(int(sizes[0])),
             empty_entries(int(sizes[1])),
-            np.empty(int(sizes[2]), np.uint8),
+            (allocate or _memory)(int(sizes[2])),
         )
         _copy(self._batch, rows, piece_first, entry_first, chosen)
         return chosen
@@ -133,6 +152,48 @@ class Selection:
 def select_events(batch: ChangeBatch, rows: npt.NDArray[np.int64]) -> ChangeBatch:
     """As `Selection.events`, once."""
     return Selection(batch).events(rows)
+
+
+class Chunks:
+    """Batches one behind the other; their events are numbered through.
+
+    Attributes:
+        batches: in their order.
+        first: shape (n + 1); the number of each one's first event, and of events in all.
+    """
+
+    def __init__(self, batches: Sequence[ChangeBatch]) -> None:
+        self.batches = tuple(batches)
+        self.first = np.cumsum([0, *(batch.events.size for batch in batches)])
+        self._selections: dict[int, Selection] = {}
+
+    def place(self, event: int) -> int:
+        """The number of the batch that has an event."""
+        return int(np.searchsorted(self.first, event, "right")) - 1
+
+    def _parts(self, numbers: npt.NDArray[np.int64]) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
+        """(number of a batch, its rows) for the events of these numbers, which ascend."""
+        bounds = np.searchsorted(numbers, self.first)
+        for batch in np.flatnonzero(np.diff(bounds)).tolist():
+            yield batch, numbers[bounds[batch] : bounds[batch + 1]] - self.first[batch]
+
+    def events(
+        self,
+        numbers: npt.NDArray[np.int64],
+        allocate: Callable[[int], npt.NDArray[np.uint8]] | None = None,
+    ) -> list[ChangeBatch]:
+        """The events of these numbers, which ascend, batch by batch; `Selection.events`."""
+        return [
+            self._selection(batch).events(rows, allocate) for batch, rows in self._parts(numbers)
+        ]
+
+    def _selection(self, batch: int) -> Selection:
+        """That of a batch; those that were used last are kept, the oldest one is made again."""
+        found = self._selections.pop(batch, None) or Selection(self.batches[batch])
+        if len(self._selections) == _SELECTIONS_KEPT:
+            del self._selections[next(iter(self._selections))]
+        self._selections[batch] = found
+        return found
 
 
 @kernel

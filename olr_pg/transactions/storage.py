@@ -32,7 +32,7 @@ class Gathering(Protocol):
     """Bytes of which nobody knows how many there will be."""
 
     def append(self, data: U8) -> None:
-        """Some more."""
+        """Some more; they are the caller's again afterwards."""
 
     def finish(self) -> U8:
         """All of them, one behind the other."""
@@ -68,7 +68,7 @@ class _GatheredInMemory:
         self._parts: list[U8] = []
 
     def append(self, data: U8) -> None:
-        self._parts.append(data)
+        self._parts.append(data.copy())
 
     def finish(self) -> U8:
         return np.concatenate(self._parts)

@@ -34,8 +34,10 @@ _FRAME: Final = 6
 _ROWID_SIZE: Final = 6
 _IS_CHUNKED: Final = 36
 _HEAD: Final = 29
-_BEGIN_FRAME: Final = _FRAME + _HEAD + 6
-_COMMIT_FRAME: Final = _FRAME + _HEAD
+BEGIN_FRAME: Final = _FRAME + _HEAD + 6
+COMMIT_FRAME: Final = _FRAME + _HEAD
+"""Bytes of these messages."""
+
 _SIZE_MAX: Final = (1 << 32) - 1
 _COUNT_MAX: Final = 0xFFFF
 
@@ -99,19 +101,6 @@ class EncodedTransactions(NamedTuple):
     messages: npt.NDArray[np.int64]
 
 
-class Cut(NamedTuple):
-    """The messages of one transaction: Begin, those of its row changes, Commit."""
-
-    begin: npt.NDArray[np.uint8]
-    rows: npt.NDArray[np.uint8]
-    commit: npt.NDArray[np.uint8]
-
-
-def cut(blob: npt.NDArray[np.uint8]) -> Cut:
-    """The messages of one transaction, cut; they share the blob's memory."""
-    return Cut(blob[:_BEGIN_FRAME], blob[_BEGIN_FRAME:-_COMMIT_FRAME], blob[-_COMMIT_FRAME:])
-
-
 def encode_transactions(
     transactions: TransactionColumns,
     dml: DmlColumns,
@@ -136,7 +125,7 @@ def encode_transactions(
         OlrPgError: 4014 the columns contradict themselves; 4006 a message over 4 GiB or an image
             of more than 65,535 columns. Both with the row change's position.
     """
-    sized = write_messages(transactions, dml, plan, big_endian, Unkept(), chunk_bytes)
+    sized = write_messages(transactions, dml, plan, big_endian, Unkept(allocate), chunk_bytes)
     blob = allocate(int(sized.first[-1]))
     return write_messages(transactions, dml, plan, big_endian, Whole(blob), chunk_bytes)
 
@@ -194,8 +183,8 @@ def fill_room(
         number = place[_NUMBER]
         commit_scn, xid = transactions.commit_scn[number], transactions.xid[number]
         if place[_ROW] == 0:
-            if at + _BEGIN_FRAME > out.size:
-                return _stopped(place, at, _BEGIN_FRAME)
+            if at + BEGIN_FRAME > out.size:
+                return _stopped(place, at, BEGIN_FRAME)
             first[number] = place[_BEFORE_ROOM] + at
             messages[number] = 2 + transactions.dml_first[number + 1]
             messages[number] -= transactions.dml_first[number]
@@ -225,11 +214,11 @@ def fill_room(
             messages[number] += chunks
             at = end
         place[_ROW] = transactions.dml_first[number + 1] + 1
-        if at + _COMMIT_FRAME > out.size:
-            return _stopped(place, at, _COMMIT_FRAME)
-        put_head(out, at, _COMMIT_FRAME, _COMMIT, commit_scn, commit_scn, xid,
+        if at + COMMIT_FRAME > out.size:
+            return _stopped(place, at, COMMIT_FRAME)
+        put_head(out, at, COMMIT_FRAME, _COMMIT, commit_scn, commit_scn, xid,
                  transactions.commit_time[number], big)  # fmt: skip
-        at += _COMMIT_FRAME
+        at += COMMIT_FRAME
         place[_NUMBER] = number + 1
         place[_ROW] = 0
     first[place[_NUMBER]] = place[_BEFORE_ROOM] + at
@@ -247,12 +236,12 @@ def _stopped(place: Any, at: int, needed: int) -> int:
 
 @inlined
 def _put_begin(transactions: Any, number: int, big: bool, out: Any, at: int) -> int:
-    put_head(out, at, _BEGIN_FRAME, _BEGIN, transactions.begin_scn[number],
+    put_head(out, at, BEGIN_FRAME, _BEGIN, transactions.begin_scn[number],
              transactions.commit_scn[number], transactions.xid[number],
              transactions.begin_time[number], big)  # fmt: skip
     put16(out, at + _FRAME + _HEAD, transactions.serial[number], big)
     put32(out, at + _FRAME + _HEAD + 2, transactions.session[number], big)
-    return at + _BEGIN_FRAME
+    return at + BEGIN_FRAME
 
 
 @inlined

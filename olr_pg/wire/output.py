@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
+
+from olr_pg.transactions.storage import IN_MEMORY
+
+if TYPE_CHECKING:
+    from olr_pg.transactions.storage import Allocate, Storage
 
 U8 = npt.NDArray[np.uint8]
 
@@ -30,15 +35,20 @@ class MessageOutput(Protocol):
 
 
 class Scratch:
-    """A room that is used again and again."""
+    """A room that is used again and again.
 
-    def __init__(self) -> None:
+    Args:
+        allocate: gives it; a row change with a large LOB needs one of its size.
+    """
+
+    def __init__(self, allocate: Allocate = IN_MEMORY.allocate) -> None:
+        self._allocate = allocate
         self._room = _NOTHING
 
     def room(self, least: int) -> U8:
         """See `MessageOutput.room`."""
         if self._room.size < max(least, ROOM_BYTES):
-            self._room = np.empty(max(least, ROOM_BYTES), np.uint8)
+            self._room = self._allocate(max(least, ROOM_BYTES))
         return self._room
 
 
@@ -87,3 +97,43 @@ class Collected(Scratch):
         """The copies one behind the other."""
         parts, self._parts = self._parts, []
         return parts[0] if len(parts) == 1 else np.concatenate([_NOTHING, *parts])
+
+
+class InParts(Scratch):
+    """One transaction that is written in parts, each with a Begin and a Commit, outside of memory.
+
+    Args:
+        begin, commit: bytes of these messages; no room ends within one.
+        storage: where the messages go.
+    """
+
+    def __init__(self, begin: int, commit: int, storage: Storage) -> None:
+        super().__init__(storage.allocate)
+        self._begin, self._commit = begin, commit
+        self._gathered = storage.gather()
+        self._last = _NOTHING
+        self._skipped = 0
+
+    def next_part(self) -> None:
+        """Another part follows: the last Commit is not the transaction's."""
+        self._skipped = self._begin if self._last.size else 0
+        self._last = _NOTHING
+
+    def take(self, size: int) -> None:
+        """Pass on what is not a Commit, which may be the last one."""
+        messages = self._room[self._skipped : size]
+        self._skipped = 0
+        if not messages.size:
+            return
+        self._gathered.append(self._last)
+        self._gathered.append(messages[: -self._commit])
+        self._last = messages[-self._commit :].copy()
+
+    def taken(self) -> U8:
+        """Nothing, before `finish`."""
+        return _NOTHING
+
+    def finish(self) -> U8:
+        """All messages, with one Begin and one Commit."""
+        self._gathered.append(self._last)
+        return self._gathered.finish()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from olr_pg.cli.render import render_blob
 from olr_pg.cli.values import value_renderer
 from olr_pg.replicator.merge import Merger
+from olr_pg.replicator.spill import SpillFiles
 from olr_pg.replicator.split import open_for_decoding, subscribe
 from olr_pg.replicator.split_results import read_result
 from olr_pg.wire.frames import ByteOrder
@@ -63,19 +64,35 @@ def decode(
     split_blocks: int = 1 << 20,
     chunk_bytes: int = 1000,
     lob_source: LobSource | None = None,
+    in_parts: bool = True,
 ) -> Decoded:
-    """Decode a log in splits of so many blocks."""
+    """Decode a log in splits of so many blocks.
+
+    Args:
+        in_parts: decode it once more with every transaction outside of memory, finished in parts
+            that are as small as can be, and compare.
+    """
     dictionary = dictionary or snapshot()
     path = redo.write(folder)
     log = open_for_decoding(str(path))
     subscription = subscribe(
         dictionary.tables, 0, chunk_bytes=chunk_bytes, xml_tokens=dictionary.xml_tokens
     )
-    merger = Merger(subscription, 0, {1: 0}, lob_source=lob_source)
-    blocks = log.header.nab or 0
-    ready: list[ReadyTransaction] = []
-    for start in range(2, max(blocks, 3), split_blocks):
-        packed = packed_split(subscription, log, start, min(start + split_blocks, blocks))
-        ready += merger.feed(1, read_result(packed))
-        assert merger.failure is None
-    return Decoded(ready, merger.account, dictionary)
+
+    def decoded(merger: Merger, split_blocks: int) -> Decoded:
+        blocks = log.header.nab or 0
+        ready: list[ReadyTransaction] = []
+        for start in range(2, max(blocks, 3), split_blocks):
+            packed = packed_split(subscription, log, start, min(start + split_blocks, blocks))
+            ready += merger.feed(1, read_result(packed))
+            assert merger.failure is None
+        return Decoded(ready, merger.account, dictionary)
+
+    whole = decoded(Merger(subscription, 0, {1: 0}, lob_source=lob_source), split_blocks)
+    if in_parts:
+        storage = SpillFiles(folder / "spill", 0, part_bytes=1)
+        merger = Merger(subscription, 0, {1: 0}, storage=storage, lob_source=lob_source)
+        parts = decoded(merger, 1)
+        assert (parts.changes, parts.blobs) == (whole.changes, whole.blobs)
+        assert parts.account == whole.account
+    return whole

@@ -248,7 +248,7 @@ def test_a_value_whose_blocks_an_index_tree_names_is_unavailable(
     redo.insert(ONE, None, secure_header(BLOB, 7, len(BYTES), 0x50))
     redo.end()
     with capture_logs() as logs:
-        decoded = decode(redo, tmp_path)
+        decoded = decode(redo, tmp_path, in_parts=False)
     assert images(decoded) == ["absent"]
     assert decoded.account.lob_unavailable == 1
     assert [log["code"] for log in logs if "code" in log] == ["OLR-02120"]

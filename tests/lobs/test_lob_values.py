@@ -336,7 +336,7 @@ def test_any_split_gives_the_same_elements(tmp_path: Path) -> None:
     assert whole.account.lob_unavailable == 3
     assert [row.get("IMAGE") for row in whole.after[:3]] == [None, LARGE.hex(), LARGE.hex()]
     for blocks in (1, 2, 7, 40, 100, 150, 333):
-        parts = decode(redo, tmp_path, split_blocks=blocks)
+        parts = decode(redo, tmp_path, split_blocks=blocks, in_parts=False)
         assert parts.blobs == whole.blobs, blocks
         assert parts.account == whole.account, blocks
 
@@ -354,7 +354,7 @@ def test_every_version_and_byte_order(tmp_path: Path, version: str, big_endian: 
     redo.page_change(3, 0x100, redo.info(7), redo.fill(0, LARGE[:10]))
     redo.insert(Decimal(99), None, secure_header(BLOB, 7, len(LARGE), 0x50))
     redo.end()
-    decoded = decode(redo, tmp_path)
+    decoded = decode(redo, tmp_path, in_parts=big_endian)
     assert decoded.after[-1] == {"ID": 99, "TEXT": None, "IMAGE": LARGE.hex()}
     assert decoded.account.lob_unavailable == 3
     assert decoded.account.lob_values == 10
@@ -372,7 +372,7 @@ def digest(folder: Path) -> str:
     redo.insert(ONE, None, secure_header(BLOB, 7, 900, 0x50))
     redo.insert(TWO, None, basic_pointers(BLOB, 8, 100, [0x900]))
     redo.end()
-    found = decode(redo, folder, split_blocks=50)
+    found = decode(redo, folder, split_blocks=50, in_parts=False)
     assert found.account.lob_values == 10
     return hashlib.sha256(b"".join(found.blobs)).hexdigest()
 
@@ -397,7 +397,7 @@ def test_each_loss_is_said_once(redo: LobRedo, tmp_path: Path) -> None:
     redo.operation(0x66, 3, 77, 28)
     redo.end()
     with capture_logs() as logs:
-        decode(redo, tmp_path, split_blocks=1)
+        decode(redo, tmp_path, split_blocks=1, in_parts=False)
     said = [(log["code"], log["table"], log.get("column")) for log in logs if "code" in log]
     assert sorted(said) == [
         ("OLR-02120", "APP.DOCS", "IMAGE"),

@@ -23,7 +23,7 @@ from olr_pg.replicator.split import (
 from olr_pg.server.queue import ReadyQueue
 from olr_pg.simulator.workload import DdlUse
 from olr_pg.transactions.storage import IN_MEMORY
-from tests.large_transaction import large_snapshot, write_logs
+from tests.large_transaction import RowForm, write_logs
 from tests.replicator.test_decode_truth import make_source
 from tests.split_results import through_bytes
 
@@ -34,20 +34,25 @@ if TYPE_CHECKING:
     from olr_pg.replicator.accounting import Accounting
     from olr_pg.transactions.storage import Storage
 
-ROWS: Final = 20_000
-TEXT: Final = 20
+FORMS: Final = {
+    "texts": (20_000, RowForm(20)),
+    "LOBs": (8_000, RowForm(30, lob=True)),
+    "BASICFILE LOBs": (8_000, RowForm(30, lob=True, basicfile=True)),
+}
+"""How many rows of which form: of the larger transaction three times as many."""
+
 SPLIT_BYTES: Final = 1 << 20
 WAITING_BYTES: Final = 1 << 20
 PART_BYTES: Final = 1 << 18
 BYTES_PER_ROW: Final = 50
-"""The bound. Kept in memory, a row of this table takes over 500."""
+"""The bound. Kept in memory, a row takes over 500, with a LOB 1,260."""
 
 
-def peak_of(folder: Path, rows: int) -> int:
+def peak_of(folder: Path, rows: int, form: RowForm) -> int:
     """The most bytes that Python and NumPy had at a time, from the redo to the messages."""
     folder.mkdir()
-    write_logs(folder, rows, TEXT)
-    subscription = subscribe(large_snapshot().tables, 0)
+    write_logs(folder, rows, form)
+    subscription = subscribe(form.snapshot().tables, 0)
     storage = SpillFiles(folder / "spill", WAITING_BYTES, part_bytes=PART_BYTES)
     merger = Merger(subscription, 0, {1: 0}, storage=storage)
     queue = ReadyQueue()
@@ -64,15 +69,19 @@ def peak_of(folder: Path, rows: int) -> int:
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert messages == rows + 2
-    assert merger.accounting().account.rows == rows
+    assert messages == rows * (2 if form.lob else 1) + 2
+    account = merger.accounting().account
+    assert (account.rows, account.lob_values) == (rows, rows if form.lob else 0)
+    assert not merger.open_state().unowned.batches
     return peak
 
 
-def test_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:
-    peak_of(tmp_path / "warm", ROWS // 4)
-    small, large = (peak_of(tmp_path / str(rows), rows) for rows in (ROWS, 3 * ROWS))
-    assert large - small < BYTES_PER_ROW * 2 * ROWS
+@pytest.mark.parametrize("name", FORMS)
+def test_memory_does_not_grow_with_the_rows(tmp_path: Path, name: str) -> None:
+    rows, form = FORMS[name]
+    peak_of(tmp_path / "warm", rows // 4, form)
+    small, large = (peak_of(tmp_path / str(count), count, form) for count in (rows, 3 * rows))
+    assert large - small < BYTES_PER_ROW * 2 * rows
 
 
 def without_last_columns(snapshot: Snapshot) -> Snapshot:
