@@ -80,7 +80,7 @@ class RowForm:
 
     def snapshot(self) -> Snapshot:
         """The dictionary of ``APP.LARGE``: an ID NUMBER, and two VARCHAR2 or a CLOB and a BLOB."""
-        columns = (
+        columns: tuple[Column, ...] = (
             Column("ID", 1, 1, 1, 2, 22, nullable=False),
             Column("A", 2, 2, 2, 1, 4000, charset_id=873, charset_form=1),
             Column("B", 3, 3, 3, 1, 4000, charset_id=873, charset_form=1),

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,6 +24,7 @@ from olr_pg.dictionary.model import Column, Table
 from olr_pg.errors import OlrPgError
 from olr_pg.scalars import format_rowid
 from olr_pg.transactions.batch import VALUE, DmlColumns, DmlKind, Image, TransactionColumns
+from olr_pg.transactions.storage import IN_MEMORY
 from olr_pg.wire import output
 from olr_pg.wire.elements import (
     Begin,
@@ -37,7 +39,12 @@ from olr_pg.wire.elements import (
     decode_element,
     encode_element,
 )
-from olr_pg.wire.encoder import encode_transactions, write_messages
+from olr_pg.wire.encoder import (
+    BEGIN_FRAME,
+    COMMIT_FRAME,
+    encode_transactions,
+    write_messages,
+)
 from olr_pg.wire.frames import ByteOrder
 from olr_pg.wire.messages import Data, encode_answer
 from olr_pg.wire.offsets import message_offsets, message_run
@@ -280,6 +287,39 @@ def test_rooms_of_any_size_give_the_same_messages(
     assert in_rooms.blob.tobytes() == whole.blob.tobytes()
     assert in_rooms.first.tolist() == whole.first.tolist()
     assert in_rooms.messages.tolist() == whole.messages.tolist()
+
+
+@given(TRANSACTIONS.filter(bool), st.sampled_from(ByteOrder), st.integers(1, 600), st.data())
+@settings(max_examples=50, deadline=None)
+def test_a_transaction_in_parts_gives_the_same_messages(
+    transactions: list[Transaction], order: ByteOrder, room: int, data: st.DataObject
+) -> None:
+    transaction = transactions[0]
+    cuts = data.draw(st.sets(st.integers(0, len(transaction.changes))))
+    whole = encode_transactions(*to_columns([transaction]), PLAN, order.is_big, CHUNK_BYTES)
+    parts = output.InParts(BEGIN_FRAME, COMMIT_FRAME, IN_MEMORY)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(output, "ROOM_BYTES", room)
+        for start, end in pairwise(sorted(cuts | {0, len(transaction.changes)})):
+            part = transaction._replace(changes=transaction.changes[start:end])
+            parts.next_part()
+            write_messages(*to_columns([part]), PLAN, order.is_big, parts, CHUNK_BYTES)
+    if transaction.changes:
+        assert parts.finish().tobytes() == whole.blob.tobytes()
+
+
+def test_the_room_of_a_large_row_change_is_the_caller_s() -> None:
+    change = Change(DmlKind.INSERT, 0, 1, 1, (1, 1, 1), {}, {0: (b"a" * output.ROOM_BYTES,)})
+    asked = list[int]()
+
+    def allocate(size: int) -> npt.NDArray[np.uint8]:
+        asked.append(size)
+        return np.empty(size, np.uint8)
+
+    columns = to_columns([Transaction(Begin(1, 2, 3, 4), 5, [change])])
+    encoded = encode_transactions(*columns, PLAN, False, CHUNK_BYTES, allocate)
+    assert asked[0] == output.ROOM_BYTES
+    assert output.ROOM_BYTES < asked[1] < asked[2] == encoded.blob.size
 
 
 def test_a_room_is_never_left_half_written() -> None:
