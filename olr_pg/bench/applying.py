@@ -28,51 +28,52 @@ from olr_pg.bench.changes import (
     source_table,
 )
 from olr_pg.bench.measure import Sample, measured
+from olr_pg.bench.messages import FIRST_SCN
 from olr_pg.server.checkpoint import Checkpoint
 from olr_pg.server.listener import Listener
-from olr_pg.server.queue import TRANSACTIONS_MAX, ReadyQueue
-from olr_pg.server.ready import ReadyTransaction
+from olr_pg.server.queue import BYTES_MAX, ReadyQueue
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from psycopg import Connection
 
     from olr_pg.bench.clusters import Cluster
+    from olr_pg.bench.messages import Messages
+    from olr_pg.server.ready import ReadyTransaction
 
-_QUEUE_BYTES: Final = 256 << 20
-"""So much that the feed of the server's benchmark fits, whose client comes afterwards."""
 _POLL_SECONDS: Final = 0.002
 
 
 class ReadySource:
     """A `server.source.Source` that has everything decoded already.
 
+    Args:
+        pieces: transactions, as they are queued together.
+        bytes_max: bound of the queue.
+
     Attributes:
         drained: everything is queued.
-        ready: as much is queued as the queue takes without a client.
     """
 
-    def __init__(self, transactions: Sequence[ReadyTransaction]) -> None:
-        self._transactions = transactions
+    def __init__(
+        self, pieces: Iterable[Sequence[ReadyTransaction]], bytes_max: int = BYTES_MAX
+    ) -> None:
+        self._pieces = pieces
+        self._bytes_max = bytes_max
         self._thread: threading.Thread | None = None
         self.drained = threading.Event()
-        self.ready = threading.Event()
 
     def resolve(self, sql: str) -> None:
         """Any query will do."""
 
     def start(self, _scn: int, _image: str | None = None) -> ReadyQueue:
         """Queue everything, as fast as the bound of the queue allows."""
-        queue = ReadyQueue(bytes_max=_QUEUE_BYTES)
+        queue = ReadyQueue(bytes_max=self._bytes_max)
 
         def feed() -> None:
-            first = self._transactions[:TRANSACTIONS_MAX]
-            if not queue.put_all(first):
-                return
-            self.ready.set()
-            if queue.put_all(self._transactions[len(first) :]):
+            if all(queue.put_all(piece) for piece in self._pieces):
                 self.drained.set()
 
         self._thread = threading.Thread(target=feed, name="bench-feed", daemon=True)
@@ -88,7 +89,7 @@ class ReadySource:
 
     def open_scn(self) -> int:
         """The first one's: nothing here is ever read again."""
-        return self._transactions[0].begin_scn
+        return FIRST_SCN
 
     def stop(self) -> None:
         """Wait for the thread: the queue is closed."""
@@ -96,28 +97,30 @@ class ReadySource:
             self._thread.join()
 
 
-def prepare(cluster: Cluster, changes: ChangeSet, pool: Pool) -> str:
-    """A new database with the table as the changes find it; its connection string."""
+def prepare(cluster: Cluster, changes: ChangeSet, pool: Pool, rows: int | None = None) -> str:
+    """A new database with the table as the changes find it; its connection string.
+
+    Args:
+        rows: that the table has; by default those that the changes find.
+    """
     target = cluster.new_database()
     with psycopg.connect(target, autocommit=True) as connection:
         connection.execute(CREATE_TABLE)
         pool.load(connection)
-        fill_table(connection, changes)
+        fill_table(connection, changes.rows if rows is None else rows)
         connection.execute("VACUUM ANALYZE bench.t")
         connection.execute("CHECKPOINT")
     return target
 
 
 def apply_once(
-    cluster: Cluster, changes: ChangeSet, pool: Pool, transactions: Sequence[ReadyTransaction],
-    folder: Path,
+    cluster: Cluster, changes: ChangeSet, pool: Pool, messages: Messages, folder: Path
 ) -> Sample:  # fmt: skip
     """One run of the applier over everything; the ledger is there, as the subscription is."""
     target = prepare(cluster, changes, pool)
     with connect(target) as connection:
         ensure_ledger(connection)
-    source = ReadySource(transactions)
-    folder.mkdir(parents=True, exist_ok=True)
+    source = ReadySource(messages.pieces())
     checkpoint = folder / f"{target[-8:]}-checkpoint.json"
     checkpoint.unlink(missing_ok=True)
     with Listener(source, Checkpoint(checkpoint, "bench"), port=0) as listener:
@@ -131,8 +134,8 @@ def apply_once(
             return counters.inserted + counters.updated + counters.deleted
 
         sample = measured(work, [cluster.pid])
-    if sample.amount != len(changes.kind):
-        raise AssertionError(f"{sample.amount} changes applied, not {len(changes.kind)}")
+    if sample.amount != changes.count:
+        raise AssertionError(f"{sample.amount} changes applied, not {changes.count}")
     return sample
 
 
@@ -168,7 +171,7 @@ class LogicalReplication:
                 def work() -> float:
                     subscriber.execute("ALTER SUBSCRIPTION s ENABLE")
                     _wait_until_applied(publisher, row[0])
-                    return len(changes.kind)
+                    return changes.count
 
                 return measured(work, [self._subscriber.pid])
             finally:

@@ -1,14 +1,14 @@
-"""Made-up row changes of one 12-column table: as the server delivers them, and as SQL.
+"""Made-up row changes of one 12-column table, and the same as SQL.
 
-The same changes go to the applier, as protocol elements made by the product's own encoder, and to
-a publishing PostgreSQL, as statements: so that the applier and the logical replication worker get
-the same work.
+They go to the applier as protocol elements (`bench.messages`), and to a publishing PostgreSQL as
+statements: so that the applier and the logical replication worker get the same work.
 """
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 from decimal import Decimal
+from math import gcd
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -20,15 +20,10 @@ from olr_pg.datatypes.mapping import OracleType
 from olr_pg.datatypes.number import encode_number
 from olr_pg.datatypes.temporal import DateTime, encode_date, encode_timestamp
 from olr_pg.dictionary.model import Column, KeyKind, Table
-from olr_pg.redo.batch import columns_of
-from olr_pg.server.ready import ReadyTransaction, ready_transactions
-from olr_pg.transactions.batch import VALUE, DmlColumns, DmlKind, Image, TransactionColumns
-from olr_pg.wire.encoder import encode_transactions
-from olr_pg.wire.frames import ByteOrder
-from olr_pg.wire.plan import build_element_plan
+from olr_pg.transactions.batch import DmlKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from psycopg import Connection
 
@@ -40,7 +35,12 @@ POOL_ROWS: Final = 4_096
 _SEED: Final = 20_240_607
 _WORDS: Final = ("north", "harbour", "copper", "lantern", "meadow", "granite", "willow", "ember")
 _EPOCH: Final = datetime(2024, 1, 1)  # noqa: DTZ001 - Oracle's DATE has no zone
-_FIRST_SCN: Final = 1_000_000
+_PIECE_ROWS: Final = 16_384
+_GOLDEN: Final = 0.618
+_SHARES: Final = {
+    "insert": (1.0, 0.0), "update": (0.0, 1.0), "delete": (0.0, 0.0), "mix": (0.6, 0.3),
+}  # fmt: skip
+"""Of inserts and updates among the changes; the rest are deletes."""
 
 
 def _text(words: int) -> Callable[[Random], str]:
@@ -85,7 +85,7 @@ _SPECS: Final = (
     _Spec("NOTE", "varchar(120)", OracleType.VARCHAR2, 120, None, None, _text(9)),
     _Spec("REFERENCE", "varchar(30)", OracleType.VARCHAR2, 30, None, None, _text(2)),
 )
-_CHANGED: Final = (2, 6, 8)
+CHANGED: Final = (2, 6, 8)
 """The columns that an update sets: AMOUNT, STATUS, CHANGED."""
 
 WIDTH: Final = len(_SPECS)
@@ -125,49 +125,82 @@ def source_table() -> Table:
     )
 
 
-class ChangeSet(NamedTuple):
-    """Row changes in order, in transactions of equal size.
+class Changes(NamedTuple):
+    """Consecutive changes of a `ChangeSet`, in whole transactions.
 
     Attributes:
+        first: number of the first one.
         kind: shape (n); `DmlKind`.
         key: shape (n).
         old, new: shape (n); which rows of the pool the images are.
-        rows: rows with the keys 1 … that the table has before.
-        transaction_rows: changes of each transaction (the last may have less).
     """
 
+    first: int
     kind: npt.NDArray[np.uint8]
     key: I64
     old: I64
     new: I64
-    rows: int
-    transaction_rows: int
 
-    @property
-    def bounds(self) -> I64:
-        """Where the transactions begin, and the end."""
-        return np.append(np.arange(0, len(self.kind), self.transaction_rows), len(self.kind))
+    def __len__(self) -> int:
+        return len(self.kind)
 
 
-def make_changes(case: str, count: int, transaction_rows: int) -> ChangeSet:
-    """`count` changes: ``insert``, ``update``, ``delete``, or ``mix`` (60 / 30 / 10 of them).
+class ChangeSet:
+    """Row changes in order, in transactions of equal size; made piece by piece, always the same.
 
     Every key is changed once; updates and deletes go over the table in a scattered order.
+
+    Args:
+        case: ``insert``, ``update``, ``delete``, or ``mix`` (60 / 30 / 10 of them).
+        count: how many.
+        transaction_rows: changes of each transaction (the last may have less).
+
+    Attributes:
+        rows: rows with the keys 1 … that the table has before.
     """
-    rng = np.random.default_rng(_SEED)
-    shares = {"insert": (1.0, 0.0), "update": (0.0, 1.0), "delete": (0.0, 0.0), "mix": (0.6, 0.3)}
-    inserts, updates = shares[case]
-    draw = rng.random(count)
-    kind = np.where(draw < inserts, DmlKind.INSERT, np.where(
-        draw < inserts + updates, DmlKind.UPDATE, DmlKind.DELETE)).astype(np.uint8)  # fmt: skip
-    is_insert = kind == DmlKind.INSERT
-    rows = int((~is_insert).sum())
-    key = np.empty(count, np.int64)
-    key[is_insert] = rows + 1 + np.arange(count - rows)
-    key[~is_insert] = rng.permutation(rows) + 1
-    old = (key - 1) % POOL_ROWS
-    new = np.where(kind == DmlKind.UPDATE, rng.integers(0, POOL_ROWS, count), old)
-    return ChangeSet(kind, key, old, new, rows, transaction_rows)
+
+    def __init__(self, case: str, count: int, transaction_rows: int) -> None:
+        self.count = count
+        self.transaction_rows = transaction_rows
+        self._shares = _SHARES[case]
+        self._step = max(1, _PIECE_ROWS // transaction_rows) * transaction_rows
+        self.rows = sum(int((self._kinds(at) != DmlKind.INSERT).sum()) for at in self._firsts())
+
+    def pieces(self) -> Iterator[Changes]:
+        """The changes, some ten thousand at a time."""
+        stride = _stride(self.rows)
+        inserts = others = 0
+        for first in self._firsts():
+            kind = self._kinds(first)
+            is_insert = kind == DmlKind.INSERT
+            key = np.empty(len(kind), np.int64)
+            new_keys = int(is_insert.sum())
+            key[is_insert] = self.rows + 1 + inserts + np.arange(new_keys)
+            place = others + np.arange(len(kind) - new_keys)
+            key[~is_insert] = place * stride % max(self.rows, 1) + 1
+            inserts += new_keys
+            others += len(kind) - new_keys
+            old = (key - 1) % POOL_ROWS
+            drawn = np.random.default_rng((_SEED, first, 1)).integers(0, POOL_ROWS, len(kind))
+            new = np.where(kind == DmlKind.UPDATE, drawn, old)
+            yield Changes(first, kind, key, old, new)
+
+    def _firsts(self) -> range:
+        return range(0, self.count, self._step)
+
+    def _kinds(self, first: int) -> npt.NDArray[np.uint8]:
+        draw = np.random.default_rng((_SEED, first)).random(min(self._step, self.count - first))
+        inserts, updates = self._shares
+        return np.where(draw < inserts, DmlKind.INSERT, np.where(
+            draw < inserts + updates, DmlKind.UPDATE, DmlKind.DELETE)).astype(np.uint8)  # fmt: skip
+
+
+def _stride(rows: int) -> int:
+    """Steps of this width, modulo `rows`, come by every row once, and far from the one before."""
+    stride = int(rows * _GOLDEN) | 1
+    while gcd(stride, rows) > 1:
+        stride += 2
+    return stride
 
 
 class Pool:
@@ -206,87 +239,14 @@ def _oracle_value(spec: _Spec, value: Any) -> bytes:
     return encode_timestamp(DateTime(*fields, value.microsecond * 1000))
 
 
-def fill_table(connection: Connection[Any], changes: ChangeSet) -> None:
-    """Give ``bench.t`` the rows that the changes find (``pool`` is there)."""
+def fill_table(connection: Connection[Any], rows: int) -> None:
+    """Give ``bench.t`` the rows with the keys 1 … `rows` (``pool`` is there)."""
     names = sql.SQL(", ").join(map(sql.Identifier, NAMES[1:]))
     connection.execute(
         sql.SQL(
             "INSERT INTO bench.t SELECT g, {} FROM generate_series(1, {}) g"
             " JOIN pool ON i = (g - 1) % {} ORDER BY g"
-        ).format(names, changes.rows, POOL_ROWS)
-    )
-
-
-def deliverable(changes: ChangeSet, pool: Pool) -> list[ReadyTransaction]:
-    """The changes as the decoder queues them."""
-    transactions = _transactions(changes)
-    dml = _dml(changes, pool)
-    plan = build_element_plan([source_table()])
-    encoded = encode_transactions(transactions, dml, plan, big_endian=False)
-    return ready_transactions(transactions, encoded, ByteOrder.LITTLE)
-
-
-def _transactions(changes: ChangeSet) -> TransactionColumns:
-    bounds = changes.bounds
-    count = len(bounds) - 1
-    number = np.arange(count)
-    scn = (_FIRST_SCN + 2 * number).astype(np.uint64)
-    zero = np.zeros(count, np.uint32)
-    return TransactionColumns(
-        con_id=zero,
-        xid=(np.uint64(5 << 48) | number.astype(np.uint64)),
-        begin_scn=scn,
-        begin_time=zero,
-        commit_scn=scn + np.uint64(1),
-        commit_time=zero,
-        serial=np.zeros(count, np.uint16),
-        session=zero,
-        commit_thread=np.ones(count, np.uint16),
-        commit_sequence=np.ones(count, np.uint32),
-        commit_block=number.astype(np.uint32),
-        commit_offset=np.zeros(count, np.uint16),
-        dml_first=bounds.astype(np.int64),
-    )
-
-
-def _dml(changes: ChangeSet, pool: Pool) -> DmlColumns:
-    """BeforeData is the whole row, as ALL-column supplemental logging writes it."""
-    count = len(changes.kind)
-    is_update = changes.kind == DmlKind.UPDATE
-    entries = WIDTH + np.where(is_update, len(_CHANGED), 0)
-    first = np.concatenate([[0], np.cumsum(entries)])
-    total = int(first[-1])
-    values = columns_of(VALUE, total)
-    column, image = values.column, values.image
-    row = np.repeat(np.arange(count), entries)
-    place = np.arange(total) - first[row]
-    tail = place >= WIDTH
-    column[:] = np.where(tail, np.array(_CHANGED)[np.maximum(place - WIDTH, 0)], place)
-    image[:] = np.where(tail | (changes.kind[row] == DmlKind.INSERT), Image.AFTER, Image.BEFORE)
-    source = np.where(image == Image.AFTER, changes.new[row], changes.old[row])
-    offset, length = values.offset, values.length
-    offset[:], length[:] = pool.offset[source, column], pool.length[source, column]
-    values.next[:] = -1
-    keys = [encode_number(key) for key in changes.key.tolist()]
-    key_length = np.array([len(key) for key in keys], np.int64)
-    at = first[:-1]
-    length[at] = key_length
-    offset[at] = pool.data.size + np.cumsum(key_length) - key_length
-    scn = _FIRST_SCN + 2 * (np.arange(count) // changes.transaction_rows)
-    return DmlColumns(
-        kind=changes.kind,
-        table=np.zeros(count, np.int32),
-        scn=scn.astype(np.uint64),
-        time=np.zeros(count, np.uint32),
-        sequence=np.ones(count, np.uint32),
-        block=np.ones(count, np.uint32),
-        offset=np.zeros(count, np.uint16),
-        dataobj=np.full(count, 70_001, np.uint32),
-        bdba=(changes.key // 100).astype(np.uint32),
-        slot=(changes.key % 100).astype(np.uint16),
-        entry_first=first,
-        values=values,
-        data=np.concatenate([pool.data, np.frombuffer(b"".join(keys), np.uint8)]),
+        ).format(names, rows, POOL_ROWS)
     )
 
 
@@ -315,9 +275,10 @@ def publish(connection: Connection[Any], changes: ChangeSet) -> None:
     connection.execute("CREATE INDEX IF NOT EXISTS pool_i ON pool (i)")
     connection.execute("CREATE TABLE change (number int, kind int, key bigint, new int)")
     with connection.cursor().copy("COPY change FROM STDIN") as copy:
-        rows = zip(changes.kind.tolist(), changes.key.tolist(), changes.new.tolist(), strict=True)
-        for number, (kind, key, new) in enumerate(rows):
-            copy.write_row((number, kind, key, new))
+        for piece in changes.pieces():
+            rows = zip(piece.kind.tolist(), piece.key.tolist(), piece.new.tolist(), strict=True)
+            for number, row in enumerate(rows, piece.first):
+                copy.write_row((number, *row))
     names: Sequence[str] = NAMES[1:]
     connection.execute(
         sql.SQL(_PUBLISH).format(
@@ -325,7 +286,7 @@ def publish(connection: Connection[Any], changes: ChangeSet) -> None:
             update=sql.Literal(int(DmlKind.UPDATE)),
             values=sql.SQL(", ").join(map(sql.Identifier, names)),
             sets=sql.SQL(", ").join(
-                sql.SQL("{0} = pool.{0}").format(sql.Identifier(NAMES[i])) for i in _CHANGED
+                sql.SQL("{0} = pool.{0}").format(sql.Identifier(NAMES[i])) for i in CHANGED
             ),
         )
     )

@@ -18,7 +18,7 @@ from olr_pg.applier.connection import connect
 from olr_pg.applier.ledger import ensure_ledger
 from olr_pg.applier.settings import ApplierSettings
 from olr_pg.bench.applying import prepare
-from olr_pg.bench.changes import NAMES, POOL_ROWS, Pool, make_changes, source_table
+from olr_pg.bench.changes import NAMES, POOL_ROWS, ChangeSet, Pool, source_table
 from olr_pg.bench.clusters import Cluster, running
 from olr_pg.bench.measure import Result, Sample, compared, measured
 from olr_pg.load.copy_task import LoadJob, LoadTable, PartTask, load_partition
@@ -69,7 +69,7 @@ def write_rows(folder: Path, pool: Pool, rows: int) -> TableData:
 
 def _empty_table(cluster: Cluster, pool: Pool) -> str:
     """A new database with the empty table; its connection string."""
-    target = prepare(cluster, make_changes("insert", 1, 1), pool)
+    target = prepare(cluster, ChangeSet("insert", 1, 1), pool)
     with connect(target) as connection:
         ensure_ledger(connection)
     return target

@@ -11,10 +11,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.bench.applying import ReadySource
-from olr_pg.bench.changes import Pool, deliverable, make_changes
+from olr_pg.bench.changes import ChangeSet, Pool
 from olr_pg.bench.measure import Result, compared, measured
+from olr_pg.bench.messages import Messages
 from olr_pg.server.checkpoint import Checkpoint
 from olr_pg.server.listener import Listener
+from olr_pg.server.queue import TRANSACTIONS_MAX
 from olr_pg.wire.client import ClientProtocol, Elements
 from olr_pg.wire.messages import LastCommitedScn, StartScn, TableList
 
@@ -24,11 +26,14 @@ if TYPE_CHECKING:
 
     from olr_pg.bench.measure import Sample
     from olr_pg.bench.suite import Options
-    from olr_pg.server.ready import ReadyTransaction
 
 _REQUEST_BYTES: Final = 14
 _BUFFER_BYTES: Final = 1 << 20
 _WINDOW: Final = 2_048
+_TRANSACTION_ROWS: Final = 20
+_ROWS_MAX: Final = TRANSACTIONS_MAX * _TRANSACTION_ROWS
+"""So many fit into the queue, of whatever size the other inputs are: nothing is confirmed."""
+_QUEUE_BYTES: Final = 256 << 20
 
 
 def server(options: Options) -> Iterator[Result]:
@@ -38,24 +43,25 @@ def server(options: Options) -> Iterator[Result]:
         ("server, one request at a time", 1, options.rows // 20),
         ("server, pipelined", _WINDOW, options.rows),
     ):
-        transactions = deliverable(make_changes("insert", max(count, 100), 10), pool)
-        elements = sum(one.messages for one in transactions)
-        size = sum(len(one.blob) for one in transactions) // elements
+        changes = ChangeSet("insert", min(max(count, 100), _ROWS_MAX), _TRANSACTION_ROWS)
+        messages = Messages(changes, pool, options.folder / "messages")
         yield compared(
             name, "elements/s",
-            partial(_serve, transactions, window, options.folder),
+            partial(_serve, messages, window, options.folder),
             anchor="plain sockets",
-            anchor_run=partial(_exchange, elements, size, window),
+            anchor_run=partial(
+                _exchange, messages.messages, messages.size // messages.messages, window
+            ),
             runs=options.runs,
         )  # fmt: skip
 
 
-def _serve(transactions: list[ReadyTransaction], window: int, folder: Path) -> Sample:
-    """Take everything, confirming nothing before the end of a window."""
-    source = ReadySource(transactions)
+def _serve(messages: Messages, window: int, folder: Path) -> Sample:
+    """Take everything, which is queued already, confirming nothing."""
+    source = ReadySource(messages.pieces(), _QUEUE_BYTES)
     file = folder / "server-checkpoint.json"
     file.unlink(missing_ok=True)
-    elements = sum(one.messages for one in transactions)
+    elements = messages.messages
     with (
         Listener(source, Checkpoint(file, "bench"), port=0) as listener,
         socket.create_connection(listener.address) as connection,
@@ -67,7 +73,7 @@ def _serve(transactions: list[ReadyTransaction], window: int, folder: Path) -> S
             connection.sendall(client.request(request))
             while client.next_event() is None:
                 client.receive(buffer[: connection.recv_into(buffer)])
-        source.ready.wait()
+        source.drained.wait()
 
         def work() -> float:
             taken = 0

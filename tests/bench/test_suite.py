@@ -3,16 +3,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import orjson
 import pytest
 from typer.testing import CliRunner
 
+from olr_pg.applier.parse import parse_answers
 from olr_pg.bench import apply_cases
-from olr_pg.bench.changes import Pool, deliverable, make_changes, source_table
+from olr_pg.bench.changes import ChangeSet, Pool
 from olr_pg.bench.measure import Sample, compared
+from olr_pg.bench.messages import Messages
 from olr_pg.cli.bench import parse_size
 from olr_pg.cli.main import app
 from olr_pg.transactions.batch import DmlKind
+from olr_pg.wire.elements import ElementCode
+from olr_pg.wire.frames import ByteOrder
 
 FIELDS = {
     "name", "value", "unit", "anchor", "anchor_value", "ratio", "cpu_seconds", "peak_rss_mib",
@@ -77,17 +82,63 @@ def test_sizes(text: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("case", ["insert", "update", "delete", "mix"])
-def test_made_up_changes_fit_their_table(case: str) -> None:
+@pytest.mark.parametrize("count", [1, 7, 40_001])
+def test_made_up_changes_fit_their_table(case: str, count: int) -> None:
     """Every key is changed once; inserts bring new ones, the others find theirs."""
-    changes = make_changes(case, 1_000, 10)
-    inserts = changes.kind == DmlKind.INSERT
-    assert sorted(changes.key.tolist()) == list(range(1, 1_001))
+    changes = ChangeSet(case, count, 10)
+    pieces = list(changes.pieces())
+    kind = np.concatenate([piece.kind for piece in pieces])
+    key = np.concatenate([piece.key for piece in pieces])
+    inserts = kind == DmlKind.INSERT
+    assert sorted(key.tolist()) == list(range(1, count + 1))
     assert changes.rows == int((~inserts).sum())
-    assert (changes.key[inserts] > changes.rows).all()
-    transactions = deliverable(changes, Pool())
-    assert len(transactions) == 100
-    assert sum(one.messages for one in transactions) == 1_000 + 2 * 100
-    assert len(source_table().delivered) == 12
+    assert (key[inserts] > changes.rows).all()
+    assert [piece.first for piece in pieces] == [
+        sum(map(len, pieces[:number])) for number in range(len(pieces))
+    ]
+    again = np.concatenate([piece.key for piece in changes.pieces()])
+    assert (again == key).all()
+
+
+def test_updates_are_scattered_over_the_table() -> None:
+    key = next(ChangeSet("update", 10_000, 10).pieces()).key
+    assert (np.abs(np.diff(key)) > 1_000).all()
+
+
+@pytest.mark.parametrize("rows", [1, 10, 15_000])
+def test_messages_come_in_pieces(rows: int, tmp_path: Path) -> None:
+    """All of them, in transactions, in order, and each of what the changes say."""
+    changes = ChangeSet("mix", 20_001, rows)
+    messages = Messages(changes, Pool(), tmp_path / "messages")
+    pieces = list(messages.pieces())
+    transactions = [one for piece in pieces for one in piece]
+    assert len(pieces) == len(list(changes.pieces())) > 1
+    assert len(transactions) == -(-20_001 // rows)
+    assert sum(one.messages for one in transactions) == messages.messages
+    assert messages.messages == 20_001 + 2 * len(transactions)
+    assert sum(len(one.blob) for one in transactions) == messages.size
+    scns = [one.commit_scn for one in transactions]
+    assert scns == sorted(set(scns))
+    expected = np.concatenate([piece.kind for piece in changes.pieces()]).tolist()
+    found: list[int] = []
+    for piece in pieces:
+        answers = parse_answers(np.frombuffer(b"".join(one.blob for one in piece), np.uint8),
+                                ByteOrder.LITTLE)  # fmt: skip
+        assert len(answers.code) == sum(one.messages for one in piece)
+        commits = answers.commit_scn[answers.kind == ElementCode.COMMIT].tolist()
+        assert commits == [one.commit_scn for one in piece]
+        found += answers.kind[answers.kind > ElementCode.COMMIT].tolist()
+    assert found == expected
+
+
+def test_pieces_are_given_back(tmp_path: Path) -> None:
+    """What nobody refers to any more is not mapped any more: memory does not grow with input."""
+    messages = Messages(ChangeSet("insert", 100_000, 100), Pool(), tmp_path / "messages")
+    for piece in messages.pieces():
+        assert piece
+        maps = Path("/proc/self/maps").read_text("utf-8", "replace")
+        # The one before lives until the next is here.
+        assert maps.count(str(tmp_path / "messages")) <= 2
 
 
 def test_medians_of_neighbouring_runs() -> None:
