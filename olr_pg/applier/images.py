@@ -12,33 +12,21 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.applier.netchange import Cells
+from olr_pg.kernel_bytes import copy_forward, store
 from olr_pg.kernels import inlined, kernel
 
 U8 = npt.NDArray[np.uint8]
 I64 = npt.NDArray[np.int64]
 
 _ARRAY_HEADER: Final = 20
-_COPY_HEADER: Final = b"PGCOPY\n\xff\r\n\0" + bytes(8)
-
-
-@inlined
-def _put32(out: U8, at: int, value: int) -> int:
-    place = np.uint64(at)
-    for i in range(4):
-        out[place + np.uint64(i)] = np.uint8((value >> (24 - 8 * i)) & 0xFF)
-    return at + 4
+COPY_HEADER: Final = np.frombuffer(b"PGCOPY\n\xff\r\n\0" + bytes(8), np.uint8)
+COPY_END: Final = np.frombuffer(b"\xff\xff", np.uint8)
 
 
 @inlined
 def _put_cell(data: U8, start: int, size: int, out: U8, at: int) -> int:
-    if size < 0:
-        return _put32(out, at, -1)
-    at = _put32(out, at, size)
-    # Unsigned indices: Numba leaves out the test for negative ones, and the loop vectorises.
-    source, target = np.uint64(start), np.uint64(at)
-    for i in range(np.uint64(size)):
-        out[target + i] = data[source + i]
-    return at + size
+    store(out, at, np.int32(size), True)
+    return copy_forward(out, at + 4, data, start, start + size) if size > 0 else at + 4
 
 
 @kernel
@@ -72,11 +60,13 @@ def composite_kernel(
         size = 4 + 8 * width
         for column in range(width):
             size += max(length[row, column], 0)
-        at = _put32(out, at, size)
-        at = _put32(out, at, width)
+        store(out, at, np.int32(size), True)
+        store(out, at + 4, np.int32(width), True)
+        at += 8
         for column in range(width):
-            at = _put32(out, at, types[column])
-            at = _put_cell(data, offset[row, column], length[row, column], out, at)
+            store(out, at, np.uint32(types[column]), True)
+            size = max(length[row, column], -1)
+            at = _put_cell(data, offset[row, column], size, out, at + 4)
     return at
 
 
@@ -86,11 +76,11 @@ def copy_kernel(
 ) -> int:
     """The tuples of a binary COPY; the end."""
     for row in rows:
-        out[at] = (columns.size >> 8) & 0xFF
-        out[at + 1] = columns.size & 0xFF
+        store(out, at, np.int16(columns.size), True)
         at += 2
         for column in columns:
-            at = _put_cell(data, offset[row, column], length[row, column], out, at)
+            size = max(length[row, column], -1)
+            at = _put_cell(data, offset[row, column], size, out, at)
     return at
 
 
@@ -100,7 +90,7 @@ def array_kernel(
 ) -> int:
     """The elements of an array of one column; the end."""
     for row in rows:
-        at = _put_cell(data, offset[row, column], length[row, column], out, at)
+        at = _put_cell(data, offset[row, column], max(length[row, column], -1), out, at)
     return at
 
 
@@ -135,10 +125,10 @@ def column_array(cells: Cells, rows: I64, column: int, element_type: int) -> mem
 def copy_buffer(cells: Cells, rows: I64, columns: I64) -> memoryview:
     """A whole binary COPY stream of those columns."""
     total = values_size_kernel(cells.length, rows, columns)
-    head = len(_COPY_HEADER)
-    out = np.empty(head + len(rows) * (2 + 4 * len(columns)) + total + 2, np.uint8)
-    out[:head] = np.frombuffer(_COPY_HEADER, np.uint8)
+    head = len(COPY_HEADER)
+    size = head + len(rows) * (2 + 4 * len(columns)) + total + len(COPY_END)
+    out = np.empty(size, np.uint8)
+    out[:head] = COPY_HEADER
     end = copy_kernel(*cells, rows, columns, out, head)
-    out[end:] = 0xFF
-    assert end == out.size - 2
+    out[end:] = COPY_END
     return out.data

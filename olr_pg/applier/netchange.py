@@ -313,20 +313,26 @@ def net_change_kernel(
     return kind.size, 0, count
 
 
+@inlined
+def key_prefix(data: U8, start: int, size: int, skip: int) -> np.uint64:
+    """Eight bytes behind `skip` of a key's first column, so that they sort like the keys."""
+    place = np.uint64(start + skip)
+    word = np.uint64(0)
+    for i in range(np.uint64(min(max(size - skip, 0), 8))):
+        word |= np.uint64(data[place + i]) << (np.uint64(56) - np.uint64(8) * i)
+    # Integers, numbers and times lead with their sign.
+    return word ^ np.uint64(1 << 63) if skip == 0 else word
+
+
 @kernel
 def prefixes_kernel(fold: Fold, skip: int, prefix: U64) -> None:
-    """Eight bytes behind `skip` of each key's first column, so that they sort like the keys."""
+    """The `key_prefix` of each key."""
     column = fold.key[0]
-    # Integers, numbers and times lead with their sign.
-    flip = np.uint64(1 << 63) if skip == 0 else np.uint64(0)
     for number in range(prefix.size):
         at = fold.state[number]["key"]
-        start = np.uint64(fold.offset[at, column] + skip)
-        size = min(max(fold.length[at, column] - skip, 0), 8)
-        word = np.uint64(0)
-        for i in range(np.uint64(size)):
-            word |= np.uint64(fold.data[start + i]) << (np.uint64(56) - np.uint64(8) * i)
-        prefix[number] = word ^ flip
+        prefix[number] = key_prefix(
+            fold.data, fold.offset[at, column], fold.length[at, column], skip
+        )
 
 
 @kernel

@@ -163,7 +163,7 @@ class _Writer:
         columns = self.plan.inserted
         names = tuple(self._columns[i].name for i in columns)
         if len(rows) >= self._copy_rows:
-            yield self.copy(names, copy_buffer(cells, rows, columns), len(rows))
+            yield copying(self.plan, copy_buffer(cells, rows, columns), len(rows))
             return
         query = self.plan.statement(DmlKind.INSERT, names, partial(self._insert, names))
         yield Step(DmlKind.INSERT, query, self._composites(cells, rows), None, len(rows))
@@ -175,15 +175,6 @@ class _Writer:
             self._table,
             sql.SQL(", ").join(map(sql.Identifier, names)),
             sql.SQL(", ").join(sql.SQL("s.{}").format(sql.Identifier(name)) for name in names),
-        )
-
-    def copy(self, names: Sequence[str], stream: memoryview, rows: int) -> Step:
-        query = self.plan.statement("copy", tuple(names), partial(self._copy, names))
-        return Step(DmlKind.INSERT, query, (), stream, rows)
-
-    def _copy(self, names: Sequence[str]) -> sql.Composed:
-        return sql.SQL("COPY {} ({}) FROM STDIN (FORMAT BINARY)").format(
-            self._table, sql.SQL(", ").join(map(sql.Identifier, names))
         )
 
     def _same_key(self) -> sql.Composed:
@@ -213,6 +204,18 @@ class _Writer:
         for group in groups:
             present = cells.length[rows[group[0]], settable] != ABSENT
             yield settable[present], rows[group]
+
+
+def copying(plan: TablePlan, stream: memoryview, rows: int) -> Step:
+    """The COPY of `rows` rows into `plan.inserted`."""
+    names = tuple(plan.target.columns[i].name for i in plan.inserted)
+
+    def compose() -> sql.Composed:
+        return sql.SQL("COPY {} ({}) FROM STDIN (FORMAT BINARY)").format(
+            plan.target.identifier, sql.SQL(", ").join(map(sql.Identifier, names))
+        )
+
+    return Step(DmlKind.INSERT, plan.statement("copy", names, compose), (), stream, rows)
 
 
 def single(plan: TablePlan, changes: Changes, number: int) -> Step:

@@ -17,6 +17,7 @@ import structlog
 
 from olr_pg.applier.changes import Chunk, encode_changes, select
 from olr_pg.applier.chunks import ChunkedRows
+from olr_pg.applier.copying import copy_stream
 from olr_pg.applier.parse import LayoutReader
 from olr_pg.applier.plan import TablePlan
 from olr_pg.applier.settings import ApplierSettings
@@ -32,6 +33,7 @@ from olr_pg.wire.elements import (
     Commit,
     Delete,
     Element,
+    ElementCode,
     Insert,
     Update,
     encode_element,
@@ -134,13 +136,15 @@ def warm_kernels(order: ByteOrder, stopped: Callable[[], bool] = lambda: False) 
         for bound in plan.bind(chunk.layouts[0]).all:
             # What the kernel of whole rows leaves goes this way.
             bound.encoder(column_of([_ONE if bound.entry == 0 else value]))
+        inserts = chunk.answers.kind[selection.element] == ElementCode.INSERT
+        copy_stream(plan, selection.part(inserts))
         changes = encode_changes(plan, selection)
         for rows in _COPY_ROWS:
             list(steps(plan, changes, rows))
 
 
 def _messages(column: Column, value: bytes) -> list[Element]:
-    """A transaction that inserts, updates and deletes a row each."""
+    """A transaction that inserts rows, not in the order of their key, updates and deletes one."""
     sample = ColumnValue(
         _VALUE,
         column.type_code,
@@ -161,6 +165,7 @@ def _messages(column: Column, value: bytes) -> list[Element]:
 
     return [
         Begin(1, 1, 1, 0),
+        row(Insert, 5),
         row(Insert, 2),
         row(Update, 3),
         row(Delete, 4),

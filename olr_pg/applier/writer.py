@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import psycopg
 
 from olr_pg.applier.changes import ChangeError, encode_changes
+from olr_pg.applier.copying import copy_stream
 from olr_pg.applier.ledger import Counters
 from olr_pg.applier.plan import plan_table
 from olr_pg.applier.refusals import RefusedError, refused
 from olr_pg.applier.settings import ConflictPolicy
-from olr_pg.applier.statements import KeyMissingError, Step, overwriting, single, steps
+from olr_pg.applier.statements import KeyMissingError, Step, copying, overwriting, single, steps
 from olr_pg.errors import OlrPgError
 from olr_pg.transactions.batch import DmlKind
 
@@ -156,6 +157,10 @@ class TableWriter:
 
     def _steps(self, selection: Selection) -> list[Step]:
         try:
+            if len(selection) >= self._settings.copy_rows:
+                stream = copy_stream(self.plan, selection)
+                if stream is not None:
+                    return [copying(self.plan, stream, len(selection))]
             changes = encode_changes(self.plan, selection)
             return list(steps(self.plan, changes, self._settings.copy_rows))
         except ChangeError as error:

@@ -18,7 +18,7 @@ from olr_pg.datatypes.mapping import OracleColumn, OracleType, PgKind
 from olr_pg.datatypes.number import NOT_SHORT, short_integer, write_canonical
 from olr_pg.datatypes.temporal import label_micros
 from olr_pg.datatypes.text import ascii_run, utf8_step
-from olr_pg.kernel_bytes import copy_bytes
+from olr_pg.kernel_bytes import copy_forward, store
 from olr_pg.kernels import inlined
 
 if TYPE_CHECKING:
@@ -88,9 +88,12 @@ def plain_form(column: OracleColumn, kind: PgKind, facts: DatabaseFacts) -> Plai
 
 @inlined
 def _put_integer(value: int, width: int, out: Bytes, at: int) -> int:
-    place = np.uint64(at)
-    for i in range(np.uint64(width)):
-        out[place + i] = np.uint8((value >> (8 * (width - 1 - np.int64(i)))) & 0xFF)
+    if width == 8:
+        store(out, at, np.int64(value), True)
+    elif width == 4:
+        store(out, at, np.int32(value), True)
+    else:
+        store(out, at, np.int16(value), True)
     return width
 
 
@@ -136,7 +139,8 @@ def write_plain(
         form: `PlainForm`.
         out: has room for the value, or `PLAIN_BYTES_MAX`.
         shorts: the same memory.
-        at: where to write; even.
+        at: where to write; even for a NUMBER that becomes a numeric. What follows the value is
+            undefined then: values are written one behind the other.
     """
     if size <= 0:
         return -1
@@ -154,5 +158,5 @@ def write_plain(
         return -2
     if form == 6 and ascii_run(data, start, start + size) != start + size:
         return -2
-    copy_bytes(out, at, data, start, start + size)
+    copy_forward(out, at, data, start, start + size)
     return size

@@ -69,7 +69,7 @@ def test_interpreted_kernels_give_the_same(monkeypatch: Any) -> None:
         )
 
     compiled = made()
-    for name in ("_put32", "_put_cell", "composite_kernel", "copy_kernel", "array_kernel"):
+    for name in ("_put_cell", "composite_kernel", "copy_kernel", "array_kernel"):
         monkeypatch.setattr(images, name, getattr(images, name).py_func)
     assert made() == compiled
 

@@ -10,17 +10,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from olr_pg.applier.changes import ChangeError, Chunk, encode_changes, select
+from olr_pg.applier import copying
+from olr_pg.applier.changes import ChangeError, Chunk, Selection, encode_changes, join, select
 from olr_pg.applier.chunks import ChunkedRows
+from olr_pg.applier.copying import copy_stream
 from olr_pg.applier.parse import LayoutReader
 from olr_pg.applier.plan import TablePlan
 from olr_pg.applier.settings import ApplierSettings
+from olr_pg.applier.statements import steps
 from olr_pg.applier.target import TargetColumn, TargetTable
 from olr_pg.datatypes.columns import column_of
 from olr_pg.datatypes.mapping import PgKind
 from olr_pg.datatypes.number import encode_number
 from olr_pg.datatypes.plain import PlainForm
 from olr_pg.errors import OlrPgError
+from olr_pg.kernels import interpreted
 from olr_pg.wire.elements import ColumnValue, Delete, Insert, Update, encode_element
 from olr_pg.wire.frames import ByteOrder
 from olr_pg.wire.messages import Data, encode_answer
@@ -70,13 +74,13 @@ VALUES: dict[str, st.SearchStrategy[bytes]] = {
 }  # fmt: skip
 
 
-def _plan() -> TablePlan:
+def _plan(key: tuple[str, ...] = ("i8",)) -> TablePlan:
     columns = tuple(
         TargetColumn(name.lower(), int(kind), int(kind), kind.name.lower(), False, "")
         for name, (_, kind, _) in COLUMNS.items()
     )
     return TablePlan(
-        "S.T", TargetTable("s", "t", 1, 2, columns, ("i8",)), None, ApplierSettings("", "", 0, "")
+        "S.T", TargetTable("s", "t", 1, 2, columns, key), None, ApplierSettings("", "", 0, "")
     )
 
 
@@ -85,11 +89,15 @@ def _value(name: str, raw: bytes | None) -> ColumnValue:
     return ColumnValue(name, type_code, value=raw or None, **facts)
 
 
-def _encoded(changes: list[Insert | Update | Delete], plan: TablePlan) -> Any:
+def _chunk(changes: list[Insert | Update | Delete]) -> Chunk:
     blob = b"".join(encode_answer(Data(encode_element(one, ORDER)), ORDER) for one in changes)
     answers = ChunkedRows(ORDER).feed(np.frombuffer(blob, np.uint8))
     assert answers is not None
-    chunk = Chunk(answers, LayoutReader(ORDER).read(answers))
+    return Chunk(answers, LayoutReader(ORDER).read(answers))
+
+
+def _encoded(changes: list[Insert | Update | Delete], plan: TablePlan) -> Any:
+    chunk = _chunk(changes)
     return encode_changes(plan, select(chunk, np.arange(len(changes)))), chunk.layouts
 
 
@@ -160,3 +168,111 @@ def test_images_of_every_kind() -> None:
     assert result.before.length[:2, text].tolist() == [-2, -2]  # not needed: the key is there
     assert result.after.length[[0, 2, 3], text].tolist() == [1, -2, -1]
     assert result.after.length[[0, 2, 3], key].tolist() == [-2, 8, -2]
+
+
+def _inserts(*rows: dict[str, bytes | None], table: str = "T") -> list[Insert | Update | Delete]:
+    return [
+        Insert(**HEAD, table=table, rowid="",
+               after=tuple(_value(name, raw) for name, raw in row.items()))
+        for row in rows
+    ]  # fmt: skip
+
+
+def _selected(*chunks: list[Insert | Update | Delete]) -> Selection:
+    """The changes of table T, received in these chunks."""
+    parts = []
+    for changes in chunks:
+        chunk = _chunk(changes)
+        names = np.array([layout.table for layout in chunk.layouts])
+        parts.append(select(chunk, np.flatnonzero(names[chunk.answers.layout] == "T")))
+    return join(parts)
+
+
+def _way_of_all_changes(plan: TablePlan, selection: Selection) -> list[bytes]:
+    return [bytes(one.copy or b"") for one in steps(plan, encode_changes(plan, selection), 1)]
+
+
+@given(data=st.data())
+def test_a_stream_is_what_the_way_of_all_changes_gives(
+    data: st.DataObject,
+) -> None:
+    names = data.draw(st.permutations([name for name in COLUMNS if name != "CT"]))
+    keys = data.draw(st.lists(st.integers(-300, 300), min_size=1, max_size=6, unique=True))
+    rows = [
+        {
+            name: encode_number(key) if name == "I8" else data.draw(st.none() | VALUES[name])
+            for name in names
+            if name == "I8" or data.draw(st.booleans())
+        }
+        for key in keys
+    ]
+    cut = data.draw(st.integers(0, len(rows)))
+    chunks = [_inserts(*part) for part in (rows[:cut], rows[cut:]) if part]
+    plan = _plan()
+    stream = copy_stream(plan, _selected(*chunks))
+    try:
+        expected = _way_of_all_changes(_plan(), _selected(*chunks))
+    except ChangeError:
+        assert stream is None  # it is for the other way to say what is wrong
+        return
+    assert stream is None or [bytes(stream)] == expected
+
+
+def test_a_stream_is_sorted_by_the_key_and_has_null_for_what_a_row_leaves_out() -> None:
+    rows = [
+        {"I8": encode_number(key), "NU": encode_number(Decimal(key) / 7), "TX": b"x" * (key % 5)}
+        for key in (5, -3, 900, 0, 7)
+    ]
+    plan = _plan()
+    first = [*_inserts(*rows[:2]), *_inserts({"I8": encode_number(1)}, table="U")]
+    selection = _selected(first, _inserts({"I8": encode_number(2)}, *rows[2:]))
+    stream = copy_stream(plan, selection)
+    assert stream is not None
+    assert [bytes(stream)] == _way_of_all_changes(plan, selection)
+    starts = [bytes(stream).index(b"\0\3\0\0\0\x08" + key.to_bytes(8, "big", signed=True))
+              for key in (-3, 0, 2, 5, 7, 900)]  # fmt: skip
+    assert starts == sorted(starts)
+
+
+def test_a_stream_of_a_table_without_a_key_keeps_the_order() -> None:
+    plan = _plan(())
+    selection = _selected(_inserts(*({"TX": text} for text in (b"b", b"a", b"c"))))
+    stream = copy_stream(plan, selection)
+    assert stream is not None
+    assert bytes(stream)[19:] == b"".join(
+        b"\0\1\0\0\0\1" + text for text in (b"b", b"a", b"c")
+    ) + b"\xff\xff"  # fmt: skip
+
+
+KEY: Any = {"I8": encode_number(1)}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [Delete(**HEAD, table="T", rowid="", before=(_value("I8", encode_number(2)),))],
+        _inserts({"I8": None}),
+        _inserts({"TX": b"no key"}),
+        _inserts(KEY | {"CT": b"its encoder"}),
+        _inserts(KEY | {"TX": b"\xff"}),
+        _inserts(KEY | {"I2": encode_number(70_000)}),
+    ],
+    ids=["delete", "null key", "no key", "no plain form", "not UTF-8", "too large"],
+)
+def test_what_is_no_plain_insert_is_left(changes: list[Insert | Update | Delete]) -> None:
+    good = _inserts({"I8": encode_number(7)})
+    assert copy_stream(_plan(), _selected(good)) is not None
+    assert copy_stream(_plan(), _selected(good, changes)) is None
+    assert copy_stream(_plan(), _selected([*changes, *good])) is None
+
+
+def test_a_stream_as_the_compiler_sees_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = ({"I8": encode_number(key), "TX": b"y" * key, "NU": KEY["I8"]} for key in (9, 2, 40))
+    selection = _selected(_inserts(*rows))
+    compiled = copy_stream(_plan(), selection)
+    assert compiled is not None
+    for name in ("copy_rows_kernel", "reorder_kernel"):
+        monkeypatch.setattr(copying, name, interpreted(getattr(copying, name)))
+    found = copy_stream(_plan(), selection)
+    assert found is not None
+    assert bytes(found) == bytes(compiled)

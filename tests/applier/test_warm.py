@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from olr_pg.applier import images, netchange, parse, rows, warm
+from olr_pg.applier import copying, images, netchange, parse, rows, warm
 from olr_pg.datatypes import number, temporal, text
 from olr_pg.wire.frames import ByteOrder
 
@@ -18,6 +18,8 @@ def test_made_up_changes_go_through_every_kernel(order: ByteOrder) -> None:
         netchange.net_change_kernel,
         netchange.outcome_kernel,
         rows.encode_rows_kernel,
+        copying.copy_rows_kernel,
+        copying.reorder_kernel,
         images.composite_kernel,
         images.copy_kernel,
         images.array_kernel,
