@@ -112,9 +112,10 @@ class QueueStatus(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """Consecutive messages of one transaction."""
+    """Consecutive messages of one transaction: bytes `first` to `end` of its blob."""
 
-    framed: memoryview
+    first: int
+    end: int
     messages: int
 
 
@@ -294,9 +295,9 @@ class ReadyQueue:
                 taken = self._take_part(head, messages - count, bytes_max, must=count == 0)
                 if taken.messages == 0:
                     break
-                parts.append(taken.framed)
+                parts.add_part(head, taken.first, taken.end)
                 count += taken.messages
-                bytes_max -= len(taken.framed)
+                bytes_max -= taken.end - taken.first
                 if self._taken_messages == 0 and head.commit_scn <= stop_scn:
                     break
             self._refill()
@@ -476,7 +477,7 @@ class ReadyQueue:
                 size = int.from_bytes(head.blob[start : start + _SIZE_BYTES], head.order.value)
                 count, end = 1, start + _SIZE_BYTES + size
                 if end - start > bytes_max and not must:
-                    return _Part(head.blob[:0], 0)
+                    return _Part(start, start, 0)
             messages = count
         else:
             messages = head.messages - first
@@ -484,7 +485,7 @@ class ReadyQueue:
             self._transmitted()
         else:
             self._taken_messages, self._taken_bytes = first + messages, end
-        return _Part(head.blob[start:end], messages)
+        return _Part(start, end, messages)
 
     def _transmitted(self) -> None:
         """The head of `_ready` was taken to its end."""

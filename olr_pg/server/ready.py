@@ -99,7 +99,7 @@ def cost_of(transaction: ReadyTransaction) -> int:
 
 
 class JoinedMessages:
-    """What is taken together; transactions that lie behind each other in memory are one slice."""
+    """What is taken together; messages that lie behind each other in memory are one slice."""
 
     def __init__(self) -> None:
         self._parts: list[memoryview] = []
@@ -109,19 +109,19 @@ class JoinedMessages:
 
     def add(self, transaction: ReadyTransaction) -> None:
         """The next one, whole."""
-        run, start = transaction.run, transaction.start
+        self.add_part(transaction, 0, len(transaction.blob))
+
+    def add_part(self, transaction: ReadyTransaction, first: int, end: int) -> None:
+        """Messages of the next one: bytes `first` to `end` of its blob."""
+        run, start = transaction.run, transaction.start + first
         if run is None:
-            self.append(transaction.blob)
+            self._close()
+            self._parts.append(transaction.blob[first:end])
             return
         if run is not self._run or start != self._end:
             self._close()
             self._run, self._first = run, start
-        self._end = start + len(transaction.blob)
-
-    def append(self, part: memoryview) -> None:
-        """The next messages."""
-        self._close()
-        self._parts.append(part)
+        self._end = transaction.start + end
 
     def _close(self) -> None:
         if self._run is not None:

@@ -301,9 +301,11 @@ def test_the_encoders_output_becomes_transactions() -> None:
     assert xids_of(found[2].blob) == [2, 2, 2]
     queue = ReadyQueue()
     assert queue.put_all(found)
-    taken = queue.take(6).framed
-    assert bytes(taken) == blobs[0] + blobs[1]
-    assert np.shares_memory(np.frombuffer(taken, np.uint8), encoded.blob), "it was put together"
+    messages = [one for n in range(3) for one in messages_of(n, n, 100 + n, 3)]
+    for first, end in ((0, 4), (4, 5), (5, 9)):
+        taken = queue.take(end - first).framed
+        assert bytes(taken) == b"".join(messages[first:end])
+        assert np.shares_memory(np.frombuffer(taken, np.uint8), encoded.blob), "put together"
 
 
 def test_keeping_a_transaction_counts_about_what_it_costs() -> None:
