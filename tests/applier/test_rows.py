@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -28,6 +28,9 @@ from olr_pg.kernels import interpreted
 from olr_pg.wire.elements import ColumnValue, Delete, Insert, Update, encode_element
 from olr_pg.wire.frames import ByteOrder
 from olr_pg.wire.messages import Data, encode_answer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 ORDER = ByteOrder.LITTLE
 HEAD: Any = {"scn": 1, "commit_scn": 2, "xid": 3, "timestamp": 4, "object_id": 5, "schema": "S"}
@@ -170,7 +173,7 @@ def test_images_of_every_kind() -> None:
     assert result.after.length[[0, 2, 3], key].tolist() == [-2, 8, -2]
 
 
-def _inserts(*rows: dict[str, bytes | None], table: str = "T") -> list[Insert | Update | Delete]:
+def _inserts(*rows: Mapping[str, bytes | None], table: str = "T") -> list[Insert | Update | Delete]:
     return [
         Insert(**HEAD, table=table, rowid="",
                after=tuple(_value(name, raw) for name, raw in row.items()))
