@@ -1,6 +1,6 @@
 """The result of a split as a stream of bytes: what a task sends to the driver.
 
-The messages come first, as they are made, so that the task never holds them all. The other arrays
+The messages come first, as they are made, so that the task never holds them all. Other large arrays
 follow, then the rest, pickled, which refers to them, and at the very end how long that is. Whoever
 reads it maps the file, or has the bytes, and copies nothing of the messages.
 """
@@ -28,6 +28,11 @@ if TYPE_CHECKING:
 Write: TypeAlias = Callable[[memoryview], object]
 
 _ALIGNED: Final = 64
+
+_LARGE: Final = 1 << 20
+"""Bytes from which on an array is written by itself. Smaller ones are pickled with the rest: a
+split has hundreds, and each would take longer to write, and to find again, than to copy."""
+
 _END: Final = struct.Struct("<Q")
 
 
@@ -71,13 +76,19 @@ def write_result(result: SplitResult, write: Write, written: int) -> None:
         write: takes the bytes, piece by piece.
         written: bytes of the messages.
     """
-    buffers: list[pickle.PickleBuffer] = []
+    large: list[memoryview] = []
+
+    def goes_into_pickle(buffer: pickle.PickleBuffer) -> bool:
+        data = buffer.raw()
+        if data.nbytes >= _LARGE:
+            large.append(data)
+        return data.nbytes < _LARGE
+
     plain = result._replace(remainder=_as_plain(result.remainder))
-    packed = pickle.dumps(plain, protocol=5, buffer_callback=buffers.append)
+    packed = pickle.dumps(plain, protocol=5, buffer_callback=goes_into_pickle)
     places = []
     at = written
-    for buffer in buffers:
-        data = buffer.raw()
+    for data in large:
         write(memoryview(bytes(-at % _ALIGNED)))
         at += -at % _ALIGNED
         write(data)

@@ -6,21 +6,21 @@ A task writes its result, piece by piece; what is large goes into a spool file m
 from __future__ import annotations
 
 import io
-import mmap
-import os
-import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from enum import IntEnum
 from operator import attrgetter
-from pathlib import Path
-from typing import IO, Any, Final, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
 
 from olr_pg.errors import OlrPgError
 from olr_pg.observability.logs import get_logger
+from olr_pg.spark.spool import take_file
+
+if TYPE_CHECKING:
+    from olr_pg.spark.spool import Spool
 
 INLINE_MAX: Final = 256 * 1024
 """Bytes up to which a result travels in its cell even if there is a spool directory."""
@@ -35,7 +35,7 @@ class Kind(IntEnum):
     RESULT = 0
     """The result, or a part of it."""
     SPOOLED = 1
-    """The name of the file in the spool directory that holds the result."""
+    """The name of the file in the spool directory that holds the result, and the result's size."""
     ERROR = 2
     """An `OlrPgError` that the task raised, as JSON."""
     CRASH = 3
@@ -71,6 +71,7 @@ class TaskResult:
     def __init__(self, spool: str | None) -> None:
         self._spool = spool
         self._memory = io.BytesIO()
+        self._size = 0
         self._file: IO[bytes] | None = None
         self._name = ""
 
@@ -80,22 +81,26 @@ class TaskResult:
         Raises:
             OlrPgError: 6006, the file cannot be written.
         """
-        size = self._memory.tell() + memoryview(data).nbytes
-        if self._spool is None or (self._file is None and size <= INLINE_MAX):
+        size = memoryview(data).nbytes
+        if self._spool is None or (self._file is None and self._size + size <= INLINE_MAX):
             self._memory.write(data)
-            return
-        with _spool_errors(directory=self._spool):
-            if self._file is None:
-                handle, path = tempfile.mkstemp(dir=self._spool)
-                self._file = os.fdopen(handle, "wb")
-                self._name = Path(path).name
-                self._file.write(self._memory.getbuffer())
-            self._file.write(data)
+        else:
+            try:
+                self._spooled(self._spool).write(data)
+            except OSError as error:
+                raise _spool_error(error, directory=self._spool) from error
+        self._size += size
+
+    def _spooled(self, spool: str) -> IO[bytes]:
+        if self._file is None:
+            self._name, self._file = take_file(spool)
+            self._file.write(self._memory.getbuffer())
+        return self._file
 
     def cells(self, index: int) -> Iterator[Cell]:
         """The cells that carry it."""
         if self._file is not None:
-            yield Cell(index, Kind.SPOOLED, 0, self._name.encode())
+            yield Cell(index, Kind.SPOOLED, 0, f"{self._name} {self._size}".encode())
             return
         view = self._memory.getbuffer()
         for part in range(max(1, -(-len(view) // PART_MAX))):
@@ -109,16 +114,14 @@ class TaskResult:
             OlrPgError: 6006, as `write`.
         """
         if self._file is not None:
-            with _spool_errors(directory=self._spool):
+            try:
                 self._file.close()
+            except OSError as error:
+                raise _spool_error(error, directory=self._spool) from error
 
 
-@contextmanager
-def _spool_errors(**where: Any) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise OlrPgError(6006, f"{error.strerror}", **where) from error
+def _spool_error(error: OSError | ValueError, **where: Any) -> OlrPgError:
+    return OlrPgError(6006, getattr(error, "strerror", None) or str(error), **where)
 
 
 def cells(index: int, run: Callable[[TaskResult], None], spool: str | None) -> Iterator[Cell]:
@@ -145,16 +148,16 @@ def cells(index: int, run: Callable[[TaskResult], None], spool: str | None) -> I
     yield from written.cells(index)
 
 
-def result(index: int, cells: Sequence[Cell], spool: Path | None) -> Result:
+def result(index: int, cells: Sequence[Cell], spool: Spool | None) -> Result:
     """The result that the cells of task `index` carry (on the driver).
 
     Args:
         index: the task's.
         cells: those of that task, in any order.
-        spool: the directory given to `cells`; the task's file in it is removed.
+        spool: the one whose directory was given to `cells`.
 
     Returns:
-        Bytes, or what was the file, mapped: as long as it lives, the file takes its space.
+        Bytes, or the file, mapped: as long as it lives, the file is not used again.
 
     Raises:
         OlrPgError: the task's own; 6004 it raised something else; 6006 the cells or the spool file
@@ -169,19 +172,19 @@ def result(index: int, cells: Sequence[Cell], spool: Path | None) -> Result:
             return head.data if len(ordered) == 1 else b"".join(cell.data for cell in ordered)
         case Kind.SPOOLED:
             assert spool is not None, "a task spools only where there is a directory for it"
-            return _unspool(index, spool / head.data.decode())
+            return _unspool(index, spool, head.data.decode())
         case Kind.ERROR:
             raise _error(head.data)
         case Kind.CRASH:
             raise _crash(index, head.data)
 
 
-def _unspool(index: int, path: Path) -> Result:
-    with _spool_errors(task=index, file=str(path)):
-        with path.open("rb") as file:
-            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        path.unlink()
-    return memoryview(data)
+def _unspool(index: int, spool: Spool, place: str) -> Result:
+    name, _, size = place.rpartition(" ")
+    try:
+        return spool.mapped(name, int(size))
+    except (OSError, ValueError) as error:
+        raise _spool_error(error, task=index, file=str(spool.directory / name)) from error
 
 
 def _error_record(error: OlrPgError) -> bytes:

@@ -11,7 +11,7 @@ once.
 
 **Large results.** What passes through the JVM is copied several times and has to fit its heap. When
 all tasks run on this machine, a result of more than `cells.INLINE_MAX` bytes is therefore left in a
-spool file, and the cell holds the file's name. On a cluster it is cut into cells of
+spool file (`spool`), and the cell holds the file's name. On a cluster it is cut into cells of
 `cells.PART_MAX` bytes.
 
 **Errors.** A task that raises has its error in its cell, so that the driver raises the same
@@ -23,19 +23,17 @@ has a spool file of its own, and only the one named by the cell that arrives is 
 from __future__ import annotations
 
 import contextlib
-import shutil
-import tempfile
 import threading
 import uuid
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, overload
 
 from olr_pg.errors import OlrPgError
 from olr_pg.spark.broadcasts import BROADCASTS
+from olr_pg.spark.spool import Spool
 
 if TYPE_CHECKING:
     from pyspark import Broadcast
@@ -138,6 +136,7 @@ def run_tasks(
     with _Run(spark, task, shared=not inline_only, writes=writes) as run:
         run.prepare(broadcast)
         jobs = plan_jobs(len(payloads), max_parallel or run.cores, sizes or ())
+        run.open_spool(kept=_JOBS_UNDER_WAY * max(len(job) for job in jobs))
         yield from run.results(payloads, jobs)
 
 
@@ -178,7 +177,7 @@ class _Run:
         self._task = task
         self._writes = writes
         self._shared = shared
-        self._spool: Path | None = None
+        self._spool: Spool | None = None
         self._broadcast: Broadcast[bytes] | None = None
         self._borrowed = contextlib.ExitStack()
         self._group = f"olr_pg-{uuid.uuid4()}"
@@ -201,13 +200,13 @@ class _Run:
         self._threads.shutdown(wait=True, cancel_futures=True)
         self._borrowed.close()
         if self._spool is not None:
-            shutil.rmtree(self._spool, ignore_errors=True)
+            self._spool.remove()
 
     def prepare(self, broadcast: bytes | None) -> None:
         """Set up what every job needs.
 
         Raises:
-            OlrPgError: 6005 the session is dead, 6006 there is no room for the spool directory.
+            OlrPgError: 6005, the session is dead.
         """
         with _spark_errors():
             context = self._spark.sparkContext
@@ -215,8 +214,20 @@ class _Run:
             if broadcast is not None:
                 shared = BROADCASTS.borrow(context, broadcast)
                 self._broadcast = self._borrowed.enter_context(shared)
+
+    def open_spool(self, kept: int) -> None:
+        """Have large results written into files, where every task runs on this machine.
+
+        Args:
+            kept: how many files are kept to be used again.
+
+        Raises:
+            OlrPgError: 6005 the session is dead, 6006 there is no room for the spool directory.
+        """
+        with _spark_errors():
+            context = self._spark.sparkContext
             if self._shared and str(context.master).startswith("local"):
-                self._spool = _new_spool(context.getConf().get("spark.local.dir"))
+                self._spool = _new_spool(context.getConf().get("spark.local.dir"), kept)
 
     def results(
         self, payloads: Sequence[bytes], jobs: Sequence[range]
@@ -263,7 +274,7 @@ class _Run:
     ) -> Callable[[Iterable[int]], Iterator[Cell]]:
         # Only what the worker needs is captured, above all not `self`.
         task, broadcast, writes = self._task, self._broadcast, self._writes
-        spool = None if self._spool is None else str(self._spool)
+        spool = None if self._spool is None else str(self._spool.directory)
 
         def run(indices: Iterable[int]) -> Iterator[Cell]:
             from olr_pg.spark.cells import cells
@@ -290,10 +301,10 @@ def _write(task: Callable[[], Result], result: TaskResult) -> None:
     result.write(task())
 
 
-def _new_spool(parent: str | None) -> Path:
-    """A directory for the results of one call, which the driver and every task share."""
+def _new_spool(parent: str | None, kept: int) -> Spool:
+    """The files of the results of one call."""
     try:
-        return Path(tempfile.mkdtemp(prefix="results-", dir=parent))
+        return Spool(parent, kept)
     except OSError as error:
         raise OlrPgError(6006, f"{error.strerror}", directory=parent) from error
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,16 +13,24 @@ from hypothesis import strategies as st
 from olr_pg.errors import OlrPgError
 from olr_pg.spark import cells
 from olr_pg.spark.cells import result
+from olr_pg.spark.spool import Spool
 
 
-def made(run: Callable[[], bytes], spool: Path | None = None) -> list[cells.Cell]:
+@pytest.fixture
+def spool(tmp_path: Path) -> Iterator[Spool]:
+    spool = Spool(str(tmp_path), kept=1)
+    yield spool
+    spool.remove()
+
+
+def made(run: Callable[[], bytes], spool: Spool | None = None) -> list[cells.Cell]:
     def write(written: cells.TaskResult) -> None:
         # In pieces of every size, so that some straddle the size from which on a file is made.
         data = run()
         for start, end in pairwise([0, len(data) // 7, len(data) // 3, len(data)]):
             written.write(data[start:end])
 
-    return list(cells.cells(7, write, str(spool) if spool else None))
+    return list(cells.cells(7, write, str(spool.directory) if spool else None))
 
 
 @given(data=st.binary(max_size=100), part=st.integers(1, 40))
@@ -44,38 +52,58 @@ def test_missing_rows_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
         assert raised.value.code == 6006
 
 
-def test_a_small_result_is_not_spooled(tmp_path: Path) -> None:
-    parts = made(lambda: bytes(cells.INLINE_MAX), tmp_path)
-    assert not any(tmp_path.iterdir())
-    assert result(7, parts, tmp_path) == bytes(cells.INLINE_MAX)
+def test_a_small_result_is_not_spooled(spool: Spool) -> None:
+    parts = made(lambda: bytes(cells.INLINE_MAX), spool)
+    assert not any(spool.directory.iterdir())
+    assert result(7, parts, spool) == bytes(cells.INLINE_MAX)
 
 
-def test_a_large_result_is_spooled_and_its_file_removed(tmp_path: Path) -> None:
+def test_a_large_result_is_spooled(spool: Spool) -> None:
     data = bytes(range(256)) * (cells.INLINE_MAX // 256) + b"x"
-    parts = made(lambda: data, tmp_path)
+    parts = made(lambda: data, spool)
     assert sum(len(cell.data) for cell in parts) < 200
-    assert result(7, parts, tmp_path) == data
-    assert not any(tmp_path.iterdir())
+    assert result(7, parts, spool) == data
 
 
-def test_a_second_attempt_does_not_disturb_the_first(tmp_path: Path) -> None:
-    first, second = (made(lambda: bytes(cells.INLINE_MAX + 1), tmp_path) for _ in range(2))
-    assert result(7, second, tmp_path) == result(7, first, tmp_path)
+def test_a_smaller_result_in_a_used_file_comes_back_without_what_was_behind_it(
+    spool: Spool,
+) -> None:
+    before, data = b"y" * (3 * cells.INLINE_MAX), b"x" * (2 * cells.INLINE_MAX)
+    assert result(7, made(lambda: before, spool), spool) == before
+    parts = made(lambda: data, spool)
+    (file,) = spool.directory.iterdir()
+    assert file.stat().st_size == len(before)
+    assert result(7, parts, spool) == data
 
 
-def test_a_lost_spool_file_is_an_error(tmp_path: Path) -> None:
-    parts = made(lambda: bytes(cells.INLINE_MAX + 1), tmp_path)
-    for file in tmp_path.iterdir():
+def test_a_second_attempt_does_not_disturb_the_first(spool: Spool) -> None:
+    first, second = (made(lambda: bytes(cells.INLINE_MAX + 1), spool) for _ in range(2))
+    assert result(7, second, spool) == result(7, first, spool)
+
+
+def test_a_lost_spool_file_is_an_error(spool: Spool) -> None:
+    parts = made(lambda: bytes(cells.INLINE_MAX + 1), spool)
+    for file in spool.directory.iterdir():
         file.unlink()
     with pytest.raises(OlrPgError) as raised:
-        result(7, parts, tmp_path)
+        result(7, parts, spool)
     assert (raised.value.code, raised.value.where["task"]) == (6006, 7)
 
 
-def test_a_spool_directory_that_is_gone_is_an_error(tmp_path: Path) -> None:
-    parts = made(lambda: bytes(cells.INLINE_MAX + 1), tmp_path / "gone")
+def test_a_spool_file_that_was_cut_is_an_error(spool: Spool) -> None:
+    parts = made(lambda: bytes(cells.INLINE_MAX + 1), spool)
+    for file in spool.directory.iterdir():
+        with file.open("r+b") as opened:
+            opened.truncate(cells.INLINE_MAX)
     with pytest.raises(OlrPgError) as raised:
-        result(7, parts, tmp_path / "gone")
+        result(7, parts, spool)
+    assert raised.value.code == 6006
+
+
+def test_a_spool_directory_that_is_gone_is_an_error(spool: Spool) -> None:
+    spool.remove()
+    with pytest.raises(OlrPgError) as raised:
+        result(7, made(lambda: bytes(cells.INLINE_MAX + 1), spool), spool)
     assert raised.value.code == 6006
 
 
