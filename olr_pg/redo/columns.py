@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
 Table: TypeAlias = "np.recarray[Any, np.dtype[np.void]]"
 """A structured array; a column is a field of it."""
 
+A = TypeVar("A", bound="np.ndarray[Any, Any]")
 C = TypeVar("C", bound="tuple[Any, ...] | np.recarray[Any, Any]")
 
 
@@ -23,9 +26,15 @@ def head(columns: C, count: int) -> C:
 def take(columns: C, rows: Any) -> C:
     """The given rows of every column, in that order."""
     if isinstance(columns, np.ndarray):
-        table = cast("Table", columns)
+        table = _plain(cast("Table", columns))
         return cast("C", _as_rows(_whole_rows(table)[rows], table.dtype))
     return type(columns)(*(column[rows] for column in columns))
+
+
+def cut(rows: A, bounds: Sequence[int]) -> list[A]:
+    """The rows between neighbouring bounds, as views."""
+    plain = _plain(rows)
+    return [cast("A", plain[start:end].view(type(rows))) for start, end in pairwise(bounds)]
 
 
 def joined_rows(
@@ -38,7 +47,7 @@ def joined_rows(
         tables: what to join.
         allocate: gives the room, as many bytes as it is asked for; None takes memory.
     """
-    dtype = tables[0].dtype
+    dtype = _plain(tables[0]).dtype
     rows = [_whole_rows(table) for table in tables]
     if allocate is None:
         return _as_rows(np.concatenate(rows), dtype)
@@ -53,11 +62,22 @@ def grown(table: Table, count: int, capacity: int) -> Table:
     return room
 
 
-def _whole_rows(table: Table) -> np.ndarray[Any, np.dtype[np.void]]:
+def _whole_rows(table: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.void]]:
     """The rows without their fields: NumPy copies a structured array field by field, ten times
     slower than as bytes.
     """
-    return table.view(np.ndarray).view(f"V{table.dtype.itemsize}")
+    rows = _plain(table)
+    return rows.view(_whole(rows.dtype.itemsize))
+
+
+@cache
+def _whole(size: int) -> np.dtype[np.void]:
+    return np.dtype((np.void, size))
+
+
+def _plain(table: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The table as a plain array: a record array looks each attribute up in Python, even `view`."""
+    return np.ndarray.view(table, np.ndarray)
 
 
 def _as_rows(rows: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> Table:

@@ -44,13 +44,18 @@ from olr_pg.transactions.lobs import (
 )
 from olr_pg.transactions.row_job import assembled
 from olr_pg.transactions.rows import assemble
-from olr_pg.transactions.select import Selection, are_changes, concatenate, count_changes
+from olr_pg.transactions.select import (
+    Selection,
+    concatenate,
+    count_changes,
+    count_changes_of,
+)
 from olr_pg.transactions.split_undo import join_split_undo
 from olr_pg.transactions.storage import IN_MEMORY, Storage, Waiting, spill_largest
 from olr_pg.transactions.unconcerned import without_unconcerned
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from olr_pg.dictionary.model import Table
     from olr_pg.dictionary.plan import RowPlan
@@ -170,8 +175,10 @@ class Assembler:
         after_lost[1:] = ~closed[:-1] & (instances.key[1:] == instances.key[:-1])
         late: list[ChangeBatch] = []
         selection = Selection(batch)
+        chunks = self._chunks(selection, instances, np.flatnonzero(~closed).tolist())
         for row in np.flatnonzero(~closed | on_open_slot | after_lost).tolist():
-            transaction = self._keep(batch, selection, instances, row)
+            chunk = None if closed[row] else next(chunks)
+            transaction = self._keep(batch, chunk, instances, row)
             if transaction is not None and not self._set_apart(transaction):
                 late.extend(transaction.chunks.batches)
         own = np.flatnonzero(closed)
@@ -250,10 +257,24 @@ class Assembler:
         self._ended_unbegun, self._open, self._unowned = [], {}, UnownedPages()
         return concatenate(chunks)
 
+    def _chunks(
+        self, selection: Selection, instances: Instances, rows: Sequence[int]
+    ) -> Iterator[ChangeBatch]:
+        """The events of some instances, each for itself."""
+        order, first = instances.order, instances.first
+        if self._is_split:
+            return iter(selection.groups(order, first, rows))
+        # What goes to disk is to free its memory, whatever stays.
+        return (selection.events(order[first[row] : first[row + 1]]) for row in rows)
+
     def _keep(
-        self, batch: ChangeBatch, selection: Selection, instances: Instances, row: int
+        self, batch: ChangeBatch, chunk: ChangeBatch | None, instances: Instances, row: int
     ) -> OpenTransaction | None:
-        """Store an instance that is not whole; the transaction if this was its end."""
+        """Store an instance; the transaction if this was its end.
+
+        Args:
+            chunk: its events; None where it is whole.
+        """
         key = int(instances.key[row])
         begin, end = int(instances.begin[row]), int(instances.end[row])
         if begin >= 0:
@@ -261,9 +282,8 @@ class Assembler:
             lost = self._open.pop(key, None)
             self.account.lost += lost is not None and lost.begin_scn is not None
             self.account.events_dropped += 0 if lost is None else lost.changes
-            if end >= 0:
-                return None
-        chunk = selection.events(instances.order[instances.first[row] : instances.first[row + 1]])
+        if chunk is None:
+            return None
         xid = int(chunk.events.xid.max())
         con_id = int(chunk.events.con_id[0])
         if begin >= 0:
@@ -298,7 +318,7 @@ class Assembler:
         is_commit = events.kind[ends] == EventKind.COMMIT
         self.account.rolled_back += int(np.count_nonzero(~is_commit))
         if not is_commit.all():
-            undone = _changes_of_instances(events, instances, closed[~is_commit])
+            undone = _changes(events, instances, closed[~is_commit])
             self.account.events_rolled_back += undone
         closed, ends = closed[is_commit], ends[is_commit]
         if closed.size == 0:
@@ -365,7 +385,7 @@ class Assembler:
         self.account.undecoded += len(faults)
         self.account.undone += int(job.counts[4])
         self.account.events_undone += int(job.counts[4])
-        changes = _changes_of_instances(events, instances, closed)
+        changes = _changes(events, instances, closed)
         self.account.events_committed += changes - int(job.counts[4])
         self.account.unmatched += int(job.counts[5])
         self.account.without_set += int(job.counts[6]) + emptied
@@ -385,19 +405,12 @@ class Assembler:
         self, batch: ChangeBatch, instances: Instances, closed: npt.NDArray[np.int64]
     ) -> None:
         """Leave whole transactions to the driver's assembler."""
-        selection = Selection(batch)
-        for row in np.sort(closed).tolist():
-            events = instances.order[instances.first[row] : instances.first[row + 1]]
-            self._ended_unbegun.append(selection.events(events))
+        self._ended_unbegun += self._chunks(Selection(batch), instances, np.sort(closed).tolist())
 
 
-def _changes_of_instances(
-    events: EventColumns, instances: Instances, rows: npt.NDArray[np.int64]
-) -> int:
-    """How many changes some instances have, undone ones too."""
-    is_change = are_changes(events.kind[instances.order])
-    running = np.concatenate([[0], np.cumsum(is_change)])
-    return int((running[instances.first[rows + 1]] - running[instances.first[rows]]).sum())
+def _changes(events: EventColumns, instances: Instances, rows: npt.NDArray[np.int64]) -> int:
+    """As `count_changes_of`."""
+    return int(count_changes_of(events.kind, instances.order, instances.first, rows))
 
 
 def _same_transaction(one: int, other: int) -> bool:

@@ -18,28 +18,51 @@ from olr_pg.redo.batch import (
     empty_entries,
     empty_pieces,
 )
-from olr_pg.redo.columns import joined_rows, take
+from olr_pg.redo.columns import cut, joined_rows, take
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 
 _CHANGES: Final = (
-    EventKind.CHANGE, EventKind.UNDECODED, EventKind.LOB, EventKind.SPLIT_CHANGE,
-)  # fmt: skip
+    int(EventKind.CHANGE),
+    int(EventKind.UNDECODED),
+    int(EventKind.LOB),
+    int(EventKind.SPLIT_CHANGE),
+)
+"""The events that are changes, as `finished.Account` counts them."""
 
 _SELECTIONS_KEPT: Final = 3
 """Each has 8 bytes for every event and piece of its batch."""
 
 
-def are_changes(kind: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
-    """Whether events of these kinds are changes, as `finished.Account` counts them."""
-    return np.isin(kind, _CHANGES)
-
-
 def count_changes(events: EventColumns) -> int:
     """How many of the events are changes."""
-    return int(np.count_nonzero(are_changes(events.kind)))
+    return int(_count_changes(events.kind)) if events.size else 0
+
+
+@kernel
+def _count_changes(kind: Any) -> int:
+    count = 0
+    for i in range(kind.size):
+        count += kind[i] in _CHANGES
+    return count
+
+
+@kernel
+def count_changes_of(kind: Any, order: Any, first: Any, rows: Any) -> int:
+    """How many changes some instances have, undone ones too.
+
+    Args:
+        kind: of the events.
+        order, first: of the `delimit.Instances`.
+        rows: the instances.
+    """
+    count = 0
+    for row in rows:
+        for i in range(first[row], first[row + 1]):
+            count += kind[order[i]] in _CHANGES
+    return count
 
 
 def first_rows(counts: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
@@ -98,11 +121,12 @@ def copied(
         joined_rows([batch.entries for batch in batches], allocate),
         (allocate or _memory)(sum(batch.data.size for batch in batches)),
     )
+    changed_offset, offset = joined.pieces.changed_offset, joined.entries.offset
     piece = entry = at = 0
     for batch in batches:
-        pieces, entries, end = batch.pieces.size, batch.entries.size, at + batch.data.size
-        joined.pieces.changed_offset[piece : piece + pieces] += at
-        joined.entries.offset[entry : entry + entries] += at
+        pieces, entries, end = len(batch.pieces), len(batch.entries), at + batch.data.size
+        changed_offset[piece : piece + pieces] += at
+        offset[entry : entry + entries] += at
         joined.data[at:end] = batch.data
         piece, entry, at = piece + pieces, entry + entries, end
     return joined
@@ -136,6 +160,39 @@ class Selection:
             rows: of the batch.
             allocate: gives the room for the bytes; None takes memory.
         """
+        return self._copied(rows, np.array([0, rows.size], np.int64), allocate)[0]
+
+    def groups(
+        self, order: npt.NDArray[np.int64], first: npt.NDArray[np.int64], chosen: Sequence[int]
+    ) -> list[ChangeBatch]:
+        """As `events` of ``order[first[i] : first[i + 1]]`` for each chosen i.
+
+        They are copied at once and share their memory, which lives as long as one of them.
+        """
+        if not chosen:
+            return []
+        groups = [order[first[i] : first[i + 1]] for i in chosen]
+        starts = np.cumsum([0, *(rows.size for rows in groups)])
+        batch, bounds = self._copied(np.concatenate(groups), starts)
+        parts = (cut(column, bounds[:, at].tolist()) for at, column in enumerate(batch))
+        return [ChangeBatch(*part) for part in zip(*parts, strict=True)]
+
+    def _copied(
+        self,
+        rows: npt.NDArray[np.int64],
+        starts: npt.NDArray[np.int64],
+        allocate: Callable[[int], npt.NDArray[np.uint8]] | None = None,
+    ) -> tuple[ChangeBatch, npt.NDArray[np.int64]]:
+        """Events in groups, each with offsets as if its bytes were all there are.
+
+        Args:
+            rows: the events.
+            starts: where each group begins in `rows`, and the last one's end.
+            allocate: as of `events`.
+
+        Returns:
+            The groups one behind the other, and their bounds as of `_copy`.
+        """
         piece_first, entry_first = self._first
         sizes = np.zeros(3, np.int64)
         _measure(self._batch, rows, piece_first, entry_first, sizes)
@@ -145,8 +202,10 @@ class Selection:
             empty_entries(int(sizes[1])),
             (allocate or _memory)(int(sizes[2])),
         )
-        _copy(self._batch, rows, piece_first, entry_first, chosen)
-        return chosen
+        bounds = np.zeros((starts.size, 4), np.int64)
+        bounds[:, 0] = starts
+        _copy(self._batch, rows, piece_first, entry_first, chosen, bounds)
+        return chosen, bounds
 
 
 def select_events(batch: ChangeBatch, rows: npt.NDArray[np.int64]) -> ChangeBatch:
@@ -210,26 +269,41 @@ def _measure(batch: ChangeBatch, rows: Any, piece_first: Any, entry_first: Any, 
 
 @kernel
 def _copy(
-    batch: ChangeBatch, rows: Any, piece_first: Any, entry_first: Any, chosen: ChangeBatch
+    batch: ChangeBatch,
+    rows: Any,
+    piece_first: Any,
+    entry_first: Any,
+    chosen: ChangeBatch,
+    bounds: Any,
 ) -> None:
+    """Copy the pieces, values and bytes of the events `rows`, in groups.
+
+    `bounds` has the shape (groups + 1, 4): where each group's events (given), pieces, values and
+    bytes (filled) begin.
+    """
     p = 0
     e = 0
     at = 0
-    for i in range(rows.size):
-        event = rows[i]
-        for piece in range(piece_first[event], piece_first[event + 1]):
-            chosen.pieces[p] = batch.pieces[piece]
-            start = batch.pieces.changed_offset[piece]
-            chosen.pieces.changed_offset[p] = at
-            at = copy_bytes(
-                chosen.data, at, batch.data, start, start + batch.pieces.changed_length[piece]
-            )
-            p += 1
-            for entry in range(entry_first[piece], entry_first[piece + 1]):
-                value = batch.entries[np.uint64(entry)]
-                chosen.entries[np.uint64(e)] = value
-                chosen.entries[np.uint64(e)].offset = at
-                if value.length > 0:
-                    start = value.offset
-                    at = copy_forward(chosen.data, at, batch.data, start, start + value.length)
-                e += 1
+    for group in range(bounds.shape[0] - 1):
+        origin = at
+        for i in range(bounds[group, 0], bounds[group + 1, 0]):
+            event = rows[i]
+            for piece in range(piece_first[event], piece_first[event + 1]):
+                chosen.pieces[p] = batch.pieces[piece]
+                start = batch.pieces.changed_offset[piece]
+                chosen.pieces.changed_offset[p] = at - origin
+                at = copy_bytes(
+                    chosen.data, at, batch.data, start, start + batch.pieces.changed_length[piece]
+                )
+                p += 1
+                for entry in range(entry_first[piece], entry_first[piece + 1]):
+                    value = batch.entries[np.uint64(entry)]
+                    chosen.entries[np.uint64(e)] = value
+                    chosen.entries[np.uint64(e)].offset = at - origin
+                    if value.length > 0:
+                        start = value.offset
+                        at = copy_forward(chosen.data, at, batch.data, start, start + value.length)
+                    e += 1
+        bounds[group + 1, 1] = p
+        bounds[group + 1, 2] = e
+        bounds[group + 1, 3] = at
