@@ -76,6 +76,28 @@ def descendants(pid: int) -> list[int]:
     return [one for child in _children(pid) for one in (child, *descendants(child))]
 
 
+def python_processes(pid: int) -> list[int]:
+    """The running ones of a process and those below it that run Python."""
+    return [one for one in (pid, *descendants(pid)) if _is_python(one)]
+
+
+def _is_python(pid: int) -> bool:
+    try:
+        return "python" in Path(f"/proc/{pid}/exe").readlink().name
+    except OSError:
+        return False
+
+
+def memory_mib(pid: int, field: str) -> float:
+    """A field of ``/proc/<pid>/status`` in MiB; 0.0 where the process has gone."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text("ascii", "replace")
+    except OSError:
+        return 0.0
+    found = re.search(rf"^{field}:\s+(\d+) kB$", status, re.MULTILINE)
+    return int(found[1]) / 1024 if found else 0.0
+
+
 def _running(pid: int) -> dict[int, float]:
     """CPU seconds of each running descendant of a process, without their ended children."""
     found: dict[int, float] = {}
@@ -109,12 +131,6 @@ def _reset_peak() -> None:
     Path("/proc/self/clear_refs").write_text("5", "ascii")
 
 
-def _peak_rss_mib() -> float:
-    status = Path("/proc/self/status").read_text("ascii", "replace")
-    found = re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
-    return int(found[1]) / 1024 if found else 0.0
-
-
 def measured(
     work: Callable[[], float], others: Sequence[int] = (), *, tree: bool = False
 ) -> Sample:
@@ -137,7 +153,7 @@ def measured(
     children = sum(seconds - before.get(pid, 0.0) for pid, seconds in after.items())
     other = sum(cpu_of_process_tree(pid) - was for pid, was in zip(others, elsewhere, strict=True))
     parts = {"this process": own, "Spark": children, "PostgreSQL": other}
-    return Sample(amount, seconds, own + children + other, _peak_rss_mib(), parts)
+    return Sample(amount, seconds, own + children + other, memory_mib(os.getpid(), "VmHWM"), parts)
 
 
 def compared(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import psycopg
@@ -12,10 +10,11 @@ import psycopg
 from olr_pg.bench.clusters import running
 from olr_pg.bench.end_to_end import start_run, write_config
 from olr_pg.bench.inputs import log_set
-from olr_pg.bench.measure import Result, cpu_of_process_tree, descendants
+from olr_pg.bench.measure import Result, cpu_of_process_tree, memory_mib, python_processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from olr_pg.bench.clusters import Cluster
     from olr_pg.bench.inputs import LogSet
@@ -66,10 +65,9 @@ def _run(cluster: Cluster, logs: LogSet, folder: Path) -> _Peak:
     anonymous = resident = cpu = 0.0
     while process.poll() is None:
         cpu = max(cpu, cpu_of_process_tree(process.pid))
-        for pid in (process.pid, *descendants(process.pid)):
-            if _is_python(pid):
-                anonymous = max(anonymous, _mib(pid, "RssAnon"))
-                resident = max(resident, _mib(pid, "VmHWM"))
+        for pid in python_processes(process.pid):
+            anonymous = max(anonymous, memory_mib(pid, "RssAnon"))
+            resident = max(resident, memory_mib(pid, "VmHWM"))
         time.sleep(_POLL_SECONDS)
     if process.returncode != 0:
         raise RuntimeError(f"olr-pg run ended with {process.returncode}")
@@ -78,19 +76,3 @@ def _run(cluster: Cluster, logs: LogSet, folder: Path) -> _Peak:
     assert row is not None
     assert row[0], "no table has got anything"
     return _Peak(anonymous, resident, cpu)
-
-
-def _is_python(pid: int) -> bool:
-    try:
-        return "python" in Path(f"/proc/{pid}/exe").readlink().name
-    except OSError:
-        return False
-
-
-def _mib(pid: int, field: str) -> float:
-    try:
-        status = Path(f"/proc/{pid}/status").read_text("ascii", "replace")
-    except OSError:
-        return 0.0
-    found = re.search(rf"^{field}:\s+(\d+) kB$", status, re.MULTILINE)
-    return int(found[1]) / 1024 if found else 0.0

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from olr_pg.bench.apply_cases import apply
 from olr_pg.bench.decoding import decode, scaling, scan
 from olr_pg.bench.end_to_end import end_to_end
+from olr_pg.bench.growth import growth
 from olr_pg.bench.latency import latency
 from olr_pg.bench.loading import load
 from olr_pg.bench.memory import memory
@@ -54,6 +55,7 @@ BENCHMARKS: Final[dict[str, Callable[[Options], Iterator[Result]]]] = {
     "decode": decode,
     "spark": spark,
     "scaling": scaling,
+    "growth": growth,
     "server": server,
     "apply": apply,
     "load": load,

@@ -28,8 +28,8 @@ def bench(
         list[str] | None,
         typer.Argument(
             metavar="[NAME...]",
-            help="scan, decode, scaling, server, apply, load, end-to-end, latency;"
-            " all without names.",
+            help="scan, decode, spark, scaling, growth, server, apply, load, end-to-end,"
+            " latency, memory; all without names.",
             show_default=False,
         ),
     ] = None,
@@ -55,7 +55,7 @@ def bench(
         typer.Option("--page", metavar="FILE", help="Write the results page as well (Markdown)."),
     ] = None,
 ) -> None:
-    """Measure scan, decode, scaling, server, apply, load, end to end, and latency.
+    """Measure scan, decode, server, apply, load, end to end, latency, memory, and how cost grows.
 
     Each figure is the median of runs that alternate with those of its anchor; the ratio is what
     counts. Logs are generated with a fixed seed and kept.

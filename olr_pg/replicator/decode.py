@@ -1,4 +1,4 @@
-"""Decoding archived logs in this process, without Spark: ``olr-pg decode``."""
+"""Decoding archived logs once, without a server: ``olr-pg decode``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Snapshot, Table
     from olr_pg.redo.sessions import SessionDirectory
     from olr_pg.replicator.accounting import Accounting
-    from olr_pg.replicator.split import Split, SplitResult, Subscription
+    from olr_pg.replicator.split import Decode, Split, SplitResult, Subscription
     from olr_pg.transactions.storage import Storage
 
 _log = structlog.get_logger(__name__)
@@ -46,6 +46,7 @@ def decode_logs(
     sessions: SessionDirectory | None = None,
     storage: Storage | None = None,
     filters: Filters = NO_FILTERS,
+    decode: Decode | None = None,
 ) -> Iterator[memoryview]:
     """The framed messages of every committed transaction, one blob each, in delivery order.
 
@@ -59,6 +60,7 @@ def decode_logs(
         sessions: filled with the sessions of the transactions, before these are yielded.
         storage: where the bytes of unfinished and of large transactions wait; None is memory.
         filters: what is left out.
+        decode: decodes the splits; None: this process does, without Spark.
 
     Raises:
         OlrPgError: 2xxx the logs, 3xxx the tables. What was yielded before it is whole. At the very
@@ -80,7 +82,7 @@ def decode_logs(
     reporter = FaultReporter(partial(with_incident, logs=logs, directory=incidents))
     done, total = 0, sum(log.used_bytes for log in logs)
     try:
-        for released, left_out, source in merge_splits(merger, sources, decode_splits):
+        for released, left_out, source in merge_splits(merger, sources, decode or decode_splits):
             for transaction in released:
                 yield transaction.blob
             for fault in left_out:

@@ -39,7 +39,7 @@ from olr_pg.wire.encoder import encode_transactions
 from olr_pg.wire.frames import ByteOrder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from olr_pg.errors import OlrPgError
     from olr_pg.redo.batch import ChangeBatch
     from olr_pg.replicator.follower import DictionaryFollower
-    from olr_pg.replicator.split import Encoded, Split, SplitResult, Subscription
+    from olr_pg.replicator.split import Decode, Encoded, Split, SplitResult, Subscription
     from olr_pg.transactions.assembler import OpenTransaction
     from olr_pg.transactions.faults import RowFault
     from olr_pg.transactions.lob_source import LobSource
@@ -529,7 +529,7 @@ class Merged(NamedTuple):
 def merge_splits(
     merger: Merger,
     sources: Sequence[ThreadSplit],
-    decode: Callable[[Subscription, Sequence[Split]], Generator[SplitResult, None, None]],
+    decode: Decode,
 ) -> Iterator[Merged]:
     """Decode splits and merge them, again where the dictionary changed under them.
 

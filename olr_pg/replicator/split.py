@@ -8,7 +8,7 @@ for the driver's assembler.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +36,7 @@ from olr_pg.wire.output import Collected
 from olr_pg.wire.plan import ElementPlan, build_element_plan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Generator, Sequence
 
     from olr_pg.capture.logs import ArchivedLog
     from olr_pg.dictionary.changes import DictionaryTransaction
@@ -183,6 +183,10 @@ class SplitResult(NamedTuple):
     dictionary: tuple[DictionaryTransaction, ...] = ()
     faults: tuple[RowFault, ...] = ()
     sessions: dict[SessionKey, SessionAttributes] = {}  # noqa: RUF012 - never changed
+
+
+Decode: TypeAlias = "Callable[[Subscription, Sequence[Split]], Generator[SplitResult, None, None]]"
+"""Decodes splits, in their order."""
 
 
 def plan_splits(log: ArchivedLog, split_bytes: int = SPLIT_BYTES) -> list[Split]:

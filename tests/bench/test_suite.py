@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from olr_pg.applier.parse import parse_answers
 from olr_pg.bench import apply_cases
 from olr_pg.bench.changes import ChangeSet, Pool
+from olr_pg.bench.growth import backlog_sizes
 from olr_pg.bench.measure import Sample, compared
 from olr_pg.bench.messages import Messages
 from olr_pg.cli.bench import parse_size
@@ -60,6 +61,23 @@ def test_apply(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [one["anchor"] for one in results] == [
         "logical replication worker", "binary COPY", "executemany",
     ]  # fmt: skip
+
+
+def test_growth(tmp_path: Path) -> None:
+    less, more = _run("growth", "--cache", tmp_path)
+    _check_form([less, more])
+    assert (less["ratio"], less["value"]) == (1, less["anchor_value"])
+    assert more["anchor_value"] == less["value"]
+    assert more["cpu_seconds"] > 0
+    assert less["peak_rss_mib"] > 50
+
+
+def test_sizes_of_a_growing_backlog() -> None:
+    assert backlog_sizes(10_000_000_000) == [
+        100_000_000, 316_227_766, 1_000_000_000, 3_162_277_660, 10_000_000_000,
+    ]  # fmt: skip
+    assert backlog_sizes(500_000_000) == [158_113_883, 500_000_000]
+    assert backlog_sizes(300_000) == [94_868, 300_000]
 
 
 def test_load(tmp_path: Path) -> None:
