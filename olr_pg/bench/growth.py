@@ -56,7 +56,7 @@ def growth(options: Options) -> Iterator[Result]:
             cost = _cost(logs, _beginning(logs, size), options.runs)
             first = first or cost
             yield Result(
-                f"decode {cost.size / MB:,.0f} MB of orders, Spark local[2], merged",
+                f"decode {cost.size / MB:,.0f} MB of orders, merged; memory of the largest process",
                 cost.rate, "MB/CPU s", f"{first.size / MB:,.0f} MB", first.rate,
                 cost.rate / first.rate, cost.cpu_seconds, cost.peak_mib,
             )  # fmt: skip

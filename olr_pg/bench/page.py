@@ -22,7 +22,8 @@ Written by the suite itself; do not edit. Every figure stands beside an anchor t
 the same run, alternately: trust the ratios, not the figures, which fall with everything else that
 the machine does meanwhile. A ratio above 1 is in favour of `olr_pg`, but for the limits (memory
 copy, checksum, plain sockets), which nothing can pass. CPU seconds are of all processes that took
-part, PostgreSQL's too; memory is the peak of this Python process, of growth that of the largest one.
+part, PostgreSQL's too; memory is the peak of this Python process, or what the name of the line
+says.
 """
 
 
