@@ -272,24 +272,12 @@ class Worker:
     # --- the thread that applies ---
 
     def _apply_batches(self) -> None:
-        self._open()
         while not self._closing.is_set():
             batch = self._take_prepared()
             if batch is not None:
                 self._work(batch)
             elif self._committed:
                 self._settle()
-
-    def _open(self) -> None:
-        """Connect as soon as something is delivered: the first batch is prepared meanwhile."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._feeds or self._closing.is_set())
-        if self._closing.is_set():
-            return
-        try:
-            self._target.use(lambda _: None)
-        except psycopg.OperationalError as error:
-            _log.debug("the first batch will connect again", error=str(error).strip())
 
     def _take_prepared(self) -> Batch | None:
         """The batch that is ready; None without one for a while, or at the end."""
