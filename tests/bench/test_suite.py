@@ -64,7 +64,9 @@ def test_apply(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_growth(tmp_path: Path) -> None:
-    less, more = _run("growth", "--cache", tmp_path)
+    less, more = _run("growth", "--size", "1MB", "--cache", tmp_path)
+    # So many that their names are not in the order of their sequence numbers.
+    assert len([*tmp_path.glob("orders-*/logs/*")]) > 10
     _check_form([less, more])
     assert (less["ratio"], less["value"]) == (1, less["anchor_value"])
     assert more["anchor_value"] == less["value"]
