@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from olr_pg.bench.decoding import MB
 from olr_pg.bench.inputs import log_set
 from olr_pg.bench.measure import Result, measured, memory_mib, python_processes
-from olr_pg.capture.logs import open_log
 from olr_pg.replicator.decode import decode_logs
 from olr_pg.replicator.spark_decoding import PRELOAD, SparkDecoding
 from olr_pg.spark.session import SparkSettings, stop_session
@@ -50,7 +49,6 @@ def growth(options: Options) -> Iterator[Result]:
     """Backlogs up to the given size, each the beginning of the next; the smallest is the anchor."""
     sizes = backlog_sizes(options.size)
     logs = log_set(options.cache, "orders", options.size, sizes[0] // _LOGS_OF_SMALLEST)
-    logs = logs._replace(logs=tuple(sorted(logs.logs, key=_sequence)))
     try:
         _decoded(logs, logs.logs[:_LOGS_OF_SMALLEST])
         first: _Cost | None = None
@@ -70,10 +68,6 @@ def backlog_sizes(most: int) -> list[int]:
     """Sizes up to `most`, in bytes, ascending; the smallest is about `_SMALLEST`, or smaller."""
     steps = max(1, round(_STEPS_PER_DECADE * math.log10(most / _SMALLEST)))
     return [round(most / 10 ** (step / _STEPS_PER_DECADE)) for step in range(steps, -1, -1)]
-
-
-def _sequence(log: Path) -> int:
-    return open_log(str(log)).header.sequence
 
 
 def _beginning(logs: LogSet, size: int) -> Sequence[Path]:

@@ -6,6 +6,7 @@ import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from olr_pg.capture.logs import open_log
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.simulator.simulate import WORKLOADS, choose_shape, simulate
 
@@ -23,6 +24,7 @@ class LogSet(NamedTuple):
     """Archived logs and their dictionary.
 
     Attributes:
+        logs: in the order of their sequence numbers.
         size: bytes of the logs.
     """
 
@@ -53,6 +55,10 @@ def log_set(cache: Path, workload: str, size: int, log_bytes: int | None = None)
         shutil.rmtree(folder, ignore_errors=True)
         simulate(SEED, folder, workload=workload, size=size, shape=shape, truth=log_bytes is None)
         (folder / "whole").touch()
-    logs = tuple(sorted((folder / "logs").iterdir()))
+    logs = tuple(sorted((folder / "logs").iterdir(), key=_sequence))
     snapshot = load_snapshot(str(folder / "dictionary.json"))
     return LogSet(folder, logs, snapshot, sum(log.stat().st_size for log in logs))
+
+
+def _sequence(log: Path) -> int:
+    return open_log(str(log)).header.sequence
