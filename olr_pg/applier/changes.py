@@ -108,6 +108,15 @@ def select(chunk: Chunk, rows: I64) -> Selection:
     )
 
 
+def by_name(names: Sequence[str], answers: Answers, rows: I64) -> Iterator[tuple[str, I64]]:
+    """Row changes by the name that their layout has; only names that have some."""
+    for name in dict.fromkeys(names):
+        of_name = np.array([other == name for other in names])
+        found = rows[of_name[answers.layout[rows]]]
+        if len(found):
+            yield name, found
+
+
 def join(parts: Sequence[Selection]) -> Selection:
     """Selections one behind the other."""
     if len(parts) == 1:

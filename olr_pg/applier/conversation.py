@@ -21,7 +21,7 @@ import numpy as np
 import psycopg
 import structlog
 
-from olr_pg.applier.changes import Chunk, Selection, join
+from olr_pg.applier.changes import Chunk, Selection, by_name, join
 from olr_pg.applier.changes import select as select_changes
 from olr_pg.applier.chunks import ChunkedRows
 from olr_pg.applier.connection import KeptConnection
@@ -33,6 +33,7 @@ from olr_pg.applier.schema_events import SchemaEvent, SchemaEvents
 from olr_pg.applier.settings import Consistency
 from olr_pg.applier.spool import Spool, SpoolFiles
 from olr_pg.applier.stream import STREAM
+from olr_pg.applier.unconfirmed import Unconfirmed
 from olr_pg.applier.worker import Worker
 from olr_pg.errors import OlrPgError
 from olr_pg.scalars import format_xid
@@ -54,11 +55,8 @@ from olr_pg.wire.messages import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Container, Iterable, Sequence
 
-    import numpy.typing as npt
-
-    from olr_pg.applier.parse import Answers
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.wire.messages import Answer
 
@@ -67,6 +65,8 @@ _log = structlog.get_logger(__name__)
 _TOGETHER_BYTES = 2 << 20
 """What is received at once, about: each run of elements is parsed and handed on as a whole."""
 _FIRST_WINDOW = 64
+_IN_FLIGHT_PART = 8
+"""What of that which may be unconfirmed may be on the way, about."""
 _STOP_MILLISECONDS = 250
 _NOTE_SECONDS = 1.0
 _ANOTHER_CLIENT = 4008
@@ -98,7 +98,7 @@ class Conversation:
         self._room = room
         self._events = events
         self._tables = tables
-        self._announced: set[tuple[str, int, int]] = set()
+        self._announced: dict[tuple[str, int, int], SchemaEvent] = {}
         self._stop = stop
         self._progress = progress
         self._socket: socket.socket | None = None
@@ -107,6 +107,7 @@ class Conversation:
         self._tail_bytes = 0
         self._spools = SpoolFiles(settings.spool_directory, settings.spool_max)
         self._spool: Spool | None = None
+        self._unconfirmed = Unconfirmed(settings.queue_bytes)
         self._rows = ChunkedRows(settings.byte_order)
         self._layouts = LayoutReader(settings.byte_order)
         self._open_scn: int | None = None
@@ -209,6 +210,7 @@ class Conversation:
             self.end_handover()
             if time.monotonic() - self._noted > _NOTE_SECONDS:
                 self.note_complete()
+                self._forget_faults()
             self._progress.clear()
             if self._drain.is_set():
                 if self._finish():
@@ -296,7 +298,8 @@ class Conversation:
                 continue
             if isinstance(event, Elements):
                 self._take_elements(event)
-                self._window = min(self._window * 2, self._settings.window)
+                self._window = min(self._window * 2, self._window_max(event))
+                self._await_durable()
                 idle = False
             elif isinstance(event.answer, Error):
                 raise _refusal(event)
@@ -306,7 +309,28 @@ class Conversation:
             self._window = _FIRST_WINDOW
         return idle
 
+    def _window_max(self, elements: Elements) -> int:
+        """The most requests in flight: the answers to them are unconfirmed, too."""
+        fitting = self._settings.queue_bytes // _IN_FLIGHT_PART * elements.messages
+        fitting //= max(elements.blob.size, 1)
+        return min(max(fitting, _FIRST_WINDOW), self._settings.window)
+
+    def _await_durable(self) -> None:
+        """Take nothing more while the server has to keep too much.
+
+        What a table with few changes collects keeps everything that came since.
+        """
+        while self._unconfirmed.is_too_much(self._pending_of_workers()):
+            if self._is_hopeless():
+                return
+            self._progress.clear()
+            for worker in self._workers:
+                worker.hurry()
+            if self._unconfirmed.is_too_much(self._pending_of_workers()):
+                self._progress.wait(self._settings.poll_milliseconds / 1000)
+
     def _take_elements(self, elements: Elements) -> None:
+        self._unconfirmed.add(elements.blob.size)
         answers = self._rows.feed(elements.blob)
         if answers is None:
             return
@@ -318,9 +342,11 @@ class Conversation:
         commits = np.flatnonzero(answers.kind == ElementCode.COMMIT)
         first = int(commits[0]) if len(commits) else len(answers.kind)
         whole = int(commits[-1]) if len(commits) else -1
+        if len(commits):
+            self._unconfirmed.end(len(commits), int(answers.commit_scn[whole]))
         if self._spool is not None:
             # The transaction that is open already.
-            for table, rows in _by_name(names, answers, changes[changes < first]):
+            for table, rows in by_name(names, answers, changes[changes < first]):
                 self._spool.add(table, select_changes(chunk, rows))
             changes = changes[changes > first]
             if len(commits):
@@ -329,7 +355,7 @@ class Conversation:
         delivered = self._tail if len(commits) else []
         if len(commits):
             self._tail, self._tail_bytes = [], 0
-        for table, rows in _by_name(names, answers, changes):
+        for table, rows in by_name(names, answers, changes):
             ready, rest = rows[rows < whole], rows[rows > whole]
             if len(ready):
                 delivered.append((table, select_changes(chunk, ready)))
@@ -398,8 +424,11 @@ class Conversation:
     def _announce(self, events: Iterable[SchemaEvent]) -> None:
         """Hand events to the workers of their tables, each once."""
         for event in events:
-            if event.table in self._tables and event.identity not in self._announced:
-                self._announced.add(event.identity)
+            known = self._announced.get(event.identity)
+            # A fault that is published once more was done in between.
+            is_news = known is None or (event.is_fault and known is not event)
+            if event.table in self._tables and is_news:
+                self._announced[event.identity] = event
                 is_stream = self._settings.consistency is Consistency.TRANSACTION
                 self._worker(STREAM if is_stream else event.table).announce(event)
 
@@ -410,9 +439,13 @@ class Conversation:
 
     # --- positions ---
 
-    def _lowest_pending(self) -> int | None:
+    def _pending_of_workers(self) -> int | None:
         scns = [worker.lowest_pending() for worker in self._workers]
-        return min((scn for scn in [*scns, self._open_scn] if scn is not None), default=None)
+        return min((scn for scn in scns if scn is not None), default=None)
+
+    def _lowest_pending(self) -> int | None:
+        scns = [self._pending_of_workers(), self._open_scn]
+        return min((scn for scn in scns if scn is not None), default=None)
 
     def _confirmable(self) -> int:
         """The SCN to confirm: see the module's theory of operation."""
@@ -454,24 +487,19 @@ class Conversation:
         """What was received and not applied comes again."""
         self._tail, self._tail_bytes, self._spool = [], 0, None
         self._rows.forget()
+        self._unconfirmed.forget()
         self._open_scn = None
         self._last_scn = self.confirmed_scn
         self._window = _FIRST_WINDOW
         for worker in self._workers:
             worker.reset()
         done = (event for event in self._events.published() if self._events.is_done(event))
-        self._announced = {event.identity for event in done}
+        self._announced = {event.identity: event for event in done}
 
-
-def _by_name(
-    names: Sequence[str], answers: Answers, rows: npt.NDArray[np.int64]
-) -> Iterator[tuple[str, npt.NDArray[np.int64]]]:
-    """Row changes by the name that their layout has; only names that have some."""
-    for name in dict.fromkeys(names):
-        of_name = np.array([other == name for other in names])
-        found = rows[of_name[answers.layout[rows]]]
-        if len(found):
-            yield name, found
+    def _forget_faults(self) -> None:
+        """Forget which faults were announced that are done: a stopped table has any number."""
+        known = {event.identity for event in self._events.published()}
+        self._announced = {key: event for key, event in self._announced.items() if key in known}
 
 
 def _refusal(reply: Reply) -> OlrPgError:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from olr_pg.applier.changes import Selection, join
 from olr_pg.applier.schema_events import SchemaEvent
 from olr_pg.applier.stream import StreamApplier, TableDone, count_by_table
+from olr_pg.wire.protocol import TRANSACTION_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,9 +29,6 @@ and while it works there come more."""
 _TIGHT: Final = 8
 """So many times sooner a batch is due where memory is tight."""
 
-_TRANSACTION_BYTES: Final = 768
-"""What the server counts for keeping an unconfirmed transaction beside its messages, about."""
-
 
 class Delivery(NamedTuple):
     """Changes of whole transactions.
@@ -48,7 +46,7 @@ class Delivery(NamedTuple):
     def of(cls, selection: Selection) -> Delivery:
         """A delivery of these changes."""
         size = selection.value_bytes()
-        return cls(selection, size, size + _TRANSACTION_BYTES * len(selection.firsts()))
+        return cls(selection, size, size + TRANSACTION_BYTES * len(selection.firsts()))
 
 
 class Batch(NamedTuple):

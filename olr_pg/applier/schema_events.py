@@ -89,7 +89,9 @@ class SchemaEvents:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._fewer = threading.Condition(self._lock)
         self._events: dict[tuple[str, int, int], SchemaEvent] = {}
+        self._faults = 0
         self._done: set[tuple[str, int, int]] = set()
         self.consumed = False
 
@@ -97,11 +99,29 @@ class SchemaEvents:
         """A run of decoding begins: the events will be published again."""
         with self._lock:
             self._events = {}
+            self._faults = 0
+            self._fewer.notify_all()
+
+    def await_room(self, faults_max: int, timeout: float) -> bool:
+        """Wait until fewer faults than that wait for the applier, if there is one.
+
+        A table that has stopped may have any number of them, with no transaction in between that
+        would find the ready queue full.
+
+        Returns:
+            Whether it is so, after `timeout` seconds at the latest.
+        """
+        with self._lock:
+            return self._fewer.wait_for(
+                lambda: not self.consumed or self._faults < faults_max, timeout
+            )
 
     def publish(self, event: SchemaEvent) -> None:
         """Add an event; for one table in ascending order of commit SCN."""
         with self._lock:
-            self._events.setdefault(event.identity, event)
+            if event.identity not in self._events:
+                self._events[event.identity] = event
+                self._faults += event.is_fault
 
     def published(self) -> list[SchemaEvent]:
         """All events in the order of publication."""
@@ -113,7 +133,9 @@ class SchemaEvents:
         with self._lock:
             if event.is_fault:
                 # A table may have any number of them; the ledger knows one that comes again.
-                self._events.pop(event.identity, None)
+                if self._events.pop(event.identity, None) is not None:
+                    self._faults -= 1
+                    self._fewer.notify_all()
             else:
                 self._done.add(event.identity)
 

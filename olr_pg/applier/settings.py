@@ -55,7 +55,8 @@ class ApplierSettings:
         batch_milliseconds: the longest that an applied-to-be change waits for more.
         batch_bytes: the same as `batch_changes` in bytes of values; half of `queue_bytes`, so that
             one can be prepared while one is applied.
-        queue_bytes: what may be unconfirmed, shared by the workers, before no more is taken.
+        queue_bytes: what may be unconfirmed, as the server counts it, before no more is taken: well
+            below the bound of its queue, since more is on the way, and confirmations are, too.
         spool_bytes: values of an open source transaction past which it goes to the spool (`spool`).
         spool_directory: of the spool; None the system's for temporary files.
         spool_max: bytes of all spooled transactions at a time; None = what the disk has.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -24,7 +25,7 @@ from olr_pg.replicator.split import plan_splits
 from olr_pg.replicator.wanted_logs import check_beginning, check_order, orphaning_log, unread_logs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from olr_pg.applier.schema_events import SchemaEvent
     from olr_pg.capture.continuity import Gap
@@ -332,7 +333,8 @@ class DecodingRun:
         lowest = np.minimum.accumulate(begins[::-1])[::-1].tolist()
         start = 0
         while start < len(transactions):
-            self._events.publish_before(transactions[start].commit_scn)
+            if not self._events.publish_before(transactions[start].commit_scn):
+                return False
             end = self._queued_together(transactions, start)
             self._note_open(min(rest, lowest[start]))
             if not self._put(transactions[start:end]):
@@ -340,7 +342,8 @@ class DecodingRun:
             self.progress.queued.add(transactions[end - 1].commit_scn, time.time())
             self._note_decoding()
             start = end
-        self._events.publish_before(self.merger.watermark)
+        if not self._events.publish_before(self.merger.watermark):
+            return False
         self.progress.queued.add(self.merger.watermark, time.time())
         self._note_open(min([self.merger.open_scn(), *self._events.begins()]))
         for feed in self.feeds:
@@ -369,16 +372,26 @@ class DecodingRun:
             transactions = transactions[feed.offer(transactions) :]
             if not transactions:
                 return True
-            if feed.queue.closed:
-                self._decoder.runs.drop(self, feed)
-                return bool(self.feeds)
-            if len(self.feeds) > 1:
-                self._detach(feed)
+            if not self._await(feed, partial(feed.queue.await_room, transactions[0])):
                 return not self.ending.is_set()
-            self._enter(CapturePhase.PAUSED_FOR_FLOW_CONTROL)
-            while not feed.queue.await_room(transactions[0], _ROOM_SECONDS):
-                if self.ending.is_set():
-                    return False
+
+    def _await(self, feed: Feed, has_room: Callable[[float], bool]) -> bool:
+        """Wait for a target's room; False where nothing more goes to it here.
+
+        Args:
+            has_room: whether there is room, after so many seconds at the latest.
+        """
+        if feed.queue.closed:
+            self._decoder.runs.drop(self, feed)
+            return False
+        if len(self.feeds) > 1:
+            self._detach(feed)
+            return False
+        self._enter(CapturePhase.PAUSED_FOR_FLOW_CONTROL)
+        while not has_room(_ROOM_SECONDS):
+            if self.ending.is_set():
+                return False
+        return True
 
     def _detach(self, feed: Feed) -> None:
         held = feed.queue.status()
@@ -399,13 +412,18 @@ class DecodingRun:
             return end
         return next(at for at in range(start, end) if transactions[at].commit_scn >= barrier)
 
-    def _publish(self, event: SchemaEvent) -> None:
-        """Tell the targets what happened to a table."""
+    def _publish(self, event: SchemaEvent) -> bool:
+        """Tell the targets what happened to a table; False where the run is to end."""
         for feed in self.feeds:
+            if event.is_fault and not (
+                feed.await_room_for_fault(0) or self._await(feed, feed.await_room_for_fault)
+            ):
+                continue
             error = feed.publish(event)
             if error is not None:
                 feed.fail(error)
                 self._decoder.runs.drop(self, feed)
+        return not self.ending.is_set()
 
     def _report(self, log: ArchivedLog) -> None:
         account = self.merger.account

@@ -6,7 +6,7 @@ import threading
 import time
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import structlog
 
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from olr_pg.server.backlog import Backlog
     from olr_pg.server.ready import ReadyTransaction
     from olr_pg.server.source import RecoveryPoint
+
+_FAULT_BYTES: Final = 4096
+"""What a fault takes while it waits for the applier, about."""
 
 _log = structlog.get_logger(__name__)
 
@@ -143,6 +146,15 @@ class Feed:
         if error is None or not self.delivery.ends_with_table:
             return None
         return error if event.is_fault or error.code == UNKNOWN_DDL else None
+
+    def await_room_for_fault(self, timeout: float) -> bool:
+        """Wait until another fault may be published; whether it may, after so many seconds.
+
+        As many may wait as transactions may.
+        """
+        transactions_max, bytes_max = self.queue.bounds
+        faults_max = max(1, min(transactions_max, bytes_max // _FAULT_BYTES))
+        return self.queue.closed or self.delivery.schema_events.await_room(faults_max, timeout)
 
     def fail(self, error: OlrPgError) -> None:
         """Nothing more comes."""

@@ -59,14 +59,14 @@ class EventFeed:
 
     Args:
         follower: of the subscription.
-        publish: publishes one of a table of the subscription.
+        publish: publishes one of a table of the subscription; False: it was given up.
         reporter: is told of every fault.
     """
 
     def __init__(
         self,
         follower: DictionaryFollower,
-        publish: Callable[[SchemaEvent], None],
+        publish: Callable[[SchemaEvent], bool],
         reporter: FaultReporter,
     ) -> None:
         self._follower = follower
@@ -87,14 +87,20 @@ class EventFeed:
         """Take what could not be decoded, in commit order."""
         self._faults.extend(_as_event(self._reporter.report(fault)) for fault in faults)
 
-    def publish_before(self, scn: int) -> None:
-        """Publish what comes before a transaction that commits at `scn`."""
+    def publish_before(self, scn: int) -> bool:
+        """Publish what comes before a transaction that commits at `scn`.
+
+        Returns:
+            False where that was given up.
+        """
         while (event := self._next()) is not None and event.barrier <= scn:
+            if not self._publish(event):
+                return False
             if event.is_fault:
                 self._faults.popleft()
             else:
                 self._published += 1
-            self._publish(event)
+        return True
 
     @property
     def barrier(self) -> int | None:
@@ -111,9 +117,8 @@ class EventFeed:
         heads = [*islice(self._faults, 1), *self._follower.events[self._published :][:1]]
         return min(heads, key=lambda event: event.barrier, default=None)
 
-    def _publish(self, event: SchemaEvent) -> None:
-        if event.table in self._follower.names:
-            self._publish_to(event)
+    def _publish(self, event: SchemaEvent) -> bool:
+        return event.table not in self._follower.names or self._publish_to(event)
 
 
 def _as_event(fault: RowFault) -> SchemaEvent:

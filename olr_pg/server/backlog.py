@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import structlog
 
 from olr_pg.errors import OlrPgError
-from olr_pg.server.ready import TRANSACTION_BYTES, CommitPosition, ReadyTransaction
+from olr_pg.server.ready import CommitPosition, ReadyTransaction
 from olr_pg.wire.frames import ByteOrder
+from olr_pg.wire.protocol import TRANSACTION_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -32,7 +32,7 @@ must know that no other transaction shares the commit SCN — would wait for the
 decoder waits for it. So: a client that holds back more than the bound gets one transaction at a
 time beyond it, what it holds back is its own doing and is reported (4016, `QueueStatus.held_back`),
 and neither side ever waits for the other. A transaction larger than `bytes_max` is taken in when
-*ready* is empty, by the same rule.
+*ready* is empty, by the same rule; the largest one that is transmitted is nothing to report.
 
 Where there are several targets, each with a queue, a client that is slow must not hold the decoder
 up for the others. Then the queue has a *backlog* on disk: what finds the queue full goes behind it
@@ -54,9 +54,9 @@ import structlog
 
 from olr_pg.errors import OlrPgError
 from olr_pg.scalars import format_xid
-from olr_pg.server.ready import TRANSACTION_BYTES, JoinedMessages, cost_of
+from olr_pg.server.ready import JoinedMessages, cost_of
 from olr_pg.wire.offsets import message_run
-from olr_pg.wire.protocol import ANSWER_BYTES, Batch
+from olr_pg.wire.protocol import ANSWER_BYTES, TRANSACTION_BYTES, Batch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -492,10 +492,22 @@ class ReadyQueue:
         self._taken_messages = self._taken_bytes = 0
         self._sent.append(self._ready.popleft())
 
+    def _is_held_back(self) -> bool:
+        """Whether a client has more than the bound, its largest transaction aside.
+
+        That may be of any size, and is not confirmed before it is applied.
+        """
+        sent = self._held_bytes - sum(map(cost_of, self._ready))
+        return sent > self._bytes_max and (
+            sent - max(map(cost_of, self._sent), default=0) > self._bytes_max
+        )
+
     def _report_held_back(self) -> None:
         """Log once when what a client does not confirm passes the bound, and once it is half."""
-        limit = self._bytes_max // 2 if self._held_back else self._bytes_max
-        over = bool(self._sent) and self._held_bytes > limit
+        if self._held_back:
+            over = bool(self._sent) and self._held_bytes > self._bytes_max // 2
+        else:
+            over = self._held_bytes > self._bytes_max and self._is_held_back()
         if over == self._held_back:
             return
         self._held_back = over

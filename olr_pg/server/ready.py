@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise, repeat
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from olr_pg.wire.frames import ByteOrder
+from olr_pg.wire.protocol import TRANSACTION_BYTES
 
 if TYPE_CHECKING:
     from olr_pg.transactions.batch import TransactionColumns
     from olr_pg.wire.encoder import EncodedTransactions
     from olr_pg.wire.frames import Buffer
-
-TRANSACTION_BYTES: Final = 768
-"""What keeping a transaction costs beside its messages, about (CPython 3.11)."""
 
 
 class CommitPosition(NamedTuple):

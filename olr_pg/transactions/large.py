@@ -28,7 +28,7 @@ from olr_pg.transactions.lob_source import LobSource, LobWanted
 from olr_pg.transactions.lobs import NO_LOBS, Owners, no_losses, referred_lobs, resolve_lobs
 from olr_pg.transactions.row_job import Before, Job, assembled, nothing_before
 from olr_pg.transactions.rows import assemble
-from olr_pg.transactions.select import Chunks, concatenate, count_changes
+from olr_pg.transactions.select import Chunks, count_changes
 from olr_pg.transactions.split_undo import PARTS_MAX, TAIL, join_split_undo
 from olr_pg.transactions.storage import batch_bytes
 
@@ -213,7 +213,7 @@ class LargeTransaction:
             numbers.append(base + low + np.flatnonzero(wanted))
             live.append(is_live[wanted])
         number, is_live = np.concatenate(numbers), np.concatenate(live)
-        cut = concatenate(self._chunks.events(number))
+        cut = self._chunks.events(number)
         instances = Instances(
             np.arange(number.size), np.array([0, number.size]), _FIRST - 1, _FIRST - 1,
             np.zeros(1, np.uint64),

@@ -13,13 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.datatypes.lob_locator import COUNT, FORM, LOB_ID, LobForm
-from olr_pg.redo.batch import ChangeBatch, EventKind, empty_entries, empty_events, empty_pieces
-from olr_pg.redo.columns import take
+from olr_pg.redo.batch import ChangeBatch, EventKind
+from olr_pg.redo.columns import joined_rows, take
 from olr_pg.transactions.lob_pages import listed_blocks, read_values
 from olr_pg.transactions.lob_values import (
     Space,
     Values,
     ValueStatus,
+    empty_rows,
     sort_rows,
     value_room,
 )
@@ -30,7 +31,7 @@ from olr_pg.transactions.lobs import (
     lob_numbers_of,
     lob_rows,
 )
-from olr_pg.transactions.select import Chunks, concatenate, runs
+from olr_pg.transactions.select import Chunks, runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -133,17 +134,19 @@ class LobIndex:
         if headers.size:
             lists = np.unique(np.concatenate([headers, self._listed(headers)]))
             numbers = np.union1d(numbers, self._events(lists | _LIST))
-        nothing = ChangeBatch(empty_events(0), empty_pieces(0), empty_entries(0), values.data)
-        allocate = self._storage.allocate
-        batch = concatenate([nothing, *self._chunks.events(numbers, allocate)], allocate)
-        rows, _ = lob_rows(batch, np.arange(batch.events.size))
-        # Of what names no transaction, older pages are another one's.
-        rows = take(rows, rows.scn >= self._begin_scn)
-        return LobPieces(sort_rows(rows), np.zeros(1, np.bool_), batch.data)
+        size = values.data.size
+        data = self._storage.allocate(size + self._chunks.size(numbers))
+        data[:size] = values.data
+        rows = [empty_rows(0)]
+        for batch in self._chunks.cuts(numbers, data, size):
+            found, _ = lob_rows(batch, np.arange(batch.events.size))
+            # Of what names no transaction, older pages are another one's.
+            rows.append(take(found, found.scn >= self._begin_scn))
+        return LobPieces(sort_rows(joined_rows(rows)), np.zeros(1, np.bool_), data)
 
     def _listed(self, headers: I64) -> I64:
         """The list blocks that these LOB header blocks name."""
-        batch = concatenate(self._chunks.events(self._events(headers | _LIST)))
+        batch = self._chunks.events(self._events(headers | _LIST))
         rows, _ = lob_rows(batch, np.arange(batch.events.size))
         blocks = np.empty(4 * rows.size, np.int64)
         return blocks[: listed_blocks(rows, batch.data, blocks)]

@@ -32,6 +32,8 @@ _CHANGES: Final = (
 )
 """The events that are changes, as `finished.Account` counts them."""
 
+I64 = npt.NDArray[np.int64]
+
 _SELECTIONS_KEPT: Final = 3
 """Each has 8 bytes for every event and piece of its batch."""
 
@@ -162,6 +164,17 @@ class Selection:
         """
         return self._copied(rows, np.array([0, rows.size], np.int64), allocate)[0]
 
+    def size(self, rows: npt.NDArray[np.int64]) -> int:
+        """How many bytes the values of these events have."""
+        return int(self._sizes(rows)[2])
+
+    def cut(self, rows: npt.NDArray[np.int64], room: npt.NDArray[np.uint8], at: int) -> ChangeBatch:
+        """As `events`, with the bytes in `room`, from `at` on."""
+        own = self.events(rows, lambda size: room[at : at + size])
+        own.pieces.changed_offset[:] += at
+        own.entries.offset[:] += at
+        return own._replace(data=room)
+
     def groups(
         self, order: npt.NDArray[np.int64], first: npt.NDArray[np.int64], chosen: Sequence[int]
     ) -> list[ChangeBatch]:
@@ -194,8 +207,7 @@ class Selection:
             The groups one behind the other, and their bounds as of `_copy`.
         """
         piece_first, entry_first = self._first
-        sizes = np.zeros(3, np.int64)
-        _measure(self._batch, rows, piece_first, entry_first, sizes)
+        sizes = self._sizes(rows)
         chosen = ChangeBatch(
             take(self._batch.events, rows),
             empty_pieces(int(sizes[0])),
@@ -207,6 +219,13 @@ class Selection:
         _copy(self._batch, rows, piece_first, entry_first, chosen, bounds)
         return chosen, bounds
 
+    def _sizes(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """How many pieces, values and bytes these events have."""
+        piece_first, entry_first = self._first
+        sizes = np.zeros(3, np.int64)
+        _measure(self._batch, rows, piece_first, entry_first, sizes)
+        return sizes
+
 
 def select_events(batch: ChangeBatch, rows: npt.NDArray[np.int64]) -> ChangeBatch:
     """As `Selection.events`, once."""
@@ -215,6 +234,8 @@ def select_events(batch: ChangeBatch, rows: npt.NDArray[np.int64]) -> ChangeBatc
 
 class Chunks:
     """Batches one behind the other; their events are numbered through.
+
+    Where several numbers are asked for, they ascend.
 
     Attributes:
         batches: in their order.
@@ -231,20 +252,32 @@ class Chunks:
         return int(np.searchsorted(self.first, event, "right")) - 1
 
     def _parts(self, numbers: npt.NDArray[np.int64]) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
-        """(number of a batch, its rows) for the events of these numbers, which ascend."""
+        """(number of a batch, its rows) for the events of these numbers."""
         bounds = np.searchsorted(numbers, self.first)
         for batch in np.flatnonzero(np.diff(bounds)).tolist():
             yield batch, numbers[bounds[batch] : bounds[batch + 1]] - self.first[batch]
 
-    def events(
-        self,
-        numbers: npt.NDArray[np.int64],
-        allocate: Callable[[int], npt.NDArray[np.uint8]] | None = None,
-    ) -> list[ChangeBatch]:
-        """The events of these numbers, which ascend, batch by batch; `Selection.events`."""
-        return [
-            self._selection(batch).events(rows, allocate) for batch, rows in self._parts(numbers)
-        ]
+    def size(self, numbers: I64) -> int:
+        """How many bytes the values of the events of these numbers have."""
+        return sum(self._selection(batch).size(rows) for batch, rows in self._parts(numbers))
+
+    def cuts(self, numbers: I64, room: npt.NDArray[np.uint8], at: int) -> Iterator[ChangeBatch]:
+        """The events of these numbers, batch by batch, with the bytes in `room`, from `at` on."""
+        for batch, rows in self._parts(numbers):
+            selection = self._selection(batch)
+            yield selection.cut(rows, room, at)
+            at += selection.size(rows)
+
+    def events(self, numbers: I64) -> ChangeBatch:
+        """The events of these numbers as one batch."""
+        room = np.empty(self.size(numbers), np.uint8)
+        chosen = [empty_batch(), *self.cuts(numbers, room, 0)]
+        return ChangeBatch(
+            joined_rows([part.events for part in chosen]),
+            joined_rows([part.pieces for part in chosen]),
+            joined_rows([part.entries for part in chosen]),
+            room,
+        )
 
     def _selection(self, batch: int) -> Selection:
         """That of a batch; those that were used last are kept, the oldest one is made again."""

@@ -18,7 +18,7 @@ from olr_pg.applier.settings import ApplierSettings
 from olr_pg.datatypes.number import encode_number
 from olr_pg.server.checkpoint import Checkpoint
 from olr_pg.server.listener import Listener
-from olr_pg.server.queue import ReadyQueue
+from olr_pg.server.queue import BYTES_MAX, ReadyQueue
 from olr_pg.server.ready import CommitPosition, ReadyTransaction
 from olr_pg.wire.elements import (
     Begin,
@@ -66,6 +66,7 @@ class Script:
     order: ByteOrder = ByteOrder.LITTLE
     transactions: list[ReadyTransaction] = field(default_factory=list)
     queue_transactions: int = 10_000
+    queue_bytes: int = BYTES_MAX
     started: list[int] = field(default_factory=list)
     _queue: ReadyQueue | None = None
     _feeder: threading.Thread | None = None
@@ -106,7 +107,7 @@ class Script:
     def start(self, scn: int, _image: str | None = None) -> ReadyQueue:
         self.started.append(scn)
         self.complete.clear()
-        self._queue = queue = ReadyQueue(transactions_max=self.queue_transactions)
+        self._queue = queue = ReadyQueue(self.queue_transactions, self.queue_bytes)
         self._taken = 0
         wanted = [one for one in self.transactions if one.begin_scn >= scn]
 

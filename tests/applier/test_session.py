@@ -7,6 +7,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from structlog.testing import capture_logs
 
 from olr_pg.applier.session import Applier, ApplyReport
 from olr_pg.dictionary.model import Column, KeyKind, Table
@@ -183,6 +184,26 @@ def test_several_workers(replication: Replication) -> None:
     assert {name: c.inserted for name, c in report.tables.items()} == {
         f"S.{table}": 50 for table in "ABCDE"
     }
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_table_with_few_changes_does_not_hold_the_others_back(
+    replication: Replication, workers: int
+) -> None:
+    """It would wait for more, and the server keep all that came since, more than it may have."""
+    r = replication
+    r.execute("CREATE TABLE s.u (LIKE s.t INCLUDING ALL)")
+    r.transaction(r.insert({"ID": 1, "N": 1, "V": "x"}, table="U"))
+    for number in range(4000):
+        r.transaction(r.insert({"ID": number, "N": 1, "V": "x"}))
+    r.script.queue_bytes = 800_000
+    with capture_logs() as entries:
+        r.apply(
+            workers=workers, batch_milliseconds=600_000, batch_changes=100, queue_bytes=400_000
+        )  # fmt: skip
+    assert len(_table(r)) == 4000
+    assert len(_table(r, "s.u")) == 1
+    assert not [entry for entry in entries if entry["event"] == "held_back"]
 
 
 def test_triggers_and_foreign_keys_do_not_fire(replication: Replication) -> None:

@@ -17,7 +17,7 @@ from olr_pg.applier.feeds import Delivery
 from olr_pg.applier.ledger import ensure_ledger
 from olr_pg.applier.room import Room
 from olr_pg.applier.worker import Worker
-from olr_pg.server.ready import TRANSACTION_BYTES
+from olr_pg.wire.protocol import TRANSACTION_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from dataclasses import replace
+from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -21,9 +22,11 @@ from olr_pg.replicator.split import (
     subscribe,
 )
 from olr_pg.server.queue import ReadyQueue
+from olr_pg.simulator.lob_layout import BLOB, PAGE, secure_header
 from olr_pg.simulator.workload import DdlUse
 from olr_pg.transactions.storage import IN_MEMORY
 from tests.large_transaction import RowForm, write_logs
+from tests.lobs.lob_redo import LobRedo, snapshot
 from tests.replicator.test_decode_truth import make_source
 from tests.split_results import through_bytes
 
@@ -42,38 +45,52 @@ FORMS: Final = {
 """How many rows of which form: of the larger transaction three times as many."""
 
 SPLIT_BYTES: Final = 1 << 20
-WAITING_BYTES: Final = 1 << 20
+MIB: Final = 1 << 20
+WAITING_BYTES: Final = MIB
 PART_BYTES: Final = 1 << 18
 BYTES_PER_ROW: Final = 50
 """The bound. Kept in memory, a row takes over 500, with a LOB 1,260."""
 
 
 def peak_of(folder: Path, rows: int, form: RowForm) -> int:
-    """The most bytes that Python and NumPy had at a time, from the redo to the messages."""
+    """The most bytes that were there at a time while a transaction of so many rows was decoded."""
     folder.mkdir()
     write_logs(folder, rows, form)
-    subscription = subscribe(form.snapshot().tables, 0)
     storage = SpillFiles(folder / "spill", WAITING_BYTES, part_bytes=PART_BYTES)
-    merger = Merger(subscription, 0, {1: 0}, storage=storage)
-    queue = ReadyQueue()
-    (archived,) = discover_logs([str(folder)])
-    log = open_for_decoding(archived.path)
-    tracemalloc.start()
-    try:
-        for split in plan_splits(archived, SPLIT_BYTES):
-            result = decode_split(subscription, log, split.first_block, split.end_block)
-            assert queue.put_all(merger.feed(1, through_bytes(result)))
-        messages = 0
-        while taken := queue.take(1000, bytes_max=WAITING_BYTES).messages:
-            messages += taken
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert messages == rows * (2 if form.lob else 1) + 2
-    account = merger.accounting().account
-    assert (account.rows, account.lob_values) == (rows, rows if form.lob else 0)
-    assert not merger.open_state().unowned.batches
-    return peak
+    decoding = Decoding(folder, form.snapshot(), storage)
+    assert decoding.messages == rows * (2 if form.lob else 1) + 2
+    assert (decoding.account.rows, decoding.account.lob_values) == (rows, rows if form.lob else 0)
+    return decoding.peak
+
+
+class Decoding:
+    """A log, from the redo to the messages.
+
+    Attributes:
+        peak: the most bytes that Python and NumPy had at a time.
+        messages: how many came out.
+        account: of it all.
+    """
+
+    def __init__(self, folder: Path, snapshot: Snapshot, storage: SpillFiles) -> None:
+        subscription = subscribe(snapshot.tables, 0)
+        merger = Merger(subscription, 0, {1: 0}, storage=storage)
+        queue = ReadyQueue()
+        (archived,) = discover_logs([str(folder)])
+        log = open_for_decoding(archived.path)
+        self.messages = 0
+        tracemalloc.start()
+        try:
+            for split in plan_splits(archived, SPLIT_BYTES):
+                result = decode_split(subscription, log, split.first_block, split.end_block)
+                assert queue.put_all(merger.feed(1, through_bytes(result)))
+            while taken := queue.take(1000, bytes_max=WAITING_BYTES).messages:
+                self.messages += taken
+            _, self.peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        self.account = merger.accounting().account
+        assert not merger.open_state().unowned.batches
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -82,6 +99,29 @@ def test_memory_does_not_grow_with_the_rows(tmp_path: Path, name: str) -> None:
     peak_of(tmp_path / "warm", rows // 4, form)
     small, large = (peak_of(tmp_path / str(count), count, form) for count in (rows, 3 * rows))
     assert large - small < BYTES_PER_ROW * 2 * rows
+
+
+def peak_of_lob(folder: Path, pages: int) -> int:
+    """The same of one row with a LOB of so many pages."""
+    folder.mkdir()
+    redo = LobRedo()
+    redo.begin()
+    redo.direct_pages(3, 7, bytes(range(250)) * (pages * PAGE // 250), (0x1000, pages))
+    redo.page_change(3, 0x50, redo.info(7), redo.lob_header(7, pages * PAGE // 250 * 250, [0x51]))
+    redo.page_change(3, 0x51, redo.info(7), redo.block_list([(0x1000, pages)]))
+    redo.insert(Decimal(1), None, secure_header(BLOB, 7, pages * PAGE // 250 * 250, 0x50))
+    redo.end()
+    redo.write(folder)
+    storage = SpillFiles(folder / "spill", WAITING_BYTES, MIB, part_bytes=PART_BYTES)
+    decoding = Decoding(folder, snapshot(), storage)
+    assert decoding.account.lob_values == 1
+    return decoding.peak
+
+
+def test_memory_does_not_grow_with_a_lob(tmp_path: Path) -> None:
+    peak_of_lob(tmp_path / "warm", 100)
+    small, large = (peak_of_lob(tmp_path / str(pages), pages) for pages in (500, 2500))
+    assert large - small < 2000 * PAGE // 10
 
 
 def without_last_columns(snapshot: Snapshot) -> Snapshot:

@@ -11,19 +11,25 @@ import psycopg
 import pytest
 
 from olr_pg.capture.logs import discover_logs
+from olr_pg.capture.state import CapturePhase
 from olr_pg.cli.render import render_blob
 from olr_pg.cli.values import value_renderer
 from olr_pg.errors import OlrPgError
 from olr_pg.replicator.decode import decode_logs, decode_splits
+from olr_pg.replicator.decoder import Decoder
 from olr_pg.replicator.follower import DictionaryFollower
 from olr_pg.replicator.merge import Merger, ThreadSplit, merge_splits
+from olr_pg.replicator.source_database import OfflineDatabase
 from olr_pg.replicator.spill import SpillFiles
 from olr_pg.replicator.split import plan_splits
 from olr_pg.scalars import format_xid
+from olr_pg.server.checkpoint import Checkpoint
+from olr_pg.spark.session import SparkSettings
 from olr_pg.transactions.faults import RowFault
 from olr_pg.wire.frames import ByteOrder
 from tests.replicator.ddl_source import NUMBER
 from tests.replicator.fault_source import LEFT, FaultSource
+from tests.replicator.recovery_runs import Client
 from tests.replicator.test_ddl_decoding import SPLITS
 from tests.replicator.test_ddl_pipeline import errors_of, rows_of, run_once
 from tests.split_results import through_bytes
@@ -33,6 +39,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from olr_pg.replicator.accounting import Accounting
+
+PAUSED = CapturePhase.PAUSED_FOR_FLOW_CONTROL
 
 
 @pytest.fixture(scope="module")
@@ -228,6 +236,35 @@ def test_the_dictionary_is_not_followed_past_its_own_rows_that_cannot_be_decoded
     assert told == []
     assert merger.failure is not None
     assert merger.failure.where["table"] == "SYS.COL$"
+
+
+def test_decoding_waits_while_too_many_faults_wait(
+    faulty: FaultSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing that finds the queue full need stand between them."""
+    folder = str(faulty.source.directory / "logs")
+    decoder = Decoder(
+        OfflineDatabase(faulty.snapshot, [folder]),
+        SparkSettings(),
+        once=True,
+        follow=partial(DictionaryFollower, ends_delivery=False),
+    )
+    monkeypatch.setattr(decoder, "decode", decode_splits)
+    client = Client(decoder, "", Checkpoint(tmp_path / "checkpoint", "x"), {"bytes_max": 4096})
+    client.start("SELECT owner, table_name FROM all_tables WHERE owner = 'SHOP'")
+    try:
+        taken = list[int]()
+        for expected in (5, 6):
+            while not (client.delivery.state.phase is PAUSED and len(taken) == expected):
+                assert not client.delivery.drained.is_set()
+                taken += [one.commit_scn for one in client.take()]
+            (fault,) = client.events.published()
+            assert fault.is_fault
+            client.events.done(fault)
+        taken += [one.commit_scn for one in client.take_all()]
+        assert len(taken) == 7
+    finally:
+        client.close()
 
 
 def test_what_a_new_incarnation_commits_has_not_left(faulty: FaultSource) -> None:

@@ -10,7 +10,7 @@ import pytest
 from olr_pg.errors import OlrPgError
 from olr_pg.server.backlog import Backlog
 from olr_pg.server.queue import ReadyQueue
-from olr_pg.server.ready import TRANSACTION_BYTES
+from olr_pg.wire.protocol import TRANSACTION_BYTES
 from tests.server.test_queue import transaction, xids_of
 
 if TYPE_CHECKING:

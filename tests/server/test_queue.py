@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import tracemalloc
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -16,18 +17,14 @@ from structlog.testing import capture_logs
 
 from olr_pg.errors import OlrPgError
 from olr_pg.server.queue import ReadyQueue
-from olr_pg.server.ready import (
-    TRANSACTION_BYTES,
-    CommitPosition,
-    ReadyTransaction,
-    ready_transactions,
-)
+from olr_pg.server.ready import CommitPosition, ReadyTransaction, ready_transactions
 from olr_pg.transactions.batch import TransactionColumns
 from olr_pg.wire.elements import Begin, Commit, Element, decode_element, encode_element
 from olr_pg.wire.encoder import EncodedTransactions
 from olr_pg.wire.frames import ByteOrder
 from olr_pg.wire.messages import Data, encode_answer
 from olr_pg.wire.offsets import message_offsets
+from olr_pg.wire.protocol import TRANSACTION_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -228,6 +225,20 @@ def test_a_client_that_confirms_only_at_the_end_is_never_stuck() -> None:
         assert queue.confirm(148) == 1
         assert not queue.status().held_back
     assert [entry["event"] for entry in entries] == ["held_back", "held_back_ended"]
+
+
+def test_a_large_transaction_that_is_being_applied_is_not_held_back() -> None:
+    small = series(4)
+    size = len(small[0].blob) + TRANSACTION_BYTES
+    large = replace(small[1], blob=memoryview(bytes(100 * size)), messages=1)
+    queue = ReadyQueue(10**9, 3 * size)
+    with capture_logs() as entries:
+        for one in (small[0], large, small[2], small[3]):
+            assert queue.put(one)
+            while queue.take(10).messages:
+                pass
+        assert queue.status().held_bytes > 100 * size
+    assert entries == []
 
 
 def test_a_transaction_larger_than_the_bound_goes_through() -> None:
