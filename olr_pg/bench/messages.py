@@ -13,7 +13,7 @@ import numpy as np
 
 from olr_pg.bench.changes import CHANGED, WIDTH, source_table
 from olr_pg.datatypes.number import encode_number
-from olr_pg.redo.batch import columns_of
+from olr_pg.redo.batch import columns_of, empty_entries
 from olr_pg.server.ready import ready_transactions
 from olr_pg.transactions.batch import VALUE, DmlColumns, DmlKind, Image, TransactionColumns
 from olr_pg.wire.encoder import EncodedTransactions, encode_transactions
@@ -158,7 +158,10 @@ def _dml(changes: Changes, pool: Pool, transaction_rows: int) -> DmlColumns:
         dataobj=np.full(count, 70_001, np.uint32),
         bdba=(changes.key // 100).astype(np.uint32),
         slot=(changes.key % 100).astype(np.uint16),
+        stored_first=np.full(count, -1, np.int64),
+        stored_count=np.zeros(count, np.int32),
         entry_first=first,
         values=values,
+        stored=empty_entries(0),
         data=np.concatenate([pool.data, np.frombuffer(b"".join(keys), np.uint8)]),
     )

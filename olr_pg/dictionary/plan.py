@@ -65,6 +65,8 @@ class RowPlan(NamedTuple):
         object_since, data_since: the SCN from which on each key is its table; a key may stand there
             several times, ascending, with table −1 from where on it is none.
         delivered, followed: shape (tables), see `Span`; empty where all tables are only delivered.
+        as_stored: shape (tables); 1 where an inserted row's values can go out as its row piece
+            stores them: SEGCOL# n is delivered column n, whose value nothing changes.
     """
 
     object_key: npt.NDArray[np.uint64]
@@ -88,6 +90,7 @@ class RowPlan(NamedTuple):
     data_since: npt.NDArray[np.int64] = _NO_SCNS
     delivered: npt.NDArray[np.uint8] = _NO_FLAGS
     followed: npt.NDArray[np.uint8] = _NO_FLAGS
+    as_stored: npt.NDArray[np.uint8] = _NO_FLAGS
 
 
 def build_row_plan(
@@ -149,7 +152,20 @@ def build_row_plan(
         np.array([since for _, since, _ in data], np.int64),
         np.array([span.delivered for span in spans] if internal else [], np.uint8),
         np.array([span.followed for span in spans] if internal else [], np.uint8),
+        np.array(
+            [_is_as_stored(table, span) for table, span in zip(tables, spans, strict=True)],
+            np.uint8,
+        ),
     )
+
+
+def _is_as_stored(table: Table, span: Span) -> bool:
+    if span.followed or not span.delivered or table.guard is not None:
+        return False
+    changed = any(lob_delivery(c) or c.added is not None for c in table.delivered)
+    width = max((column.segcol for column in table.columns), default=0)
+    numbers = [column.segcol for column in table.delivered]
+    return not changed and numbers == list(range(1, width + 1))
 
 
 def _entries(

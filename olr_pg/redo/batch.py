@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.redo.columns import Table
+from olr_pg.redo.columns import Table, row_type
 
 U8 = npt.NDArray[np.uint8]
 U16 = npt.NDArray[np.uint16]
@@ -59,7 +59,7 @@ class Part(IntFlag):
     FROM_PREVIOUS = 2
 
 
-EVENT: Final = np.dtype(
+EVENT: Final = row_type(
     [
         ("kind", "u1"),
         ("con_id", "u4"),
@@ -81,7 +81,6 @@ EVENT: Final = np.dtype(
         ("session", "u4"),
         ("piece_count", "i4"),
     ],
-    align=True,
 )
 
 EventColumns: TypeAlias = Table
@@ -109,7 +108,7 @@ EventColumns: TypeAlias = Table
     """
 
 
-PIECE: Final = np.dtype(
+PIECE: Final = row_type(
     [
         ("op", "u1"),
         ("supplemental", "u1"),
@@ -132,7 +131,6 @@ PIECE: Final = np.dtype(
         ("packed", "u1"),
         ("entry_count", "i4"),
     ],
-    align=True,
 )
 
 PieceColumns: TypeAlias = Table
@@ -157,7 +155,7 @@ PieceColumns: TypeAlias = Table
     """
 
 
-ENTRY: Final = np.dtype(
+ENTRY: Final = row_type(
     [
         ("role", "u1"),
         ("part", "u1"),
@@ -165,7 +163,6 @@ ENTRY: Final = np.dtype(
         ("length", "i4"),
         ("offset", "i8"),
     ],
-    align=True,
 )
 
 EntryColumns: TypeAlias = Table
@@ -190,7 +187,7 @@ class ChangeBatch(NamedTuple):
 
 def columns_of(dtype: np.dtype[np.void], capacity: int) -> Table:
     """Room for `capacity` rows of a table, content undefined."""
-    return np.empty(capacity, dtype).view(np.recarray)
+    return np.empty(capacity, dtype).view(Table)
 
 
 def empty_events(capacity: int) -> EventColumns:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.kernels import inlined, kernel
-from olr_pg.redo.columns import Table
+from olr_pg.redo.columns import Table, row_type
 from olr_pg.redo.kernel import scn8, u16, u32
 from olr_pg.redo.layout import BLOCK_HEADER, LWN_RECORD_HEADER, RECORD_HEADER, VLD_LWN
 
@@ -79,11 +79,11 @@ class RecordColumns(NamedTuple):
     lwn: npt.NDArray[np.int64]
 
 
-LWN: Final = np.dtype([(name, "i8") for name in LwnColumns._fields], align=True)
+LWN: Final = row_type([(name, "i8") for name in LwnColumns._fields])
 """`LwnColumns` as one table."""
 
-RECORD: Final = np.dtype(
-    [(name, "u1" if name == "vld" else "i8") for name in RecordColumns._fields], align=True
+RECORD: Final = row_type(
+    [(name, "u1" if name == "vld" else "i8") for name in RecordColumns._fields]
 )
 """`RecordColumns` as one table."""
 

@@ -4,18 +4,49 @@ from __future__ import annotations
 
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-Table: TypeAlias = "np.recarray[Any, np.dtype[np.void]]"
-"""A structured array; a column is a field of it."""
 
 A = TypeVar("A", bound="np.ndarray[Any, Any]")
-C = TypeVar("C", bound="tuple[Any, ...] | np.recarray[Any, Any]")
+
+
+class Table(np.ndarray[Any, np.dtype[np.void]]):
+    """A structured array; a column is a field of it, and an attribute.
+
+    As NumPy's own record arrays, whose columns take three times as long to come by: a split asks
+    for some hundred.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        """The column `name`."""
+        if name not in (self.dtype.names or ()):
+            message = f"there is no column {name}"
+            raise AttributeError(message)
+        return self.view(np.ndarray)[name]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set all of a column, or what is no column."""
+        if name in (self.dtype.names or ()):
+            self[name] = value
+        else:
+            super().__setattr__(name, value)
+
+
+def row_type(fields: Iterable[tuple[str, Any]]) -> np.dtype[np.void]:
+    """The type of a table's rows, aligned as C does it.
+
+    Its rows are NumPy's records, whose fields are attributes: kernels use them so, also those that
+    are not compiled.
+    """
+    return np.dtype((np.record, np.dtype(list(fields), align=True)))
+
+
+C = TypeVar("C", bound="tuple[Any, ...] | Table")
 
 
 def head(columns: C, count: int) -> C:
@@ -57,7 +88,7 @@ def joined_rows(
 
 def grown(table: Table, count: int, capacity: int) -> Table:
     """Room for `capacity` rows, of which the first `count` are those of `table`."""
-    room = np.empty(capacity, table.dtype).view(np.recarray)
+    room = np.empty(capacity, table.dtype).view(Table)
     _whole_rows(room)[:count] = _whole_rows(table)[:count]
     return room
 
@@ -81,13 +112,13 @@ def _plain(table: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _as_rows(rows: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> Table:
-    return rows.view(dtype).view(np.recarray)
+    return rows.view(dtype).view(Table)
 
 
 def as_table(**columns: np.ndarray[Any, Any]) -> Table:
     """The columns, all of one length, as one structured array: a single argument for a kernel."""
-    dtype = np.dtype([(name, column.dtype) for name, column in columns.items()], align=True)
+    dtype = row_type((name, column.dtype) for name, column in columns.items())
     table = np.empty(next(iter(columns.values())).size, dtype)
     for name, column in columns.items():
         table[name] = column
-    return table.view(np.recarray)
+    return table.view(Table)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from olr_pg.kernels import inlined, kernel
 from olr_pg.redo.blocks import RecordColumns
-from olr_pg.redo.columns import Table, head
+from olr_pg.redo.columns import Table, head, row_type
 from olr_pg.redo.kernel import u16, u32
 from olr_pg.redo.layout import LWN_RECORD_HEADER, RECORD_HEADER, VLD_LWN
 
@@ -61,8 +61,8 @@ class VectorColumns(NamedTuple):
     opcode: npt.NDArray[np.uint16]
 
 
-VECTOR: Final = np.dtype(
-    [(name, "u2" if name == "opcode" else "i8") for name in VectorColumns._fields], align=True
+VECTOR: Final = row_type(
+    [(name, "u2" if name == "opcode" else "i8") for name in VectorColumns._fields]
 )
 """`VectorColumns` as one table."""
 

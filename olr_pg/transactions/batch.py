@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.redo.columns import Table
+from olr_pg.redo.columns import Table, row_type
 
 
 class DmlKind(IntEnum):
@@ -55,9 +55,8 @@ class TransactionColumns(NamedTuple):
     dml_first: npt.NDArray[np.int64]
 
 
-VALUE: Final = np.dtype(
+VALUE: Final = row_type(
     [("offset", "i8"), ("length", "i8"), ("next", "i4"), ("column", "u2"), ("image", "u1")],
-    align=True,
 )
 """A value of a row change, or a further part of one.
 
@@ -82,8 +81,13 @@ class DmlColumns(NamedTuple):
         scn, time: SCN and redo time of the change's first record.
         sequence, block, offset: RBA of the change's first record.
         dataobj, bdba, slot: the parts of the ROWID; dataobj 0 where the row has none.
+        stored_first: where the values of an inserted row begin in `stored`, if they are there as
+            its row piece stores them; −1 where they are in `values`, as most changes' are.
+        stored_count: how many values are there: those of the first delivered columns. All others
+            are NULL.
         entry_first: shape (n + 1); where each change's values begin.
         values: `VALUE` rows.
+        stored: `redo.batch.ENTRY` rows.
         data: the bytes of the values.
     """
 
@@ -97,8 +101,11 @@ class DmlColumns(NamedTuple):
     dataobj: npt.NDArray[np.uint32]
     bdba: npt.NDArray[np.uint32]
     slot: npt.NDArray[np.uint16]
+    stored_first: npt.NDArray[np.int64]
+    stored_count: npt.NDArray[np.int32]
     entry_first: npt.NDArray[np.int64]
     values: Table
+    stored: Table
     data: npt.NDArray[np.uint8]
 
     @property

@@ -21,9 +21,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
 from olr_pg.kernels import inlined
+from olr_pg.redo.columns import row_type
 
 if TYPE_CHECKING:
     from olr_pg.transactions.row_job import Job
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 KNOWN_MAX: Final = 4096
 """The most row pieces of one transaction that are remembered with their place in their row."""
 
-KNOWN: Final = np.dtype(
+KNOWN: Final = row_type(
     [
         ("table", "i8"),
         ("bdba", "i8"),

@@ -103,11 +103,10 @@ def delivered_changes(
     keep = stays[change_of]
     counts = np.bincount(change_of[keep], minlength=dml.kind.size)[stays]
     rows = {name: getattr(dml, name)[stays] for name in ONE_PER_CHANGE}
-    kept = DmlColumns(
+    kept = dml._replace(
         **rows,
         entry_first=first_rows(counts.astype(np.int32)),
         values=kept_values(dml, keep),
-        data=dml.data,
     )
     return kept, np.concatenate([[0], np.cumsum(stays)])[dml_first], others
 

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from olr_pg.dictionary.model import Table
     from olr_pg.redo.batch import EventColumns
+    from olr_pg.redo.columns import Table as Rows
     from olr_pg.transactions.delimit import Instances
     from olr_pg.transactions.lobs import Owners
-    from olr_pg.transactions.row_job import Rows
 
 _REASONS: Final = {
     RowStatus.UNKNOWN_COLUMN: "the redo names a column that the dictionary does not know",

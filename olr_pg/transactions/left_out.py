@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from olr_pg.transactions.batch import DmlColumns, DmlKind, TransactionColumns
 from olr_pg.transactions.select import first_rows
+from olr_pg.transactions.stored import spelled_out
 from olr_pg.transactions.trim import ONE_PER_CHANGE, keep_entries, kept_values
 
 I64 = npt.NDArray[np.int64]
@@ -57,6 +58,7 @@ def leave_columns_out(
         table_column: shape (tables + 1); running number of each table's delivered columns.
         left: shape (columns); whether each is left out.
     """
+    dml = spelled_out(dml, table_column)
     table_of = np.repeat(dml.table, np.diff(dml.entry_first))
     keep = ~left[table_column[table_of] + dml.entries.column]
     dml, first, _ = keep_entries(dml, transactions.dml_first, keep)
@@ -82,9 +84,8 @@ def _rows(dml: DmlColumns, kept: I64) -> DmlColumns:
     is_kept = np.zeros(len(sizes), np.bool_)
     is_kept[kept] = True
     rows = {name: getattr(dml, name)[kept] for name in ONE_PER_CHANGE}
-    return DmlColumns(
+    return dml._replace(
         **rows,
         entry_first=first_rows(sizes[kept]),
         values=kept_values(dml, np.repeat(is_kept, sizes)),
-        data=dml.data,
     )

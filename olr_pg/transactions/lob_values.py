@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from olr_pg.datatypes.lob_locator import FACTS
 from olr_pg.redo.batch import columns_of
-from olr_pg.redo.columns import Table, take
+from olr_pg.redo.columns import Table, row_type, take
 
 I64 = npt.NDArray[np.int64]
 U8 = npt.NDArray[np.uint8]
@@ -39,7 +39,7 @@ class ValueStatus(IntEnum):
     UNDECODED = 5
 
 
-LOB_ROW: Final = np.dtype(
+LOB_ROW: Final = row_type(
     [
         ("owner", "i8"),
         ("space", "i8"),
@@ -56,7 +56,7 @@ LOB_ROW: Final = np.dtype(
     ]
 )
 
-LobRows: TypeAlias = "np.recarray[Any, np.dtype[np.void]]"
+LobRows: TypeAlias = Table
 """One row per LOB piece, sorted by (owner, space, lob, number, scn), then in redo order.
 
     Attributes:

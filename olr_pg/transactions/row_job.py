@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from olr_pg.kernels import kernel
 from olr_pg.redo.batch import ChangeBatch, columns_of
-from olr_pg.redo.columns import grown, head
+from olr_pg.redo.columns import Table, grown, head, row_type
 from olr_pg.transactions.batch import VALUE, DmlColumns
 from olr_pg.transactions.chains import KNOWN, KNOWN_MAX
 from olr_pg.transactions.select import first_rows
@@ -34,9 +34,7 @@ class RowStatus(IntEnum):
     UNDECODED = 6
 
 
-Rows: TypeAlias = "np.recarray[Any, np.dtype[np.void]]"
-
-CELL: Final = np.dtype([("stamp", "i8"), ("first", "i4"), ("last", "i4")])
+CELL: Final = row_type([("stamp", "i8"), ("first", "i4"), ("last", "i4")])
 """A value of a column in a role: the change that last set it, first and last entry of its parts."""
 
 
@@ -49,7 +47,7 @@ class Merge(NamedTuple):
             entries that are parts.
     """
 
-    cells: Rows
+    cells: Table
     following: npt.NDArray[np.int64]
 
 
@@ -59,9 +57,10 @@ class Shape(NamedTuple):
     segment_first: npt.NDArray[np.int64]
     segment_column: npt.NDArray[np.int32]
     column_first: npt.NDArray[np.int64]
+    as_stored: npt.NDArray[np.uint8]
 
 
-GROUP: Final = np.dtype(
+GROUP: Final = row_type(
     [
         ("kind", "i8"),
         ("table", "i8"),
@@ -75,14 +74,13 @@ GROUP: Final = np.dtype(
 )
 """An open group of pieces: the row it belongs to, its first and last piece; `chains` on kinds."""
 
-LINK: Final = np.dtype(
+LINK: Final = row_type(
     [("next_piece", "i8"), ("owner", "i8"), ("shift", "i4"), ("bdba", "u4"), ("slot", "u2")],
-    align=True,
 )
 """Of a piece: the next piece of its group, −1 = none, the event it belongs to, columns of the row
 before it that its own numbers do not count, its row's address."""
 
-CHANGE: Final = np.dtype(
+CHANGE: Final = row_type(
     [
         ("kind", "u1"),
         ("table", "i4"),
@@ -94,13 +92,14 @@ CHANGE: Final = np.dtype(
         ("dataobj", "u4"),
         ("bdba", "u4"),
         ("slot", "u2"),
+        ("stored_first", "i8"),
+        ("stored_count", "i4"),
     ],
-    align=True,
 )
 """A row change; the fields are the columns of `DmlColumns` of the same names."""
 
 
-FAULT: Final = np.dtype([("transaction", "i8"), ("event", "i8"), ("status", "i8")])
+FAULT: Final = row_type([("transaction", "i8"), ("event", "i8"), ("status", "i8")])
 """A table's part of a transaction that is left out: the change why, and its `RowStatus`."""
 
 
@@ -128,14 +127,14 @@ class Job(NamedTuple):
     piece_first: npt.NDArray[np.int64]
     entry_first: npt.NDArray[np.int64]
     merge: Merge
-    groups: Rows
-    links: Rows
-    changes: Rows
+    groups: Table
+    links: Table
+    changes: Table
     entry_start: npt.NDArray[np.int64]
-    values: Rows
+    values: Table
     parts: npt.NDArray[np.int64]
-    known: Rows
-    faults: Rows
+    known: Table
+    faults: Table
     counts: npt.NDArray[np.int64]
 
 
@@ -147,7 +146,7 @@ class Before(NamedTuple):
         known_count: how many are.
     """
 
-    known: Rows
+    known: Table
     known_count: int
 
 
@@ -182,12 +181,12 @@ def row_job(
     counts = np.zeros(12, np.int64)
     counts[9], counts[10] = count, more
     merge = Merge(
-        np.zeros(4 * widest, CELL).view(np.recarray),
+        np.zeros(4 * widest, CELL).view(Table),
         numbers(4, batch.entries.role.size),
     )
     return Job(
         batch,
-        Shape(plan.segment_first, plan.segment_column, plan.column_first),
+        Shape(plan.segment_first, plan.segment_column, plan.column_first, plan.as_stored),
         first_rows(batch.events.piece_count),
         first_rows(batch.pieces.entry_count),
         merge,
@@ -216,6 +215,7 @@ def assembled(job: Job) -> DmlColumns:
         **dict(zip(CHANGE.names or (), own, strict=True)),
         entry_first=job.entry_start[: changes + 1],
         values=values,
+        stored=job.batch.entries,
         data=job.batch.data,
     )
 
@@ -223,7 +223,7 @@ def assembled(job: Job) -> DmlColumns:
 @kernel
 def _take_apart(
     rows: Any, kind: Any, table: Any, scn: Any, time: Any, sequence: Any, block: Any, offset: Any,
-    dataobj: Any, bdba: Any, slot: Any,
+    dataobj: Any, bdba: Any, slot: Any, stored_first: Any, stored_count: Any,
 ) -> None:  # fmt: skip
     """The columns of `CHANGE` rows, in one pass over them."""
     for i in range(rows.size):
@@ -238,9 +238,11 @@ def _take_apart(
         dataobj[i] = row.dataobj
         bdba[i] = row.bdba
         slot[i] = row.slot
+        stored_first[i] = row.stored_first
+        stored_count[i] = row.stored_count
 
 
-def _with_parts(values: Rows, parts: npt.NDArray[np.int64]) -> Rows:
+def _with_parts(values: Table, parts: npt.NDArray[np.int64]) -> Table:
     entries = values.size
     joined = grown(values, entries, entries + parts.shape[1])
     joined.next[:entries] = np.where(values.next < -1, entries - 2 - values.next, -1)

@@ -283,8 +283,42 @@ def _place(job: Job, head: int, kind: int, table: int) -> None:
     changes.block[at] = events.block[event]
     changes.offset[at] = events.offset[event]
     changes.dataobj[at] = events.dataobj[event]
+    changes.stored_first[at] = -1
+    changes.stored_count[at] = 0
     if not pieces.supplemental[row] and pieces.sup_flags[row] & NO_ROWID:
         changes.dataobj[at] = 0
+
+
+@inlined
+def _is_as_stored(job: Job, piece: int, table: int) -> bool:
+    """Whether the values of an inserted piece are those of the table's first delivered columns.
+
+    Then they need not be written anew: most of what is loaded into a database is such.
+    """
+    if job.plan.as_stored[table] == 0 or job.links.shift[piece] != 0:
+        return False
+    first, end = job.entry_first[piece], job.entry_first[piece + 1]
+    if end - first > job.plan.column_first[table + 1] - job.plan.column_first[table]:
+        return False
+    if job.batch.pieces.op[piece] == 11:
+        return True  # it has nothing else: `redo.pieces.multi_row_pieces`
+    for entry in range(np.uint64(first), np.uint64(end)):
+        source = job.batch.entries[entry]
+        is_next = source.segcol == np.int64(entry) - first + 1
+        if not is_next or source.role != _AFTER or source.part != 0:
+            return False
+    return True
+
+
+@inlined
+def _put_stored(job: Job, piece: int, table: int) -> None:
+    """The change of a row that one piece inserts and whose values stay where they are."""
+    _place(job, piece, 4, table)
+    change = job.changes[np.uint64(job.counts[0])]
+    change.stored_first = job.entry_first[piece]
+    change.stored_count = job.entry_first[piece + 1] - job.entry_first[piece]
+    job.entry_start[job.counts[0]] = job.counts[1]
+    job.counts[0] += 1
 
 
 @inlined
@@ -337,6 +371,9 @@ def _emit(job: Job, head: int) -> int:
     if kind == 0:
         return 0
     if kind == 4 and job.links.next_piece[head] < 0 and job.batch.pieces.packed[head] == 0:
+        if _is_as_stored(job, head, table):
+            _put_stored(job, head, table)
+            return 0
         start = job.counts[1]
         status = _push_plain_insert(job, head, table)
         if status >= 0:

@@ -19,6 +19,7 @@ Flags = npt.NDArray[np.bool_]
 
 ONE_PER_CHANGE: Final = (
     "kind", "table", "scn", "time", "sequence", "block", "offset", "dataobj", "bdba", "slot",
+    "stored_first", "stored_count",
 )  # fmt: skip
 
 

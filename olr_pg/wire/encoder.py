@@ -275,22 +275,103 @@ def _write_change(
         else:
             out[names + _ROWID_SIZE] = 0
     base, width = table_column[table], table_column[table + 1] - table_column[table]
-    entry = begin
-    for image in range(_AFTER if kind == _INSERT else _BEFORE, _AFTER + (kind != _DELETE)):
-        status, count, start = _write_image(
-            dml, image, entry, end, base, width, column_size, column_data, column_chunked, big,
-            out, start,
+    if dml.stored_first[row] < 0:
+        status, start = _write_images(
+            dml, kind, begin, end, base, width, column_size, column_data, column_chunked, big, out,
+            start,
         )  # fmt: skip
-        if status != _DONE:
-            return status, at
-        entry += count
-    if entry != end:
-        return _BAD_IMAGE, at
+    elif kind == _INSERT and begin == end:
+        status, start = _write_stored(
+            dml, row, base, width, column_size, column_data, big, out, start
+        )
+    else:
+        status = _BAD_IMAGE
+    if status != _DONE:
+        return status, at
     if start - at - 4 > _SIZE_MAX:
         return _TOO_LARGE, at
     if start <= out.size:
         put32(out, at, start - at - 4, big)
     return _DONE, start
+
+
+@inlined
+def _write_images(
+    dml: Any, kind: int, begin: int, end: int, base: int, width: int, column_size: Any,
+    column_data: Any, column_chunked: Any, big: bool, out: Any, at: int,
+) -> tuple[int, int]:  # fmt: skip
+    """(status, end): BeforeData and AfterData, as the kind has them, as far as they fit."""
+    entry = begin
+    for image in range(_AFTER if kind == _INSERT else _BEFORE, _AFTER + (kind != _DELETE)):
+        status, count, at = _write_image(
+            dml, image, entry, end, base, width, column_size, column_data, column_chunked, big,
+            out, at,
+        )  # fmt: skip
+        if status != _DONE:
+            return status, at
+        entry += count
+    return _DONE if entry == end else _BAD_IMAGE, at
+
+
+@inlined
+def _write_stored(
+    dml: Any, row: int, base: int, width: int, column_size: Any, column_data: Any, big: bool,
+    out: Any, at: int,
+) -> tuple[int, int]:  # fmt: skip
+    """(status, end): AfterData of values as a row piece stores them, as far as they fit.
+
+    None of them is chunked: `RowPlan.as_stored`.
+    """
+    first, count = dml.stored_first[row], int(dml.stored_count[row])
+    if count < 0 or first > dml.stored.size - count:
+        return _BAD_VALUE, at
+    if count > width:
+        return _BAD_COLUMN, at
+    if width > _COUNT_MAX:
+        return _TOO_MANY, at
+    if at + 2 <= out.size:
+        put16(out, at, width, big)
+    at += 2
+    data_end = dml.data.size - FORWARD
+    room_end = out.size - column_data.shape[1] - FORWARD
+    for k in range(width):
+        column = np.uint64(base + k)
+        offset, length = 0, 0
+        if k < count:
+            stored = dml.stored[np.uint64(first + k)]
+            offset, length = stored.offset, max(int(stored.length), 0)
+        size = column_size[column]
+        if length <= FORWARD and 0 <= offset <= data_end and at <= room_end:
+            at = _put_column(out, at, column_data[column], size, dml.data, offset, length, big)
+            continue
+        if length > 0 and (offset < 0 or offset > dml.data.size - length):
+            return _BAD_VALUE, at
+        end = at + size + length
+        if end <= out.size:
+            copy_bytes(out, at, column_data[column], 0, size)
+            copy_bytes(out, at + size, dml.data, offset, offset + length)
+            put64(out, at + 1, length, big)
+        at = end
+    return _DONE, at
+
+
+@inlined
+def _put_column(
+    out: Any, at: int, header: Any, size: int, data: Any, offset: int, length: int, big: bool
+) -> int:
+    """Write one ColumnValue of `size` bytes before its value; there is room behind all of it."""
+    value = at + size
+    copy_bytes(out, at, header, 0, FORWARD)
+    if size > FORWARD:
+        copy_bytes(out, at + FORWARD, header, FORWARD, size)
+    if length <= SHORT:
+        copy_bytes(out, value, data, offset, offset + SHORT)
+    elif length <= FORWARD:
+        copy_bytes(out, value, data, offset, offset + FORWARD)
+    else:
+        copy_bytes(out, value, data, offset, offset + length)
+    put64(out, at + 1, length, big)
+    return value + length
 
 
 @inlined
@@ -319,19 +400,7 @@ def _write_image(
             and at <= out.size - FORWARD - size - length
         )
         if is_plain:
-            header = at
-            copy_bytes(out, at, column_data[column], 0, FORWARD)
-            if size > FORWARD:
-                copy_bytes(out, at + FORWARD, column_data[column], FORWARD, size)
-            at += size
-            if length <= SHORT:
-                copy_bytes(out, at, dml.data, offset, offset + SHORT)
-            elif length <= FORWARD:
-                copy_bytes(out, at, dml.data, offset, offset + FORWARD)
-            else:
-                copy_bytes(out, at, dml.data, offset, offset + length)
-            at += length
-            put64(out, header + 1, length, big)
+            at = _put_column(out, at, column_data[column], size, dml.data, offset, length, big)
         else:
             at = _write_column(dml, int(entry), size, column_data[column], column_chunked[column],
                                big, out, at)  # fmt: skip

@@ -16,6 +16,7 @@ from olr_pg.transactions.assembler import Assembler
 from olr_pg.transactions.batch import DmlKind
 from olr_pg.transactions.finished import Account, Finished
 from olr_pg.transactions.select import concatenate, first_rows
+from olr_pg.transactions.stored import spelled_out
 
 COLUMNS = 60
 
@@ -125,10 +126,11 @@ class Transaction(NamedTuple):
     dml: tuple[Dml, ...]
 
 
-def transactions_of(finished: Finished | None) -> list[Transaction]:
+def transactions_of(finished: Finished | None, plan: RowPlan) -> list[Transaction]:
     """Finished transactions as values."""
     if finished is None:
         return []
+    finished = finished._replace(dml=spelled_out(finished.dml, plan.column_first))
     columns = finished.transactions
     found = []
     for row in range(columns.xid.size):
@@ -185,8 +187,8 @@ def assemble(
     for batches in splits:
         task = Assembler(wanted.plan, wanted.tables, is_split=True)
         for batch in batches:
-            found += transactions_of(task.feed(batch))
-        found += transactions_of(driver.feed(task.remainder()))
+            found += transactions_of(task.feed(batch), wanted.plan)
+        found += transactions_of(driver.feed(task.remainder()), wanted.plan)
         account.add(task.account)
     account.add(driver.account)
     return sorted(found, key=lambda one: (one.commit_scn, one.commit_place, one.facts)), account

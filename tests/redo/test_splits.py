@@ -33,7 +33,7 @@ def test_one_pass_gives_the_listed_changes(
 ) -> None:
     """redo-format §10.6."""
     assembler = Assembler(wanted.plan, wanted.tables, is_split=False)
-    found = transactions_of(assembler.feed(changes_between(real_logs[0], wanted)))
+    found = transactions_of(assembler.feed(changes_between(real_logs[0], wanted)), wanted.plan)
     listed = [
         (one.commit_scn, format_xid(one.facts[1]), dml.kind, SYS_OBJECTS[dml.table])
         for one in found

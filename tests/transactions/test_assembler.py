@@ -36,7 +36,7 @@ def delivered(found: list[Transaction]) -> list[Committed]:
 
 def run(events: list[Event], *, is_split: bool = False) -> tuple[list[Committed], Assembler]:
     assembler = Assembler(WANTED.plan, WANTED.tables, is_split=is_split)
-    return delivered(transactions_of(assembler.feed(batch_of(events)))), assembler
+    return delivered(transactions_of(assembler.feed(batch_of(events)), WANTED.plan)), assembler
 
 
 def cut(events: list[Event], cuts: list[int]) -> list[list[Event]]:
@@ -64,7 +64,7 @@ def test_any_batches_give_the_same(work: Workload, data: st.DataObject) -> None:
     assembler = Assembler(WANTED.plan, WANTED.tables, is_split=False)
     found: list[Transaction] = []
     for part in cut(work.events, cuts):
-        found += transactions_of(assembler.feed(batch_of(part)))
+        found += transactions_of(assembler.feed(batch_of(part)), WANTED.plan)
     assert delivered(sorted(found)) == work.committed
     assert assembler.account.unmatched == 0
 
@@ -140,7 +140,11 @@ def test_a_lost_end_loses_only_its_own_transaction() -> None:
               commit(8, 4, later)]  # fmt: skip
     for parts in ([events], [events[:2], events[2:]], [[event] for event in events]):
         assembler = Assembler(WANTED.plan, WANTED.tables, is_split=False)
-        found = [one for part in parts for one in transactions_of(assembler.feed(batch_of(part)))]
+        found = [
+            one
+            for part in parts
+            for one in transactions_of(assembler.feed(batch_of(part)), WANTED.plan)
+        ]
         assert [one.values for one in delivered(found)] == [(2,)]
         assert assembler.open_transactions == []
 
@@ -160,7 +164,9 @@ def test_in_a_split_it_waits_for_its_begin() -> None:
     driver = Assembler(WANTED.plan, WANTED.tables, is_split=False)
     assert driver.feed(batch_of([begin(1, 0), change(1, 0, rci=0)])) is None
     assert [one.begin_scn for one in driver.open_transactions] == [1]
-    assert [one.values for one in delivered(transactions_of(driver.feed(rest)))] == [(1, 2)]
+    assert [one.values for one in delivered(transactions_of(driver.feed(rest), WANTED.plan))] == [
+        (1, 2)
+    ]
 
 
 def test_ties_are_delivered_in_the_order_of_their_commit_records() -> None:
@@ -211,7 +217,7 @@ def test_parts_of_before_and_after_values_do_not_mix() -> None:
     data = np.frombuffer(b"abexn", np.uint8)
     assembler = Assembler(WANTED.plan, WANTED.tables, is_split=False)
     fed = batch._replace(pieces=pieces, entries=entries, data=data)
-    (one,) = transactions_of(assembler.feed(fed))
+    (one,) = transactions_of(assembler.feed(fed), WANTED.plan)
     assert [(dml.kind, dml.images) for dml in one.dml] == [
         ("UPDATE", ((0, 0, b"aex"), (1, 0, b"n")))
     ]

@@ -25,6 +25,7 @@ from olr_pg.transactions.assembler import Assembler
 from olr_pg.transactions.batch import DmlKind, Image
 from olr_pg.transactions.finished import Finished
 from olr_pg.transactions.select import concatenate
+from olr_pg.transactions.stored import spelled_out
 from tests.redo.chain import whole_log
 from tests.redo.log_builder import LogBuilder, open_log, without_lwn
 
@@ -130,7 +131,10 @@ def assemble_case(
     objects = Objects(plan.object_key, plan.object_table, plan.cluster_columns)
     batch, _ = whole_log(log, objects)
     assembler = Assembler(plan, tables, is_split=False)
-    return assembler.feed(closed(batch)), assembler, tables, places
+    finished = assembler.feed(closed(batch))
+    if finished is not None:
+        finished = finished._replace(dml=spelled_out(finished.dml, plan.column_first))
+    return finished, assembler, tables, places
 
 
 def decode_case(case: Case) -> tuple[list[Change], Assembler]:

@@ -14,6 +14,7 @@ from olr_pg.redo.walk import Objects
 from olr_pg.scalars import format_rowid
 from olr_pg.transactions.assembler import Assembler
 from olr_pg.transactions.batch import DmlKind
+from olr_pg.transactions.stored import spelled_out
 from tests.redo.chain import whole_log
 from tests.vectors.redo_cases import Case, closed, load_cases, log_of
 
@@ -57,7 +58,7 @@ def test_the_rows_of_a_block(name: str, case: Case) -> None:
     batch, tally = whole_log(log, objects)
     finished = Assembler(plan, [table], is_split=False).feed(closed(batch))
     assert finished is not None
-    dml = finished.dml
+    dml = spelled_out(finished.dml, plan.column_first)
 
     assert tally.changes == 1
     assert dml.kind.tolist() == [DmlKind.INSERT] * facts["rows_in_block"]

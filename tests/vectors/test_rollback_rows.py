@@ -79,7 +79,7 @@ def test_what_is_undone_does_not_survive(case: Row) -> None:
     rows = case["rows"]
     wanted = subscribe([OBJ], CON_ID)
     assembler = Assembler(wanted.plan, wanted.tables, is_split=False)
-    found = transactions_of(assembler.feed(batch_of(events_of(rows))))
+    found = transactions_of(assembler.feed(batch_of(events_of(rows))), wanted.plan)
     survivors = [int.from_bytes(dml.images[0][2] or b"", "big") for one in found for dml in one.dml]
     assert survivors == case["derived"]["surviving_rows"]
     assert assembler.account.unmatched == 0

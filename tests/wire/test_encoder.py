@@ -22,9 +22,12 @@ from olr_pg.dictionary.lob import (
 )
 from olr_pg.dictionary.model import Column, Table
 from olr_pg.errors import OlrPgError
+from olr_pg.redo.batch import ENTRY, Role
+from olr_pg.redo.columns import Table as Rows
 from olr_pg.scalars import format_rowid
 from olr_pg.transactions.batch import VALUE, DmlColumns, DmlKind, Image, TransactionColumns
 from olr_pg.transactions.storage import IN_MEMORY
+from olr_pg.transactions.stored import spelled_out
 from olr_pg.wire import output
 from olr_pg.wire.elements import (
     Begin,
@@ -86,6 +89,8 @@ class Change(NamedTuple):
     rowid: tuple[int, int, int]
     before: dict[int, Value]
     after: dict[int, Value]
+    stored: int | None = None
+    """How many values a row piece stores, as they stand; None: it is put together."""
 
 
 class Transaction(NamedTuple):
@@ -114,12 +119,23 @@ def changes(draw: st.DrawFn) -> Change:
     )  # fmt: skip
 
 
+@st.composite
+def stored_inserts(draw: st.DrawFn) -> Change:
+    table = draw(st.sampled_from([0, 1, 3]))
+    width = len(TABLES[table].delivered)
+    values = draw(st.lists(st.none() | PART, max_size=width))
+    after: dict[int, Value] = {k: (v,) if v is not None else None for k, v in enumerate(values)}
+    after |= dict.fromkeys(range(len(values), width))
+    rowid = draw(U32), draw(U32), draw(U16)
+    return Change(DmlKind.INSERT, table, draw(U64), draw(U32), rowid, {}, after, len(values))
+
+
 TRANSACTIONS = st.lists(
     st.builds(
         Transaction,
         st.builds(Begin, U64, U64, U64, U32, U16, U32),
         U32,
-        st.lists(changes(), max_size=5),
+        st.lists(changes() | stored_inserts(), max_size=5),
     ),
     max_size=4,
 )
@@ -162,10 +178,17 @@ class Entries:
 
 def to_columns(transactions: list[Transaction]) -> tuple[TransactionColumns, DmlColumns]:
     entries, entry_first, rows = Entries(), [0], [c for t in transactions for c in t.changes]
+    stored, stored_first = list[tuple[int, ...]](), []
     for change in rows:
-        for image, values in ((Image.BEFORE, change.before), (Image.AFTER, change.after)):
-            for column, value in values.items():
-                entries.add(image, column, value)
+        stored_first.append(-1 if change.stored is None else len(stored))
+        if change.stored is not None:
+            for column, value in list(change.after.items())[: change.stored]:
+                offset, length = entries.place(value[0] if value else None)
+                stored.append((Role.AFTER, 0, column + 1, length, offset))
+        else:
+            for image, values in ((Image.BEFORE, change.before), (Image.AFTER, change.after)):
+                for column, value in values.items():
+                    entries.add(image, column, value)
         entry_first.append(len(entries.rows))
     entries.finish()
     table = np.array(entries.rows, np.int64).reshape(-1, 5)
@@ -177,7 +200,9 @@ def to_columns(transactions: list[Transaction]) -> tuple[TransactionColumns, Dml
         np.array([c.rowid[0] for c in rows], np.uint32),
         np.array([c.rowid[1] for c in rows], np.uint32),
         np.array([c.rowid[2] for c in rows], np.uint16),
+        np.array(stored_first, np.int64), np.array([c.stored or 0 for c in rows], np.int32),
         np.array(entry_first, np.int64), values_of(*table.T),
+        np.array(stored, ENTRY).view(Rows),
         np.frombuffer(bytes(entries.data), np.uint8),
     )  # fmt: skip
     begins = [t.begin for t in transactions]
@@ -198,7 +223,7 @@ def to_columns(transactions: list[Transaction]) -> tuple[TransactionColumns, Dml
 
 
 def values_of(image: Any, column: Any, offset: Any, length: Any, following: Any) -> Any:
-    values = np.empty(len(image), VALUE).view(np.recarray)
+    values = np.empty(len(image), VALUE).view(Rows)
     for name, cells in zip(
         ("image", "column", "offset", "length", "next"),
         (image, column, offset, length, following),
@@ -363,6 +388,41 @@ def test_no_transactions_give_an_empty_blob() -> None:
     encoded = encode_transactions(*to_columns([]), PLAN, False)
     assert encoded.blob.size == 0
     assert encoded.first.tolist() == [0]
+
+
+@given(TRANSACTIONS)
+@settings(max_examples=50, deadline=None)
+def test_stored_rows_spelled_out_are_the_same(transactions: list[Transaction]) -> None:
+    columns, dml = to_columns(transactions)
+    spelled = spelled_out(dml, PLAN.table_column)
+    assert not (spelled.stored_first >= 0).any()
+    one, other = (encode_transactions(columns, d, PLAN, False) for d in (dml, spelled))
+    assert one.blob.tobytes() == other.blob.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"stored_count": 9}, "not in the element plan"),
+        ({"stored_count": -1}, "outside the data"),
+        ({"stored_first": 1}, "outside the data"),
+        ({"kind": int(DmlKind.DELETE)}, "wrong image"),
+    ],
+)
+def test_a_stored_row_that_contradicts_itself_is_refused(
+    changes: dict[str, int], reason: str
+) -> None:
+    values: dict[int, Value] = dict.fromkeys(range(8), (b"v",))
+    change = Change(DmlKind.INSERT, 3, 1, 1, (1, 1, 1), {}, values, 8)
+    columns, dml = to_columns([Transaction(Begin(1, 2, 3, 4), 5, [change])])
+    dml = dml._replace(stored=np.append(dml.stored, dml.stored[:1]).view(Rows))
+    for name, value in changes.items():
+        getattr(dml, name)[0] = value
+    if "stored_first" in changes:
+        dml.stored.offset[1] = dml.data.size
+    with pytest.raises(OlrPgError, match=reason) as caught:
+        encode_transactions(columns, dml, PLAN, False)
+    assert caught.value.code == 4014
 
 
 def one_change(kind: DmlKind = DmlKind.UPDATE) -> tuple[TransactionColumns, DmlColumns]:
