@@ -40,12 +40,19 @@ class Instances(NamedTuple):
 
 def slot_keys(events: EventColumns) -> npt.NDArray[np.uint64]:
     """``container << 32 | undo segment << 16 | low byte of the slot`` of each event."""
-    usn = events.xid >> np.uint64(48)
-    slot = events.xid >> np.uint64(32) & np.uint64(0xFF)
-    keys: npt.NDArray[np.uint64] = events.con_id.astype(np.uint64) << np.uint64(32)
-    keys |= usn << np.uint64(16)
-    keys |= slot
+    keys = np.empty(events.size, np.uint64)
+    _put_keys(events, keys)
     return keys
+
+
+@kernel
+def _put_keys(events: EventColumns, keys: Any) -> None:
+    # As a loop, since NumPy passes over the events' table once for every operation.
+    for i in range(keys.size):
+        event = events[np.uint64(i)]
+        slot = event.xid >> np.uint64(32) & np.uint64(0xFF)
+        container = np.uint64(event.con_id) << np.uint64(32)
+        keys[i] = container | event.xid >> np.uint64(48) << np.uint64(16) | slot
 
 
 def delimit(events: EventColumns) -> Instances:

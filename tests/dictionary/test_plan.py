@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from olr_pg.dictionary.model import Column, Snapshot, Table
-from olr_pg.dictionary.plan import build_row_plan
+from olr_pg.dictionary.model import AddedColumn, Column, Snapshot, Table
+from olr_pg.dictionary.plan import Span, build_row_plan
 
 
 def test_the_plan_of_the_real_table(real_snapshot: Snapshot) -> None:
@@ -41,3 +41,24 @@ def test_no_table_gives_an_empty_plan() -> None:
 
     assert plan.object_key.size == 0
     assert plan.segment_first.tolist() == [0]
+
+
+def test_rows_go_out_as_stored_where_nothing_stands_between() -> None:
+    number = Column("A", 1, 1, 1, 2, 22)
+    plain = (number, Column("B", 2, 2, 2, 1, 10), Column("V", 0, 3, 3, 2, 22, virtual=True))
+    added = Column("B", 2, 2, 2, 2, 22, added=AddedColumn(b"\xc1\x02", None))
+    columns = {
+        "plain": plain,
+        "hidden in between": (number, Column("H", 2, 2, 0, 2, 22, hidden=True), *plain[3:]),
+        "another order": (Column("A", 2, 1, 1, 2, 22), Column("B", 1, 2, 2, 2, 22)),
+        "a lob": (number, Column("B", 2, 2, 2, 112, 4000)),
+        "an added column": (number, added),
+    }
+    tables = [Table("APP", name, n, n, held) for n, (name, held) in enumerate(columns.items(), 1)]
+    plan = build_row_plan(tables, 0)
+    stored = [t.name for t, is_so in zip(tables, plan.as_stored, strict=True) if is_so]
+    assert stored == ["plain"]
+
+    spans = [Span(), Span(followed=True), Span(delivered=False)]
+    plan = build_row_plan([tables[0]] * 3, 0, spans=spans)
+    assert plan.as_stored.tolist() == [1, 0, 0]
