@@ -16,7 +16,7 @@ import numpy as np
 import structlog
 
 from olr_pg.dictionary.loader import load_snapshot
-from olr_pg.redo.batch import columns_of
+from olr_pg.redo.batch import ENTRY, columns_of
 from olr_pg.replicator.decode import decode_logs
 from olr_pg.simulator.simulate import simulate
 from olr_pg.transactions.batch import VALUE, DmlColumns, TransactionColumns
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 _SEED: Final = 1
 _BYTES: Final = 20_000
+
+_BOUNDS: Final = ("dml_first", "entry_first")
+"""Columns that have one row more than the others."""
 
 _log = structlog.get_logger(__name__)
 
@@ -58,10 +61,10 @@ def warm_encoder(snapshot: Snapshot) -> None:
 
 def _none(columns: Any) -> Any:
     """Columns of no rows, of the types that the annotations say."""
-    made: dict[str, Any] = {"values": columns_of(VALUE, 0)}
-    # `values` is a table, whose annotation needs `Any`; it does not tell the table's columns.
+    made: dict[str, Any] = {"values": columns_of(VALUE, 0), "stored": columns_of(ENTRY, 0)}
+    # These two are tables, whose annotation needs `Any`; it does not tell the table's columns.
     for name, hint in get_type_hints(columns, localns={"Any": Any}).items():
         if name not in made:
             dtype = get_args(get_args(hint)[1])[0]
-            made[name] = np.zeros(int(name.endswith("_first")), dtype)
+            made[name] = np.zeros(int(name in _BOUNDS), dtype)
     return columns(**{name: made[name] for name in columns._fields})

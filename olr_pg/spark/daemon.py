@@ -10,9 +10,11 @@ are imported, and ``module:function`` entries, whose function is called without 
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import os
+import sys
 from typing import Final
 
 PRELOAD_VARIABLE: Final = "OLR_PG_SPARK_PRELOAD"
@@ -34,7 +36,9 @@ def preload(entries: str) -> None:
 
 def main() -> None:
     """Warm up, then serve forks until Spark closes the standard input."""
-    preload(os.environ.get(PRELOAD_VARIABLE, ""))
+    # Spark reads a port from the standard output: nobody else may write there.
+    with contextlib.redirect_stdout(sys.stderr):
+        preload(os.environ.get(PRELOAD_VARIABLE, ""))
     from pyspark.daemon import manager
 
     # Workers collect garbage after every task: what was loaded here, a million objects of Numba's

@@ -322,7 +322,7 @@ def _spark_errors(**where: str) -> Iterator[None]:
 
 
 def _reason(error: Exception) -> str:
-    """The first line of Spark's innermost exception, without the JVM's stack."""
+    """What Spark's innermost exception says first, without the JVM's stack."""
     from py4j.protocol import Py4JError
 
     words = str(error)
@@ -333,4 +333,7 @@ def _reason(error: Exception) -> str:
             if said.startswith("org.apache.spark."):
                 words = said
             cause = cause.getCause()
-    return next(iter(words.strip().splitlines()), type(error).__name__)
+    lines = [line.strip() for line in words.splitlines() if line.strip()]
+    # Where the text begins with a line of its own, the first one has only the exception's name.
+    first = lines[:2] if lines and lines[0].endswith(":") else lines[:1]
+    return " ".join(first) or type(error).__name__
