@@ -160,6 +160,8 @@ def default_properties(settings: SparkSettings, scratch: Path) -> dict[str, str]
             "spark.driver.bindAddress": _LOOPBACK,
             "spark.driver.host": _LOOPBACK,
             "spark.local.dir": str(scratch),
+            # What a killed Python worker leaves in its temporary directory goes with the session.
+            "spark.executorEnv.TMPDIR": str(scratch),
         }
     return properties
 

@@ -181,6 +181,17 @@ def test_properties_reach_spark_but_no_command_line() -> None:
     assert answer.stdout.split()[-3:] == ["True", "False", "True"]
 
 
+def test_what_a_killed_worker_leaves_goes_with_the_session(spark: SparkSession) -> None:
+    def temporary(_: int) -> str:
+        import tempfile
+
+        return tempfile.gettempdir()
+
+    context = spark.sparkContext
+    scratch = context.getConf().get("spark.local.dir")
+    assert context.parallelize([1, 2], 2).map(temporary).collect() == [scratch, scratch]
+
+
 def test_the_interrupt_handler_is_left_alone(spark: SparkSession) -> None:
     # What a process is started with: Python's own handler, or none where the shell ignores it.
     assert signal.getsignal(signal.SIGINT) in (signal.default_int_handler, signal.SIG_IGN)
