@@ -165,7 +165,7 @@ def test_what_cannot_be_read_stays_unavailable(
     if case == "down":
         documents.server.faults.add(Fault("execute", "DOCS", times=100, drop=True))
     with capture_logs() as logs:
-        decoded = decode(partial_writes(), tmp_path, lob_source=documents.fetcher)
+        decoded = decode(partial_writes(), tmp_path, lob_source=documents.fetcher, in_parts=False)
     assert decoded.account.lob_fetched == 0
     assert decoded.account.lob_unavailable == 3
     assert decoded.after == [{"ID": 2, "TEXT": "hi"}, {"ID": 3, "IMAGE": None}]
