@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from olr_pg.redo.header import LogHeader
 
 WINDOW_BYTES: Final = 16 << 20
-"""How much of a log is decoded at once: bounds the memory of a task. Windows of 32 MB take more of
-it (862 instead of 770 MiB for a bulk load) and were measured to be no faster."""
+"""How much of a log is decoded at once: bounds the memory of a task. Windows of 8 MB take a tenth
+more of the processor, those of 32 MB more memory and no less of it."""
 
 _REASONS: Final = {
     BlockStatus.EMPTY: (2004, "the block was never written"),
