@@ -57,15 +57,14 @@ def head(columns: C, count: int) -> C:
 def take(columns: C, rows: Any) -> C:
     """The given rows of every column, in that order."""
     if isinstance(columns, np.ndarray):
-        table = _plain(cast("Table", columns))
+        table = cast("Table", columns)
         return cast("C", _as_rows(_whole_rows(table)[rows], table.dtype))
     return type(columns)(*(column[rows] for column in columns))
 
 
 def cut(rows: A, bounds: Sequence[int]) -> list[A]:
     """The rows between neighbouring bounds, as views."""
-    plain = _plain(rows)
-    return [cast("A", plain[start:end].view(type(rows))) for start, end in pairwise(bounds)]
+    return [cast("A", rows[start:end]) for start, end in pairwise(bounds)]
 
 
 def joined_rows(
@@ -78,7 +77,7 @@ def joined_rows(
         tables: what to join.
         allocate: gives the room, as many bytes as it is asked for; None takes memory.
     """
-    dtype = _plain(tables[0]).dtype
+    dtype = tables[0].dtype
     rows = [_whole_rows(table) for table in tables]
     if allocate is None:
         return _as_rows(np.concatenate(rows), dtype)
@@ -93,22 +92,16 @@ def grown(table: Table, count: int, capacity: int) -> Table:
     return room
 
 
-def _whole_rows(table: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.void]]:
+def _whole_rows(table: Table) -> np.ndarray[Any, np.dtype[np.void]]:
     """The rows without their fields: NumPy copies a structured array field by field, ten times
     slower than as bytes.
     """
-    rows = _plain(table)
-    return rows.view(_whole(rows.dtype.itemsize))
+    return table.view(np.ndarray).view(_whole(table.dtype.itemsize))
 
 
 @cache
 def _whole(size: int) -> np.dtype[np.void]:
     return np.dtype((np.void, size))
-
-
-def _plain(table: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The table as a plain array: a record array looks each attribute up in Python, even `view`."""
-    return np.ndarray.view(table, np.ndarray)
 
 
 def _as_rows(rows: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> Table:
