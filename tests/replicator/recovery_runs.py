@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from olr_pg.applier.schema_events import SchemaEvents
@@ -23,7 +24,6 @@ from tests.simulation.entry import spark_or_not
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     import pytest
 
@@ -124,8 +124,10 @@ class Restarts:
     def archive(self, logs: Sequence[ArchivedLog]) -> None:
         """More logs are there."""
         for log in logs:
-            path = shutil.copy(log.path, self.logs)
+            path = self.logs / Path(log.path).name
+            # Known before it is there: a decoder that goes on finds it at once, and whole.
             self._sequence[str(path)] = log.header.sequence
+            Path(shutil.copy(log.path, self.folder)).replace(path)
 
     def checkpoint(self, target: str = "") -> Checkpoint:
         name = f"{target}.json" if target else FILE_NAME
