@@ -46,6 +46,12 @@ def key_by_sources(dispatcher: Any) -> None:
     cache._cache_file = make(cache._cache_path, name, digest)
 
 
+def is_on_disk(kernel: Any) -> bool:
+    """Whether a kernel was compiled from these sources, for whatever types and processor."""
+    cache = getattr(kernel, "_cache", NullCache())  # NUMBA_DISABLE_JIT: a function
+    return not isinstance(cache, NullCache) and Path(cache._cache_file._index_path).exists()
+
+
 class _CacheFile(IndexDataCacheFile):
     """Numba's, but an index that names types which are no longer there is as good as none.
 

@@ -14,7 +14,9 @@ import tempfile
 from pathlib import Path
 
 from olr_pg.applier.warm import warm_kernels as warm_applier
+from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.load.warm import warm_load
+from olr_pg.replicator.decode import decode_logs
 from olr_pg.replicator.warm import warm_kernels
 from olr_pg.simulator.simulate import WORKLOADS, simulate
 from olr_pg.wire.frames import ByteOrder
@@ -23,6 +25,8 @@ _SHARES = ("decoding", "applying")
 """What a process each compiles: one on each of two cores."""
 
 _BYTES = 20_000
+_LOB_BYTES = 100_000
+"""Enough for changes whose undo is split."""
 
 
 def compile_ahead() -> None:
@@ -43,6 +47,7 @@ def main(share: str) -> None:
     """Compile one share."""
     if share == "decoding":
         warm_kernels()
+        _decode_lobs()
         return
     for order in ByteOrder:
         warm_applier(order)
@@ -50,6 +55,14 @@ def main(share: str) -> None:
     for workload in WORKLOADS:
         with tempfile.TemporaryDirectory(prefix="olr-pg-compile-") as folder:
             simulate(1, folder, workload=workload, size=_BYTES)
+
+
+def _decode_lobs() -> None:
+    with tempfile.TemporaryDirectory(prefix="olr-pg-compile-") as folder:
+        simulate(1, folder, workload="lobs", size=_LOB_BYTES)
+        snapshot = load_snapshot(str(Path(folder) / "dictionary.json"))
+        for _ in decode_logs(snapshot, [str(Path(folder) / "logs")]):
+            pass
 
 
 if __name__ == "__main__":

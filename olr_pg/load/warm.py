@@ -36,7 +36,7 @@ def warm_load() -> None:
         column = Column(f"C{place}", place + 1, place + 1, place + 1, code, 10, precision, scale)
         kind = pg_type(column).kind
         arrow = arrow_column(column, array.type)
-        target = TargetColumn(column.name, kind, kind, kind.name.lower(), False, "")
+        target = TargetColumn(column.name, int(kind), int(kind), kind.name.lower(), False, "")
         columns.append(LoadColumn(place, place, target, arrow, encoder_for(arrow.described, kind)))
         arrays.append(array)
     batch = pa.record_batch(arrays, names=[column.target.name for column in columns])

@@ -2,7 +2,7 @@
 
 Numba compiles a kernel at its first call and keeps it on disk. Spark's workers are forked from one
 daemon: what the daemon has compiled, none of them has to. Numba compiles on one core at a time, so
-the encoder's kernels are compiled by a process of their own.
+a process of its own compiles what comes behind the extraction, which is the larger half.
 """
 
 from __future__ import annotations
@@ -10,61 +10,51 @@ from __future__ import annotations
 import multiprocessing
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, get_args, get_type_hints
+from typing import Final
 
-import numpy as np
 import structlog
 
 from olr_pg.dictionary.loader import load_snapshot
-from olr_pg.redo.batch import ENTRY, columns_of
+from olr_pg.kernel_cache import is_on_disk
+from olr_pg.kernels import interpreted
+from olr_pg.redo import extract
 from olr_pg.replicator.decode import decode_logs
 from olr_pg.simulator.simulate import simulate
-from olr_pg.transactions.batch import VALUE, DmlColumns, TransactionColumns
-from olr_pg.wire.encoder import encode_transactions
-from olr_pg.wire.plan import build_element_plan
-
-if TYPE_CHECKING:
-    from olr_pg.dictionary.model import Snapshot
+from olr_pg.wire.encoder import fill_room
 
 _SEED: Final = 1
 _BYTES: Final = 20_000
-
-_BOUNDS: Final = ("dml_first", "entry_first")
-"""Columns that have one row more than the others."""
 
 _log = structlog.get_logger(__name__)
 
 
 def warm_kernels() -> None:
     """Decode a small generated log: compiles, or loads, every kernel of the way."""
-    with tempfile.TemporaryDirectory(prefix="olr-pg-warm-") as folder:
-        simulate(_SEED, Path(folder), size=_BYTES)
-        snapshot = load_snapshot(str(Path(folder) / "dictionary.json"))
+    with tempfile.TemporaryDirectory(prefix="olr-pg-warm-") as name:
+        folder = Path(name)
+        simulate(_SEED, folder, size=_BYTES)
+        if is_on_disk(extract.extract_groups) and is_on_disk(fill_room):
+            _decode(folder)
+            return
         # Forked: what is loaded here need not be loaded again, and it ends with this process.
-        encoder = multiprocessing.get_context("fork").Process(
-            target=warm_encoder, args=(snapshot,), daemon=True
+        behind = multiprocessing.get_context("fork").Process(
+            target=warm_behind_extraction, args=(folder,), daemon=True
         )
-        encoder.start()
-        for _ in decode_logs(snapshot, [str(Path(folder) / "logs")]):
-            pass
-        encoder.join()
-        if encoder.exitcode != 0:
+        behind.start()
+        _decode(folder)
+        behind.join()
+        if behind.exitcode != 0:
             # What it did not compile, the decoding above has; its traceback is on stderr.
-            _log.warning("the encoder is not compiled ahead", exit_code=encoder.exitcode)
+            _log.warning("not all kernels are compiled ahead", exit_code=behind.exitcode)
 
 
-def warm_encoder(snapshot: Snapshot) -> None:
-    """Encode no transactions of a dictionary's tables."""
-    plan = build_element_plan(snapshot.tables)
-    encode_transactions(_none(TransactionColumns), _none(DmlColumns), plan, big_endian=False)
+def warm_behind_extraction(folder: Path) -> None:
+    """Decode what `simulate` wrote with the extraction interpreted, which leaves it so."""
+    setattr(extract, extract.extract_groups.__name__, interpreted(extract.extract_groups))
+    _decode(folder)
 
 
-def _none(columns: Any) -> Any:
-    """Columns of no rows, of the types that the annotations say."""
-    made: dict[str, Any] = {"values": columns_of(VALUE, 0), "stored": columns_of(ENTRY, 0)}
-    # These two are tables, whose annotation needs `Any`; it does not tell the table's columns.
-    for name, hint in get_type_hints(columns, localns={"Any": Any}).items():
-        if name not in made:
-            dtype = get_args(get_args(hint)[1])[0]
-            made[name] = np.zeros(int(name in _BOUNDS), dtype)
-    return columns(**{name: made[name] for name in columns._fields})
+def _decode(folder: Path) -> None:
+    snapshot = load_snapshot(str(folder / "dictionary.json"))
+    for _ in decode_logs(snapshot, [str(folder / "logs")]):
+        pass

@@ -124,9 +124,14 @@ def _in_blocks(headers: Sequence[bytes]) -> npt.NDArray[np.uint8]:
     blocks = max((-(-len(header) // FORWARD) for header in headers), default=1)
     width = blocks * FORWARD
     padded = b"".join(header.ljust(width, b"\0") for header in headers)
-    return np.frombuffer(padded, np.uint8).reshape(-1, width)
+    return _writable(padded).reshape(-1, width)
 
 
 def _joined(parts: Sequence[bytes]) -> npt.NDArray[np.uint8]:
     # With room behind it every part can be copied by `copy_forward`.
-    return np.frombuffer(b"".join(parts) + bytes(FORWARD), np.uint8)
+    return _writable(b"".join(parts) + bytes(FORWARD))
+
+
+def _writable(data: bytes) -> npt.NDArray[np.uint8]:
+    """As what a Spark task gets of a plan: for read-only arrays the encoder is another one."""
+    return np.frombuffer(bytearray(data), np.uint8)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 from olr_pg.dictionary.model import Column, Table
@@ -37,3 +39,10 @@ def test_a_longer_name_is_refused(wrong: Table, where: dict[str, str]) -> None:
 def test_no_tables_give_an_empty_plan() -> None:
     plan = build_element_plan([])
     assert plan.table_first.tolist() == plan.table_column.tolist() == [0]
+
+
+def test_a_plan_that_travelled_has_the_types_that_kernels_are_compiled_for() -> None:
+    plan = build_element_plan([table()])
+    travelled = pickle.loads(pickle.dumps(plan))
+    for name in plan._fields:
+        assert getattr(plan, name).flags.writeable == getattr(travelled, name).flags.writeable
