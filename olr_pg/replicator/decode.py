@@ -19,6 +19,7 @@ from olr_pg.replicator.incidents import with_incident
 from olr_pg.replicator.losses import report_left_out
 from olr_pg.replicator.merge import Merger, ThreadSplit, merge_splits
 from olr_pg.replicator.split import decode_split, open_for_decoding, plan_splits
+from olr_pg.server.ready import transactions_of
 from olr_pg.transactions.storage import IN_MEMORY
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def decode_logs(
     done, total = 0, sum(log.used_bytes for log in logs)
     try:
         for released, left_out, source in merge_splits(merger, sources, decode or decode_splits):
-            for transaction in released:
+            for transaction in transactions_of(released):
                 yield transaction.blob
             for fault in left_out:
                 reporter.report(fault)

@@ -8,7 +8,6 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
 import structlog
 
 from olr_pg.capture.continuity import join_logs
@@ -19,13 +18,15 @@ from olr_pg.replicator.decode import thread_starts
 from olr_pg.replicator.decoded_logs import DecodedLogs
 from olr_pg.replicator.event_feed import EventFeed, FaultReporter
 from olr_pg.replicator.incidents import with_incident
+from olr_pg.replicator.leaving import Leaving
 from olr_pg.replicator.merge import Merger, ThreadSplit, merge_splits
 from olr_pg.replicator.recovery_run import RecoveryRun
 from olr_pg.replicator.split import plan_splits
 from olr_pg.replicator.wanted_logs import check_beginning, check_order, orphaning_log, unread_logs
+from olr_pg.server.ready import by_view, split_runs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from olr_pg.applier.schema_events import SchemaEvent
     from olr_pg.capture.continuity import Gap
@@ -38,14 +39,11 @@ if TYPE_CHECKING:
     from olr_pg.replicator.recovery import NamedImage
     from olr_pg.replicator.recovery_run import Reached
     from olr_pg.replicator.split import Subscription
-    from olr_pg.server.ready import ReadyTransaction
+    from olr_pg.server.ready import ReadyRun
     from olr_pg.transactions.faults import RowFault
 
 _ROOM_SECONDS: Final = 0.2
 """How long room in a full queue is waited for before looking whether the run is to end."""
-
-_PUT_TRANSACTIONS: Final = 256
-"""Transactions that are queued at once: until then the checkpoint does not move past them."""
 
 _LOGS_REMEMBERED: Final = 1024
 """The latest logs, where a failure's redo is looked for: a run may last for years."""
@@ -288,7 +286,7 @@ class DecodingRun:
             log = logs.get(source.split.path)
             end = None if log is None else log.end_scn
             if end is not None:
-                released = [t for t in released if t.commit_scn < end]
+                released, _ = split_runs(released, end)
                 left_out = [fault for fault in left_out if fault.commit_scn < end]
             if not self._deliver(released, left_out):
                 return False
@@ -320,28 +318,23 @@ class DecodingRun:
         for feed in self.feeds:
             feed.abandon(scn)
 
-    def _deliver(
-        self, transactions: Sequence[ReadyTransaction], left_out: Sequence[RowFault]
-    ) -> bool:
+    def _deliver(self, released: Sequence[ReadyRun], left_out: Sequence[RowFault]) -> bool:
         """Queue transactions, and publish what of them was left out; False at the run's end.
 
         `Feed.open_scn` covers a transaction until it is queued.
         """
         self._events.add(left_out)
         rest = min([self.merger.open_scn(), *self._events.begins()])
-        begins = np.array([t.begin_scn for t in transactions], np.int64)
-        lowest = np.minimum.accumulate(begins[::-1])[::-1].tolist()
-        start = 0
-        while start < len(transactions):
-            if not self._events.publish_before(transactions[start].commit_scn):
+        leaving = Leaving(released)
+        while leaving:
+            if not self._events.publish_before(leaving.first_commit_scn):
                 return False
-            end = self._queued_together(transactions, start)
-            self._note_open(min(rest, lowest[start]))
-            if not self._put(transactions[start:end]):
+            self._note_open(min(rest, leaving.lowest_begin_scn))
+            together, last = leaving.take(self._events.barrier)
+            if not self._put(together):
                 return False
-            self.progress.queued.add(transactions[end - 1].commit_scn, time.time())
+            self.progress.queued.add(last, time.time())
             self._note_decoding()
-            start = end
         if not self._events.publish_before(self.merger.watermark):
             return False
         self.progress.queued.add(self.merger.watermark, time.time())
@@ -354,26 +347,25 @@ class DecodingRun:
         for feed in self.feeds:
             feed.note_open(scn)
 
-    def _put(self, transactions: Sequence[ReadyTransaction]) -> bool:
+    def _put(self, runs: Sequence[ReadyRun]) -> bool:
         """Queue transactions for everyone; False where the run is to end."""
+        of_view = by_view(runs)
         for feed in self.feeds:
-            view = self._views[feed]
-            own = [t for t in transactions if t.view == view]
-            if not self._put_for(feed, feed.wanted(own)):
+            if not self._put_for(feed, of_view.get(self._views[feed], [])):
                 return False
         return not self.ending.is_set()
 
-    def _put_for(self, feed: Feed, transactions: Sequence[ReadyTransaction]) -> bool:
+    def _put_for(self, feed: Feed, runs: Iterable[ReadyRun]) -> bool:
         """Queue transactions for one target; False where the run is to end.
 
         Where its queue is full, it is waited for, unless others would have to wait with it.
         """
-        while True:
-            transactions = transactions[feed.offer(transactions) :]
-            if not transactions:
-                return True
-            if not self._await(feed, partial(feed.queue.await_room, transactions[0])):
-                return not self.ending.is_set()
+        for run in map(feed.wanted, runs):
+            while run:
+                _, run = run.cut(feed.offer(run))
+                if run and not self._await(feed, partial(feed.queue.await_room, run)):
+                    return not self.ending.is_set()
+        return True
 
     def _await(self, feed: Feed, has_room: Callable[[float], bool]) -> bool:
         """Wait for a target's room; False where nothing more goes to it here.
@@ -403,14 +395,6 @@ class DecodingRun:
         )
         _log.warning("a target is at its limit", code=reason.label, reason=str(reason))
         self._decoder.runs.detach(self, feed)
-
-    def _queued_together(self, transactions: Sequence[ReadyTransaction], start: int) -> int:
-        """The end of the transactions that are queued at once: none behind the next event."""
-        end = min(start + _PUT_TRANSACTIONS, len(transactions))
-        barrier = self._events.barrier
-        if barrier is None or transactions[end - 1].commit_scn < barrier:
-            return end
-        return next(at for at in range(start, end) if transactions[at].commit_scn >= barrier)
 
     def _publish(self, event: SchemaEvent) -> bool:
         """Tell the targets what happened to a table; False where the run is to end."""

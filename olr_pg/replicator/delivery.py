@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import numpy as np
 import structlog
 
 from olr_pg.applier.schema_events import SchemaEvent, SchemaEvents
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from olr_pg.replicator.accounting import Accounting
     from olr_pg.replicator.decoder import Decoder
     from olr_pg.server.backlog import Backlog
-    from olr_pg.server.ready import ReadyTransaction
+    from olr_pg.server.ready import CommitKey, ReadyRun
     from olr_pg.server.source import RecoveryPoint
 
 _FAULT_BYTES: Final = 4096
@@ -74,7 +75,7 @@ class Feed:
     queue: ReadyQueue
     start_scn: int
     open_scn: int
-    last: tuple[int, CommitPosition] | None = None
+    last: CommitKey | None = None
     passed_scn: int = -1
 
     @property
@@ -94,21 +95,17 @@ class Feed:
         everything = objects.issuperset(table.obj for table in tables)
         return replace(self.delivery.view, objects=None if everything else objects)
 
-    def wanted(self, transactions: Sequence[ReadyTransaction]) -> list[ReadyTransaction]:
-        """Those of some transactions of its view that it lacks."""
-        last = self.last
-        return [
-            t
-            for t in transactions
-            if t.begin_scn >= self.start_scn and (last is None or (t.commit_scn, t.position) > last)
-        ]
+    def wanted(self, run: ReadyRun) -> ReadyRun:
+        """Those of a run of its view that it lacks."""
+        if self.last is not None:
+            _, run = run.cut(run.count_up_to_key(self.last))
+        return run.where(run.begin_scn >= np.uint64(self.start_scn))
 
-    def offer(self, transactions: Sequence[ReadyTransaction]) -> int:
+    def offer(self, run: ReadyRun) -> int:
         """Put transactions into the queue until it is full; how many it took."""
-        taken = self.queue.offer(transactions)
+        taken = self.queue.offer(run)
         if taken:
-            newest = transactions[taken - 1]
-            self.last = newest.commit_scn, newest.position
+            self.last = run.cut(taken)[0].last_key
         return taken
 
     def note_open(self, scn: int) -> None:

@@ -14,9 +14,9 @@ from collections import Counter
 from contextlib import closing
 from copy import copy
 from functools import partial
-from itertools import compress, dropwhile, repeat
+from itertools import dropwhile
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import structlog
@@ -29,7 +29,13 @@ from olr_pg.replicator.filters import NO_FILTERS, Filters
 from olr_pg.replicator.losses import LossReporter
 from olr_pg.replicator.split import encode, remaining
 from olr_pg.scalars import MAX_SCN
-from olr_pg.server.ready import ReadyTransaction, ready_transactions
+from olr_pg.server.ready import (
+    CommitPosition,
+    by_view,
+    in_commit_order,
+    ready_run,
+    split_runs,
+)
 from olr_pg.transactions.assembler import Assembler
 from olr_pg.transactions.batch import DmlKind
 from olr_pg.transactions.finished import Account
@@ -48,6 +54,7 @@ if TYPE_CHECKING:
     from olr_pg.redo.batch import ChangeBatch
     from olr_pg.replicator.follower import DictionaryFollower
     from olr_pg.replicator.split import Decode, Encoded, Split, SplitResult, Subscription
+    from olr_pg.server.ready import CommitKey, ReadyRun
     from olr_pg.transactions.assembler import OpenTransaction
     from olr_pg.transactions.faults import RowFault
     from olr_pg.transactions.lob_source import LobSource
@@ -70,7 +77,7 @@ class _State(NamedTuple):
 
     source: ThreadSplit
     assembler: Assembler
-    waiting: tuple[ReadyTransaction, ...]
+    waiting: tuple[ReadyRun, ...]
     dictionary: tuple[DictionaryTransaction, ...]
     faults: tuple[RowFault, ...]
     watermarks: dict[int, int]
@@ -147,10 +154,10 @@ class Merger:
         self._watermarks = dict(threads)
         self._follower = follower
         self._assembler = self._new_assembler()
-        self._waiting: list[ReadyTransaction] = []
+        self._waiting: list[ReadyRun] = []
         self._dictionary: list[DictionaryTransaction] = []
         self._states: list[tuple[_State, int]] = []
-        self._last: tuple[int, tuple[int, int, int, int]] | None = None
+        self._last: CommitKey | None = None
         self.sessions = SessionDirectory()
         self.tally = Tally()
         self.account = Account()
@@ -171,7 +178,7 @@ class Merger:
 
     def abandon(self, scn: int) -> None:
         """The redo from `scn` on was given up by a RESETLOGS: drop what it began or committed."""
-        self._waiting = [t for t in self._waiting if t.commit_scn < scn]
+        self._waiting, _ = split_runs(self._waiting, scn)
         self._watermarks = {thread: min(at, scn) for thread, at in self._watermarks.items()}
         # What was open then, the new incarnation has rolled back.
         self._assembler = self._new_assembler()
@@ -180,11 +187,11 @@ class Merger:
         self._left_scn = min(self._left_scn, scn)
         if self._last is not None and self._last[0] >= scn:
             # The new incarnation counts on from `scn`: its transactions have not left.
-            self._last = scn, (0, 0, 0, 0)
+            self._last = scn, CommitPosition(0, 0, 0, 0)
         self._states = []
 
-    def close_thread(self, thread: int) -> list[ReadyTransaction]:
-        """No more redo comes from a thread; the transactions that waited for it only.
+    def close_thread(self, thread: int) -> list[ReadyRun]:
+        """No more redo comes from a thread; the transactions that waited for it only, see `feed`.
 
         Where `failure` is set then, these are the last ones. Where `again` is not empty, the
         thread is still open: DDL that waited for it, too, has splits decoded again, and only then
@@ -215,7 +222,7 @@ class Merger:
     @property
     def waiting(self) -> int:
         """How many finished transactions wait for the other redo threads."""
-        return len(self._waiting) + len(self._faults)
+        return sum(map(len, self._waiting)) + len(self._faults)
 
     def report_waiting(self) -> None:
         """Warn of transactions that nothing more was read for."""
@@ -233,7 +240,7 @@ class Merger:
 
     def open_scn(self) -> int:
         """The lowest begin SCN of what has not left yet: decoded or not."""
-        waiting = [t.begin_scn for t in self._waiting]
+        waiting = [run.lowest_begin_scn for run in self._waiting]
         others = [t.begin_scn for t in self._dictionary] + [f.begin_scn for f in self._faults]
         return min([self.watermark, self.oldest_open_scn(), *waiting, *others])
 
@@ -246,7 +253,9 @@ class Merger:
     def open_state(self) -> OpenState:
         """The open transactions as they are now; what is fed later does not change it."""
         saved = self._assembler.saved()
-        finished = [t.commit_scn for t in self._waiting] + [f.commit_scn for f in self._faults]
+        finished = [run.last_commit_scn for run in self._waiting] + [
+            f.commit_scn for f in self._faults
+        ]
         finished += [t.commit_scn for t in self._dictionary]
         opened = saved.open_transactions
         return OpenState(
@@ -280,10 +289,10 @@ class Merger:
         """Another redo thread is open, read from `scn` on."""
         self._watermarks.setdefault(thread, scn)
 
-    def feed(
-        self, thread: int, result: SplitResult, split: Split | None = None
-    ) -> list[ReadyTransaction]:
-        """Take the next split of a thread; the transactions that may leave now, in order.
+    def feed(self, thread: int, result: SplitResult, split: Split | None = None) -> list[ReadyRun]:
+        """Take the next split of a thread; the transactions that may leave now.
+
+        Those of each view are in commit order.
 
         Where `failure` is set then, these are the last ones. Where `again` is not empty, the
         split was not taken: it is among those to be decoded again.
@@ -387,7 +396,7 @@ class Merger:
         self.subscription = self._follower.subscription()
         self._assembler = state.assembler
         self._assembler.use(self.subscription.row_plan, self.subscription.tables)
-        self._waiting = [t for t in state.waiting if not self._has_left(t)]
+        self._waiting = self._not_left(state.waiting)
         self._dictionary = list(state.dictionary)
         self._faults = list(state.faults)
         self._watermarks = state.watermarks
@@ -397,8 +406,12 @@ class Merger:
         self._losses = self._losses.for_tables(self.subscription.tables)
         self.again = undone
 
-    def _has_left(self, transaction: ReadyTransaction) -> bool:
-        return self._last is not None and _commit_position(transaction) <= self._last
+    def _not_left(self, runs: Iterable[ReadyRun]) -> list[ReadyRun]:
+        """What of some runs has not left before."""
+        last = self._last
+        if last is not None:
+            runs = [run.cut(run.count_up_to_key(last))[1] for run in runs]
+        return [run for run in runs if run]
 
     # --- leaving ---
 
@@ -436,7 +449,7 @@ class Merger:
         is_alone = self._follower is None or self._follower.ends_delivery
         return is_alone or self._is_followed(fault)
 
-    def _leave(self) -> list[ReadyTransaction]:
+    def _leave(self) -> list[ReadyRun]:
         """The transactions that may leave now, in order; `failure` where these are the last."""
         limit = self.watermark
         end = None if self._follower is None else self._follower.end
@@ -453,22 +466,18 @@ class Merger:
 
     def _keep(self, parts: Iterable[Encoded]) -> None:
         for part in parts:
-            delivered = self._delivered(part)
             view = self.subscription.views[part.view]
             order = ByteOrder.BIG if view.big_endian else ByteOrder.LITTLE
-            ready = ready_transactions(part.transactions, part.messages, order, part.view)
-            self._waiting.extend(
-                transaction
-                for transaction in compress(ready, delivered)
-                if transaction.begin_scn >= self._start_scn and not self._has_left(transaction)
-            )
+            run = ready_run(part.transactions, part.messages, order, part.view)
+            wanted = run.begin_scn >= np.uint64(self._start_scn)
+            self._waiting += self._not_left([run.where(self._delivered(part) & wanted)])
 
-    def _delivered(self, part: Encoded) -> Iterable[bool]:
+    def _delivered(self, part: Encoded) -> npt.NDArray[np.bool_]:
         """Which transactions of a part are not left out; those that are, are counted."""
         filters = [self._filters, *self._view_filters[part.view : part.view + 1]]
-        if not any(one.concerns_transactions for one in filters):
-            return repeat(True)
         columns = part.transactions
+        if not any(one.concerns_transactions for one in filters):
+            return np.ones(len(columns.xid), np.bool_)
         sessions = zip(
             columns.commit_thread.tolist(), columns.session.tolist(), columns.serial.tolist(),
             strict=True,
@@ -482,14 +491,14 @@ class Merger:
         )
         if len(self.subscription.views) > 1:
             # What one target does not want, another may: the account is of what was decoded.
-            return cast("list[bool]", delivered.tolist())
+            return delivered
         rows = int(np.diff(columns.dml_first)[~delivered].sum())
         dropped = int((~delivered).sum())
         self.account.rows -= rows
         self.account.rows_filtered += rows
         self.account.committed -= dropped
         self.account.transactions_filtered += dropped
-        return cast("list[bool]", delivered.tolist())
+        return delivered
 
     def _is_dropped(
         self, filters: Sequence[Filters], xid: int, thread: int, session: int, serial: int
@@ -501,27 +510,24 @@ class Merger:
         found = self.sessions.find(key) or self.sessions.find_in_any_thread(session, serial)
         return any(one.drops(xid, found) for one in filters)
 
-    def _release(self, limit: int) -> list[ReadyTransaction]:
-        self._waiting.sort(key=_commit_position)
-        count = len(self._waiting)
-        while count and self._waiting[count - 1].commit_scn >= limit:
-            count -= 1
-        released, self._waiting = self._waiting[:count], self._waiting[count:]
+    def _release(self, limit: int) -> list[ReadyRun]:
+        """What commits below `limit`: the views one after the other, each in commit order."""
+        released, self._waiting = split_runs(self._waiting, limit)
         if released:
-            self._last = _commit_position(released[-1])
-        return released
+            self._last = max(run.last_key for run in released)
+        return [run for of_view in by_view(released).values() for run in in_commit_order(of_view)]
 
 
 class Merged(NamedTuple):
     """What merging a split brought.
 
     Attributes:
-        released: the transactions that may leave now.
+        released: the transactions that may leave now: those of each view in commit order.
         left_out: what of them, and of others up to them, could not be decoded.
         source: the split; a split that has to be decoded again turns up only then.
     """
 
-    released: list[ReadyTransaction]
+    released: list[ReadyRun]
     left_out: list[RowFault]
     source: ThreadSplit
 

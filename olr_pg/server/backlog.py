@@ -15,9 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import structlog
 
 from olr_pg.errors import OlrPgError
-from olr_pg.server.ready import CommitPosition, ReadyTransaction
-from olr_pg.wire.frames import ByteOrder
-from olr_pg.wire.protocol import TRANSACTION_BYTES
+from olr_pg.server.ready import ReadyBatch, ReadyRun, appended, joined, whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +36,6 @@ _log = structlog.get_logger(__name__)
 class _Segment(NamedTuple):
     path: Path
     size: int
-    transactions: int
 
 
 class Backlog:
@@ -60,7 +57,7 @@ class Backlog:
         self._directory = directory
         self.bytes_max = bytes_max
         self._segments: deque[_Segment] = deque()
-        self._open: list[ReadyTransaction] = []
+        self._open: list[ReadyRun] = []
         self._open_bytes = 0
         self._made = 0
         self._failing = False
@@ -69,20 +66,28 @@ class Backlog:
         for left in directory.glob(f"*{_SUFFIX}"):
             left.unlink(missing_ok=True)
 
-    def append(self, transaction: ReadyTransaction) -> bool:
-        """One more, behind all others; False where there is no room for it."""
-        size = len(transaction.blob) + TRANSACTION_BYTES
-        if self.size + size > self.bytes_max:
-            return False
-        if self._open_bytes + size > SEGMENT_BYTES and self._open and not self._write():
-            return False
-        self._open.append(transaction)
-        self._open_bytes += size
-        self.size += size
-        self.transactions += 1
-        return True
+    def append(self, run: ReadyRun) -> int:
+        """More of them, behind all others; of how many there was room."""
+        run, _ = run.cut(run.count_fitting(self.bytes_max - self.size))
+        rest = run
+        while rest:
+            count = rest.count_fitting(SEGMENT_BYTES - self._open_bytes)
+            if not (count or self._open):
+                count = 1
+            if not count:
+                if not self._write():
+                    break
+                continue
+            part, rest = rest.cut(count)
+            if not appended(self._open, part):
+                self._open.append(part)
+            self._open_bytes += part.cost
+            self.size += part.cost
+        taken = len(run) - len(rest)
+        self.transactions += taken
+        return taken
 
-    def pop(self) -> Sequence[ReadyTransaction]:
+    def pop(self) -> Sequence[ReadyRun]:
         """The oldest ones; empty where there are none.
 
         Raises:
@@ -91,9 +96,9 @@ class Backlog:
         if not self._segments:
             found, self._open, self._open_bytes = self._open, [], 0
         else:
-            found = self._read(self._segments.popleft())
-        self.transactions -= len(found)
-        self.size -= sum(len(one.blob) + TRANSACTION_BYTES for one in found)
+            found = _read(self._segments.popleft())
+        self.transactions -= sum(map(len, found))
+        self.size -= sum(run.cost for run in found)
         return found
 
     def clear(self) -> None:
@@ -107,19 +112,16 @@ class Backlog:
     def _write(self) -> bool:
         """Put what is collected into a file; False where the disk does not take it."""
         path = self._directory / f"{self._made}{_SUFFIX}"
+        batch = joined(self._open).alone()
         heads = pickle.dumps(
-            [
-                (t.con_id, t.xid, t.begin_scn, t.commit_scn, tuple(t.position), len(t.blob),
-                 t.messages, t.order.value, t.view)
-                for t in self._open
-            ]
-        )  # fmt: skip
+            (batch.columns, batch.first, batch.message_first, batch.order, batch.view)
+        )
         try:
             self._directory.mkdir(parents=True, exist_ok=True)
             with path.open("wb") as file:
                 file.write(len(heads).to_bytes(_SIZE_BYTES, "little"))
                 file.write(heads)
-                file.writelines(t.blob for t in self._open)
+                file.write(batch.blob)
         except OSError as error:
             path.unlink(missing_ok=True)
             if not self._failing:
@@ -129,30 +131,22 @@ class Backlog:
             return False
         self._failing = False
         self._made += 1
-        self._segments.append(_Segment(path, self._open_bytes, len(self._open)))
+        self._segments.append(_Segment(path, self._open_bytes))
         self._open, self._open_bytes = [], 0
         return True
 
-    def _read(self, segment: _Segment) -> list[ReadyTransaction]:
-        try:
-            with segment.path.open("rb") as file:
-                if segment.size >= _MAPPED_BYTES:
-                    data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-                else:
-                    data = memoryview(file.read())
-            segment.path.unlink()
-        except OSError as error:
-            raise OlrPgError(4042, f"{error.strerror or error}", file=str(segment.path)) from error
-        at = _SIZE_BYTES + int.from_bytes(data[:_SIZE_BYTES], "little")
-        found = []
-        for con_id, xid, begin, commit, position, size, messages, order, view in pickle.loads(  # noqa: S301 - this process wrote it
-            data[_SIZE_BYTES:at]
-        ):
-            found.append(
-                ReadyTransaction(
-                    con_id, xid, begin, commit, CommitPosition(*position), data[at : at + size],
-                    messages, ByteOrder(order), view,
-                )
-            )  # fmt: skip
-            at += size
-        return found
+
+def _read(segment: _Segment) -> list[ReadyRun]:
+    try:
+        with segment.path.open("rb") as file:
+            if segment.size >= _MAPPED_BYTES:
+                data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+            else:
+                data = memoryview(file.read())
+        segment.path.unlink()
+    except OSError as error:
+        raise OlrPgError(4042, f"{error.strerror or error}", file=str(segment.path)) from error
+    at = _SIZE_BYTES + int.from_bytes(data[:_SIZE_BYTES], "little")
+    heads = pickle.loads(data[_SIZE_BYTES:at])  # noqa: S301 - this process wrote it
+    columns, first, message_first, order, view = heads
+    return [whole(ReadyBatch(columns, first, message_first, data[at:], order, view))]

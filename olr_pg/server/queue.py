@@ -46,7 +46,6 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from itertools import chain, dropwhile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -54,36 +53,28 @@ import structlog
 
 from olr_pg.errors import OlrPgError
 from olr_pg.scalars import format_xid
-from olr_pg.server.ready import JoinedMessages, cost_of
+from olr_pg.server.lowest import LowestBegin
+from olr_pg.server.ready import (
+    SMALL_BYTES,
+    JoinedMessages,
+    ReadyRun,
+    appended,
+    joined,
+    prepended,
+)
 from olr_pg.wire.offsets import message_run
-from olr_pg.wire.protocol import ANSWER_BYTES, TRANSACTION_BYTES, Batch
+from olr_pg.wire.protocol import ANSWER_BYTES, Batch
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from olr_pg.server.backlog import Backlog
-    from olr_pg.server.ready import ReadyTransaction
 
 TRANSACTIONS_MAX: Final = 10_000
 BYTES_MAX: Final = 42 << 20
 _SIZE_BYTES: Final = 4
-
-_PUT_TOGETHER: Final = 1_000
-"""Transactions that are put at once: the client is not kept waiting longer."""
-
-_NOTED_TOGETHER: Final = 256
-"""Transactions of the backlog whose begin is noted as one: they may be many."""
+_MESSAGES_MIN: Final = 2
+"""Of a transaction: Begin and Commit."""
 
 _log = structlog.get_logger(__name__)
-
-
-def _out_of_order(transaction: ReadyTransaction, last_commit_scn: int) -> OlrPgError:
-    return OlrPgError(
-        4015,
-        f"commit SCN {transaction.commit_scn} after {last_commit_scn}",
-        xid=format_xid(transaction.xid),
-        **transaction.position._asdict(),
-    )
 
 
 class QueueStatus(NamedTuple):
@@ -112,8 +103,12 @@ class QueueStatus(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """Consecutive messages of one transaction: bytes `first` to `end` of its blob."""
+    """Messages that are taken: bytes `first` to `end` of what the batch of `run` has.
 
+    They are whole transactions, or of one transaction.
+    """
+
+    run: ReadyRun
     first: int
     end: int
     messages: int
@@ -137,16 +132,14 @@ class ReadyQueue:
         self._transactions_max = transactions_max
         self._bytes_max = bytes_max
         self._backlog = backlog
-        self._sent: deque[ReadyTransaction] = deque()
-        self._ready: deque[ReadyTransaction] = deque()
+        self._sent: deque[ReadyRun] = deque()
+        self._ready: deque[ReadyRun] = deque()
+        self._sent_count = self._ready_count = 0
         # how far the head of _ready is transmitted
         self._taken_messages = 0
         self._taken_bytes = 0
         self._held_bytes = 0
-        # sliding minimum of begin SCNs over _sent then _ready: (ordinal of put, begin SCN)
-        self._lowest: deque[tuple[int, int]] = deque()
-        self._put_count = 0
-        self._dropped_count = 0
+        self._lowest = LowestBegin()  # over _sent, then _ready
         self._last_commit_scn = -1
         self._held_back = False
         self._failure: OlrPgError | None = None
@@ -155,11 +148,7 @@ class ReadyQueue:
 
     # the decoder's side
 
-    def put(self, transaction: ReadyTransaction) -> bool:
-        """`put_all` of one transaction."""
-        return self.put_all((transaction,))
-
-    def put_all(self, transactions: Sequence[ReadyTransaction]) -> bool:
+    def put(self, run: ReadyRun) -> bool:
         """Append committed transactions; waits before each one that finds the queue full.
 
         Until this returns, the decoder must count the transactions among its open ones.
@@ -171,18 +160,14 @@ class ReadyQueue:
         Raises:
             OlrPgError: 4015, a commit SCN is lower than that of the one before.
         """
-        done = 0
         while not self._closed:
-            part = transactions[done : done + _PUT_TOGETHER]
-            taken = self.offer(part)
-            done += taken
-            if done == len(transactions):
+            _, run = run.cut(self.offer(run))
+            if not run:
                 return True
-            if taken < len(part):
-                self.await_room(part[taken])
+            self.await_room(run)
         return False
 
-    def offer(self, transactions: Sequence[ReadyTransaction]) -> int:
+    def offer(self, run: ReadyRun) -> int:
         """Append committed transactions, up to the first that finds the queue full.
 
         Returns:
@@ -192,16 +177,17 @@ class ReadyQueue:
             OlrPgError: 4015, a commit SCN is lower than that of the one before.
         """
         with self._changed:
-            taken = self._append_together(transactions)
-            for transaction in transactions[taken:]:
-                if self._closed or not self._append(transaction):
-                    break
-                taken += 1
+            if self._closed or not run:
+                return 0
+            self._check_order(run)
+            taken = self._append(run)
+            if taken:
+                self._last_commit_scn = run.cut(taken)[0].last_commit_scn
             self._report_held_back()
             return taken
 
-    def await_room(self, transaction: ReadyTransaction, timeout: float | None = None) -> bool:
-        """Wait until there is room for a transaction, or the queue is closed.
+    def await_room(self, run: ReadyRun, timeout: float | None = None) -> bool:
+        """Wait until there is room for the first transaction of a run, or the queue is closed.
 
         Args:
             timeout: seconds; None = for ever.
@@ -209,43 +195,60 @@ class ReadyQueue:
         Returns:
             Whether either is so.
         """
-        size = cost_of(transaction)
+        size = run.cut(1)[0].cost
         with self._changed:
             return self._changed.wait_for(lambda: self._closed or self._has_room(size), timeout)
 
-    def _append_together(self, transactions: Sequence[ReadyTransaction]) -> int:
-        """Append all of them where there is room for all; the common case of `_append`."""
-        scns = [self._last_commit_scn, *(one.commit_scn for one in transactions)]
-        size = sum(len(one.blob) for one in transactions) + TRANSACTION_BYTES * len(transactions)
-        fits = (
-            len(self._ready) + len(transactions) <= self._transactions_max
-            and self._held_bytes + size <= self._bytes_max
-            and (self._backlog is None or not self._backlog.transactions)
-        )
-        if self._closed or not fits or scns != sorted(scns):
-            return 0
-        self._ready.extend(transactions)
-        self._held_bytes += size
-        for one in transactions:
-            self._note_lowest(one.begin_scn)
-        self._last_commit_scn = scns[-1]
-        return len(transactions)
+    def _check_order(self, run: ReadyRun) -> None:
+        scns = run.commit_scn
+        if run.first_commit_scn >= self._last_commit_scn and (scns[1:] >= scns[:-1]).all():
+            return
+        last = self._last_commit_scn
+        for one in run.transactions():
+            if one.commit_scn < last:
+                raise OlrPgError(
+                    4015,
+                    f"commit SCN {one.commit_scn} after {last}",
+                    xid=format_xid(one.xid),
+                    **one.position._asdict(),
+                )
+            last = one.commit_scn
 
-    def _append(self, transaction: ReadyTransaction) -> bool:
-        """Whether there was room for it."""
-        size, backlog = cost_of(transaction), self._backlog
-        if transaction.commit_scn < self._last_commit_scn:
-            raise _out_of_order(transaction, self._last_commit_scn)
-        if self._is_full(size) or (backlog is not None and backlog.transactions):
-            if backlog is None or not backlog.append(transaction):
-                return False
-            self._note_lowest(transaction.begin_scn, together=_NOTED_TOGETHER)
-        else:
-            self._ready.append(transaction)
-            self._held_bytes += size
-            self._note_lowest(transaction.begin_scn)
-        self._last_commit_scn = transaction.commit_scn
-        return True
+    def _append(self, run: ReadyRun) -> int:
+        """How many there was room for."""
+        backlog = self._backlog
+        if backlog is None:
+            return self._append_ready(run)
+        taken = 0 if backlog.transactions else self._append_ready(run)
+        _, rest = run.cut(taken)
+        spilled, _ = rest.cut(backlog.append(rest) if rest else 0)
+        if spilled:
+            self._lowest.put(spilled, roughly=True)
+        return taken + len(spilled)
+
+    def _append_ready(self, run: ReadyRun) -> int:
+        """How many there was room for in memory."""
+        room = max(self._transactions_max - self._ready_count, 0)
+        first, _ = run.cut(min(room, len(run)))
+        count = first.count_fitting(self._bytes_max - self._held_bytes)
+        if not (count or self._ready):
+            count = 1
+        if count:
+            taken, _ = run.cut(count)
+            self._lowest.put(taken)
+            self._hold(taken)
+        return count
+
+    def _hold(self, run: ReadyRun) -> None:
+        """Keep a run behind what is ready; with a small one before it, in one."""
+        ready = self._ready
+        self._ready_count += len(run)
+        self._held_bytes += run.cost
+        if appended(ready, run):
+            return
+        if ready and ready[-1].size + run.size <= SMALL_BYTES and ready[-1].alike(run):
+            run = joined([ready.pop(), run])
+        ready.append(run)
 
     def _has_room(self, size: int) -> bool:
         backlog = self._backlog
@@ -280,25 +283,13 @@ class ReadyQueue:
         count = 0
         with self._changed:
             while count < messages and bytes_max > 0 and self._refill():
-                head = self._ready[0]
-                size = len(head.blob)
-                if not (self._taken_messages or head.messages > messages - count
-                        or size > bytes_max):  # fmt: skip
-                    # The common case, whole: what `_take_part` would do.
-                    parts.add(head)
-                    count += head.messages
-                    bytes_max -= size
-                    self._sent.append(self._ready.popleft())
-                    if head.commit_scn <= stop_scn:
-                        break
-                    continue
-                taken = self._take_part(head, messages - count, bytes_max, must=count == 0)
+                taken = self._take_some(messages - count, bytes_max, stop_scn, must=count == 0)
                 if taken.messages == 0:
                     break
-                parts.add_part(head, taken.first, taken.end)
+                parts.add(taken.run.batch, taken.first, taken.end)
                 count += taken.messages
                 bytes_max -= taken.end - taken.first
-                if self._taken_messages == 0 and head.commit_scn <= stop_scn:
+                if self._taken_messages == 0 and taken.run.last_commit_scn <= stop_scn:
                     break
             self._refill()
             self._changed.notify_all()  # the bound gives way to what is transmitted
@@ -309,15 +300,18 @@ class ReadyQueue:
     def confirm(self, scn: int) -> int:
         """Drop every transmitted transaction with commit SCN up to `scn`; returns how many."""
         with self._changed:
-            sent, count, size = self._sent, 0, 0
-            while sent and sent[0].commit_scn <= scn:
-                size += len(sent.popleft().blob)
-                count += 1
+            count = self._count_sent(scn)
+            self._sent_count -= count
+            left = count
+            while left:
+                run = self._sent.popleft()
+                gone, rest = run.cut(min(left, len(run)))
+                left -= len(gone)
+                self._held_bytes -= gone.cost
+                if rest:
+                    self._sent.appendleft(rest)
             if count:
-                self._held_bytes -= size + TRANSACTION_BYTES * count
-                self._dropped_count += count
-                while self._lowest and self._lowest[0][0] < self._dropped_count:
-                    self._lowest.popleft()
+                self._lowest.drop(count)
                 self._report_held_back()
                 self._changed.notify_all()
             return count
@@ -326,15 +320,22 @@ class ReadyQueue:
         """BackToSCN: see the theory of operation."""
         with self._changed:
             self._taken_messages = self._taken_bytes = 0
-            while self._sent and self._sent[-1].commit_scn > scn:
-                self._ready.appendleft(self._sent.pop())
+            while self._sent and self._sent[-1].last_commit_scn > scn:
+                run = self._sent.pop()
+                kept, again = run.cut(run.count_up_to(scn))
+                if kept:
+                    self._sent.append(kept)
+                self._sent_count -= len(again)
+                self._ready_count += len(again)
+                if not prepended(self._ready, again):
+                    self._ready.appendleft(again)
 
     # both sides
 
     def confirms(self, scn: int) -> bool:
         """Whether `confirm(scn)` would drop anything."""
         with self._changed:
-            return bool(self._sent) and self._sent[0].commit_scn <= scn
+            return bool(self._sent) and self._sent[0].first_commit_scn <= scn
 
     def lowest_begin_scn(self, confirming: int = -1) -> int | None:
         """The lowest begin SCN of what is held, less what `confirm(confirming)` would drop.
@@ -342,12 +343,7 @@ class ReadyQueue:
         None where nothing is left.
         """
         with self._changed:
-            dropped = self._dropped_count
-            for transaction in self._sent:
-                if transaction.commit_scn > confirming:
-                    break
-                dropped += 1
-            return next((scn for ordinal, scn in self._lowest if ordinal >= dropped), None)
+            return self._lowest.lowest(dropping=self._count_sent(confirming))
 
     def lowest_commit_scn(self, confirming: int = -1) -> int | None:
         """The lowest commit SCN of what is held, less what `confirm(confirming)` would drop.
@@ -355,12 +351,13 @@ class ReadyQueue:
         None where nothing is left; 0 where nothing is left in memory, but in the backlog.
         """
         with self._changed:
-            kept = dropwhile(lambda transaction: transaction.commit_scn <= confirming, self._sent)
-            first = next(chain(kept, self._ready), None)
-            if first is None:
-                is_spilled = self._backlog is not None and self._backlog.transactions
-                return 0 if is_spilled else None
-            return first.commit_scn
+            for run in self._sent:
+                dropped = run.count_up_to(confirming)
+                if dropped < len(run):
+                    return run.cut(dropped)[1].first_commit_scn
+            if self._ready:
+                return self._ready[0].first_commit_scn
+            return 0 if self._backlog is not None and self._backlog.transactions else None
 
     def is_empty(self) -> bool:
         """Whether every transaction put so far is confirmed."""
@@ -402,7 +399,7 @@ class ReadyQueue:
             return (
                 (self._backlog is None or not self._backlog.transactions)
                 and 2 * self._held_bytes <= self._bytes_max
-                and 2 * len(self._ready) <= self._transactions_max
+                and 2 * self._ready_count <= self._transactions_max
             )
 
     def status(self) -> QueueStatus:
@@ -412,20 +409,20 @@ class ReadyQueue:
             backlog = self._backlog
             spilled = 0 if backlog is None else backlog.transactions
             return QueueStatus(
-                len(self._ready) - transmitting + spilled,
+                self._ready_count - transmitting + spilled,
                 transmitting,
-                len(self._sent),
+                self._sent_count,
                 self._held_bytes,
-                not self._has_room(0 if backlog is None else TRANSACTION_BYTES),
+                not self._has_room(backlog.size // spilled if backlog and spilled else 0),
                 self._held_back,
-                self._ready[0].commit_scn if self._ready else None,
+                self._ready[0].first_commit_scn if self._ready else None,
                 0 if backlog is None else backlog.transactions,
                 0 if backlog is None else backlog.size,
             )
 
     def _is_full(self, size: int) -> bool:
         return bool(self._ready) and (
-            len(self._ready) >= self._transactions_max or self._held_bytes + size > self._bytes_max
+            self._ready_count >= self._transactions_max or self._held_bytes + size > self._bytes_max
         )
 
     @property
@@ -437,69 +434,90 @@ class ReadyQueue:
         """Whether anything is ready; what is next in the backlog is fetched for that."""
         if not self._ready and self._backlog is not None and self._backlog.transactions:
             try:
-                self._ready.extend(self._backlog.pop())
+                for run in self._backlog.pop():
+                    self._hold(run)
             except OlrPgError as error:
                 # The run is over: what comes behind must not be delivered without it.
                 self._failure, self._closed = error, True
                 self._backlog.clear()
                 return False
-            self._held_bytes += sum(map(cost_of, self._ready))
         return bool(self._ready)
 
-    def _note_lowest(self, begin_scn: int, together: int = 1) -> None:
-        """Note the begin SCN of what is put now.
+    def _count_sent(self, scn: int) -> int:
+        """How many transmitted transactions commit at `scn` or before."""
+        count = 0
+        for run in self._sent:
+            found = run.count_up_to(scn)
+            count += found
+            if found < len(run):
+                break
+        return count
+
+    def _take_some(self, messages: int, bytes_max: int, stop_scn: int, *, must: bool) -> _Part:
+        """Whole transactions, or messages of the next one.
 
         Args:
-            together: of so many transactions only the lowest is kept, until the last is dropped.
+            stop_scn: whole ones are no more than one where it commits at this SCN or before.
+            must: whether it has to be one message at least.
         """
-        lowest = self._lowest
-        while lowest and lowest[-1][1] >= begin_scn:
-            lowest.pop()
-        ordinal = self._put_count
-        self._put_count += 1
-        if together > 1 and lowest and lowest[-1][0] // together == ordinal // together:
-            begin_scn = lowest.pop()[1]
-        lowest.append((ordinal, begin_scn))
+        head = self._ready[0]
+        one_by_one = messages < _MESSAGES_MIN or self._taken_messages
+        whole = 0 if one_by_one else head.count_whole(messages, bytes_max)
+        if not whole:
+            return self._take_part(messages, bytes_max, must=must)
+        sent = self._transmitted(1 if head.first_commit_scn <= stop_scn else whole)
+        return _Part(sent, sent.start, sent.start + sent.size, sent.messages)
 
-    def _take_part(
-        self, head: ReadyTransaction, messages: int, bytes_max: int, *, must: bool
-    ) -> _Part:
-        """The next messages of `head`; none where the first is too large, unless one `must` be."""
-        first, start = self._taken_messages, self._taken_bytes
-        end = len(head.blob)
-        if messages < head.messages - first or end - start > bytes_max:
-            messages = min(messages, head.messages - first)
+    def _take_part(self, messages: int, bytes_max: int, *, must: bool) -> _Part:
+        """The next messages of the head of `_ready`.
+
+        None where the first is too large, unless one `must` be.
+        """
+        head, _ = self._ready[0].cut(1)
+        batch, start = head.batch, head.start + self._taken_bytes
+        end = head.start + head.size
+        left = head.messages - self._taken_messages
+        if messages < left or end - start > bytes_max:
+            messages = min(messages, left)
             count = 0
             if messages > 1:
-                blob = np.frombuffer(head.blob, np.uint8)
-                count, end = message_run(blob, start, head.order.is_big, messages, bytes_max)
+                blob = np.frombuffer(batch.blob, np.uint8)
+                count, end = message_run(blob, start, batch.order.is_big, messages, bytes_max)
             if count == 0:
-                size = int.from_bytes(head.blob[start : start + _SIZE_BYTES], head.order.value)
+                size = int.from_bytes(batch.blob[start : start + _SIZE_BYTES], batch.order.value)
                 count, end = 1, start + _SIZE_BYTES + size
                 if end - start > bytes_max and not must:
-                    return _Part(start, start, 0)
+                    return _Part(head, start, start, 0)
             messages = count
         else:
-            messages = head.messages - first
-        if first + messages == head.messages:
-            self._transmitted()
+            messages = left
+        if messages == left:
+            self._transmitted(1)
         else:
-            self._taken_messages, self._taken_bytes = first + messages, end
-        return _Part(start, end, messages)
+            self._taken_messages += messages
+            self._taken_bytes = end - head.start
+        return _Part(head, start, end, messages)
 
-    def _transmitted(self) -> None:
-        """The head of `_ready` was taken to its end."""
+    def _transmitted(self, count: int) -> ReadyRun:
+        """The first `count` of the head of `_ready` were taken to their end."""
         self._taken_messages = self._taken_bytes = 0
-        self._sent.append(self._ready.popleft())
+        sent, rest = self._ready.popleft().cut(count)
+        if rest:
+            self._ready.appendleft(rest)
+        self._ready_count -= count
+        self._sent_count += count
+        if not appended(self._sent, sent):
+            self._sent.append(sent)
+        return sent
 
     def _is_held_back(self) -> bool:
         """Whether a client has more than the bound, its largest transaction aside.
 
         That may be of any size, and is not confirmed before it is applied.
         """
-        sent = self._held_bytes - sum(map(cost_of, self._ready))
+        sent = self._held_bytes - sum(run.cost for run in self._ready)
         return sent > self._bytes_max and (
-            sent - max(map(cost_of, self._sent), default=0) > self._bytes_max
+            sent - max((run.largest_cost for run in self._sent), default=0) > self._bytes_max
         )
 
     def _report_held_back(self) -> None:
@@ -513,7 +531,7 @@ class ReadyQueue:
         self._held_back = over
         reason = OlrPgError(
             4016,
-            f"{len(self._sent)} transmitted transactions, {self._held_bytes} bytes in all",
+            f"{self._sent_count} transmitted transactions, {self._held_bytes} bytes in all",
             bytes_max=self._bytes_max,
         )
         if over:

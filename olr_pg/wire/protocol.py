@@ -65,9 +65,10 @@ if TYPE_CHECKING:
 ANSWER_BYTES: Final = 1 << 20
 """Where a piece of output ends by default; one message may be larger."""
 
-TRANSACTION_BYTES: Final = 768
-"""What keeping an unconfirmed transaction costs a server beside its messages, about (CPython 3.11);
-a client counts what it has not confirmed in the same way."""
+TRANSACTION_BYTES: Final = 80
+"""What keeping an unconfirmed transaction costs a server beside its messages, about.
+
+A client counts what it has not confirmed in the same way."""
 
 _CONFIRM_BYTES: Final = 14
 _SCN_BYTES: Final = 8

@@ -11,6 +11,7 @@ from olr_pg.replicator.merge import Merger
 from olr_pg.replicator.spill import SpillFiles
 from olr_pg.replicator.split import open_for_decoding, subscribe
 from olr_pg.replicator.split_results import read_result
+from olr_pg.server.ready import transactions_of
 from olr_pg.wire.frames import ByteOrder
 from tests.lobs.lob_redo import LobRedo, snapshot
 from tests.split_results import packed_split
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from olr_pg.dictionary.model import Snapshot
-    from olr_pg.server.ready import ReadyTransaction
+    from olr_pg.server.ready import ReadyRun
     from olr_pg.transactions.finished import Account
     from olr_pg.transactions.lob_source import LobSource
 
@@ -30,16 +31,14 @@ class Decoded:
     """What came out of a log.
 
     Attributes:
-        ready: the transactions.
+        runs: the transactions.
         blobs: framed messages, one per transaction.
         account: of the assemblers.
     """
 
-    def __init__(
-        self, ready: list[ReadyTransaction], account: Account, dictionary: Snapshot
-    ) -> None:
-        self.ready = ready
-        self.blobs = [bytes(one.blob) for one in ready]
+    def __init__(self, runs: list[ReadyRun], account: Account, dictionary: Snapshot) -> None:
+        self.runs = runs
+        self.blobs = [bytes(one.blob) for one in transactions_of(runs)]
         self.account = account
         self._render = value_renderer(dictionary.database)
 
@@ -81,12 +80,12 @@ def decode(
 
     def decoded(merger: Merger, split_blocks: int) -> Decoded:
         blocks = log.header.nab or 0
-        ready: list[ReadyTransaction] = []
+        runs: list[ReadyRun] = []
         for start in range(2, max(blocks, 3), split_blocks):
             packed = packed_split(subscription, log, start, min(start + split_blocks, blocks))
-            ready += merger.feed(1, read_result(packed))
+            runs += merger.feed(1, read_result(packed))
             assert merger.failure is None
-        return Decoded(ready, merger.account, dictionary)
+        return Decoded(runs, merger.account, dictionary)
 
     whole = decoded(Merger(subscription, 0, {1: 0}, lob_source=lob_source), split_blocks)
     if in_parts:

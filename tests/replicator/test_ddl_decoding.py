@@ -186,7 +186,7 @@ def test_where_nobody_is_told_the_delivery_ends_before_the_ddl(
     (log,) = discover_logs([str(source.directory / "logs")])
     splits = [ThreadSplit(1, split) for split in plan_splits(log, split_bytes)]
     merged = merge_splits(merger, splits, decode_splits)
-    assert sum(len(step.released) for step in merged) == 2
+    assert sum(len(run) for step in merged for run in step.released) == 2
     assert merger.failure is not None
     assert merger.failure.code == 2013
 

@@ -262,9 +262,7 @@ def merge(
 ) -> bytes:
     merger = Merger(subscription, start_scn, thread_starts(logs))
     blobs = [
-        transaction.blob
-        for thread, packed in results
-        for transaction in merger.feed(thread, read_result(packed))
+        run.blob for thread, packed in results for run in merger.feed(thread, read_result(packed))
     ]
     assert (merger.failure, merger.waiting) == (None, 0)
     return source.lines(blobs)

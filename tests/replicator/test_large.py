@@ -83,7 +83,7 @@ class Decoding:
         try:
             for split in plan_splits(archived, SPLIT_BYTES):
                 result = decode_split(subscription, log, split.first_block, split.end_block)
-                assert queue.put_all(merger.feed(1, through_bytes(result)))
+                assert all(map(queue.put, merger.feed(1, through_bytes(result))))
             while taken := queue.take(1000, bytes_max=WAITING_BYTES).messages:
                 self.messages += taken
             _, self.peak = tracemalloc.get_traced_memory()

@@ -24,6 +24,7 @@ from olr_pg.replicator.spill import SpillFiles
 from olr_pg.replicator.split import plan_splits
 from olr_pg.scalars import format_xid
 from olr_pg.server.checkpoint import Checkpoint
+from olr_pg.server.ready import transactions_of
 from olr_pg.spark.session import SparkSettings
 from olr_pg.transactions.faults import RowFault
 from olr_pg.wire.frames import ByteOrder
@@ -114,7 +115,7 @@ def merged(
 
     found, faults = [], []
     for released, left_out, _ in merge_splits(merger, splits, decode):
-        found += [(t.commit_scn, t.xid) for t in released]
+        found += [(t.commit_scn, t.xid) for t in transactions_of(released)]
         faults += left_out
     return found, faults, merger
 
@@ -277,7 +278,8 @@ def test_what_a_new_incarnation_commits_has_not_left(faulty: FaultSource) -> Non
     again: list[RowFault] = []
     for log in logs:
         for result in decode_splits(merger.subscription, plan_splits(log)):
-            found += [(t.commit_scn, t.xid) for t in merger.feed(log.header.thread, result)]
+            released = transactions_of(merger.feed(log.header.thread, result))
+            found += [(t.commit_scn, t.xid) for t in released]
             again += merger.left_out
     assert found == [one for one in transactions if one[0] >= scn]
     assert found

@@ -17,6 +17,7 @@ from olr_pg.replicator.merge import Merger
 from olr_pg.replicator.spill import SpillFiles
 from olr_pg.replicator.split import open_for_decoding, subscribe
 from olr_pg.replicator.split_results import read_result
+from olr_pg.server.ready import transactions_of
 from olr_pg.simulator.lob_layout import (
     BASIC_PAGE,
     BLOB,
@@ -89,7 +90,7 @@ def messages(folder: Path, storage: Storage) -> list[bytes]:
     for start in range(2, blocks, SPLIT_BLOCKS):
         packed = packed_split(subscription, log, start, min(start + SPLIT_BLOCKS, blocks))
         ready = merger.feed(1, read_result(packed))
-        found += [bytes(one.blob) for one in ready]
+        found += [bytes(one.blob) for one in transactions_of(ready)]
         waiting = [one.chunks for one in merger._assembler.open_transactions]
         waiting.append(merger._assembler._unowned.waiting)
         assert sum(one.in_memory for one in waiting) <= storage.memory_max

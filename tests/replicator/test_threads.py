@@ -54,6 +54,7 @@ def test_files_of_other_versions(tmp_path: Path) -> None:
     assert caught.value.code == 4035
 
 
+@pytest.mark.timeout(900)  # the first test with Spark may compile the kernels
 @pytest.mark.usefixtures("one_session")
 def test_a_thread_that_comes_after_others_were_delivered(tmp_path: Path) -> None:
     shape = choose_shape(5, "random", threads=2)
@@ -77,7 +78,7 @@ def test_a_thread_that_comes_after_others_were_delivered(tmp_path: Path) -> None
         delivery = Delivery(decoder)
         delivery.resolve(QUERY)
         queue = delivery.start(scn)
-        end = time.monotonic() + 120
+        end = time.monotonic() + 600
         while not delivery.drained.wait(0.05) and delivery.failure is None:
             assert time.monotonic() < end
         queue.close()
@@ -96,6 +97,7 @@ def test_a_thread_that_comes_after_others_were_delivered(tmp_path: Path) -> None
     assert run(0) is None
 
 
+@pytest.mark.timeout(900)  # the first test with Spark may compile the kernels
 @pytest.mark.usefixtures("one_session")
 def test_a_log_that_comes_after_later_ones_were_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -115,7 +117,7 @@ def test_a_log_that_comes_after_later_ones_were_read(
     monkeypatch.setattr(
         decoder.threads, "add", lambda _: shutil.copy(early.path, folder / "early.arc")
     )
-    assert failed.wait(120)
+    assert failed.wait(600)
     queue.close()
     delivery.stop()
     assert delivery.failure is not None

@@ -10,6 +10,7 @@ import pytest
 from olr_pg.errors import OlrPgError
 from olr_pg.server.backlog import Backlog
 from olr_pg.server.queue import ReadyQueue
+from olr_pg.server.ready import joined
 from olr_pg.wire.protocol import TRANSACTION_BYTES
 from tests.server.test_queue import transaction, xids_of
 
@@ -30,7 +31,7 @@ def test_as_without_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, see
         if rng.random() < 0.6:
             commit_scn += rng.randrange(3)
             one = transaction(xid, commit_scn - rng.randrange(1, 90), commit_scn, rng.randint(2, 4))
-            assert queue.offer([one]) == model.offer([one]) == 1
+            assert queue.offer(one) == model.offer(one) == 1
         elif rng.random() < 0.8:
             messages = rng.randint(1, 12)
             taken = queue.take(messages)
@@ -66,16 +67,17 @@ def test_it_is_full_at_its_limit_and_forgets_what_an_earlier_process_left(
     (tmp_path / "7.ready").write_bytes(b"left")
     queue = ReadyQueue(1, 10**9, Backlog(tmp_path, 10 * ROOM))
     assert list(tmp_path.iterdir()) == []
-    series = [transaction(xid, 50 + xid, 100 + xid) for xid in range(200)]
+    series = joined([transaction(xid, 50 + xid, 100 + xid) for xid in range(200)])
     taken = queue.offer(series)
     assert 20 < taken < 100
-    assert queue.offer(series[taken:]) == 0
+    _, rest = series.cut(taken)
+    assert queue.offer(rest) == 0
     assert queue.status().full
     assert not queue.is_calm()
-    assert not queue.await_room(series[taken], 0)
+    assert not queue.await_room(rest, 0)
     while queue.take(10).messages:
         queue.confirm(10**9)
-    assert queue.await_room(series[taken], 0)
+    assert queue.await_room(rest, 0)
     assert queue.is_calm()
 
 
@@ -84,7 +86,7 @@ def test_a_file_that_is_gone_ends_the_run_before_what_comes_behind(
 ) -> None:
     monkeypatch.setattr("olr_pg.server.backlog.SEGMENT_BYTES", ROOM)
     queue = ReadyQueue(1, 10**9, Backlog(tmp_path, 1 << 30))
-    assert queue.offer([transaction(xid, 50, 100 + xid) for xid in range(40)]) == 40
+    assert queue.offer(joined([transaction(xid, 50, 100 + xid) for xid in range(40)])) == 40
     min(tmp_path.iterdir(), key=lambda path: int(path.stem)).unlink()
     assert xids_of(queue.take(2).framed) == [0, 0]
     with pytest.raises(OlrPgError) as caught:

@@ -23,7 +23,7 @@ from olr_pg.errors import OlrPgError
 from olr_pg.server.checkpoint import FILE_NAME, Checkpoint
 from olr_pg.server.listener import Listener
 from olr_pg.server.queue import ReadyQueue
-from olr_pg.server.ready import CommitPosition, ReadyTransaction
+from olr_pg.server.ready import CommitPosition, ReadyRun
 from olr_pg.wire.client import ClientProtocol, Elements
 from olr_pg.wire.elements import Begin, ColumnValue, Commit, Element, Insert, encode_element
 from olr_pg.wire.frames import ByteOrder
@@ -35,6 +35,7 @@ from olr_pg.wire.messages import (
     TableList,
     encode_answer,
 )
+from tests.server.ready_one import ready_one
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,13 +79,11 @@ class MemorySource:
         self.position = 0  # the first transaction whose put has not returned
 
     @staticmethod
-    def build(number: int, order: ByteOrder) -> ReadyTransaction:
+    def build(number: int, order: ByteOrder) -> ReadyRun:
         begin = elements_of(number)[0]
         blob = b"".join(messages_of(number, order))
         position = CommitPosition(1, 1, number, 16)
-        return ReadyTransaction(
-            0, number, begin.scn, begin.commit_scn, position, memoryview(blob), 3, order
-        )
+        return ready_one(number, begin.scn, begin.commit_scn, position, blob, 3, order)
 
     def resolve(self, sql: str) -> None:
         if "nowhere" in sql:
@@ -112,7 +111,7 @@ class MemorySource:
         """Nothing waits for it."""
 
     def open_scn(self) -> int:
-        later = [one.begin_scn for one in self.transactions[self.position :]]
+        later = [one.lowest_begin_scn for one in self.transactions[self.position :]]
         return min(later, default=commit_scn_of(len(self.transactions)))
 
     def stop(self) -> None:
@@ -361,7 +360,7 @@ def test_stop_ends_a_client_that_does_not_read(checkpoint: Checkpoint) -> None:
     source = MemorySource(1)
     blob = encode_answer(Data(b"\2" * (32 << 20)), ByteOrder.LITTLE)
     position = CommitPosition(1, 1, 1, 1)
-    source.transactions = [ReadyTransaction(0, 1, 1, 1000, position, memoryview(blob), 1)]
+    source.transactions = [ready_one(1, 1, 1000, position, blob, 1)]
     with Listener(source, checkpoint) as server, RawClient(server.address) as client:
         client.begin()
         client.send(3, bytes(8))

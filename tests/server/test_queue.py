@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+import pickle
+import random
 import threading
 import tracemalloc
-from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -16,8 +18,19 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from structlog.testing import capture_logs
 
 from olr_pg.errors import OlrPgError
+from olr_pg.redo.columns import take
 from olr_pg.server.queue import ReadyQueue
-from olr_pg.server.ready import CommitPosition, ReadyTransaction, ready_transactions
+from olr_pg.server.ready import (
+    SMALL_BYTES,
+    CommitPosition,
+    ReadyRun,
+    ReadyTransaction,
+    in_commit_order,
+    joined,
+    ready_run,
+    split_runs,
+    transactions_of,
+)
 from olr_pg.transactions.batch import TransactionColumns
 from olr_pg.wire.elements import Begin, Commit, Element, decode_element, encode_element
 from olr_pg.wire.encoder import EncodedTransactions
@@ -25,6 +38,7 @@ from olr_pg.wire.frames import ByteOrder
 from olr_pg.wire.messages import Data, encode_answer
 from olr_pg.wire.offsets import message_offsets
 from olr_pg.wire.protocol import TRANSACTION_BYTES
+from tests.server.ready_one import ready_one
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,10 +54,9 @@ def messages_of(xid: int, begin_scn: int, commit_scn: int, count: int = 2) -> li
     return [encode_answer(Data(encode_element(element, LITTLE)), LITTLE) for element in elements]
 
 
-def transaction(xid: int, begin_scn: int, commit_scn: int, count: int = 2) -> ReadyTransaction:
+def transaction(xid: int, begin_scn: int, commit_scn: int, count: int = 2) -> ReadyRun:
     blob = b"".join(messages_of(xid, begin_scn, commit_scn, count))
-    position = CommitPosition(1, 1, xid, 16)
-    return ReadyTransaction(0, xid, begin_scn, commit_scn, position, memoryview(blob), count)
+    return ready_one(xid, begin_scn, commit_scn, CommitPosition(1, 1, xid, 16), blob, count)
 
 
 def xids_of(framed: bytes | bytearray | memoryview) -> list[int]:
@@ -64,15 +77,23 @@ class QueueModel(RuleBasedStateMachine):
         self.taken = 0
         self.commit_scn = 10
 
-    @rule(step=st.integers(0, 2), age=st.integers(1, 9), count=st.integers(2, 5))
-    def put(self, step: int, age: int, count: int) -> None:
-        self.commit_scn += step
-        xid, begin_scn = len(self.all), self.commit_scn - age
-        self.all.append(
-            (begin_scn, self.commit_scn, messages_of(xid, begin_scn, self.commit_scn, count))
+    @rule(
+        ones=st.lists(
+            st.tuples(st.integers(0, 2), st.integers(1, 9), st.integers(2, 5)),
+            min_size=1, max_size=6,
         )
-        self.ready.append(xid)
-        assert self.queue.put(transaction(xid, begin_scn, self.commit_scn, count))
+    )  # fmt: skip
+    def put(self, ones: list[tuple[int, int, int]]) -> None:
+        runs = []
+        for step, age, count in ones:
+            self.commit_scn += step
+            xid, begin_scn = len(self.all), self.commit_scn - age
+            self.all.append(
+                (begin_scn, self.commit_scn, messages_of(xid, begin_scn, self.commit_scn, count))
+            )
+            self.ready.append(xid)
+            runs.append(transaction(xid, begin_scn, self.commit_scn, count))
+        assert self.queue.put(joined(runs))
 
     @rule(messages=st.integers(1, 12), stop=st.integers(-1, 40), bytes_max=st.integers(1, 400))
     def take(self, messages: int, stop: int, bytes_max: int) -> None:
@@ -142,13 +163,13 @@ TestQueueModel = QueueModel.TestCase
 class Putter:
     """A decoder's thread that puts what it is given."""
 
-    def __init__(self, queue: ReadyQueue, transactions: list[ReadyTransaction]) -> None:
+    def __init__(self, queue: ReadyQueue, transactions: list[ReadyRun]) -> None:
         self.queue = queue
         self.results: list[bool] = []
         self.thread = threading.Thread(target=self._run, args=(transactions,))
         self.thread.start()
 
-    def _run(self, transactions: list[ReadyTransaction]) -> None:
+    def _run(self, transactions: list[ReadyRun]) -> None:
         for one in transactions:
             self.results.append(self.queue.put(one))
 
@@ -168,12 +189,12 @@ class Putter:
         assert not self.thread.is_alive()
 
 
-def series(count: int) -> list[ReadyTransaction]:
+def series(count: int) -> list[ReadyRun]:
     return [transaction(n, n, 100 + n) for n in range(count)]
 
 
 def test_put_waits_while_too_many_bytes_are_not_confirmed() -> None:
-    queue = ReadyQueue(10**9, 3 * (len(series(1)[0].blob) + TRANSACTION_BYTES))
+    queue = ReadyQueue(10**9, 3 * series(1)[0].cost)
     putter = Putter(queue, series(5))
     putter.wait_until_blocked()
     assert putter.results == [True] * 3
@@ -207,7 +228,7 @@ def test_put_waits_while_too_many_transactions_are_not_transmitted() -> None:
 
 
 def test_a_client_that_confirms_only_at_the_end_is_never_stuck() -> None:
-    bound = 2 * (len(series(1)[0].blob) + TRANSACTION_BYTES)
+    bound = 2 * series(1)[0].cost
     queue = ReadyQueue(10**9, bound)
     putter = Putter(queue, series(50))
     seen = 0
@@ -229,8 +250,8 @@ def test_a_client_that_confirms_only_at_the_end_is_never_stuck() -> None:
 
 def test_a_large_transaction_that_is_being_applied_is_not_held_back() -> None:
     small = series(4)
-    size = len(small[0].blob) + TRANSACTION_BYTES
-    large = replace(small[1], blob=memoryview(bytes(100 * size)), messages=1)
+    size = small[0].cost
+    large = ready_one(1, 1, 101, CommitPosition(1, 1, 1, 16), bytes(100 * size), 1)
     queue = ReadyQueue(10**9, 3 * size)
     with capture_logs() as entries:
         for one in (small[0], large, small[2], small[3]):
@@ -304,14 +325,15 @@ def encoders_output(count: int) -> tuple[TransactionColumns, EncodedTransactions
 
 def test_the_encoders_output_becomes_transactions() -> None:
     columns, encoded = encoders_output(3)
-    found = list(ready_transactions(columns, encoded, LITTLE))
+    run = ready_run(columns, encoded, LITTLE)
+    found = list(run.transactions())
     blobs = [b"".join(messages_of(n, n, 100 + n, 3)) for n in range(3)]
     assert [bytes(one.blob) for one in found] == blobs
     assert [one.commit_scn for one in found] == [100, 101, 102]
     assert found[1].position == CommitPosition(2, 1, 1, 1)
     assert xids_of(found[2].blob) == [2, 2, 2]
     queue = ReadyQueue()
-    assert queue.put_all(found)
+    assert queue.put(run)
     messages = [one for n in range(3) for one in messages_of(n, n, 100 + n, 3)]
     for first, end in ((0, 4), (4, 5), (5, 9)):
         taken = queue.take(end - first).framed
@@ -319,18 +341,81 @@ def test_the_encoders_output_becomes_transactions() -> None:
         assert np.shares_memory(np.frombuffer(taken, np.uint8), encoded.blob), "put together"
 
 
-def test_keeping_a_transaction_counts_about_what_it_costs() -> None:
+@pytest.mark.parametrize("together", [1, 2000])
+def test_keeping_a_transaction_counts_about_what_it_costs(together: int) -> None:
     """Many small transactions must not take a multiple of what the queue says it holds."""
     count = 2000
     columns, encoded = encoders_output(count)
     queue = ReadyQueue(10**9, 10**9)
     tracemalloc.start()
     try:
-        queue.put_all(ready_transactions(columns, encoded, LITTLE))
+        for at in range(0, count, together):
+            first = encoded.first[at : at + together + 1]
+            blob, messages = encoded.blob[first[0] : first[-1]], encoded.messages[:together]
+            own = EncodedTransactions(blob, first - first[0], messages)
+            # All of it is new: the columns and the messages.
+            rows, own = pickle.loads(pickle.dumps((take(columns, slice(at, at + together)), own)))
+            assert queue.put(ready_run(rows, own, LITTLE))
+            del rows, own
+        gc.collect()  # CPython keeps thousands of tuples to use them again
         taken, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    messages = len(encoded.blob)
-    assert queue.status().held_bytes == messages + count * TRANSACTION_BYTES
-    # The messages were there before.
-    assert TRANSACTION_BYTES / 2 < taken / count <= TRANSACTION_BYTES
+    held = queue.status().held_bytes
+    assert held == len(encoded.blob) + count * TRANSACTION_BYTES
+    assert 0.7 * held < taken < 1.2 * held
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_runs_of_several_threads_come_in_commit_order(seed: int) -> None:
+    """As sorting their transactions one by one; what leaves before an SCN is cut off first."""
+    rng = random.Random(seed)
+    runs, scn = [], 100
+    for thread in range(1, rng.randint(2, 4)):
+        scn, xid = rng.randint(90, 110), 0
+        for _ in range(rng.randint(1, 4)):
+            ones = []
+            for _ in range(rng.randint(1, 8)):
+                scn, xid = scn + rng.randint(0, 3), xid + 1
+                blob = rng.randbytes(rng.choice((5, 50, 40_000)))
+                place = CommitPosition(thread, 7, xid, 16)
+                ones.append(ready_one(xid, scn - 3, scn, place, blob, 1))
+            runs.append(joined(ones))
+    rng.shuffle(runs)
+    limit = rng.randint(95, 130)
+    model = sorted(transactions_of(runs), key=lambda one: (one.commit_scn, one.position))
+    before, rest = split_runs(runs, limit)
+    found = in_commit_order(before)
+    assert [plain(one) for one in transactions_of(found)] == [
+        plain(one) for one in model if one.commit_scn < limit
+    ]
+    behind = in_commit_order(rest)
+    assert [plain(one) for one in transactions_of(behind)] == [
+        plain(one) for one in model if one.commit_scn >= limit
+    ]
+    small = [one.size + other.size <= SMALL_BYTES for one, other in pairwise(found)]
+    assert not any(small), "neighbours that are small were not put together"
+    if model:
+        key = rng.choice(model)[2:4]
+        for run in found:
+            count = run.count_up_to_key(key)
+            keys = [(one.commit_scn, one.position) for one in run.transactions()]
+            assert keys == sorted(keys)
+            assert count == sum(one <= key for one in keys)
+
+
+def plain(one: ReadyTransaction) -> tuple[object, ...]:
+    return (*one[:4], bytes(one.blob), one.messages)
+
+
+def test_of_a_run_those_that_are_wanted() -> None:
+    columns, encoded = encoders_output(6)
+    run, _ = ready_run(columns, encoded, LITTLE).cut(5)
+    _, run = run.cut(1)
+    assert run.where(np.ones(4, np.bool_)) is run
+    wanted = np.array([True, False, True, True])
+    found = run.where(wanted)
+    model = [one for one, is_wanted in zip(run.transactions(), wanted, strict=True) if is_wanted]
+    assert list(map(plain, found.transactions())) == list(map(plain, model))
+    assert xids_of(found.blob) == [1, 1, 1, 3, 3, 3, 4, 4, 4]
+    assert not run.where(np.zeros(4, np.bool_))

@@ -9,10 +9,11 @@ import pytest
 from olr_pg.errors import OlrPgError
 from olr_pg.server.checkpoint import FILE_NAME, Checkpoint
 from olr_pg.server.queue import ReadyQueue
-from olr_pg.server.ready import CommitPosition, ReadyTransaction
+from olr_pg.server.ready import CommitPosition
 from olr_pg.server.session import Claim, Session
 from olr_pg.server.source import RecoveryPoint
 from olr_pg.wire.frames import ByteOrder, encode_frame
+from tests.server.ready_one import ready_one
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,11 +57,7 @@ class StillSource:
 
 def put(queue: ReadyQueue, begin_scn: int, commit_scn: int) -> None:
     blob = encode_frame(b"\4\0x", ByteOrder.LITTLE) * 2
-    queue.put(
-        ReadyTransaction(
-            0, begin_scn, begin_scn, commit_scn, CommitPosition(1, 1, 1, 1), memoryview(blob), 2
-        )
-    )
+    queue.put(ready_one(begin_scn, begin_scn, commit_scn, CommitPosition(1, 1, 1, 1), blob, 2))
 
 
 @pytest.fixture
