@@ -1105,6 +1105,11 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         "there is no such benchmark",
         "name some of those that `olr-pg bench --help` lists, or none for all",
     ),
+    8101: ErrorEntry(
+        "a benchmark's process has failed",
+        "see what it said above; -9 as its exit code means that it was killed, by the kernel if"
+        " there was no memory left",
+    ),
     9001: ErrorEntry(
         "an internal error",
         "this is a defect of the appliance: report it with the log; a restart goes on from the"

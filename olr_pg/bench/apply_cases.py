@@ -12,7 +12,7 @@ from psycopg import sql
 from olr_pg.applier.warm import warm_kernels
 from olr_pg.bench.applying import LogicalReplication, apply_once, prepare
 from olr_pg.bench.changes import NAMES, ChangeSet, Pool
-from olr_pg.bench.clusters import Cluster, running
+from olr_pg.bench.clusters import Cluster, copy_from, copy_to, running
 from olr_pg.bench.measure import Result, Sample, compared, measured
 from olr_pg.bench.messages import Messages
 from olr_pg.wire.frames import ByteOrder
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 KINDS: Final = ("insert", "update", "delete", "mix")
 TRANSACTION_ROWS: Final = (1, 10, 1_000)
 _EXECUTEMANY_ROWS: Final = 20_000
-_COPY_BYTES: Final = 1 << 20
-"""Read from the file at once: its pages are in the system's cache."""
 
 
 def apply(options: Options) -> Iterator[Result]:
@@ -63,27 +61,12 @@ def apply(options: Options) -> Iterator[Result]:
 def _copy(cluster: Cluster, changes: ChangeSet, pool: Pool, folder: Path) -> Sample:
     """The same rows by one binary COPY whose bytes are there already."""
     target = prepare(cluster, changes, pool, rows=changes.count)
-    file = folder / "copy"
+    file, table = folder / "copy", sql.Identifier("bench", "t")
     with psycopg.connect(target, autocommit=True) as connection:
-        with (
-            file.open("wb") as out,
-            connection.cursor().copy("COPY bench.t TO STDOUT (FORMAT BINARY)") as copy,
-        ):
-            out.writelines(copy)
+        copy_to(file, connection, table)
         connection.execute("TRUNCATE bench.t; CHECKPOINT")
 
-        def work() -> float:
-            cursor = connection.cursor()
-            buffer = memoryview(bytearray(_COPY_BYTES))
-            with (
-                file.open("rb", buffering=0) as data,
-                cursor.copy("COPY bench.t FROM STDIN (FORMAT BINARY)") as copy,
-            ):
-                while size := data.readinto(buffer):
-                    copy.write(buffer[:size])
-            return cursor.rowcount
-
-        return measured(work, [cluster.pid])
+        return measured(lambda: copy_from(file, connection, table), [cluster.pid])
 
 
 def _executemany(cluster: Cluster, changes: ChangeSet, pool: Pool, _folder: Path) -> Sample:

@@ -34,14 +34,14 @@ from olr_pg.server.listener import Listener
 from olr_pg.server.queue import BYTES_MAX, ReadyQueue
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
     from pathlib import Path
 
     from psycopg import Connection
 
     from olr_pg.bench.clusters import Cluster
     from olr_pg.bench.messages import Messages
-    from olr_pg.server.ready import ReadyTransaction
+    from olr_pg.server.ready import ReadyRun
 
 _POLL_SECONDS: Final = 0.002
 
@@ -57,9 +57,7 @@ class ReadySource:
         drained: everything is queued.
     """
 
-    def __init__(
-        self, pieces: Iterable[Sequence[ReadyTransaction]], bytes_max: int = BYTES_MAX
-    ) -> None:
+    def __init__(self, pieces: Iterable[ReadyRun], bytes_max: int = BYTES_MAX) -> None:
         self._pieces = pieces
         self._bytes_max = bytes_max
         self._thread: threading.Thread | None = None
@@ -73,7 +71,7 @@ class ReadySource:
         queue = ReadyQueue(bytes_max=self._bytes_max)
 
         def feed() -> None:
-            if all(queue.put_all(piece) for piece in self._pieces):
+            if all(queue.put(piece) for piece in self._pieces):
                 self.drained.set()
 
         self._thread = threading.Thread(target=feed, name="bench-feed", daemon=True)

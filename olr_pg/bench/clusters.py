@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 from psycopg import sql
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from psycopg import Connection
+
 SETTINGS = {
     "wal_level": "logical",
     "max_wal_size": "8GB",
@@ -23,6 +25,9 @@ SETTINGS = {
     "checkpoint_timeout": "30min",
     "autovacuum": "off",
 }
+
+_COPY_BYTES: Final = 1 << 20
+"""Read from a file at once: its pages are in the system's cache."""
 
 
 class Cluster:
@@ -83,3 +88,21 @@ def running(folders: Sequence[Path]) -> Iterator[list[Cluster]]:
             stack.callback(server.stop)
             clusters.append(Cluster(server))
         yield clusters
+
+
+def copy_to(file: Path, connection: Connection[Any], table: sql.Identifier) -> None:
+    """Write the rows of a table to a file, as binary COPY has them."""
+    query = sql.SQL("COPY {} TO STDOUT (FORMAT BINARY)").format(table)
+    with file.open("wb") as out, connection.cursor().copy(query) as copy:
+        out.writelines(copy)
+
+
+def copy_from(file: Path, connection: Connection[Any], table: sql.Identifier) -> int:
+    """Bring the rows of such a file into a table; how many they are."""
+    query = sql.SQL("COPY {} FROM STDIN (FORMAT BINARY)").format(table)
+    cursor = connection.cursor()
+    buffer = memoryview(bytearray(_COPY_BYTES))
+    with file.open("rb", buffering=0) as data, cursor.copy(query) as copy:
+        while size := data.readinto(buffer):
+            copy.write(buffer[:size])
+    return cursor.rowcount

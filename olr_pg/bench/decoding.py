@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from olr_pg.bench.inputs import CASES, LogSet, log_set
 from olr_pg.bench.measure import Result, compared, measured
@@ -22,12 +23,23 @@ from olr_pg.replicator.split import decode_split, open_for_decoding, plan_splits
 from olr_pg.wire.output import Unkept
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from olr_pg.bench.suite import Options
     from olr_pg.dictionary.model import Table
+    from olr_pg.replicator.split import Split, Subscription
+
+Bytes = npt.NDArray[np.uint8]
 
 MB: Final = 1e6
+_MAPPED_MAX: Final = 128_000_000
+"""Bytes of logs that are scanned. They stay mapped, so that what is measured is the scan and not
+the kernel's work of mapping them; no processor's cache holds as much."""
+
+_ANCHOR_MAX: Final = 64 << 20
+"""Bytes that an anchor has in memory, and goes over as often as it takes; nor as much as this."""
+
+_PIECE: Final = 8 << 20
 _TABLES_MORE: Final = 1_000
 _SMALLER: Final = 10
 _UNUSED_OBJECT: Final = 1_000_000
@@ -35,8 +47,8 @@ _UNUSED_OBJECT: Final = 1_000_000
 
 
 def scan(options: Options) -> Iterator[Result]:
-    """A log in which nothing is subscribed: every block checked, every record walked."""
-    logs = log_set(options.cache, "orders", options.size)
+    """Logs in which nothing is subscribed: every block checked, every record walked."""
+    logs = log_set(options.cache, "orders", options.size).beginning(_MAPPED_MAX)
     nothing = subscribe((), logs.snapshot.database.con_id)
     opened = [open_for_decoding(str(path)) for path in logs.logs]
 
@@ -52,17 +64,17 @@ def scan(options: Options) -> Iterator[Result]:
 def _against_limits(
     name: str, logs: LogSet, work: Callable[[], float], runs: int
 ) -> Iterator[Result]:
-    data = [np.fromfile(path, np.uint8) for path in logs.logs]
-    room = np.empty(max(part.size for part in data), np.uint8)
+    data = _beginning(logs)
+    room = np.empty(_PIECE, np.uint8)
 
     def copy() -> float:
-        for part in data:
-            np.copyto(room[: part.size], part)
+        for piece in _pieces(data, logs.size):
+            np.copyto(room[: piece.size], piece)
         return logs.size
 
     def checksum() -> float:
-        for part in data:
-            np.bitwise_xor.reduce(part[: part.size & ~7].view(np.uint64))
+        for piece in _pieces(data, logs.size):
+            np.bitwise_xor.reduce(piece[: piece.size & ~7].view(np.uint64))
         return logs.size
 
     work()
@@ -71,6 +83,24 @@ def _against_limits(
             name, "MB/s", partial(measured, work), anchor=anchor,
             anchor_run=partial(measured, limit), runs=runs, scale=MB,
         )  # fmt: skip
+
+
+def _beginning(logs: LogSet) -> Bytes:
+    """The first bytes of the logs."""
+    data = np.empty(min(logs.size, _ANCHOR_MAX), np.uint8)
+    filled = 0
+    for path in logs.logs:
+        with path.open("rb", buffering=0) as file:
+            filled += file.readinto(data[filled:].data)
+    return data
+
+
+def _pieces(data: Bytes, size: int) -> Iterator[Bytes]:
+    """`size` bytes, piece by piece: the data over and over again."""
+    while size > 0:
+        for start in range(0, min(size, data.size), _PIECE):
+            yield data[start : min(start + _PIECE, size)]
+        size -= data.size
 
 
 def decode(options: Options) -> Iterator[Result]:
@@ -118,18 +148,32 @@ def decoding(logs: LogSet, tables: Sequence[Table] | None = None) -> Callable[[]
     The messages are written room by room; a worker writes each to a file, which is left to the
     benchmark `spark`.
     """
-    chosen = tables or chosen_tables(logs.snapshot, None)
-    subscription = subscribe(chosen, logs.snapshot.database.con_id)
-    output = Unkept()
+    subscription, output = subscription_to(logs, tables), Unkept()
     keep_freed_memory()
 
     def work() -> float:
-        for path in logs.logs:
-            archived, log = open_log(str(path)), open_for_decoding(str(path))
-            for split in plan_splits(archived):
-                result = decode_split(subscription, log, split.first_block, split.end_block, output)
-                if result.failure is not None:
-                    raise result.failure
+        decode_unkept(subscription, splits_of(logs), output)
         return logs.size
 
     return work
+
+
+def decode_unkept(subscription: Subscription, splits: Iterable[Split], output: Unkept) -> None:
+    """Decode splits; their results go nowhere."""
+    for split in splits:
+        # Of a log, what one split touches is mapped at a time.
+        log = open_for_decoding(split.path)
+        result = decode_split(subscription, log, split.first_block, split.end_block, output)
+        if result.failure is not None:
+            raise result.failure
+
+
+def subscription_to(logs: LogSet, tables: Sequence[Table] | None = None) -> Subscription:
+    """A subscription to `tables`, by default to all that change."""
+    chosen = tables or chosen_tables(logs.snapshot, None)
+    return subscribe(chosen, logs.snapshot.database.con_id)
+
+
+def splits_of(logs: LogSet) -> list[Split]:
+    """The splits of all logs."""
+    return [split for path in logs.logs for split in plan_splits(open_log(str(path)))]

@@ -13,7 +13,7 @@ from psycopg import sql
 
 from olr_pg.applier.session import Applier
 from olr_pg.applier.settings import ApplierSettings
-from olr_pg.bench.clusters import Cluster, running
+from olr_pg.bench.clusters import Cluster, copy_from, copy_to, running
 from olr_pg.bench.inputs import LogSet, log_set
 from olr_pg.bench.measure import Result, Sample, compared, measured
 from olr_pg.config.model import Apply
@@ -44,22 +44,23 @@ def end_to_end(options: Options) -> Iterator[Result]:
     with ExitStack() as stack:
         (cluster,) = stack.enter_context(running([options.folder / "postgres"]))
         stack.callback(stop_session)
-        parts: dict[str, float] = {}
+        samples: list[Sample] = []
 
         def run() -> Sample:
-            sample = _replicate(cluster, logs, options.folder)
-            parts.update(sample.parts)
-            return sample
+            samples.append(_replicate(cluster, logs, options.folder))
+            return samples[-1]
 
         run()
         yield compared(
             "end to end, orders", "changes/s", run, anchor="COPY of the changed rows",
-            anchor_run=lambda: _copy(cluster), runs=options.runs,
+            anchor_run=lambda: _copy(cluster, options.folder), runs=options.runs,
         )  # fmt: skip
-        for part, seconds in parts.items():
+        last = samples[-1]
+        for part, seconds in last.parts.items():
             yield Result(
-                f"end to end, orders: CPU of {part}", seconds, "s", "", None, None, seconds, 0.0
-            )
+                f"end to end, orders: CPU of {part}", seconds, "s", "", None, None, seconds,
+                last.peak_rss_mib,
+            )  # fmt: skip
 
 
 def write_config(folder: Path, logs: Path, dictionary: Path, target: str) -> Path:
@@ -118,32 +119,23 @@ def _replicate(cluster: Cluster, logs: LogSet, folder: Path) -> Sample:
     return sample
 
 
-def _copy(cluster: Cluster) -> Sample:
+def _copy(cluster: Cluster, folder: Path) -> Sample:
     """COPY the rows that the last run left, table by table, into empty tables like them."""
     with psycopg.connect(cluster.last_database, autocommit=True) as connection:
         names = connection.execute("SELECT target_table FROM olr_pg.ledger").fetchall()
         tables = [sql.Identifier(*name.split(".")) for (name,) in names]
-        dumps = []
         for number, table in enumerate(tables):
             connection.execute(
                 sql.SQL("CREATE TABLE copy_{} (LIKE {} INCLUDING ALL)").format(
                     sql.SQL(str(number)), table
                 )
             )
-            with connection.cursor().copy(
-                sql.SQL("COPY {} TO STDOUT (FORMAT BINARY)").format(table)
-            ) as copy:
-                dumps.append(b"".join(copy))
+            copy_to(folder / f"copy-{number}", connection, table)
 
         def work() -> float:
-            rows = 0
-            for number, dump in enumerate(dumps):
-                cursor = connection.cursor()
-                with cursor.copy(
-                    sql.SQL("COPY copy_{} FROM STDIN (FORMAT BINARY)").format(sql.SQL(str(number)))
-                ) as copy:
-                    copy.write(dump)
-                rows += cursor.rowcount
-            return rows
+            return sum(
+                copy_from(folder / f"copy-{number}", connection, sql.Identifier(f"copy_{number}"))
+                for number in range(len(tables))
+            )
 
         return measured(work, [cluster.pid])

@@ -1,19 +1,18 @@
 """What decoding costs as the backlog grows, and what memory it takes, through Spark and the merger.
 
 The CPU seconds of every process count, so that the figures hold on a machine that does other work
-meanwhile; the memory is that of the largest Python process, driver or worker, without mapped files.
+meanwhile; the memory is that of the largest Python process, driver or worker.
 """
 
 from __future__ import annotations
 
 import math
-import os
 from statistics import median
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from olr_pg.bench.decoding import MB
 from olr_pg.bench.inputs import log_set
-from olr_pg.bench.measure import Result, measured, memory_mib, python_processes
+from olr_pg.bench.measure import Result, measured
 from olr_pg.replicator.decode import decode_logs
 from olr_pg.replicator.spark_decoding import PRELOAD, SparkDecoding
 from olr_pg.spark.session import SparkSettings, stop_session
@@ -87,19 +86,11 @@ def _cost(logs: LogSet, chosen: Sequence[Path], runs: int) -> _Cost:
 
 def _decoded(logs: LogSet, chosen: Sequence[Path]) -> _Cost:
     decoder = SparkDecoding(SparkSettings("local[2]", {}, PRELOAD))
-    peak = 0.0
-
-    def note_memory(_done: int, _total: int) -> None:
-        nonlocal peak
-        found = [memory_mib(pid, "RssAnon") for pid in python_processes(os.getpid())]
-        peak = max(peak, *found)
 
     def work() -> float:
-        messages = decode_logs(
-            logs.snapshot, [str(log) for log in chosen], progress=note_memory, decode=decoder.decode
-        )
+        messages = decode_logs(logs.snapshot, [str(log) for log in chosen], decode=decoder.decode)
         return sum(blob.nbytes for blob in messages)
 
     sample = measured(work, tree=True)
     assert sample.amount, "nothing was decoded"
-    return _Cost(sum(log.stat().st_size for log in chosen), sample.cpu_seconds, peak)
+    return _Cost(sum(log.stat().st_size for log in chosen), sample.cpu_seconds, sample.peak_rss_mib)

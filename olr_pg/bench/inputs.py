@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import shutil
+from bisect import bisect_right
 from dataclasses import replace
+from functools import partial
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from olr_pg.bench.apart import do_apart
 from olr_pg.capture.logs import open_log
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.simulator.simulate import WORKLOADS, choose_shape, simulate
@@ -33,6 +37,12 @@ class LogSet(NamedTuple):
     snapshot: Snapshot
     size: int
 
+    def beginning(self, size: int) -> LogSet:
+        """The first logs, as many as hold no more than `size` bytes, but one of them at least."""
+        ends = list(accumulate(log.stat().st_size for log in self.logs))
+        count = max(1, bisect_right(ends, size))
+        return self._replace(logs=self.logs[:count], size=ends[count - 1])
+
 
 def log_set(cache: Path, workload: str, size: int, log_bytes: int | None = None) -> LogSet:
     """The logs of a workload, made if the cache does not hold them.
@@ -53,7 +63,8 @@ def log_set(cache: Path, workload: str, size: int, log_bytes: int | None = None)
         folder = folder.with_name(f"{folder.name}-{log_bytes}")
     if not (folder / "whole").exists():
         shutil.rmtree(folder, ignore_errors=True)
-        simulate(SEED, folder, workload=workload, size=size, shape=shape, truth=log_bytes is None)
+        make = partial(simulate, workload=workload, size=size, shape=shape, truth=log_bytes is None)
+        do_apart(f"the simulation of {workload}", make, SEED, folder)
         (folder / "whole").touch()
     logs = tuple(sorted((folder / "logs").iterdir(), key=_sequence))
     snapshot = load_snapshot(str(folder / "dictionary.json"))

@@ -15,7 +15,7 @@ import psycopg
 from olr_pg.bench.clusters import running
 from olr_pg.bench.end_to_end import start_run, write_config
 from olr_pg.bench.inputs import log_set
-from olr_pg.bench.measure import Result, cpu_of_process_tree
+from olr_pg.bench.measure import Result, cpu_of_process_tree, peak_mib, python_processes
 
 if TYPE_CHECKING:
     import subprocess
@@ -47,11 +47,12 @@ def latency(options: Options) -> Iterator[Result]:
         try:
             seconds = _measure(process, target, logs.logs, logs.folder / "truth.jsonl", place)
             cpu = cpu_of_process_tree(process.pid)
+            peak = peak_mib(python_processes(process.pid))
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait()
     value = 1000 * median(seconds)
-    yield Result("latency of a 1 MB log, warm", value, "ms", "", None, None, cpu, 0.0)
+    yield Result("latency of a 1 MB log, warm", value, "ms", "", None, None, cpu, peak)
 
 
 def _measure(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import psycopg
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -58,12 +59,15 @@ def load(options: Options) -> Iterator[Result]:
 def write_rows(folder: Path, pool: Pool, rows: int) -> TableData:
     """``BENCH.T`` as table data: keys from 1, the rest from the pool."""
     folder.mkdir()
-    keys = pa.array(range(1, rows + 1), pa.int64())
-    chosen = pa.array([number % POOL_ROWS for number in range(rows)], pa.int64())
-    columns = [pa.array([row[at] for row in pool.rows]) for at in range(len(NAMES))]
-    taken = [keys, *(column.take(chosen) for column in columns[1:])]
-    table = pa.table(dict(zip((name.upper() for name in NAMES), taken, strict=True)))
-    pq.write_table(table, folder / "BENCH.T.parquet", row_group_size=ROW_GROUP)
+    names = [name.upper() for name in NAMES]
+    columns = [pa.array([row[at] for row in pool.rows]) for at in range(1, len(NAMES))]
+    types = [pa.int64(), *(column.type for column in columns)]
+    schema = pa.schema(list(zip(names, types, strict=True)))
+    with pq.ParquetWriter(folder / "BENCH.T.parquet", schema) as writer:
+        for first in range(0, rows, ROW_GROUP):
+            numbers = np.arange(first, min(first + ROW_GROUP, rows))
+            taken = [column.take(pa.array(numbers % POOL_ROWS)) for column in columns]
+            writer.write_table(pa.table([pa.array(numbers + 1), *taken], schema=schema))
     return find_table(folder, "BENCH.T")
 
 

@@ -6,12 +6,13 @@ import gc
 import os
 import re
 import time
+from contextlib import suppress
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _CPU_FIELDS: Final = slice(11, 15)
@@ -25,7 +26,8 @@ class Sample(NamedTuple):
         amount: what was done, in the benchmark's unit (rows, bytes, elements).
         seconds: wall time.
         cpu_seconds: of every process that took part.
-        peak_rss_mib: the highest resident memory of this process during the run.
+        peak_rss_mib: the highest resident memory during the run, mapped files included, of this
+            process; or of the Python process that had most, where its children took part.
         parts: CPU seconds by part, where the benchmark tells them apart.
     """
 
@@ -50,7 +52,8 @@ class Result(NamedTuple):
         anchor: what it is compared with, measured in the same run; empty = nothing.
         anchor_value: median rate of the anchor, in `unit`.
         ratio: median of the ratios of neighbouring runs.
-        cpu_seconds, peak_rss_mib: of the median run.
+        cpu_seconds: of the median run.
+        peak_rss_mib: the highest of all runs, those of the anchor apart.
     """
 
     name: str
@@ -127,8 +130,13 @@ def _children(pid: int) -> list[int]:
         return []
 
 
-def _reset_peak() -> None:
-    Path("/proc/self/clear_refs").write_text("5", "ascii")
+def _reset_peak(pid: int) -> None:
+    Path(f"/proc/{pid}/clear_refs").write_text("5", "ascii")
+
+
+def peak_mib(pids: Iterable[int]) -> float:
+    """The highest resident memory, since it was reset, of the process that had most."""
+    return max(memory_mib(pid, "VmHWM") for pid in pids)
 
 
 def measured(
@@ -141,19 +149,23 @@ def measured(
         others: processes (with their children) whose CPU time counts, beside this one's.
         tree: count this process's children too: Spark's Java and Python workers.
     """
-    before = _running(os.getpid()) if tree else {}
+    this = os.getpid()
+    before = _running(this) if tree else {}
     gc.collect()
-    _reset_peak()
+    for pid in python_processes(this) if tree else [this]:
+        with suppress(FileNotFoundError, ProcessLookupError):  # a worker that has just ended
+            _reset_peak(pid)
     cpu, elsewhere = time.process_time(), [cpu_of_process_tree(pid) for pid in others]
     start = time.perf_counter()
     amount = work()
     seconds = time.perf_counter() - start
     own = time.process_time() - cpu
-    after = _running(os.getpid()) if tree else {}
+    after = _running(this) if tree else {}
     children = sum(seconds - before.get(pid, 0.0) for pid, seconds in after.items())
     other = sum(cpu_of_process_tree(pid) - was for pid, was in zip(others, elsewhere, strict=True))
     parts = {"this process": own, "Spark": children, "PostgreSQL": other}
-    return Sample(amount, seconds, own + children + other, memory_mib(os.getpid(), "VmHWM"), parts)
+    peak = peak_mib(python_processes(this) if tree else [this])
+    return Sample(amount, seconds, own + children + other, peak, parts)
 
 
 def compared(
@@ -188,5 +200,5 @@ def compared(
         median(sample.rate for sample in anchors) / scale if anchors else None,
         median(ratios) if ratios else None,
         middle.cpu_seconds,
-        middle.peak_rss_mib,
+        max(sample.peak_rss_mib for sample in samples),
     )

@@ -14,7 +14,7 @@ import numpy as np
 from olr_pg.bench.changes import CHANGED, WIDTH, source_table
 from olr_pg.datatypes.number import encode_number
 from olr_pg.redo.batch import columns_of, empty_entries
-from olr_pg.server.ready import ready_transactions
+from olr_pg.server.ready import ready_run
 from olr_pg.transactions.batch import VALUE, DmlColumns, DmlKind, Image, TransactionColumns
 from olr_pg.wire.encoder import EncodedTransactions, encode_transactions
 from olr_pg.wire.frames import ByteOrder
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from olr_pg.bench.changes import Changes, ChangeSet, Pool
-    from olr_pg.server.ready import ReadyTransaction
+    from olr_pg.server.ready import ReadyRun
 
 FIRST_SCN: Final = 1_000_000
 """SCN of the begin of the first transaction."""
@@ -84,7 +84,7 @@ class Messages:
                 self.messages += int(encoded.messages.sum())
                 self.size += encoded.blob.size
 
-    def pieces(self) -> Iterator[list[ReadyTransaction]]:
+    def pieces(self) -> Iterator[ReadyRun]:
         """The transactions as the decoder queues them; the file is mapped as long as they live."""
         with self._path.open("rb") as file:
             for start, size, first, count in self._pieces:
@@ -93,7 +93,7 @@ class Messages:
                 blob = np.frombuffer(mapped, np.uint8, offset=2 * ends.nbytes)
                 encoded = EncodedTransactions(blob, np.append(0, ends), messages)
                 transactions = _transactions(first, np.zeros(count + 1, np.int64))
-                yield ready_transactions(transactions, encoded, ByteOrder.LITTLE)
+                yield ready_run(transactions, encoded, ByteOrder.LITTLE)
 
 
 def _transactions(first: int, bounds: npt.NDArray[np.int64]) -> TransactionColumns:

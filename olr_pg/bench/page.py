@@ -22,8 +22,10 @@ Written by the suite itself; do not edit. Every figure stands beside an anchor t
 the same run, alternately: trust the ratios, not the figures, which fall with everything else that
 the machine does meanwhile. A ratio above 1 is in favour of `olr_pg`, but for the limits (memory
 copy, checksum, plain sockets), which nothing can pass. CPU seconds are of all processes that took
-part, PostgreSQL's too; memory is the peak of this Python process, or what the name of the line
-says.
+part, PostgreSQL's too. The last column is the most resident memory, pages of mapped files included,
+that the benchmark's Python process had in any of its runs, or, where Spark's workers or
+`olr-pg run` take part, the one of them all that had most. Each benchmark has a process of its own;
+the kernels are compiled before, by another one.
 """
 
 

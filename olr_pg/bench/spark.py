@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.bench.decoding import MB, decoding
+from olr_pg.bench.decoding import MB, decode_unkept, decoding, splits_of, subscription_to
 from olr_pg.bench.inputs import log_set
 from olr_pg.bench.measure import Result, compared, measured
-from olr_pg.capture.logs import open_log
-from olr_pg.replicator.decode import chosen_tables
+from olr_pg.replicator.heap import keep_freed_memory
 from olr_pg.replicator.spark_decoding import PRELOAD, SparkDecoding
-from olr_pg.replicator.split import plan_splits, subscribe
 from olr_pg.spark.session import SparkSettings, stop_session
+from olr_pg.wire.output import Unkept
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from olr_pg.bench.inputs import LogSet
     from olr_pg.bench.suite import Options
+    from olr_pg.replicator.split import Split, Subscription
 
 _LOGS: Final = 8
+_CORES: Final = 2
 
 
 def spark(options: Options) -> Iterator[Result]:
@@ -29,13 +32,14 @@ def spark(options: Options) -> Iterator[Result]:
         f"{_LOGS} logs": log_set(options.cache, "orders", options.size, options.size // _LOGS),
         "one log": log_set(options.cache, "orders", options.size, 2 * options.size),
     }
+    yield _without_spark(logs["one log"], options.runs)
     try:
         for name, one in logs.items():
             work, one_core = _through_spark(one), decoding(one)
             work()
             one_core()
             yield compared(
-                f"decode orders, Spark local[2], {name}", "MB/s",
+                f"decode orders, Spark local[{_CORES}], {name}", "MB/s",
                 partial(measured, work, tree=True), anchor="one core without Spark",
                 anchor_run=partial(measured, one_core), runs=options.runs, scale=MB,
             )  # fmt: skip
@@ -43,10 +47,37 @@ def spark(options: Options) -> Iterator[Result]:
         stop_session()
 
 
+def _without_spark(logs: LogSet, runs: int) -> Result:
+    """What the machine gives: two processes, each with half of the splits, and nothing else."""
+    subscription, splits = subscription_to(logs), splits_of(logs)
+    with ProcessPoolExecutor(_CORES, multiprocessing.get_context("spawn")) as processes:
+        shares = [splits[number::_CORES] for number in range(_CORES)]
+
+        def work() -> float:
+            for _ in processes.map(_decode_share, [subscription] * _CORES, shares):
+                pass
+            return logs.size
+
+        one_core = decoding(logs)
+        for _ in range(_CORES):  # a process may have taken both shares
+            work()
+        one_core()
+        return compared(
+            "decode orders, two processes without Spark", "MB/s",
+            partial(measured, work, tree=True), anchor="one core",
+            anchor_run=partial(measured, one_core), runs=runs, scale=MB,
+        )  # fmt: skip
+
+
+def _decode_share(subscription: Subscription, splits: Sequence[Split]) -> None:
+    """What a process does; its results go nowhere."""
+    keep_freed_memory()
+    decode_unkept(subscription, splits, Unkept())
+
+
 def _through_spark(logs: LogSet) -> Callable[[], float]:
-    subscription = subscribe(chosen_tables(logs.snapshot, None), logs.snapshot.database.con_id)
-    splits = [split for path in logs.logs for split in plan_splits(open_log(str(path)))]
-    decoder = SparkDecoding(SparkSettings("local[2]", {}, PRELOAD))
+    subscription, splits = subscription_to(logs), splits_of(logs)
+    decoder = SparkDecoding(SparkSettings(f"local[{_CORES}]", {}, PRELOAD))
 
     def work() -> float:
         for result in decoder.decode(subscription, splits):

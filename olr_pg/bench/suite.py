@@ -6,21 +6,14 @@ import tempfile
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.bench.apply_cases import apply
-from olr_pg.bench.decoding import decode, scaling, scan
-from olr_pg.bench.end_to_end import end_to_end
-from olr_pg.bench.growth import growth
-from olr_pg.bench.latency import latency
-from olr_pg.bench.loading import load
-from olr_pg.bench.memory import memory
-from olr_pg.bench.serving import server
-from olr_pg.bench.spark import spark
+from olr_pg.bench.apart import do_apart, results_of
 from olr_pg.errors import OlrPgError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Generator, Iterator, Sequence
 
     from olr_pg.bench.measure import Result
 
@@ -50,19 +43,20 @@ class Options:
         return max(1_000, self.size // CHANGE_BYTES)
 
 
-BENCHMARKS: Final[dict[str, Callable[[Options], Iterator[Result]]]] = {
-    "scan": scan,
-    "decode": decode,
-    "spark": spark,
-    "scaling": scaling,
-    "growth": growth,
-    "server": server,
-    "apply": apply,
-    "load": load,
-    "end-to-end": end_to_end,
-    "latency": latency,
-    "memory": memory,
+BENCHMARKS: Final = {
+    "scan": "decoding:scan",
+    "decode": "decoding:decode",
+    "spark": "spark:spark",
+    "scaling": "decoding:scaling",
+    "growth": "growth:growth",
+    "server": "serving:server",
+    "apply": "apply_cases:apply",
+    "load": "loading:load",
+    "end-to-end": "end_to_end:end_to_end",
+    "latency": "latency:latency",
+    "memory": "memory:memory",
 }
+"""Module and function of each: loaded by its own process only."""
 
 
 def check_names(names: Sequence[str]) -> list[str]:
@@ -78,15 +72,30 @@ def check_names(names: Sequence[str]) -> list[str]:
 
 
 def run_suite(names: Sequence[str], size: int, cache: Path, runs: int) -> Iterator[Result]:
-    """Run benchmarks one after the other; results as they come.
+    """Run benchmarks one after the other, each in a process of its own; results as they come.
+
+    The kernels are compiled by one more process before: the compiler's memory, 250 MiB of it, stays
+    with a process as long as that lives.
 
     Raises:
-        OlrPgError: 8100 an unknown name; what a benchmark's parts raise.
+        OlrPgError: 8100 an unknown name, 8101 a benchmark's process has ended before its time; what
+            a benchmark's parts raise.
     """
     chosen = check_names(names)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="olr-pg-bench-")))
+        do_apart("the compilation of the kernels", _compile)
         for name in chosen:
             own = folder / name
             own.mkdir()
-            yield from BENCHMARKS[name](Options(size, cache, own, runs))
+            options = Options(size, cache, own, runs)
+            yield from results_of(f"the benchmark {name}", results, name, options)
+
+
+def results(name: str, options: Options) -> Generator[Result, None, None]:
+    """Run one benchmark in this process."""
+    yield from resolve_name(f"{__package__}.{BENCHMARKS[name]}")(options)
+
+
+def _compile() -> None:
+    resolve_name(f"{__package__}.compiling:compile_kernels")()

@@ -28,7 +28,7 @@ from olr_pg.cli import (
 )
 from olr_pg.cli import run as run_command
 from olr_pg.cli.group import ReportingGroup
-from olr_pg.cli.process import tune_process
+from olr_pg.replicator.process import tune_process
 
 app = typer.Typer(
     name="olr-pg",

@@ -19,7 +19,7 @@ from olr_pg.datatypes.number import encode_number
 from olr_pg.server.checkpoint import Checkpoint
 from olr_pg.server.listener import Listener
 from olr_pg.server.queue import BYTES_MAX, ReadyQueue
-from olr_pg.server.ready import CommitPosition, ReadyTransaction
+from olr_pg.server.ready import CommitPosition, ReadyRun
 from olr_pg.wire.elements import (
     Begin,
     Chunk,
@@ -33,6 +33,7 @@ from olr_pg.wire.elements import (
 )
 from olr_pg.wire.frames import ByteOrder
 from olr_pg.wire.messages import Data, encode_answer
+from tests.server.ready_one import ready_one
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -64,7 +65,7 @@ class Script:
     """Transactions in delivery order, and the server's view of them (a `server.source.Source`)."""
 
     order: ByteOrder = ByteOrder.LITTLE
-    transactions: list[ReadyTransaction] = field(default_factory=list)
+    transactions: list[ReadyRun] = field(default_factory=list)
     queue_transactions: int = 10_000
     queue_bytes: int = BYTES_MAX
     started: list[int] = field(default_factory=list)
@@ -88,15 +89,8 @@ class Script:
             for element in elements
         )
         self.transactions.append(
-            ReadyTransaction(
-                0,
-                xid,
-                scn - 5,
-                scn,
-                CommitPosition(1, 1, number, 0),
-                memoryview(blob),
-                len(elements),
-                self.order,
+            ready_one(
+                xid, scn - 5, scn, CommitPosition(1, 1, number, 0), blob, len(elements), self.order
             )
         )
         return scn
@@ -139,8 +133,8 @@ class Script:
 
     def open_scn(self) -> int:
         if self._taken < len(self.transactions):
-            return self.transactions[0].begin_scn
-        return self.transactions[-1].commit_scn + 1 if self.transactions else 0
+            return self.transactions[0].lowest_begin_scn
+        return self.transactions[-1].last_commit_scn + 1 if self.transactions else 0
 
     def stop(self) -> None:
         if self._queue is not None:

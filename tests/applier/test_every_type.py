@@ -154,7 +154,7 @@ def test_a_row_of_every_type(
     snapshot = load_snapshot(str(tmp_path / "dictionary.json"))
     assert snapshot == written
     decoded = decode(redo_of_every_type(), tmp_path, snapshot)
-    replication.script.transactions = decoded.ready
+    replication.script.transactions = decoded.runs
     facts = DatabaseFacts(DATABASE.charset, DATABASE.ncharset, DATABASE.timezone)
     replication.apply(snapshot.tables, create_tables=True, facts=facts)
     with psycopg.connect(replication.target, options="-c TimeZone=UTC") as connection:

@@ -186,7 +186,7 @@ def test_every_type_loads_as_it_replicates_and_compares_as_equal(
 ) -> None:
     snapshot = Snapshot(1, DATABASE, (TABLE,), xml_tokens=TOKENS)
     decoded = decode(redo_of_every_type(), tmp_path, snapshot)
-    replication.script.transactions = decoded.ready
+    replication.script.transactions = decoded.runs
     facts = DatabaseFacts(DATABASE.charset, DATABASE.ncharset, DATABASE.timezone)
     replication.apply((TABLE,), create_tables=True, facts=facts)
     assert len(COLUMNS) - len(VALUES) == len(TABLE.left_out)
