@@ -32,6 +32,7 @@ import tempfile
 import time
 from collections import Counter
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -40,6 +41,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from olr_pg.applier.embedded import EmbeddedPostgres, start_embedded
+from olr_pg.bench.measure import memory_mib
 from olr_pg.capture.logs import open_log
 from olr_pg.config.load import load_config
 from olr_pg.dictionary.loader import load_snapshot
@@ -85,6 +87,7 @@ class Sample(NamedTuple):
 
     at: float
     resident: int
+    anonymous_mib: float
     descriptors: int
     threads: int
     files: int
@@ -180,6 +183,7 @@ class Appliance:
                 return Sample(
                     time.monotonic(),
                     process.memory_info().rss,
+                    memory_mib(process.pid, "RssAnon"),
                     process.num_fds(),
                     process.num_threads(),
                     len(files),
@@ -508,6 +512,8 @@ class Soak:
                 "median_mib": round(statistics.median(s.resident for s in warm) / 2**20, 1)
                 if warm
                 else None,
+                "course_mib": course_of([s.resident / 2**20 for s in warm]),
+                "anonymous_course_mib": course_of([s.anonymous_mib for s in warm]),
             },
             "descriptors": [first.descriptors, last.descriptors],
             "threads": [first.threads, last.threads],
@@ -525,6 +531,16 @@ def growth_of(samples: list[Sample]) -> float:
     )
     mean = statistics.fmean(s.resident for s in samples)
     return float(line.slope * (samples[-1].at - samples[0].at) / mean)
+
+
+def course_of(sizes: list[float], parts: int = 10) -> list[float]:
+    """The median in each of so many parts of some samples."""
+    bounds = [len(sizes) * part // parts for part in range(parts + 1)]
+    return [
+        round(statistics.median(sizes[start:end]), 1)
+        for start, end in pairwise(bounds)
+        if end > start
+    ]
 
 
 def main() -> int:
