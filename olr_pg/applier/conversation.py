@@ -11,8 +11,6 @@ carries the last commit SCN seen only if nothing is in flight when it is sent; e
 
 from __future__ import annotations
 
-import select
-import socket
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -58,16 +56,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Sequence
 
     from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.wire.link import ServerLink
     from olr_pg.wire.messages import Answer
 
 _log = structlog.get_logger(__name__)
 
-_TOGETHER_BYTES = 2 << 20
-"""What is received at once, about: each run of elements is parsed and handed on as a whole."""
 _FIRST_WINDOW = 64
 _IN_FLIGHT_PART = 8
 """What of that which may be unconfirmed may be on the way, about."""
-_STOP_MILLISECONDS = 250
 _NOTE_SECONDS = 1.0
 _ANOTHER_CLIENT = 4008
 
@@ -86,7 +82,7 @@ class Conversation:
         events: SchemaEvents,
         tables: Container[str],
         handover: Handover,
-        connect: Callable[[], socket.socket],
+        connect: Callable[[], ServerLink],
         drain: threading.Event,
     ) -> None:
         self._settings = settings
@@ -101,7 +97,7 @@ class Conversation:
         self._announced: dict[tuple[str, int, int], SchemaEvent] = {}
         self._stop = stop
         self._progress = progress
-        self._socket: socket.socket | None = None
+        self._link: ServerLink | None = None
         self._protocol = ClientProtocol(settings.byte_order)
         self._tail: list[tuple[str, Selection]] = []
         self._tail_bytes = 0
@@ -130,7 +126,7 @@ class Conversation:
         """
         self._forget()
         self._protocol = ClientProtocol(self._settings.byte_order)
-        self._socket = self._connect()
+        self._link = self._connect()
         try:
             self._subscribe()
         except BaseException:
@@ -149,14 +145,14 @@ class Conversation:
 
     def close(self) -> None:
         """Log off, as far as there is a connection."""
-        if self._socket is None:
+        if self._link is None:
             return
         try:
-            self._socket.sendall(self._protocol.request(LogOff()))
+            self._link.send(self._protocol.request(LogOff()))
         except OSError as error:
             _log.debug("no log off", error=str(error))
-        self._socket.close()
-        self._socket = None
+        self._link.close()
+        self._link = None
 
     def _ask(self, request: Request) -> Answer:
         """One request and its answer, with nothing else in flight."""
@@ -172,25 +168,12 @@ class Conversation:
         return event.answer
 
     def _send(self, request: Request, count: int) -> None:
-        assert self._socket is not None
-        self._socket.sendall(self._protocol.request(request, count))
+        assert self._link is not None
+        self._link.send(self._protocol.request(request, count))
 
     def _receive(self) -> None:
-        assert self._socket is not None
-        ready = select.poll()
-        ready.register(self._socket, select.POLLIN)
-        while not ready.poll(_STOP_MILLISECONDS):
-            if self._stop.is_set():
-                raise ConnectionAbortedError("stopped while the server was silent")
-        received = 0
-        while True:
-            size = self._socket.recv_into(self._protocol.room())
-            if size == 0:
-                raise ConnectionResetError("the server closed the connection")
-            self._protocol.filled(size)
-            received += size
-            if received >= _TOGETHER_BYTES or not ready.poll(0):
-                return
+        assert self._link is not None
+        self._link.receive(self._protocol, self._stop.is_set)
 
     # --- the conversation ---
 

@@ -22,6 +22,7 @@ from olr_pg.applier.replay import replay, stopped_tables
 from olr_pg.applier.room import Room
 from olr_pg.applier.schema_events import SchemaEvents
 from olr_pg.applier.settings import Consistency
+from olr_pg.applier.socket_link import SocketLink
 from olr_pg.applier.worker import Worker
 from olr_pg.errors import OlrPgError
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.dictionary.model import Table
+    from olr_pg.wire.link import ServerLink
 
 _log = structlog.get_logger(__name__)
 
@@ -60,7 +62,7 @@ class Applier:
             types of tables to create. The protocol carries neither.
         events: changes of these tables' definitions, from a decoder in this process.
         connect: a way to the server other than the address of the settings, for a server in this
-            process whose port wants more than the protocol.
+            process.
     """
 
     def __init__(
@@ -68,7 +70,7 @@ class Applier:
         settings: ApplierSettings,
         source_tables: Sequence[Table] = (),
         events: SchemaEvents | None = None,
-        connect: Callable[[], socket.socket] | None = None,
+        connect: Callable[[], ServerLink] | None = None,
     ) -> None:
         self._settings = settings
         self._connect = connect or partial(_connect, settings.host, settings.port)
@@ -246,8 +248,8 @@ class Applier:
                 session.close()
 
 
-def _connect(host: str, port: int) -> socket.socket:
+def _connect(host: str, port: int) -> SocketLink:
     connected = socket.create_connection((host, port), timeout=_CONNECT_SECONDS)
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connected.settimeout(None)
-    return connected
+    return SocketLink(connected)

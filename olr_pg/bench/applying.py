@@ -124,7 +124,7 @@ def apply_once(
     with Listener(source, Checkpoint(checkpoint, "bench"), port=0) as listener:
         host, port = listener.address
         settings = ApplierSettings(target, host, port, "SELECT owner, table_name FROM all_tables")
-        applier = Applier(settings, [source_table()])
+        applier = Applier(settings, [source_table()], connect=listener.connect)
 
         def work() -> float:
             report = applier.run(once=True, drained=source.drained.is_set)

@@ -104,7 +104,8 @@ def _replicate(cluster: Cluster, logs: LogSet, folder: Path) -> Sample:
         settings = ApplierSettings(
             target, host, port, _TABLES, create_tables=True, workers=_WORKERS
         )
-        applier = Applier(settings, query_tables(logs.snapshot, _TABLES))
+        tables = query_tables(logs.snapshot, _TABLES)
+        applier = Applier(settings, tables, connect=listener.connect)
 
         def work() -> float:
             applier.run(once=True, drained=delivery.drained.is_set)

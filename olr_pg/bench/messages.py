@@ -88,7 +88,7 @@ class Messages:
         """The transactions as the decoder queues them; the file is mapped as long as they live."""
         with self._path.open("rb") as file:
             for start, size, first, count in self._pieces:
-                mapped = mmap.mmap(file.fileno(), size, offset=start, prot=mmap.PROT_READ)
+                mapped = mmap.mmap(file.fileno(), size, offset=start, access=mmap.ACCESS_COPY)
                 ends, messages = np.frombuffer(mapped, np.int64, 2 * count).reshape(2, -1)
                 blob = np.frombuffer(mapped, np.uint8, offset=2 * ends.nbytes)
                 encoded = EncodedTransactions(blob, np.append(0, ends), messages)

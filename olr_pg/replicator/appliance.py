@@ -57,10 +57,10 @@ if TYPE_CHECKING:
 _WAITING_PART = 16
 """What part of `context.memory.max-mb` open transactions may take, past which the largest wait on
 disk. To finish those that are in memory takes some times as much."""
-_READY_PART = 12
+_READY_PART = 6
 """What the ready queue may take; the rest is for results on their way from Spark, and for the
 applier's own form of what it was given."""
-_APPLIED_PART = 20
+_APPLIED_PART = 8
 """What the applier may hold unconfirmed: half of the queue and a bit, so that the next is ready
 meanwhile."""
 _SPOOLED_PART = 32
@@ -207,8 +207,7 @@ def _open(
             spool_directory=directory / "spool",
             spool_max=None if limit is None else limit * MIB,
         )
-        connect = listener.connect if listener.is_guarded else None
-        return Applier(settings, delivery.tables(section.table_query), events, connect)
+        return Applier(settings, delivery.tables(section.table_query), events, listener.connect)
 
     return RunningTarget(config, delivery, listener, checkpoint, connect_string, make_applier)
 

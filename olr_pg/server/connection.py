@@ -86,9 +86,8 @@ class Connection:
                 long, 4034 no TLS.
             OSError: the connection broke.
         """
-        if self._socket.family != socket.AF_UNIX:
-            for level, option, value in _KEEPALIVE:
-                self._socket.setsockopt(level, option, value)
+        for level, option, value in _KEEPALIVE:
+            self._socket.setsockopt(level, option, value)
         if self._tls is not None:
             self._secure(self._tls)
         protocol = ServerProtocol(

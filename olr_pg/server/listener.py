@@ -19,6 +19,7 @@ from olr_pg.config.address import Address, is_allowed, listen
 from olr_pg.config.model import Limits
 from olr_pg.errors import OlrPgError
 from olr_pg.server.connection import Connection, shut
+from olr_pg.server.inside import PIECE_BYTES, InsideLink
 from olr_pg.server.refusals import Refusals
 from olr_pg.server.session import Claim, Session
 from olr_pg.wire.frames import ByteOrder
@@ -81,6 +82,7 @@ class Listener:
         self._lock = threading.Lock()
         self._connections: dict[Connection, threading.Thread] = {}
         self._leaving: set[Connection] = set()
+        self._links: set[InsideLink] = set()
         self._socket: socket.socket | None = None
         self._acceptor: threading.Thread | None = None
         self._stopping = threading.Event()
@@ -118,11 +120,6 @@ class Listener:
         with self._lock:
             return len(self._connections)
 
-    @property
-    def is_guarded(self) -> bool:
-        """Whether clients must get past TLS or an allow-list."""
-        return self._tls is not None or self.allow is not None
-
     def start(self) -> None:
         """Listen, and serve in the background.
 
@@ -140,7 +137,7 @@ class Listener:
         """Close every socket, end every session and wait for the threads; may be called again."""
         with self._lock:
             self._stopping.set()
-            open_now = dict(self._connections)
+            open_now, links = dict(self._connections), list(self._links)
         if self._socket is not None:
             shut(self._socket)  # wakes accept()
         if self._acceptor is not None:
@@ -148,14 +145,21 @@ class Listener:
         for connection, thread in open_now.items():
             connection.shut()  # wakes recv() and sendall()
             thread.join()
+        for link in links:
+            link.shut()
         if self._socket is not None:
             self._socket.close()
 
-    def connect(self) -> socket.socket:
-        """A connection from inside this process: without TLS, without the network."""
-        ours, theirs = socket.socketpair()
-        self._admit(theirs, _LOCAL, None)
-        return ours
+    def connect(self) -> InsideLink:
+        """A link from inside this process: no connection of the port, so nothing that guards it."""
+        session = Session(self._source, self._checkpoint, self._claim, _LOCAL, PIECE_BYTES)
+        link = InsideLink(session, self._order, self._links.discard)
+        with self._lock:
+            self._links.add(link)
+            is_late = self._stopping.is_set()
+        if is_late:
+            link.shut()
+        return link
 
     def _accept(self) -> None:
         assert self._socket is not None

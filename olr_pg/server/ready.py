@@ -448,4 +448,4 @@ class JoinedMessages:
         """All of it."""
         self._close()
         self._batch = None
-        return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+        return self._parts[0] if len(self._parts) == 1 else bytearray().join(self._parts)

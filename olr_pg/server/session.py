@@ -9,6 +9,7 @@ import structlog
 
 from olr_pg.errors import OlrPgError
 from olr_pg.scalars import MAX_SCN
+from olr_pg.wire.protocol import ANSWER_BYTES
 
 if TYPE_CHECKING:
     from olr_pg.server.checkpoint import Checkpoint
@@ -73,13 +74,22 @@ class Session:
         checkpoint: where confirmations become durable.
         claim: shared by all sessions of the server.
         peer: the client's address, for messages.
+        piece_bytes: where what is taken at once ends.
     """
 
-    def __init__(self, source: Source, checkpoint: Checkpoint, claim: Claim, peer: str) -> None:
+    def __init__(
+        self,
+        source: Source,
+        checkpoint: Checkpoint,
+        claim: Claim,
+        peer: str,
+        piece_bytes: int = ANSWER_BYTES,
+    ) -> None:
         self._source = source
         self._checkpoint = checkpoint
         self._claim = claim
         self._queue: ReadyQueue | None = None
+        self._piece_bytes = piece_bytes
         self.peer = peer
 
     @property
@@ -126,7 +136,7 @@ class Session:
         """
         queue = self._running()
         self._confirm(queue, confirmed_scn)
-        return queue.take(messages, stop_scn=confirmed_scn)
+        return queue.take(messages, stop_scn=confirmed_scn, bytes_max=self._piece_bytes)
 
     def rewind(self, scn: int) -> Batch:
         """BackToSCN.

@@ -158,6 +158,10 @@ class ClientProtocol:
         """Take what the server sent."""
         self._frames.receive(data)
 
+    def adopt(self, data: memoryview) -> None:
+        """Take what the server sent without a copy, if that is possible; it must not change."""
+        self._frames.adopt(data)
+
     def next_event(self) -> Event | None:
         """The next answers in request order; None until more is received.
 

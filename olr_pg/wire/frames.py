@@ -115,6 +115,18 @@ class FrameBuffer:
         self.room(len(data))[: len(data)] = data
         self.filled(len(data))
 
+    def adopt(self, data: memoryview) -> None:
+        """Take what the peer sent as the buffer itself, where nothing else waits in it.
+
+        Nobody may write into `data` any more. Read-only memory is copied: each kernel would have to
+        be compiled for it a second time.
+        """
+        if self.waiting or data.readonly:
+            self.receive(data)
+            return
+        self._data, self._is_lent = data, True
+        self._position, self._end = 0, len(data)
+
     @property
     def waiting(self) -> int:
         """Bytes received that no message has taken yet."""

@@ -34,4 +34,5 @@ def ready_one(
         np.array([position.offset], np.uint16),
     )
     first, message_first = np.array([0, len(blob)]), np.array([0, messages])
-    return whole(ReadyBatch(columns, first, message_first, memoryview(blob), order))
+    # Of memory that may be written, as the encoder's.
+    return whole(ReadyBatch(columns, first, message_first, memoryview(bytearray(blob)), order))

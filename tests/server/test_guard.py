@@ -23,6 +23,8 @@ from olr_pg.errors import OlrPgError
 from olr_pg.server.checkpoint import FILE_NAME, Checkpoint
 from olr_pg.server.listener import Listener
 from olr_pg.server.refusals import QUIET_SECONDS, Refusals
+from olr_pg.wire.client import ClientProtocol, Reply
+from olr_pg.wire.messages import GetStatus, State, Status
 from tests.server.certificates import PASSWORD, Authority, Pair
 from tests.server.test_listener import MemorySource, RawClient, messages_of
 
@@ -350,9 +352,12 @@ def test_tls(checkpoint: Checkpoint, authority: Authority, tmp_path: Path) -> No
             assert read_to_end(silent) == b""
         await_true(lambda: server.refusals.counts() == {"OLR-04034": 3})
         # The applier of this process needs neither.
-        with server.connect() as inside:
-            inside.sendall(GET_STATUS)
-            assert inside.recv(64) == answer
+        inside, client = server.connect(), ClientProtocol()
+        inside.send(client.request(GetStatus()))
+        inside.receive(client, lambda: False)
+        reply = client.next_event()
+        assert isinstance(reply, Reply)
+        assert reply.answer == Status(State.WAIT_TABLE_LIST)
 
 
 def test_certificates_of_clients(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import cycle, pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -35,6 +36,9 @@ from olr_pg.wire.messages import (
     encode_request,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 BEGIN, COMMIT = Begin(5, 10, 7, 0), Commit(10, 10, 7, 0)
 
 
@@ -42,11 +46,32 @@ def data_of(element: Begin | Commit, order: ByteOrder) -> Data:
     return Data(encode_element(element, order))
 
 
-def events_of(client: ClientProtocol, data: bytes, cuts: list[int]) -> list[Event]:
+def received(client: ClientProtocol, piece: bytes) -> None:
+    client.receive(piece)
+
+
+def adopted(client: ClientProtocol, piece: bytes) -> None:
+    client.adopt(memoryview(bytearray(piece)))
+
+
+def adopted_read_only(client: ClientProtocol, piece: bytes) -> None:
+    client.adopt(memoryview(piece))
+
+
+TAKES = st.sampled_from([received, adopted, adopted_read_only])
+
+
+def events_of(
+    client: ClientProtocol,
+    data: bytes,
+    cuts: list[int],
+    takes: list[Callable[[ClientProtocol, bytes], None]],
+) -> list[Event]:
+    """The events of data that comes in pieces, each taken in one of these ways in turn."""
     edges = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})
     events = []
-    for start, end in pairwise(edges):
-        client.receive(data[start:end])
+    for (start, end), take in zip(pairwise(edges), cycle(takes), strict=False):
+        take(client, data[start:end])
         while (event := client.next_event()) is not None:
             events.append(event)
     return events
@@ -94,10 +119,18 @@ def answer_of(name: str, order: ByteOrder) -> Answer:
     return answers[name]
 
 
-@given(EXCHANGES, st.lists(st.integers(0), max_size=8), st.sampled_from(ByteOrder))
+@given(
+    EXCHANGES,
+    st.lists(st.integers(0), max_size=8),
+    st.sampled_from(ByteOrder),
+    st.lists(TAKES, min_size=1, max_size=4),
+)
 @settings(max_examples=300, deadline=None)
 def test_answers_meet_their_requests_in_any_split(
-    exchanges: list[tuple[Request, str]], cuts: list[int], order: ByteOrder
+    exchanges: list[tuple[Request, str]],
+    cuts: list[int],
+    order: ByteOrder,
+    takes: list[Callable[[ClientProtocol, bytes], None]],
 ) -> None:
     client = ClientProtocol(order)
     expected = [(request, answer_of(name, order)) for request, name in exchanges]
@@ -105,7 +138,7 @@ def test_answers_meet_their_requests_in_any_split(
         client.request(request)
     assert client.pending == len(expected)
     data = b"".join(encode_answer(answer, order) for _, answer in expected)
-    found = flat(events_of(client, data, cuts), order)
+    found = flat(events_of(client, data, cuts, takes), order)
     assert found == [(type(request), answer) for request, answer in expected]
     assert client.pending == 0
 
@@ -137,6 +170,22 @@ def test_elements_keep_their_bytes_while_more_arrives(order: ByteOrder) -> None:
         assert isinstance(event, Elements)
         seen.append(event)
     assert all(np.array_equal(event.blob, np.frombuffer(frame, np.uint8)) for event in seen)
+
+
+def test_what_is_adopted_is_not_copied(order: ByteOrder) -> None:
+    client = ClientProtocol(order)
+    client.request(LastCommitedScn(1), 4)
+    data = np.frombuffer(bytearray(encode_answer(data_of(BEGIN, order), order) * 3), np.uint8)
+    client.adopt(data.data)
+    event = client.next_event()
+    assert isinstance(event, Elements)
+    assert len(event) == 3
+    assert np.shares_memory(event.blob, data)
+    # What comes next is written elsewhere.
+    before = data.tobytes()
+    client.receive(encode_answer(data_of(COMMIT, order), order))
+    assert client.next_event() is not None
+    assert event.blob.tobytes() == data.tobytes() == before
 
 
 @pytest.mark.parametrize(
