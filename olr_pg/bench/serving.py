@@ -1,24 +1,29 @@
 """The server: elements per second, one request at a time and pipelined, over a real socket.
 
-The limits beside them: the same number of bytes back and forth between two plain sockets.
+The client is a process of its own, as external ones are. The limits beside it: the same number of
+bytes back and forth between two processes that know nothing else.
 """
 
 from __future__ import annotations
 
+import multiprocessing
 import socket
 import threading
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.bench.applying import ReadySource
 from olr_pg.bench.changes import ChangeSet, Pool
+from olr_pg.bench.client import connect, exchange, leave, subscribe, take
 from olr_pg.bench.measure import Result, compared, measured
 from olr_pg.bench.messages import Messages
 from olr_pg.server.checkpoint import Checkpoint
 from olr_pg.server.listener import Listener
 from olr_pg.server.queue import TRANSACTIONS_MAX
-from olr_pg.wire.client import ClientProtocol, Elements
-from olr_pg.wire.messages import LastCommitedScn, StartScn, TableList
+from olr_pg.wire.frames import ByteOrder
+from olr_pg.wire.messages import LastCommitedScn, encode_request
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,102 +32,81 @@ if TYPE_CHECKING:
     from olr_pg.bench.measure import Sample
     from olr_pg.bench.suite import Options
 
-_REQUEST_BYTES: Final = 14
 _BUFFER_BYTES: Final = 1 << 20
 _WINDOW: Final = 2_048
 _TRANSACTION_ROWS: Final = 20
 _ROWS_MAX: Final = TRANSACTIONS_MAX * _TRANSACTION_ROWS
 """So many fit into the queue, of whatever size the other inputs are: nothing is confirmed."""
 _QUEUE_BYTES: Final = 256 << 20
+_LOOPBACK: Final = "127.0.0.1"
 
 
 def server(options: Options) -> Iterator[Result]:
     """Elements per second."""
     pool = Pool()
-    for name, window, count in (
-        ("server, one request at a time", 1, options.rows // 20),
-        ("server, pipelined", _WINDOW, options.rows),
-    ):
-        changes = ChangeSet("insert", min(max(count, 100), _ROWS_MAX), _TRANSACTION_ROWS)
-        messages = Messages(changes, pool, options.folder / "messages")
-        yield compared(
-            name, "elements/s",
-            partial(_serve, messages, window, options.folder),
-            anchor="plain sockets",
-            anchor_run=partial(
-                _exchange, messages.messages, messages.size // messages.messages, window
-            ),
-            runs=options.runs,
-        )  # fmt: skip
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as client:
+        for name, window, count in (
+            ("server, one request at a time", 1, options.rows // 20),
+            ("server, pipelined", _WINDOW, options.rows),
+        ):
+            changes = ChangeSet("insert", min(max(count, 100), _ROWS_MAX), _TRANSACTION_ROWS)
+            messages = Messages(changes, pool, options.folder / "messages")
+            size = messages.size // messages.messages
+            yield compared(
+                name, "elements/s",
+                partial(_serve, client, messages, window, options.folder),
+                anchor="plain sockets",
+                anchor_run=partial(_exchange, client, messages.messages, size, window),
+                runs=options.runs,
+            )  # fmt: skip
 
 
-def _serve(messages: Messages, window: int, folder: Path) -> Sample:
+def _serve(client: ProcessPoolExecutor, messages: Messages, window: int, folder: Path) -> Sample:
     """Take everything, which is queued already, confirming nothing."""
     source = ReadySource(messages.pieces(), _QUEUE_BYTES)
     file = folder / "server-checkpoint.json"
     file.unlink(missing_ok=True)
-    elements = messages.messages
-    with (
-        Listener(source, Checkpoint(file, "bench"), port=0) as listener,
-        socket.create_connection(listener.address) as connection,
-    ):
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        client = ClientProtocol()
-        buffer = memoryview(bytearray(_BUFFER_BYTES))
-        for request in (TableList("q"), StartScn(0)):
-            connection.sendall(client.request(request))
-            while client.next_event() is None:
-                client.receive(buffer[: connection.recv_into(buffer)])
+    with Listener(source, Checkpoint(file, "bench"), port=0) as listener:
+        client.submit(subscribe, listener.address).result()
         source.drained.wait()
-
-        def work() -> float:
-            taken = 0
-            while taken < elements:
-                connection.sendall(
-                    client.request(LastCommitedScn(0), min(window, elements - taken))
-                )
-                while client.pending:
-                    event = client.next_event()
-                    if event is None:
-                        client.receive(buffer[: connection.recv_into(buffer)])
-                    elif isinstance(event, Elements):
-                        taken += len(event)
-            return taken
-
-        return measured(work)
+        try:
+            return measured(
+                lambda: client.submit(take, messages.messages, window).result(), tree=True
+            )
+        finally:
+            client.submit(leave).result()
 
 
-def _exchange(elements: int, size: int, window: int) -> Sample:
-    """As many requests and answers of the same sizes, by two threads that know nothing else."""
-    left, right = socket.socketpair()
+def _exchange(client: ProcessPoolExecutor, elements: int, size: int, window: int) -> Sample:
+    """As many requests and answers of the same sizes."""
+    with _answering(size, window) as address:
+        client.submit(connect, address).result()
+        try:
+            return measured(
+                lambda: client.submit(exchange, elements, size, window).result(), tree=True
+            )
+        finally:
+            client.submit(leave).result()
+
+
+@contextmanager
+def _answering(size: int, window: int) -> Iterator[tuple[str, int]]:
+    """A port at which each request of one client is answered with so many bytes."""
+    request = len(encode_request(LastCommitedScn(0), ByteOrder.LITTLE))
     answers = bytes(size * window)
 
-    def answer() -> None:
+    def answer(listening: socket.socket) -> None:
+        connected, _ = listening.accept()
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         buffer = bytearray(_BUFFER_BYTES)
         waiting = 0
-        while count := right.recv_into(buffer):
-            waiting += count
-            whole, waiting = divmod(waiting, _REQUEST_BYTES)
-            right.sendall(answers[: whole * size])
+        with connected:
+            while count := connected.recv_into(buffer):
+                whole, waiting = divmod(waiting + count, request)
+                connected.sendall(answers[: whole * size])
 
-    thread = threading.Thread(target=answer)
-    thread.start()
-    buffer = bytearray(_BUFFER_BYTES)
-
-    def work() -> float:
-        done = 0
-        while done < elements:
-            count = min(window, elements - done)
-            left.sendall(bytes(_REQUEST_BYTES * count))
-            left_bytes = count * size
-            while left_bytes:
-                left_bytes -= left.recv_into(buffer)
-            done += count
-        return done
-
-    try:
-        return measured(work)
-    finally:
-        left.close()
+    with socket.create_server((_LOOPBACK, 0)) as listening:
+        thread = threading.Thread(target=answer, args=(listening,))
+        thread.start()
+        yield listening.getsockname()
         thread.join()
-        right.close()

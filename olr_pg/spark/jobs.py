@@ -3,11 +3,11 @@
 Payloads go out in jobs of `max_parallel` tasks; a task returns few large binary cells, not a row
 per change (design §4). They are RDDs: a DataFrame with ``mapInArrow`` does the same, but its
 planning costs the JVM twice as much for each job, five times as much for the first ones, and it
-needs pandas in every process. Small tasks share jobs, and where they are many a
-Spark task runs several of them, one after the other. Two jobs are under way at a time, so that no
-core waits for the slowest task of a job or for the driver; the next one is submitted when all
-results of the oldest have been taken. So at most twice what a job holds (`plan_jobs`) exists at
-once.
+needs pandas in every process. Small tasks share jobs, and where they are many a core gets them in
+one Spark task, one after the other: each costs the JVM some 10 ms, whatever it does. Two jobs are
+under way at a time, so that no core waits for the slowest task of a job or for the driver; the next
+one is submitted when all results of the oldest have been taken. So at most twice what a job holds
+(`plan_jobs`) exists at once.
 
 **Large results.** What passes through the JVM is copied several times and has to fit its heap. When
 all tasks run on this machine, a result of more than `cells.INLINE_MAX` bytes is therefore left in a
@@ -28,7 +28,7 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, overload
 
 from olr_pg.errors import OlrPgError
@@ -36,7 +36,7 @@ from olr_pg.spark.broadcasts import BROADCASTS
 from olr_pg.spark.spool import Spool
 
 if TYPE_CHECKING:
-    from pyspark import Broadcast
+    from pyspark import Broadcast, SparkContext
     from pyspark.sql import SparkSession
 
     from olr_pg.spark.cells import Cell, Result, TaskResult
@@ -49,10 +49,6 @@ JOB_BYTES: Final = 128 << 20
 FIRST_JOB_BYTES: Final = 16 << 20
 """The same of the first job; the second has twice as much, and so on up to `JOB_BYTES`: results
 come in jobs, and who takes them is to have something to do soon."""
-
-_SHARES: Final = 2
-"""In how many Spark tasks a core gets its share of a job: a task costs the JVM some 30 ms, whatever
-it does, and one alone would have the other cores wait for the slowest."""
 
 
 @overload
@@ -227,7 +223,7 @@ class _Run:
         with _spark_errors():
             context = self._spark.sparkContext
             if self._shared and str(context.master).startswith("local"):
-                self._spool = _new_spool(context.getConf().get("spark.local.dir"), kept)
+                self._spool = _new_spool(_local_directory(context), kept)
 
     def results(
         self, payloads: Sequence[bytes], jobs: Sequence[range]
@@ -260,9 +256,7 @@ class _Run:
         with _spark_errors(tasks=f"{first}-{first + count - 1}"):
             context = self._spark.sparkContext
             context.setJobGroup(self._group, "olr_pg tasks")
-            indices = context.parallelize(
-                range(first, first + count), min(count, _SHARES * self.cores)
-            )
+            indices = context.parallelize(range(first, first + count), min(count, self.cores))
             cells = indices.mapPartitions(self._partition_task(first, payloads)).collect()
         if len({cell.task for cell in cells}) < count:
             # PySpark takes the end of a connection for the end of the results.
@@ -295,6 +289,13 @@ class _Run:
         for index in indices:
             # Taken out: what was handed on need not be kept.
             yield index, result(index, of_task.pop(index), self._spool)
+
+
+@lru_cache(maxsize=1)
+def _local_directory(context: SparkContext) -> str | None:
+    """Spark's directory on this machine; its settings come one by one, in a hundred calls."""
+    directory: str | None = context.getConf().get("spark.local.dir")
+    return directory
 
 
 def _write(task: Callable[[], Result], result: TaskResult) -> None:

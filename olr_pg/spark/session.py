@@ -29,6 +29,7 @@ from olr_pg.spark.java import Java, find_java
 from olr_pg.spark.scratch import Scratch, new_scratch
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 _LOOPBACK: Final = "127.0.0.1"
@@ -51,6 +52,15 @@ appender.stderr.target = SYSTEM_ERR
 appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %d{yyyy-MM-dd'T'HH:mm:ss.SSSXXX} %p %c{1}: %m%n%ex
 """
+
+_NAMES: Final = ("PythonRDD", "PythonUtils", "SimplePythonFunction", "SparkConf")
+"""What every job asks for."""
+
+_SOCKET_NAME_BYTES: Final = 48
+"""What Spark appends to the directory of its sockets, and some more."""
+
+_SOCKET_PATH_BYTES: Final = 108
+"""The longest path of a socket, its end included (Linux, unix(7))."""
 
 _PRELOADED: Final = ("pyarrow", "pyspark.worker")
 
@@ -163,6 +173,12 @@ def default_properties(settings: SparkSettings, scratch: Path) -> dict[str, str]
             # What a killed Python worker leaves in its temporary directory goes with the session.
             "spark.executorEnv.TMPDIR": str(scratch),
         }
+        # Between Java and Python: over TCP each job waits 40 ms for a delayed acknowledgement.
+        if len(os.fsencode(scratch)) + _SOCKET_NAME_BYTES < _SOCKET_PATH_BYTES:
+            properties |= {
+                "spark.python.unix.domain.socket.enabled": "true",
+                "spark.python.unix.domain.socket.dir": str(scratch),
+            }
     return properties
 
 
@@ -216,6 +232,7 @@ def _launch(
             streams = {"stdout": log, "stderr": log, "start_new_session": True}
             gateway = launch_gateway(None, streams)  # type: ignore[no-untyped-call]
             context = SparkContext(conf=conf, gateway=gateway)
+            _keep_names(context)
             return SparkSession(context), gateway.proc
         except BaseException as error:
             if gateway is not None:
@@ -224,6 +241,16 @@ def _launch(
                 said = words.read_text(errors="replace").strip()[-_JAVA_WORDS_MAX:]
                 raise OlrPgError(6003, said or str(error), master=settings.master) from error
             raise
+
+
+def _keep_names(context: SparkContext) -> None:
+    """Let what PySpark asks the JVM for by a short name be looked up once, not for every job.
+
+    The JVM tries the name in each of its imported packages, and each in some 250 archives.
+    """
+    names = context._jvm
+    for name in _NAMES:
+        setattr(names, name, getattr(names, name))
 
 
 @contextlib.contextmanager

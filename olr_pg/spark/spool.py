@@ -65,7 +65,8 @@ class Spool:
         """
         path = self.directory / name
         with path.open("rb") as file:
-            data = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
+            # Nobody writes into it; but kernels are compiled for arrays that may be written.
+            data = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_COPY)
         weakref.finalize(data, self._give_back, path).atexit = False
         return memoryview(data)
 
