@@ -85,8 +85,8 @@ class ApplierSettings:
     consistency: Consistency = Consistency.TABLE
     batch_changes: int = 20_000
     batch_milliseconds: int = 200
-    batch_bytes: int = 32 << 20
-    queue_bytes: int = 64 << 20
+    batch_bytes: int = 12 << 20
+    queue_bytes: int = 24 << 20
     spool_bytes: int = 16 << 20
     spool_directory: Path | None = None
     spool_max: int | None = None

@@ -57,10 +57,10 @@ if TYPE_CHECKING:
 _WAITING_PART = 16
 """What part of `context.memory.max-mb` open transactions may take, past which the largest wait on
 disk. To finish those that are in memory takes some times as much."""
-_READY_PART = 6
+_READY_PART = 12
 """What the ready queue may take; the rest is for results on their way from Spark, and for the
 applier's own form of what it was given."""
-_APPLIED_PART = 8
+_APPLIED_PART = 20
 """What the applier may hold unconfirmed: half of the queue and a bit, so that the next is ready
 meanwhile."""
 _SPOOLED_PART = 32

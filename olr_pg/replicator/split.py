@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from olr_pg.transactions.faults import RowFault
     from olr_pg.wire.output import MessageOutput
 
-SPLIT_BYTES: Final = 32 << 20
+SPLIT_BYTES: Final = 16 << 20
 """How much of a log one task decodes: large against a task's overhead, small in memory."""
 
 _LWN_SCN: Final = 40
