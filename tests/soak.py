@@ -427,14 +427,14 @@ class Soak:
         return False
 
     def _at_rest(self) -> Sample:
-        """The appliance once it is warm and nobody but its applier is connected."""
+        """The appliance once it is warm and nobody is connected (its applier needs not be)."""
         for one in self.noise:
             one.close()
         self.noise = []
 
         def rests() -> bool:
             with suppress(OlrPgError):
-                return self._is_warm() and self._status()["port"]["connections"] == 1
+                return self._is_warm() and self._status()["port"]["connections"] == 0
             return False
 
         self._await("a warm life at rest", rests, START_SECONDS)

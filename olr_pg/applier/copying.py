@@ -168,7 +168,8 @@ def copy_stream(plan: TablePlan, selection: Selection) -> memoryview | None:
         at = reorder_kernel(tuples, start, np.argsort(prefix, kind="stable"), out, head)
     end = at + len(COPY_END)
     out[:head], out[at:end] = COPY_HEADER, COPY_END
-    return out[:end].data
+    # A copy where most of the room is left: the stream waits for its turn, the room need not.
+    return (out[:end].copy() if 2 * end < out.size else out[:end]).data
 
 
 def _bound(plan: TablePlan, chunk: Chunk, elements: I64) -> _Part | None:

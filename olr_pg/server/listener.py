@@ -38,6 +38,8 @@ LOOPBACK: Final = "127.0.0.1"
 _LOCAL: Final = "bundled applier"
 _EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _EXHAUSTED_SECONDS: Final = 0.1
+_LEAVING_SECONDS: Final = 2.0
+"""How long a new connection waits for one that is on its way out; longer than that may drain."""
 
 _log = structlog.get_logger(__name__)
 
@@ -80,6 +82,7 @@ class Listener:
         self._tls = tls
         self._claim = Claim()
         self._lock = threading.Lock()
+        self._left = threading.Condition(self._lock)
         self._connections: dict[Connection, threading.Thread] = {}
         self._leaving: set[Connection] = set()
         self._links: set[InsideLink] = set()
@@ -137,6 +140,7 @@ class Listener:
         """Close every socket, end every session and wait for the threads; may be called again."""
         with self._lock:
             self._stopping.set()
+            self._left.notify_all()
             open_now, links = dict(self._connections), list(self._links)
         if self._socket is not None:
             shut(self._socket)  # wakes accept()
@@ -209,12 +213,15 @@ class Listener:
     def _make_room(self) -> bool:
         """Room for one more connection, made where there is none; False where none gives way."""
         limit = self.limits.clients
-        staying = [one for one in self._connections if one not in self._leaving]
-        if len(staying) < limit:
+        if len(self._connections) - len(self._leaving) < limit:
             return True
-        idle = [one for one in staying if not one.session.subscribed]
         # Those on their way out still have a thread each: they are bounded too.
-        if not idle or len(self._leaving) >= limit:
+        self._left.wait_for(
+            lambda: len(self._leaving) < limit or self._stopping.is_set(), _LEAVING_SECONDS
+        )
+        staying = [one for one in self._connections if one not in self._leaving]
+        idle = [one for one in staying if not one.session.subscribed]
+        if self._stopping.is_set() or not idle or len(self._leaving) >= limit:
             return False
         idlest = min(idle, key=lambda one: one.active)
         self._leaving.add(idlest)
@@ -245,3 +252,4 @@ class Listener:
             with self._lock:
                 del self._connections[connection]
                 self._leaving.discard(connection)
+                self._left.notify()

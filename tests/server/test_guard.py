@@ -21,6 +21,7 @@ from olr_pg.config.model import Limits, Tls
 from olr_pg.config.tls import server_context
 from olr_pg.errors import OlrPgError
 from olr_pg.server.checkpoint import FILE_NAME, Checkpoint
+from olr_pg.server.connection import Connection
 from olr_pg.server.listener import Listener
 from olr_pg.server.refusals import QUIET_SECONDS, Refusals
 from olr_pg.wire.client import ClientProtocol, Reply
@@ -139,6 +140,36 @@ def test_five_hundred_connections(busy: tuple[Listener, Replicating]) -> None:
     assert server.refusals.counts()["OLR-04032"] >= 490
     await_true(lambda: server.connections == 1)
     assert client.goes_on()
+
+
+def test_who_comes_while_one_is_on_its_way_out_waits_for_it(
+    checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ending, may_end, asked = threading.Event(), threading.Event(), threading.Event()
+    end, make_room = Connection.end, Listener._make_room
+
+    def slow_end(connection: Connection) -> None:
+        ending.set()
+        may_end.wait(PATIENCE)
+        end(connection)
+
+    def noted(server: Listener) -> bool:
+        if ending.is_set():
+            asked.set()
+        return make_room(server)
+
+    monkeypatch.setattr(Connection, "end", slow_end)
+    monkeypatch.setattr(Listener, "_make_room", noted)
+    with Listener(MemorySource(1), checkpoint, limits=limits(clients=1)) as server:
+        with RawClient(server.address) as first, RawClient(server.address) as second:
+            assert second.ask(6) == (5, b"\1\0")  # the first one gave way
+            assert ending.wait(PATIENCE)
+            with RawClient(server.address) as third:
+                assert asked.wait(PATIENCE)
+                may_end.set()
+                assert third.ask(6) == (5, b"\1\0")
+            assert first.socket.recv(1) == b""
+        assert server.refusals.counts() == {"OLR-04032": 2}
 
 
 def test_slow_loris(busy: tuple[Listener, Replicating]) -> None:
