@@ -20,6 +20,7 @@ from olr_pg.config.model import Apply
 from olr_pg.dictionary.table_list import query_tables
 from olr_pg.replicator.decoder import Decoder
 from olr_pg.replicator.delivery import Delivery
+from olr_pg.replicator.heap import give_back_large_memory
 from olr_pg.replicator.source_database import OfflineDatabase
 from olr_pg.replicator.spark_decoding import PRELOAD
 from olr_pg.server.checkpoint import Checkpoint
@@ -41,6 +42,7 @@ _TABLES: Final = "SELECT OWNER, TABLE_NAME FROM USER_TABLES"
 def end_to_end(options: Options) -> Iterator[Result]:
     """Row changes per second of a whole run, Spark's start left out; beside a COPY of such rows."""
     logs = log_set(options.cache, "orders", options.size)
+    give_back_large_memory()
     with ExitStack() as stack:
         (cluster,) = stack.enter_context(running([options.folder / "postgres"]))
         stack.callback(stop_session)

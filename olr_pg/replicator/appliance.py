@@ -27,6 +27,7 @@ from olr_pg.replicator.decoder import Decoder
 from olr_pg.replicator.delivery import Delivery
 from olr_pg.replicator.filters import NO_FILTERS, Filters, filters_of
 from olr_pg.replicator.follower import DictionaryFollower
+from olr_pg.replicator.heap import give_back_large_memory
 from olr_pg.replicator.history import FILE_NAME as HISTORY_FILE
 from olr_pg.replicator.history import DictionaryHistory
 from olr_pg.replicator.monitoring import monitored
@@ -61,8 +62,8 @@ _READY_PART = 12
 """What the ready queue may take; the rest is for results on their way from Spark, and for the
 applier's own form of what it was given."""
 _APPLIED_PART = 20
-"""What the applier may hold unconfirmed: half of the queue and a bit, so that the next is ready
-meanwhile."""
+"""What the applier may hold unconfirmed: more than half of the queue, so that the next is ready
+meanwhile. The bytes of the messages are those of the queue itself."""
 _SPOOLED_PART = 32
 """What of one source transaction the applier keeps in memory until its Commit is here."""
 
@@ -93,6 +94,7 @@ def run_appliance(
     parts = config.targets
     if apply and not any(part.apply for part in parts):
         raise OlrPgError(1091, "there is no `apply` section")
+    give_back_large_memory()
     data = data_directory(config)
     with ExitStack() as stack:
         hung_up = threading.Event() if reload is None else stack.enter_context(hangups())

@@ -1,4 +1,4 @@
-"""How a process that decodes keeps its memory."""
+"""How the processes keep their memory: those that decode, and the one that serves and applies."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Final
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
 _KEPT: Final = 256 << 20
+_GIVEN_BACK: Final = 4 << 20
 
 
 def keep_freed_memory() -> None:
@@ -19,6 +20,15 @@ def keep_freed_memory() -> None:
     """
     mallopt(_M_MMAP_THRESHOLD, _KEPT)
     mallopt(_M_TRIM_THRESHOLD, _KEPT)
+
+
+def give_back_large_memory() -> None:
+    """Give what is large back to the kernel once it is freed; without glibc nothing happens.
+
+    Batches differ in size. By default glibc does so only until it has freed something larger, and
+    then keeps up to twice that, for each of several threads: 40 MiB while a bulk load is applied.
+    """
+    mallopt(_M_MMAP_THRESHOLD, _GIVEN_BACK)
 
 
 def mallopt(parameter: int, value: int) -> None:
