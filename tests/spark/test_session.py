@@ -14,6 +14,7 @@ import pyspark
 import pytest
 
 from olr_pg.errors import OlrPgError
+from olr_pg.spark.jobs import run_tasks
 from olr_pg.spark.session import SparkSettings, default_properties, get_session
 
 if TYPE_CHECKING:
@@ -203,3 +204,26 @@ def test_a_cluster_master_does_not_get_the_loopback_address(tmp_path: Path) -> N
     assert local["spark.driver.host"] == local["spark.driver.bindAddress"] == "127.0.0.1"
     assert "spark.driver.host" not in cluster
     assert "spark.local.dir" not in cluster
+
+
+def test_java_and_python_talk_over_unix_sockets_where_their_paths_fit(tmp_path: Path) -> None:
+    enabled, place = (f"spark.python.unix.domain.socket.{name}" for name in ("enabled", "dir"))
+    short = default_properties(SparkSettings("local[*]"), Path("/tmp/olr-pg-spark-abc"))
+    assert short[enabled] == "true"
+    assert short[place] == "/tmp/olr-pg-spark-abc"
+    deep = default_properties(SparkSettings("local[*]"), tmp_path / ("deep" * 30))
+    cluster = default_properties(SparkSettings("spark://master:7077"), Path("/tmp/short"))
+    assert not {enabled, place} & {*deep, *cluster}
+
+
+def test_jobs_leave_no_sockets_behind(spark: SparkSession) -> None:
+    scratch = Path(spark.sparkContext.getConf().get("spark.local.dir", ""))
+
+    def after(jobs: int) -> int:
+        for _ in range(jobs):
+            list(run_tasks(spark, [b"1", b"2"], lambda payload: payload))
+        return sum(path.is_socket() for path in scratch.iterdir())
+
+    few = after(3)
+    assert few >= 1  # of the workers
+    assert after(12) <= few + 1
