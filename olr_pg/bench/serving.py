@@ -20,7 +20,7 @@ from olr_pg.bench.client import connect, exchange, leave, subscribe, take
 from olr_pg.bench.measure import Result, compared, measured
 from olr_pg.bench.messages import Messages
 from olr_pg.server.checkpoint import Checkpoint
-from olr_pg.server.listener import Listener
+from olr_pg.server.listener import LOOPBACK, Listener
 from olr_pg.server.queue import TRANSACTIONS_MAX
 from olr_pg.wire.frames import ByteOrder
 from olr_pg.wire.messages import LastCommitedScn, encode_request
@@ -38,7 +38,6 @@ _TRANSACTION_ROWS: Final = 20
 _ROWS_MAX: Final = TRANSACTIONS_MAX * _TRANSACTION_ROWS
 """So many fit into the queue, of whatever size the other inputs are: nothing is confirmed."""
 _QUEUE_BYTES: Final = 256 << 20
-_LOOPBACK: Final = "127.0.0.1"
 
 
 def server(options: Options) -> Iterator[Result]:
@@ -105,7 +104,7 @@ def _answering(size: int, window: int) -> Iterator[tuple[str, int]]:
                 whole, waiting = divmod(waiting + count, request)
                 connected.sendall(answers[: whole * size])
 
-    with socket.create_server((_LOOPBACK, 0)) as listening:
+    with socket.create_server((LOOPBACK, 0)) as listening:
         thread = threading.Thread(target=answer, args=(listening,))
         thread.start()
         yield listening.getsockname()

@@ -32,7 +32,7 @@ _log = structlog.get_logger(__name__)
 class InsideLink:
     """A `wire.link.ServerLink`, and the server's end of it; a session of the server like others.
 
-    Used by its client's thread; `shut` may come from another one.
+    Used by its client's thread; `close` may come from another one.
 
     Args:
         session: what the client may do; closed with the link.
@@ -46,7 +46,7 @@ class InsideLink:
         self._protocol = ServerProtocol(session, order, answer_bytes=_ONE_PART)
         self._ended = ended
         self._lock = threading.Lock()
-        self._is_shut = False
+        self._is_closed = False
 
     def send(self, requests: bytes) -> None:
         """See `ServerLink`."""
@@ -65,19 +65,15 @@ class InsideLink:
             client.adopt(memoryview(part))
 
     def close(self) -> None:
-        """See `ServerLink`."""
-        self.shut()
-
-    def shut(self) -> None:
         """End the session; whoever uses the link afterwards finds it broken."""
         with self._lock:
-            if self._is_shut:
+            if self._is_closed:
                 return
-            self._is_shut = True
+            self._is_closed = True
             self._session.close()
         _log.info("disconnected", peer=self._session.peer)
         self._ended(self)
 
     def _check(self) -> None:
-        if self._is_shut:
+        if self._is_closed:
             raise ConnectionResetError("the server has been stopped")

@@ -150,7 +150,7 @@ class Listener:
             connection.shut()  # wakes recv() and sendall()
             thread.join()
         for link in links:
-            link.shut()
+            link.close()
         if self._socket is not None:
             self._socket.close()
 
@@ -162,7 +162,7 @@ class Listener:
             self._links.add(link)
             is_late = self._stopping.is_set()
         if is_late:
-            link.shut()
+            link.close()
         return link
 
     def _accept(self) -> None:
@@ -183,14 +183,14 @@ class Listener:
                 continue
             peer = f"{host}:{port}"
             if is_allowed(host, self.allow):
-                self._admit(connected, peer, self._tls)
+                self._admit(connected, peer)
             else:
                 connected.close()
                 self.refusals.add(OlrPgError(4031, "it was not let in", client=host), peer)
 
-    def _admit(self, connected: socket.socket, peer: str, tls: ssl.SSLContext | None) -> None:
+    def _admit(self, connected: socket.socket, peer: str) -> None:
         session = Session(self._source, self._checkpoint, self._claim, peer)
-        connection = Connection(connected, session, peer, self._order, self.limits, tls)
+        connection = Connection(connected, session, peer, self._order, self.limits, self._tls)
         thread = threading.Thread(
             target=self._serve, args=(connection,), name=f"olr-{peer}", daemon=True
         )
