@@ -190,9 +190,8 @@ class Conversation:
             self.check_workers()
             if any(worker.failure is not None for worker in self._workers):
                 self._rewind()
-            self.end_handover()
             if time.monotonic() - self._noted > _NOTE_SECONDS:
-                self.note_complete()
+                self._note_if_reachable()
                 self._forget_faults()
             self._progress.clear()
             if self._drain.is_set():
@@ -228,27 +227,29 @@ class Conversation:
         self._confirm_all()
         return True
 
-    def end_handover(self) -> None:
-        """Leave the initial load behind once everything up to its SCN is confirmed."""
-        if 0 < self._handover.scn <= self.confirmed_scn:
-            self._handover = Handover()
-            self._target.use(
-                lambda c: end_handover(c, self._settings.subscription, self.confirmed_scn)
-            )
+    def note(self) -> None:
+        """Write down in the target what is confirmed.
 
-    def note_complete(self) -> None:
-        """Write down in the target up to where all tables are complete (`ledger.sql`)."""
+        That is up to where all tables are complete (`ledger.sql`); an initial load is left behind
+        once everything up to its SCN is confirmed.
+
+        Raises:
+            psycopg.Error: it could not be; again does no harm.
+        """
         self._noted = time.monotonic()
-        if self.confirmed_scn <= self._complete_scn:
-            return
+        name, confirmed = self._settings.subscription, self.confirmed_scn
+        if 0 < self._handover.scn <= confirmed:
+            self._target.use(lambda c: end_handover(c, name, confirmed))
+            self._handover = Handover()
+        if confirmed > self._complete_scn:
+            self._target.use(lambda c: note_complete(c, name, confirmed))
+            self._complete_scn = confirmed
+
+    def _note_if_reachable(self) -> None:
         try:
-            self._target.use(
-                lambda c: note_complete(c, self._settings.subscription, self.confirmed_scn)
-            )
+            self.note()
         except psycopg.OperationalError as error:
-            _log.warning("the complete SCN is not noted", error=str(error).strip())
-        else:
-            self._complete_scn = self.confirmed_scn
+            _log.warning("what is confirmed is not noted in the target", error=str(error).strip())
 
     def check_workers(self) -> None:
         """Raise what ended a worker that should not have ended."""

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import psycopg
 import structlog
-import tenacity
 
-from olr_pg.applier.connection import KeptConnection, unreachable
+from olr_pg.applier.connection import KeptConnection, is_transient, unreachable
 from olr_pg.applier.conversation import Conversation
 from olr_pg.applier.error_table import check_stopped
 from olr_pg.applier.feeds import TableProgress
@@ -19,6 +18,7 @@ from olr_pg.applier.handover import Handover, read_handover
 from olr_pg.applier.ledger import Counters, ensure_ledger
 from olr_pg.applier.plan import check_names, plan_table
 from olr_pg.applier.replay import replay, stopped_tables
+from olr_pg.applier.retries import retrying
 from olr_pg.applier.room import Room
 from olr_pg.applier.schema_events import SchemaEvents
 from olr_pg.applier.settings import Consistency
@@ -171,13 +171,27 @@ class Applier:
             for worker in workers:
                 worker.close()
         session.check_workers()
-        session.end_handover()
-        session.note_complete()
-        self._target.use(self._check_stopped)
+        self._conclude(session)
         return ApplyReport(
             {one.name: one.counters for worker in workers for one in worker.progress()},
             session.confirmed_scn,
         )
+
+    def _conclude(self, session: Conversation) -> None:
+        """Note the end in the target, and see whether tables stopped.
+
+        All is applied and confirmed: a connection that was lost meanwhile ends nothing.
+        """
+        noting = retrying(
+            lambda error: isinstance(error, psycopg.Error) and is_transient(error),
+            self._settings.retry_seconds,
+            self._stop,
+            lambda attempt, error: _log.warning(
+                "noting the end in the target again", attempt=attempt, error=error
+            ),
+        )
+        noting(session.note)
+        noting(self._target.use, self._check_stopped)
 
     @property
     def _is_stream(self) -> bool:
@@ -215,23 +229,15 @@ class Applier:
         self, session: Conversation, *, once: bool, drained: Callable[[], bool]
     ) -> None:
         """One session after the other, as long as the connection to the server gets lost."""
-        retrying = tenacity.Retrying(
-            retry=tenacity.retry_if_exception_type(OSError),
-            wait=tenacity.wait_random_exponential(multiplier=0.05, max=2),
-            stop=tenacity.stop_any(
-                tenacity.stop_after_delay(self._settings.retry_seconds),
-                tenacity.stop_when_event_set(self._stop),
-            ),
-            sleep=tenacity.sleep_using_event(self._stop),
-            before_sleep=lambda state: _log.warning(
-                "connecting to the server again",
-                error=str(state.outcome.exception()) if state.outcome else "",
-            ),
-            reraise=True,
+        opening = retrying(
+            lambda error: isinstance(error, OSError),
+            self._settings.retry_seconds,
+            self._stop,
+            lambda _, error: _log.warning("connecting to the server again", error=error),
         )
         while not (self._stop.is_set() or self._drain.is_set()):
             try:
-                retrying(session.open)
+                opening(session.open)
             except OSError as error:
                 if self._stop.is_set():
                     return

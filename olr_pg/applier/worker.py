@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import psycopg
 import structlog
-import tenacity
 
 from olr_pg.applier.connection import (
     MAX_PLACE,
@@ -28,6 +27,7 @@ from olr_pg.applier.connection import (
     unreachable,
 )
 from olr_pg.applier.feeds import Batch, Delivery, Feed, TableProgress
+from olr_pg.applier.retries import retrying
 from olr_pg.applier.schema_events import SchemaEvents
 from olr_pg.applier.settings import Consistency
 from olr_pg.applier.stream import STREAM, StreamApplier
@@ -374,23 +374,15 @@ class Worker:
             psycopg.Error: an error that may pass, and did not in `retry_seconds`; or with which
                 commits may have gone that were not on disk.
         """
-        retrying = tenacity.Retrying(
-            retry=tenacity.retry_if_exception(self._is_harmless),
-            wait=tenacity.wait_random_exponential(multiplier=0.05, max=2),
-            stop=tenacity.stop_any(
-                tenacity.stop_after_delay(self._settings.retry_seconds),
-                tenacity.stop_when_event_set(self._closing),
+        applying = retrying(
+            self._is_harmless,
+            self._settings.retry_seconds,
+            self._closing,
+            lambda attempt, error: _log.warning(
+                "applying again", table=feed.name, attempt=attempt, error=error
             ),
-            sleep=tenacity.sleep_using_event(self._closing),
-            before_sleep=lambda state: _log.warning(
-                "applying again",
-                table=feed.name,
-                attempt=state.attempt_number,
-                error=str(state.outcome.exception()).strip() if state.outcome else "",
-            ),
-            reraise=True,
         )
-        retrying(work)
+        applying(work)
 
     def _is_harmless(self, error: BaseException) -> bool:
         return isinstance(error, psycopg.Error) and not self._committed

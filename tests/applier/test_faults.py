@@ -255,6 +255,31 @@ def test_lost_connections_are_made_again(replication: Replication) -> None:
     assert r.rows("SELECT count(*), sum(n) FROM s.t") == [(2_000, sum(range(2_000)))]
 
 
+def test_a_connection_that_is_lost_while_idle_ends_nothing(replication: Replication) -> None:
+    """The session's own connection waits for hours; what it notes at the end is noted."""
+    r = replication
+    r.transaction(r.insert({"ID": 1, "N": 1}))
+    cut = 0
+
+    def drained() -> bool:
+        nonlocal cut
+        cut += len(
+            r.rows(
+                "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
+                " WHERE application_name = 'olr_pg applier' AND datname = current_database()"
+                " AND xact_start IS NULL"
+            )
+        )
+        complete: bool = r.script.complete.is_set()
+        return complete
+
+    r.serve()
+    report = Applier(r.settings()).run(once=True, drained=drained)
+    assert cut
+    assert _rows(r) == [(1, 1, None)]
+    assert r.rows("SELECT olr_pg.consistent_scn()") == [(report.confirmed_scn,)]
+
+
 @pytest.fixture
 def own_cluster() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="olr-pg-test-"))
