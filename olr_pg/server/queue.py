@@ -53,6 +53,7 @@ import structlog
 
 from olr_pg.errors import OlrPgError
 from olr_pg.scalars import format_xid
+from olr_pg.server.confirmed import ConfirmedMessages
 from olr_pg.server.lowest import LowestBegin
 from olr_pg.server.ready import (
     SMALL_BYTES,
@@ -134,6 +135,7 @@ class ReadyQueue:
         self._backlog = backlog
         self._sent: deque[ReadyRun] = deque()
         self._ready: deque[ReadyRun] = deque()
+        self._confirmed = ConfirmedMessages()
         self._sent_count = self._ready_count = 0
         # how far the head of _ready is transmitted
         self._taken_messages = 0
@@ -308,6 +310,7 @@ class ReadyQueue:
                 gone, rest = run.cut(min(left, len(run)))
                 left -= len(gone)
                 self._held_bytes -= gone.cost
+                self._confirmed.add(gone)
                 if rest:
                     self._sent.appendleft(rest)
             if count:

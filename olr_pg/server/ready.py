@@ -92,7 +92,7 @@ class ReadyColumns(NamedTuple):
     offset: npt.NDArray[np.uint16]
 
 
-@dataclass(slots=True, eq=False, frozen=True)
+@dataclass(slots=True, eq=False, frozen=True, weakref_slot=True)
 class ReadyBatch:
     """n committed transactions in output format.
 

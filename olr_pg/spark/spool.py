@@ -9,7 +9,6 @@ A task that is repeated takes another file; what a lost one has left is removed 
 
 from __future__ import annotations
 
-import mmap
 import os
 import shutil
 import tempfile
@@ -17,6 +16,8 @@ import weakref
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Final
+
+from olr_pg.mapped_file import MappedFile
 
 _FREE: Final = "free-"
 
@@ -64,9 +65,7 @@ class Spool:
             OSError, ValueError: there is no such file, or it is shorter.
         """
         path = self.directory / name
-        with path.open("rb") as file:
-            # Nobody writes into it; but kernels are compiled for arrays that may be written.
-            data = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_COPY)
+        data = MappedFile.of(path, size)
         weakref.finalize(data, self._give_back, path).atexit = False
         return memoryview(data)
 
