@@ -35,18 +35,6 @@ SET client_encoding = 'UTF8';
 SET default_transaction_isolation = 'read committed'
 """
 
-_PLACES: Final = """
-SELECT (pg_current_wal_insert_lsn() - '0/0')::int8, (pg_current_wal_flush_lsn() - '0/0')::int8
-"""
-MAX_PLACE: Final = 2**64 - 1
-"""Behind everything in PostgreSQL's log."""
-
-# A standby that commits are to wait for would not be waited for either.
-_LAG: Final = """
-SELECT set_config('synchronous_commit', 'off', true)
-WHERE current_setting('synchronous_standby_names') = ''
-"""
-
 
 class Binary:
     """A parameter that is in PostgreSQL's binary form already; SQL must cast it."""
@@ -128,21 +116,6 @@ class KeptConnection:
             self._connection.close()
             self._connection = None
         self._lost()
-
-
-def log_places(connection: Connection[Any]) -> tuple[int, int]:
-    """Places in PostgreSQL's log (the write-ahead log): its end, and up to where it is on disk."""
-    row = connection.execute(_PLACES).fetchone()
-    assert row is not None
-    return row[0], row[1]
-
-
-def let_lag(connection: Connection[Any]) -> None:
-    """Let the commit of the open transaction not wait for the disk.
-
-    Every later commit that does brings it to disk, too.
-    """
-    connection.execute(_LAG)
 
 
 def is_transient(error: psycopg.Error) -> bool:

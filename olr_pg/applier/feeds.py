@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from olr_pg.applier.writer import Prepared
     from olr_pg.errors import OlrPgError
 
-_ENOUGH: Final = 4
-"""A batch begins with the fourth part of the changes that it may have: the server should not wait,
-and while it works there come more."""
+_ENOUGH: Final = 2
+"""A batch begins with half of the changes that it may have: the server should not wait, and while
+it works there come more."""
 
 _TIGHT: Final = 8
 """So many times sooner a batch is due where memory is tight."""

@@ -51,7 +51,7 @@ class ApplierSettings:
         workers: connections that apply, 1 or more; each table belongs to one of them.
         consistency: see `Consistency`; whole transactions are applied by one connection.
         batch_changes: changes after which a target transaction is committed at the next end of a
-            source transaction; a fourth of them is not waited for any longer.
+            source transaction; half of them is not waited for any longer.
         batch_milliseconds: the longest that an applied-to-be change waits for more.
         batch_bytes: the same as `batch_changes` in bytes of values; half of `queue_bytes`, so that
             one can be prepared while one is applied.
@@ -85,8 +85,8 @@ class ApplierSettings:
     consistency: Consistency = Consistency.TABLE
     batch_changes: int = 20_000
     batch_milliseconds: int = 200
-    batch_bytes: int = 12 << 20
-    queue_bytes: int = 24 << 20
+    batch_bytes: int = 21 << 20
+    queue_bytes: int = 42 << 20
     spool_bytes: int = 16 << 20
     spool_directory: Path | None = None
     spool_max: int | None = None

@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import psycopg
 
-from olr_pg.applier.connection import is_transient, let_lag
+from olr_pg.applier.connection import is_transient
 from olr_pg.applier.ddl import carry_out, event_error_row, event_ledger
 from olr_pg.applier.ledger import Counters, LedgerState, Position, TableLedger, note_complete
+from olr_pg.applier.pace import CommitPace
 from olr_pg.applier.refusals import RefusedError, refused
 from olr_pg.applier.slices import read_slices, shifted
 from olr_pg.applier.table import advanced, missing
@@ -26,7 +27,7 @@ from olr_pg.errors import OlrPgError
 from olr_pg.scalars import parse_xid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
     from psycopg import Connection
@@ -123,13 +124,13 @@ class StreamApplier:
         connection: Connection[Any],
         selection: Selection,
         prepared: Prepared | None = None,
-        follows: Callable[[], bool] = lambda: False,
+        pace: CommitPace | None = None,
     ) -> None:
         """Bring whole source transactions into the tables, durably; not what is there already.
 
         Args:
             selection: changes of all tables, in delivery order.
-            follows: asked before the commit: whether it need not wait for the disk.
+            pace: of its commit; without it that waits for the disk.
 
         Raises:
             OlrPgError: 5145, a transaction does not go in; those before it are applied.
@@ -137,7 +138,7 @@ class StreamApplier:
         """
         try:
             try:
-                done = self._apply_set(connection, selection, follows)
+                done = self._apply_set(connection, selection, pace or CommitPace())
             except RefusedError:
                 # What was created was rolled back.
                 self._writers.clear()
@@ -218,7 +219,7 @@ class StreamApplier:
     # --- as a set ---
 
     def _apply_set(
-        self, connection: Connection[Any], selection: Selection, follows: Callable[[], bool]
+        self, connection: Connection[Any], selection: Selection, pace: CommitPace
     ) -> dict[str, TableDone]:
         skipped = self._read_skipped(connection)
         done: dict[str, TableDone] = {}
@@ -236,8 +237,7 @@ class StreamApplier:
                 self._ledger(name).advance(connection, position, written.counters)
                 done[name] = TableDone(position.commit_scn, written.counters)
             self._note(connection, int(selection.commit_scn[-1]))
-            if follows():
-                let_lag(connection)
+            pace.loosen(connection)
         return done
 
     def _note(self, connection: Connection[Any], scn: int) -> None:

@@ -16,10 +16,11 @@ import numpy as np
 import psycopg
 import structlog
 
-from olr_pg.applier.connection import is_transient, let_lag
+from olr_pg.applier.connection import is_transient
 from olr_pg.applier.ddl import apply_event
 from olr_pg.applier.hold import check_room, hold_changes, source_document
 from olr_pg.applier.ledger import Counters, LedgerState, Position, TableLedger
+from olr_pg.applier.pace import CommitPace
 from olr_pg.applier.plan import target_name
 from olr_pg.applier.refusals import RefusedError, refused
 from olr_pg.applier.slices import SliceRefusedError, read_slices, write_slices
@@ -32,7 +33,7 @@ from olr_pg.applier.writer import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
     from psycopg import Connection
@@ -121,7 +122,7 @@ class TableApplier:
         connection: Connection[Any],
         selection: Selection,
         prepared: Prepared | None = None,
-        follows: Callable[[], bool] = lambda: False,
+        pace: CommitPace | None = None,
     ) -> None:
         """Bring changes of whole transactions into the table or the hold, durably.
 
@@ -129,13 +130,13 @@ class TableApplier:
 
         Args:
             prepared: of this selection, where that was made.
-            follows: asked before the commit: whether it need not wait for the disk.
+            pace: of its commit; without it that waits for the disk.
 
         Raises:
             psycopg.Error: an error that may pass (`is_transient`); nothing of the batch is applied.
         """
         try:
-            self._apply(connection, selection, prepared, follows)
+            self._apply(connection, selection, prepared, pace or CommitPace())
         except psycopg.Error as error:
             self.forget()
             if is_transient(error):
@@ -238,7 +239,7 @@ class TableApplier:
         connection: Connection[Any],
         selection: Selection,
         prepared: Prepared | None,
-        follows: Callable[[], bool],
+        pace: CommitPace,
     ) -> None:
         while True:
             state = self._state or self._read(connection)
@@ -249,7 +250,7 @@ class TableApplier:
                 if state.stopped:
                     outcome = self._hold(connection, todo)
                 else:
-                    outcome = self._apply_now(connection, todo, state, prepared, follows)
+                    outcome = self._apply_now(connection, todo, state, prepared, pace)
             except _Moved:
                 self._state, prepared = None, None
                 continue
@@ -279,7 +280,7 @@ class TableApplier:
         todo: Selection,
         state: LedgerState,
         prepared: Prepared | None,
-        follows: Callable[[], bool],
+        pace: CommitPace,
     ) -> _Outcome:
         try:
             writer = self._writer = self._writer or planned_writer(
@@ -290,7 +291,7 @@ class TableApplier:
         if prepared is None or prepared.selection is not todo or prepared.plan is not writer.plan:
             prepared = writer.prepare(todo)
         try:
-            return self._apply_set(connection, writer, prepared, state, follows)
+            return self._apply_set(connection, writer, prepared, state, pace)
         except RefusedError:
             return self._apply_carefully(connection, writer, todo)
 
@@ -300,7 +301,7 @@ class TableApplier:
         writer: TableWriter,
         prepared: Prepared,
         state: LedgerState,
-        follows: Callable[[], bool],
+        pace: CommitPace,
     ) -> _Outcome:
         selection, todo = prepared.selection, prepared.steps
         if isinstance(todo, RefusedError):
@@ -314,9 +315,7 @@ class TableApplier:
                 writer.run(connection, step)
             with connection.pipeline():
                 self._ledger.advance(connection, after, counters)
-                if follows():
-                    let_lag(connection)
-                connection.execute("COMMIT")
+                pace.commit(connection)
         except BaseException:
             connection.rollback()
             raise

@@ -19,14 +19,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import psycopg
 import structlog
 
-from olr_pg.applier.connection import (
-    MAX_PLACE,
-    KeptConnection,
-    is_transient,
-    log_places,
-    unreachable,
-)
+from olr_pg.applier.connection import KeptConnection, is_transient, unreachable
 from olr_pg.applier.feeds import Batch, Delivery, Feed, TableProgress
+from olr_pg.applier.pace import MAX_PLACE, CommitPace
 from olr_pg.applier.retries import retrying
 from olr_pg.applier.schema_events import SchemaEvents
 from olr_pg.applier.settings import Consistency
@@ -105,7 +100,6 @@ class Worker:
         self._at_work = 0  # batches in the hands of a thread
         self._ahead: Batch | None = None
         self._committed: deque[_Committed] = deque()
-        self._lags = False  # the last commit did not wait for the disk
         self._resetting = False
         self._closing = threading.Event()
         self._queued_bytes = 0
@@ -299,10 +293,10 @@ class Worker:
         failure: OlrPgError | None = None
         place = flushed = 0
         try:
-            self._with_retries(batch.feed, lambda: self._do(batch))
-            if self._lags or self._committed:
-                written, flushed = self._target.use(log_places)
-                place = written if self._lags else 0
+            pace = self._with_retries(batch.feed, lambda: self._do(batch))
+            if pace.lags or self._committed:
+                written, flushed = self._target.use(pace.places)
+                place = written if pace.lags else 0
         except psycopg.Error as error:
             failure = unreachable(error)
         with self._changed:
@@ -337,11 +331,10 @@ class Worker:
 
     def _follows(self) -> bool:
         """Whether another batch is ready: then the commit need not wait for the disk."""
-        self._lags = self._ahead is not None and self._may_take()
-        return self._lags
+        return self._ahead is not None and self._may_take()
 
-    def _do(self, batch: Batch) -> None:
-        """Do a batch once.
+    def _do(self, batch: Batch) -> CommitPace:
+        """Do a batch once; how it was committed.
 
         Raises:
             psycopg.Error: an error that may pass.
@@ -349,7 +342,7 @@ class Worker:
                 stream does not go in.
         """
         applier = batch.feed.applier
-        self._lags = False
+        pace = CommitPace(self._follows)
 
         def do(connection: Connection[Any]) -> None:
             if batch.event is not None:
@@ -358,7 +351,7 @@ class Worker:
             elif batch.spooled is not None:
                 applier.apply_slices(connection, batch.spooled)
             elif batch.selection is not None:
-                applier.apply(connection, batch.selection, batch.prepared, self._follows)
+                applier.apply(connection, batch.selection, batch.prepared, pace)
 
         try:
             self._target.use(do)
@@ -366,9 +359,10 @@ class Worker:
             if is_transient(error):
                 raise
             raise OlrPgError(5015, str(error).strip(), table=applier.name) from error
+        return pace
 
-    def _with_retries(self, feed: Feed, work: Callable[[], None]) -> None:
-        """Do something, again while the error may pass.
+    def _with_retries(self, feed: Feed, work: Callable[[], CommitPace]) -> CommitPace:
+        """Do something, again while the error may pass; what it returns.
 
         Raises:
             psycopg.Error: an error that may pass, and did not in `retry_seconds`; or with which
@@ -382,7 +376,7 @@ class Worker:
                 "applying again", table=feed.name, attempt=attempt, error=error
             ),
         )
-        applying(work)
+        return applying(work)
 
     def _is_harmless(self, error: BaseException) -> bool:
         return isinstance(error, psycopg.Error) and not self._committed
