@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 import psycopg
 
+from olr_pg.applier.connection import vigilant
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -39,7 +41,7 @@ class LoadWatch:
         self, connect_string: str, subscription: str, targets: Mapping[str, tuple[str, str]]
     ) -> None:
         self._connection = psycopg.connect(
-            connect_string, autocommit=True, application_name="olr_pg load progress"
+            vigilant(connect_string), autocommit=True, application_name="olr_pg load progress"
         )
         self._subscription = subscription
         self._sources = {target: source for source, target in targets.items()}
