@@ -12,8 +12,9 @@ import orjson
 from olr_pg.applier.chunks import ROW_BYTES_MAX, TOO_LARGE
 from olr_pg.applier.netchange import Cells
 from olr_pg.applier.rows import encode_rows_kernel
-from olr_pg.datatypes.columns import ValueColumn
+from olr_pg.datatypes.columns import ValueColumn, compact
 from olr_pg.errors import OlrPgError
+from olr_pg.mapped_file import let_go
 from olr_pg.transactions.batch import DmlKind
 
 if TYPE_CHECKING:
@@ -84,6 +85,11 @@ class Selection(NamedTuple):
         return sum(
             int(chunk.answers.body_length[elements].sum()) for chunk, elements in self.by_chunk()
         )
+
+    def let_go(self) -> None:
+        """What was received is not read again soon; see `mapped_file.let_go`."""
+        for chunk in self.chunks:
+            let_go(chunk.answers.data.data)
 
     def value_bytes(self) -> int:
         """About how large the values are."""
@@ -175,27 +181,6 @@ class Changes(NamedTuple):
         return Cells(self.cells.data, self.cells.offset[rows], self.cells.length[rows])
 
 
-class _Data:
-    """The batch's data, put together without copying a buffer twice."""
-
-    def __init__(self, first: U8) -> None:
-        self._parts = [first]
-        self._base: dict[int, int] = {}
-        self._size = first.size
-
-    def base(self, data: U8) -> int:
-        """Where `data` begins."""
-        found = self._base.get(id(data))
-        if found is None:
-            found = self._base[id(data)] = self._size
-            self._parts.append(data)
-            self._size += data.size
-        return found
-
-    def joined(self) -> U8:
-        return np.concatenate(self._parts) if len(self._parts) > 1 else self._parts[0]
-
-
 class _Slow(NamedTuple):
     """A column of one layout whose values go through its encoder."""
 
@@ -242,13 +227,17 @@ def encode_changes(plan: TablePlan, selection: Selection, *, whole: bool = False
                 column = todo.columns[place]
                 slow.append(_Slow(answers, column, elements[chosen], first + chosen))
         first += len(elements)
-    data = _Data(out[:end])
+    parts = [out[:end]]
     for one in slow:
-        encoded = _encode(one)
+        # Values that are as they were received lie among all others.
+        encoded = compact(_encode(one))
         target = one.rows + count * int(one.column.after)
-        offset[target, one.column.field] = encoded.offset + data.base(encoded.data)
+        offset[target, one.column.field] = encoded.offset + end
         length[target, one.column.field] = encoded.length
-    return Changes(kind, row, Cells(data.joined(), offset, length))
+        parts.append(encoded.data)
+        end += encoded.data.size
+    data = np.concatenate(parts) if len(parts) > 1 else parts[0]
+    return Changes(kind, row, Cells(data, offset, length))
 
 
 def _operations(

@@ -17,6 +17,7 @@ from olr_pg.applier.parse import Answers, parse_answers, read_u16, read_u32, rea
 from olr_pg.datatypes.kernel import byte_at
 from olr_pg.errors import OlrPgError
 from olr_pg.kernels import inlined, kernel
+from olr_pg.mapped_file import let_go
 
 if TYPE_CHECKING:
     from olr_pg.wire.frames import ByteOrder
@@ -199,8 +200,8 @@ class ChunkedRows:
         """Drop what is held back: it comes again."""
         self._held, self._held_bytes, self._is_cut = [], 0, False
 
-    def feed(self, blob: U8) -> Answers | None:
-        """The answers up to the last whole row; None where there is none.
+    def feed(self, blob: U8) -> list[Answers]:
+        """The answers up to the last whole row, in order.
 
         Args:
             blob: whole frames of Data answers.
@@ -208,25 +209,27 @@ class ChunkedRows:
         Raises:
             OlrPgError: 5013, the bytes are not what protocol says.
         """
-        data = blob
+        found: list[Answers] = []
         if self._held:
             end = row_end_kernel(blob, self._order.is_big)
             if end == -2:
                 raise OlrPgError(5013, "a row change without its last Chunk")
             self._hold(blob if end < 0 else blob[:end])
             if end < 0:
-                return None
-            data = np.concatenate([*self._held, blob[end:]])
-        is_cut = self._is_cut
-        self.forget()
-        status, answers, row = self._gathered(data, is_cut=is_cut)
-        if status == _INCOMPLETE:
-            start = int(answers.body[row]) - 6
-            self._hold(data[start:])
-            if start == 0:
-                return None
-            _, answers, _ = self._gathered(data[:start], is_cut=is_cut)
-        return answers
+                return found
+            found.append(self.whole(np.concatenate(self._held), is_cut=self._is_cut))
+            self.forget()
+            blob = blob[end:]
+        if blob.size:
+            status, answers, row = self._gathered(blob, is_cut=False)
+            if status == _INCOMPLETE:
+                start = int(answers.body[row]) - 6
+                self._hold(blob[start:])
+                blob = blob[:start]
+                _, answers, _ = self._gathered(blob, is_cut=False)
+            if blob.size:
+                found.append(answers)
+        return found
 
     def whole(self, blob: U8, *, is_cut: bool) -> Answers:
         """The answers of whole rows.
@@ -274,5 +277,6 @@ class ChunkedRows:
                 offset=int(answers.body[row]),
             )
         if needed:
-            data = np.concatenate([data, extra])
+            received, data = data, np.concatenate([data, extra])
+            let_go(received.data)
         return status, answers._replace(data=data, lob_bytes=lob_bytes), int(row)

@@ -55,6 +55,7 @@ from olr_pg.wire.messages import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Sequence
 
+    from olr_pg.applier.parse import Answers
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.wire.link import ServerLink
     from olr_pg.wire.messages import Answer
@@ -309,15 +310,17 @@ class Conversation:
                 return
             self._progress.clear()
             for worker in self._workers:
-                worker.hurry()
+                worker.hurry(unless_ready=True)
             if self._unconfirmed.is_too_much(self._pending_of_workers()):
                 self._progress.wait(self._settings.poll_milliseconds / 1000)
 
     def _take_elements(self, elements: Elements) -> None:
         self._unconfirmed.add(elements.blob.size)
-        answers = self._rows.feed(elements.blob)
-        if answers is None:
-            return
+        for answers in self._rows.feed(elements.blob):
+            self._take_rows(answers)
+
+    def _take_rows(self, answers: Answers) -> None:
+        """Deliver what committed, and keep what is open."""
         layouts = self._layouts.read(answers)
         chunk = Chunk(answers, layouts)
         is_stream = self._settings.consistency is Consistency.TRANSACTION

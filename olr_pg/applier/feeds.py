@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from olr_pg.errors import OlrPgError
 
 _ENOUGH: Final = 2
-"""A batch begins with half of the changes that it may have: the server should not wait, and while
-it works there come more."""
+"""While nothing is applied, a batch begins with half of the changes that it may have: the server
+should not wait, and while it works there come more."""
 
 _TIGHT: Final = 8
 """So many times sooner a batch is due where memory is tight."""
@@ -112,6 +112,7 @@ class Feed:
         waiting: what no batch has taken: changes, here or in the spool, and events of the table's
             definition.
         waiting_changes: how many changes wait.
+        waiting_bytes: of the values of those that are here.
         since: when the oldest of them came (`time.monotonic`).
         pending: the first commit SCN of every delivery that is not durable, ascending.
         applier: brings them in.
@@ -122,6 +123,7 @@ class Feed:
         self.applier = applier
         self.waiting: deque[Delivery | SchemaEvent | SpooledChanges] = deque()
         self.waiting_changes = 0
+        self.waiting_bytes = 0
         self.since = 0.0
         self.pending: deque[int] = deque()
 
@@ -134,6 +136,7 @@ class Feed:
         self.waiting.append(part)
         self.pending.append(commit_scn)
         self.waiting_changes += changes
+        self.waiting_bytes += part.size if isinstance(part, Delivery) else 0
 
     def progress(self) -> Callable[[], list[TableProgress]]:
         """How far the table is, or the tables of a stream; to be called without the condition."""
@@ -154,25 +157,34 @@ class Feed:
     def forget(self) -> None:
         """Drop everything: it is delivered again."""
         self.waiting.clear()
-        self.waiting_changes = 0
+        self.waiting_changes = self.waiting_bytes = 0
         self.pending.clear()
         self.applier.forget()
 
-    def due_in(self, settings: ApplierSettings, *, hurry: bool, tight: bool = False) -> float:
+    def due_in(
+        self, settings: ApplierSettings, *, hurry: bool, tight: bool = False, busy: bool = False
+    ) -> float:
         """Seconds until what waits is enough for a batch, 0 or less where it is.
 
         Args:
             hurry: it is, however little.
             tight: nothing may wait long: what a table with few changes collects keeps everything
                 that came since from being confirmed.
+            busy: a batch is being applied, so that this one may become as large as it may.
         """
         if not self.waiting:
             return float("inf")
-        enough = settings.batch_changes // _ENOUGH
-        if hurry or self.waiting_changes >= enough or self._is_urgent:
+        if hurry or self._is_urgent or self._is_enough(settings, 1 if busy else _ENOUGH):
             return 0.0
         patience = settings.batch_milliseconds / 1000 / (_TIGHT if tight else 1)
         return self.since + patience - time.monotonic()
+
+    def _is_enough(self, settings: ApplierSettings, part: int) -> bool:
+        """Whether such a part of the largest batch waits."""
+        return (
+            self.waiting_changes * part >= settings.batch_changes
+            or self.waiting_bytes * part >= settings.batch_bytes
+        )
 
     @property
     def _is_urgent(self) -> bool:
@@ -197,6 +209,7 @@ class Feed:
             changes += len(part.selection)
             size += part.size
         self.waiting_changes -= changes
+        self.waiting_bytes -= size
         self.since = time.monotonic()
         return Batch(self, None, parts, join([part.selection for part in parts]))
 

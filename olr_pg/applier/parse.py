@@ -343,10 +343,12 @@ def _parse(data: U8, order: ByteOrder, answers: int, layouts: int) -> Answers | 
     if status != _WHOLE:
         what = "frame" if status == _BAD_FRAME else "element"
         raise OlrPgError(5013, f"a malformed {what}", offset=int(position))
+    # Copies: there was room for many times as many.
     return Answers(
-        data, int(position), code[:n], body[:n], body_length[:n], kind[:n], scn[:n],
-        commit_scn[:n], xid[:n], layout[:n], entry_first[: n + 1], value_offset[:m],
-        value_length[:m], layout_of[:k], np.zeros(n, np.int64), bool(chunked),
+        data, int(position), code[:n].copy(), body[:n].copy(), body_length[:n].copy(),
+        kind[:n].copy(), scn[:n].copy(), commit_scn[:n].copy(), xid[:n].copy(), layout[:n].copy(),
+        entry_first[: n + 1].copy(), value_offset[:m].copy(), value_length[:m].copy(),
+        layout_of[:k].copy(), np.zeros(n, np.int64), bool(chunked),
     )  # fmt: skip
 
 

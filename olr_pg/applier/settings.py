@@ -53,8 +53,8 @@ class ApplierSettings:
         batch_changes: changes after which a target transaction is committed at the next end of a
             source transaction; half of them is not waited for any longer.
         batch_milliseconds: the longest that an applied-to-be change waits for more.
-        batch_bytes: the same as `batch_changes` in bytes of values; half of `queue_bytes`, so that
-            one can be prepared while one is applied.
+        batch_bytes: the same as `batch_changes` in bytes of values; a fourth of `queue_bytes`, so
+            that one can wait for the disk, one be applied, one be ready and one be collected.
         queue_bytes: what may be unconfirmed, as the server counts it, before no more is taken: well
             below the bound of its queue, since more is on the way, and confirmations are, too.
         spool_bytes: values of an open source transaction past which it goes to the spool (`spool`).
@@ -85,7 +85,7 @@ class ApplierSettings:
     consistency: Consistency = Consistency.TABLE
     batch_changes: int = 20_000
     batch_milliseconds: int = 200
-    batch_bytes: int = 21 << 20
+    batch_bytes: int = 10 << 20
     queue_bytes: int = 42 << 20
     spool_bytes: int = 16 << 20
     spool_directory: Path | None = None

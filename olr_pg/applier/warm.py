@@ -182,8 +182,7 @@ def _receive(elements: list[Element], order: ByteOrder) -> Chunk:
     )
     event = protocol.next_event()
     assert isinstance(event, Elements)
-    answers = ChunkedRows(order).feed(event.blob)
-    assert answers is not None
+    (answers,) = ChunkedRows(order).feed(event.blob)
     return Chunk(answers, LayoutReader(order).read(answers))
 
 

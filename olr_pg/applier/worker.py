@@ -169,11 +169,17 @@ class Worker:
         applier.error = self._stopped.get(table)
         return applier
 
-    def hurry(self) -> None:
-        """Nothing more comes for now: apply what waits, however little it is."""
+    def hurry(self, *, unless_ready: bool = False) -> None:
+        """Nothing more comes for now: apply what waits, however little it is.
+
+        Args:
+            unless_ready: not while a batch is ready behind the one that is applied, or soon is.
+        """
         with self._changed:
-            self._hurry = True
-            self._changed.notify_all()
+            taken = self._at_work + (self._ahead is not None)
+            if not (unless_ready and taken > 1):
+                self._hurry = True
+                self._changed.notify_all()
 
     def lowest_pending(self) -> int | None:
         """The lowest commit SCN that is not durable, None where everything is."""
@@ -237,8 +243,10 @@ class Worker:
 
     def _prepare_batches(self) -> None:
         while (batch := self._take_due()) is not None:
-            if batch.selection is not None:
-                batch = batch._replace(prepared=batch.feed.applier.prepare(batch.selection))
+            selection = batch.selection
+            if selection is not None:
+                batch = batch._replace(prepared=batch.feed.applier.prepare(selection))
+                selection.let_go()
             with self._changed:
                 self._ahead = batch
                 self._at_work -= 1
@@ -261,7 +269,12 @@ class Worker:
             return None
 
     def _due_in(self, feed: Feed) -> float:
-        return feed.due_in(self._settings, hurry=self._hurry, tight=self._room.is_tight)
+        return feed.due_in(
+            self._settings,
+            hurry=self._hurry,
+            tight=self._room.is_tight,
+            busy=self._at_work > 0,
+        )
 
     # --- the thread that applies ---
 

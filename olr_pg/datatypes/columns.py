@@ -79,6 +79,16 @@ def per_distinct(values: ValueColumn, convert: Callable[[bytes], bytes | None]) 
     return column_of(_converted(values, range(len(values.length)), convert))
 
 
+def compact(values: ValueColumn) -> ValueColumn:
+    """The same values; the buffer holds nothing else, and is another one where it did."""
+    size = int(np.maximum(values.length, 0).sum())
+    if size >= values.data.size:
+        return values
+    data, offset = np.empty(size, np.uint8), np.empty(len(values.length), np.int64)
+    _gather(values.data, values.offset, values.length, data, offset)
+    return ValueColumn(data, offset, values.length)
+
+
 def replace_rows(
     values: ValueColumn,
     rows: npt.NDArray[np.int64],

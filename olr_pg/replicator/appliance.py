@@ -308,7 +308,7 @@ def applier_settings(
         consistency=Consistency(apply.consistency),
         batch_changes=apply.batch_changes,
         batch_milliseconds=apply.batch_ms,
-        batch_bytes=memory_bytes // _APPLIED_PART // 2,
+        batch_bytes=memory_bytes // _APPLIED_PART // 4,
         queue_bytes=memory_bytes // _APPLIED_PART,
         spool_bytes=memory_bytes // _SPOOLED_PART,
         held_max=None if apply.max_held_mb is None else apply.max_held_mb * MIB,

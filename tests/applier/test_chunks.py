@@ -32,6 +32,7 @@ from olr_pg.wire.messages import Data, encode_answer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from olr_pg.applier.parse import Answers
     from tests.applier.conftest import Replication
 
 HEAD: dict[str, Any] = {"scn": 1, "commit_scn": 2, "xid": 3, "timestamp": 4}
@@ -66,16 +67,21 @@ def fed(parts: list[bytes], order: ByteOrder, **options: int) -> list[list[bytes
     rows = ChunkedRows(order, **options)
     found: list[list[bytes | int | None]] = []
     for part in parts:
-        answers = rows.feed(np.frombuffer(part, np.uint8))
-        if answers is None:
-            continue
-        for i in np.flatnonzero(answers.layout >= 0).tolist():
-            values: list[bytes | int | None] = []
-            for entry in range(int(answers.entry_first[i]) + 1, int(answers.entry_first[i + 1])):
-                start, size = int(answers.value_offset[entry]), int(answers.value_length[entry])
-                whole = answers.data[start : start + size].tobytes()
-                values.append(size if size == TOO_LARGE else None if size < 0 else whole)
-            found.append(values)
+        for answers in rows.feed(np.frombuffer(part, np.uint8)):
+            found += values_of(answers)
+    return found
+
+
+def values_of(answers: Answers) -> list[list[bytes | int | None]]:
+    """`fed` of some answers."""
+    found: list[list[bytes | int | None]] = []
+    for i in np.flatnonzero(answers.layout >= 0).tolist():
+        values: list[bytes | int | None] = []
+        for entry in range(int(answers.entry_first[i]) + 1, int(answers.entry_first[i + 1])):
+            start, size = int(answers.value_offset[entry]), int(answers.value_length[entry])
+            whole = answers.data[start : start + size].tobytes()
+            values.append(size if size == TOO_LARGE else None if size < 0 else whole)
+        found.append(values)
     return found
 
 

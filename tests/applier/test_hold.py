@@ -242,8 +242,7 @@ def selection_of(elements: list[Element], order: ByteOrder, limit: int) -> Selec
     parts = []
     for element in elements:
         blob = np.frombuffer(encode_answer(Data(encode_element(element, order)), order), np.uint8)
-        answers = reader.feed(blob.copy())
-        if answers is not None:
+        for answers in reader.feed(blob.copy()):
             chunk = ParsedChunk(answers, layouts.read(answers))
             parts.append(select(chunk, np.flatnonzero(answers.layout >= 0)))
     return join(parts)

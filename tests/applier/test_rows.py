@@ -94,8 +94,7 @@ def _value(name: str, raw: bytes | None) -> ColumnValue:
 
 def _chunk(changes: list[Insert | Update | Delete]) -> Chunk:
     blob = b"".join(encode_answer(Data(encode_element(one, ORDER)), ORDER) for one in changes)
-    answers = ChunkedRows(ORDER).feed(np.frombuffer(blob, np.uint8))
-    assert answers is not None
+    (answers,) = ChunkedRows(ORDER).feed(np.frombuffer(blob, np.uint8))
     return Chunk(answers, LayoutReader(ORDER).read(answers))
 
 
