@@ -83,10 +83,10 @@ class ApplierSettings:
     subscription: str = "olr_pg"
     workers: int = 1
     consistency: Consistency = Consistency.TABLE
-    batch_changes: int = 20_000
+    batch_changes: int = 40_000
     batch_milliseconds: int = 200
-    batch_bytes: int = 10 << 20
-    queue_bytes: int = 42 << 20
+    batch_bytes: int = 18 << 20
+    queue_bytes: int = 72 << 20
     spool_bytes: int = 16 << 20
     spool_directory: Path | None = None
     spool_max: int | None = None

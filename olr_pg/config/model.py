@@ -255,7 +255,7 @@ class Apply(Section):
         default="apply", description="what a TRUNCATE of a source table does to the target's"
     )
     batch_changes: int = Field(
-        default=20_000, ge=1, le=1_000_000, description="changes of one target transaction at most"
+        default=40_000, ge=1, le=1_000_000, description="changes of one target transaction at most"
     )
     batch_ms: int = Field(
         default=200,

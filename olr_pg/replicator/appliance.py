@@ -58,10 +58,10 @@ if TYPE_CHECKING:
 _WAITING_PART = 16
 """What part of `context.memory.max-mb` open transactions may take, past which the largest wait on
 disk. To finish those that are in memory takes some times as much."""
-_READY_PART = 8
+_READY_PART = 5
 """What the ready queue may take; the rest is for results on their way from Spark, and for the
 applier's own form of what it was given."""
-_APPLIED_PART = 12
+_APPLIED_PART = 7
 """What the applier may hold unconfirmed: more than half of the queue, so that the next is ready
 meanwhile. The bytes of the messages are those of the queue itself."""
 _SPOOLED_PART = 32

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from olr_pg.server.backlog import Backlog
 
 TRANSACTIONS_MAX: Final = 10_000
-BYTES_MAX: Final = 64 << 20
+BYTES_MAX: Final = 100 << 20
 _SIZE_BYTES: Final = 4
 _MESSAGES_MIN: Final = 2
 """Of a transaction: Begin and Commit."""
