@@ -162,6 +162,17 @@ def test_equal_columns_share_a_layout_whatever_their_values() -> None:
     assert parse_answers(data, ByteOrder.LITTLE).layout.tolist() == [0, 0, 0, 1]
 
 
+def test_answers_keep_no_more_than_they_have() -> None:
+    """There is room for an answer of 32 bytes each while they are parsed."""
+    insert = Insert(**HEAD, table="T", after=(ColumnValue("V", 1, value=b"x" * 60_000),))
+    order = ByteOrder.LITTLE
+    data = np.frombuffer(encode_answer(Data(encode_element(insert, order)), order), np.uint8)
+    answers = parse_answers(data, order)
+    kept = [one for one in answers if isinstance(one, np.ndarray) and one is not answers.data]
+    assert len(kept) == 13
+    assert all(one.base is None and one.nbytes < 100 for one in kept)
+
+
 def test_many_layouts_and_many_small_answers() -> None:
     stream: list[Element | Answer] = [Insert(**HEAD, table=f"T{i}") for i in range(1000)]
     stream += [NoMore()] * 5000
