@@ -31,19 +31,12 @@ FAILED: Final = re.compile(r"^seed (\d+) FAILED$", re.MULTILINE)
 def patched_package(name: str, folder: Path) -> Path:
     """A copy of the package with a bug in `folder`, which is returned; compiled kernels come along.
 
-    A kernel is compiled into those of other modules that call it, which Numba does not notice: the
-    compiled ones of a patched package are left out.
+    Those that the bug is in are compiled anew: `kernel_cache` notices.
     """
+    shutil.copytree(Path(olr_pg.__file__).parent, folder / "olr_pg")
     patch = BUGS / f"{name}.patch"
-    touched = re.findall(r"^\+\+\+ b/(\S+)$", patch.read_text("utf-8"), re.MULTILINE)
-    source = Path(olr_pg.__file__).parent
-    shutil.copytree(source, folder / "olr_pg")
     command = ["git", "apply", "--unsafe-paths", f"--directory={folder}", str(patch)]
     subprocess.run(command, cwd=folder, check=True)
-    for path in touched:
-        if "import kernel" in (folder / path).read_text("utf-8"):
-            for compiled in (folder / path).parent.glob("__pycache__/*.nb[ic]"):
-                compiled.unlink()
     return folder
 
 
