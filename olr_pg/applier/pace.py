@@ -57,6 +57,8 @@ class CommitPace:
             (its end, up to where it is on disk).
         """
         cursor, self._places = self._places, None
-        row = (cursor or connection.execute(_PLACES)).fetchone()
+        if cursor is None or cursor.description is None:  # the commit failed: nobody answered
+            cursor = connection.execute(_PLACES)
+        row = cursor.fetchone()
         assert row is not None
         return row[0], row[1]
