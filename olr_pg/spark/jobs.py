@@ -204,7 +204,7 @@ class _Run:
         Raises:
             OlrPgError: 6005, the session is dead.
         """
-        with _spark_errors():
+        with spark_errors():
             context = self._spark.sparkContext
             self.cores = max(1, context.defaultParallelism)
             if broadcast is not None:
@@ -220,7 +220,7 @@ class _Run:
         Raises:
             OlrPgError: 6005 the session is dead, 6006 there is no room for the spool directory.
         """
-        with _spark_errors():
+        with spark_errors():
             context = self._spark.sparkContext
             if self._shared and str(context.master).startswith("local"):
                 self._spool = _new_spool(_local_directory(context), kept)
@@ -232,7 +232,7 @@ class _Run:
         from pyspark.util import inheritable_thread_target
 
         # The wrapper closes the thread's connection to the JVM when the job is done.
-        with _spark_errors():
+        with spark_errors():
             collect = inheritable_thread_target(self._spark)(self._collect)
         waiting = deque(jobs)
         under_way: deque[tuple[range, Future[list[Cell]]]] = deque()
@@ -242,7 +242,7 @@ class _Run:
                 job = self._threads.submit(collect, tasks.start, payloads[tasks.start : tasks.stop])
                 under_way.append((tasks, job))
             tasks, job = under_way[0]
-            with _spark_errors():  # the wrapper of `collect` calls Spark, too
+            with spark_errors():  # the wrapper of `collect` calls Spark, too
                 cells = job.result()
             yield from self._read(tasks, cells)
             # Only now: results that wait to be taken count as under way.
@@ -253,7 +253,7 @@ class _Run:
         if self._closing.is_set():
             raise OlrPgError(6005, "it was cancelled")
         count = len(payloads)
-        with _spark_errors(tasks=f"{first}-{first + count - 1}"):
+        with spark_errors(tasks=f"{first}-{first + count - 1}"):
             context = self._spark.sparkContext
             context.setJobGroup(self._group, "olr_pg tasks")
             indices = context.parallelize(range(first, first + count), min(count, self.cores))
@@ -311,7 +311,7 @@ def _new_spool(parent: str | None, kept: int) -> Spool:
 
 
 @contextlib.contextmanager
-def _spark_errors(**where: str) -> Iterator[None]:
+def spark_errors(**where: str) -> Iterator[None]:
     """Turn what Spark and the connection to its JVM raise into 6005."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -320,6 +320,10 @@ def _spark_errors(**where: str) -> Iterator[None]:
         yield
     except (PySparkException, Py4JError, OSError) as error:
         raise OlrPgError(6005, _reason(error), **where) from error
+    except UnboundLocalError as error:
+        # Of PySpark, which then has no socket to close: `__context__` is what went wrong.
+        reason = str(error.__context__ or error)
+        raise OlrPgError(6005, reason.strip().splitlines()[0], **where) from error
 
 
 def _reason(error: Exception) -> str:

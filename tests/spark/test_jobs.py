@@ -10,9 +10,19 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from py4j.protocol import Py4JError
+from pyspark.serializers import CPickleSerializer
+from pyspark.util import _load_from_socket
 
 from olr_pg.errors import OlrPgError
-from olr_pg.spark.jobs import FIRST_JOB_BYTES, JOB_BYTES, job_bytes, plan_jobs, run_tasks
+from olr_pg.spark.jobs import (
+    FIRST_JOB_BYTES,
+    JOB_BYTES,
+    job_bytes,
+    plan_jobs,
+    run_tasks,
+    spark_errors,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,6 +49,22 @@ def test_results_come_in_the_order_of_the_payloads(spark: SparkSession) -> None:
 
 def test_no_payloads_no_job(spark: SparkSession) -> None:
     assert list(run_tasks(spark, [], lambda p: p)) == []
+
+
+def test_java_that_ends_when_a_job_has_ended_is_no_internal_error() -> None:
+    """PySpark closes a socket then that it has not got, and raises that."""
+
+    class Gone:
+        def __getitem__(self, _: int) -> None:
+            raise Py4JError("Java has gone")
+
+    with (
+        pytest.raises(OlrPgError, match="Java has gone") as raised,
+        spark_errors(),
+        _load_from_socket(Gone(), CPickleSerializer()),
+    ):
+        pass
+    assert raised.value.code == 6005
 
 
 def test_payloads_and_results_are_any_bytes(spark: SparkSession) -> None:
