@@ -8,6 +8,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+import psutil
 import psycopg
 import pytest
 
@@ -45,11 +46,23 @@ def idle_disk(tmp_path: Path, replicate: Callable[[str], Replication]) -> Iterat
     r.execute("CREATE SCHEMA s; CREATE TABLE s.t (id bigint PRIMARY KEY, n numeric)")
     r.apply()  # makes the ledger
     writer = _wal_writer(r)
-    os.kill(writer, signal.SIGSTOP)
+    _stop_wal_writer(r, writer)
     yield r
     if _is_there(writer):
         os.kill(writer, signal.SIGCONT)
     cluster.stop()
+
+
+def _stop_wal_writer(r: Replication, writer: int) -> None:
+    """Stop it while it waits: at work it has the lock without which no commit gets to disk."""
+    process = psutil.Process(writer)
+    wait_event = f"SELECT wait_event FROM pg_stat_activity WHERE pid = {writer}"
+    while True:
+        process.suspend()
+        _await(lambda: process.status() == psutil.STATUS_STOPPED)
+        if r.rows(wait_event) == [("WalWriterMain",)]:
+            return
+        process.resume()
 
 
 def _wal_writer(r: Replication) -> int:
