@@ -214,7 +214,8 @@ def test_who_waits_for_room_does_not_cut_batches_short(replication: Replication)
         blocker.execute("LOCK TABLE s.t IN SHARE MODE")
         worker.start()
         try:
-            r.wait_for("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)")
+            waits = "SELECT FROM pg_locks WHERE NOT granted AND relation = 's.t'::regclass"
+            r.wait_for(f"SELECT EXISTS ({waits})")
             worker.deliver("S.T", r.selection(100, 200))
             assert feed.due_in(settings, hurry=False) == 0
             assert feed.due_in(settings, hurry=False, busy=True) > 0
