@@ -15,14 +15,9 @@ from pyspark.serializers import CPickleSerializer
 from pyspark.util import _load_from_socket
 
 from olr_pg.errors import OlrPgError
-from olr_pg.spark.jobs import (
-    FIRST_JOB_BYTES,
-    JOB_BYTES,
-    job_bytes,
-    plan_jobs,
-    run_tasks,
-    spark_errors,
-)
+from olr_pg.spark.failures import spark_errors
+from olr_pg.spark.jobs import run_tasks
+from olr_pg.spark.planned_jobs import FIRST_JOB_BYTES, JOB_BYTES, job_bytes, plan_jobs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,0 +1,148 @@
+"""One call of `run_tasks`: what it holds in Spark, released at its end."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from olr_pg.errors import OlrPgError
+from olr_pg.spark.broadcasts import BROADCASTS
+from olr_pg.spark.failures import spark_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from concurrent.futures import Future
+
+    from pyspark import Broadcast, SparkContext
+    from pyspark.sql import SparkSession
+
+_JOBS_MAX: Final = 4
+"""Two are under way; one may wait for cores that have been given to others, or just be ending."""
+
+
+class SparkCall:
+    """A call: its task, and the jobs that do it.
+
+    Args:
+        spark: the session.
+        task: called in a worker as ``task(payload, result)`` or ``task(payload, broadcast,
+            result)``.
+
+    Attributes:
+        cores: of the session.
+    """
+
+    def __init__(self, spark: SparkSession, task: Callable[..., None]) -> None:
+        self.cores = 1
+        self._in_thread: Callable[[Callable[..., Any]], Callable[..., Any]]
+        self._spark = spark
+        self._task = task
+        self._broadcast: Broadcast[bytes] | None = None
+        self._borrowed = contextlib.ExitStack()
+        self._group = f"olr_pg-{uuid.uuid4()}"
+        self._closing = threading.Event()
+        self._threads = ThreadPoolExecutor(_JOBS_MAX, thread_name_prefix="spark-job")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        from py4j.protocol import Py4JError
+
+        self._closing.set()
+        # A JVM that has gone away has nothing left to cancel (AttributeError: the session was
+        # stopped from another thread).
+        with contextlib.suppress(Py4JError, OSError, AttributeError):
+            # Future ones too: a thread may be about to submit the next job.
+            context = self._spark.sparkContext
+            context._jsc.sc().cancelJobGroupAndFutureJobs(self._group)
+        self._threads.shutdown(wait=True, cancel_futures=True)
+        self._borrowed.close()
+
+    def prepare(self, broadcast: bytes | None) -> None:
+        """Set up what every job needs.
+
+        Raises:
+            OlrPgError: 6005, the session is dead.
+        """
+        from pyspark.util import inheritable_thread_target
+
+        with spark_errors():
+            context = self._spark.sparkContext
+            # It closes a thread's connection to the JVM when the job is done.
+            self._in_thread = inheritable_thread_target(self._spark)
+            self.cores = max(1, context.defaultParallelism)
+            if broadcast is not None:
+                shared = BROADCASTS.borrow(context, broadcast)
+                self._broadcast = self._borrowed.enter_context(shared)
+
+    @property
+    def local(self) -> bool:
+        """Whether every task runs on this machine."""
+        return str(self._spark.sparkContext.master).startswith("local")
+
+    @property
+    def local_directory(self) -> str | None:
+        """Spark's directory on this machine; None: the system's.
+
+        Raises:
+            OlrPgError: 6005, the session is dead.
+        """
+        with spark_errors():
+            return _local_directory(self._spark.sparkContext)
+
+    @property
+    def task(self) -> Callable[[], Callable[..., None]]:
+        """Gives the task in a worker: it takes a payload, and where the result goes."""
+        # Only what the worker needs is captured, above all not `self`.
+        task, broadcast = self._task, self._broadcast
+
+        def in_worker() -> Callable[..., None]:
+            if broadcast is None:
+                return task
+            value = broadcast.value
+            return lambda payload, result: task(payload, value, result)
+
+        return in_worker
+
+    def submit(
+        self, work: Callable[[Iterable[int]], Iterator[Any]], numbers: Sequence[int]
+    ) -> Future[list[Any]]:
+        """Run a job, which is waited for in a thread of its own.
+
+        Args:
+            work: what one Spark task does with its part of `numbers`; there are as many as cores.
+
+        Returns:
+            What the tasks yield. It raises 6005 where the job failed.
+        """
+        return self._threads.submit(self._translated, work, numbers)
+
+    def _translated(
+        self, work: Callable[[Iterable[int]], Iterator[Any]], numbers: Sequence[int]
+    ) -> list[Any]:
+        with spark_errors():  # what is around `_collect` calls Spark, too
+            collected: list[Any] = self._in_thread(self._collect)(work, numbers)
+        return collected
+
+    def _collect(
+        self, work: Callable[[Iterable[int]], Iterator[Any]], numbers: Sequence[int]
+    ) -> list[Any]:
+        if self._closing.is_set():
+            raise OlrPgError(6005, "it was cancelled")
+        with spark_errors(tasks=f"{numbers[0]}-{numbers[-1]}"):
+            context = self._spark.sparkContext
+            context.setJobGroup(self._group, "olr_pg tasks")
+            indices = context.parallelize(numbers, min(len(numbers), self.cores))
+            return indices.mapPartitions(work).collect()
+
+
+@lru_cache(maxsize=1)
+def _local_directory(context: SparkContext) -> str | None:
+    """Spark's directory on this machine; its settings come one by one, in a hundred calls."""
+    directory: str | None = context.getConf().get("spark.local.dir")
+    return directory
