@@ -98,6 +98,7 @@ class HandingOut:
         self._again: list[int] = []
         self._losses: Counter[int] = Counter()
         self._untaken = 0
+        self._taken = 0
         self._results: dict[int, list[Cell]] = {}
         self._failure: BaseException | None = None
         self._closed = False
@@ -182,6 +183,7 @@ class HandingOut:
         """Nobody waits for the result of this task any more: there is room for another."""
         with self._changed:
             self._untaken -= self._portions.sizes[task]
+            self._taken += 1
             self._have_turn()
             self._changed.notify_all()
 
@@ -219,7 +221,7 @@ class HandingOut:
         sizes, window = self._portions.sizes, self._portions.window
         if self._next == len(sizes):
             return False
-        return self._untaken == 0 or self._untaken + sizes[self._next] <= window
+        return self._next == self._taken or self._untaken + sizes[self._next] <= window
 
     def _next_share(self) -> list[int]:
         if self._again:

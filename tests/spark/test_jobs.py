@@ -24,22 +24,30 @@ if TYPE_CHECKING:
 
 MIB = 1024 * 1024
 
+both_ways = pytest.mark.parametrize("inline_only", [False, True], ids=["asked for", "planned"])
+"""Tasks that workers ask for, as on one machine, and planned jobs, as on a cluster."""
+
 
 def numbered(count: int) -> list[bytes]:
     return [str(number).encode() for number in range(count)]
 
 
-def test_results_come_in_the_order_of_the_payloads(spark: SparkSession) -> None:
+@both_ways
+def test_results_come_in_the_order_of_the_payloads(spark: SparkSession, inline_only: bool) -> None:
     def later_ones_are_faster(payload: bytes) -> bytes:
         import time
 
         time.sleep((5 - int(payload) % 5) / 50)
         return b"<" + payload + b">"
 
-    results = list(
-        run_tasks(spark, numbered(11), lambda p: later_ones_are_faster(p), max_parallel=4)
+    results = run_tasks(
+        spark,
+        numbered(11),
+        lambda p: later_ones_are_faster(p),
+        max_parallel=4,
+        inline_only=inline_only,
     )
-    assert results == [(number, b"<%d>" % number) for number in range(11)]
+    assert list(results) == [(number, b"<%d>" % number) for number in range(11)]
 
 
 def test_no_payloads_no_job(spark: SparkSession) -> None:
@@ -62,17 +70,22 @@ def test_java_that_ends_when_a_job_has_ended_is_no_internal_error() -> None:
     assert raised.value.code == 6005
 
 
-def test_payloads_and_results_are_any_bytes(spark: SparkSession) -> None:
+@both_ways
+def test_payloads_and_results_are_any_bytes(spark: SparkSession, inline_only: bool) -> None:
     payloads = [b"", b"\0", bytes(range(256)), b"\xff" * 70_000]
-    assert [result for _, result in run_tasks(spark, payloads, lambda p: p[::-1])] == [
-        payload[::-1] for payload in payloads
-    ]
+    results = run_tasks(spark, payloads, lambda p: p[::-1], inline_only=inline_only)
+    assert [result for _, result in results] == [payload[::-1] for payload in payloads]
 
 
-def test_a_broadcast_reaches_every_task(spark: SparkSession) -> None:
+@both_ways
+def test_a_broadcast_reaches_every_task(spark: SparkSession, inline_only: bool) -> None:
     common = bytes(range(256)) * 8192
     results = run_tasks(
-        spark, numbered(4), lambda p, b: p + b[-1:] + b"%d" % len(b), broadcast=common
+        spark,
+        numbered(4),
+        lambda p, b: p + b[-1:] + b"%d" % len(b),
+        broadcast=common,
+        inline_only=inline_only,
     )
     assert [result for _, result in results] == [
         b"%d\xff%d" % (number, len(common)) for number in range(4)
@@ -100,13 +113,18 @@ def test_no_file_is_left(spark: SparkSession) -> None:
     assert set(scratch.iterdir()) == before
 
 
-def test_an_error_of_a_task_arrives_after_the_results_before_it(spark: SparkSession) -> None:
+@both_ways
+def test_an_error_of_a_task_arrives_after_the_results_before_it(
+    spark: SparkSession, inline_only: bool
+) -> None:
     def fail_on_two(payload: bytes) -> bytes:
         if payload == b"2":
             raise OlrPgError(2006, "bad length", thread=1, sequence=42, block=7, offset=16)
         return payload
 
-    results = run_tasks(spark, numbered(6), lambda p: fail_on_two(p), max_parallel=4)
+    results = run_tasks(
+        spark, numbered(6), lambda p: fail_on_two(p), max_parallel=4, inline_only=inline_only
+    )
     assert [next(results), next(results)] == [(0, b"0"), (1, b"1")]
     with pytest.raises(OlrPgError) as raised:
         next(results)
@@ -114,18 +132,24 @@ def test_an_error_of_a_task_arrives_after_the_results_before_it(spark: SparkSess
     assert raised.value.where == {"thread": 1, "sequence": 42, "block": 7, "offset": 16}
 
 
-def test_another_exception_arrives_with_the_tasks_traceback(spark: SparkSession) -> None:
+@both_ways
+def test_another_exception_arrives_with_the_tasks_traceback(
+    spark: SparkSession, inline_only: bool
+) -> None:
     def deep_inside(payload: bytes) -> bytes:
         return bytes([256 + len(payload)])
 
     with pytest.raises(OlrPgError) as raised:
-        list(run_tasks(spark, [b"x"], lambda p: deep_inside(p)))
+        list(run_tasks(spark, [b"x"], lambda p: deep_inside(p), inline_only=inline_only))
     assert raised.value.code == 6004
     assert "ValueError" in raised.value.detail
     assert any("deep_inside" in note for note in raised.value.__notes__)
 
 
-def test_a_task_whose_worker_is_killed_is_repeated(spark: SparkSession, tmp_path: Path) -> None:
+@both_ways
+def test_a_task_whose_worker_is_killed_is_repeated(
+    spark: SparkSession, inline_only: bool, tmp_path: Path
+) -> None:
     def die_once(payload: bytes, mark: Path) -> bytes:
         import os
         import signal
@@ -136,13 +160,16 @@ def test_a_task_whose_worker_is_killed_is_repeated(spark: SparkSession, tmp_path
         return payload * 300_000
 
     mark = tmp_path / "died"
-    results = list(run_tasks(spark, numbered(4), lambda p: die_once(p, mark)))
+    results = run_tasks(spark, numbered(4), lambda p: die_once(p, mark), inline_only=inline_only)
+    assert next(results) == (0, b"0" * 300_000)
+    rest = list(results)
     assert mark.exists()
-    assert results == [(number, b"%d" % number * 300_000) for number in range(4)]
+    assert rest == [(number, b"%d" % number * 300_000) for number in range(1, 4)]
 
 
+@both_ways
 def test_a_worker_that_always_dies_is_an_error_and_the_session_lives_on(
-    spark: SparkSession,
+    spark: SparkSession, inline_only: bool
 ) -> None:
     def die(payload: bytes) -> bytes:
         import os
@@ -150,27 +177,35 @@ def test_a_worker_that_always_dies_is_an_error_and_the_session_lives_on(
         os._exit(len(payload))
 
     with pytest.raises(OlrPgError) as raised:
-        list(run_tasks(spark, [b"xyz"], lambda p: die(p)))
+        list(run_tasks(spark, [b"xyz"], lambda p: die(p), inline_only=inline_only))
     assert raised.value.code == 6005
     assert "worker" in raised.value.detail
     assert list(run_tasks(spark, [b"x"], lambda p: p)) == [(0, b"x")]
 
 
-def test_jobs_are_submitted_as_results_are_taken(spark: SparkSession, tmp_path: Path) -> None:
+@both_ways
+def test_tasks_are_done_as_results_are_taken(
+    spark: SparkSession, tmp_path: Path, inline_only: bool
+) -> None:
     def leave_a_mark(payload: bytes) -> bytes:
         (tmp_path / payload.decode()).touch()
         return payload
 
-    results = run_tasks(spark, numbered(8), lambda p: leave_a_mark(p), max_parallel=2)
+    results = run_tasks(
+        spark, numbered(8), lambda p: leave_a_mark(p), max_parallel=2, inline_only=inline_only
+    )
     assert not any(tmp_path.iterdir())
     assert next(results) == (0, b"0")
     assert next(results) == (1, b"1")
-    # The results of the first job wait to be replaced: the first and the second job have run.
-    assert {int(file.name) for file in tmp_path.iterdir()} <= {0, 1, 2, 3}
+    # Of four that may be under way, the first was taken, and the second is just being taken.
+    assert {int(file.name) for file in tmp_path.iterdir()} <= {0, 1, 2, 3, 4}
     assert [index for index, _ in results] == [2, 3, 4, 5, 6, 7]
 
 
-def test_closing_cancels_what_is_under_way(spark: SparkSession, tmp_path: Path) -> None:
+@both_ways
+def test_closing_cancels_what_is_under_way(
+    spark: SparkSession, tmp_path: Path, inline_only: bool
+) -> None:
     def first_or_wait(payload: bytes) -> bytes:
         import time
 
@@ -178,7 +213,9 @@ def test_closing_cancels_what_is_under_way(spark: SparkSession, tmp_path: Path) 
             time.sleep(600)
         return payload
 
-    results = run_tasks(spark, numbered(2), lambda p: first_or_wait(p), max_parallel=1)
+    results = run_tasks(
+        spark, numbered(2), lambda p: first_or_wait(p), max_parallel=1, inline_only=inline_only
+    )
     assert next(results) == (0, b"0")
     results.close()
     tracker = spark.sparkContext.statusTracker()
