@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import psycopg
 from psycopg.adapt import Dumper
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import Format
 
 from olr_pg.applier.target import MIN_VERSION
+from olr_pg.config.vigilance import vigilant
 from olr_pg.errors import OlrPgError
 
 if TYPE_CHECKING:
@@ -19,16 +19,6 @@ if TYPE_CHECKING:
     from psycopg.abc import Buffer
 
 T = TypeVar("T")
-
-# A server that vanishes without a word (a host that loses power, a firewall that forgets) is found
-# out within a minute or so; without these, a statement that waits would wait for hours.
-_VIGILANCE: Final[dict[str, str | int | None]] = {
-    "connect_timeout": 10,
-    "keepalives_idle": 30,
-    "keepalives_interval": 10,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 60_000,
-}
 
 _TRANSIENT_CLASSES: Final = ("08", "40", "53", "57P", "58")
 _TRANSIENT_STATES: Final = frozenset({"55P03", "55006", "XX000"})
@@ -95,15 +85,6 @@ def connect(connect_string: str) -> Connection[Any]:
         connection.close()
         raise
     return connection
-
-
-def vigilant(connect_string: str) -> str:
-    """The connect string with what it does not say itself of timeouts and keepalives.
-
-    Raises:
-        psycopg.ProgrammingError: it is none.
-    """
-    return make_conninfo("", **{**_VIGILANCE, **conninfo_to_dict(connect_string)})
 
 
 class KeptConnection:

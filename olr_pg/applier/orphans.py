@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import psycopg
 
-from olr_pg.applier.connection import unreachable, vigilant
+from olr_pg.applier.connection import unreachable
+from olr_pg.config.vigilance import vigilant
 
 _SELECT = """
 SELECT source_table, target_table, commit_scn, xids FROM olr_pg.ledger

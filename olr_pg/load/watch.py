@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 import psycopg
 
-from olr_pg.applier.connection import vigilant
+from olr_pg.config.vigilance import vigilant
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,6 +14,7 @@ import structlog
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
+from olr_pg.config.vigilance import vigilant
 from olr_pg.errors import OlrPgError
 from olr_pg.observability.periodic import Periodic
 
@@ -34,7 +35,6 @@ _INDEX: Final = "CREATE INDEX IF NOT EXISTS {} ON {} (metric, at)"
 _INSERT: Final = "INSERT INTO {} (metric, labels, value) VALUES (%s, %s, %s)"
 _DELETE: Final = "DELETE FROM {} WHERE at < now() - make_interval(secs => %s)"
 _DELETE_SECONDS: Final = 3600.0
-_CONNECT_SECONDS: Final = 10
 
 _log = structlog.get_logger(__name__)
 
@@ -119,10 +119,9 @@ class PostgresExporter:
     def _connected(self) -> psycopg.Connection[Any]:
         if self._connection is None:
             self._connection = psycopg.connect(
-                self._target.connect_string,
+                vigilant(self._target.connect_string),
                 autocommit=True,
                 application_name="olr_pg metrics",
-                connect_timeout=_CONNECT_SECONDS,
             )
             self._create(self._connection)
         return self._connection

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from psycopg.conninfo import make_conninfo
 
-from olr_pg.applier.connection import connect, vigilant
+from olr_pg.applier.connection import connect
+from olr_pg.config.vigilance import vigilant
 
 if TYPE_CHECKING:
     from psycopg import Connection
