@@ -58,7 +58,11 @@ if "stop" in sys.argv:
     spark = get_session(SparkSettings("local[1]"))
     [jvm] = psutil.Process().children()
     results = run_tasks(
-        spark, [b"1", b"2", b"3"], lambda payload, same: same, broadcast=b"1", max_parallel=1
+        spark,
+        [b"1", b"2", b"3"],
+        lambda payload, same: wait(payload) if payload == b"3" else same,
+        broadcast=b"1",
+        max_parallel=1,
     )
     tell("first", *next(results))
     jvm.kill()
