@@ -7,7 +7,7 @@ from typing import Final
 
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
-_KEPT: Final = 256 << 20
+_KEPT: Final = 1 << 30
 _GIVEN_BACK: Final = 4 << 20
 
 
