@@ -22,32 +22,40 @@ if TYPE_CHECKING:
     from olr_pg.bench.suite import Options
     from olr_pg.replicator.split import Split, Subscription
 
+_WORKLOADS: Final = ("orders", "bulk")
 _LOGS: Final = 8
 _CORES: Final = 2
 
 
 def spark(options: Options) -> Iterator[Result]:
-    """A backlog of the given size, as the decoder of `olr-pg run` takes it."""
-    logs = {
-        f"{_LOGS} logs": log_set(options.cache, "orders", options.size, options.size // _LOGS),
-        "one log": log_set(options.cache, "orders", options.size, 2 * options.size),
-    }
-    yield _without_spark(logs["one log"], options.runs)
+    """Backlogs of the given size, as the decoder of `olr-pg run` takes them."""
     try:
-        for name, one in logs.items():
-            work, one_core = _through_spark(one), decoding(one)
-            work()
-            one_core()
-            yield compared(
-                f"decode orders, Spark local[{_CORES}], {name}", "MB/s",
-                partial(measured, work, tree=True), anchor="one core without Spark",
-                anchor_run=partial(measured, one_core), runs=options.runs, scale=MB,
-            )  # fmt: skip
+        for workload in _WORKLOADS:
+            one_log = log_set(options.cache, workload, options.size, 2 * options.size)
+            yield _without_spark(workload, one_log, options)
+            yield _with_spark(workload, "in one log", one_log, options)
+            logs = log_set(options.cache, workload, options.size, options.size // _LOGS)
+            yield _with_spark(workload, f"in {_LOGS} logs", logs, options)
     finally:
         stop_session()
 
 
-def _without_spark(logs: LogSet, runs: int) -> Result:
+def _with_spark(workload: str, shape: str, logs: LogSet, options: Options) -> Result:
+    work, one_core = _through_spark(logs), decoding(logs)
+    work()
+    one_core()
+    return compared(
+        f"decode {_amount(workload, options)} {shape}, Spark local[{_CORES}]", "MB/s",
+        partial(measured, work, tree=True), anchor="one core without Spark",
+        anchor_run=partial(measured, one_core), runs=options.runs, scale=MB,
+    )  # fmt: skip
+
+
+def _amount(workload: str, options: Options) -> str:
+    return f"{options.size / 1e9:g} GB of {workload}"
+
+
+def _without_spark(workload: str, logs: LogSet, options: Options) -> Result:
     """What the machine gives: two processes, each with half of the splits, and nothing else."""
     subscription, splits = subscription_to(logs), splits_of(logs)
     with ProcessPoolExecutor(_CORES, multiprocessing.get_context("spawn")) as processes:
@@ -63,9 +71,9 @@ def _without_spark(logs: LogSet, runs: int) -> Result:
             work()
         one_core()
         return compared(
-            "decode orders, two processes without Spark", "MB/s",
+            f"decode {_amount(workload, options)}, two processes without Spark", "MB/s",
             partial(measured, work, tree=True), anchor="one core",
-            anchor_run=partial(measured, one_core), runs=runs, scale=MB,
+            anchor_run=partial(measured, one_core), runs=options.runs, scale=MB,
         )  # fmt: skip
 
 

@@ -7,13 +7,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from pkgutil import resolve_name
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.bench.apart import do_apart, results_of
 from olr_pg.errors import OlrPgError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
+    from collections.abc import Generator, Iterator, Mapping, Sequence
 
     from olr_pg.bench.measure import Result
 
@@ -71,24 +72,36 @@ def check_names(names: Sequence[str]) -> list[str]:
     return list(names) or list(BENCHMARKS)
 
 
-def run_suite(names: Sequence[str], size: int, cache: Path, runs: int) -> Iterator[Result]:
+def run_suite(
+    names: Sequence[str],
+    size: int,
+    cache: Path,
+    runs: int,
+    own_sizes: Mapping[str, int] = MappingProxyType({}),
+) -> Iterator[Result]:
     """Run benchmarks one after the other, each in a process of its own; results as they come.
 
     The kernels are compiled by one more process before: the compiler's memory, 250 MiB of it, stays
     with a process as long as that lives.
+
+    Args:
+        names: of the benchmarks; none: all.
+        size, cache, runs: see `Options`.
+        own_sizes: of single benchmarks, by name.
 
     Raises:
         OlrPgError: 8100 an unknown name, 8101 a benchmark's process has ended before its time; what
             a benchmark's parts raise.
     """
     chosen = check_names(names)
+    check_names(list(own_sizes))
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="olr-pg-bench-")))
         do_apart("the compilation of the kernels", _compile)
         for name in chosen:
             own = folder / name
             own.mkdir()
-            options = Options(size, cache, own, runs)
+            options = Options(own_sizes.get(name, size), cache, own, runs)
             yield from results_of(f"the benchmark {name}", results, name, options)
 
 

@@ -6,12 +6,16 @@ import re
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from olr_pg.cli.output import log_to_stderr, print_json, print_line
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+DEFAULT_SIZE = "500MB"
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
 
 
@@ -21,6 +25,18 @@ def parse_size(text: str) -> int:
     if found is None or not int(found[1]):
         raise typer.BadParameter(f"{text!r} is no size such as 500MB")
     return int(found[1]) * _UNITS[found[2].upper()]
+
+
+def parse_sizes(texts: Sequence[str]) -> tuple[int, dict[str, int]]:
+    """The size for all benchmarks, and those of single ones, ``spark=2GB``."""
+    size, own = parse_size(DEFAULT_SIZE), {}
+    for text in texts:
+        name, equals, rest = text.rpartition("=")
+        if equals:
+            own[name] = parse_size(rest)
+        else:
+            size = parse_size(rest)
+    return size, own
 
 
 def bench(
@@ -35,8 +51,14 @@ def bench(
     ] = None,
     *,
     size: Annotated[
-        str, typer.Option("--size", metavar="SIZE", help="Redo of each input, about.")
-    ] = "500MB",
+        list[str] | None,
+        typer.Option(
+            "--size",
+            metavar="[NAME=]SIZE",
+            help=f"Redo of each input, about; with NAME of one benchmark. Default: {DEFAULT_SIZE}.",
+            show_default=False,
+        ),
+    ] = None,
     runs: Annotated[
         int, typer.Option("--runs", min=1, help="Runs of each benchmark and of its anchor.")
     ] = 3,
@@ -60,7 +82,7 @@ def bench(
     Each figure is the median of runs that alternate with those of its anchor; the ratio is what
     counts. Logs are generated with a fixed seed and kept.
     """
-    size_bytes = parse_size(size)
+    size_bytes, own_sizes = parse_sizes(size or [])
     log_to_stderr()
     import platformdirs
 
@@ -69,7 +91,7 @@ def bench(
 
     folder = cache or platformdirs.user_cache_path("olr_pg") / "bench"
     results = []
-    for result in run_suite(names or [], size_bytes, folder, runs):
+    for result in run_suite(names or [], size_bytes, folder, runs, own_sizes):
         results.append(result)
         if as_json:
             continue

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import orjson
 import pytest
+from typer import BadParameter
 from typer.testing import CliRunner
 
 from olr_pg.applier.parse import parse_answers
@@ -20,7 +21,7 @@ from olr_pg.bench.measure import Sample, compared
 from olr_pg.bench.messages import Messages
 from olr_pg.bench.suite import BENCHMARKS, Options, results
 from olr_pg.capture.logs import open_log
-from olr_pg.cli.bench import parse_size
+from olr_pg.cli.bench import parse_size, parse_sizes
 from olr_pg.cli.main import app
 from olr_pg.server.ready import transactions_of
 from olr_pg.transactions.batch import DmlKind
@@ -81,14 +82,32 @@ def test_apply(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ]  # fmt: skip
 
 
-def test_growth(tmp_path: Path) -> None:
-    # In a process of its own: it has a Spark session with its own settings.
-    command = [sys.executable, "-m", "olr_pg", "bench", "growth", "--cache", str(tmp_path)]
+def _run_apart(name: str, folder: Path, *more: str) -> list[dict[str, Any]]:
+    """One benchmark that has a Spark session with its own settings."""
+    command = [sys.executable, "-m", "olr_pg", "bench", name, "--cache", str(folder)]
     done = subprocess.run(
-        [*command, *_SMALL], stdin=subprocess.DEVNULL, capture_output=True, check=False
+        [*command, *_SMALL, *more], stdin=subprocess.DEVNULL, capture_output=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    less, more = orjson.loads(done.stdout)
+    results: list[dict[str, Any]] = orjson.loads(done.stdout)
+    return results
+
+
+def test_spark(tmp_path: Path) -> None:
+    found = _run_apart("spark", tmp_path, "--size", "spark=400KB")
+    _check_form(found)
+    assert [one["name"] for one in found] == [
+        f"decode 0.0004 GB of {workload}{how}"
+        for workload in ("orders", "bulk")
+        for how in (
+            ", two processes without Spark", " in one log, Spark local[2]",
+            " in 8 logs, Spark local[2]",
+        )
+    ]  # fmt: skip
+
+
+def test_growth(tmp_path: Path) -> None:
+    less, more = _run_apart("growth", tmp_path)
     _check_form([less, more])
     assert (less["ratio"], less["value"]) == (1, less["anchor_value"])
     assert more["anchor_value"] == less["value"]
@@ -131,9 +150,10 @@ def test_load(tmp_path: Path) -> None:
 
 
 def test_an_unknown_name(tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["bench", "nonesuch", "--cache", str(tmp_path)])
-    assert result.exit_code != 0
-    assert "OLR-08100" in result.stderr
+    for unknown in (["nonesuch"], ["scan", "--size", "nonesuch=1GB"]):
+        result = CliRunner().invoke(app, ["bench", *unknown, "--cache", str(tmp_path)])
+        assert result.exit_code != 0
+        assert "OLR-08100" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -141,6 +161,13 @@ def test_an_unknown_name(tmp_path: Path) -> None:
 )
 def test_sizes(text: str, size: int) -> None:
     assert parse_size(text) == size
+
+
+def test_sizes_of_single_benchmarks() -> None:
+    assert parse_sizes([]) == (500_000_000, {})
+    assert parse_sizes(["200MB", "spark=2GB"]) == (200_000_000, {"spark": 2_000_000_000})
+    with pytest.raises(BadParameter, match="'much' is no size"):
+        parse_sizes(["spark=much"])
 
 
 @pytest.mark.parametrize("case", ["insert", "update", "delete", "mix"])
