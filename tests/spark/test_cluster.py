@@ -1,0 +1,110 @@
+"""A real cluster of Spark's own: a master and a worker, on the loopback address."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyspark
+
+from olr_pg.spark.java import find_java
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# Runs in a process of its own, because a process has one session.
+PROGRAM = """
+import os
+import signal
+import sys
+from pathlib import Path
+
+from olr_pg.errors import OlrPgError
+from olr_pg.spark.jobs import run_tasks
+from olr_pg.spark.session import SparkSettings, spark_session
+
+def grow(payload, common):
+    return payload * 40_000_000 if payload == b"3" else common + payload
+
+def die_once(payload, mark):
+    if payload == b"2" and not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return payload
+
+def fail(payload):
+    if payload == b"4":
+        raise OlrPgError(2006, "bad length", block=7)
+    return payload
+
+master, folder = sys.argv[1], Path(sys.argv[2])
+loopback = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+payloads = [b"%d" % number for number in range(9)]
+with spark_session(SparkSettings(master, loopback | {"spark.executor.memory": "512m"})) as spark:
+    results = list(
+        run_tasks(spark, payloads, lambda p, c: grow(p, c), broadcast=b"<", sizes=[1] * 9)
+    )
+    assert results == [(number, grow(b"%d" % number, b"<")) for number in range(9)]
+    mark = folder / "mark"
+    results = list(run_tasks(spark, payloads, lambda p: die_once(p, mark)))
+    assert mark.exists()
+    assert results == list(enumerate(payloads))
+    results = run_tasks(spark, payloads, lambda p: fail(p))
+    assert [next(results) for _ in range(4)] == list(enumerate(payloads))[:4]
+    try:
+        next(results)
+    except OlrPgError as error:
+        assert (error.code, error.where) == (2006, {"block": 7})
+        print("all was right")
+"""
+
+
+@contextmanager
+def deployed(name: str, says: str, *arguments: str) -> Iterator[str]:
+    """A process of the cluster; what it says once it is ready."""
+    home = Path(pyspark.__file__).parent
+    here = {"JAVA_HOME": str(find_java().home), "SPARK_HOME": str(home)}
+    process = subprocess.Popen(
+        [home / "bin" / "spark-class", f"org.apache.spark.deploy.{name}", *arguments],
+        env=os.environ | here | {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        said = []
+        for line in process.stdout:
+            said.append(line)
+            if found := re.search(says, line):
+                yield found[1]
+                break
+        else:
+            raise AssertionError("".join(said))
+    finally:
+        process.terminate()
+        process.communicate()
+
+
+def test_tasks_on_a_cluster(tmp_path: Path) -> None:
+    here = ("--host", "127.0.0.1", "--webui-port", "0")
+    worker = (*here, "--cores", "2", "--memory", "1g", "--work-dir", str(tmp_path / "worker"))
+    with (
+        deployed("master.Master", r"Starting Spark master at (\S+)", *here, "--port", "0") as url,
+        deployed("worker.Worker", r"(Successfully registered)", *worker, url),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-c", PROGRAM, url, str(tmp_path)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("all was right\n")
