@@ -1,17 +1,20 @@
 """How a task's result travels to the driver: in cells, few and large.
 
-A task writes its result, piece by piece; what is large goes into a spool file meanwhile.
+A task writes its result, piece by piece; what is large goes into a spool file meanwhile. Where the
+driver cannot read that, it is compressed: messages repeat their names, so that they become a tenth
+of what they are, and one driver's network takes what many executors decode.
 """
 
 from __future__ import annotations
 
 import io
+import struct
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from enum import IntEnum
 from operator import attrgetter
-from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
 
@@ -28,18 +31,25 @@ INLINE_MAX: Final = 256 * 1024
 PART_MAX: Final = 32 * 1024 * 1024
 """Bytes of one cell; a larger result without a spool directory takes several rows."""
 
+_CODEC: Final = "zstd"
+"""At level 1, Arrow's default: 0.8 GB/s, where LZ4 has 1.3, but half as much to send."""
+
+_SIZE: Final = struct.Struct("<Q")
+
 
 class Kind(IntEnum):
     """What the data of a row is."""
 
     RESULT = 0
-    """The result, or a part of it."""
+    """The result."""
     SPOOLED = 1
     """The name of the file in the spool directory that holds the result, and the result's size."""
     ERROR = 2
     """An `OlrPgError` that the task raised, as JSON."""
     CRASH = 3
     """Any other exception of the task, as JSON."""
+    COMPRESSED = 4
+    """A part of the result's size and of the compressed result."""
 
 
 Result = bytes | memoryview
@@ -62,7 +72,7 @@ class Cell(NamedTuple):
 
 
 class TaskResult:
-    """A result that is written piece by piece: in memory while it is small, then in a spool file.
+    """A result that is written piece by piece: in memory while it is small.
 
     Args:
         spool: the directory for large results, or None where the driver cannot read it.
@@ -72,8 +82,7 @@ class TaskResult:
         self._spool = spool
         self._memory = io.BytesIO()
         self._size = 0
-        self._file: IO[bytes] | None = None
-        self._name = ""
+        self._large: _SpoolFile | _Compressed | None = None
 
     def write(self, data: Result) -> None:
         """Append bytes.
@@ -82,30 +91,21 @@ class TaskResult:
             OlrPgError: 6006, the file cannot be written.
         """
         size = memoryview(data).nbytes
-        if self._spool is None or (self._file is None and self._size + size <= INLINE_MAX):
+        if self._large is None and self._size + size > INLINE_MAX:
+            self._large = _Compressed() if self._spool is None else _SpoolFile(self._spool)
+            self._large.write(self._memory.getbuffer())
+        if self._large is None:
             self._memory.write(data)
         else:
-            try:
-                self._spooled(self._spool).write(data)
-            except OSError as error:
-                raise _spool_error(error, directory=self._spool) from error
+            self._large.write(data)
         self._size += size
 
-    def _spooled(self, spool: str) -> IO[bytes]:
-        if self._file is None:
-            self._name, self._file = take_file(spool)
-            self._file.write(self._memory.getbuffer())
-        return self._file
-
     def cells(self, index: int) -> Iterator[Cell]:
-        """The cells that carry it."""
-        if self._file is not None:
-            yield Cell(index, Kind.SPOOLED, 0, f"{self._name} {self._size}".encode())
-            return
-        view = self._memory.getbuffer()
-        for part in range(max(1, -(-len(view) // PART_MAX))):
-            data = view[part * PART_MAX : (part + 1) * PART_MAX]
-            yield Cell(index, Kind.RESULT, part, bytes(data))
+        """The cells that carry it, once it is closed."""
+        if self._large is None:
+            yield Cell(index, Kind.RESULT, 0, self._memory.getvalue())
+        else:
+            yield from self._large.cells(index, self._size)
 
     def close(self) -> None:
         """Nothing more is written.
@@ -113,11 +113,70 @@ class TaskResult:
         Raises:
             OlrPgError: 6006, as `write`.
         """
-        if self._file is not None:
-            try:
-                self._file.close()
-            except OSError as error:
-                raise _spool_error(error, directory=self._spool) from error
+        if self._large is not None:
+            self._large.close()
+
+
+class _SpoolFile:
+    """A large result on its way into a file."""
+
+    def __init__(self, spool: str) -> None:
+        self._spool = spool
+        with self._reported():
+            self._name, self._file = take_file(spool)
+
+    def write(self, data: Result) -> None:
+        with self._reported():
+            self._file.write(data)
+
+    def cells(self, index: int, size: int) -> Iterator[Cell]:
+        yield Cell(index, Kind.SPOOLED, 0, f"{self._name} {size}".encode())
+
+    def close(self) -> None:
+        with self._reported():
+            self._file.close()
+
+    @contextmanager
+    def _reported(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise _spool_error(error, directory=self._spool) from error
+
+
+class _Compressed:
+    """A large result that is compressed as it is written."""
+
+    def __init__(self) -> None:
+        import pyarrow as pa
+
+        self._data = pa.BufferOutputStream()
+        self._stream = pa.CompressedOutputStream(self._data, _CODEC)
+
+    def write(self, data: Result) -> None:
+        self._stream.write(data)
+
+    def cells(self, index: int, size: int) -> Iterator[Cell]:
+        view = memoryview(self._data.getvalue())
+        head = _SIZE.pack(size)
+        for part, start in enumerate(range(0, len(view), PART_MAX)):
+            data = view[start : start + PART_MAX]
+            yield Cell(index, Kind.COMPRESSED, part, b"".join((head, data)))
+            head = b""
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+def _decompressed(index: int, data: bytes) -> memoryview:
+    import pyarrow as pa
+
+    (size,) = _SIZE.unpack_from(data)
+    try:
+        whole = pa.Codec(_CODEC).decompress(memoryview(data)[_SIZE.size :], size)
+    except OSError as error:
+        raise OlrPgError(6006, f"cells of it are missing: {error}", task=index) from error
+    return memoryview(whole).cast("B")
 
 
 def _spool_error(error: OSError | ValueError, **where: Any) -> OlrPgError:
@@ -169,7 +228,9 @@ def result(index: int, cells: Sequence[Cell], spool: Spool | None) -> Result:
     head = ordered[0]
     match head.kind:
         case Kind.RESULT:
-            return head.data if len(ordered) == 1 else b"".join(cell.data for cell in ordered)
+            return head.data
+        case Kind.COMPRESSED:
+            return _decompressed(index, b"".join(cell.data for cell in ordered))
         case Kind.SPOOLED:
             assert spool is not None, "a task spools only where there is a directory for it"
             return _unspool(index, spool, head.data.decode())

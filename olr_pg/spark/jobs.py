@@ -11,8 +11,8 @@ processor whatever it does, and a backlog takes few of them. A result of more th
 
 **On a cluster** (`planned_jobs`), whose executors need not reach the driver, payloads go out in
 jobs of `max_parallel` tasks; small tasks share jobs, and where they are many a core gets them in
-one Spark task, one after the other. Large results are cut into cells of `cells.PART_MAX` bytes:
-what passes through the JVM is copied several times and has to fit its heap.
+one Spark task, one after the other. Large results are compressed, and cut into cells of
+`cells.PART_MAX` bytes: what passes through the JVM is copied several times and has to fit its heap.
 
 **Errors.** A task that raises has its error in its cell, so that the driver raises the same
 `OlrPgError`, and Spark does not repeat what fails for a reason. Spark itself repeats tasks whose

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from olr_pg.errors import OlrPgError
 from olr_pg.spark import cells
-from olr_pg.spark.cells import result
+from olr_pg.spark.cells import Kind, result
 from olr_pg.spark.spool import Spool
 
 
@@ -33,20 +33,36 @@ def made(run: Callable[[], bytes], spool: Spool | None = None) -> list[cells.Cel
     return list(cells.cells(7, write, str(spool.directory) if spool else None))
 
 
-@given(data=st.binary(max_size=100), part=st.integers(1, 40))
-def test_a_result_comes_back_whole_whatever_the_size_of_a_part(data: bytes, part: int) -> None:
+@given(data=st.binary(max_size=100), part=st.integers(1, 40), inline_max=st.integers(0, 110))
+def test_a_result_comes_back_whole_whatever_the_size_of_a_part(
+    data: bytes, part: int, inline_max: int
+) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cells, "PART_MAX", part)
+        patch.setattr(cells, "INLINE_MAX", inline_max)
         parts = made(lambda: data)
-        assert len(parts) == max(1, -(-len(data) // part))
+        assert (len(data) <= inline_max) == ([cell.kind for cell in parts] == [Kind.RESULT])
         assert result(7, parts, None) == data
         assert result(7, parts[::-1], None) == data
 
 
+def test_a_large_result_is_compressed_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cells, "PART_MAX", 1_000)
+    rows = b"".join(b"ORDER_ID %d, CUSTOMER_NAME %d;" % (n, n * n) for n in range(20_000))
+    parts = made(lambda: rows)
+    assert sum(len(cell.data) for cell in parts) < len(rows) / 4
+    assert max(len(cell.data) for cell in parts) < 1_100
+    whole = result(7, parts, None)
+    assert whole == rows
+    assert not memoryview(whole).readonly, "as a mapped file: kernels are compiled for that"
+
+
 def test_missing_rows_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cells, "PART_MAX", 4)
+    monkeypatch.setattr(cells, "INLINE_MAX", 3)
     parts = made(lambda: b"0123456789")
-    for bad in (parts[1:], [parts[0], parts[2]], []):
+    assert len(parts) > 2
+    for bad in (parts[1:], [parts[0], parts[2]], parts[:-1], []):
         with pytest.raises(OlrPgError) as raised:
             result(7, bad, None)
         assert raised.value.code == 6006
