@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import tempfile
 from itertools import pairwise
 from pathlib import Path
@@ -15,9 +16,12 @@ from pyspark.serializers import CPickleSerializer
 from pyspark.util import _load_from_socket
 
 from olr_pg.errors import OlrPgError
+from olr_pg.spark.call import SparkCall
 from olr_pg.spark.failures import spark_errors
+from olr_pg.spark.handing_out import HandingOut
 from olr_pg.spark.jobs import run_tasks
 from olr_pg.spark.planned_jobs import FIRST_JOB_BYTES, JOB_BYTES, job_bytes, plan_jobs
+from olr_pg.spark.spool import Spool
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -111,6 +115,17 @@ def test_no_file_is_left(spark: SparkSession) -> None:
     for _ in run_tasks(spark, numbered(3), lambda _: bytes(MIB)):
         assert set(scratch.iterdir()) > before
     assert set(scratch.iterdir()) == before
+
+
+def test_a_call_leaves_nothing_to_the_garbage_collector(spark: SparkSession) -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        assert len(list(run_tasks(spark, numbered(9), lambda p: p))) == 9
+        left = [one for one in gc.get_objects() if isinstance(one, HandingOut | SparkCall | Spool)]
+    finally:
+        gc.enable()
+    assert not left
 
 
 @both_ways
