@@ -41,12 +41,20 @@ def spark(options: Options) -> Iterator[Result]:
 
 
 def _with_spark(workload: str, shape: str, logs: LogSet, options: Options) -> Result:
-    work, one_core = _through_spark(logs), decoding(logs)
+    name = f"decode {_amount(workload, options)} {shape}, Spark local[{_CORES}]"
+    work = _through_spark(logs)
     work()
+    return _beside_one_core(name, work, "one core without Spark", logs, options)
+
+
+def _beside_one_core(
+    name: str, work: Callable[[], float], anchor: str, logs: LogSet, options: Options
+) -> Result:
+    """Warm work on all cores against decoding the same logs on one, in this process."""
+    one_core = decoding(logs)
     one_core()
     return compared(
-        f"decode {_amount(workload, options)} {shape}, Spark local[{_CORES}]", "MB/s",
-        partial(measured, work, tree=True), anchor="one core without Spark",
+        name, "MB/s", partial(measured, work, tree=True), anchor=anchor,
         anchor_run=partial(measured, one_core), runs=options.runs, scale=MB,
     )  # fmt: skip
 
@@ -66,15 +74,10 @@ def _without_spark(workload: str, logs: LogSet, options: Options) -> Result:
                 pass
             return logs.size
 
-        one_core = decoding(logs)
         for _ in range(_CORES):  # a process may have taken both shares
             work()
-        one_core()
-        return compared(
-            f"decode {_amount(workload, options)}, two processes without Spark", "MB/s",
-            partial(measured, work, tree=True), anchor="one core",
-            anchor_run=partial(measured, one_core), runs=options.runs, scale=MB,
-        )  # fmt: skip
+        name = f"decode {_amount(workload, options)}, two processes without Spark"
+        return _beside_one_core(name, work, "one core", logs, options)
 
 
 def _decode_share(subscription: Subscription, splits: Sequence[Split]) -> None:
