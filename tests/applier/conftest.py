@@ -104,9 +104,13 @@ class Script:
         self._queue = queue = ReadyQueue(self.queue_transactions, self.queue_bytes)
         self._taken = 0
         wanted = [one for one in self.transactions if one.begin_scn >= scn]
+        # What fits is there before anything is asked for: a client that finds nothing for a
+        # moment would end its batch.
+        while self._taken < len(wanted) and queue.offer(wanted[self._taken]):
+            self._taken += 1
 
         def feed() -> None:
-            for one in wanted:
+            for one in wanted[self._taken :]:
                 if not queue.put(one):
                     return
                 self._taken += 1
