@@ -8,6 +8,9 @@ from typing import Final
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
 _KEPT: Final = 1 << 30
+"""More than the tables of a split of a bulk load, which are more than 256 MiB; what a worker uses
+at a time is bounded elsewhere."""
+
 _GIVEN_BACK: Final = 4 << 20
 
 

@@ -11,8 +11,10 @@ import contextlib
 import os
 import socket
 import threading
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import chain
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -92,42 +94,41 @@ class Exchange:
             thread.start()
 
     def _serve(self, connection: socket.socket) -> None:
-        given: list[int] = []
+        shares: deque[list[int]] = deque()
         try:
             with _channel(connection) as worker:
-                self._converse(worker, given)
+                self._converse(worker, shares)
         except (EOFError, OSError):
             pass  # the worker is lost, or not wanted any more; what it had is given back
         finally:
-            self._handing_out.give_back(given)
+            self._handing_out.give_back(chain.from_iterable(shares))
             with self._lock:
                 del self._workers[threading.current_thread()]
                 connection.close()
 
-    def _converse(self, worker: Channel, given: list[int]) -> None:
+    def _converse(self, worker: Channel, shares: deque[list[int]]) -> None:
         """Give a worker its shares and take its results.
 
         Args:
-            given: what the worker has at the moment, in order.
+            shares: what the worker has at the moment, in order.
         """
         turn: int = worker.recv()
-        shares: list[int] = []
         depth = 2 if self._handing_out.ahead else 1
         while True:
             while len(shares) < depth:
                 share = self._handing_out.share(turn, wait=not shares)
                 if not share:
                     break
-                given.extend(share)
-                shares.append(len(share))
+                shares.append(share)
                 worker.send([(task, self._payloads[task]) for task in share])
             if not shares:
                 worker.send([])
                 return
-            for _ in range(shares.pop(0)):
+            while shares[0]:
                 task, result = worker.recv()
                 self._handing_out.put(task, result)
-                given.remove(task)
+                shares[0].remove(task)
+            shares.popleft()
 
 
 def take_part(directory: Path, turn: int, task: Callable[[bytes, TaskResult], None]) -> None:

@@ -145,9 +145,9 @@ class HandingOut:
             for task in tasks:
                 self._losses[task] += 1
                 heappush(self._again, task)
-                if self._losses[task] >= _LOSSES_MAX and self._failure is None:
+                if self._losses[task] >= _LOSSES_MAX:
                     detail = f"the Python worker that had this task was lost {_LOSSES_MAX} times"
-                    self._failure = OlrPgError(6005, detail, task=task)
+                    self.fail(OlrPgError(6005, detail, task=task))
             self._have_turn()
             self._changed.notify_all()
 
