@@ -11,6 +11,7 @@ import numba
 import numpy as np
 
 from olr_pg.kernels import inlined, inlined_for
+from olr_pg.redo.batch import EventKind
 from olr_pg.redo.columns import Table
 from olr_pg.redo.direct import block_object, block_rows
 from olr_pg.redo.iot import Pair
@@ -23,13 +24,45 @@ from olr_pg.redo.lobs import (
     lob_alone,
     lob_pair,
 )
-from olr_pg.redo.opcodes import push
+from olr_pg.redo.opcodes import ENTRIES, EVENTS, FULL, PIECES, push
 from olr_pg.redo.pairs import pair_pieces
-from olr_pg.redo.pieces import open_piece
+from olr_pg.redo.pieces import NO_ROW, ChangeStatus, open_piece
 from olr_pg.redo.vectors import container_of, dba_of, object_of, read_fields, scan_record
-from olr_pg.redo.walk import Walk
+from olr_pg.redo.walk import (
+    CONTAINER,
+    PENDING,
+    RECORD_AT_HAND,
+    TALLY_CHANGES,
+    TALLY_FILTERED,
+    TALLY_ROW_VECTORS,
+    TALLY_UNDOING,
+    TALLY_UNPAIRED,
+    TALLY_VECTORS,
+    TALLY_WITHOUT_ROW,
+    VECTORS,
+    XID,
+    Walk,
+)
 
 _BLOCK_HEADER = BLOCK_HEADER
+
+_BEGIN = int(EventKind.BEGIN)
+_COMMIT = int(EventKind.COMMIT)
+_ROLLBACK = int(EventKind.ROLLBACK)
+_CHANGE = int(EventKind.CHANGE)
+_UNDONE = int(EventKind.UNDONE)
+_SESSION = int(EventKind.SESSION)
+_LOB = int(EventKind.LOB)
+_DDL = int(EventKind.DDL)
+_UNDO_PART = int(EventKind.UNDO_PART)
+_SPLIT_CHANGE = int(EventKind.SPLIT_CHANGE)
+_UNDECODED = int(EventKind.UNDECODED)
+
+_CAPACITY = int(ChangeStatus.CAPACITY)
+_SHORT_FIELD = int(ChangeStatus.SHORT_FIELD)
+_ENCRYPTED = int(ChangeStatus.ENCRYPTED)
+_SPLIT_UNDO = int(ChangeStatus.SPLIT_UNDO)
+_NO_TRANSACTION = int(ChangeStatus.NO_TRANSACTION)
 
 
 @inlined
@@ -52,7 +85,7 @@ def _find(objects: Table, con_id: int, number: int, scn: int) -> int:
 
 @inlined
 def _find_table(walk: Walk, con_id: int, obj: int) -> int:
-    return _find(walk.objects.tables, con_id, obj, walk.records.scn[walk.current[0]])
+    return _find(walk.objects.tables, con_id, obj, walk.records.scn[walk.current[RECORD_AT_HAND]])
 
 
 @inlined_for(numba.int64(numba.int64, numba.int64, numba.int64))
@@ -74,8 +107,8 @@ def _field(walk: Walk, at: int, number: int) -> tuple[int, int]:
 
 @inlined
 def _push_event(walk: Walk, kind: int, con_id: int, xid: int) -> int:
-    at = walk.state[0]
-    record = walk.current[0]
+    at = walk.state[EVENTS]
+    record = walk.current[RECORD_AT_HAND]
     event = walk.events[np.uint64(at)]
     source = walk.records[np.uint64(record)]
     event.kind = kind
@@ -99,14 +132,14 @@ def _push_event(walk: Walk, kind: int, con_id: int, xid: int) -> int:
     event.serial = 0
     event.session = 0
     event.piece_count = 0
-    walk.state[0] = at + 1
+    walk.state[EVENTS] = at + 1
     return int(at)
 
 
 @inlined
 def _undecoded(walk: Walk, status: int, con_id: int, xid: int, table: int) -> int:
     """An event of a row change that is known, but not its row."""
-    event = _push_event(walk, 11, con_id, xid)
+    event = _push_event(walk, _UNDECODED, con_id, xid)
     walk.events.table[event] = table
     walk.events.session[event] = status
     return event
@@ -130,32 +163,32 @@ def _undo_record(walk: Walk, vector: int, at: int) -> int:
     """
     f1, size = _field(walk, at, 1)
     if size < 20:
-        return 2
+        return _SHORT_FIELD
     payload, big = walk.payload, walk.big
-    walk.current[2] = _xid(
+    walk.current[XID] = _xid(
         u16(payload, f1 + 8, big), u16(payload, f1 + 10, big), u32(payload, f1 + 12, big)
     )
-    walk.current[3] = container_of(payload, at, walk.header, big)
-    walk.current[1] = vector
+    walk.current[CONTAINER] = container_of(payload, at, walk.header, big)
+    walk.current[PENDING] = vector
     ktub = f1 + ((size + 3) & ~3)
     _, size = _field(walk, at, 2)
     if size < 24 or not u16(payload, ktub + 20, big) & 0x102:
         return 0
     undoes = u16(payload, ktub + 16, True)
-    table = _find_table(walk, walk.current[3], u32(payload, ktub, big))
+    table = _find_table(walk, walk.current[CONTAINER], u32(payload, ktub, big))
     if table < 0 or (undoes != 0x0B01 and undoes != 0x0A16):
         return 0
     if payload[at + 21] & 0x80:
-        event = _undecoded(walk, 5, walk.current[3], walk.current[2], table)
+        event = _undecoded(walk, _ENCRYPTED, walk.current[CONTAINER], walk.current[XID], table)
         _undo_link(walk, ktub, event, dba_of(payload, at, big))
     else:
-        _split_event(walk, 9, at, table)
+        _split_event(walk, _UNDO_PART, at, table)
     return 0
 
 
 @inlined
 def _pair_pieces(walk: Walk, at: int, undo_at: int, layer: int, code: int, table: int) -> int:
-    """The row pieces of a pair; 0 kept, −1 carries no row, else a `ChangeStatus`."""
+    """The row pieces of a pair; a `ChangeStatus`, or NO_ROW."""
     payload, big, scratch = walk.payload, walk.big, walk.scratch
     undo_fields = read_fields(payload, undo_at, walk.header, big, scratch[0], scratch[1])
     redo_fields = read_fields(payload, at, walk.header, big, scratch[2], scratch[3])
@@ -180,13 +213,13 @@ def _split_event(walk: Walk, kind: int, undo_at: int, table: int) -> int:
     """An event of raw fields: a part of the undo of one change (`transactions.split_undo`)."""
     payload, big = walk.payload, walk.big
     ktub, _ = _field(walk, undo_at, 2)
-    piece = walk.state[1]
-    first = walk.state[2]
+    piece = walk.state[PIECES]
+    first = walk.state[ENTRIES]
     open_piece(walk.pieces, piece, 0)
     _push_raw(walk, undo_at, 3)
-    walk.pieces.entry_count[piece] = walk.state[2] - first
-    walk.state[1] = piece + 1
-    event = _push_event(walk, kind, walk.current[3], walk.current[2])
+    walk.pieces.entry_count[piece] = walk.state[ENTRIES] - first
+    walk.state[PIECES] = piece + 1
+    event = _push_event(walk, kind, walk.current[CONTAINER], walk.current[XID])
     walk.events.table[event] = table
     walk.events.serial[event] = u16(payload, ktub + 20, big)
     walk.events.piece_count[event] = 1
@@ -197,21 +230,21 @@ def _split_event(walk: Walk, kind: int, undo_at: int, table: int) -> int:
 @inlined
 def _split_change(walk: Walk, at: int, undo_at: int, layer: int, code: int, table: int) -> int:
     """The pair that completes an undo of several vectors; a `ChangeStatus`."""
-    piece = walk.state[1]
+    piece = walk.state[PIECES]
     if piece + 2 > walk.pieces.op.size:
-        walk.state[3] = 1
+        walk.state[FULL] = 1
         return 0
-    event = _split_event(walk, 10, undo_at, table)
-    first = walk.state[2]
+    event = _split_event(walk, _SPLIT_CHANGE, undo_at, table)
+    first = walk.state[ENTRIES]
     open_piece(walk.pieces, piece + 1, 0)
     _push_raw(walk, at, 2)
-    walk.pieces.entry_count[piece + 1] = walk.state[2] - first
-    walk.state[1] = piece + 2
+    walk.pieces.entry_count[piece + 1] = walk.state[ENTRIES] - first
+    walk.state[PIECES] = piece + 2
     walk.events.session[event] = layer << 8 | code | walk.row_scn << 16 | int(walk.big) << 24
     walk.events.piece_count[event] = 2
     if walk.events.dataobj[event] == 0:
         walk.events.dataobj[event] = object_of(walk.payload, at, walk.big)
-    walk.tally[2] += 1
+    walk.tally[TALLY_CHANGES] += 1
     return 0
 
 
@@ -219,48 +252,48 @@ def _split_change(walk: Walk, at: int, undo_at: int, layer: int, code: int, tabl
 def _change(walk: Walk, at: int, layer: int, code: int) -> int:
     """A row or leaf vector behind its undo record: a CHANGE event if the object is subscribed."""
     payload, big = walk.payload, walk.big
-    undo_at = walk.vectors.position[walk.current[1]]
+    undo_at = walk.vectors.position[walk.current[PENDING]]
     ktub, size = _field(walk, undo_at, 2)
     if size < 24:
-        return 2
+        return _SHORT_FIELD
     table = -1
     undoes = u16(payload, ktub + 16, True)
     if (layer == 11 and undoes == 0x0B01) or (layer == 10 and undoes == 0x0A16):
         con_id = container_of(payload, at, walk.header, big)
         table = _find_table(walk, con_id, u32(payload, ktub, big))
     if table < 0:
-        walk.tally[3] += layer == 11
+        walk.tally[TALLY_FILTERED] += layer == 11
         return 0
-    walk.tally[1] += layer == 10
+    walk.tally[TALLY_ROW_VECTORS] += layer == 10
     encrypted = (payload[at + 21] | payload[undo_at + 21]) & 0x80
     split = u16(payload, ktub + 20, big) & 0x103
     if split == 1 and not encrypted:
         return _split_change(walk, at, undo_at, layer, code, table)
-    first_piece = walk.state[1]
-    first_entry = walk.state[2]
+    first_piece = walk.state[PIECES]
+    first_entry = walk.state[ENTRIES]
     if encrypted:
-        status = 5
+        status = _ENCRYPTED
     elif split != 0:
-        status = 6
+        status = _SPLIT_UNDO
     else:
         status = _pair_pieces(walk, at, undo_at, layer, code, table)
-    if status < 0:
-        walk.tally[5] += 1
+    if status == NO_ROW:
+        walk.tally[TALLY_WITHOUT_ROW] += 1
         return 0
-    if status == 2:
+    if status == _SHORT_FIELD:
         return status
     if status > 0:
-        walk.state[1] = first_piece
-        walk.state[2] = first_entry
-        event = _undecoded(walk, status, walk.current[3], walk.current[2], table)
+        walk.state[PIECES] = first_piece
+        walk.state[ENTRIES] = first_entry
+        event = _undecoded(walk, status, walk.current[CONTAINER], walk.current[XID], table)
     else:
-        event = _push_event(walk, 4, walk.current[3], walk.current[2])
+        event = _push_event(walk, _CHANGE, walk.current[CONTAINER], walk.current[XID])
         walk.events.table[event] = table
-        walk.events.piece_count[event] = walk.state[1] - first_piece
+        walk.events.piece_count[event] = walk.state[PIECES] - first_piece
     _undo_link(walk, ktub, event, dba_of(payload, undo_at, big))
     if walk.events.dataobj[event] == 0:
         walk.events.dataobj[event] = object_of(payload, at, big)
-    walk.tally[2] += 1
+    walk.tally[TALLY_CHANGES] += 1
     return 0
 
 
@@ -287,7 +320,7 @@ def _lob_fields(walk: Walk, at: int, side: int) -> LobFields:
 
 @inlined
 def _push_lob_event(walk: Walk, con_id: int, xid: int, table: int, pieces: int) -> int:
-    event = _push_event(walk, 7, con_id, xid)
+    event = _push_event(walk, _LOB, con_id, xid)
     walk.events.table[event] = table
     walk.events.piece_count[event] = pieces
     return event
@@ -304,22 +337,22 @@ def _lob(walk: Walk, at: int, op: int) -> int:
             _push_lob_event(walk, vector.con_id, xid, table, pushed)
         if pushed == 0 and op == 0x1301:
             return -1  # not a LOB's page: a table's block
-        return 2 if pushed < 0 else 0
+        return _SHORT_FIELD if pushed < 0 else 0
     is_pair = op == 0x1A02 or op == 0x0A02 or op == 0x0A08 or op == 0x0A12
-    pending = walk.current[1]
+    pending = walk.current[PENDING]
     if not is_pair or pending < 0 or walk.vectors.opcode[pending] != 0x0501:
         return -1
     undo = _lob_fields(walk, walk.vectors.position[pending], 0)
     vector = _lob_fields(walk, at, 2)
     pushed, table = lob_pair(op, vector, undo, walk.objects, sink)
     if pushed <= 0:
-        return 2 if pushed < 0 else -1
+        return _SHORT_FIELD if pushed < 0 else -1
     # A leaf may be initialised by a recursive transaction: its row goes with its LOB id.
-    xid = 0 if op == 0x0A08 else walk.current[2]
-    event = _push_lob_event(walk, walk.current[3], xid, table, pushed)
+    xid = 0 if op == 0x0A08 else walk.current[XID]
+    event = _push_lob_event(walk, walk.current[CONTAINER], xid, table, pushed)
     if xid != 0:
         _undo_link(walk, undo.offset[2], event, undo.dba)
-    walk.current[1] = -1
+    walk.current[PENDING] = -1
     return 0
 
 
@@ -329,7 +362,7 @@ def _undone(walk: Walk, at: int, op: int) -> int:
     payload, big = walk.payload, walk.big
     ktub, size = _field(walk, at, 1)
     if size < 24:
-        return 2
+        return _SHORT_FIELD
     con_id = container_of(payload, at, walk.header, big)
     table = _find_table(walk, con_id, u32(payload, ktub, big))
     if table < 0 and not _is_lob_undo(walk, con_id, ktub):
@@ -337,7 +370,7 @@ def _undone(walk: Walk, at: int, op: int) -> int:
     if u16(payload, ktub + 20, big) & 0x102:
         return 0  # a part of an undo record: its change goes with the HEAD's marker
     usn = (u16(payload, at + 2, big) - 15) >> 1
-    event = _push_event(walk, 5, con_id, _xid(usn, int(payload[ktub + 18]), 0))
+    event = _push_event(walk, _UNDONE, con_id, _xid(usn, int(payload[ktub + 18]), 0))
     walk.events.table[event] = table
     _undo_link(walk, ktub, event, dba_of(payload, at, big))
     walk.events.slot_head[event] = 1 if op == 0x050B else 0
@@ -350,17 +383,17 @@ def _boundary(walk: Walk, at: int, op: int) -> int:
     payload, big = walk.payload, walk.big
     f1, size = _field(walk, at, 1)
     if size < (8 if op == 0x0502 else 17):
-        return 2
+        return _SHORT_FIELD
     sequence = u32(payload, f1 + 4, big)
-    kind = 1
+    kind = _BEGIN
     if op == 0x0502 and sequence == 0:
         return 0
     if op == 0x0504:
-        kind = 3 if payload[f1 + 16] & 0x04 else 2
+        kind = _ROLLBACK if payload[f1 + 16] & 0x04 else _COMMIT
     usn = (u16(payload, at + 2, big) - 15) >> 1
-    walk.current[2] = _xid(usn, u16(payload, f1, big), sequence)
-    walk.current[3] = container_of(payload, at, walk.header, big)
-    _push_event(walk, kind, walk.current[3], walk.current[2])
+    walk.current[XID] = _xid(usn, u16(payload, f1, big), sequence)
+    walk.current[CONTAINER] = container_of(payload, at, walk.header, big)
+    _push_event(walk, kind, walk.current[CONTAINER], walk.current[XID])
     return 0
 
 
@@ -369,9 +402,9 @@ def _session(walk: Walk, at: int, op: int) -> int:
     """A 5.19 or 5.20: a SESSION event of the record's transaction."""
     payload, big = walk.payload, walk.big
     f1, size = _field(walk, at, 1)
-    if walk.current[2] == 0 or size < (8 if walk.long_session else 4):
+    if walk.current[XID] == 0 or size < (8 if walk.long_session else 4):
         return 0
-    event = _push_event(walk, 6, walk.current[3], walk.current[2])
+    event = _push_event(walk, _SESSION, walk.current[CONTAINER], walk.current[XID])
     walk.events.serial[event] = u16(payload, f1 + 2, big)
     walk.events.slot_head[event] = 1 if op == 0x0513 else 0
     if walk.long_session:
@@ -384,7 +417,7 @@ def _session(walk: Walk, at: int, op: int) -> int:
 @inlined
 def _direct_load_xid(walk: Walk) -> int:
     """The transaction that the 24.6 of the same record names, 0 where there is none."""
-    for vector in range(walk.current[4]):
+    for vector in range(walk.current[VECTORS]):
         if walk.vectors.opcode[vector] == 0x1806:
             f1, size = _field(walk, walk.vectors.position[vector], 1)
             if size >= 16:
@@ -405,30 +438,32 @@ def _direct_load(walk: Walk, at: int) -> int:
     if dataobj < 0:
         return 0
     con_id = container_of(payload, at, walk.header, big)
-    table = _find(walk.objects.data, con_id, dataobj, walk.records.scn[walk.current[0]])
+    table = _find(
+        walk.objects.data, con_id, dataobj, walk.records.scn[walk.current[RECORD_AT_HAND]]
+    )
     if table < 0:
         return 0
     xid = _direct_load_xid(walk)
     if xid == 0:
-        return 9
-    first_piece = walk.state[1]
-    first_entry = walk.state[2]
-    status = 5
+        return _NO_TRANSACTION
+    first_piece = walk.state[PIECES]
+    first_entry = walk.state[ENTRIES]
+    status = _ENCRYPTED
     if not payload[at + 21] & 0x80:
         status = block_rows(
             payload, f1, size, dba_of(payload, at, big), big, walk.pieces, walk.entries, walk.state
         )
     if status != 0:
-        walk.state[1] = first_piece
-        walk.state[2] = first_entry
+        walk.state[PIECES] = first_piece
+        walk.state[ENTRIES] = first_entry
         event = _undecoded(walk, status, con_id, xid, table)
     else:
-        event = _push_event(walk, 4, con_id, xid)
+        event = _push_event(walk, _CHANGE, con_id, xid)
         walk.events.table[event] = table
-        walk.events.piece_count[event] = walk.state[1] - first_piece
+        walk.events.piece_count[event] = walk.state[PIECES] - first_piece
     walk.events.dataobj[event] = dataobj
-    walk.tally[1] += 1
-    walk.tally[2] += 1
+    walk.tally[TALLY_ROW_VECTORS] += 1
+    walk.tally[TALLY_CHANGES] += 1
     return 0
 
 
@@ -454,11 +489,11 @@ def _ddl(walk: Walk, at: int) -> int:
         return 0
     con_id = container_of(payload, at, walk.header, big)
     xid = _xid(u16(payload, f1 + 4, big), u16(payload, f1 + 6, big), u32(payload, f1 + 8, big))
-    event = _push_event(walk, 8, con_id, xid)
+    event = _push_event(walk, _DDL, con_id, xid)
     walk.events.serial[event] = u16(payload, f1 + 12, big)
     walk.events.wrp[event] = part
     walk.events.piece_count[event] = 1
-    piece = walk.state[1]
+    piece = walk.state[PIECES]
     open_piece(walk.pieces, piece, 0)
     walk.pieces.entry_count[piece] = 1
     if part <= 1:
@@ -470,13 +505,13 @@ def _ddl(walk: Walk, at: int) -> int:
         _push_text(walk, at, 10, 3)
     else:
         _push_text(walk, at, 2, 1)
-    walk.state[1] = piece + 1
+    walk.state[PIECES] = piece + 1
     return 0
 
 
 @inlined
 def _row_vector_alone(walk: Walk) -> int:
-    pending = walk.current[1]
+    pending = walk.current[PENDING]
     return 1 if pending >= 0 and walk.vectors.opcode[pending] >> 8 == 11 else 0
 
 
@@ -485,24 +520,24 @@ def _step(walk: Walk, vector: int) -> int:
     """One vector, given the pending one before it; a `ChangeStatus`."""
     at = walk.vectors.position[vector]
     op = int(walk.vectors.opcode[vector])
-    pending = walk.current[1]
+    pending = walk.current[PENDING]
     if walk.objects.lob_tables.size > 0:
         status = _lob(walk, at, op)
         if status >= 0:
             return status
     if op >> 8 == 11:
-        walk.tally[1] += 1
+        walk.tally[TALLY_ROW_VECTORS] += 1
     is_pair = pending >= 0 and walk.vectors.opcode[pending] == 0x0501
     if is_pair and (op >> 8 == 11 or op >> 8 == 10):
         status = _change(walk, at, op >> 8, op & 0xFF)
-        walk.current[1] = -1
+        walk.current[PENDING] = -1
         return status
     alone = _row_vector_alone(walk)
-    walk.current[1] = vector if op >> 8 == 11 else -1
+    walk.current[PENDING] = vector if op >> 8 == 11 else -1
     if op == 0x0506 or op == 0x050B:
-        walk.tally[4] += alone
+        walk.tally[TALLY_UNDOING] += alone
         return _undone(walk, at, op)
-    walk.tally[6] += alone
+    walk.tally[TALLY_UNPAIRED] += alone
     if op == 0x0501:
         return _undo_record(walk, vector, at)
     if op == 0x0502 or op == 0x0504:
@@ -522,24 +557,24 @@ def walk_record(walk: Walk, record: int) -> tuple[int, int, int]:
 
     Stage 1 is the list of vectors, with a `VectorStatus`; stage 2 a vector, with a `ChangeStatus`.
     """
-    walk.current[0] = record
-    walk.current[1] = -1
-    walk.current[2] = 0
+    walk.current[RECORD_AT_HAND] = record
+    walk.current[PENDING] = -1
+    walk.current[XID] = 0
     status, at, count = scan_record(
         walk.payload, walk.records, record, (walk.header, walk.big), 0, walk.vectors
     )
-    walk.current[4] = count
+    walk.current[VECTORS] = count
     if status != 0:
         return 1, status, at
     for vector in range(count):
-        walk.tally[0] += 1
+        walk.tally[TALLY_VECTORS] += 1
         full = (
-            walk.state[0] == walk.events.kind.size
-            or walk.state[1] == walk.pieces.op.size
-            or walk.state[3] != 0
+            walk.state[EVENTS] == walk.events.kind.size
+            or walk.state[PIECES] == walk.pieces.op.size
+            or walk.state[FULL] != 0
         )
-        status = 1 if full else _step(walk, vector)
+        status = _CAPACITY if full else _step(walk, vector)
         if status != 0:
             return 2, status, walk.vectors.position[vector]
-    walk.tally[6] += _row_vector_alone(walk)
-    return 2, 1 if walk.state[3] != 0 else 0, 0
+    walk.tally[TALLY_UNPAIRED] += _row_vector_alone(walk)
+    return 2, _CAPACITY if walk.state[FULL] != 0 else 0, 0

@@ -9,17 +9,19 @@ from __future__ import annotations
 from typing import Any, Final
 
 from olr_pg.kernels import inlined
-from olr_pg.redo.batch import EntryColumns, PieceColumns
+from olr_pg.redo.batch import EntryColumns, PieceColumns, Role
 from olr_pg.redo.kernel import u16, u32
-from olr_pg.redo.opcodes import push_row
-from olr_pg.redo.pieces import open_piece
+from olr_pg.redo.opcodes import ENTRIES, FB_DELETED, FB_WHOLE, FULL, PIECES, QMI, push_row
+from olr_pg.redo.pieces import ChangeStatus, open_piece
 
 TABLE_DATA: Final = 1
 _ITL_ENTRY: Final = 24
 _ASSM: Final = 0x20
-_WHOLE_ROW: Final = 0x2C
-_DELETED: Final = 0x10
-_INSERT: Final = 11
+
+_AFTER = int(Role.AFTER)
+_OK = int(ChangeStatus.OK)
+_ROWS = int(ChangeStatus.ROWS)
+_OPERATION = int(ChangeStatus.OPERATION)
 
 
 @inlined
@@ -55,34 +57,34 @@ def block_rows(
     """One piece per row of the block image at `at`; a `ChangeStatus`."""
     header = _data_header(payload, at, size, big)
     if header < 0:
-        return 4
+        return _ROWS
     end = at + size
     rows = u16(payload, header + 2, big)
     if header + 18 + 2 * rows > end:
-        return 4
+        return _ROWS
     for slot in range(rows):
         row = header + u16(payload, header + 18 + 2 * slot, big)
         if row + 3 > end:
-            return 4
+            return _ROWS
         flags = payload[row]
-        if flags & _DELETED:
+        if flags & FB_DELETED:
             continue
-        if flags & _WHOLE_ROW != _WHOLE_ROW:
-            return 8
-        piece = state[1]
+        if flags & FB_WHOLE != FB_WHOLE:
+            return _OPERATION
+        piece = state[PIECES]
         if piece == pieces.op.size:
-            state[3] = 1
-            return 0
-        first = state[2]
-        open_piece(pieces, piece, _INSERT)
+            state[FULL] = 1
+            return _OK
+        first = state[ENTRIES]
+        open_piece(pieces, piece, QMI)
         pieces.row_flags[piece] = flags
         pieces.bdba[piece] = dba
         pieces.slot[piece] = slot
         pieces.head_bdba[piece] = dba
         pieces.head_slot[piece] = slot
         count = int(payload[row + 2])
-        if push_row(payload, row + 3, end, count, big, 2, 1, entries, state) < 0:
-            return 4
-        pieces.entry_count[piece] = state[2] - first
-        state[1] = piece + 1
-    return 0
+        if push_row(payload, row + 3, end, count, big, _AFTER, 1, entries, state) < 0:
+            return _ROWS
+        pieces.entry_count[piece] = state[ENTRIES] - first
+        state[PIECES] = piece + 1
+    return _OK

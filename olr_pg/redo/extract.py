@@ -24,10 +24,10 @@ from olr_pg.redo.blocks import LWN, RECORD, group_end, scan_group, unpack_blocks
 from olr_pg.redo.changes import walk_record
 from olr_pg.redo.columns import as_table, grown, head
 from olr_pg.redo.layout import BLOCK_HEADER, FIRST_DATA_BLOCK, RECORD_HEADER, VLD_VALID
-from olr_pg.redo.opcodes import ENTRIES, EVENTS, PIECES, STATE_SIZE
+from olr_pg.redo.opcodes import ENTRIES, EVENTS, FULL, PIECES, STATE_SIZE
 from olr_pg.redo.pieces import REASONS, ChangeStatus, error_code
 from olr_pg.redo.vectors import MAX_FIELDS, VECTOR, VECTOR_FAULTS, VectorStatus
-from olr_pg.redo.walk import ObjectTables, Tally, Walk
+from olr_pg.redo.walk import CURRENT_SIZE, RECORD_AT_HAND, ObjectTables, Tally, Walk
 from olr_pg.redo.window import WINDOW_BYTES, address_of, group_runs, place_error, raise_block
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def extract_groups(
     """
     block_size = walk.width + _HEADER
     while block < end:
-        events, pieces, entries = walk.state[0], walk.state[1], walk.state[2]
+        events, pieces, entries = walk.state[EVENTS], walk.state[PIECES], walk.state[ENTRIES]
         for k in range(walk.tally.size):
             room.tally[k] = walk.tally[k]
         status, stop, _ = group_end(raw, block_size, block, end, walk.big)
@@ -184,8 +184,8 @@ def extract_groups(
             total = (stop - walk.first_block) * walk.width
             stage, status, place = _group(walk, position, total, room)
         if status != 0:
-            walk.state[0], walk.state[1], walk.state[2] = events, pieces, entries
-            walk.state[3] = 0
+            walk.state[EVENTS], walk.state[PIECES], walk.state[ENTRIES] = events, pieces, entries
+            walk.state[FULL] = 0
             for k in range(walk.tally.size):
                 walk.tally[k] = room.tally[k]
             return stage, status, place, block
@@ -310,7 +310,7 @@ def open_walk(
         np.empty((4, MAX_FIELDS + 1), np.int64),
         np.zeros(STATE_SIZE, np.int64),
         np.array([log.header.thread, log.header.sequence], np.int64),
-        np.zeros(5, np.int64),
+        np.zeros(CURRENT_SIZE, np.int64),
         np.zeros(len(Tally._fields), np.int64),
     )
 
@@ -341,7 +341,7 @@ def _raise(log: Log, walk: Walk, stage: int, status: int, place: int) -> None:
 def _vector_error(log: Log, walk: Walk, stage: int, status: int, place: int) -> OlrPgError:
     if stage == 1:
         return place_error(log, walk.first_block, 2006, VECTOR_FAULTS[VectorStatus(status)], place)
-    record = int(walk.current[0])
+    record = int(walk.current[RECORD_AT_HAND])
     opcode = int(walk.payload[place]) << 8 | int(walk.payload[place + 1])
     fault = ChangeStatus(status)
     return place_error(

@@ -16,8 +16,20 @@ from typing import Any, Final, NamedTuple
 from olr_pg.kernels import inlined
 from olr_pg.redo.batch import I64, U8, EntryColumns, PieceColumns
 from olr_pg.redo.kernel import u16, u32
-from olr_pg.redo.opcodes import push, push_row, push_supplemental, supplemental_header
-from olr_pg.redo.pieces import open_piece
+from olr_pg.redo.opcodes import (
+    DRP,
+    ENTRIES,
+    FB_LAST,
+    FB_WHOLE,
+    IRP,
+    PIECES,
+    URP,
+    push,
+    push_row,
+    push_supplemental,
+    supplemental_header,
+)
+from olr_pg.redo.pieces import NO_ROW, ChangeStatus, open_piece
 
 NO_ROWID: Final = 0x80
 """Set in `PieceColumns.sup_flags` of a piece without supplemental header: the row has no ROWID."""
@@ -26,8 +38,17 @@ _PURGE, _PURGE_TOO, _RESTORE = 2, 3, 5
 _KEY_DATA, _WHOLE, _VECTOR = 0x12, 0x1E, 0x23
 _HAS_SUPPLEMENTAL = 0x80
 _ARRAY = 0x20
-_LAST = 0x04
 _INSERTS = 2
+
+_MALFORMED = 0
+"""Instead of an operation: the values do not fit the fields."""
+
+_OK = int(ChangeStatus.OK)
+_SHORT_FIELD = int(ChangeStatus.SHORT_FIELD)
+_COLUMNS = int(ChangeStatus.COLUMNS)
+_SUPPLEMENTAL = int(ChangeStatus.SUPPLEMENTAL)
+_OPERATION = int(ChangeStatus.OPERATION)
+_OVERFLOW = int(ChangeStatus.OVERFLOW)
 
 STRUCTURE: Final = (6, 7, 8, 9, 11, 13, 15, 16, 31)
 """Codes of layer 10 that change index blocks, not rows (redo-format §12)."""
@@ -215,29 +236,28 @@ def _update_listed(pair: Pair) -> int:
 
 @inlined
 def _row_change(pair: Pair, code: int) -> tuple[int, int]:
-    """(operation 2, 3 or 5, the undo field to look for supplemental data from).
+    """(IRP, DRP or URP, the undo field to look for supplemental data from).
 
-    Operation −1 is a vector without a row, 0 one whose values do not fit, 8 one that is not
-    supported.
+    Instead of the operation NO_ROW, _MALFORMED, or the `ChangeStatus` of what is not supported.
     """
     what = pair.payload[pair.undo_offset[4]]
     if code == 2 and what in (_PURGE, _PURGE_TOO):
-        return (2 if _insert(pair) else 0), 6
+        return (IRP if _insert(pair) else _MALFORMED), 6
     if code == 4 and what == _RESTORE:
-        return (3 if _delete(pair) else 0), 7
+        return (DRP if _delete(pair) else _MALFORMED), 7
     if code == 18 and what == _KEY_DATA:
         header = _header(pair, 7)
         if header == 0:
-            return 8, 0
+            return _OPERATION, 0
         if pair.payload[pair.undo_offset[header]] == _INSERTS:
-            return (2 if _reinsert(pair) else 0), header
-        return (5 if _update_all(pair) else 0), header
+            return (IRP if _reinsert(pair) else _MALFORMED), header
+        return (URP if _update_all(pair) else _MALFORMED), header
     if code == 30 and what == _WHOLE:
-        return (5 if _update_all(pair) else 0), 7
+        return (URP if _update_all(pair) else _MALFORMED), 7
     if code == 35 and what == _VECTOR:
         field = _update_listed(pair)
-        return (5 if field > 0 else 0), field
-    return (-1 if code in STRUCTURE else 8), 0
+        return (URP if field > 0 else _MALFORMED), field
+    return (NO_ROW if code in STRUCTURE else _OPERATION), 0
 
 
 @inlined
@@ -256,58 +276,58 @@ def _continues(pair: Pair, code: int) -> bool:
     if code in (2, 18, 30):
         field = 4 if code == 2 else 3
         if pair.redo_fields >= field and pair.redo_length[field] >= 3:
-            found = not payload[pair.redo_offset[field]] & _LAST
+            found = not payload[pair.redo_offset[field]] & FB_LAST
     if code in (4, 18, 30) and pair.undo_fields >= 6 and pair.undo_length[6] >= 3:
-        found = found or not payload[pair.undo_offset[6]] & _LAST
+        found = found or not payload[pair.undo_offset[6]] & FB_LAST
     return found
 
 
 @inlined
 def _supplemental(pair: Pair, field: int, op: int) -> int:
-    """Push the supplemental values of an undo record; a `ChangeStatus`, −1 carries no row."""
+    """Push the supplemental values of an undo record; a `ChangeStatus`, or NO_ROW."""
     header = _header(pair, field)
     if header == 0:
-        return 0
+        return _OK
     at = pair.undo_offset[header]
     moved = pair.payload[at + 1] & 0x80 != 0
-    if pair.payload[at] in (8, 0x10) or (moved and op == 5):
-        return -1
+    if pair.payload[at] in (8, 0x10) or (moved and op == URP):
+        return NO_ROW
     end = push_supplemental(
         pair.payload, pair.undo_offset, pair.undo_length, pair.undo_fields, header, op, pair.big,
         pair.entries, pair.state,
     )  # fmt: skip
-    return 7 if end < 0 else 0
+    return _SUPPLEMENTAL if end < 0 else _OK
 
 
 @inlined
 def index_piece(pair: Pair, code: int) -> int:
-    """One row piece from an index pair; 0 kept, −1 carries no row, else a `ChangeStatus`."""
+    """One row piece from an index pair; a `ChangeStatus`, or NO_ROW."""
     if pair.undo_fields < 5 or pair.undo_length[4] < 20:
-        return 2
+        return _SHORT_FIELD
     if pair.redo_fields < 2 or pair.redo_length[2] < 4:
-        return 2
+        return _SHORT_FIELD
     payload, big, state, pieces = pair.payload, pair.big, pair.state, pair.pieces
     kdilk = pair.undo_offset[4]
     if payload[pair.redo_offset[2] + 1] & _ARRAY:
-        return 8
+        return _OPERATION
     if _continues(pair, code):
-        return 10
-    first = state[2]
+        return _OVERFLOW
+    first = state[ENTRIES]
     op, field = _row_change(pair, code)
-    if op not in (2, 3, 5):
-        return 3 if op == 0 else op
+    if op not in (IRP, DRP, URP):
+        return _COLUMNS if op == _MALFORMED else op
     status = _supplemental(pair, field, op)
-    if status != 0:
-        state[2] = first
+    if status != _OK:
+        state[ENTRIES] = first
         return status
-    piece = state[1]
+    piece = state[PIECES]
     open_piece(pieces, piece, op)
     pieces.sup_flags[piece] = NO_ROWID
-    pieces.row_flags[piece] = 0x2C
+    pieces.row_flags[piece] = FB_WHOLE
     pieces.bdba[piece] = u32(payload, kdilk + 8, big)
     pieces.slot[piece] = u16(payload, pair.redo_offset[2] + 2, big)
     pieces.head_bdba[piece] = pieces.bdba[piece]
     pieces.head_slot[piece] = pieces.slot[piece]
-    pieces.entry_count[piece] = state[2] - first
-    state[1] = piece + 1
-    return 0
+    pieces.entry_count[piece] = state[ENTRIES] - first
+    state[PIECES] = piece + 1
+    return _OK

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from olr_pg.kernels import inlined
 from olr_pg.redo.batch import EntryColumns, PieceColumns
 from olr_pg.redo.kernel import u16, u32
+from olr_pg.redo.opcodes import ENTRIES, FULL, PIECES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -132,27 +133,27 @@ def is_lob_object(objects: Table, con_id: int, number: int) -> bool:
 @inlined
 def _push_entry(sink: LobSink, offset: int, length: int) -> None:
     entries, state = sink.entries, sink.state
-    at = state[2]
+    at = state[ENTRIES]
     if at == entries.role.size:
-        state[3] = 1
+        state[FULL] = 1
         return
     entries.role[at] = 0
     entries.part[at] = 0
     entries.segcol[at] = 0
     entries.offset[at] = offset
     entries.length[at] = length
-    state[2] = at + 1
+    state[ENTRIES] = at + 1
 
 
 @inlined
 def _push_piece(
     sink: LobSink, op: int, dba: int, slot: int, number: int, lob: int, offset: int, length: int
 ) -> int:
-    """One piece; its row. `lob` is where the LOB id is, −1 = nowhere. No room sets state[3]."""
+    """One piece; its row. `lob` is where the LOB id is, −1 = nowhere. No room sets state[FULL]."""
     pieces, state = sink.pieces, sink.state
-    at = state[1]
+    at = state[PIECES]
     if at >= pieces.op.size:
-        state[3] = 1
+        state[FULL] = 1
         return 0
     pieces.op[at] = op
     pieces.supplemental[at] = 0
@@ -169,7 +170,7 @@ def _push_piece(
     pieces.entry_count[at] = 2
     _push_entry(sink, max(lob, 0), 10 if lob >= 0 else -1)
     _push_entry(sink, offset, length)
-    state[1] = at + 1
+    state[PIECES] = at + 1
     return int(at)
 
 
@@ -222,7 +223,7 @@ def push_kdli(
         return -2
     dba = u32(payload, offset[common] + 8, big)
     lob = kdli_lob(payload, offset, length, fields, common + 1)
-    before = sink.state[1]
+    before = sink.state[PIECES]
     field = common + 1
     while field <= fields:
         at, size = offset[field], length[field]
@@ -252,7 +253,7 @@ def push_kdli(
             piece = _push_piece(sink, 6, dba, 0, 0, lob, at + 64, 20)
             sink.pieces.row_flags[piece] = 1 if big else 0
         field += 1
-    return int(sink.state[1] - before)
+    return int(sink.state[PIECES] - before)
 
 
 @inlined

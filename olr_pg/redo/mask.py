@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from olr_pg.redo.opcodes import OPERATION, QMI, URP
 from olr_pg.redo.record_view import BEGIN, END, SESSION, UNDO, UNDONE
 
 if TYPE_CHECKING:
@@ -27,8 +28,6 @@ _SUPPLEMENTAL_SIZES: Final = (20, 26, 28)
 _SESSION_KEPT: Final = {0x0513: (1, 11, 12, 13), 0x0514: (1, 3, 4, 5)}
 _DDL_KEPT: Final = (1, 4, 5, 6, 7, 11, 12, 13)
 _LOB_KEPT: Final = (0x01, 0x04, 0x05, 0x07, 0x08, 0x09, 0x0B, 0x0C, 0x0D, 0x0E, 0x0F, 0x10, 0x11)
-_QMI: Final = 11
-_URP: Final = 5
 
 
 def mask_record(
@@ -116,12 +115,12 @@ def _row(fields: Fields, kdo: int, row_scn: int) -> Iterator[Span]:
     if len(head) < 16:
         yield from _all_but(fields, tuple(range(1, kdo)))
         return
-    op = head[10] & 0x1F
+    op = head[10] & OPERATION
     number = kdo + 1
-    if op == _QMI:
+    if op == QMI:
         yield from _rows(fields, kdo, row_scn)
         number += 2
-    elif op == _URP:
+    elif op == URP:
         number += 1
         if head[11] & 0x80:
             yield from _prefixed(fields, number, 0)

@@ -13,12 +13,14 @@ import numpy as np
 from numba import boolean, from_dtype, int64, void
 
 from olr_pg.kernels import inlined, inlined_for
-from olr_pg.redo.batch import ENTRY, EntryColumns, Role
+from olr_pg.redo.batch import ENTRY, EntryColumns, Part, Role
 from olr_pg.redo.kernel import BYTES, u16
 
 ENTRIES_TYPE: Final = from_dtype(ENTRY)[::1]
 INTEGERS: Final = int64[::1]
 
+OPERATION: Final = 0x1F
+"""The bits of a KDO's operation code that are one of these."""
 IRP: Final = 2
 DRP: Final = 3
 LKR: Final = 4
@@ -29,6 +31,19 @@ QMI: Final = 11
 QMD: Final = 12
 LMN: Final = 16
 CMP: Final = 22
+
+FB_CLUSTER_KEY: Final = 0x80
+FB_HEAD: Final = 0x20
+FB_DELETED: Final = 0x10
+FB_FIRST: Final = 0x08
+FB_LAST: Final = 0x04
+FB_PREVIOUS: Final = 0x02
+FB_NEXT: Final = 0x01
+"""Bits of a piece's flag byte (redo-format §5.3): a cluster's key; the row's head; deleted; the
+row's first and last piece; its first column goes on from the previous piece, its last into the
+next."""
+FB_WHOLE: Final = FB_HEAD | FB_FIRST | FB_LAST
+"""Of a row of one piece."""
 
 EVENTS: Final = 0
 PIECES: Final = 1
@@ -43,8 +58,10 @@ COLUMN_VECTOR: Final = 0x80
 
 _BEFORE = int(Role.BEFORE)
 _AFTER = int(Role.AFTER)
-_TO_NEXT = 1
-_FROM_PREVIOUS = 2
+_BEFORE_SUPPLEMENTAL = int(Role.BEFORE_SUPPLEMENTAL)
+_AFTER_SUPPLEMENTAL = int(Role.AFTER_SUPPLEMENTAL)
+_TO_NEXT = int(Part.TO_NEXT)
+_FROM_PREVIOUS = int(Part.FROM_PREVIOUS)
 
 
 @inlined_for(void(ENTRIES_TYPE, INTEGERS, int64, int64, int64, int64, int64))
@@ -52,9 +69,9 @@ def push(
     entries: EntryColumns, state: Any, role: int, part: int, segcol: int, offset: int, length: int
 ) -> None:
     """Append one value; no room only sets ``state[FULL]``."""
-    at = state[2]
+    at = state[ENTRIES]
     if at == entries.size:
-        state[3] = 1
+        state[FULL] = 1
         return
     # A row's fields by its pointer: Numba multiplies the strides of a column at every access.
     entry = entries[np.uint64(at)]
@@ -63,7 +80,7 @@ def push(
     entry.segcol = segcol
     entry.offset = offset
     entry.length = length
-    state[2] = at + 1
+    state[ENTRIES] = at + 1
 
 
 @inlined
@@ -100,13 +117,13 @@ def push_whole_piece(
     first = _next_value(length, field, fields)
     row_length = u16(payload, at + 40, big)
     if count != 1 and first <= fields and length[first] == row_length:
-        state[5] = 1
+        state[PACKED] = 1
         return first + 1
     for i in range(count):
         part = 0
-        if i == 0 and flags & 2:
+        if i == 0 and flags & FB_PREVIOUS:
             part |= _FROM_PREVIOUS
-        if i == count - 1 and flags & 1:
+        if i == count - 1 and flags & FB_NEXT:
             part |= _TO_NEXT
         if i >> 3 < bitmap_end and payload[at + 45 + (i >> 3)] >> (i & 7) & 1:
             push(entries, state, role, part, i, 0, -1)
@@ -137,7 +154,7 @@ def push_updated_columns(
     listed column's number.
     """
     at = offset[kdo]
-    state[4] = 0
+    state[SHIFT] = 0
     if length[kdo] < 26:
         return -1
     flags = payload[at + 16]
@@ -148,7 +165,7 @@ def push_updated_columns(
         return kdo + 1 if count == 0 else -1
     numbers = offset[kdo + 1]
     first = u16(payload, numbers, big) if length[kdo + 1] >= 2 else 0
-    state[4] = first
+    state[SHIFT] = first
     if payload[at + 11] & COLUMN_VECTOR:
         return _push_column_vector(
             payload, offset, length, fields, kdo, big, role, count, entries, state
@@ -160,9 +177,9 @@ def push_updated_columns(
     for i in range(listed):
         number = u16(payload, numbers + 2 * i, big)
         part = 0
-        if number == 0 and flags & 2:
+        if number == 0 and flags & FB_PREVIOUS:
             part |= _FROM_PREVIOUS
-        if number == width - 1 and flags & 1:
+        if number == width - 1 and flags & FB_NEXT:
             part |= _TO_NEXT
         is_null = i >= count or (
             i >> 3 < bitmap_end and payload[at + 26 + (i >> 3)] >> (i & 7) & 1 != 0
@@ -220,10 +237,10 @@ def push_row(
     state: Any,
 ) -> int:
     """`count` length-prefixed values from `at`, as columns from `segcol`; where they end, or −1."""
-    first = state[2]
+    first = state[ENTRIES]
     has_room = first + count <= entries.size
     if not has_room:
-        state[3] = 1
+        state[FULL] = 1
     for i in range(count):
         if at >= end:
             return -1
@@ -248,7 +265,7 @@ def push_row(
             entry.length = size if size > 0 else -1
         at += size
     if has_room:
-        state[2] = first + count
+        state[ENTRIES] = first + count
     return at
 
 
@@ -265,16 +282,16 @@ def push_undo_columns(
     """Before values of an undo record (KDO is field 4); the field after them, or −1."""
     if fields < 4 or length[4] < 12:
         return -1
-    op = payload[offset[4] + 10] & 0x1F
-    state[4] = 0
+    op = payload[offset[4] + 10] & OPERATION
+    state[SHIFT] = 0
     field = 5
-    if op in (2, 6):
+    if op in (IRP, ORP):
         field = push_whole_piece(payload, offset, length, fields, 4, big, _BEFORE, entries, state)
-    elif op == 5:
+    elif op == URP:
         field = push_updated_columns(
             payload, offset, length, fields, 4, big, _BEFORE, entries, state
         )
-    if field >= 0 and payload[offset[4] + 10] & ROW_DEPENDENCIES and op != 16:
+    if field >= 0 and payload[offset[4] + 10] & ROW_DEPENDENCIES and op != LMN:
         field = _next_value(length, field, fields)
         if field <= fields and length[field] in (6, 8):
             field += 1
@@ -293,10 +310,10 @@ def push_redo_columns(
     state: Any,
 ) -> int:
     """After values of a row vector (KDO is field 2); the field after them, or −1."""
-    state[4] = 0
-    if op in (2, 6):
+    state[SHIFT] = 0
+    if op in (IRP, ORP):
         return push_whole_piece(payload, offset, length, fields, 2, big, _AFTER, entries, state)
-    if op == 5:
+    if op == URP:
         return push_updated_columns(payload, offset, length, fields, 2, big, _AFTER, entries, state)
     return 3
 
@@ -313,11 +330,11 @@ def supplemental_header(length: Any, field: int, fields: int) -> int:
 @inlined
 def supplemental_role(op: int) -> int:
     """What supplemental values mean beside a row vector of code `op` (redo-format §7.6)."""
-    if op in (2, 4):
-        return 8
-    if op in (3, 8):
-        return 4
-    return 12
+    if op in (IRP, LKR):
+        return _AFTER_SUPPLEMENTAL
+    if op in (DRP, CFA):
+        return _BEFORE_SUPPLEMENTAL
+    return _BEFORE_SUPPLEMENTAL | _AFTER_SUPPLEMENTAL
 
 
 @inlined
@@ -346,9 +363,9 @@ def push_supplemental(
         size = u16(payload, offset[header + 2] + 2 * i, big)
         field = header + 3 + i
         part = 0
-        if i == 0 and flags & 2:
+        if i == 0 and flags & FB_PREVIOUS:
             part |= _FROM_PREVIOUS
-        if i == count - 1 and flags & 1:
+        if i == count - 1 and flags & FB_NEXT:
             part |= _TO_NEXT
         if size == 0xFFFF or size == 0:
             push(entries, state, role, part, number, 0, -1)

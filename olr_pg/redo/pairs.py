@@ -5,16 +5,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from olr_pg.kernels import inlined
+from olr_pg.redo.batch import Role
 from olr_pg.redo.iot import index_piece
-from olr_pg.redo.pieces import multi_row_pieces, single_piece
+from olr_pg.redo.opcodes import CFA, CMP, DRP, IRP, LKR, LMN, ORP, QMD, QMI, URP
+from olr_pg.redo.pieces import NO_ROW, ChangeStatus, multi_row_pieces, single_piece
 
 if TYPE_CHECKING:
     from olr_pg.redo.iot import Pair
 
+_SINGLE = (IRP, DRP, LKR, URP, ORP, CFA, LMN, CMP)
+_STRUCTURE = (7, 9, 10, 14, 20, 23, 24)
+"""Codes of layer 11 that change a block, but no row of it."""
+
+_BEFORE = int(Role.BEFORE)
+_AFTER = int(Role.AFTER)
+_OPERATION = int(ChangeStatus.OPERATION)
+
 
 @inlined
 def pair_pieces(pair: Pair, layer: int, code: int, row_scn: int, clustered: int) -> int:
-    """The row pieces of a pair; 0 kept, −1 carries no row, else a `ChangeStatus`.
+    """The row pieces of a pair; a `ChangeStatus`, or NO_ROW.
 
     Args:
         pair: the fields of both vectors, and where pieces and values go.
@@ -24,20 +34,20 @@ def pair_pieces(pair: Pair, layer: int, code: int, row_scn: int, clustered: int)
     """
     if layer == 10:
         return index_piece(pair, code)
-    if code == 11:
+    if code == QMI:
         return multi_row_pieces(
             pair.payload, pair.big, code, row_scn, pair.redo_offset, pair.redo_length,
-            pair.redo_fields, 2, 2, pair.pieces, pair.entries, pair.state,
+            pair.redo_fields, 2, _AFTER, pair.pieces, pair.entries, pair.state,
         )  # fmt: skip
-    if code == 12:
+    if code == QMD:
         return multi_row_pieces(
             pair.payload, pair.big, code, row_scn, pair.undo_offset, pair.undo_length,
-            pair.undo_fields, 4, 1, pair.pieces, pair.entries, pair.state,
+            pair.undo_fields, 4, _BEFORE, pair.pieces, pair.entries, pair.state,
         )  # fmt: skip
-    if code in (2, 3, 4, 5, 6, 8, 16, 22):
+    if code in _SINGLE:
         return single_piece(
             pair.payload, pair.big, code, clustered, pair.undo_offset, pair.undo_length,
             pair.undo_fields, pair.redo_offset, pair.redo_length, pair.redo_fields, pair.pieces,
             pair.entries, pair.state,
         )  # fmt: skip
-    return -1 if code in (7, 9, 10, 14, 20, 23, 24) else 8
+    return NO_ROW if code in _STRUCTURE else _OPERATION

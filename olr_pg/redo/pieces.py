@@ -14,6 +14,26 @@ from olr_pg.kernels import inlined
 from olr_pg.redo.batch import EntryColumns, PieceColumns
 from olr_pg.redo.kernel import u16, u32
 from olr_pg.redo.opcodes import (
+    CFA,
+    CMP,
+    DRP,
+    ENTRIES,
+    FB_CLUSTER_KEY,
+    FB_FIRST,
+    FB_HEAD,
+    FB_LAST,
+    FB_WHOLE,
+    FULL,
+    IRP,
+    LKR,
+    LMN,
+    OPERATION,
+    ORP,
+    PACKED,
+    PIECES,
+    ROW_DEPENDENCIES,
+    SHIFT,
+    URP,
     push_redo_columns,
     push_row,
     push_supplemental,
@@ -64,6 +84,18 @@ def error_code(status: ChangeStatus) -> int:
     return 2062 if status is ChangeStatus.OVERFLOW else 2011
 
 
+NO_ROW: Final = -1
+"""Beside a `ChangeStatus`: the vector carries no row."""
+
+_OK = int(ChangeStatus.OK)
+_SHORT_FIELD = int(ChangeStatus.SHORT_FIELD)
+_COLUMNS = int(ChangeStatus.COLUMNS)
+_ROWS = int(ChangeStatus.ROWS)
+_SUPPLEMENTAL = int(ChangeStatus.SUPPLEMENTAL)
+
+_HEAD_OR_FIRST = FB_HEAD | FB_FIRST
+
+
 @inlined
 def open_piece(pieces: PieceColumns, at: int, op: int) -> None:
     """A piece of operation `op` with everything else zero."""
@@ -99,16 +131,16 @@ def _shift(entries: EntryColumns, first: int, end: int, by: int) -> None:
 @inlined
 def _row_flags_and_slot(payload: Any, at: int, size: int, big: bool) -> tuple[int, int]:
     """(row flags, slot) of a KDO field, −1 as slot where it is too short or unknown."""
-    op = payload[at + 10] & 0x1F
-    if op in (2, 6) and size >= 45:
+    op = payload[at + 10] & OPERATION
+    if op in (IRP, ORP) and size >= 45:
         return int(payload[at + 16]), u16(payload, at + 42, big)
-    if op in (3, 4) and size >= 18:
+    if op in (DRP, LKR) and size >= 18:
         return 0, u16(payload, at + 16, big)
-    if op == 5 and size >= 26:
+    if op == URP and size >= 26:
         return int(payload[at + 16]), u16(payload, at + 20, big)
-    if op == 8 and size >= 26:
+    if op == CFA and size >= 26:
         return 0, u16(payload, at + 24, big)
-    if op in (16, 22):
+    if op in (LMN, CMP):
         return 0, 0
     return 0, -1
 
@@ -116,14 +148,14 @@ def _row_flags_and_slot(payload: Any, at: int, size: int, big: bool) -> tuple[in
 @inlined
 def _next_piece(payload: Any, at: int, size: int, big: bool) -> tuple[int, int, int]:
     """(columns, nrid's block, nrid's slot) of a KDO field; 0 where it tells none."""
-    op = payload[at + 10] & 0x1F
-    if op == 5 and size >= 26:
+    op = payload[at + 10] & OPERATION
+    if op == URP and size >= 26:
         return int(payload[at + 22]), 0, 0
-    if op == 8 and size >= 26:
+    if op == CFA and size >= 26:
         return 0, u32(payload, at + 16, big), u16(payload, at + 20, big)
-    if op not in (2, 6) or size < 45:
+    if op not in (IRP, ORP) or size < 45:
         return 0, 0, 0
-    if payload[at + 16] & 0x04:
+    if payload[at + 16] & FB_LAST:
         return int(payload[at + 18]), 0, 0
     return int(payload[at + 18]), u32(payload, at + 28, big), u16(payload, at + 32, big)
 
@@ -141,10 +173,10 @@ def _links(payload: Any, kdo: int, size: int, undo: int, undo_size: int, big: bo
     pieces.old_next_bdba[piece] = bdba
     pieces.old_next_slot[piece] = slot
     op = pieces.op[piece]
-    if (op == 2 or op == 3) and pieces.row_flags[piece] & 0x28 == 0x08:
+    if op in (IRP, DRP) and pieces.row_flags[piece] & _HEAD_OR_FIRST == FB_FIRST:
         # The first piece with data of a row that has moved names the row's head (hrid).
-        image = kdo if op == 2 else undo
-        if payload[image + 10] & 0x1F == 2:
+        image = kdo if op == IRP else undo
+        if payload[image + 10] & OPERATION == IRP:
             pieces.head_bdba[piece] = u32(payload, image + 20, big)
             pieces.head_slot[piece] = u16(payload, image + 24, big)
 
@@ -190,23 +222,23 @@ def single_piece(
     entries: EntryColumns,
     state: Any,
 ) -> int:
-    """One row piece from a pair; 0 kept, −1 carries no row, else a `ChangeStatus`."""
-    piece = state[1]
+    """One row piece from a pair; a `ChangeStatus`, or NO_ROW."""
+    piece = state[PIECES]
     open_piece(pieces, piece, op)
     if redo_fields < 2 or redo_length[2] < 16 or undo_fields < 4 or undo_length[4] < 16:
-        return 2
+        return _SHORT_FIELD
     kdo = redo_offset[2]
     undo_kdo = undo_offset[4]
     flags, slot = _row_flags_and_slot(payload, kdo, redo_length[2], big)
     if slot < 0:
-        return 2
+        return _SHORT_FIELD
     undo_flags, undo_slot = _row_flags_and_slot(payload, undo_kdo, undo_length[4], big)
     if undo_slot < 0:
-        return 2
-    if op == 3:
+        return _SHORT_FIELD
+    if op == DRP:
         flags = undo_flags
-    if (flags | undo_flags) & 0x80:
-        return -1
+    if (flags | undo_flags) & FB_CLUSTER_KEY:
+        return NO_ROW
     pieces.row_flags[piece] = flags
     pieces.old_flags[piece] = undo_flags
     pieces.bdba[piece] = u32(payload, kdo, big)
@@ -215,21 +247,21 @@ def single_piece(
     pieces.head_slot[piece] = slot
     _links(payload, kdo, redo_length[2], undo_kdo, undo_length[4], big, pieces, piece)
 
-    first = state[2]
-    state[5] = 0
+    first = state[ENTRIES]
+    state[PACKED] = 0
     field = push_undo_columns(payload, undo_offset, undo_length, undo_fields, big, entries, state)
     if field < 0:
-        return 3
-    undo_shift = state[4]
-    undo_end = state[2]
+        return _COLUMNS
+    undo_shift = state[SHIFT]
+    undo_end = state[ENTRIES]
     redo_end_field = push_redo_columns(
         payload, redo_offset, redo_length, redo_fields, op, big, entries, state
     )
     if redo_end_field < 0:
-        return 3
-    redo_shift = state[4]
-    redo_end = state[2]
-    pieces.packed[piece] = state[5]
+        return _COLUMNS
+    redo_shift = state[SHIFT]
+    redo_end = state[ENTRIES]
+    pieces.packed[piece] = state[PACKED]
 
     header = supplemental_header(undo_length, field, undo_fields)
     before = 0
@@ -239,27 +271,27 @@ def single_piece(
         kind = payload[at]
         moved = payload[at + 1] & 0x80 != 0
         # A row that moves (K) is a whole one deleted here and inserted there.
-        if kind == 8 or kind == 0x10 or (moved and op != 2 and op != 3):
-            state[2] = first
-            return -1
+        if kind == 8 or kind == 0x10 or (moved and op != IRP and op != DRP):
+            state[ENTRIES] = first
+            return NO_ROW
         if not moved:
             before, after = _describe(payload, at, undo_length[header], big, pieces, piece)
-        if not moved or flags & 0x2C == 0x2C:
+        if not moved or flags & FB_WHOLE == FB_WHOLE:
             end = push_supplemental(
                 payload, undo_offset, undo_length, undo_fields, header, op, big, entries, state
             )
             if end < 0:
-                return 7
+                return _SUPPLEMENTAL
             if end + 1 <= undo_fields and undo_length[end] == 2:
                 _changed_columns(payload, at, undo_offset, undo_length, end, big, pieces, piece)
-    elif op == 4:
-        state[2] = first
-        return -1
+    elif op == LKR:
+        state[ENTRIES] = first
+        return NO_ROW
     _shift(entries, first, undo_end, before if before > 0 else undo_shift + 1 + clustered)
     _shift(entries, undo_end, redo_end, after if after > 0 else redo_shift + 1 + clustered)
-    pieces.entry_count[piece] = state[2] - first
-    state[1] = piece + 1
-    return 0
+    pieces.entry_count[piece] = state[ENTRIES] - first
+    state[PIECES] = piece + 1
+    return _OK
 
 
 @inlined
@@ -279,33 +311,33 @@ def multi_row_pieces(
 ) -> int:
     """One piece per row of a QMI field group (KDO is field `kdo`); a `ChangeStatus`."""
     if fields < kdo or length[kdo] < 20:
-        return 2
+        return _SHORT_FIELD
     at = offset[kdo]
     rows = int(payload[at + 18])
     if length[kdo] < 20 + 2 * rows:
-        return 4
+        return _ROWS
     if rows == 0:
-        return 0
+        return _OK
     if fields < kdo + 2 or length[kdo + 1] < 2 * rows:
-        return 4
-    skip = 3 + (row_scn if payload[at + 10] & 0x40 else 0)
+        return _ROWS
+    skip = 3 + (row_scn if payload[at + 10] & ROW_DEPENDENCIES else 0)
     row = offset[kdo + 2]
     stop = row + length[kdo + 2]
     for r in range(rows):
         size = u16(payload, offset[kdo + 1] + 2 * r, big)
         if size < skip or row + size > stop:
-            return 4
-        piece = state[1]
+            return _ROWS
+        piece = state[PIECES]
         if piece == pieces.op.size:
-            state[3] = 1
-            return 0
+            state[FULL] = 1
+            return _OK
         open_piece(pieces, piece, op)
         pieces.row_flags[piece] = payload[row]
         pieces.bdba[piece] = u32(payload, at, big)
         pieces.slot[piece] = u16(payload, at + 20 + 2 * r, big)
         pieces.head_bdba[piece] = pieces.bdba[piece]
         pieces.head_slot[piece] = pieces.slot[piece]
-        first = state[2]
+        first = state[ENTRIES]
         end = push_row(
             payload,
             row + skip,
@@ -319,8 +351,8 @@ def multi_row_pieces(
         )
         # Rows of compressed blocks refer to the block's dictionary: their lengths do not add up.
         if end != row + size:
-            return 4
-        pieces.entry_count[piece] = state[2] - first
-        state[1] = piece + 1
+            return _ROWS
+        pieces.entry_count[piece] = state[ENTRIES] - first
+        state[PIECES] = piece + 1
         row += size
-    return 0
+    return _OK

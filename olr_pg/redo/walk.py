@@ -69,6 +69,24 @@ class Tally(NamedTuple):
         return Tally(*(a + b for a, b in zip(self, other, strict=True)))
 
 
+TALLY_VECTORS: Final = Tally._fields.index("vectors")
+TALLY_ROW_VECTORS: Final = Tally._fields.index("row_vectors")
+TALLY_CHANGES: Final = Tally._fields.index("changes")
+TALLY_FILTERED: Final = Tally._fields.index("filtered")
+TALLY_UNDOING: Final = Tally._fields.index("undoing")
+TALLY_WITHOUT_ROW: Final = Tally._fields.index("without_row")
+TALLY_UNPAIRED: Final = Tally._fields.index("unpaired")
+"""Places in `Walk.tally`."""
+
+RECORD_AT_HAND: Final = 0
+PENDING: Final = 1
+XID: Final = 2
+CONTAINER: Final = 3
+VECTORS: Final = 4
+CURRENT_SIZE: Final = 5
+"""Places in `Walk.current`, and how many there are."""
+
+
 class ObjectTables(NamedTuple):
     """`Objects` with one table for each group of its columns, as the kernels take them."""
 
@@ -94,8 +112,9 @@ class Walk(NamedTuple):
         scratch: shape (4, MAX_FIELDS + 1); field offsets and lengths of undo and redo.
         state: shape (STATE_SIZE); the counts of rows and more (`opcodes`).
         place: [thread, sequence].
-        current: [record, pending vector, XID, container of the XID, vectors of the record].
-        tally: shape (len(Tally)), the counts of `Tally`.
+        current: by RECORD_AT_HAND …: the record, the vector that waits for the next one or −1, the
+            transaction and its container, vectors of the record.
+        tally: shape (len(Tally)), the counts of `Tally`, by TALLY_VECTORS ….
     """
 
     payload: npt.NDArray[np.uint8]

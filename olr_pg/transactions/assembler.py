@@ -42,7 +42,7 @@ from olr_pg.transactions.lobs import (
     referred_lobs,
     resolve_lobs,
 )
-from olr_pg.transactions.row_job import assembled
+from olr_pg.transactions.row_job import FAULTS, UNDONE, UNMATCHED, WITHOUT_SET, assembled
 from olr_pg.transactions.rows import assemble
 from olr_pg.transactions.select import (
     Selection,
@@ -343,7 +343,7 @@ class Assembler:
         events = batch.events
         first, end = instances.first[closed], instances.first[closed + 1]
         job, dml_first = assemble(batch, self._plan, instances.order, first, end)
-        left_out = head(job.faults, int(job.counts[8]))
+        left_out = head(job.faults, int(job.counts[FAULTS]))
         dml, dml_first, emptied = fill_defaults(
             assembled(job), dml_first, self._plan, self._storage.allocate
         )
@@ -383,12 +383,12 @@ class Assembler:
         count_rows(dml.table, dml.kind, self.table_rows)
         faults = row_faults(left_out, events, instances, closed, self._tables)
         self.account.undecoded += len(faults)
-        self.account.undone += int(job.counts[4])
-        self.account.events_undone += int(job.counts[4])
+        self.account.undone += int(job.counts[UNDONE])
+        self.account.events_undone += int(job.counts[UNDONE])
         changes = _changes(events, instances, closed)
-        self.account.events_committed += changes - int(job.counts[4])
-        self.account.unmatched += int(job.counts[5])
-        self.account.without_set += int(job.counts[6]) + emptied
+        self.account.events_committed += changes - int(job.counts[UNDONE])
+        self.account.unmatched += int(job.counts[UNMATCHED])
+        self.account.without_set += int(job.counts[WITHOUT_SET]) + emptied
         if filled.size == 0 and not dictionary and not faults:
             return None
         chosen = closed[filled]

@@ -22,25 +22,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from olr_pg.kernels import inlined
-from olr_pg.redo.columns import row_type
+from olr_pg.redo.opcodes import (
+    CFA,
+    DRP,
+    FB_FIRST,
+    FB_HEAD,
+    FB_LAST,
+    FB_NEXT,
+    FB_PREVIOUS,
+    IRP,
+    ORP,
+    URP,
+)
+from olr_pg.transactions.row_job import KNOWN_MAX, KNOWN_PIECES
 
 if TYPE_CHECKING:
     from olr_pg.transactions.row_job import Job
-
-KNOWN_MAX: Final = 4096
-"""The most row pieces of one transaction that are remembered with their place in their row."""
-
-KNOWN: Final = row_type(
-    [
-        ("table", "i8"),
-        ("bdba", "i8"),
-        ("slot", "i8"),
-        ("shift", "i8"),
-        ("row_bdba", "i8"),
-        ("row_slot", "i8"),
-    ]
-)
-"""A piece that the transaction wrote: its address, the columns before it, its row's address."""
 
 LOGGED: Final = 0
 """Kinds of an open group (`rows.GROUP`): pieces with supplemental data …"""
@@ -57,12 +54,9 @@ CLOSES: Final = 2
 REFUSED: Final = 3
 TOO_MANY: Final = 4
 
-_HEAD = 0x20
-_FIRST = 0x08
-_LAST = 0x04
-_CUT = 0x03
-_WHOLE = 0x2C
-_FIRST_HEAD = 0x28
+_CUT = FB_PREVIOUS | FB_NEXT
+_FIRST_HEAD = FB_HEAD | FB_FIRST
+_WHOLE = _FIRST_HEAD | FB_LAST
 
 
 @inlined
@@ -117,7 +111,7 @@ def _is_cut(job: Job, piece: int) -> bool:
 @inlined
 def _reaches_the_end(job: Job, group: int) -> bool:
     """Whether the written pieces of a group go down to the row's last one."""
-    return bool(job.batch.pieces.row_flags[job.groups.head[group]] & _LAST)
+    return bool(job.batch.pieces.row_flags[job.groups.head[group]] & FB_LAST)
 
 
 @inlined
@@ -126,10 +120,10 @@ def _inserted(job: Job, table: int, piece: int, groups: int) -> tuple[int, int, 
     flags = pieces.row_flags[piece]
     if flags & _WHOLE == _WHOLE:
         return ALONE, 0, groups
-    if flags & _FIRST_HEAD == _HEAD:
+    if flags & _FIRST_HEAD == FB_HEAD:
         return REFUSED, 0, groups
     group = -1
-    if not flags & _LAST:
+    if not flags & FB_LAST:
         group = _group_at(
             job, groups, GROWING, table, pieces.next_bdba[piece], pieces.next_slot[piece]
         )
@@ -143,7 +137,7 @@ def _inserted(job: Job, table: int, piece: int, groups: int) -> tuple[int, int, 
         _set_address(job, group, pieces.bdba[piece], pieces.slot[piece])
     if flags & _FIRST_HEAD == _FIRST_HEAD:
         return (CLOSES if _reaches_the_end(job, group) else REFUSED), group, groups
-    if flags & _FIRST:
+    if flags & FB_FIRST:
         job.groups.row_bdba[group] = pieces.head_bdba[piece]
         job.groups.row_slot[group] = pieces.head_slot[piece]
     return KEPT, group, groups
@@ -158,13 +152,13 @@ def _deleted(job: Job, table: int, piece: int, groups: int) -> tuple[int, int, i
     group = _group_at(job, groups, SHRINKING, table, pieces.bdba[piece], pieces.slot[piece])
     if group >= 0:
         _append(job, group, piece)
-        if flags & _LAST:
+        if flags & FB_LAST:
             return CLOSES, group, groups
         _set_address(job, group, pieces.old_next_bdba[piece], pieces.old_next_slot[piece])
         return KEPT, group, groups
-    if flags & _HEAD:
+    if flags & FB_HEAD:
         return _shrinks_from(job, table, piece, groups)
-    if flags & (_FIRST | _LAST) != _FIRST | _LAST:
+    if flags & (FB_FIRST | FB_LAST) != FB_FIRST | FB_LAST:
         return REFUSED, 0, groups
     for group in range(groups - 1, -1, -1):
         moves = (
@@ -184,7 +178,7 @@ def _deleted(job: Job, table: int, piece: int, groups: int) -> tuple[int, int, i
 def _shrinks_from(job: Job, table: int, head: int, groups: int) -> tuple[int, int, int]:
     """The old pieces behind a row's head are to be deleted one after the other."""
     pieces = job.batch.pieces
-    if pieces.old_flags[head] & _LAST:
+    if pieces.old_flags[head] & FB_LAST:
         return REFUSED, 0, groups
     if groups == job.groups.size - 1:
         return TOO_MANY, 0, groups
@@ -198,7 +192,10 @@ def _stays_in_place(job: Job, piece: int) -> bool:
     """Whether a first piece that is not the last keeps its columns and what follows it."""
     pieces = job.batch.pieces
     old, new = pieces.old_flags[piece], pieces.row_flags[piece]
-    same = old & (_FIRST_HEAD | _LAST) == _FIRST_HEAD and new & (_FIRST_HEAD | _LAST) == _FIRST_HEAD
+    same = (
+        old & (_FIRST_HEAD | FB_LAST) == _FIRST_HEAD
+        and new & (_FIRST_HEAD | FB_LAST) == _FIRST_HEAD
+    )
     return bool(
         same
         and pieces.width[piece] == pieces.old_width[piece]
@@ -227,13 +224,13 @@ def _overwritten(job: Job, table: int, piece: int, groups: int) -> tuple[int, in
     if new & _WHOLE == _WHOLE:
         if old & _WHOLE == _WHOLE:
             return ALONE, 0, groups
-        if old & _HEAD:
+        if old & FB_HEAD:
             return _shrinks_from(job, table, piece, groups)
         return REFUSED, 0, groups
     group = _group_at(job, groups, GROWING, table, pieces.next_bdba[piece], pieces.next_slot[piece])
-    if not new & _HEAD or group < 0:
+    if not new & FB_HEAD or group < 0:
         return (ALONE if _stays_in_place(job, piece) else REFUSED), 0, groups
-    is_stub = not new & _FIRST
+    is_stub = not new & FB_FIRST
     row_known = job.groups.row_bdba[group] >= 0
     own_row = (
         job.groups.row_bdba[group] == pieces.bdba[piece]
@@ -246,10 +243,10 @@ def _overwritten(job: Job, table: int, piece: int, groups: int) -> tuple[int, in
         return CLOSES, group, groups
     last = job.groups.head[group]
     splits = (
-        old & (_FIRST_HEAD | _LAST) == _FIRST_HEAD
+        old & (_FIRST_HEAD | FB_LAST) == _FIRST_HEAD
         and not is_stub
         and not (old | new | pieces.row_flags[last]) & _CUT
-        and not pieces.row_flags[last] & _LAST
+        and not pieces.row_flags[last] & FB_LAST
         and pieces.next_bdba[last] == pieces.old_next_bdba[piece]
         and pieces.next_slot[last] == pieces.old_next_slot[piece]
         and _written_width(job, group) + pieces.width[piece] == pieces.old_width[piece]
@@ -267,12 +264,12 @@ def _updated(job: Job, table: int, piece: int, groups: int) -> tuple[int, int, i
     if flags & _WHOLE == _WHOLE:
         return ALONE, 0, groups
     # Only a last piece may change its number of columns without moving any.
-    grows = pieces.width[piece] != pieces.old_width[piece] and not flags & _LAST
+    grows = pieces.width[piece] != pieces.old_width[piece] and not flags & FB_LAST
     if grows or _is_cut(job, piece):
         return REFUSED, 0, groups
     if flags & _FIRST_HEAD == _FIRST_HEAD:
         return ALONE, 0, groups
-    for at in range(job.counts[7] - 1, -1, -1):
+    for at in range(job.counts[KNOWN_PIECES] - 1, -1, -1):
         known = (
             job.known.table[at] == table
             and job.known.bdba[at] == pieces.bdba[piece]
@@ -313,15 +310,15 @@ def place_piece(job: Job, table: int, piece: int, groups: int) -> tuple[int, int
         (KEPT, ALONE – a change by itself –, CLOSES, REFUSED or TOO_MANY; its group; open groups).
     """
     op = job.batch.pieces.op[piece]
-    if op == 2:
+    if op == IRP:
         return _inserted(job, table, piece, groups)
-    if op == 3:
+    if op == DRP:
         return _deleted(job, table, piece, groups)
-    if op == 5:
+    if op == URP:
         return _updated(job, table, piece, groups)
-    if op == 6:
+    if op == ORP:
         return _overwritten(job, table, piece, groups)
-    if op == 8:
+    if op == CFA:
         return _forwarded(job, table, piece, groups)
     return KEPT, 0, groups
 
@@ -344,29 +341,29 @@ def number_columns(job: Job, head: int, row: int, table: int) -> None:
     written = 0
     piece = head
     while piece >= 0:
-        if pieces.op[piece] == 2 or pieces.op[piece] == 6:
+        if pieces.op[piece] in (IRP, ORP):
             written += pieces.width[piece] - (pieces.row_flags[piece] >> 1 & 1)
         piece = job.links.next_piece[piece]
     deleted = 0
     piece = head
     while piece >= 0:
         op = pieces.op[piece]
-        if op == 2 or op == 6:
+        if op in (IRP, ORP):
             goes_on = pieces.row_flags[piece] >> 1 & 1
             written -= pieces.width[piece] - goes_on
             job.links.shift[piece] = written - goes_on
-        if op == 3 or op == 6:
+        if op in (DRP, ORP):
             goes_on = pieces.old_flags[piece] >> 1 & 1
             job.links.shift[piece] = deleted - goes_on
             deleted += pieces.old_width[piece] - goes_on
-        if op == 2 and job.counts[7] < KNOWN_MAX:
+        if op == IRP and job.counts[KNOWN_PIECES] < KNOWN_MAX:
             _remember(job, piece, row, table)
         piece = job.links.next_piece[piece]
 
 
 @inlined
 def _remember(job: Job, piece: int, row: int, table: int) -> None:
-    at = job.counts[7]
+    at = job.counts[KNOWN_PIECES]
     known: Any = job.known
     known.table[at] = table
     known.bdba[at] = job.batch.pieces.bdba[piece]
@@ -374,4 +371,4 @@ def _remember(job: Job, piece: int, row: int, table: int) -> None:
     known.shift[at] = job.links.shift[piece]
     known.row_bdba[at] = job.batch.pieces.bdba[row]
     known.row_slot[at] = job.batch.pieces.slot[row]
-    job.counts[7] = at + 1
+    job.counts[KNOWN_PIECES] = at + 1

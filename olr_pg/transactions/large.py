@@ -26,7 +26,16 @@ from olr_pg.transactions.finished import Account, count_rows, owners_of, transac
 from olr_pg.transactions.lob_index import LobIndex
 from olr_pg.transactions.lob_source import LobSource, LobWanted
 from olr_pg.transactions.lobs import NO_LOBS, Owners, no_losses, referred_lobs, resolve_lobs
-from olr_pg.transactions.row_job import Before, Job, assembled, nothing_before
+from olr_pg.transactions.row_job import (
+    FAULTS,
+    KNOWN_PIECES,
+    SETTLED,
+    WITHOUT_SET,
+    Before,
+    Job,
+    assembled,
+    nothing_before,
+)
 from olr_pg.transactions.rows import assemble
 from olr_pg.transactions.select import Chunks, count_changes
 from olr_pg.transactions.split_undo import PARTS_MAX, TAIL, join_split_undo
@@ -161,10 +170,10 @@ class LargeTransaction:
                 window.batch, self._plan, window.order, _FIRST,
                 np.array([window.order.size]), before, more=more,
             )  # fmt: skip
-            if job.counts[8]:
+            if job.counts[FAULTS]:
                 self._leave_out(window.batch, job)
                 return
-            settled = int(job.counts[11])
+            settled = int(job.counts[SETTLED])
             if settled < window.order.size:
                 # Rows are half seen at the end: they begin the next part.
                 if settled == 0:
@@ -173,8 +182,8 @@ class LargeTransaction:
                 end = int(window.place[settled])
             parts = window.parts_before(end)
             at, size = end, 0
-            before = Before(job.known, int(job.counts[7]))
-            self.account.without_set += int(job.counts[6])
+            before = Before(job.known, int(job.counts[KNOWN_PIECES]))
+            self.account.without_set += int(job.counts[WITHOUT_SET])
             dml = self._completed(assembled(job), dml_first, lobs)
             delivered += dml.kind.size
             if dml.kind.size:
@@ -223,7 +232,7 @@ class LargeTransaction:
 
     def _leave_out(self, batch: ChangeBatch, job: Job) -> None:
         """Note the tables of which a change of a part cannot be put together."""
-        found = head(job.faults, int(job.counts[8])).copy()
+        found = head(job.faults, int(job.counts[FAULTS])).copy()
         of_faults = take(batch.events, found.event)
         self._left_out.update(of_faults.table.tolist())
         events = joined_rows([self._edges, of_faults])

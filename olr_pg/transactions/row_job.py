@@ -12,7 +12,6 @@ from olr_pg.kernels import kernel
 from olr_pg.redo.batch import ChangeBatch, columns_of
 from olr_pg.redo.columns import Table, grown, head, row_type
 from olr_pg.transactions.batch import VALUE, DmlColumns
-from olr_pg.transactions.chains import KNOWN, KNOWN_MAX
 from olr_pg.transactions.select import first_rows
 
 if TYPE_CHECKING:
@@ -34,6 +33,37 @@ class RowStatus(IntEnum):
     UNDECODED = 6
 
 
+OK: Final = int(RowStatus.OK)
+CAPACITY: Final = int(RowStatus.CAPACITY)
+UNKNOWN_COLUMN: Final = int(RowStatus.UNKNOWN_COLUMN)
+MULTI_PIECE: Final = int(RowStatus.MULTI_PIECE)
+INCOMPLETE: Final = int(RowStatus.INCOMPLETE)
+PACKED: Final = int(RowStatus.PACKED)
+UNDECODED: Final = int(RowStatus.UNDECODED)
+
+BEFORE: Final = 0
+AFTER: Final = 1
+BEFORE_SUPPLEMENTAL: Final = 2
+AFTER_SUPPLEMENTAL: Final = 3
+ROLES: Final = 4
+"""The roles of `redo.batch.Role` by the number of their bit, and how many there are."""
+
+CHANGES: Final = 0
+VALUES: Final = 1
+PARTS: Final = 2
+STAMP: Final = 3
+UNDONE: Final = 4
+UNMATCHED: Final = 5
+WITHOUT_SET: Final = 6
+KNOWN_PIECES: Final = 7
+FAULTS: Final = 8
+KNOWN_BEFORE: Final = 9
+MORE: Final = 10
+SETTLED: Final = 11
+COUNTS: Final = 12
+"""Places in `Job.counts`, and how many there are."""
+
+
 CELL: Final = row_type([("stamp", "i8"), ("first", "i4"), ("last", "i4")])
 """A value of a column in a role: the change that last set it, first and last entry of its parts."""
 
@@ -42,9 +72,9 @@ class Merge(NamedTuple):
     """The values of one row change while its pieces are gathered.
 
     Attributes:
-        cells: shape (4 · columns); `CELL` 4 · c + r is that of column c in role r.
-        following: shape (4, entries); by role, the entry that goes on with a value, −1 = none; of
-            entries that are parts.
+        cells: shape (ROLES · columns); `CELL` ROLES · c + r is that of column c in role r.
+        following: shape (ROLES, entries); by role, the entry that goes on with a value, −1 = none;
+            of entries that are parts.
     """
 
     cells: Table
@@ -103,6 +133,22 @@ FAULT: Final = row_type([("transaction", "i8"), ("event", "i8"), ("status", "i8"
 """A table's part of a transaction that is left out: the change why, and its `RowStatus`."""
 
 
+KNOWN_MAX: Final = 4096
+"""The most row pieces of one transaction that are remembered with their place in their row."""
+
+KNOWN: Final = row_type(
+    [
+        ("table", "i8"),
+        ("bdba", "i8"),
+        ("slot", "i8"),
+        ("shift", "i8"),
+        ("row_bdba", "i8"),
+        ("row_slot", "i8"),
+    ]
+)
+"""A piece that the transaction wrote: its address, the columns before it, its row's address."""
+
+
 class Job(NamedTuple):
     """One assembly: what goes in, what comes out, and the room it needs.
 
@@ -115,11 +161,12 @@ class Job(NamedTuple):
         entry_start: where each change's values begin.
         values: `VALUE` rows to be filled; `next` of −2 − k means part k of `parts`.
         parts: shape (3, …); offset, length and next of further value parts.
-        known: `chains.KNOWN` pieces of the transaction at hand.
+        known: `KNOWN` pieces of the transaction at hand.
         faults: `FAULT` rows to be filled, at most one per transaction and table.
-        counts: [changes, entries, parts, stamp, changes undone, undo without match,
-            updates that set nothing, known pieces, faults, pieces known from the start, whether
-            more of the transaction follows, live events that are settled].
+        counts: by CHANGES (those filled) …, UNDONE and UNMATCHED (undo that took a change back,
+            and that found none), WITHOUT_SET (updates that set nothing), KNOWN_BEFORE (pieces known
+            from the start), MORE (whether more of the transaction follows), SETTLED (live events
+            behind which no row is half seen).
     """
 
     batch: ChangeBatch
@@ -178,11 +225,11 @@ def row_job(
 
     changes = pieces + 1
     known, count = before or nothing_before()
-    counts = np.zeros(12, np.int64)
-    counts[9], counts[10] = count, more
+    counts = np.zeros(COUNTS, np.int64)
+    counts[KNOWN_BEFORE], counts[MORE] = count, more
     merge = Merge(
-        np.zeros(4 * widest, CELL).view(Table),
-        numbers(4, batch.entries.role.size),
+        np.zeros(ROLES * widest, CELL).view(Table),
+        numbers(ROLES, batch.entries.role.size),
     )
     return Job(
         batch,
@@ -204,7 +251,7 @@ def row_job(
 
 def assembled(job: Job) -> DmlColumns:
     """The filled rows of a job's output, further value parts appended."""
-    changes, entries, parts = (int(count) for count in job.counts[:3])
+    changes, entries, parts = (int(job.counts[at]) for at in (CHANGES, VALUES, PARTS))
     rows, values = head(job.changes, changes), head(job.values, entries)
     if parts:
         values = _with_parts(values, job.parts[:, :parts])

@@ -12,11 +12,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from olr_pg.kernels import inlined, kernel
-from olr_pg.redo.batch import Role
+from olr_pg.redo.batch import EventKind, Role
 from olr_pg.redo.iot import NO_ROWID
+from olr_pg.redo.opcodes import (
+    CFA,
+    CMP,
+    DRP,
+    FB_FIRST,
+    FB_LAST,
+    IRP,
+    LKR,
+    LMN,
+    ORP,
+    QMD,
+    QMI,
+    URP,
+)
+from olr_pg.transactions.batch import DmlKind, Image
 from olr_pg.transactions.chains import (
     ALONE,
     CLOSES,
+    LOGGED,
     REFUSED,
     SHRINKING,
     TOO_MANY,
@@ -24,7 +40,42 @@ from olr_pg.transactions.chains import (
     place_piece,
 )
 from olr_pg.transactions.delimit import UNDO_SEARCH_DEPTH, live_changes
-from olr_pg.transactions.row_job import MOST_OPEN, Before, Job, RowStatus, row_job
+from olr_pg.transactions.row_job import (
+    AFTER,
+    AFTER_SUPPLEMENTAL,
+    BEFORE,
+    BEFORE_SUPPLEMENTAL,
+    CAPACITY,
+    CHANGES,
+    FAULTS,
+    INCOMPLETE,
+    KNOWN_BEFORE,
+    KNOWN_PIECES,
+    MORE,
+    MOST_OPEN,
+    MULTI_PIECE,
+    OK,
+    PACKED,
+    PARTS,
+    SETTLED,
+    STAMP,
+    UNDECODED,
+    UNDONE,
+    UNMATCHED,
+    VALUES,
+    WITHOUT_SET,
+    Before,
+    Job,
+    RowStatus,
+    row_job,
+)
+from olr_pg.transactions.row_values import (
+    NOT_PLAIN,
+    gather_piece,
+    push_full_image,
+    push_plain_insert,
+    push_update,
+)
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -35,73 +86,39 @@ if TYPE_CHECKING:
     I64 = npt.NDArray[np.int64]
 
 _DEPTH = UNDO_SEARCH_DEPTH
-_AFTER = int(Role.AFTER)
+_AFTER_ROLE = int(Role.AFTER)
+_BEFORE_IMAGE = int(Image.BEFORE)
+_AFTER_IMAGE = int(Image.AFTER)
 
+_NONE = 0
+_INSERT = int(DmlKind.INSERT)
+_DELETE = int(DmlKind.DELETE)
+_UPDATE = int(DmlKind.UPDATE)
+_LOB = int(EventKind.LOB)
+_UNDECODED = int(EventKind.UNDECODED)
 
-@inlined
-def _cell(job: Job, role: int, column: int) -> Any:
-    return job.merge.cells[np.uint64(4 * column + role)]
+# What a supplemental header says of the change (redo-format §4.3).
+_LOGGED_UPDATE = 1
+_LOGGED_INSERT = 2
+_LOGGED_DELETE = 4
 
+_FIRST_AND_LAST = FB_FIRST | FB_LAST
 
-@inlined
-def _gather_entry(job: Job, role: int, column: int, entry: int, stamp: int) -> None:
-    cell = _cell(job, role, column)
-    if cell.stamp != stamp:
-        cell.stamp = stamp
-        cell.first = entry
-        cell.last = entry
-        return
-    part = job.batch.entries.part
-    first, last = cell.first, cell.last
-    if part[entry] & 2 and part[last] & 1:
-        job.merge.following[role, last] = entry
-        cell.last = entry
-    elif part[entry] & 1 and part[first] & 2:
-        job.merge.following[role, entry] = first
-        cell.first = entry
-    elif role == 1 or (role >= 2 and job.batch.entries.length[first] < 0):
-        # The newest after value counts, else the first value that is not NULL: where a piece
-        # lists a column it does not have as NULL, the 11.16 of the piece that has it follows.
-        cell.first = entry
-        cell.last = entry
-
-
-@inlined
-def _gather_piece(job: Job, piece: int, table: int, stamp: int) -> int:
-    entries = job.batch.entries
-    plan = job.plan
-    first = plan.segment_first[table]
-    width = plan.segment_first[table + 1] - first
-    shift = job.links.shift[piece]
-    for entry in range(np.uint64(job.entry_first[piece]), np.uint64(job.entry_first[piece + 1])):
-        source = entries[entry]
-        segcol = source.segcol + shift
-        if segcol < 1 or segcol > width:
-            return 2
-        column = plan.segment_column[np.uint64(first + segcol - 1)]
-        if column < 0:
-            continue
-        if source.part != 0:
-            job.merge.following[:, entry] = -1
-        role = source.role
-        for r in range(4):
-            if role >> r & 1:
-                _gather_entry(job, r, column, entry, stamp)
-    return 0
+_SETS_NOTHING = -2
 
 
 @inlined
 def _kind_by_opcode(job: Job, head: int) -> int:
-    kind = 0
+    kind = _NONE
     piece = head
     while piece >= 0:
         op = job.batch.pieces.op[piece]
-        if op == 2:
-            kind = 4 if kind == 0 else (6 if kind == 5 else kind)
-        elif op == 3:
-            kind = 5 if kind == 0 else (6 if kind == 4 else kind)
-        elif op in (5, 6, 8) or (op in (16, 22) and kind == 0):
-            kind = 6
+        if op == IRP:
+            kind = _INSERT if kind == _NONE else (_UPDATE if kind == _DELETE else kind)
+        elif op == DRP:
+            kind = _DELETE if kind == _NONE else (_UPDATE if kind == _INSERT else kind)
+        elif op in (URP, ORP, CFA) or (op in (LMN, CMP) and kind == _NONE):
+            kind = _UPDATE
         piece = job.links.next_piece[piece]
     return kind
 
@@ -109,147 +126,19 @@ def _kind_by_opcode(job: Job, head: int) -> int:
 @inlined
 def _kind_of(job: Job, head: int) -> int:
     pieces = job.batch.pieces
-    if pieces.op[head] == 11:
-        return 4
-    if pieces.op[head] == 12:
-        return 5
+    if pieces.op[head] == QMI:
+        return _INSERT
+    if pieces.op[head] == QMD:
+        return _DELETE
     if pieces.supplemental[head]:
         kind = pieces.sup_type[head]
-        if kind == 1:
-            return 6
-        if kind == 2:
-            return 4
-        if kind == 4:
-            return 5
+        if kind == _LOGGED_UPDATE:
+            return _UPDATE
+        if kind == _LOGGED_INSERT:
+            return _INSERT
+        if kind == _LOGGED_DELETE:
+            return _DELETE
     return _kind_by_opcode(job, head)
-
-
-@inlined
-def _chosen(job: Job, plain: int, supplemental: int, column: int, stamp: int) -> tuple[int, int]:
-    """(first entry of a column's value, its role): the logged one or the supplemental one.
-
-    The entry is −1 where there is none.
-    """
-    cell = _cell(job, plain, column)
-    entry = -1
-    role = plain
-    if cell.stamp == stamp:
-        entry = int(cell.first)
-    if entry < 0 or job.batch.entries[np.uint64(entry)].length < 0:
-        cell = _cell(job, supplemental, column)
-        if cell.stamp == stamp:
-            entry = int(cell.first)
-            role = supplemental
-    return entry, role
-
-
-@inlined
-def _put_value(
-    values: Any, at: int, image: int, column: int, offset: int, length: int, following: int
-) -> None:
-    # A row's fields by its pointer: Numba multiplies the strides of a column at every access.
-    value = values[np.uint64(at)]
-    value.offset = offset
-    value.length = length
-    value.next = following
-    value.column = column
-    value.image = image
-
-
-@inlined
-def _push_value(job: Job, image: int, column: int, entry: int, role: int) -> bool:
-    """Append a value, which begins at `entry` of `role`; −1 is NULL. Whether there was room."""
-    values = job.values
-    at = job.counts[1]
-    if at == values.size:
-        return False
-    job.counts[1] = at + 1
-    if entry < 0:
-        _put_value(values, at, image, column, 0, -1, -1)
-        return True
-    entries = job.batch.entries
-    source = entries[np.uint64(entry)]
-    following = -1 if source.part == 0 else job.merge.following[role, entry]
-    goes_on = -1 if following < 0 else -2 - job.counts[2]
-    _put_value(values, at, image, column, source.offset, source.length, goes_on)
-    while following >= 0:
-        part = job.counts[2]
-        if part == job.parts.shape[1]:
-            return False
-        job.parts[0, part] = entries.offset[following]
-        job.parts[1, part] = max(0, entries.length[following])
-        following = job.merge.following[role, following]
-        job.parts[2, part] = part + 1 if following >= 0 else -1
-        job.counts[2] = part + 1
-    return True
-
-
-@inlined
-def _bit(job: Job, piece: int, segcol: int) -> bool:
-    byte = (segcol - 1) >> 3
-    if byte >= job.batch.pieces.changed_length[piece]:
-        return False
-    value = job.batch.data[job.batch.pieces.changed_offset[piece] + byte]
-    return bool((value >> ((segcol - 1) & 7) & 1) != 0)
-
-
-@inlined
-def _really_changed(job: Job, head: int, segcol: int) -> bool:
-    """Whether the changed-column bitmaps of a group, if any, name the column."""
-    piece = head
-    logged = False
-    while piece >= 0:
-        if job.batch.pieces.changed_length[piece] > 0:
-            if _bit(job, piece, segcol):
-                return True
-            logged = True
-        piece = job.links.next_piece[piece]
-    return not logged
-
-
-@inlined
-def _push_full_image(
-    job: Job, image: int, plain: int, supplemental: int, table: int, stamp: int
-) -> bool:
-    columns = job.plan.column_first[table + 1] - job.plan.column_first[table]
-    for column in range(columns):
-        entry, role = _chosen(job, plain, supplemental, column, stamp)
-        if not _push_value(job, image, column, entry, role):
-            return False
-    return True
-
-
-@inlined
-def _push_update(job: Job, head: int, table: int, stamp: int) -> tuple[bool, int]:
-    """(room was left, columns set)."""
-    plan = job.plan
-    columns = plan.column_first[table + 1] - plan.column_first[table]
-    for column in range(columns):
-        entry, role = _chosen(job, 0, 2, column, stamp)
-        sets = _cell(job, 1, column).stamp == stamp
-        if entry < 0 and not sets and _cell(job, 3, column).stamp == stamp:
-            entry = int(_cell(job, 3, column).first)
-            role = 3
-        known = entry >= 0 or _cell(job, 0, column).stamp == stamp
-        if known and not _push_value(job, 0, column, entry, role):
-            return False, 0
-    count = 0
-    base = plan.segment_first[table]
-    for segcol in range(1, plan.segment_first[table + 1] - base + 1):
-        column = plan.segment_column[np.uint64(base + segcol - 1)]
-        if column < 0:
-            continue
-        cell = _cell(job, 1, column)
-        sets = cell.stamp == stamp
-        if not sets and _cell(job, 0, column).stamp != stamp:
-            continue
-        entry = int(cell.first) if sets else -1
-        if not _really_changed(job, head, segcol):
-            continue
-        if not _push_value(job, 1, column, entry, 1):
-            return False, 0
-        count += 1
-    return True, count
 
 
 @inlined
@@ -258,12 +147,12 @@ def _place(job: Job, head: int, kind: int, table: int) -> None:
     pieces = job.batch.pieces
     events = job.batch.events
     changes = job.changes
-    at = job.counts[0]
+    at = job.counts[CHANGES]
     row = head
-    if kind == 4:
+    if kind == _INSERT:
         piece = head
         while piece >= 0:
-            if pieces.op[piece] in (2, 11) and pieces.row_flags[piece] & 0x08:
+            if pieces.op[piece] in (IRP, QMI) and pieces.row_flags[piece] & FB_FIRST:
                 row = piece
             piece = job.links.next_piece[piece]
         changes.bdba[at] = pieces.bdba[row]
@@ -272,7 +161,7 @@ def _place(job: Job, head: int, kind: int, table: int) -> None:
         changes.bdba[at] = job.links.bdba[row]
         changes.slot[at] = job.links.slot[row]
     first = head
-    while pieces.op[first] == 4 and job.links.next_piece[first] >= 0:
+    while pieces.op[first] == LKR and job.links.next_piece[first] >= 0:
         first = job.links.next_piece[first]
     event = job.links.owner[first]
     changes.kind[at] = kind
@@ -300,12 +189,12 @@ def _is_as_stored(job: Job, piece: int, table: int) -> bool:
     first, end = job.entry_first[piece], job.entry_first[piece + 1]
     if end - first > job.plan.column_first[table + 1] - job.plan.column_first[table]:
         return False
-    if job.batch.pieces.op[piece] == 11:
+    if job.batch.pieces.op[piece] == QMI:
         return True  # it has nothing else: `redo.pieces.multi_row_pieces`
     for entry in range(np.uint64(first), np.uint64(end)):
         source = job.batch.entries[entry]
         is_next = source.segcol == np.int64(entry) - first + 1
-        if not is_next or source.role != _AFTER or source.part != 0:
+        if not is_next or source.role != _AFTER_ROLE or source.part != 0:
             return False
     return True
 
@@ -313,107 +202,74 @@ def _is_as_stored(job: Job, piece: int, table: int) -> bool:
 @inlined
 def _put_stored(job: Job, piece: int, table: int) -> None:
     """The change of a row that one piece inserts and whose values stay where they are."""
-    _place(job, piece, 4, table)
-    change = job.changes[np.uint64(job.counts[0])]
+    _place(job, piece, _INSERT, table)
+    change = job.changes[np.uint64(job.counts[CHANGES])]
     change.stored_first = job.entry_first[piece]
     change.stored_count = job.entry_first[piece + 1] - job.entry_first[piece]
-    job.entry_start[job.counts[0]] = job.counts[1]
-    job.counts[0] += 1
+    job.entry_start[job.counts[CHANGES]] = job.counts[VALUES]
+    job.counts[CHANGES] += 1
 
 
 @inlined
-def _push_plain_insert(job: Job, piece: int, table: int) -> int:
-    """Append the image of a row that one piece inserts; a `RowStatus`, −1 if it is not plain.
+def _push_images(job: Job, head: int, kind: int, table: int) -> int:
+    """Append the values of a change whose pieces must be gathered.
 
-    Plain are values of the after image that are not cut over pieces: most of what a database
-    inserts. They need no gathering. Nothing is appended where −1 is returned.
+    Returns:
+        A `RowStatus`, or _SETS_NOTHING: nothing was appended.
     """
-    entries = job.batch.entries
-    values = job.values
-    plan = job.plan
-    first = plan.segment_first[table]
-    width = plan.segment_first[table + 1] - first
-    columns = plan.column_first[table + 1] - plan.column_first[table]
-    at = job.counts[1]
-    if at + columns > values.size:
-        return 1
-    filled = 0
-    shift = job.links.shift[piece]
-    for entry in range(np.uint64(job.entry_first[piece]), np.uint64(job.entry_first[piece + 1])):
-        source = entries[entry]
-        segcol = source.segcol + shift
-        if segcol < 1 or segcol > width:
-            return 2
-        if source.role != _AFTER or source.part != 0:
-            return -1
-        column = plan.segment_column[np.uint64(first + segcol - 1)]
-        if column < 0:
-            continue
-        while filled < column:
-            _put_value(values, at + filled, 1, filled, 0, -1, -1)
-            filled += 1
-        _put_value(values, at + column, 1, column, source.offset, source.length, -1)
-        filled = max(filled, column + 1)
-    while filled < columns:
-        _put_value(values, at + filled, 1, filled, 0, -1, -1)
-        filled += 1
-    job.counts[1] = at + columns
-    return 0
+    stamp = job.counts[STAMP] + 1
+    job.counts[STAMP] = stamp
+    piece = head
+    packed = False
+    entries = 0
+    while piece >= 0:
+        status = gather_piece(job, piece, table, stamp)
+        if status != OK:
+            return status
+        packed = packed or job.batch.pieces.packed[piece] != 0
+        entries += job.batch.pieces.entry_count[piece]
+        piece = job.links.next_piece[piece]
+    if packed and entries == 0:
+        return PACKED
+    if kind == _INSERT:
+        room = push_full_image(job, _AFTER_IMAGE, AFTER, AFTER_SUPPLEMENTAL, table, stamp)
+    elif kind == _DELETE:
+        room = push_full_image(job, _BEFORE_IMAGE, BEFORE, BEFORE_SUPPLEMENTAL, table, stamp)
+    else:
+        values = job.counts[VALUES]
+        room, sets = push_update(job, head, table, stamp)
+        if room and sets == 0:
+            job.counts[VALUES] = values
+            return _SETS_NOTHING
+    return OK if room else CAPACITY
 
 
 @inlined
 def _emit(job: Job, head: int) -> int:
     """One row change from the group that begins with piece `head`; a `RowStatus`."""
-    if job.counts[0] == job.changes.kind.size:
-        return 1
+    if job.counts[CHANGES] == job.changes.kind.size:
+        return CAPACITY
     table = job.batch.events.table[job.links.owner[head]]
     kind = _kind_of(job, head)
-    if kind == 0:
-        return 0
-    if kind == 4 and job.links.next_piece[head] < 0 and job.batch.pieces.packed[head] == 0:
+    if kind == _NONE:
+        return OK
+    status = NOT_PLAIN
+    start = job.counts[VALUES]
+    if kind == _INSERT and job.links.next_piece[head] < 0 and job.batch.pieces.packed[head] == 0:
         if _is_as_stored(job, head, table):
             _put_stored(job, head, table)
-            return 0
-        start = job.counts[1]
-        status = _push_plain_insert(job, head, table)
-        if status >= 0:
-            if status == 0:
-                _place(job, head, kind, table)
-                job.entry_start[job.counts[0]] = start
-                job.counts[0] += 1
-            return status
-    stamp = job.counts[3] + 1
-    job.counts[3] = stamp
-    piece = head
-    packed = False
-    supplemental = 0
-    while piece >= 0:
-        status = _gather_piece(job, piece, table, stamp)
-        if status != 0:
-            return status
-        packed = packed or job.batch.pieces.packed[piece] != 0
-        supplemental += job.batch.pieces.entry_count[piece]
-        piece = job.links.next_piece[piece]
-    if packed and supplemental == 0:
-        return 5
-    _place(job, head, kind, table)
-    job.entry_start[job.counts[0]] = job.counts[1]
-    room = True
-    if kind == 4:
-        room = _push_full_image(job, 1, 1, 3, table, stamp)
-    elif kind == 5:
-        room = _push_full_image(job, 0, 0, 2, table, stamp)
-    else:
-        entries_before = job.counts[1]
-        room, sets = _push_update(job, head, table, stamp)
-        if room and sets == 0:
-            job.counts[1] = entries_before
-            job.counts[6] += 1
-            return 0
-    if not room:
-        return 1
-    job.counts[0] += 1
-    return 0
+            return OK
+        status = push_plain_insert(job, head, table)
+    if status == NOT_PLAIN:
+        status = _push_images(job, head, kind, table)
+    if status == _SETS_NOTHING:
+        job.counts[WITHOUT_SET] += 1
+        return OK
+    if status == OK:
+        _place(job, head, kind, table)
+        job.entry_start[job.counts[CHANGES]] = start
+        job.counts[CHANGES] += 1
+    return status
 
 
 @inlined
@@ -421,7 +277,7 @@ def _find_group(job: Job, groups: int, table: int, piece: int) -> int:
     pieces = job.batch.pieces
     for group in range(groups - 1, -1, -1):
         same = (
-            job.groups.kind[group] == 0
+            job.groups.kind[group] == LOGGED
             and job.groups.table[group] == table
             and job.groups.bdba[group] == pieces.head_bdba[piece]
             and job.groups.slot[group] == pieces.head_slot[piece]
@@ -452,16 +308,16 @@ def _add_unlogged(job: Job, table: int, piece: int, groups: int) -> tuple[int, i
     """As `_add_piece`, of a piece without supplemental data."""
     what, group, groups = place_piece(job, table, piece, groups)
     if what == ALONE:
-        return 0, groups, piece
+        return OK, groups, piece
     if what == CLOSES:
         head = job.groups.head[group]
         # A row is inserted, overwritten or forwarded at its head last, deleted there first.
         row = head if job.groups.kind[group] == SHRINKING else job.groups.tail[group]
         number_columns(job, head, row, table)
-        return 0, groups - 1, _close_group(job, groups, group)
+        return OK, groups - 1, _close_group(job, groups, group)
     if what == REFUSED:
-        return 3, groups, -1
-    return 4 if what == TOO_MANY else 0, groups, -1
+        return MULTI_PIECE, groups, -1
+    return INCOMPLETE if what == TOO_MANY else OK, groups, -1
 
 
 @inlined
@@ -470,14 +326,14 @@ def _add_logged(job: Job, table: int, piece: int, groups: int) -> tuple[int, int
     pieces = job.batch.pieces
     flags = pieces.sup_flags[piece]
     group = -1
-    if not flags & 0x08:
+    if not flags & FB_FIRST:
         group = _find_group(job, groups, table, piece)
     if group < 0:
-        if not flags & 0x08 or groups == MOST_OPEN:
-            return 4, groups, -1
+        if not flags & FB_FIRST or groups == MOST_OPEN:
+            return INCOMPLETE, groups, -1
         group = groups
         groups += 1
-        job.groups.kind[group] = 0
+        job.groups.kind[group] = LOGGED
         job.groups.table[group] = table
         job.groups.bdba[group] = pieces.head_bdba[piece]
         job.groups.slot[group] = pieces.head_slot[piece]
@@ -485,9 +341,9 @@ def _add_logged(job: Job, table: int, piece: int, groups: int) -> tuple[int, int
     else:
         job.links.next_piece[job.groups.tail[group]] = piece
     job.groups.tail[group] = piece
-    if flags & 0x04:
-        return 0, groups - 1, _close_group(job, groups, group)
-    return 0, groups, -1
+    if flags & FB_LAST:
+        return OK, groups - 1, _close_group(job, groups, group)
+    return OK, groups, -1
 
 
 @inlined
@@ -506,8 +362,9 @@ def _add_piece(job: Job, event: int, piece: int, groups: int) -> tuple[int, int,
     table = job.batch.events.table[event]
     op = pieces.op[piece]
     logged = pieces.supplemental[piece] != 0
-    if op == 11 or op == 12 or (logged and pieces.sup_flags[piece] & 0x0C == 0x0C):
-        return 0, groups, piece
+    whole = pieces.sup_flags[piece] & _FIRST_AND_LAST == _FIRST_AND_LAST
+    if op in (QMI, QMD) or (logged and whole):
+        return OK, groups, piece
     if logged:
         return _add_logged(job, table, piece, groups)
     return _add_unlogged(job, table, piece, groups)
@@ -516,7 +373,7 @@ def _add_piece(job: Job, event: int, piece: int, groups: int) -> tuple[int, int,
 @inlined
 def _is_left_out(job: Job, first_fault: int, table: int) -> bool:
     """Whether a fault of the transaction at hand is the table's."""
-    for fault in range(first_fault, job.counts[8]):
+    for fault in range(first_fault, job.counts[FAULTS]):
         if job.batch.events.table[job.faults.event[fault]] == table:
             return True
     return False
@@ -532,38 +389,38 @@ def _assemble(job: Job, live: Any, count: int, first_fault: int) -> tuple[int, i
         (status, event) – the latter where the status is not OK.
     """
     groups = 0
-    more = job.counts[10] != 0
-    job.counts[7] = job.counts[9]
+    more = job.counts[MORE] != 0
+    job.counts[KNOWN_PIECES] = job.counts[KNOWN_BEFORE]
     settled = 0
-    changes, entries, parts = job.counts[0], job.counts[1], job.counts[2]
-    emptied, known = job.counts[6], job.counts[7]
+    changes, entries, parts = job.counts[CHANGES], job.counts[VALUES], job.counts[PARTS]
+    emptied, known = job.counts[WITHOUT_SET], job.counts[KNOWN_PIECES]
     for k in range(count):
         if more and groups == 0:
             settled = k
-            changes, entries, parts = job.counts[0], job.counts[1], job.counts[2]
-            emptied, known = job.counts[6], job.counts[7]
+            changes, entries, parts = job.counts[CHANGES], job.counts[VALUES], job.counts[PARTS]
+            emptied, known = job.counts[WITHOUT_SET], job.counts[KNOWN_PIECES]
         event = live[k]
         kind = job.batch.events.kind[event]
-        if kind == 7 or _is_left_out(job, first_fault, job.batch.events.table[event]):
+        if kind == _LOB or _is_left_out(job, first_fault, job.batch.events.table[event]):
             continue
-        if kind == 11:
-            return 6, event
+        if kind == _UNDECODED:
+            return UNDECODED, event
         for piece in range(job.piece_first[event], job.piece_first[event + 1]):
             status, groups, complete = _add_piece(job, event, piece, groups)
             if complete >= 0:
                 status = _emit(job, complete)
-            if status != 0:
+            if status != OK:
                 return status, event
     if groups > 0 and more:
-        job.counts[0], job.counts[1], job.counts[2] = changes, entries, parts
-        job.counts[6], job.counts[7] = emptied, known
-        job.counts[11] = settled
-        return 0, 0
-    job.counts[11] = count
+        job.counts[CHANGES], job.counts[VALUES], job.counts[PARTS] = changes, entries, parts
+        job.counts[WITHOUT_SET], job.counts[KNOWN_PIECES] = emptied, known
+        job.counts[SETTLED] = settled
+        return OK, 0
+    job.counts[SETTLED] = count
     if groups > 0:
-        status = 4 if job.groups.kind[0] == 0 else 3
+        status = INCOMPLETE if job.groups.kind[0] == LOGGED else MULTI_PIECE
         return status, int(job.links.owner[job.groups.head[0]])
-    return 0, 0
+    return OK, 0
 
 
 @kernel
@@ -583,31 +440,31 @@ def assemble_rows(job: Job, order: Any, first: Any, end: Any, dml_first: Any, li
         `RowStatus` OK or CAPACITY.
     """
     for i in range(first.size):
-        changes, entries, parts = job.counts[0], job.counts[1], job.counts[2]
-        emptied, first_fault = job.counts[6], job.counts[8]
+        changes, entries, parts = job.counts[CHANGES], job.counts[VALUES], job.counts[PARTS]
+        emptied, first_fault = job.counts[WITHOUT_SET], job.counts[FAULTS]
         dml_first[i] = changes
         count, undone, unmatched = live_changes(
             job.batch.events, order, first[i], end[i], _DEPTH, live
         )
-        job.counts[4] += undone
-        job.counts[5] += unmatched
+        job.counts[UNDONE] += undone
+        job.counts[UNMATCHED] += unmatched
         while True:
             status, event = _assemble(job, live, count, first_fault)
-            if status == 0:
+            if status == OK:
                 break
-            if status == 1:
-                return 1
-            fault = job.counts[8]
+            if status == CAPACITY:
+                return CAPACITY
+            fault = job.counts[FAULTS]
             job.faults.transaction[fault] = i
             job.faults.event[fault] = event
             job.faults.status[fault] = status
-            job.counts[8] = fault + 1
+            job.counts[FAULTS] = fault + 1
             # Begin anew without the table: the changes of others may have come before.
-            job.counts[0], job.counts[1], job.counts[2] = changes, entries, parts
-            job.counts[6] = emptied
-    dml_first[first.size] = job.counts[0]
-    job.entry_start[job.counts[0]] = job.counts[1]
-    return 0
+            job.counts[CHANGES], job.counts[VALUES], job.counts[PARTS] = changes, entries, parts
+            job.counts[WITHOUT_SET] = emptied
+    dml_first[first.size] = job.counts[CHANGES]
+    job.entry_start[job.counts[CHANGES]] = job.counts[VALUES]
+    return OK
 
 
 def assemble(
