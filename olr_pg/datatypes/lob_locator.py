@@ -65,11 +65,37 @@ LOB_ID: Final = 10
 FACTS: Final = 11
 """How many numbers `read_locator` fills: one per name above."""
 
+_EMPTY = int(LobForm.EMPTY)
+_INLINE = int(LobForm.INLINE)
+_EXTENTS = int(LobForm.EXTENTS)
+_HEADER = int(LobForm.HEADER)
+_POINTERS = int(LobForm.POINTERS)
+_INDEXED = int(LobForm.INDEXED)
+_BFILE = int(LobForm.BFILE)
+
+_NONE = int(LobCompression.NONE)
+_STREAM = int(LobCompression.STREAM)
+_CHUNK_MAP = int(LobCompression.CHUNK_MAP)
+
+_UTF16_BE = int(LobText.UTF16_BE)
+_UTF16_LE = int(LobText.UTF16_LE)
+_CHARSET = int(LobText.CHARSET)
+
+_CLOB_KIND = 2
+_NCLOB_KIND = 4
+_BFILE_KIND = 8
+
+_OK = 0
+_TOO_SHORT = 1
+_WRONG_LENGTH = 2
+_UNKNOWN_FORM = 3
+_WRONG_ID = 4
+
 _REASONS: Final = {
-    1: "it is shorter than its parts",
-    2: "its inode's length is wrong",
-    3: "its inode is of an unknown form",
-    4: "its LOB id does not begin with 00000001",
+    _TOO_SHORT: "it is shorter than its parts",
+    _WRONG_LENGTH: "its inode's length is wrong",
+    _UNKNOWN_FORM: "its inode is of an unknown form",
+    _WRONG_ID: "its LOB id does not begin with 00000001",
 }
 
 
@@ -121,31 +147,31 @@ def lob_number(data: Any, at: int) -> int:
 @kernel
 def read_locator(data: Any, at: int, length: int, facts: Any) -> int:
     """Fill `facts` (shape `FACTS`, offsets absolute) from a locator; 0, or why not (`_REASONS`)."""
-    for i in range(11):
+    for i in range(FACTS):
         facts[i] = 0
-    if length < 20:
-        return 1
+    if length < LOCATOR_HEAD:
+        return _TOO_SHORT
     kind = int(data[at + 4]) & 0x0F
     flags, storage = int(data[at + 6]), int(data[at + 7])
-    facts[1] = kind
-    facts[10] = lob_number(data, at + 10)
-    if kind == 8:
-        facts[0] = 6
-        return 0
-    if kind == 2 or kind == 4:
-        facts[2] = 3
+    facts[KIND] = kind
+    facts[LOB_ID] = lob_number(data, at + LOB_ID_OFFSET)
+    if kind == _BFILE_KIND:
+        facts[FORM] = _BFILE
+        return _OK
+    if kind in (_CLOB_KIND, _NCLOB_KIND):
+        facts[TEXT] = _CHARSET
         if storage & 0x40:
-            facts[2] = 2
-        elif flags & 0x80 or kind == 4:
-            facts[2] = 1
-    if number_be(data, at + 10, 4) != 1:
-        return 4
+            facts[TEXT] = _UTF16_LE
+        elif flags & 0x80 or kind == _NCLOB_KIND:
+            facts[TEXT] = _UTF16_BE
+    if number_be(data, at + LOB_ID_OFFSET, 4) != 1:
+        return _WRONG_ID
     if not data[at + 5] & 0x04:
-        facts[0] = 5
-        facts[3] = -1
-        return 0
-    if length < 24 or number_be(data, at + 20, 2) != length - 20:
-        return 2
+        facts[FORM] = _INDEXED
+        facts[LENGTH] = -1
+        return _OK
+    if length < LOCATOR_HEAD + 4 or number_be(data, at + LOCATOR_HEAD, 2) != length - LOCATOR_HEAD:
+        return _WRONG_LENGTH
     if storage & 0x80:
         return _read_securefile(data, at, length, facts)
     return _read_basicfile(data, at, length, facts)
@@ -154,27 +180,27 @@ def read_locator(data: Any, at: int, length: int, facts: Any) -> int:
 @kernel
 def _read_basicfile(data: Any, at: int, length: int, facts: Any) -> int:
     if length < 36:
-        return 1
+        return _TOO_SHORT
     flags = int(data[at + 22])
     if flags & 0x01:
         size = number_be(data, at + 28, 2)
         if size != length - 36:
-            return 2
-        facts[0] = 1 if size > 0 else 0
-        facts[3] = size
-        facts[4] = size
-        facts[6] = at + 36
-        facts[7] = size
-        return 0
+            return _WRONG_LENGTH
+        facts[FORM] = _INLINE if size > 0 else _EMPTY
+        facts[LENGTH] = size
+        facts[STORED] = size
+        facts[START] = at + 36
+        facts[SIZE] = size
+        return _OK
     if not flags & 0x04 or (length - 36) & 3:
-        return 3
-    facts[8] = number_be(data, at + 24, 4)
-    facts[9] = number_be(data, at + 28, 2)
-    facts[0] = 4 if facts[8] > 0 or facts[9] > 0 else 0
-    facts[3] = -1 if facts[0] else 0
-    facts[6] = at + 36
-    facts[7] = length - 36
-    return 0
+        return _UNKNOWN_FORM
+    facts[COUNT] = number_be(data, at + 24, 4)
+    facts[REST] = number_be(data, at + 28, 2)
+    facts[FORM] = _POINTERS if facts[COUNT] > 0 or facts[REST] > 0 else _EMPTY
+    facts[LENGTH] = 0 if facts[FORM] == _EMPTY else -1
+    facts[START] = at + 36
+    facts[SIZE] = length - 36
+    return _OK
 
 
 @kernel
@@ -184,71 +210,71 @@ def _read_securefile(data: Any, at: int, length: int, facts: Any) -> int:
     extra = 0
     if options & 0x02:
         if p + 2 > end:
-            return 1
+            return _TOO_SHORT
         extra = number_be(data, p, 2)
         p += 2
     if p + 2 > end:
-        return 1
+        return _TOO_SHORT
     body = number_be(data, p, 2)
     p += 2
     if p + extra + body != end:
-        return 2
+        return _WRONG_LENGTH
     if extra > 1:
         width = (int(data[p + 2]) & 3) + 1 if extra >= 3 else 0
         if width == 0 or 3 + width > extra:
-            return 1
-        facts[4] = number_be(data, p + 3, width)
-        facts[5] = 2 if int(data[p + 1]) & 0x02 else 1
+            return _TOO_SHORT
+        facts[STORED] = number_be(data, p + 3, width)
+        facts[COMPRESSION] = _CHUNK_MAP if int(data[p + 1]) & 0x02 else _STREAM
     return _read_body(data, p + extra, end, int(data[at + 22]) & 0x08 != 0, facts)
 
 
 @kernel
 def _read_body(data: Any, p: int, end: int, in_row: bool, facts: Any) -> int:
     if p + 2 > end:
-        return 1
+        return _TOO_SHORT
     form, wide = int(data[p]), (int(data[p]) & 7) + 1
     version = (int(data[p + 1]) & 0x0F) + 1
     p += 2
     if p + wide + version > end:
-        return 1
-    facts[3] = number_be(data, p, wide)
+        return _TOO_SHORT
+    facts[LENGTH] = number_be(data, p, wide)
     p += wide + version
-    if facts[5] == 0 or not form & 0x10:
-        facts[5] = 0
-        facts[4] = facts[3]
-    if facts[3] == 0:
-        return 0
+    if facts[COMPRESSION] == _NONE or not form & 0x10:
+        facts[COMPRESSION] = _NONE
+        facts[STORED] = facts[LENGTH]
+    if facts[LENGTH] == 0:
+        return _OK
     if in_row or not form & 0x60:
         return _read_inline(data, p, end, form, facts)
     if form & 0x40:
         if p + 4 != end:
-            return 2
-        facts[0] = 3
-        facts[8] = number_be(data, p, 4)
-        return 0
+            return _WRONG_LENGTH
+        facts[FORM] = _HEADER
+        facts[COUNT] = number_be(data, p, 4)
+        return _OK
     if p >= end:
-        return 1
-    facts[0] = 2
-    facts[8] = int(data[p]) + 1
-    facts[6] = p + 1
-    facts[7] = end - p - 1
-    return _check_extents(data, p + 1, end, facts[8], form & 0x10 != 0)
+        return _TOO_SHORT
+    facts[FORM] = _EXTENTS
+    facts[COUNT] = int(data[p]) + 1
+    facts[START] = p + 1
+    facts[SIZE] = end - p - 1
+    return _check_extents(data, p + 1, end, facts[COUNT], form & 0x10 != 0)
 
 
 @kernel
 def _read_inline(data: Any, p: int, end: int, form: int, facts: Any) -> int:
-    facts[0] = 1
+    facts[FORM] = _INLINE
     if form & 0x10:
         if p + 2 > end:
-            return 1
-        facts[4] = number_be(data, p, 2)
-        facts[5] = 1
+            return _TOO_SHORT
+        facts[STORED] = number_be(data, p, 2)
+        facts[COMPRESSION] = _STREAM
         p += 2
-    if end - p != facts[4]:
-        return 2
-    facts[6] = p
-    facts[7] = end - p
-    return 0
+    if end - p != facts[STORED]:
+        return _WRONG_LENGTH
+    facts[START] = p
+    facts[SIZE] = end - p
+    return _OK
 
 
 @kernel
@@ -274,8 +300,8 @@ def _check_extents(data: Any, p: int, end: int, count: int, compressed: bool) ->
     for _ in range(count):
         _, blocks, p = extent_at(data, p, end, compressed)
         if blocks < 0 or p > end:
-            return 1
-    return 0 if p == end else 2
+            return _TOO_SHORT
+    return _OK if p == end else _WRONG_LENGTH
 
 
 def decode_locator(raw: bytes) -> Locator:

@@ -18,6 +18,7 @@ from olr_pg.redo.iot import Pair
 from olr_pg.redo.kernel import u16, u32
 from olr_pg.redo.layout import BLOCK_HEADER
 from olr_pg.redo.lobs import (
+    MALFORMED,
     LobFields,
     LobSink,
     is_lob_object,
@@ -337,7 +338,7 @@ def _lob(walk: Walk, at: int, op: int) -> int:
             _push_lob_event(walk, vector.con_id, xid, table, pushed)
         if pushed == 0 and op == 0x1301:
             return -1  # not a LOB's page: a table's block
-        return _SHORT_FIELD if pushed < 0 else 0
+        return _SHORT_FIELD if pushed == MALFORMED else 0
     is_pair = op == 0x1A02 or op == 0x0A02 or op == 0x0A08 or op == 0x0A12
     pending = walk.current[PENDING]
     if not is_pair or pending < 0 or walk.vectors.opcode[pending] != 0x0501:
@@ -346,7 +347,7 @@ def _lob(walk: Walk, at: int, op: int) -> int:
     vector = _lob_fields(walk, at, 2)
     pushed, table = lob_pair(op, vector, undo, walk.objects, sink)
     if pushed <= 0:
-        return _SHORT_FIELD if pushed < 0 else -1
+        return _SHORT_FIELD if pushed == MALFORMED else -1
     # A leaf may be initialised by a recursive transaction: its row goes with its LOB id.
     xid = 0 if op == 0x0A08 else walk.current[XID]
     event = _push_lob_event(walk, walk.current[CONTAINER], xid, table, pushed)

@@ -57,6 +57,21 @@ class ListForm(IntFlag):
     WIDE = 2
 
 
+_PAGE = int(LobOp.PAGE)
+_FILL = int(LobOp.FILL)
+_ZERO = int(LobOp.ZERO)
+_LIST = int(LobOp.LIST)
+_LIST_AT = int(LobOp.LIST_AT)
+_HEADER = int(LobOp.HEADER)
+_INDEX = int(LobOp.INDEX)
+_OPERATION = int(LobOp.OPERATION)
+_BIG_ENDIAN = int(ListForm.BIG_ENDIAN)
+_WIDE = int(ListForm.WIDE)
+
+MALFORMED: Final = -2
+"""Instead of how many pieces were pushed: the vector's fields do not fit."""
+
+
 class LobObjects(NamedTuple):
     """Segments and indexes of subscribed LOB columns.
 
@@ -218,9 +233,9 @@ def kdli_item(
 def push_kdli(
     payload: Any, big: bool, offset: Any, length: Any, fields: int, common: int, sink: LobSink
 ) -> int:
-    """The pieces of a 26.2 or 26.6 whose KDLI common is field `common`; how many, −2 malformed."""
+    """The pieces of a 26.2 or 26.6 whose KDLI common is field `common`; how many, or MALFORMED."""
     if fields < common or length[common] < 12:
-        return -2
+        return MALFORMED
     dba = u32(payload, offset[common] + 8, big)
     lob = kdli_lob(payload, offset, length, fields, common + 1)
     before = sink.state[PIECES]
@@ -235,23 +250,23 @@ def push_kdli(
                 has_page = filled == 24
             if has_page:
                 field += 1
-                _push_piece(sink, 1, dba, 0, 0, lob, offset[field], length[field])
+                _push_piece(sink, _PAGE, dba, 0, 0, lob, offset[field], length[field])
             elif filled == 0:
-                _push_piece(sink, 1, dba, 0, 0, lob, at, 0)
+                _push_piece(sink, _PAGE, dba, 0, 0, lob, at, 0)
         elif code == 0x05 and size >= 6:
             start, count = u16(payload, at + 2, big), u16(payload, at + 4, big)
-            _push_piece(sink, 3, dba, start, count, lob, at, 0)
+            _push_piece(sink, _ZERO, dba, start, count, lob, at, 0)
         elif code == 0x06 and size >= 8:
             count = u16(payload, at + 6, big)
             if 8 + count > size:
-                return -2
-            _push_piece(sink, 2, dba, u16(payload, at + 2, big), 0, lob, at + 8, count)
+                return MALFORMED
+            _push_piece(sink, _FILL, dba, u16(payload, at + 2, big), 0, lob, at + 8, count)
         elif code == 0x07 or code == 0x08 or code == 0x0D or code == 0x0E:
-            if _push_list(payload, big, at, size, code, dba, lob, sink) < 0:
-                return -2
+            if _push_list(payload, big, at, size, code, dba, lob, sink) == MALFORMED:
+                return MALFORMED
         elif code == 0x0C and size >= 112:
-            piece = _push_piece(sink, 6, dba, 0, 0, lob, at + 64, 20)
-            sink.pieces.row_flags[piece] = 1 if big else 0
+            piece = _push_piece(sink, _HEADER, dba, 0, 0, lob, at + 64, 20)
+            sink.pieces.row_flags[piece] = _BIG_ENDIAN if big else 0
         field += 1
     return int(sink.state[PIECES] - before)
 
@@ -264,14 +279,16 @@ def _push_list(
     head = 12 if partial else 8
     wide = code == 0x08 or code == 0x0E
     if size < head:
-        return -2
+        return MALFORMED
     count = u32(payload, at + 4, big)
     width = 16 if wide else 8
     if head + count * width > size:
-        return -2
+        return MALFORMED
     start = u32(payload, at + 8, big) if partial else 0
-    piece = _push_piece(sink, 5 if partial else 4, dba, 0, start, lob, at + head, count * width)
-    sink.pieces.row_flags[piece] = (1 if big else 0) | (2 if wide else 0)
+    piece = _push_piece(
+        sink, _LIST_AT if partial else _LIST, dba, 0, start, lob, at + head, count * width
+    )
+    sink.pieces.row_flags[piece] = (_BIG_ENDIAN if big else 0) | (_WIDE if wide else 0)
     return 0
 
 
@@ -287,7 +304,7 @@ def push_long_field(
     at = offset[1]
     if u32(payload, at + 4, True) != 1:
         return 0
-    _push_piece(sink, 1, dba, 0, u32(payload, at + 24, big), at + 4, at + 36, length[1] - 36)
+    _push_piece(sink, _PAGE, dba, 0, u32(payload, at + 24, big), at + 4, at + 36, length[1] - 36)
     return 1
 
 
@@ -296,7 +313,7 @@ def _push_index_row(payload: Any, key: int, data: int, sink: LobSink) -> int:
     """The LOB index row of a 16-byte key and 32 bytes of data; 1, or 0 where it is none."""
     if payload[key] != 0x0A or payload[key + 11] != 0x04 or u32(payload, key + 1, True) != 1:
         return 0
-    _push_piece(sink, 7, 0, 0, u32(payload, key + 12, True), key + 1, data, 32)
+    _push_piece(sink, _INDEX, 0, 0, u32(payload, key + 12, True), key + 1, data, 32)
     return 1
 
 
@@ -337,12 +354,19 @@ def push_operation(
     at = offset[3]
     if kind == 1 and length[3] >= 40:
         piece = _push_piece(
-            sink, 8, 0, u16(payload, at + 22, big), u32(payload, at + 32, big), at + 12, at, 0
+            sink,
+            _OPERATION,
+            0,
+            u16(payload, at + 22, big),
+            u32(payload, at + 32, big),
+            at + 12,
+            at,
+            0,
         )
         sink.pieces.sup_flags[piece] = payload[at]
     elif kind == 3 and length[3] >= 36:
         piece = _push_piece(
-            sink, 8, 0, u16(payload, at + 34, big), u32(payload, at + 12, big), -1, at, 0
+            sink, _OPERATION, 0, u16(payload, at + 34, big), u32(payload, at + 12, big), -1, at, 0
         )
     else:
         return 0
@@ -370,7 +394,7 @@ def _read_xid(payload: Any, at: int, big: bool) -> int:
 def lob_alone(
     op: int, vector: LobFields, objects: ObjectTables, sink: LobSink
 ) -> tuple[int, int, int]:
-    """A 11.17, 19.1 or 26.6; (pieces pushed or −2, XID or 0, table).
+    """A 11.17, 19.1 or 26.6; (pieces pushed or MALFORMED, XID or 0, table).
 
     A page of 19.1 names no transaction: whoever maps its LOB id owns it.
     """
@@ -422,9 +446,9 @@ def _direct_load_owner(vector: LobFields, objects: ObjectTables) -> tuple[int, i
 def lob_pair(
     op: int, vector: LobFields, undo: LobFields, objects: ObjectTables, sink: LobSink
 ) -> tuple[int, int]:
-    """A 26.2, 10.2, 10.8 or 10.18 behind its undo record; (pieces pushed or −2, table)."""
+    """A 26.2, 10.2, 10.8 or 10.18 behind its undo record; (pieces pushed or MALFORMED, table)."""
     if undo.fields < 2 or undo.length[2] < 24:
-        return -2, -1
+        return MALFORMED, -1
     ktub = undo.offset[2]
     obj = u32(undo.payload, ktub, undo.big)
     dataobj = u32(undo.payload, ktub + 4, undo.big)

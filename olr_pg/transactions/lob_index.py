@@ -15,7 +15,8 @@ import numpy.typing as npt
 from olr_pg.datatypes.lob_locator import COUNT, FORM, LOB_ID, LobForm
 from olr_pg.redo.batch import ChangeBatch, EventKind
 from olr_pg.redo.columns import joined_rows, take
-from olr_pg.transactions.lob_pages import listed_blocks, read_values
+from olr_pg.transactions.lob_pages import read_values
+from olr_pg.transactions.lob_rows import listed_blocks
 from olr_pg.transactions.lob_values import (
     Space,
     Values,

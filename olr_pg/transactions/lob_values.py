@@ -74,6 +74,15 @@ LobRows: TypeAlias = Table
     """
 
 
+PARTS: Final = 0
+EXTRA: Final = 1
+"""Places in `ValueRoom.counts`."""
+
+WANTED: Final = 0
+FULL: Final = 1
+"""Places in `ValueRoom.progress`."""
+
+
 class ValueRoom(NamedTuple):
     """What `resolve_values` fills; n values.
 
@@ -83,8 +92,10 @@ class ValueRoom(NamedTuple):
         part_first: shape (n + 1).
         parts: shape (2, …); offset and length of each part; offsets past the data are in `extra`.
         extra: bytes put together.
-        counts: [parts, bytes of `extra`].
-        progress: shape (2); of the value at hand, as `_take_run` says.
+        counts: by PARTS and EXTRA (bytes of `extra`).
+        progress: shape (2); of the value at hand, by WANTED the bytes that are to come, by FULL
+            those of a full page or −1: every page but the last is as long as the first, or else
+            bytes are missing.
         page: shape (2, PAGE_BYTES_MAX); a page in the making, and 1 where its bytes are known.
         blocks: shape (2, LIST_ENTRIES_MAX); a list in the making.
     """

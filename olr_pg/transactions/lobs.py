@@ -18,13 +18,10 @@ from olr_pg.redo.columns import Table, grown, head, joined_rows, take
 from olr_pg.transactions.batch import DmlColumns, DmlKind, Image
 from olr_pg.transactions.delimit import UNDO_SEARCH_DEPTH
 from olr_pg.transactions.lob_contents import rewrite
-from olr_pg.transactions.lob_pages import (
-    collect_rows,
-    lob_numbers,
-    resolve_values,
-    rows_of_events,
-)
+from olr_pg.transactions.lob_pages import resolve_values
+from olr_pg.transactions.lob_rows import collect_rows, lob_numbers, rows_of_events
 from olr_pg.transactions.lob_values import (
+    EXTRA,
     LobRows,
     Space,
     ValueRoom,
@@ -492,7 +489,7 @@ def _chains(
     dml: DmlColumns, values: Values, room: ValueRoom, rewritten: dict[int, U8]
 ) -> tuple[DmlColumns, list[npt.NDArray[np.uint8]]]:
     """The row changes with contents as values, and the bytes behind their data."""
-    extra = room.extra[: int(room.counts[1])]
+    extra = room.extra[: int(room.counts[EXTRA])]
     tail = [extra] if extra.size else []
     at = values.data.size + extra.size
     before = dml.values.size
