@@ -27,6 +27,7 @@ from olr_pg.dictionary.snapshot_file import dump_snapshot, parse_snapshot
 from olr_pg.errors import OlrPgError
 from olr_pg.kernels import kernel
 from olr_pg.scalars import format_xid, parse_xid
+from olr_pg.wire.elements import ElementCode
 from olr_pg.wire.frames import ByteOrder
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ CHANGES: Final = "changes"
 DDL: Final = "ddl"
 
 _HEAD_BYTES: Final = 6
+_CHUNK: Final = int(ElementCode.CHUNK)
 """Of a framed Data message before its element."""
 
 _COPY: Final = """
@@ -182,8 +184,8 @@ def frames_kernel(
     """
     for n in range(elements.size):
         last = elements[n]
-        start = body[last] - 6
-        while last + 1 < kind.size and kind[last + 1] == 7:
+        start = body[last] - _HEAD_BYTES
+        while last + 1 < kind.size and kind[last + 1] == _CHUNK:
             last += 1
         size = body[last] + body_length[last] - start
         if write:

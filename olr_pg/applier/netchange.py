@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.kernels import inlined, kernel
+from olr_pg.transactions.batch import DmlKind
 
 U8 = npt.NDArray[np.uint8]
 I64 = npt.NDArray[np.int64]
@@ -24,6 +25,9 @@ I32 = npt.NDArray[np.int32]
 
 NULL: Final = -1
 ABSENT: Final = -2
+
+_INSERT = int(DmlKind.INSERT)
+_DELETE = int(DmlKind.DELETE)
 
 REST: Final = 0
 """The run ends before `end`: the next change needs a state that only the table knows."""
@@ -270,20 +274,20 @@ def net_change_kernel(
     count, room = 0, 2 * kind.size
     for i in range(start, kind.size):
         after = kind.size + i
-        if kind[i] == 4:
+        if kind[i] == _INSERT:
             if not _has_all(fold, after, fold.key, 0):
-                return i, 2, count
+                return i, NO_KEY, count
             added = _insert(fold, after, row[i], count)
             if added < 0:
-                return i, 0, count
+                return i, REST, count
             count = added
             continue
         if not _has_all(fold, i, fold.key, 0):
-            return i, 2, count
+            return i, NO_KEY, count
         number = _find(fold, i)
         if number >= 0 and fold.state[number]["current"] == 0:
-            return i, 0, count
-        if kind[i] == 5:
+            return i, REST, count
+        if kind[i] == _DELETE:
             count = _leave(fold, i, number, row[i], count)
             continue
         displaced = _is_displaced(fold, number, row[i])
@@ -291,11 +295,11 @@ def net_change_kernel(
         if _sets_key(fold, after):
             _known_row(fold, i, after, -1 if displaced else number, room)
             if not _has_all(fold, room, fold.key, 0):
-                return i, 2, count
+                return i, NO_KEY, count
             moves = not _same_key(fold, i, room)
         if not moves:
             if displaced:
-                return i, 0, count
+                return i, REST, count
             if number < 0:
                 slot, number = ~number, count
                 count += 1
@@ -303,14 +307,14 @@ def net_change_kernel(
             room = _update_image(fold, number, after, room)
             continue
         if not _has_all(fold, room, whole, -1):
-            return i, 1, count
+            return i, SINGLE, count
         taken = _find(fold, room)
         if taken >= 0 and fold.state[taken]["current"] == 1:
-            return i, 0, count
+            return i, REST, count
         count = _leave(fold, i, number, row[i], count)
         count = _insert(fold, room, row[i], count)
         room += 1
-    return kind.size, 0, count
+    return kind.size, REST, count
 
 
 @inlined

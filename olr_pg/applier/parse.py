@@ -19,8 +19,16 @@ import numpy.typing as npt
 from olr_pg.errors import OlrPgError
 from olr_pg.kernels import inlined, kernel
 from olr_pg.transactions.batch import DmlKind
-from olr_pg.wire.elements import ColumnValue, Delete, Insert, Update, decode_element
+from olr_pg.wire.elements import (
+    ColumnValue,
+    Delete,
+    ElementCode,
+    Insert,
+    Update,
+    decode_element,
+)
 from olr_pg.wire.frames import ByteOrder
+from olr_pg.wire.messages import AnswerCode
 
 U8 = npt.NDArray[np.uint8]
 I64 = npt.NDArray[np.int64]
@@ -31,6 +39,18 @@ _WHOLE: Final = 0
 _BAD_FRAME: Final = 1
 _BAD_ELEMENT: Final = 2
 _FULL: Final = 3
+
+_HEAD: Final = 29
+_BEGIN_BYTES: Final = 35
+_CHUNK_LEAST: Final = 42
+"""Bytes of what every element begins with, of a Begin, and of a Chunk without data."""
+
+_DATA = int(AnswerCode.DATA)
+_BEGIN = int(ElementCode.BEGIN)
+_COMMIT = int(ElementCode.COMMIT)
+_INSERT = int(ElementCode.INSERT)
+_UPDATE = int(ElementCode.UPDATE)
+_CHUNK = int(ElementCode.CHUNK)
 
 _LAYOUTS_MAX: Final = 10_000
 """Layouts that a reader remembers."""
@@ -184,7 +204,7 @@ def _scan_row_change(
     if place > end:
         return -1, digest, chunked
     digest = mix(digest, read_u64(data, names - 8, False))
-    for _ in range(2 if data[first] == 6 else 1):
+    for _ in range(2 if data[first] == _UPDATE else 1):
         if end - place < 2:
             return -1, digest, chunked
         count = read_u16(data, place, big)
@@ -268,7 +288,7 @@ def parse_kernel(
     entry_first[0] = 0
     while data.size - at >= 4:
         size = read_u32(data, at, big)
-        if size < 2:
+        if size < 2:  # OperationCode
             return _BAD_FRAME, at, answers, entries, layouts, chunked
         if data.size - at - 4 < size:
             break
@@ -279,15 +299,15 @@ def parse_kernel(
         body[answers], body_length[answers] = first, end - first
         kind[answers], layout[answers] = 0, -1
         scn[answers] = commit_scn[answers] = xid[answers] = np.uint64(0)
-        if code[answers] == 4:
-            if end - first < 29:
+        if code[answers] == _DATA:
+            if end - first < _HEAD:
                 return _BAD_ELEMENT, at, answers, entries, layouts, chunked
             element = int(data[first])
             kind[answers] = element
             scn[answers] = read_u64(data, first + 1, big)
             commit_scn[answers] = read_u64(data, first + 9, big)
             xid[answers] = read_u64(data, first + 17, big)
-            if 4 <= element <= 6:
+            if _INSERT <= element <= _UPDATE:
                 entries, digest, parts = _scan_row_change(
                     data, first, end, big, value_offset, value_length, entries
                 )
@@ -301,9 +321,12 @@ def parse_kernel(
                     return _FULL, at, answers, entries, layouts, chunked
                 layout[answers] = found
                 layouts = max(layouts, found + 1)
-            elif element == 7 and end - first >= 42:
+            elif element == _CHUNK and end - first >= _CHUNK_LEAST:
                 chunked = True
-            elif not ((element == 1 and end - first == 35) or (element == 2 and end - first == 29)):
+            elif not (
+                (element == _BEGIN and end - first == _BEGIN_BYTES)
+                or (element == _COMMIT and end - first == _HEAD)
+            ):
                 return _BAD_ELEMENT, at, answers, entries, layouts, chunked
         answers += 1
         entry_first[answers] = entries

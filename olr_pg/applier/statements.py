@@ -14,7 +14,7 @@ from psycopg import sql
 
 from olr_pg.applier.connection import Binary
 from olr_pg.applier.images import column_array, column_set_kernel, composite_array, copy_buffer
-from olr_pg.applier.netchange import ABSENT, SINGLE, Cells, net_change
+from olr_pg.applier.netchange import ABSENT, NO_KEY, SINGLE, Cells, net_change
 from olr_pg.errors import OlrPgError
 from olr_pg.transactions.batch import DmlKind
 
@@ -68,7 +68,7 @@ def steps(plan: TablePlan, changes: Changes, copy_rows: int) -> Iterator[Step]:
         if start < count and net.reason == SINGLE:
             yield single(plan, changes, start)
             start += 1
-        elif start < count and net.reason:
+        elif start < count and net.reason == NO_KEY:
             raise KeyMissingError(start)
 
 

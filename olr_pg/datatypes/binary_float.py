@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from olr_pg.datatypes.columns import ValueColumn, fixed_width, nulls
-from olr_pg.datatypes.kernel import Outcome, check, fail, malformed
+from olr_pg.datatypes.kernel import MALFORMED, OK, Outcome, check, fail, malformed
 from olr_pg.datatypes.policies import Counters
 from olr_pg.errors import OlrPgError
 from olr_pg.kernels import kernel
@@ -112,10 +112,10 @@ def bits_kernel(
         if length[row] <= 0:
             continue
         if length[row] != width:
-            return row, 1
+            return row, MALFORMED
         start = offset[row]
         bits = np.uint64(0)
         for i in range(start, start + width):
             bits = bits << np.uint64(8) | np.uint64(data[i])
         out[row] = bits ^ top if bits & top else bits ^ every
-    return -1, 0
+    return -1, OK

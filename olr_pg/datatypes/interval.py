@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from olr_pg.datatypes.columns import ValueColumn, fixed_width, nulls
-from olr_pg.datatypes.kernel import byte_at, check, malformed
+from olr_pg.datatypes.kernel import (
+    MALFORMED,
+    OK,
+    OVERFLOW,
+    PRECISION,
+    byte_at,
+    check,
+    malformed,
+)
 from olr_pg.datatypes.policies import DEFAULT_POLICIES, Counters, Policies
 from olr_pg.errors import OlrPgError
 from olr_pg.kernels import kernel
@@ -209,16 +217,16 @@ def year_month_kernel(data: Bytes, offset: Longs, length: Longs, out: Longs) -> 
             continue
         at = offset[row]
         if length[row] != 5:
-            return row, 1
+            return row, MALFORMED
         years = _biased(data, at)
         months = byte_at(data, at + 4) - 60
         if abs(years) > 999_999_999 or abs(months) > 11:
-            return row, 1
+            return row, MALFORMED
         total = 12 * years + months
         if total < -(1 << 31) or total >= 1 << 31:
-            return row, 2
+            return row, OVERFLOW
         out[row] = total
-    return -1, 0
+    return -1, OK
 
 
 @kernel
@@ -237,21 +245,21 @@ def day_second_kernel(
             continue
         at = offset[row]
         if length[row] != 11:
-            return row, 1, cut
+            return row, MALFORMED, cut
         day, nanos = _biased(data, at), _biased(data, at + 7)
         hours, minutes = byte_at(data, at + 4) - 60, byte_at(data, at + 5) - 60
         seconds = byte_at(data, at + 6) - 60
         if abs(day) > 999_999_999 or abs(hours) > 23 or abs(minutes) > 59 or abs(seconds) > 59:
-            return row, 1, cut
+            return row, MALFORMED, cut
         if abs(nanos) > 999_999_999:
-            return row, 1, cut
+            return row, MALFORMED, cut
         sign = -1 if nanos < 0 else 1
         rest = abs(nanos) % 1000
         if rest:
             if fraction_error:
-                return row, 6, cut
+                return row, PRECISION, cut
             cut += 1
         whole = (hours * 60 + minutes) * 60 + seconds
         micros[row] = whole * 1_000_000 + sign * ((abs(nanos) - rest) // 1000)
         days[row] = day
-    return -1, 0, cut
+    return -1, OK, cut

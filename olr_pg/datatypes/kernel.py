@@ -36,6 +36,14 @@ class Outcome(IntEnum):
     PRECISION = 6
 
 
+OK: Final = int(Outcome.OK)
+MALFORMED: Final = int(Outcome.MALFORMED)
+OVERFLOW: Final = int(Outcome.OVERFLOW)
+FRACTION: Final = int(Outcome.FRACTION)
+INFINITY: Final = int(Outcome.INFINITY)
+CALENDAR: Final = int(Outcome.CALENDAR)
+PRECISION: Final = int(Outcome.PRECISION)
+
 OUTCOME_CODES: Final = {
     Outcome.MALFORMED: (2050, "the bytes are not a value of this type"),
     Outcome.OVERFLOW: (2053, "the value is out of range"),

@@ -16,7 +16,18 @@ import numpy.typing as npt
 
 from olr_pg.datatypes.binary_float import shortest
 from olr_pg.datatypes.columns import ValueColumn, fixed_width, nulls
-from olr_pg.datatypes.kernel import Outcome, byte_at, check, fail, malformed
+from olr_pg.datatypes.kernel import (
+    FRACTION,
+    INFINITY,
+    MALFORMED,
+    OK,
+    OVERFLOW,
+    Outcome,
+    byte_at,
+    check,
+    fail,
+    malformed,
+)
 from olr_pg.datatypes.policies import DEFAULT_POLICIES, Counters, Policies
 from olr_pg.errors import OlrPgError
 from olr_pg.kernels import inlined_kernel, kernel
@@ -282,22 +293,22 @@ def significant(data: Bytes, start: int, length: int) -> tuple[int, int, int, in
         return _NULL, 1, start, 0, 0
     head = byte_at(data, start)
     if length == 1:
-        if head == 0x80:
+        if head == _ZERO:
             return _FINITE, 1, start, 0, 0
         if head == 0:
             return _MINUS_INFINITY, -1, start, 0, 0
         return _BAD, 1, start, 0, 0
-    if length > 22:
+    if length > _LENGTH_MAX:
         return _BAD, 1, start, 0, 0
     first, end = start + 1, start + length
-    if head >= 0x80:
+    if head >= _ZERO:
         if length == 2 and head == 0xFF and data[first] == 0x65:
             return _PLUS_INFINITY, 1, start, 0, 0
-        sign, zero, low, high, exponent = 1, 1, 1, 100, head - 193
+        sign, zero, low, high, exponent = 1, 1, 1, 100, head - _POSITIVE_BIAS
     else:
-        if data[end - 1] == 0x66:
+        if data[end - 1] == _TERMINATOR:
             end -= 1
-        sign, zero, low, high, exponent = -1, 101, 2, 101, 62 - head
+        sign, zero, low, high, exponent = -1, 101, 2, 101, _NEGATIVE_BIAS - head
     if first == end:
         return _BAD, 1, start, 0, 0
     faults = 0  # negative as soon as one byte is out of range: one branch instead of two a byte
@@ -325,17 +336,17 @@ def _integer(
 ) -> tuple[int, np.uint64]:
     """(outcome, magnitude) of an integral NUMBER below 10^19."""
     if count == 0:
-        return 0, np.uint64(0)
+        return OK, np.uint64(0)
     if exponent > 9 or (exponent == 9 and _digit(byte_at(data, first), sign) > 9):
-        return 2, np.uint64(0)
+        return OVERFLOW, np.uint64(0)
     if count > exponent + 1:
-        return 3, np.uint64(0)
+        return FRACTION, np.uint64(0)
     magnitude = np.uint64(0)
     for i in range(first, first + count):
         magnitude = magnitude * np.uint64(100) + np.uint64(_digit(byte_at(data, i), sign))
     for _ in range(exponent + 1 - count):
         magnitude *= np.uint64(100)
-    return 0, magnitude
+    return OK, magnitude
 
 
 @inlined_kernel
@@ -345,11 +356,11 @@ def short_integer(data: Bytes, start: int, length: int) -> int:
         return NOT_SHORT
     head = byte_at(data, start)
     end = start + length
-    if head >= 0x80:
-        sign, bias, exponent = 1, -1, head - 193
+    if head >= _ZERO:
+        sign, bias, exponent = 1, -1, head - _POSITIVE_BIAS
     else:
-        sign, bias, exponent = -1, 101, 62 - head
-        if data[end - 1] == 0x66:
+        sign, bias, exponent = -1, 101, _NEGATIVE_BIAS - head
+        if data[end - 1] == _TERMINATOR:
             end -= 1
     zeros = exponent + start + 2 - end
     if zeros < 0 or exponent > 8 or end - start < 2:
@@ -383,24 +394,24 @@ def integers_kernel(
             out[row] = short
             continue
         kind, sign, first, count, exponent = significant(data, offset[row], length[row])
-        if kind == 1:
+        if kind == _FINITE:
             outcome, magnitude = _integer(data, first, count, sign, exponent)
-            if outcome:
+            if outcome != OK:
                 return row, outcome, infinite
             if magnitude > np.uint64(high):
                 if sign > 0 or magnitude != np.uint64(high) + np.uint64(1):
-                    return row, 2, infinite
+                    return row, OVERFLOW, infinite
                 out[row] = -high - 1
             else:
                 out[row] = sign * np.int64(magnitude)
-        elif kind < 0:
-            return row, 1, infinite
-        elif kind > 1:
-            if infinity == 2:
-                return row, 4, infinite
+        elif kind == _BAD:
+            return row, MALFORMED, infinite
+        elif kind != _NULL:
+            if infinity == _AS_ERROR:
+                return row, INFINITY, infinite
             infinite += 1
             null[row] = True
-    return -1, 0, infinite
+    return -1, OK, infinite
 
 
 @inlined_kernel
@@ -459,11 +470,11 @@ def write_canonical(data: Bytes, start: int, length: int, out: Shorts, at: int) 
         return 0
     head = byte_at(data, start)
     first, end = start + 1, start + length
-    if head >= 0x80:
-        sign, zero, exponent = 1, 1, head - 193
+    if head >= _ZERO:
+        sign, zero, exponent = 1, 1, head - _POSITIVE_BIAS
     else:
-        sign, zero, exponent = -1, 101, 62 - head
-        if data[end - 1] == 0x66:
+        sign, zero, exponent = -1, 101, _NEGATIVE_BIAS - head
+        if data[end - 1] == _TERMINATOR:
             end -= 1
     if first == end or data[first] == zero or data[end - 1] == zero:
         return 0
@@ -496,23 +507,23 @@ def numeric_kernel(
             continue
         out_length[row] = -1
         kind, sign, first, count, exponent = significant(data, offset[row], length[row])
-        if kind == 1:
+        if kind == _FINITE:
             size = _write_numeric(data, first, count, sign, exponent, out, at)
             out_length[row] = 2 * size
             at += size
-        elif kind < 0:
-            return row, 1, infinite, at
-        elif kind > 1:
-            if infinity == 2:
-                return row, 4, infinite, at
+        elif kind == _BAD:
+            return row, MALFORMED, infinite, at
+        elif kind != _NULL:
+            if infinity == _AS_ERROR:
+                return row, INFINITY, infinite, at
             infinite += 1
-            if infinity == 0:
+            if infinity == _KEEP:
                 for i in range(4):
                     out[at + i] = 0
-                out[at + 2] = 0xD0 if kind == 2 else 0xF0
+                out[at + 2] = 0xD0 if kind == _PLUS_INFINITY else 0xF0
                 out_length[row] = 8
                 at += 4
-    return -1, 0, infinite, at
+    return -1, OK, infinite, at
 
 
 @kernel
@@ -523,8 +534,8 @@ def text_size_kernel(data: Bytes, offset: Longs, length: Longs) -> int:
         if length[row] <= 0:
             continue
         head = int(data[offset[row]])
-        exponent = head - 193 if head >= 0x80 else 62 - head
-        digits = 2 * min(length[row], 22)
+        exponent = head - _POSITIVE_BIAS if head >= _ZERO else _NEGATIVE_BIAS - head
+        digits = 2 * min(length[row], _LENGTH_MAX)
         total += 12 + digits + (2 * exponent if exponent > 0 else -2 * exponent)
     return total
 
@@ -611,21 +622,21 @@ def text_kernel(
         kind, sign, first, count, exponent = significant(data, offset[row], length[row])
         out_offset[row] = at
         out_length[row] = -1
-        if kind == 1:
+        if kind == _FINITE:
             size = _write_text(data, first, count, sign, exponent, out, at)
             out_length[row] = size
             at += size
-        elif kind < 0:
-            return row, 1, infinite, at
-        elif kind > 1:
-            if infinity == 2:
-                return row, 4, infinite, at
+        elif kind == _BAD:
+            return row, MALFORMED, infinite, at
+        elif kind != _NULL:
+            if infinity == _AS_ERROR:
+                return row, INFINITY, infinite, at
             infinite += 1
-            if infinity == 0:
-                size = _write_infinity(kind == 3, out, at)
+            if infinity == _KEEP:
+                size = _write_infinity(kind == _MINUS_INFINITY, out, at)
                 out_length[row] = size
                 at += size
-    return -1, 0, infinite, at
+    return -1, OK, infinite, at
 
 
 @kernel
@@ -643,9 +654,9 @@ def floats_kernel(
     infinite = 0
     for row in range(len(length)):
         kind, sign, first, count, exponent = significant(data, offset[row], length[row])
-        if kind == 1:
+        if kind == _FINITE:
             power = 2 * (exponent - count + 1)
-            if count > digits_max or power > 22 or power < -22:
+            if count > digits_max or power > _EXACT_POWER_MAX or power < -_EXACT_POWER_MAX:
                 slow[row] = True
                 continue
             magnitude = np.int64(0)
@@ -657,14 +668,14 @@ def floats_kernel(
                 out[row] = sign * (np.float64(magnitude) * _POWERS_OF_TEN[power])
             else:
                 out[row] = sign * (np.float64(magnitude) / _POWERS_OF_TEN[-power])
-        elif kind < 0:
-            return row, 1, infinite
-        elif kind > 1:
-            if infinity == 2:
-                return row, 4, infinite
+        elif kind == _BAD:
+            return row, MALFORMED, infinite
+        elif kind != _NULL:
+            if infinity == _AS_ERROR:
+                return row, INFINITY, infinite
             infinite += 1
-            if infinity == 1:
+            if infinity == _AS_NULL:
                 null[row] = True
             else:
-                out[row] = np.inf if kind == 2 else -np.inf
-    return -1, 0, infinite
+                out[row] = np.inf if kind == _PLUS_INFINITY else -np.inf
+    return -1, OK, infinite

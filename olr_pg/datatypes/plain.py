@@ -46,7 +46,15 @@ class PlainForm(IntEnum):
 PLAIN_BYTES_MAX: Final = 32
 """What a value other than text or bytes takes, alignment included."""
 
+_NULL: Final = -1
 _LEFT: Final = -2
+
+_NUMERIC = int(PlainForm.NUMERIC)
+_INT8 = int(PlainForm.INT8)
+_UTF8 = int(PlainForm.UTF8)
+_ASCII = int(PlainForm.ASCII)
+_TIMESTAMP = int(PlainForm.TIMESTAMP)
+_TIMESTAMP_TZ = int(PlainForm.TIMESTAMP_TZ)
 
 _TEXT: Final = frozenset((OracleType.VARCHAR2, OracleType.VARCHAR))
 _TEXT_KINDS: Final = frozenset((PgKind.TEXT, PgKind.VARCHAR, PgKind.BPCHAR))
@@ -114,18 +122,17 @@ def _put_number(
     data: Bytes, start: int, size: int, form: int, out: Bytes, shorts: Shorts, at: int
 ) -> int:
     is_zero = size == 1 and data[start] == 0x80
-    if form == 4:
+    if form == _NUMERIC:
         if not is_zero:
             units = write_canonical(data, start, size, shorts, at >> 1)
-            return 2 * units if units else -2
-        _put_integer(0, 8, out, at)
-        return 8
+            return 2 * units if units else _LEFT
+        return _put_integer(0, 8, out, at)
     value = 0 if is_zero else short_integer(data, start, size)
     if value == NOT_SHORT:
-        return -2
+        return _LEFT
     width = 1 << form
-    if form < 3 and not -(1 << (8 * width - 1)) <= value < 1 << (8 * width - 1):
-        return -2
+    if form < _INT8 and not -(1 << (8 * width - 1)) <= value < 1 << (8 * width - 1):
+        return _LEFT
     return _put_integer(value, width, out, at)
 
 
@@ -143,20 +150,20 @@ def write_plain(
             undefined then: values are written one behind the other.
     """
     if size <= 0:
-        return -1
-    if form <= 4:
+        return _NULL
+    if form <= _NUMERIC:
         return _put_number(data, start, size, form, out, shorts, at)
-    if form >= 8:
-        label = size - 2 if form == 9 else size
+    if form >= _TIMESTAMP:
+        label = size - 2 if form == _TIMESTAMP_TZ else size
         if label != 7 and label != 11:
-            return -2
+            return _LEFT
         moved, micros, rest = label_micros(data, start, label)
         if moved != 0 or rest != 0:
-            return -2
+            return _LEFT
         return _put_integer(micros, 8, out, at)
-    if form == 5 and not _is_utf8(data, start, start + size):
-        return -2
-    if form == 6 and ascii_run(data, start, start + size) != start + size:
-        return -2
+    if form == _UTF8 and not _is_utf8(data, start, start + size):
+        return _LEFT
+    if form == _ASCII and ascii_run(data, start, start + size) != start + size:
+        return _LEFT
     copy_forward(out, at, data, start, start + size)
     return size

@@ -18,7 +18,17 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.datatypes.columns import ValueColumn, fixed_width, nulls
-from olr_pg.datatypes.kernel import Outcome, byte_at, check, fail, malformed
+from olr_pg.datatypes.kernel import (
+    CALENDAR,
+    MALFORMED,
+    OK,
+    PRECISION,
+    Outcome,
+    byte_at,
+    check,
+    fail,
+    malformed,
+)
 from olr_pg.datatypes.policies import DEFAULT_POLICIES, Counters, Policies
 from olr_pg.errors import OlrPgError
 from olr_pg.kernels import inlined_kernel, kernel
@@ -44,6 +54,10 @@ class TemporalForm(IntEnum):
     DATE = 0
     TIMESTAMP = 1
     TIMESTAMP_TZ = 2
+
+
+_DATE = int(TemporalForm.DATE)
+_WITH_ZONE = int(TemporalForm.TIMESTAMP_TZ)
 
 
 class DateTime(NamedTuple):
@@ -460,20 +474,20 @@ def micros_kernel(
         size = length[row]
         if size <= 0:
             continue
-        if form == 2:
+        if form == _WITH_ZONE:
             size -= 2
-        if size != 7 and (size != 11 or form == 0):
-            return row, 1, calendar_moves, cut
+        if size != 7 and (size != 11 or form == _DATE):
+            return row, MALFORMED, calendar_moves, cut
         moved, micros, rest = label_micros(data, offset[row], size)
         if moved < 0:
-            return row, 1, calendar_moves, cut
+            return row, MALFORMED, calendar_moves, cut
         if moved:
             if calendar_error:
-                return row, 5, calendar_moves, cut
+                return row, CALENDAR, calendar_moves, cut
             calendar_moves += 1
         if rest:
             if fraction_error:
-                return row, 6, calendar_moves, cut
+                return row, PRECISION, calendar_moves, cut
             cut += 1
         out[row] = micros
-    return -1, 0, calendar_moves, cut
+    return -1, OK, calendar_moves, cut

@@ -44,6 +44,19 @@ class BlockStatus(IntEnum):
     CAPACITY = 11
 
 
+_EMPTY = int(BlockStatus.EMPTY)
+_TYPE = int(BlockStatus.TYPE)
+_NUMBER = int(BlockStatus.NUMBER)
+_SEQUENCE = int(BlockStatus.SEQUENCE)
+_CHECKSUM = int(BlockStatus.CHECKSUM)
+_NO_LWN = int(BlockStatus.NO_LWN)
+_LWN_SIZE = int(BlockStatus.LWN_SIZE)
+_LWN_CHUNK = int(BlockStatus.LWN_CHUNK)
+_RECORD_LENGTH = int(BlockStatus.RECORD_LENGTH)
+_RECORD_LWN = int(BlockStatus.RECORD_LWN)
+_CAPACITY = int(BlockStatus.CAPACITY)
+
+
 class LwnColumns(NamedTuple):
     """One row per LWN chunk of a window.
 
@@ -95,13 +108,13 @@ def _check_block(
     start = block * block_size
     kind = 0x82 if block_size == 4096 else 0x22
     if raw[start] == 0 and raw[start + 1] == 0:
-        return 1
+        return _EMPTY
     if raw[start] != 1 or raw[start + 1] != kind:
-        return 2
+        return _TYPE
     if u32(raw, start + 4, big) != block:
-        return 3
+        return _NUMBER
     if u32(raw, start + 8, big) != sequence:
-        return 4
+        return _SEQUENCE
     if verify:
         total = np.uint64(0)
         for i in range(start >> 3, (start + block_size) >> 3):
@@ -109,7 +122,7 @@ def _check_block(
         total ^= total >> np.uint64(32)
         total ^= total >> np.uint64(16)
         if total & np.uint64(0xFFFF):
-            return 5
+            return _CHECKSUM
     return 0
 
 
@@ -160,17 +173,17 @@ def group_end(raw: Any, block_size: int, first: int, nab: int, big: bool) -> tup
     expected = 1
     while number < expected:
         if block >= nab:
-            return 8, block, number
+            return _LWN_CHUNK, block, number
         record = block * block_size + _HEADER
         if u32(raw, record, big) < _LWN_RECORD or not raw[record + 4] & _LWN_BIT:
-            return 6, block, number
+            return _NO_LWN, block, number
         if u16(raw, record + 24, big) != number:
-            return 8, block, number
+            return _LWN_CHUNK, block, number
         if number == 0:
             expected = max(1, u16(raw, record + 26, big))
         size = u32(raw, record + 28, big)
         if size == 0 or block + size > nab:
-            return 7, block, number
+            return _LWN_SIZE, block, number
         block += size
         number += 1
     return 0, block, number
@@ -277,11 +290,11 @@ def scan_group(
             vld = payload[position + 4]
             least = _LWN_RECORD if vld & _LWN_BIT else _RECORD
             if length < least or position + length > chunk_end:
-                return 9, position, chunk, count
+                return _RECORD_LENGTH, position, chunk, count
             if (vld & _LWN_BIT != 0) != is_first:
-                return 10, position, chunk, count
+                return _RECORD_LWN, position, chunk, count
             if count == records.position.size:
-                return 11, position, chunk, count
+                return _CAPACITY, position, chunk, count
             records.position[count] = position
             records.length[count] = length
             records.scn[count] = u16(payload, position + 6, big) << 32 | u32(

@@ -12,9 +12,22 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.kernels import kernel
+from olr_pg.redo.batch import EventKind
 
 if TYPE_CHECKING:
     from olr_pg.redo.batch import EventColumns
+
+_BEGIN = int(EventKind.BEGIN)
+_COMMIT = int(EventKind.COMMIT)
+_ROLLBACK = int(EventKind.ROLLBACK)
+_CHANGE = int(EventKind.CHANGE)
+_UNDONE = int(EventKind.UNDONE)
+_LOB = int(EventKind.LOB)
+_SPLIT_CHANGE = int(EventKind.SPLIT_CHANGE)
+_UNDECODED = int(EventKind.UNDECODED)
+
+_FIRST, _BEGIN_AT, _END_AT = 0, 1, 2
+"""Rows of the room of `_delimit`: where an instance begins, its BEGIN, its end."""
 
 UNDO_SEARCH_DEPTH: Final = 4096
 """How far below the newest live change an undone one is looked for; undo runs newest first."""
@@ -61,9 +74,11 @@ def delimit(events: EventColumns) -> Instances:
     order = np.argsort(keys, kind="stable")
     room = np.empty((3, events.kind.size + 1), np.int64)
     count = _delimit(order, keys, events.kind, events.xid, room)
-    first = room[0, : count + 1]
+    first = room[_FIRST, : count + 1]
     first[count] = order.size
-    return Instances(order, first, room[1, :count], room[2, :count], keys[order[first[:-1]]])
+    return Instances(
+        order, first, room[_BEGIN_AT, :count], room[_END_AT, :count], keys[order[first[:-1]]]
+    )
 
 
 @kernel
@@ -76,22 +91,22 @@ def _delimit(order: Any, keys: Any, kind: Any, xid: Any, room: Any) -> int:
         opens = (
             count == 0
             or keys[event] != keys[order[i - 1]]
-            or kind[event] == 1
-            or room[2, count - 1] >= 0
+            or kind[event] == _BEGIN
+            or room[_END_AT, count - 1] >= 0
             or (own != 0 and sequence != 0 and own != sequence)
         )
         if opens:
-            room[0, count] = i
-            room[1, count] = -1
-            room[2, count] = -1
+            room[_FIRST, count] = i
+            room[_BEGIN_AT, count] = -1
+            room[_END_AT, count] = -1
             count += 1
             sequence = np.uint64(0)
         if own != 0:
             sequence = own
-        if kind[event] == 1:
-            room[1, count - 1] = event
-        elif kind[event] == 2 or kind[event] == 3:
-            room[2, count - 1] = event
+        if kind[event] == _BEGIN:
+            room[_BEGIN_AT, count - 1] = event
+        elif kind[event] in (_COMMIT, _ROLLBACK):
+            room[_END_AT, count - 1] = event
     return count
 
 
@@ -117,10 +132,10 @@ def live_changes(
     for i in range(first, end):
         event = order[i]
         kind = events.kind[event]
-        if kind == 4 or kind == 7 or kind == 10 or kind == 11:
+        if kind in (_CHANGE, _LOB, _SPLIT_CHANGE, _UNDECODED):
             live[count] = event
             count += 1
-        elif kind == 5:
+        elif kind == _UNDONE:
             found = -1
             for back in range(count - 1, max(-1, count - 1 - depth), -1):
                 candidate = live[back]

@@ -26,6 +26,7 @@ _NUMBER = LOB_ID_OFFSET + 4
 """Where a locator has what differs between LOB ids, `lob_number`."""
 
 _LOB = int(EventKind.LOB)
+_UNDONE = int(EventKind.UNDONE)
 _LIST = int(LobOp.LIST)
 _HEADER = int(LobOp.HEADER)
 _INDEX = int(LobOp.INDEX)
@@ -90,9 +91,9 @@ def collect_rows(
         found = False
         for i in range(first[owner], end[owner]):
             kind = batch.events.kind[order[i]]
-            if kind == 7:
+            if kind == _LOB:
                 found = True
-            elif kind == 5:
+            elif kind == _UNDONE:
                 undid[owner] = 1
         if not found:
             continue

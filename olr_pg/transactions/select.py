@@ -166,7 +166,7 @@ class Selection:
 
     def size(self, rows: npt.NDArray[np.int64]) -> int:
         """How many bytes the values of these events have."""
-        return int(self._sizes(rows)[2])
+        return self._sizes(rows)[2]
 
     def cut(self, rows: npt.NDArray[np.int64], room: npt.NDArray[np.uint8], at: int) -> ChangeBatch:
         """As `events`, with the bytes in `room`, from `at` on."""
@@ -207,24 +207,21 @@ class Selection:
             The groups one behind the other, and their bounds as of `_copy`.
         """
         piece_first, entry_first = self._first
-        sizes = self._sizes(rows)
+        pieces, entries, size = self._sizes(rows)
         chosen = ChangeBatch(
             take(self._batch.events, rows),
-            empty_pieces(int(sizes[0])),
-            empty_entries(int(sizes[1])),
-            (allocate or _memory)(int(sizes[2])),
+            empty_pieces(pieces),
+            empty_entries(entries),
+            (allocate or _memory)(size),
         )
         bounds = np.zeros((starts.size, 4), np.int64)
         bounds[:, 0] = starts
         _copy(self._batch, rows, piece_first, entry_first, chosen, bounds)
         return chosen, bounds
 
-    def _sizes(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def _sizes(self, rows: npt.NDArray[np.int64]) -> tuple[int, int, int]:
         """How many pieces, values and bytes these events have."""
-        piece_first, entry_first = self._first
-        sizes = np.zeros(3, np.int64)
-        _measure(self._batch, rows, piece_first, entry_first, sizes)
-        return sizes
+        return _measure(self._batch, rows, *self._first)
 
 
 def select_events(batch: ChangeBatch, rows: npt.NDArray[np.int64]) -> ChangeBatch:
@@ -289,15 +286,22 @@ class Chunks:
 
 
 @kernel
-def _measure(batch: ChangeBatch, rows: Any, piece_first: Any, entry_first: Any, sizes: Any) -> None:
+def _measure(
+    batch: ChangeBatch, rows: Any, piece_first: Any, entry_first: Any
+) -> tuple[int, int, int]:
+    """How many pieces, values and bytes the events `rows` have."""
+    pieces = 0
+    entries = 0
+    size = 0
     for i in range(rows.size):
         event = rows[i]
-        sizes[0] += batch.events.piece_count[event]
+        pieces += batch.events.piece_count[event]
         for piece in range(piece_first[event], piece_first[event + 1]):
-            sizes[1] += batch.pieces.entry_count[piece]
-            sizes[2] += batch.pieces.changed_length[piece]
+            entries += batch.pieces.entry_count[piece]
+            size += batch.pieces.changed_length[piece]
             for entry in range(entry_first[piece], entry_first[piece + 1]):
-                sizes[2] += max(0, batch.entries.length[entry])
+                size += max(0, batch.entries.length[entry])
+    return pieces, entries, size
 
 
 @kernel

@@ -27,7 +27,7 @@ from olr_pg.kernels import inlined, kernel
 from olr_pg.redo.batch import ChangeBatch, EventKind, empty_entries, empty_pieces
 from olr_pg.redo.columns import head, take
 from olr_pg.redo.iot import Pair
-from olr_pg.redo.opcodes import ENTRIES, PIECES, STATE_SIZE
+from olr_pg.redo.opcodes import ENTRIES, FULL, PIECES, STATE_SIZE
 from olr_pg.redo.pairs import pair_pieces
 from olr_pg.redo.pieces import ChangeStatus
 from olr_pg.redo.vectors import MAX_FIELDS
@@ -43,8 +43,8 @@ PARTS_MAX: Final = 4096
 TAIL: Final = 0x0002
 """The bit of ktub.flg that the first of them has."""
 
-_PART = 9
-_CHANGE = 10
+_PART = int(EventKind.UNDO_PART)
+_CHANGE = int(EventKind.SPLIT_CHANGE)
 _BUFFER_SPLIT = 0x0004
 _BROKEN = -1
 _NO_PARTS = int(ChangeStatus.SPLIT_UNDO)
@@ -183,19 +183,19 @@ def join_changes(job: Joining, order: Any, first: Any, end: Any) -> tuple[bool, 
                     failed = _fail(job, failed, event, _NO_PARTS)
                     parts = 0
                     continue
-                before, entries = job.state[1], job.state[2]
+                before, entries = job.state[PIECES], job.state[ENTRIES]
                 if before == job.pieces.op.size:
                     return False, joined, failed
                 status, at = _join(job, event, parts, at)
                 parts = 0
-                if job.state[3] != 0:
+                if job.state[FULL] != 0:
                     return False, joined, failed
                 if status > 0:
                     failed = _fail(job, failed, event, status)
-                    job.state[1], job.state[2] = before, entries
+                    job.state[PIECES], job.state[ENTRIES] = before, entries
                     continue
                 job.heads[joined] = event
-                job.piece_count[joined] = job.state[1] - before
+                job.piece_count[joined] = job.state[PIECES] - before
                 joined += 1
     return True, joined, failed
 
