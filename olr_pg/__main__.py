@@ -1,6 +1,6 @@
 """``python -m olr_pg`` is ``olr-pg``."""
 
-from olr_pg.cli.main import run
+from olr_pg.cli.entry import run
 
 if __name__ == "__main__":
     run()

@@ -104,6 +104,11 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         "use one of the names in `target`; without a list there, leave --target out",
         2,
     ),
+    1107: ErrorEntry(
+        "the standard output cannot be written",
+        "make room where the output goes, and run the command again",
+        2,
+    ),
     # 2xxx logs and redo (exit code 3)
     2001: ErrorEntry(
         "no archived log was found",
@@ -667,7 +672,7 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
     ),
     5004: ErrorEntry(
         "the PostgreSQL role lacks a privilege",
-        "run sql/postgres/role.sql as a superuser; it holds the minimal grants",
+        "run sql/postgres/role.sql as a superuser, behind ledger.sql; it holds the minimal grants",
         6,
     ),
     5005: ErrorEntry(
@@ -847,7 +852,7 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
     5113: ErrorEntry(
         "the configuration says nothing of table data",
         "set `source.tables` of an offline source to the directory with the Parquet files",
-        2,
+        6,
     ),
     5114: ErrorEntry(
         "a row cannot be repaired",
@@ -1082,7 +1087,7 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
     ),
     8002: ErrorEntry(
         "the directory for the simulation cannot be used",
-        "give a new or an empty directory that this user may write",
+        "give a new or an empty directory that this user may write, with room for it",
         9,
     ),
     8010: ErrorEntry(
@@ -1100,16 +1105,18 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         "see what it said above; free disk space, or give the demo more of the processor",
         9,
     ),
-    # 9xxx the appliance itself (exit code 70)
     8100: ErrorEntry(
         "there is no such benchmark",
         "name some of those that `olr-pg bench --help` lists, or none for all",
+        9,
     ),
     8101: ErrorEntry(
         "a benchmark's process has failed",
         "see what it said above; -9 as its exit code means that it was killed, by the kernel if"
         " there was no memory left",
+        9,
     ),
+    # 9xxx the appliance itself (exit code 70)
     9001: ErrorEntry(
         "an internal error",
         "this is a defect of the appliance: report it with the log; a restart goes on from the"

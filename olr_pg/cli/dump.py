@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
 
-from olr_pg.cli.output import byte_progress, log_to_stderr, print_json, print_line
+from olr_pg.cli.output import byte_progress, log_to_stderr, print_json, print_line, report_console
 from olr_pg.errors import OlrPgError
 
 if TYPE_CHECKING:
@@ -244,11 +244,10 @@ def _print_statistics(records: list[dict[str, Any]], *, as_json: bool) -> None:
 
 
 def _print_tables(records: list[dict[str, Any]]) -> None:
-    from rich.console import Console
     from rich.table import Table
 
     # Into a file or pipe, no terminal's width may cut a line.
-    console = Console() if sys.stdout.isatty() else Console(width=_FILE_WIDTH)
+    console = report_console(**{} if sys.stdout.isatty() else {"width": _FILE_WIDTH})
     wide = console.width >= _TABLE_WIDTH_MIN
     for table in [_wide_table(records)] if wide else map(_narrow_table, records):
         console.print(table)

@@ -1,8 +1,8 @@
 """The command group: how every command ends.
 
 An `OlrPgError` is printed to stderr as code, what, where and what to do, and its catalogue entry
-gives the exit code. Other endings: 2 wrong usage (also of 1xxx errors), 130 Ctrl-C, 141 the reader
-of stdout has gone, 143 SIGTERM.
+gives the exit code. Other endings: 2 wrong usage (also of 1xxx errors), 70 a defect, 130 Ctrl-C,
+141 the reader of stdout has gone, 143 SIGTERM.
 """
 
 from __future__ import annotations
@@ -12,11 +12,15 @@ import os
 import signal
 import sys
 import threading
+import traceback
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import typer
 from typer.core import TyperGroup
+from typer.exceptions import TyperException
 
+from olr_pg.cli.output import flush
 from olr_pg.errors import OlrPgError
 
 if TYPE_CHECKING:
@@ -26,22 +30,23 @@ EXIT_INTERRUPTED: Final = 128 + signal.SIGINT
 EXIT_PIPE_CLOSED: Final = 128 + signal.SIGPIPE
 EXIT_TERMINATED: Final = 128 + signal.SIGTERM
 
+_DEFECT: Final = 9001
+
 
 class ReportingGroup(TyperGroup):
     """A group of commands that reports errors of the catalogue."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; turn its ending into an exit code."""
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, _terminate)
+        _take_signals()
+        _have_stdout()
+        as_json = bool(ctx.params.get("json_errors"))
         try:
             result = super().invoke(ctx)
             # Here, so that a reader who has gone is noticed here too.
-            sys.stdout.flush()
-        except OlrPgError as error:
-            _discard_unwritten()
-            report(error, as_json=bool(ctx.params.get("json_errors")))
-            raise typer.Exit(error.exit_code) from None
+            flush()
+        except (typer.Exit, typer.Abort, TyperException):
+            raise
         except BrokenPipeError:
             _close_stdout()
             raise typer.Exit(EXIT_PIPE_CLOSED) from None
@@ -49,17 +54,62 @@ class ReportingGroup(TyperGroup):
             _discard_unwritten()
             sys.stderr.write("interrupted\n")
             raise typer.Exit(EXIT_INTERRUPTED) from None
+        except Exception as error:  # noqa: BLE001 - every ending is told, a defect with its calls
+            _discard_unwritten()
+            failure = coded(error)
+            report(failure, as_json=as_json, defect=error if failure.code == _DEFECT else None)
+            raise typer.Exit(failure.exit_code) from None
         return result
 
 
-def report(error: OlrPgError, *, as_json: bool) -> None:
-    """Print `error` to stderr, for people or as one JSON object on one line."""
+def coded(error: Exception) -> OlrPgError:
+    """The catalogue's error for anything that a command may end with."""
+    if isinstance(error, OlrPgError):
+        return error
+    if "psycopg" in sys.modules:
+        import psycopg
+
+        from olr_pg.applier.connection import unreachable
+
+        if isinstance(error, psycopg.errors.InsufficientPrivilege):
+            return OlrPgError(5004, str(error.diag.message_primary))
+        if isinstance(error, psycopg.OperationalError):
+            return unreachable(error)
+    return OlrPgError(_DEFECT, f"{type(error).__name__}: {error}")
+
+
+def report(error: OlrPgError, *, as_json: bool, defect: Exception | None = None) -> None:
+    """Print `error` to stderr, for people or as one JSON object on one line.
+
+    Args:
+        defect: what nobody foresaw: with where it came from.
+    """
     from olr_pg.observability.failures import failure_record, format_failure
     from olr_pg.observability.redaction import Redactor
 
     failure = failure_record(error)
-    text = json.dumps(failure, ensure_ascii=False) if as_json else format_failure(failure)
-    sys.stderr.write(Redactor().text(text) + "\n")
+    calls = "" if defect is None else "".join(traceback.format_exception(defect))
+    if as_json:
+        record = {**failure, "traceback": calls} if calls else failure
+        # Before it is JSON: what is masked may reach to the end of a text.
+        text = json.dumps(Redactor().value(record), ensure_ascii=False)
+    else:
+        text = Redactor().text(calls + format_failure(failure))
+    sys.stderr.write(text + "\n")
+
+
+def _take_signals() -> None:
+    if threading.current_thread() is not threading.main_thread():
+        return
+    signal.signal(signal.SIGTERM, _terminate)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # `entry` has set it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _have_stdout() -> None:
+    """Print to nowhere where the parent has closed the standard output."""
+    if sys.stdout is None:
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for good
 
 
 def _terminate(_signal: int, _frame: FrameType | None) -> NoReturn:
@@ -68,10 +118,10 @@ def _terminate(_signal: int, _frame: FrameType | None) -> NoReturn:
 
 
 def _discard_unwritten() -> None:
-    """Let what was printed before the error reach its reader, if there is still one."""
+    """Let what was printed before the error reach its reader, if it can be written."""
     try:
         sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError:
         _close_stdout()
 
 

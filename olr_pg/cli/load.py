@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from olr_pg.cli.config import ConfigOption, TargetOption
-from olr_pg.cli.output import on_terminal, print_json, print_line
+from olr_pg.cli.output import on_terminal, print_json, print_line, report_console
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -233,7 +233,6 @@ def losses_json(losses: Mapping[str, Counters]) -> dict[str, dict[str, int]]:
 
 
 def _print_loaded(done: Sequence[LoadedTable]) -> None:
-    from rich.console import Console
     from rich.filesize import decimal
     from rich.table import Table as Grid
 
@@ -247,7 +246,7 @@ def _print_loaded(done: Sequence[LoadedTable]) -> None:
             *(one.table, one.target, str(one.scn), f"{one.rows:,}", decimal(one.bytes)),
             f"{one.seconds:.1f}",
         )
-    Console().print(grid)
+    report_console().print(grid)
     for one in done:
         for column, counts in losses_json(one.losses).items():
             words = ", ".join(f"{count} {kind}" for kind, count in counts.items())

@@ -6,26 +6,68 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from olr_pg.errors import OlrPgError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from rich.console import Console
+
 
 def print_line(text: str) -> None:
-    """One line to stdout."""
-    sys.stdout.write(text + "\n")
+    """One line to stdout.
+
+    Raises:
+        BrokenPipeError: nobody reads it any more.
+        OlrPgError: 1107, it cannot be written.
+    """
+    try:
+        sys.stdout.write(text + "\n")
+    except OSError as error:
+        raise _unwritten(error) from error
 
 
 def print_json(value: Any) -> None:
-    """One JSON value on one line to stdout."""
+    """One JSON value on one line to stdout; errors as of `print_line`."""
     import orjson
 
-    sys.stdout.write(orjson.dumps(value).decode() + "\n")
+    print_line(orjson.dumps(value).decode())
 
 
 def write_bytes(data: bytes) -> None:
-    """Bytes to stdout, after everything printed before."""
-    sys.stdout.flush()
-    sys.stdout.buffer.write(data)
+    """Bytes to stdout, after everything printed before; errors as of `print_line`."""
+    try:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+    except OSError as error:
+        raise _unwritten(error) from error
+
+
+def flush() -> None:
+    """Write what is printed but not written; errors as of `print_line`."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        raise _unwritten(error) from error
+
+
+def _unwritten(error: OSError) -> Exception:
+    """What an error of stdout is raised as."""
+    return error if isinstance(error, BrokenPipeError) else OlrPgError(1107, str(error.strerror))
+
+
+def report_console(**options: Any) -> Console:
+    """A console on stdout for tables; errors as of `print_line`, options as of rich."""
+    from rich.console import Console
+
+    class ReportConsole(Console):
+        def print(self, *objects: Any, **style: Any) -> None:
+            try:
+                super().print(*objects, **style)
+            except OSError as error:
+                raise _unwritten(error) from error
+
+    return ReportConsole(**options)
 
 
 def on_terminal() -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -12,8 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from olr_pg.cli.output import print_json, print_line
+from olr_pg.errors import OlrPgError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from olr_pg.simulator.oracle_net.serve import LiveServer
     from olr_pg.simulator.oracle_net.server import StandIn
     from olr_pg.simulator.simulate import Summary
@@ -164,25 +168,26 @@ def simulate(
         size=size_bytes,
     )
     server = _live_server(out, serve) if live and serve is not None else None
-    if live:
-        options = LiveOptions(_parse_size(rate, "--rate"), switch_seconds, growing)
-        summary = simulate_live(
-            *(seed, out, interruption(), options),
-            workload=workload,
-            shape=shape,
-            truth=truth,
-            prefilled=prefilled,
-            watch=server,
-        )
-    else:
-        summary = write_simulation(
-            *(seed, out),
-            workload=workload,
-            size=size_bytes,
-            shape=shape,
-            truth=truth,
-            prefilled=prefilled,
-        )
+    with _writing_to(out):
+        if live:
+            options = LiveOptions(_parse_size(rate, "--rate"), switch_seconds, growing)
+            summary = simulate_live(
+                *(seed, out, interruption(), options),
+                workload=workload,
+                shape=shape,
+                truth=truth,
+                prefilled=prefilled,
+                watch=server,
+            )
+        else:
+            summary = write_simulation(
+                *(seed, out),
+                workload=workload,
+                size=size_bytes,
+                shape=shape,
+                truth=truth,
+                prefilled=prefilled,
+            )
     record = summary_record(summary, workload, out)
     if as_json:
         print_json(record)
@@ -196,6 +201,17 @@ def simulate(
         server.close()
     elif serve is not None:
         _serve(summary, out, serve, archive_every)
+
+
+@contextmanager
+def _writing_to(directory: Path) -> Iterator[None]:
+    """Report what the file system refuses."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise  # of the standard output
+    except OSError as error:
+        raise OlrPgError(8002, f"{error.filename or directory}: {error.strerror}") from error
 
 
 def _live_server(directory: Path, port: int) -> LiveServer:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from olr_pg.cli.config import ConfigOption, TargetOption
-from olr_pg.cli.output import print_json, print_line
+from olr_pg.cli.output import print_json, print_line, report_console
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -47,9 +47,7 @@ def status(
     if as_json:
         print_json(record)
         return
-    from rich.console import Console
-
-    console = Console(highlight=False, markup=False)
+    console = report_console(highlight=False, markup=False)
     targets = record.get("targets")
     for one in targets.values() if isinstance(targets, dict) else [record]:
         if one.get("target"):

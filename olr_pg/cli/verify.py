@@ -17,7 +17,7 @@ from olr_pg.cli.load import (
     read_config,
     spark_session_of,
 )
-from olr_pg.cli.output import on_terminal, print_json, print_line
+from olr_pg.cli.output import on_terminal, print_json, print_line, report_console
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -64,6 +64,7 @@ def verify(
     if not 0 < sample <= 100:
         raise typer.BadParameter("--sample is a percentage above 0 up to 100")
     from olr_pg.load import sources
+    from olr_pg.load.differences import check_writable, write_differences
     from olr_pg.load.initial import PRELOAD
     from olr_pg.load.verify import verify as compare
     from olr_pg.replicator.appliance import open_target
@@ -71,6 +72,8 @@ def verify(
     from olr_pg.spark.session import stop_session
 
     loaded = read_config(config, target_name)
+    if differences is not None:
+        check_writable(differences)
     with ExitStack() as stack:
         source = stack.enter_context(sources.open_tables(loaded, folder=tables, scn=at_scn))
         snapshot = source.snapshot
@@ -88,14 +91,12 @@ def verify(
                 progress=progress,
             )
         lines = _describe(target, settings.subscription, results)
-        if differences is not None:
-            from olr_pg.load.differences import write_differences
-
-            write_differences(differences, lines)
     if as_json:
         print_json({"identical": all(one.identical for one in results), "tables": _json(results)})
     else:
         _print(results, lines)
+    if differences is not None:
+        write_differences(differences, lines)
     if not all(one.identical for one in results):
         raise typer.Exit(1)
 
@@ -190,7 +191,6 @@ def _json(results: Sequence[VerifiedTable]) -> list[dict[str, Any]]:
 
 
 def _print(results: Sequence[VerifiedTable], lines: Sequence[dict[str, Any]]) -> None:
-    from rich.console import Console
     from rich.table import Table as Grid
 
     grid = Grid(title="Verified")
@@ -205,7 +205,7 @@ def _print(results: Sequence[VerifiedTable], lines: Sequence[dict[str, Any]]) ->
             *(str(kinds[kind]) for kind in ("missing", "extra", "different")),
             "yes" if one.identical else "NO",
         )
-    Console().print(grid)
+    report_console().print(grid)
     _print_lines(lines)
     for one in results:
         if one.skipped:

@@ -7,11 +7,13 @@ words; `problems` prints them. Values of secrets never get into an error.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Annotated, Final, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import (
     AfterValidator,
@@ -30,6 +32,11 @@ from pydantic_core import PydanticCustomError
 from olr_pg.config.address import Address, Network, parse_address
 from olr_pg.config.names import TableName, parse_table_name
 from olr_pg.config.secrets import UnresolvedSecretError, read_secret_file, resolve_secret
+
+_OFFSET: Final = re.compile(r"[+-]\d{1,2}:\d{2}")
+_MASTER: Final = re.compile(
+    r"local(\[(\*|\d+)\s*(,\s*\d+)?\])?$|local-cluster\[|(spark|k8s|mesos)://.|yarn$"
+)
 
 PROBLEM: Final = "olr_pg_problem"
 SECRET_PROBLEM: Final = "olr_pg_secret"  # noqa: S105 - an error type
@@ -338,13 +345,64 @@ def _version(value: object) -> object:
 Version = Annotated[str, BeforeValidator(_version), WithJsonSchema({"type": ["string", "number"]})]
 
 
-def _postgres_connection(value: SecretStr) -> SecretStr:
-    text = value.get_secret_value()
-    if text == "embedded" or "=" in text or text.startswith(("postgresql://", "postgres://")):
+def _is_connection(text: str) -> bool:
+    """Whether libpq can read a connect string, and knows its parameters."""
+    from psycopg import ProgrammingError
+    from psycopg.conninfo import conninfo_to_dict, timeout_from_conninfo
+
+    try:
+        timeout_from_conninfo(conninfo_to_dict(text))
+    except ProgrammingError:  # what it says may hold a part of the password
+        return False
+    return "=" in text or "://" in text
+
+
+def _postgres_server(value: SecretStr) -> SecretStr:
+    if _is_connection(value.get_secret_value()):
         return value
     raise problem(
-        '"embedded", a PostgreSQL URL (postgresql://…) or parameters (host=… dbname=…)', show="kind"
+        "a PostgreSQL URL (postgresql://…, with % and @ of a password as %25 and %40) or parameters"
+        " that PostgreSQL knows (host=… dbname=…)",
+        show="kind",
     )
 
 
+def _postgres_connection(value: SecretStr) -> SecretStr:
+    if value.get_secret_value() == "embedded" or _is_connection(value.get_secret_value()):
+        return value
+    raise problem(
+        '"embedded", a PostgreSQL URL (postgresql://…, with % and @ of a password as %25 and %40)'
+        " or parameters that PostgreSQL knows (host=… dbname=…)",
+        show="kind",
+    )
+
+
+PostgresServer = Annotated[Secret, AfterValidator(_postgres_server)]
+"""How to connect to a PostgreSQL that is there."""
+
 PostgresConnection = Annotated[Secret, AfterValidator(_postgres_connection)]
+"""The same, or "embedded"."""
+
+
+def _timezone(value: str) -> str:
+    if _OFFSET.fullmatch(value.strip()):
+        return value
+    try:
+        ZoneInfo(value)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise problem('an offset such as "+02:00" or a region such as "Europe/Berlin"') from None
+    return value
+
+
+Timezone = Annotated[str, AfterValidator(_timezone)]
+
+
+def _spark_master(value: str) -> str:
+    if _MASTER.match(value):
+        return value
+    raise problem(
+        'a Spark master: "local", "local[N]", "local[N,F]", "spark://…", "yarn", "k8s://…"'
+    )
+
+
+SparkMaster = Annotated[str, AfterValidator(_spark_master)]

@@ -26,9 +26,12 @@ from olr_pg.config.fields import (
     ConfigPath,
     ConfigTables,
     PostgresConnection,
+    PostgresServer,
     Secret,
     Setting,
+    SparkMaster,
     TableMapping,
+    Timezone,
     Version,
     problem,
 )
@@ -113,7 +116,7 @@ class Context(Section):
 class PostgresMetrics(Section):
     """`metrics.postgres`: the table that metrics are written to."""
 
-    connect_string: Secret = Field(description="how to connect to the metrics database")
+    connect_string: PostgresServer = Field(description="how to connect to the metrics database")
     table_scheme: str = Field(default="public", min_length=1, description="the schema of the table")
     table_name: str = Field(min_length=1, description="the name of the table")
     interval_seconds: float = Field(
@@ -215,7 +218,7 @@ class ValuePolicies(Section):
     char_blanks: bool = Field(
         default=False, description="keep the padding of CHAR where the target is not character(n)"
     )
-    local_timezone: str | None = Field(
+    local_timezone: Timezone | None = Field(
         default=None, description="the zone of DATE and TIMESTAMP where the target is timestamptz"
     )
 
@@ -303,9 +306,8 @@ class Apply(Section):
 class Spark(Section):
     """`spark`: the session that the decode jobs run in."""
 
-    master: str = Field(
+    master: SparkMaster = Field(
         default="local[*,3]",
-        min_length=1,
         description="the Spark master URL; `local[N,F]`: N cores (`*`: all), a task fails when it"
         " has been tried F times: what a killed worker was at is tried again",
     )

@@ -47,6 +47,7 @@ _EXPECTED: Final[dict[str, str]] = {
     "model_type": "an object",
     "model_attributes_type": "an object",
     "tuple_type": "a list",
+    "too_short": "a list that is not empty",
     "list_type": "a list",
     "greater_than_equal": "at least {ge}",
     "less_than_equal": "at most {le}",
@@ -79,7 +80,16 @@ class Problem:
 
 def describe_problems(errors: Iterable[ErrorDetails], data: object) -> tuple[Problem, ...]:
     """The problems of a failed validation of `data`, in the order of the file's sections."""
-    return tuple(_describe(error, data) for error in errors)
+    found = list(errors)
+    return tuple(_describe(error, data) for error in found if not _follows(error, found))
+
+
+def _follows(error: ErrorDetails, others: Sequence[ErrorDetails]) -> bool:
+    """Whether a list counts as too short only because something in it is wrong."""
+    depth = len(error["loc"])
+    return error["type"] == "too_short" and any(
+        len(other["loc"]) > depth and other["loc"][:depth] == error["loc"] for other in others
+    )
 
 
 def _describe(error: ErrorDetails, data: object) -> Problem:

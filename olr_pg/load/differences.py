@@ -95,6 +95,24 @@ def _line(
     return line
 
 
+_NAME_ANOTHER: Final = "name a file in a directory that this user may write to, with room for it"
+
+
+def check_writable(path: Path) -> None:
+    """Find out whether a file of differences can be written, before the work that leads to it.
+
+    Raises:
+        OlrPgError: 5112, it cannot be written.
+    """
+    is_new = not path.exists()
+    try:
+        path.open("ab").close()
+        if is_new:
+            path.unlink()
+    except OSError as error:
+        raise OlrPgError(5112, str(error), action=_NAME_ANOTHER, file=str(path)) from error
+
+
 def write_differences(path: Path, lines: Iterable[dict[str, Any]]) -> None:
     """Write the file.
 
@@ -106,7 +124,7 @@ def write_differences(path: Path, lines: Iterable[dict[str, Any]]) -> None:
             for line in lines:
                 file.write(orjson.dumps(line, default=str) + b"\n")
     except OSError as error:
-        raise OlrPgError(5112, str(error), file=str(path)) from error
+        raise OlrPgError(5112, str(error), action=_NAME_ANOTHER, file=str(path)) from error
 
 
 def read_differences(path: Path, subscription: str) -> list[TableDifferences]:

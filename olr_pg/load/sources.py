@@ -45,7 +45,11 @@ def open_tables(
         yield _OfflineTables(config, folder, scn)
         return
     if folder is not None:
-        raise OlrPgError(1090, "a live source is read itself: --tables is for an offline one")
+        raise OlrPgError(
+            1090,
+            "a live source is read itself: --tables is for an offline one",
+            action="leave --tables out",
+        )
     from olr_pg.load.live import LiveTables
 
     query = apply_section(config).table_query

@@ -13,7 +13,7 @@ import pytest
 # Python leaves SIGINT ignored where its parent did, as shells do for background jobs.
 ENTRY = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
-    "from olr_pg.cli.main import run; run()"
+    "from olr_pg.cli.entry import run; run()"
 )
 
 Start = Callable[..., "subprocess.Popen[str]"]

@@ -22,7 +22,7 @@ HEAVY = ("pyspark", "numba", "numpy", "pandas", "pyarrow", "psycopg", "sqlalchem
 
 def test_the_entry_point_is_what_these_tests_run() -> None:
     (script,) = entry_points(group="console_scripts", name="olr-pg")
-    assert script.value == "olr_pg.cli.main:run"
+    assert script.value == "olr_pg.cli.entry:run"
 
 
 def test_help_names_every_command(cli: Cli) -> None:
@@ -149,3 +149,64 @@ def test_a_reader_who_goes_away_is_no_error(start_cli: Start, args: list[str]) -
     assert process.stderr is not None
     process.stdout.close()
     assert (process.stderr.read(), process.wait(timeout=60)) == ("", 141)
+
+
+@pytest.mark.parametrize("args", [("version",), ("version", "--json"), ("config", "schema")])
+def test_a_full_disk_behind_the_output_is_one_line(start_cli: Start, args: tuple[str, ...]) -> None:
+    entry = (
+        "import os; os.dup2(os.open('/dev/full', os.O_WRONLY), 1);"
+        "from olr_pg.cli.entry import run; run()"
+    )
+    process = start_cli(*args, entry=entry)
+    _, stderr = process.communicate()
+    assert process.returncode == 2
+    assert stderr.startswith("OLR-01107: the standard output cannot be written: No space left")
+    assert "Traceback" not in stderr
+
+
+def test_a_closed_standard_output_is_nobody_s_harm(start_cli: Start) -> None:
+    process = start_cli(
+        entry="import os, sys; os.close(1);"
+        "os.execv(sys.executable, [sys.executable, '-m', 'olr_pg', 'version'])",
+    )
+    _, stderr = process.communicate()
+    assert (process.returncode, stderr) == (0, "")
+
+
+def test_ctrl_c_while_modules_are_imported_is_quiet(start_cli: Start) -> None:
+    # Nothing tells from outside how far it is: the import itself sends the signal.
+    entry = (
+        "import os, signal, sys\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        "        if name == 'typer':\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        "from olr_pg.cli.entry import run\n"
+        "run()\n"
+    )
+    process = start_cli("version", entry=entry)
+    stdout, stderr = process.communicate()
+    assert (process.returncode, stdout, stderr) == (-signal.SIGINT, "", "")
+
+
+def test_a_defect_says_so_with_its_calls(start_cli: Start) -> None:
+    entry = (
+        "from olr_pg.cli import version\n"
+        "def broken(): raise KeyError('host=h password=hunter2')\n"
+        "version.platform_text = broken\n"
+        "from olr_pg.cli.main import run\n"
+        "run()\n"
+    )
+    process = start_cli("version", entry=entry)
+    _, stderr = process.communicate()
+    assert process.returncode == 70
+    assert "Traceback" in stderr
+    assert "OLR-09001: an internal error: KeyError" in stderr
+    assert "hunter2" not in stderr
+    process = start_cli("--json-errors", "version", entry=entry)
+    _, stderr = process.communicate()
+    record = json.loads(stderr)
+    assert record["code"] == "OLR-09001"
+    assert "broken" in record["traceback"]

@@ -107,3 +107,17 @@ def test_an_unknown_workload_and_a_used_directory_are_refused(cli: Cli, tmp_path
     assert (used.returncode, used.stdout) == (9, "")
     assert used.stderr.startswith("OLR-08002")
     assert (tmp_path / "logs" / "kept").read_text() == "mine"
+
+
+def test_a_full_disk_is_an_error_of_the_directory(cli: Cli, tmp_path: Path) -> None:
+    # A limit of file sizes is met as a full disk is: a write fails in the middle.
+    entry = (
+        "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000));"
+        "from olr_pg.cli.entry import run; run()"
+    )
+    result = cli("simulate", "--seed", 1, "--out", tmp_path / "sim", entry=entry)
+    assert result.returncode == 9
+    assert result.stderr.startswith("OLR-08002: ")
+    assert "File too large" in result.stderr
+    assert "Traceback" not in result.stderr

@@ -314,7 +314,10 @@ def test_a_file_that_is_not_json(tmp_path: Path, text: str, reason: str) -> None
             "apply.table-mapping: expected each table once, but A.B is given twice",
         ),
         ({"apply": {**APPLY, "policies": {"nul": "x"}}}, 'apply.policies.nul: found "x", expecte'),
-        ({"spark": {"master": ""}}, 'spark.master: found "", expected a string that is not empty'),
+        (
+            {"spark": {"master": ""}},
+            'spark.master: found "", expected a Spark master: "local", "local[N]"',
+        ),
         ({"spark": {"conf": {"a.b": ["hunter2"]}}}, "spark.conf.a.b: found a list, expected a st"),
         ({"metrics": {"postgres": {"connect-string": 5}}}, "metrics.postgres.connect-string: fou"),
         ({"version": True}, "version: found true, expected a version"),
@@ -445,3 +448,65 @@ def test_targets_that_cannot_be(tmp_path: Path, target: Any, problem: str) -> No
 def test_apply_is_in_the_entries_of_a_list(tmp_path: Path) -> None:
     (found,) = problems(tmp_path, target=[{"name": "a"}], apply=APPLY)
     assert found == "expected `apply` in each entry of `target`, not beside the list"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "postgresql://ap:hunter2%zz@h/d",  # what libpq says of it holds the password
+        "host=h password=hunter2 bogus=1",
+        "host=h password=hunter2 connect_timeout=abc",
+        "hunter2",
+    ],
+)
+def test_a_connect_string_that_libpq_cannot_read_is_refused(tmp_path: Path, text: str) -> None:
+    (found,) = problems(tmp_path, apply={**APPLY, "connect-string": text})
+    assert found.startswith("apply.connect-string: found a string, expected")
+    metrics = {"postgres": {"connect-string": text, "table-name": "t"}}
+    (found,) = problems(tmp_path, metrics=metrics)
+    assert found.startswith("metrics.postgres.connect-string: found a string, expected")
+
+
+def test_metrics_go_to_a_database_that_is_there(tmp_path: Path) -> None:
+    metrics = {"postgres": {"connect-string": "embedded", "table-name": "t"}}
+    (found,) = problems(tmp_path, metrics=metrics)
+    assert "a PostgreSQL URL" in found
+
+
+@pytest.mark.parametrize("zone", ["Mars/X", "../etc/passwd", "+2", ""])
+def test_a_time_zone_that_nobody_knows_is_refused(tmp_path: Path, zone: str) -> None:
+    (found,) = problems(tmp_path, apply={**APPLY, "policies": {"local-timezone": zone}})
+    assert found.startswith("apply.policies.local-timezone: found ")
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "UTC", "+02:00", "-5:30"])
+def test_time_zones_by_name_and_by_offset(tmp_path: Path, zone: str) -> None:
+    config = parse(tmp_path, apply={**APPLY, "policies": {"local-timezone": zone}})
+    apply = one_target(config, None).apply
+    assert apply is not None
+    assert apply.policies.local_timezone == zone
+
+
+@pytest.mark.parametrize("master", ["locl", "", "local[", "local[x]", "spark://", "http://h:7077"])
+def test_a_spark_master_that_spark_cannot_read_is_refused(tmp_path: Path, master: str) -> None:
+    (found,) = problems(tmp_path, spark={"master": master})
+    assert found.startswith("spark.master: ")
+
+
+@pytest.mark.parametrize(
+    "master",
+    ["local", "local[4]", "local[*]", "local[*,3]", "local[2, 3]", "spark://h:7077,g:7077", "yarn",
+     "k8s://https://h:6443", "local-cluster[2,1,1024]"],
+)  # fmt: skip
+def test_spark_masters(tmp_path: Path, master: str) -> None:
+    assert parse(tmp_path, spark={"master": master}).spark.master == master
+
+
+def test_an_empty_list_says_that_it_is_empty(tmp_path: Path) -> None:
+    (found,) = problems(tmp_path, target=[])
+    assert found == "target: found a list, expected a list that is not empty"
+
+
+def test_what_is_wrong_in_a_list_does_not_make_it_too_short(tmp_path: Path) -> None:
+    (found,) = problems(tmp_path, filter={"operations": {"SHOP.*": ["upsert"]}})
+    assert found.startswith('filter.operations.SHOP.*[0]: found "upsert"')

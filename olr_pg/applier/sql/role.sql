@@ -1,11 +1,14 @@
--- The applier's role with the least it needs. Run with psql as a superuser of the target:
+-- The applier's role with the least it needs. Run with psql as a superuser of the target, in this
+-- order; the target schema must be there:
 --
+--   psql -f ledger.sql
 --   psql -v role=olr_pg_applier -v target_schema=olr_test -f role.sql
 --
--- Then give the role a password (\password), and run the grants on the schema once per target
--- schema. Tables that are created later by others need the grant again.
+-- Then give the role a password (\password). Running it again does no harm: do so for every further
+-- target schema, and for tables that others have created since.
 
-CREATE ROLE :"role" LOGIN;
+SELECT format('CREATE ROLE %I LOGIN', :'role')
+WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = :'role') \gexec
 
 -- Ordinary triggers and foreign keys must not fire again for changes that Oracle has checked.
 GRANT SET ON PARAMETER session_replication_role TO :"role";
@@ -13,7 +16,8 @@ GRANT SET ON PARAMETER session_replication_role TO :"role";
 GRANT USAGE ON SCHEMA olr_pg TO :"role";
 GRANT SELECT ON olr_pg.version TO :"role";
 GRANT SELECT, INSERT, UPDATE ON olr_pg.ledger, olr_pg.error, olr_pg.subscription TO :"role";
-GRANT SELECT, INSERT, UPDATE, DELETE ON olr_pg.held, olr_pg.load, olr_pg.load_part TO :"role";
+GRANT SELECT, INSERT, UPDATE, DELETE ON olr_pg.held, olr_pg.load, olr_pg.load_part,
+    olr_pg.cutover TO :"role";
 
 GRANT USAGE ON SCHEMA :"target_schema" TO :"role";
 GRANT SELECT, INSERT, UPDATE, DELETE, TRUNCATE ON ALL TABLES IN SCHEMA :"target_schema" TO :"role";
