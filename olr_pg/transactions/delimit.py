@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.kernels import kernel
+from olr_pg.kernels import inlined, kernel
 from olr_pg.redo.batch import EventKind
 
 if TYPE_CHECKING:
@@ -30,7 +30,10 @@ _FIRST, _BEGIN_AT, _END_AT = 0, 1, 2
 """Rows of the room of `_delimit`: where an instance begins, its BEGIN, its end."""
 
 UNDO_SEARCH_DEPTH: Final = 4096
-"""How far below the newest live change an undone one is looked for; undo runs newest first."""
+"""How far below the newest change that can be undone one is looked for; undo runs newest first."""
+
+_TAKEN_BACK = -1
+"""In place of an event in the room of `live_changes`."""
 
 
 class Instances(NamedTuple):
@@ -110,23 +113,69 @@ def _delimit(order: Any, keys: Any, kind: Any, xid: Any, room: Any) -> int:
     return count
 
 
+@inlined
+def _undoes(events: EventColumns, marker: int, change: int) -> bool:
+    """Whether a 5.6 or 5.11 takes back a change, by the undo record of both (redo-format §4.5)."""
+    named = events.dataobj[marker]
+    # Some internal operations leave objd 0 in the undo record, so its marker has none either; the
+    # change then has that of its row vector (§4.8).
+    if named != 0 and events.dataobj[change] != named:
+        return False
+    if events.rci[change] != events.rci[marker]:
+        return False
+    if events.slot_head[marker]:
+        return bool(events.rci[marker] == 0 and events.prev_dba[change] == events.prev_dba[marker])
+    return bool(
+        events.undo_dba[change] == events.undo_dba[marker]
+        and events.wrp[change] == events.wrp[marker]
+    )
+
+
+@inlined
+def _take_back(events: EventColumns, marker: int, live: Any, undoable: Any, height: int) -> bool:
+    """Set in `live` to _TAKEN_BACK the newest change that a marker undoes; whether there is one.
+
+    `undoable` loses its position. What lies above it moves: undo runs newest first, so that is next
+    to nothing.
+    """
+    for at in range(height - 1, max(-1, height - 1 - UNDO_SEARCH_DEPTH), -1):
+        if _undoes(events, marker, live[undoable[at]]):
+            live[undoable[at]] = _TAKEN_BACK
+            for k in range(at, height - 1):
+                undoable[k] = undoable[k + 1]
+            return True
+    return False
+
+
+@inlined
+def _without_taken_back(live: Any, count: int) -> int:
+    """Close the gaps in `live`; how many are left."""
+    kept = 0
+    for k in range(count):
+        if live[k] != _TAKEN_BACK:
+            live[kept] = live[k]
+            kept += 1
+    return kept
+
+
 @kernel
 def live_changes(
-    events: EventColumns,
-    order: Any,
-    first: int,
-    end: int,
-    depth: int,
-    live: Any,
+    events: EventColumns, order: Any, first: int, end: int, live: Any, undoable: Any
 ) -> tuple[int, int, int]:
     """Fill `live` with the row changes and LOB events of one instance that were not undone.
 
     They are CHANGE, SPLIT_CHANGE, UNDECODED and LOB events, in order.
 
+    Args:
+        events, order: see `Instances`.
+        first, end: the instance has ``order[first:end]``.
+        live, undoable: shape (events); filled, room.
+
     Returns:
         How many they are, how many were undone, how many undo markers found no change.
     """
     count = 0
+    height = 0
     undone = 0
     unmatched = 0
     for i in range(first, end):
@@ -134,34 +183,17 @@ def live_changes(
         kind = events.kind[event]
         if kind in (_CHANGE, _LOB, _SPLIT_CHANGE, _UNDECODED):
             live[count] = event
+            # What is logged without undo (26.6, 11.17, 19.1) nothing takes back.
+            if events.undo_dba[event] != 0:
+                undoable[height] = count
+                height += 1
             count += 1
         elif kind == _UNDONE:
-            found = -1
-            for back in range(count - 1, max(-1, count - 1 - depth), -1):
-                candidate = live[back]
-                same = events.dataobj[candidate] == events.dataobj[event]
-                if events.slot_head[event]:
-                    same = (
-                        same
-                        and events.rci[candidate] == 0
-                        and events.rci[event] == 0
-                        and events.prev_dba[candidate] == events.prev_dba[event]
-                    )
-                else:
-                    same = (
-                        same
-                        and events.undo_dba[candidate] == events.undo_dba[event]
-                        and events.rci[candidate] == events.rci[event]
-                        and events.wrp[candidate] == events.wrp[event]
-                    )
-                if same:
-                    found = back
-                    break
-            if found < 0:
+            if _take_back(events, event, live, undoable, height):
+                height -= 1
+                undone += 1
+            else:
                 unmatched += 1
-                continue
-            for k in range(found, count - 1):
-                live[k] = live[k + 1]
-            count -= 1
-            undone += 1
+    if undone:
+        count = _without_taken_back(live, count)
     return count, undone, unmatched

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from olr_pg.redo.batch import ChangeBatch, EventColumns, EventKind
 from olr_pg.redo.columns import head, joined_rows, take
 from olr_pg.transactions.defaults import fill_defaults
-from olr_pg.transactions.delimit import UNDO_SEARCH_DEPTH, Instances, live_changes
+from olr_pg.transactions.delimit import Instances, live_changes
 from olr_pg.transactions.dictionary_changes import delivered_changes
 from olr_pg.transactions.faults import row_faults
 from olr_pg.transactions.finished import Account, count_rows, owners_of, transactions_of
@@ -325,12 +325,13 @@ def _undo(chunks: Sequence[ChangeBatch], storage: Storage) -> tuple[U8 | None, i
     count = events.size
     order = storage.allocate(8 * count).view(np.int64)
     live = storage.allocate(8 * count).view(np.int64)
+    undoable = storage.allocate(8 * count).view(np.int64)
     is_undone = storage.allocate(count)
     for start in range(0, count, _MARKED_TOGETHER):
         end = min(start + _MARKED_TOGETHER, count)
         order[start:end] = np.arange(start, end)
         is_undone[start:end] = 1
-    alive, undone, unmatched = live_changes(events, order, 0, count, UNDO_SEARCH_DEPTH, live)
+    alive, undone, unmatched = live_changes(events, order, 0, count, live, undoable)
     for start in range(0, alive, _MARKED_TOGETHER):
         is_undone[live[start : min(start + _MARKED_TOGETHER, alive)]] = 0
     return is_undone, undone, unmatched

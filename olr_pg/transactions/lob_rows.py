@@ -72,8 +72,8 @@ def collect_rows(
     order: Any,
     first: Any,
     end: Any,
-    depth: int,
     live: Any,
+    undoable: Any,
     undid: Any,
     rows: LobRows,
 ) -> int:
@@ -81,8 +81,7 @@ def collect_rows(
 
     Args:
         order, first, end: as of `rows.assemble_rows`.
-        depth: `UNDO_SEARCH_DEPTH`.
-        live: room for events.
+        live, undoable: shape (events); room.
         undid: shape (transactions); set where something was undone.
     """
     count = 0
@@ -97,7 +96,7 @@ def collect_rows(
                 undid[owner] = 1
         if not found:
             continue
-        alive, _, _ = live_changes(batch.events, order, first[owner], end[owner], depth, live)
+        alive, _, _ = live_changes(batch.events, order, first[owner], end[owner], live, undoable)
         for k in range(alive):
             event = live[k]
             if batch.events.kind[event] != _LOB:

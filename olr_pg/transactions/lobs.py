@@ -16,7 +16,6 @@ from olr_pg.dictionary.lob import LobDelivery
 from olr_pg.redo.batch import ChangeBatch, EventKind
 from olr_pg.redo.columns import Table, grown, head, joined_rows, take
 from olr_pg.transactions.batch import DmlColumns, DmlKind, Image
-from olr_pg.transactions.delimit import UNDO_SEARCH_DEPTH
 from olr_pg.transactions.lob_contents import rewrite
 from olr_pg.transactions.lob_pages import resolve_values
 from olr_pg.transactions.lob_rows import collect_rows, lob_numbers, rows_of_events
@@ -348,7 +347,7 @@ def pieces_of_events(
             owners.order,
             owners.first,
             owners.end,
-            UNDO_SEARCH_DEPTH,
+            np.empty(batch.events.kind.size, np.int64),
             np.empty(batch.events.kind.size, np.int64),
             undid,
             rows,

@@ -39,7 +39,7 @@ from olr_pg.transactions.chains import (
     number_columns,
     place_piece,
 )
-from olr_pg.transactions.delimit import UNDO_SEARCH_DEPTH, live_changes
+from olr_pg.transactions.delimit import live_changes
 from olr_pg.transactions.row_job import (
     AFTER,
     AFTER_SUPPLEMENTAL,
@@ -85,7 +85,6 @@ if TYPE_CHECKING:
 
     I64 = npt.NDArray[np.int64]
 
-_DEPTH = UNDO_SEARCH_DEPTH
 _AFTER_ROLE = int(Role.AFTER)
 _BEFORE_IMAGE = int(Image.BEFORE)
 _AFTER_IMAGE = int(Image.AFTER)
@@ -424,7 +423,9 @@ def _assemble(job: Job, live: Any, count: int, first_fault: int) -> tuple[int, i
 
 
 @kernel
-def assemble_rows(job: Job, order: Any, first: Any, end: Any, dml_first: Any, live: Any) -> int:
+def assemble_rows(
+    job: Job, order: Any, first: Any, end: Any, dml_first: Any, live: Any, undoable: Any
+) -> int:
     """Row changes of transactions i, which have events ``order[first[i] : end[i]]``.
 
     Where a change of a table cannot be put together, none of that table's in its transaction are
@@ -434,7 +435,7 @@ def assemble_rows(job: Job, order: Any, first: Any, end: Any, dml_first: Any, li
         job: input, output and room.
         order, first, end: the transactions, in the order to write them.
         dml_first: shape (n + 1); filled with where each transaction's changes begin.
-        live: shape (events); room.
+        live, undoable: shape (events); room.
 
     Returns:
         `RowStatus` OK or CAPACITY.
@@ -444,7 +445,7 @@ def assemble_rows(job: Job, order: Any, first: Any, end: Any, dml_first: Any, li
         emptied, first_fault = job.counts[WITHOUT_SET], job.counts[FAULTS]
         dml_first[i] = changes
         count, undone, unmatched = live_changes(
-            job.batch.events, order, first[i], end[i], _DEPTH, live
+            job.batch.events, order, first[i], end[i], live, undoable
         )
         job.counts[UNDONE] += undone
         job.counts[UNMATCHED] += unmatched
@@ -484,10 +485,10 @@ def assemble(
         order, first, end: the transactions, see `assemble_rows`.
     """
     dml_first = np.zeros(first.size + 1, np.int64)
-    live = np.empty(batch.events.size, np.int64)
+    live, undoable = np.empty((2, batch.events.size), np.int64)
     room = 1024 + 2 * batch.entries.size + 4 * batch.pieces.size
     while True:
         job = row_job(batch, plan, room, before, more=more)
-        if assemble_rows(job, order, first, end, dml_first, live) == RowStatus.OK:
+        if assemble_rows(job, order, first, end, dml_first, live, undoable) == RowStatus.OK:
             return job, dml_first
         room *= 3

@@ -64,12 +64,15 @@ def decode(
     chunk_bytes: int = 1000,
     lob_source: LobSource | None = None,
     in_parts: bool = True,
+    part_bytes: int = 1,
+    part_blocks: int = 1,
 ) -> Decoded:
     """Decode a log in splits of so many blocks.
 
     Args:
-        in_parts: decode it once more with every transaction outside of memory, finished in parts
-            that are as small as can be, and compare.
+        in_parts: decode it once more with every transaction outside of memory, finished in parts,
+            and compare.
+        part_bytes, part_blocks: how large they are, and the splits: both as small as can be.
     """
     dictionary = dictionary or snapshot()
     path = redo.write(folder)
@@ -89,9 +92,9 @@ def decode(
 
     whole = decoded(Merger(subscription, 0, {1: 0}, lob_source=lob_source), split_blocks)
     if in_parts:
-        storage = SpillFiles(folder / "spill", 0, part_bytes=1)
+        storage = SpillFiles(folder / "spill", 0, part_bytes=part_bytes)
         merger = Merger(subscription, 0, {1: 0}, storage=storage, lob_source=lob_source)
-        parts = decoded(merger, 1)
+        parts = decoded(merger, part_blocks)
         assert (parts.changes, parts.blobs) == (whole.changes, whole.blobs)
         assert parts.account == whole.account
     return whole

@@ -147,21 +147,26 @@ class LobRedo:
         mark = CommitMark(0, self.sequence, rollback, None, False, None)
         self.emit(self.vector((5, 4), commit_fields(self.redo, mark), cls=17))
 
-    def ktub(self, obj: int, opc: tuple[int, int]) -> Ktub:
-        """That of the newest undo record."""
-        return Ktub(obj, obj, 4, 0, opc, 0, self.undo, 0, self.sequence & 0xFFFF)
+    def ktub(self, obj: int, opc: tuple[int, int], record: int) -> Ktub:
+        """That of an undo record."""
+        return Ktub(obj, obj, 4, 0, opc, 0, record, 0, self.sequence & 0xFFFF)
 
     def undo_vector(self, obj: int, opc: tuple[int, int], payload: Sequence[bytes]) -> bytes:
         """5.1."""
         self.undo += 1
         first = ktudb(self.redo, 100, 100, 0x22, self.xid, 1, self.undo)
-        fields = [first, self.ktub(obj, opc).image(self.redo), ktb_unused(self.redo), *payload]
+        fields = [
+            first,
+            self.ktub(obj, opc, self.undo).image(self.redo),
+            ktb_unused(self.redo),
+            *payload,
+        ]
         return self.vector((5, 1), fields, cls=18, dba=0x00C00010)
 
     def undone(self, obj: int, opc: tuple[int, int], record: int) -> bytes:
         """5.6 of an undo record."""
-        ktub = Ktub(obj, obj, 4, 0, opc, 0, record, 0, self.sequence & 0xFFFF)
-        fields = [ktub.image(self.redo, KTUB_DONE) + bytes(4), self.redo.pack("HHHH", 0, 0, 2, 0)]
+        ktub = self.ktub(obj, opc, record).image(self.redo, KTUB_DONE)
+        fields = [ktub + bytes(4), self.redo.pack("HHHH", 0, 0, 2, 0)]
         return self.vector((5, 6), fields, cls=18, dba=0x00C00010)
 
     # --- rows ---
@@ -175,10 +180,10 @@ class LobRedo:
         slot, self.slot = self.slot, self.slot + 1
         piece = RowPiece(FB_ROW, columns)
         base = KdoBase(BLOCK, BLOCK, 100, 1)
-        supplemental = self._supplemental(SUPPLEMENTAL_INSERT, slot, 0, 1)
+        supplemental = self.supplemental(SUPPLEMENTAL_INSERT, slot, 0, 1)
         undo = [delete_kdo(self.redo, base, OP_DRP | UNDO_SIDE, slot), *supplemental]
         redo = [insert_kdo(self.redo, base, OP_IRP, piece, slot, 1), *column_fields(piece.columns)]
-        self._pair(undo, redo, OP_IRP)
+        self.pair(undo, redo, OP_IRP)
         return slot
 
     def update(
@@ -199,7 +204,7 @@ class LobRedo:
         numbers = tuple(column - 1 for column in sorted(after))
         old = ColumnChange(FB_ROW, width, numbers, tuple(before[n + 1] for n in numbers), 0)
         new = ColumnChange(FB_ROW, width, numbers, tuple(after[n + 1] for n in numbers), 0)
-        supplemental = self._supplemental(
+        supplemental = self.supplemental(
             SUPPLEMENTAL_UPDATE, slot, numbers[0] + 1, numbers[0] + 1,
             ((1, cells.number(number).raw), *(logged or {}).items()),
         )  # fmt: skip
@@ -211,7 +216,7 @@ class LobRedo:
         redo = [
             update_kdo(self.redo, base, OP_URP, new, slot, 1), *update_fields(self.redo, new)
         ]  # fmt: skip
-        self._pair(undo, redo, OP_URP)
+        self.pair(undo, redo, OP_URP)
 
     def delete(self, slot: int, number: Decimal, text: Value, image: Value) -> None:
         """DELETE."""
@@ -221,13 +226,13 @@ class LobRedo:
         """DELETE of a row with any columns."""
         piece = RowPiece(FB_ROW, columns)
         base = KdoBase(BLOCK, BLOCK, 100, 1)
-        supplemental = self._supplemental(SUPPLEMENTAL_DELETE, slot, 1, 0)
+        supplemental = self.supplemental(SUPPLEMENTAL_DELETE, slot, 1, 0)
         undo = [
             insert_kdo(self.redo, base, OP_IRP | UNDO_SIDE, piece, slot, 1),
             *column_fields(piece.columns),
             *supplemental,
         ]
-        self._pair(undo, [delete_kdo(self.redo, base, OP_DRP, slot)], OP_DRP)
+        self.pair(undo, [delete_kdo(self.redo, base, OP_DRP, slot)], OP_DRP)
 
     def undo_insert(self, slot: int, record: int) -> None:
         """The rollback of an INSERT."""
@@ -238,7 +243,7 @@ class LobRedo:
             self.undone(TABLE_OBJ, (11, 1), record),
         )
 
-    def _supplemental(
+    def supplemental(
         self,
         kind: int,
         slot: int,
@@ -246,12 +251,14 @@ class LobRedo:
         after: int,
         columns: tuple[tuple[int, Value], ...] = (),
     ) -> list[bytes]:
+        """The fields of a change of one record."""
         logged = Supplemental(
             kind, GROUP_FIRST | GROUP_LAST, before, after, columns, Address(BLOCK, slot)
         )
         return logged.fields(self.redo)
 
-    def _pair(self, undo: Sequence[bytes], redo: Sequence[bytes], code: int) -> None:
+    def pair(self, undo: Sequence[bytes], redo: Sequence[bytes], code: int) -> None:
+        """5.1 with a row vector, behind their KTB redo."""
         self.emit(
             self.undo_vector(TABLE_OBJ, (11, 1), undo),
             self.vector(
