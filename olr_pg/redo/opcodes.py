@@ -181,11 +181,16 @@ def push_updated_columns(
             part |= _FROM_PREVIOUS
         if number == width - 1 and flags & FB_NEXT:
             part |= _TO_NEXT
+        is_told = i >> 3 < bitmap_end
+        is_empty = field <= fields and length[field] == 0
+        # Where the bitmap is too short, which it is on some SYS tables, the empty field tells.
         is_null = i >= count or (
-            i >> 3 < bitmap_end and payload[at + 26 + (i >> 3)] >> (i & 7) & 1 != 0
+            payload[at + 26 + (i >> 3)] >> (i & 7) & 1 != 0 if is_told else is_empty
         )
         if is_null:
             push(entries, state, role, part, number - first, 0, -1)
+            # Its own, if it has one: it must not tell of a later column.
+            field += is_empty
             continue
         field = _next_value(length, field, fields)
         if field > fields:
