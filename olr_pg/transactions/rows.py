@@ -320,6 +320,21 @@ def _add_unlogged(job: Job, table: int, piece: int, groups: int) -> tuple[int, i
 
 
 @inlined
+def _is_of_no_row(job: Job, table: int, piece: int, groups: int) -> bool:
+    """Whether a piece that would begin a group is to be ignored: a CMP without a row.
+
+    Where a row of the table is half seen it may be of that one. Facts: redo-format §5.12.
+    """
+    pieces = job.batch.pieces
+    if pieces.op[piece] != CMP or pieces.sup_flags[piece] & FB_LAST or pieces.head_bdba[piece] != 0:
+        return False
+    for group in range(groups):
+        if job.groups.kind[group] == LOGGED and job.groups.table[group] == table:
+            return False
+    return True
+
+
+@inlined
 def _add_logged(job: Job, table: int, piece: int, groups: int) -> tuple[int, int, int]:
     """As `_add_piece`, of a piece with supplemental data that is not a change by itself."""
     pieces = job.batch.pieces
@@ -328,6 +343,8 @@ def _add_logged(job: Job, table: int, piece: int, groups: int) -> tuple[int, int
     if not flags & FB_FIRST:
         group = _find_group(job, groups, table, piece)
     if group < 0:
+        if _is_of_no_row(job, table, piece, groups):
+            return OK, groups, -1
         if not flags & FB_FIRST or groups == MOST_OPEN:
             return INCOMPLETE, groups, -1
         group = groups
