@@ -179,10 +179,8 @@ def _undo_record(walk: Walk, vector: int, at: int) -> int:
     table = _find_table(walk, walk.current[CONTAINER], u32(payload, ktub, big))
     if table < 0 or (undoes != 0x0B01 and undoes != 0x0A16):
         return 0
-    if payload[at + 21] & 0x80:
-        event = _undecoded(walk, _ENCRYPTED, walk.current[CONTAINER], walk.current[XID], table)
-        _undo_link(walk, ktub, event, dba_of(payload, at, big))
-    else:
+    # Of an encrypted one nothing is to be had: its HEAD is UNDECODED, and undone with its marker.
+    if not payload[at + 21] & 0x80:
         _split_event(walk, _UNDO_PART, at, table)
     return 0
 
