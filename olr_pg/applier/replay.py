@@ -28,6 +28,7 @@ from olr_pg.applier.hold import (
 )
 from olr_pg.applier.ledger import Counters
 from olr_pg.applier.refusals import RefusedError, refused
+from olr_pg.applier.shape import with_current_plan
 from olr_pg.applier.slices import SliceRefusedError, read_slices, write_slices
 from olr_pg.applier.writer import Skipped, TableWriter, Written, planned_writer
 from olr_pg.errors import OlrPgError
@@ -128,9 +129,15 @@ class _Replay:
 
     def step(self) -> _Step:
         """Apply what is first in the hold, durably."""
-        try:
+
+        def attempt() -> _Step:
             with self._connection.transaction():
                 return self._step()
+
+        try:
+            return with_current_plan(attempt, self._drop_plan)
+        except RefusedError as error:
+            return self._stopped_at_commit(error)
         except psycopg.Error as error:
             if is_transient(error):
                 raise
@@ -140,6 +147,9 @@ class _Replay:
                 self._is_single = True
                 return _Step()
             return self._stopped_at_commit(refused(error))
+
+    def _drop_plan(self) -> None:
+        self._writer = None
 
     def _step(self) -> _Step:
         if not self._ledger.lock(self._connection).stopped:
@@ -186,6 +196,7 @@ class _Replay:
                 self._connection, self._settings, self._ledger, selection, self._source
             )
             written = writer.write(self._connection, selection, self._skipped())
+            writer.shape.check(self._connection)
         except RefusedError as error:
             written = Written(0, Counters(), error)
         if written.changes:
@@ -207,12 +218,19 @@ class _Replay:
         except (RefusedError, SliceRefusedError) as error:
             if isinstance(error, RefusedError):
                 error = SliceRefusedError(error, first, 0)
+            else:
+                self._check_shape()
             self._ledger.record(self._connection, error.row())
             return _Step(error=error.located(self._table))
+        self._check_shape()
         delete_held(self._connection, self._ledger.key, found.last_id)
         self._ledger.count(self._connection, done)
         self._connection.execute(_APPLIED, (*self._ledger.key, found.commit_scn, None, None))
         return _Step(done)
+
+    def _check_shape(self) -> None:
+        if self._writer is not None:
+            self._writer.shape.check(self._connection)
 
     def _done(self, found: HeldChanges, written: Written) -> None:
         """Take what is in the table out of the hold."""

@@ -9,7 +9,7 @@ the change is recorded, and the run ends.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from olr_pg.applier.ddl import carry_out, event_error_row, event_ledger
 from olr_pg.applier.ledger import Counters, LedgerState, Position, TableLedger, note_complete
 from olr_pg.applier.pace import CommitPace
 from olr_pg.applier.refusals import RefusedError, refused
+from olr_pg.applier.shape import with_current_plan
 from olr_pg.applier.slices import read_slices, shifted
 from olr_pg.applier.table import advanced, missing
 from olr_pg.applier.writer import Skipped, TableWriter, planned_writer
@@ -137,12 +138,12 @@ class StreamApplier:
             psycopg.Error: an error that may pass; nothing of the batch is applied.
         """
         try:
-            try:
-                done = self._apply_set(connection, selection, pace or CommitPace())
-            except RefusedError:
-                # What was created was rolled back.
-                self._writers.clear()
-                done = self._apply_carefully(connection, selection)
+            done = with_current_plan(
+                lambda: self._apply(connection, selection, pace or CommitPace()),
+                self._writers.clear,
+            )
+        except RefusedError as error:
+            self._end_with(connection, selection, error)
         except psycopg.Error as error:
             self._writers.clear()
             if is_transient(error):
@@ -156,6 +157,16 @@ class StreamApplier:
             return
         self._count(done)
 
+    def _apply(
+        self, connection: Connection[Any], selection: Selection, pace: CommitPace
+    ) -> dict[str, TableDone]:
+        try:
+            return self._apply_set(connection, selection, pace)
+        except RefusedError:
+            # What was created was rolled back.
+            self._writers.clear()
+            return self._apply_carefully(connection, selection)
+
     def apply_slices(self, connection: Connection[Any], slices: Slices) -> None:
         """`apply` of one transaction that does not fit in memory.
 
@@ -163,9 +174,13 @@ class StreamApplier:
             OlrPgError: 5145 it does not go in, 5022 the spool is damaged.
             psycopg.Error: an error that may pass; nothing of it is applied.
         """
-        try:
+
+        def attempt() -> dict[str, TableDone]:
             with connection.transaction():
-                done = self._write_slices(connection, slices)
+                return self._write_slices(connection, slices)
+
+        try:
+            done = with_current_plan(attempt, self._writers.clear)
         except _PartRefusedError as error:
             self._writers.clear()
             with connection.transaction():
@@ -175,12 +190,10 @@ class StreamApplier:
                     connection, row._replace(position=row.position + error.first)
                 )
             raise _ended(error.refusal.located(error.name, error.part)) from error
-        except psycopg.Error as error:
+        except (psycopg.Error, RefusedError) as error:
             self._writers.clear()
-            if not is_transient(error):
-                first = next(read_slices(slices, self._settings))
-                self._end_with(connection, first, refused(error))
-            raise
+            why = error if isinstance(error, RefusedError) else refused(error)
+            self._end_with(connection, next(read_slices(slices, self._settings)), why)
         self._count(done)
 
     def _count(self, done: Mapping[str, TableDone]) -> None:
@@ -212,7 +225,7 @@ class StreamApplier:
                 sums[name] = counted._replace(transactions=1)
         for name, counters in sums.items():
             position = positions[name].after(slices.commit_scn, slices.xid)
-            self._ledger(name).advance(connection, position, counters)
+            self._advance(connection, name, position, counters)
         self._note(connection, slices.commit_scn)
         return {name: TableDone(slices.commit_scn, one) for name, one in sums.items()}
 
@@ -234,7 +247,7 @@ class StreamApplier:
                 if written.refused is not None:
                     raise written.refused
                 position = advanced(state.position, todo)
-                self._ledger(name).advance(connection, position, written.counters)
+                self._advance(connection, name, position, written.counters)
                 done[name] = TableDone(position.commit_scn, written.counters)
             self._note(connection, int(selection.commit_scn[-1]))
             pace.loosen(connection)
@@ -244,6 +257,20 @@ class StreamApplier:
         """Say how far all tables are: another transaction of the last commit SCN may come."""
         note_complete(connection, self._settings.subscription, scn - 1)
         connection.execute(_APPLIED, (self._settings.subscription, scn - 1))
+
+    def _advance(
+        self, connection: Connection[Any], name: str, position: Position, counters: Counters
+    ) -> None:
+        """Move a table's position behind what its writer wrote, if its plan held: one round trip.
+
+        Raises:
+            TargetAlteredError: it did not.
+        """
+        shape = self._writers[name].shape
+        with connection.pipeline():
+            found = shape.send(connection)
+            self._ledger(name).advance(connection, position, counters)
+        shape.compare(found)
 
     # --- carefully ---
 
@@ -308,7 +335,7 @@ class StreamApplier:
 
     def _end_with(
         self, connection: Connection[Any], selection: Selection, error: RefusedError
-    ) -> None:
+    ) -> NoReturn:
         """End with a transaction that fails at its COMMIT, whichever table was why.
 
         Raises:

@@ -23,6 +23,7 @@ from olr_pg.applier.ledger import Counters, LedgerState, Position, TableLedger
 from olr_pg.applier.pace import CommitPace
 from olr_pg.applier.plan import target_name
 from olr_pg.applier.refusals import RefusedError, refused
+from olr_pg.applier.shape import with_current_plan
 from olr_pg.applier.slices import SliceRefusedError, read_slices, write_slices
 from olr_pg.applier.writer import (
     Prepared,
@@ -156,16 +157,19 @@ class TableApplier:
             OlrPgError: 5022 the spool is damaged, 5023 the hold is full.
             psycopg.Error: an error that may pass; nothing is applied.
         """
-        try:
+
+        def attempt() -> tuple[_Outcome, SliceRefusedError | None]:
             with connection.transaction():
-                outcome, refused_slice = self._apply_slices(connection, slices)
-        except psycopg.Error as error:
+                return self._apply_slices(connection, slices)
+
+        try:
+            outcome, refused_slice = with_current_plan(attempt, self._drop_plan)
+        except (psycopg.Error, RefusedError) as error:
             self.forget()
-            if is_transient(error):
-                raise
-            # Deferred to the COMMIT, which names no change.
+            # Of PostgreSQL it was deferred to the COMMIT, which names no change.
+            why = error if isinstance(error, RefusedError) else refused(error)
             first = next(read_slices(slices, self._settings))
-            refused_slice = SliceRefusedError(refused(error), first, 0)
+            refused_slice = SliceRefusedError(why, first, 0)
             with connection.transaction():
                 state = self._ledger.lock(connection)
                 outcome = self._stop_with_slices(connection, slices, state, refused_slice)
@@ -188,7 +192,9 @@ class TableApplier:
         try:
             counters = self._write_slices(connection, slices)
         except SliceRefusedError as error:
+            self._check_shape(connection)
             return self._stop_with_slices(connection, slices, state, error), error
+        self._check_shape(connection)
         self._ledger.advance(connection, position, counters)
         return _Outcome(LedgerState(position, stopped=False), counters), None
 
@@ -202,6 +208,13 @@ class TableApplier:
             except RefusedError as error:
                 raise SliceRefusedError(error, first, 0) from error
         return write_slices(connection, self._writer, slices, self._settings)
+
+    def _check_shape(self, connection: Connection[Any]) -> None:
+        if self._writer is not None:
+            self._writer.shape.check(connection)
+
+    def _drop_plan(self) -> None:
+        self._writer = None
 
     def _stop_with_slices(
         self,
@@ -283,11 +296,31 @@ class TableApplier:
         pace: CommitPace,
     ) -> _Outcome:
         try:
-            writer = self._writer = self._writer or planned_writer(
-                connection, self._settings, self._ledger, todo, self.source
+            return with_current_plan(
+                lambda: self._apply_planned(connection, todo, state, prepared, pace),
+                self._drop_plan,
             )
         except RefusedError as error:
             return self._stop_with(connection, todo, error)
+
+    def _apply_planned(
+        self,
+        connection: Connection[Any],
+        todo: Selection,
+        state: LedgerState,
+        prepared: Prepared | None,
+        pace: CommitPace,
+    ) -> _Outcome:
+        """Apply it with the plan that there is, or a new one.
+
+        Raises:
+            RefusedError: there can be no plan.
+            TargetAlteredError: the target is not as the plan has it.
+            psycopg.Error: an error that may pass.
+        """
+        writer = self._writer = self._writer or planned_writer(
+            connection, self._settings, self._ledger, todo, self.source
+        )
         if prepared is None or prepared.selection is not todo or prepared.plan is not writer.plan:
             prepared = writer.prepare(todo)
         try:
@@ -328,17 +361,21 @@ class TableApplier:
         todo: Sequence[Step],
         state: LedgerState,
     ) -> None:
-        """Begin, lock the ledger and run the first steps: one round trip."""
+        """Begin, lock the ledger, run the first steps, compare the columns: one round trip."""
         try:
             with connection.pipeline():
                 connection.execute("BEGIN")
                 writer.tune(connection)
                 locked = self._ledger.send_lock(connection)
+                if not todo:  # a COPY comes first, too late for this pipeline
+                    writer.shape.lock(connection)
                 cursors = [connection.execute(step.query, step.parameters) for step in todo]
+                shape = writer.shape.send(connection)
         except psycopg.Error as error:
             raise refused(error) from error
         if self._ledger.locked(locked) != state:
             raise _Moved
+        writer.shape.compare(shape)
         for step, cursor in zip(todo, cursors, strict=True):
             check_touched(step, cursor.rowcount)
 

@@ -17,6 +17,7 @@ from olr_pg.applier.ledger import Counters
 from olr_pg.applier.plan import plan_table
 from olr_pg.applier.refusals import RefusedError, refused
 from olr_pg.applier.settings import ConflictPolicy
+from olr_pg.applier.shape import TargetShape
 from olr_pg.applier.statements import KeyMissingError, Step, copying, overwriting, single, steps
 from olr_pg.errors import OlrPgError
 from olr_pg.transactions.batch import DmlKind
@@ -71,10 +72,14 @@ class TableWriter:
 
     Args:
         ledger: whose error table gets what the conflict policy lets pass.
+
+    Attributes:
+        shape: to be compared once in each target transaction, behind what was written.
     """
 
     def __init__(self, plan: TablePlan, settings: ApplierSettings, ledger: TableLedger) -> None:
         self.plan = plan
+        self.shape = TargetShape(plan.target)
         self._settings = settings
         self._ledger = ledger
 
@@ -88,11 +93,15 @@ class TableWriter:
     def write(
         self, connection: Connection[Any], selection: Selection, skipped: Skipped = frozenset()
     ) -> Written:
-        """Bring in as many whole transactions as go in.
+        """Bring in as many whole transactions as go in; the caller compares `shape` afterwards.
 
         Args:
             connection: in a transaction.
             skipped: changes to leave out.
+
+        Raises:
+            TargetAlteredError: the target is not as it was planned with.
+            psycopg.Error: an error that may pass.
         """
         transactions = selection.transactions()
         if not _concerns(selection, transactions, skipped):
@@ -119,16 +128,12 @@ class TableWriter:
     def write_carefully(
         self, connection: Connection[Any], selection: Selection, skipped: Skipped = frozenset()
     ) -> Written:
-        """`write`, transaction by transaction."""
-        counters = Counters()
-        for rows in selection.transactions():
-            part = selection.part(rows)
-            try:
-                done = self._write_transaction(connection, part, skipped)
-            except RefusedError as error:
-                return Written(rows.start, counters, error)
-            counters = counters.plus(done)
-        return Written(len(selection), counters, None)
+        """`write`, transaction by transaction; `shape` is compared here."""
+        # An altered target may be all that the set was refused for.
+        self.shape.check(connection)
+        written = self._write_transactions(connection, selection, skipped)
+        self.shape.check(connection)
+        return written
 
     def tune(self, connection: Connection[Any]) -> None:
         """Settings of the transaction that suit the table."""
@@ -172,6 +177,19 @@ class TableWriter:
         for step in todo:
             self.run(connection, step)
         return counted(todo)
+
+    def _write_transactions(
+        self, connection: Connection[Any], selection: Selection, skipped: Skipped
+    ) -> Written:
+        counters = Counters()
+        for rows in selection.transactions():
+            part = selection.part(rows)
+            try:
+                done = self._write_transaction(connection, part, skipped)
+            except RefusedError as error:
+                return Written(rows.start, counters, error)
+            counters = counters.plus(done)
+        return Written(len(selection), counters, None)
 
     def _write_transaction(
         self, connection: Connection[Any], part: Selection, skipped: Skipped
