@@ -18,7 +18,15 @@ from olr_pg.applier.plan import plan_table
 from olr_pg.applier.refusals import RefusedError, refused
 from olr_pg.applier.settings import ConflictPolicy
 from olr_pg.applier.shape import TargetShape
-from olr_pg.applier.statements import KeyMissingError, Step, copying, overwriting, single, steps
+from olr_pg.applier.statements import (
+    Step,
+    UnwritableError,
+    copying,
+    identities,
+    overwriting,
+    single,
+    steps,
+)
 from olr_pg.errors import OlrPgError
 from olr_pg.transactions.batch import DmlKind
 
@@ -166,11 +174,13 @@ class TableWriter:
                 stream = copy_stream(self.plan, selection)
                 if stream is not None:
                     return [copying(self.plan, stream, len(selection))]
-            changes = encode_changes(self.plan, selection)
+            # Whether an update changes an identity column, its before image says.
+            whole = bool(identities(self.plan))
+            changes = encode_changes(self.plan, selection, whole=whole)
             return list(steps(self.plan, changes, self._settings.copy_rows))
         except ChangeError as error:
             raise RefusedError(error.number, error.cause) from error
-        except KeyMissingError as error:
+        except UnwritableError as error:
             raise RefusedError(error.number, error.error) from error
 
     def _run_all(self, connection: Connection[Any], todo: Sequence[Step]) -> Counters:
@@ -228,7 +238,7 @@ class TableWriter:
     def _write_change(self, connection: Connection[Any], change: Selection) -> Counters:
         try:
             step = single(self.plan, self._encoded(change), 0)
-        except KeyMissingError as error:
+        except UnwritableError as error:
             raise RefusedError(0, error.error) from error
         return self._run_all(connection, [step])
 
