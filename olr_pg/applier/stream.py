@@ -15,20 +15,21 @@ import numpy as np
 import numpy.typing as npt
 import psycopg
 
+from olr_pg.applier.changes import join
 from olr_pg.applier.connection import is_transient
 from olr_pg.applier.ddl import carry_out, event_error_row, event_ledger
 from olr_pg.applier.ledger import Counters, LedgerState, Position, TableLedger, note_complete
 from olr_pg.applier.pace import CommitPace
 from olr_pg.applier.refusals import RefusedError, refused
 from olr_pg.applier.shape import with_current_plan
-from olr_pg.applier.slices import read_slices, shifted
+from olr_pg.applier.slices import WHOLE_SPOOLS, read_slices, shifted
 from olr_pg.applier.table import advanced, missing
-from olr_pg.applier.writer import Skipped, TableWriter, planned_writer
+from olr_pg.applier.writer import Skipped, TableWriter, Written, planned_writer
 from olr_pg.errors import OlrPgError
 from olr_pg.scalars import parse_xid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
     from psycopg import Connection
@@ -201,11 +202,39 @@ class StreamApplier:
         self.done = {**self.done, **sums}
 
     def _write_slices(self, connection: Connection[Any], slices: Slices) -> dict[str, TableDone]:
+        """As `slices.write_slices` does it: as sets, then whole, else with the conflict policy."""
+        identity = slices.commit_scn, slices.xid
+        skipped = self._read_skipped(connection)
+        if not any(one[:2] == identity for changes in skipped.values() for one in changes):
+            try:
+                with connection.transaction():
+                    parts = read_slices(slices, self._settings)
+                    return self._write_parts(connection, slices, parts, _write_set)
+            except _PartRefusedError:
+                # What was created was rolled back.
+                self._writers.clear()
+        parts = read_slices(slices, self._settings)
+        if slices.size <= self._settings.spool_bytes * WHOLE_SPOOLS:
+            parts = iter([join(list(parts))])
+        return self._write_parts(connection, slices, parts, TableWriter.write)
+
+    def _write_parts(
+        self,
+        connection: Connection[Any],
+        slices: Slices,
+        parts: Iterator[Selection],
+        write: Callable[[TableWriter, Connection[Any], Selection, Skipped], Written],
+    ) -> dict[str, TableDone]:
+        """Bring the parts of a transaction in.
+
+        Raises:
+            _PartRefusedError: one does not go in.
+        """
         skipped = self._read_skipped(connection)
         positions: dict[str, Position] = {}
         sums: dict[str, Counters] = {}
         changes: dict[str, int] = {}
-        for selection in read_slices(slices, self._settings):
+        for selection in parts:
             for name, part in by_table(selection):
                 if name not in positions:
                     positions[name] = self._lock(connection, name).position
@@ -217,7 +246,7 @@ class StreamApplier:
                     writer = self._writer(connection, name, part)
                 except RefusedError as error:
                     raise _PartRefusedError(name, part, error, first) from error
-                written = writer.write(connection, part, left_out)
+                written = write(writer, connection, part, left_out)
                 if written.refused is not None:
                     raise _PartRefusedError(name, part, written.refused, first)
                 changes[name] = first + len(part)
@@ -434,6 +463,17 @@ def _tables_of(selection: Selection) -> tuple[list[str], npt.NDArray[np.int64]]:
         of_layout = np.array([numbers.setdefault(n, len(numbers)) for n in names], np.int64)
         table[first:end] = of_layout[chunk.answers.layout[selection.element[first:end]]]
     return list(numbers), table
+
+
+def _write_set(
+    writer: TableWriter, connection: Connection[Any], part: Selection, _skipped: Skipped
+) -> Written:
+    """`TableWriter.write` without what it does where the set is refused."""
+    try:
+        writer.tune(connection)
+        return Written(len(part), writer.write_set(connection, part), None)
+    except RefusedError as error:
+        return Written(0, Counters(), error)
 
 
 def _ended(error: OlrPgError) -> OlrPgError:

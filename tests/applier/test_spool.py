@@ -16,7 +16,7 @@ import pytest
 
 from olr_pg.applier.connection import connect
 from olr_pg.applier.replay import replay
-from olr_pg.applier.settings import Consistency
+from olr_pg.applier.settings import ConflictPolicy, Consistency
 from olr_pg.applier.spool import SpoolFiles
 from olr_pg.errors import OlrPgError
 from olr_pg.wire.elements import Chunk, ChunkFlags, ColumnValue
@@ -228,10 +228,10 @@ def test_a_connection_that_breaks_in_the_middle(
     assert r.rows("SELECT transactions, inserted FROM olr_pg.ledger") == [(1, 3_000)]
 
 
-def stops(replication: Replication, **options: Any) -> None:
+def stops(replication: Replication, code: int = 5010, **options: Any) -> None:
     with pytest.raises(OlrPgError) as caught:
         replication.apply(**options)
-    assert caught.value.code == 5010
+    assert caught.value.code == code
 
 
 @pytest.mark.parametrize("spool_bytes", [4_000, 1_000_000])
@@ -291,9 +291,22 @@ def test_a_stream_ends_with_the_change(replication: Replication) -> None:
     assert len(rows(r, "s.o")) == 600
 
 
-@pytest.mark.parametrize("spool_bytes", [4_000, 25_000])
+@pytest.mark.parametrize("consistency", list(Consistency))
+@pytest.mark.parametrize(
+    ("spool_bytes", "conflict"),
+    [
+        (4_000, ConflictPolicy.ERROR),
+        (25_000, ConflictPolicy.ERROR),
+        (25_000, ConflictPolicy.SKIP),
+        (25_000, ConflictPolicy.OVERWRITE),
+    ],
+)
 def test_keys_that_move_over_each_other(
-    replication: Replication, spooled: list[int], spool_bytes: int
+    replication: Replication,
+    spooled: list[int],
+    spool_bytes: int,
+    conflict: ConflictPolicy,
+    consistency: Consistency,
 ) -> None:
     """UPDATE … SET id = id + 1: the net change of a slice needs a key that the next one frees."""
     r = replication
@@ -305,13 +318,20 @@ def test_keys_that_move_over_each_other(
         update({"ID": n, "N": n, "V": None}, {"ID": n + 1}, rowid=f"{n:018}") for n in range(400)
     ]
     r.transaction(*moves)
-    options = {"spool_bytes": spool_bytes, "batch_changes": 50, "window": 64}
+    options = {
+        "spool_bytes": spool_bytes,
+        "batch_changes": 50,
+        "window": 64,
+        "consistency": consistency,
+        "conflict": conflict,
+    }
     if spool_bytes == 25_000:
         r.apply(**options)
         assert rows(r) == [(n + 1, n, None) for n in range(400)]
+        assert r.rows("SELECT count(*) FROM olr_pg.error") == [(0,)]
     else:
         # Too large to be tried whole: the table stops, and nothing is half done.
-        stops(r, **options)
+        stops(r, 5145 if consistency is Consistency.TRANSACTION else 5010, **options)
         assert rows(r) == [(n, n, None) for n in range(400)]
     assert sum(spooled) > 80_000
 
