@@ -2,17 +2,21 @@
 
 Changes go as a set (`statements.steps`). Where that meets a conflict or an error they go
 *carefully*: transaction by transaction, and the one that fails change by change, so that exactly
-the offending change is found and judged by the conflict policy.
+the offending change is found and judged by the conflict policy. A change that conflicts by itself
+is tried together with those behind it that share its keys (`entangled`) before it is judged.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import psycopg
 
 from olr_pg.applier.changes import ChangeError, encode_changes
 from olr_pg.applier.copying import copy_stream
+from olr_pg.applier.entangled import ATTEMPTS_MAX, entangled
 from olr_pg.applier.ledger import Counters
 from olr_pg.applier.plan import plan_table
 from olr_pg.applier.refusals import RefusedError, refused
@@ -204,25 +208,26 @@ class TableWriter:
     def _write_transaction(
         self, connection: Connection[Any], part: Selection, skipped: Skipped
     ) -> Counters:
-        if not _concerns(part, [slice(0, len(part))], skipped):
-            try:
-                with connection.transaction():
-                    done = self._run_all(connection, self._steps(part))
-            except RefusedError:
-                pass
-            else:
-                return done._replace(transactions=1)
+        kept = _kept(part, skipped)
+        done = Counters(transactions=1, conflicts=len(part) - int(kept.sum()))
+        if not kept.any():
+            return done
+        try:
+            with connection.transaction():
+                # What is left out makes no one of the others go by itself.
+                return done.plus(self._run_all(connection, self._steps(part.part(kept))))
+        except RefusedError:
+            pass
         with connection.transaction():
-            return self._write_singly(connection, part, skipped)
+            return done.plus(self._write_singly(connection, part, kept))
 
     def _write_singly(
-        self, connection: Connection[Any], part: Selection, skipped: Skipped
+        self, connection: Connection[Any], part: Selection, kept: npt.NDArray[np.bool_]
     ) -> Counters:
-        counters = Counters(transactions=1)
-        identity = int(part.commit_scn[0]), int(part.xid[0])
+        counters = Counters()
+        knot = _Knot(self.plan, part, kept)
         for number in range(len(part)):
-            if (*identity, number) in skipped:
-                counters = counters.plus(Counters(conflicts=1))
+            if not knot.left[number]:
                 continue
             change = part.part(slice(number, number + 1))
             try:
@@ -230,10 +235,34 @@ class TableWriter:
                     counters = counters.plus(self._write_change(connection, change))
             except RefusedError as error:
                 error.number = number
-                if not error.is_conflict or self._settings.conflict is ConflictPolicy.ERROR:
+                if not error.is_conflict:
                     raise
-                counters = counters.plus(self._resolve(connection, part, error))
+                done = self._write_entangled(connection, part, knot, number)
+                if done is None:
+                    if self._settings.conflict is ConflictPolicy.ERROR:
+                        raise
+                    done = self._resolve(connection, part, error)
+                counters = counters.plus(done)
         return counters
+
+    def _write_entangled(
+        self, connection: Connection[Any], part: Selection, knot: _Knot, number: int
+    ) -> Counters | None:
+        """Bring a change that conflicts by itself in with those that it is entangled with.
+
+        None where that is refused, too, or there are none.
+        """
+        rows = knot.rest(number)
+        if int(rows.sum()) < 2:
+            return None
+        try:
+            with connection.transaction():
+                done = self._run_all(connection, self._steps(part.part(rows)))
+        except RefusedError:
+            knot.attempts += 1
+            return None
+        knot.left &= ~rows
+        return done
 
     def _write_change(self, connection: Connection[Any], change: Selection) -> Counters:
         try:
@@ -266,6 +295,42 @@ class TableWriter:
         row = conflict.row(part, "overwritten" if done else "skipped")
         self._ledger.record(connection, row)
         return Counters(conflicts=1)
+
+
+class _Knot:
+    """The changes of one transaction that go in one by one, and which belong together.
+
+    Attributes:
+        left: those that are not left out, nor in before their turn.
+        attempts: sets that were refused.
+    """
+
+    def __init__(self, plan: TablePlan, part: Selection, kept: npt.NDArray[np.bool_]) -> None:
+        self._plan = plan
+        self._part = part
+        self._first: npt.NDArray[np.int64] | None = None
+        self._kept = kept
+        self.left = kept.copy()
+        self.attempts = 0
+
+    def rest(self, number: int) -> npt.NDArray[np.bool_]:
+        """A change and those behind it that share keys with it."""
+        rows = np.zeros(len(self._part), np.bool_)
+        if self.attempts < ATTEMPTS_MAX:
+            first = self._found()
+            rows[number:] = (first == first[number])[number:]
+        return rows & self.left
+
+    def _found(self) -> npt.NDArray[np.int64]:
+        if self._first is None:
+            self._first = np.arange(len(self._part))
+            try:
+                changes = encode_changes(self._plan, self._part.part(self._kept), whole=True)
+            except ChangeError:
+                return self._first  # refused when its turn comes
+            numbers = np.flatnonzero(self._kept)
+            self._first[numbers] = numbers[entangled(changes, self._plan.key)]
+        return self._first
 
 
 def planned_writer(
@@ -307,6 +372,16 @@ def _concerns(
         (int(selection.commit_scn[rows.start]), int(selection.xid[rows.start])) in known
         for rows in transactions
     )
+
+
+def _kept(part: Selection, skipped: Skipped) -> npt.NDArray[np.bool_]:
+    """Which changes of one transaction are not left out."""
+    kept = np.ones(len(part), np.bool_)
+    identity = int(part.commit_scn[0]), int(part.xid[0])
+    for scn, xid, number in skipped:
+        if (scn, xid) == identity and 0 <= number < len(part):
+            kept[number] = False
+    return kept
 
 
 def counted(todo: Sequence[Step]) -> Counters:

@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
+from olr_pg.applier.connection import connect
 from olr_pg.applier.embedded import packaged_installation, start_embedded
+from olr_pg.applier.entangled import ATTEMPTS_MAX
+from olr_pg.applier.error_table import read_errors, skip_error
 from olr_pg.applier.session import Applier
-from olr_pg.applier.settings import ConflictPolicy
+from olr_pg.applier.settings import ConflictPolicy, Consistency
 from olr_pg.datatypes.policies import Policies
 from olr_pg.errors import OlrPgError
 from olr_pg.load.cutover_state import forget_steps, note_step, read_steps
@@ -267,6 +270,78 @@ def test_unique_values_that_change_places(replication: Replication) -> None:
     )
     r.apply(batch_changes=1)
     assert [row[2] for row in _rows(r)] == ["b", "c", "d"]
+
+
+ROW_1, ROW_2 = "AAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAB"
+
+
+def _two(r: Replication) -> tuple[Any, Any]:
+    return (
+        r.insert({"ID": 1, "N": 1, "V": "one"}, rowid=ROW_1),
+        r.insert({"ID": 2, "N": 2, "V": "two"}, rowid=ROW_2),
+    )
+
+
+def _swap(r: Replication) -> tuple[Any, Any]:
+    """Two rows that change their keys: one by one each meets the other."""
+    return (
+        r.update({"ID": 1, "N": 1, "V": "one"}, {"ID": 2, "N": 1, "V": "one"}, rowid=ROW_1),
+        r.update({"ID": 2, "N": 2, "V": "two"}, {"ID": 1, "N": 2, "V": "two"}, rowid=ROW_2),
+    )
+
+
+@pytest.mark.parametrize("policy", [ConflictPolicy.SKIP, ConflictPolicy.OVERWRITE])
+@pytest.mark.parametrize("consistency", list(Consistency))
+def test_a_conflict_beside_keys_that_change_places(
+    replication: Replication, policy: ConflictPolicy, consistency: Consistency
+) -> None:
+    """Only what conflicts is skipped."""
+    r = replication
+    r.transaction(*_two(r))
+    bad = r.transaction(r.delete({"ID": 98}), *_swap(r), r.delete({"ID": 99}))
+    r.apply(conflict=policy, consistency=consistency)
+    assert [(row[0], row[2]) for row in _rows(r)] == [(1, "two"), (2, "one")]
+    assert _errors(r) == [
+        ("S.T", bad, position, "delete", 5009, None, "skipped", 1) for position in (0, 3)
+    ]
+
+
+def test_the_conflict_is_named_not_the_keys_that_change_places(replication: Replication) -> None:
+    r = replication
+    r.transaction(*_two(r))
+    bad = r.transaction(*_swap(r), r.delete({"ID": 99}))
+    assert _fails(r).code == 5010
+    assert _errors(r) == [("S.T", bad, 2, "delete", 5009, None, "stopped", 1)]
+    assert [(row[0], row[2]) for row in _rows(r)] == [(1, "one"), (2, "two")]
+
+
+def test_more_conflicts_than_sets_are_tried(replication: Replication) -> None:
+    """Keys that move over each other towards one that is taken: none of them goes in."""
+    r = replication
+    count = ATTEMPTS_MAX + 5
+    r.transaction(*(r.insert({"ID": i, "N": i}, rowid=f"{i:018}") for i in range(count)))
+    r.execute(f"INSERT INTO s.t VALUES ({count}, 0, 'stray')")
+    r.transaction(
+        *(r.update({"ID": i, "N": i, "V": None}, {"ID": i + 1}, rowid=f"{i:018}")
+          for i in range(count))
+    )  # fmt: skip
+    r.apply(conflict=ConflictPolicy.SKIP)
+    assert _rows(r) == [*((i, i, None) for i in range(count)), (count, 0, "stray")]
+    assert len(_errors(r)) == count
+
+
+def test_keys_change_places_beside_a_skipped_change(replication: Replication) -> None:
+    r = replication
+    r.execute("ALTER TABLE s.t ALTER n TYPE numeric(3)")
+    r.transaction(*_two(r))
+    r.transaction(r.insert({"ID": 5, "N": 10**9}), *_swap(r))
+    assert _fails(r).code == 5010
+    with connect(r.target) as connection:
+        skip_error(connection, "olr_pg", read_errors(connection, "olr_pg", resolved=False)[0].id)
+    r.serve()
+    r.apply()
+    assert [(row[0], row[2]) for row in _rows(r)] == [(1, "two"), (2, "one")]
+    assert r.rows("SELECT conflicts, updated + deleted FROM olr_pg.ledger") == [(1, 2)]
 
 
 def test_lost_connections_are_made_again(replication: Replication) -> None:
