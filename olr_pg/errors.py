@@ -775,6 +775,12 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         " `apply.max-held-mb`; then start again: nothing is lost",
         6,
     ),
+    5024: ErrorEntry(
+        "the target lacks transactions that it had: it was put back, or it is another one",
+        "nothing was applied to it; start again from the SCN named above, or load the tables anew:"
+        ' docs/operations.md, "The target was put back"',
+        6,
+    ),
     5070: ErrorEntry(
         "a replicated table was truncated",
         "empty the target table or keep its rows, then let the table go on: `olr-pg errors"

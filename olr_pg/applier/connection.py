@@ -93,27 +93,43 @@ class KeptConnection:
     Args:
         connect_string: of the target.
         lost: called whenever it ends.
+        check: called with each one that is opened, before it is used.
     """
 
-    def __init__(self, connect_string: str, lost: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        connect_string: str,
+        lost: Callable[[], None] = lambda: None,
+        check: Callable[[Connection[Any]], None] = lambda _connection: None,
+    ) -> None:
         self._connect_string = connect_string
         self._lost = lost
+        self._check = check
         self._connection: Connection[Any] | None = None
 
     def use(self, work: Callable[[Connection[Any]], T]) -> T:
         """Do something with it.
 
         Raises:
-            what `connect` and `work` raise.
+            what `connect`, `check` and `work` raise.
         """
         try:
             if self._connection is None:
-                self._connection = connect(self._connect_string)
+                self._connection = self._open()
             return work(self._connection)
         except psycopg.Error:
             # Whatever it was, the connection's state is not known any more.
             self.close()
             raise
+
+    def _open(self) -> Connection[Any]:
+        connection = connect(self._connect_string)
+        try:
+            self._check(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     def close(self) -> None:
         """End it; the next `use` opens another."""

@@ -22,9 +22,9 @@ import structlog
 from olr_pg.applier.changes import Chunk, Selection, by_name, join
 from olr_pg.applier.changes import select as select_changes
 from olr_pg.applier.chunks import ChunkedRows
-from olr_pg.applier.connection import KeptConnection
+from olr_pg.applier.connection import KeptConnection, is_transient
 from olr_pg.applier.handover import Handover, end_handover
-from olr_pg.applier.ledger import note_complete
+from olr_pg.applier.ledger import note_complete, note_start
 from olr_pg.applier.parse import LayoutReader
 from olr_pg.applier.room import Room
 from olr_pg.applier.schema_events import SchemaEvent, SchemaEvents
@@ -55,6 +55,7 @@ from olr_pg.wire.messages import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Sequence
 
+    from olr_pg.applier.applied import AppliedTables
     from olr_pg.applier.parse import Answers
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.wire.link import ServerLink
@@ -85,7 +86,11 @@ class Conversation:
         handover: Handover,
         connect: Callable[[], ServerLink],
         drain: threading.Event,
+        applied: AppliedTables,
     ) -> None:
+        self._applied = applied
+        self._start_scn: int | None = None
+        self._noted_start: int | None = None
         self._settings = settings
         self._target = target
         self._connect = connect
@@ -123,7 +128,8 @@ class Conversation:
 
         Raises:
             OSError: the server cannot be reached.
-            OlrPgError: 5012, it refuses.
+            OlrPgError: 5012, it refuses; 5024, the target lacks what it had.
+            psycopg.Error: the target cannot be asked.
         """
         self._forget()
         self._protocol = ClientProtocol(self._settings.byte_order)
@@ -141,8 +147,25 @@ class Conversation:
         assert isinstance(saved, SavedScn)
         if status.state is State.WAIT_TABLE_LIST:
             self._ask(TableList(self._settings.table_query))
+        self._check_applied(saved.scn)
         if status.state is not State.REPLICATING:
-            self._ask(StartScn(self._handover.start(saved.scn, self._settings.start_scn)))
+            start = self._handover.start(saved.scn, self._settings.start_scn)
+            self._ask(StartScn(start))
+            self._start_scn = start
+
+    def _check_applied(self, saved_scn: int | None) -> None:
+        """See whether the target has everything that the server will not deliver again.
+
+        Raises:
+            OlrPgError: 5024, it has not.
+            psycopg.Error: it cannot be told.
+        """
+        self._applied.recall()
+        # Without a checkpoint everything from `start-scn` on is delivered again.
+        self._applied.forget(None if saved_scn is None else self._handover.tables)
+        # On disk before a checkpoint is, which would make the forgotten count.
+        self._applied.save()
+        self._target.use(self._applied.check)
 
     def close(self) -> None:
         """Log off, as far as there is a connection."""
@@ -194,6 +217,7 @@ class Conversation:
             if time.monotonic() - self._noted > _NOTE_SECONDS:
                 self._note_if_reachable()
                 self._forget_faults()
+                self._send(GetSavedScn(), 1)
             self._progress.clear()
             if self._drain.is_set():
                 if self._finish():
@@ -211,6 +235,7 @@ class Conversation:
                 worker.hurry()
             if once and was_drained and all(worker.is_drained() for worker in self._workers):
                 if self._confirm_all():
+                    self._take_saved(self._ask(GetSavedScn()))
                     return
                 continue
             self._progress.wait(self._settings.poll_milliseconds / 1000)
@@ -232,7 +257,8 @@ class Conversation:
         """Write down in the target what is confirmed.
 
         That is up to where all tables are complete (`ledger.sql`); an initial load is left behind
-        once everything up to its SCN is confirmed.
+        once everything up to its SCN is confirmed. And from where a server would have to start for
+        what the target lacks then.
 
         Raises:
             psycopg.Error: it could not be; again does no harm.
@@ -244,13 +270,22 @@ class Conversation:
             self._handover = Handover()
         if confirmed > self._complete_scn:
             self._target.use(lambda c: note_complete(c, name, confirmed))
+            if self._complete_scn == 0:
+                self._noted_start = None  # its line may be new
             self._complete_scn = confirmed
+        start = self._start_scn
+        if start is not None and start != self._noted_start:
+            self._target.use(lambda c: note_start(c, name, start))
+            self._noted_start = start
 
     def _note_if_reachable(self) -> None:
         try:
             self.note()
-        except psycopg.OperationalError as error:
+        except psycopg.Error as error:
+            if not is_transient(error):
+                raise
             _log.warning("what is confirmed is not noted in the target", error=str(error).strip())
+        self._applied.save()
 
     def check_workers(self) -> None:
         """Raise what ended a worker that should not have ended."""
@@ -288,11 +323,19 @@ class Conversation:
                 idle = False
             elif isinstance(event.answer, Error):
                 raise _refusal(event)
+            elif isinstance(event.answer, SavedScn):
+                self._take_saved(event.answer)
             else:
                 idle = True
         if idle:
             self._window = _FIRST_WINDOW
         return idle
+
+    def _take_saved(self, saved: Answer) -> None:
+        """The server delivers from there what is not confirmed; the target has all the rest."""
+        assert isinstance(saved, SavedScn)
+        if saved.scn is not None:
+            self._start_scn = saved.scn
 
     def _window_max(self, elements: Elements) -> int:
         """The most requests in flight: the answers to them are unconfirmed, too."""

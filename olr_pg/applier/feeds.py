@@ -154,6 +154,12 @@ class Feed:
         )
         return lambda: [only]
 
+    def reached(self) -> dict[str, int]:
+        """The commit SCN of each table's last transaction, as of the last batch; by its thread."""
+        if isinstance(self.applier, StreamApplier):
+            return {name: done.commit_scn for name, done in self.applier.done.items()}
+        return {self.name: self.applier.commit_scn}
+
     def forget(self) -> None:
         """Drop everything: it is delivered again."""
         self.waiting.clear()

@@ -40,11 +40,13 @@ class Handover(NamedTuple):
         start_scn: where to start for their sake; 0 the oldest log.
         covers_all: every table of the subscription was loaded, so that nothing before
             `start_scn` is needed by another one.
+        tables: that were loaded.
     """
 
     scn: int = 0
     start_scn: int = 0
     covers_all: bool = False
+    tables: frozenset[str] = frozenset()
 
     def start(self, saved_scn: int | None, configured_scn: int) -> int:
         """The SCN to start at.
@@ -75,13 +77,14 @@ def read_handover(
     for name, scn, _, finished, _ in loads:
         if not finished and (not tables or name in tables):
             raise OlrPgError(5107, f"its load as of SCN {scn} has not ended", table=name)
-    pending = [(scn, start) for _, scn, start, finished, over in loads if finished and not over]
+    pending = [load for load in loads if load[3] and not load[4]]
     if not pending:
         return Handover()
     found = Handover(
-        max(scn for scn, _ in pending),
-        min(start for _, start in pending),
+        max(scn for _, scn, *_ in pending),
+        min(start for _, _, start, *_ in pending),
         bool(tables) and set(tables) <= {row[0] for row in loads},
+        frozenset(name for name, *_ in pending),
     )
     _log.info("taking over from the initial load", scn=found.scn, start_scn=found.start_scn)
     return found

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from psycopg import Connection, Cursor
 
 _CREATE_LOCK = 0x6F6C_725F_7067  # "olr_pg": one creator at a time
-VERSION: Final = 4
+VERSION: Final = 5
 """Of the tables that this release works with."""
 
 _VERSION = "SELECT max(version) FROM olr_pg.version"
@@ -65,6 +65,10 @@ INSERT INTO olr_pg.subscription AS s (subscription, complete_scn) VALUES (%s, %s
 ON CONFLICT (subscription) DO UPDATE
     SET complete_scn = excluded.complete_scn, complete_at = now()
     WHERE s.complete_scn < excluded.complete_scn
+"""
+_START = """
+UPDATE olr_pg.subscription SET start_scn = %(scn)s
+WHERE subscription = %(name)s AND start_scn IS DISTINCT FROM %(scn)s
 """
 _RECORD = """
 INSERT INTO olr_pg.error (subscription, source_table, target_table, commit_scn, xid, position,
@@ -182,6 +186,11 @@ def _is_current(connection: Connection[Any]) -> bool:
 def note_complete(connection: Connection[Any], subscription: str, scn: int) -> None:
     """Say that everything that commits up to `scn` is in the tables, or held."""
     connection.execute(_COMPLETE, (subscription, scn))
+
+
+def note_start(connection: Connection[Any], subscription: str, scn: int) -> None:
+    """Say from where a server delivers everything that the tables, as they are now, lack."""
+    connection.execute(_START, {"name": subscription, "scn": scn})
 
 
 class TableLedger:

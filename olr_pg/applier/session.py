@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import psycopg
 import structlog
 
+from olr_pg.applier.applied import AppliedTables
 from olr_pg.applier.connection import KeptConnection, is_transient, unreachable
 from olr_pg.applier.conversation import Conversation
 from olr_pg.applier.error_table import check_stopped
@@ -81,7 +82,8 @@ class Applier:
         self._drain = threading.Event()
         self._progress = threading.Event()
         self._room = Room(settings.queue_bytes)
-        self._target = KeptConnection(settings.connect_string)
+        self._applied = AppliedTables(settings.subscription, settings.applied_file)
+        self._target = KeptConnection(settings.connect_string, check=self._applied.check)
         self._workers: Sequence[Worker] = ()
         self._stopped: dict[str, OlrPgError] = {}
         self._session: Conversation | None = None
@@ -127,12 +129,14 @@ class Applier:
                 without it the first NoMore counts as that.
 
         Raises:
-            OlrPgError: 5003–5019; 5010 at the end where tables stopped and the others went on.
+            OlrPgError: 5003–5024; 5010 at the end where tables stopped and the others went on.
         """
         try:
             return self._run(once=once, drained=drained or (lambda: True))
-        except psycopg.OperationalError as error:
-            raise unreachable(error) from error
+        except psycopg.Error as error:
+            if isinstance(error, psycopg.OperationalError) or is_transient(error):
+                raise unreachable(error) from error
+            raise
         finally:
             self._target.close()
 
@@ -147,6 +151,7 @@ class Applier:
                 self._progress,
                 self._events,
                 self._stopped,
+                self._applied,
             )
             for number in range(1 if self._is_stream else max(1, self._settings.workers))
         ]
@@ -162,6 +167,7 @@ class Applier:
             handover,
             self._connect,
             self._drain,
+            self._applied,
         )
         try:
             for worker in workers:
@@ -170,6 +176,7 @@ class Applier:
         finally:
             for worker in workers:
                 worker.close()
+            self._applied.save()
         session.check_workers()
         self._conclude(session)
         return ApplyReport(
@@ -183,7 +190,7 @@ class Applier:
         All is applied and confirmed: a connection that was lost meanwhile ends nothing.
         """
         noting = retrying(
-            lambda error: isinstance(error, psycopg.Error) and is_transient(error),
+            _may_pass,
             self._settings.retry_seconds,
             self._stop,
             lambda attempt, error: _log.warning(
@@ -230,7 +237,7 @@ class Applier:
     ) -> None:
         """One session after the other, as long as the connection to the server gets lost."""
         opening = retrying(
-            lambda error: isinstance(error, OSError),
+            lambda error: isinstance(error, OSError) or _may_pass(error),
             self._settings.retry_seconds,
             self._stop,
             lambda _, error: _log.warning("connecting to the server again", error=error),
@@ -244,6 +251,10 @@ class Applier:
                 raise OlrPgError(
                     5011, str(error), address=f"{self._settings.host}:{self._settings.port}"
                 ) from error
+            except psycopg.Error:
+                if self._stop.is_set():
+                    return
+                raise
             try:
                 session.converse(once=once, drained=drained)
                 return
@@ -252,6 +263,10 @@ class Applier:
                     _log.warning("the connection to the server is lost", error=str(error))
             finally:
                 session.close()
+
+
+def _may_pass(error: BaseException) -> bool:
+    return isinstance(error, psycopg.Error) and is_transient(error)
 
 
 def _connect(host: str, port: int) -> SocketLink:

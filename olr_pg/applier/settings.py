@@ -59,6 +59,7 @@ class ApplierSettings:
             below the bound of its queue, since more is on the way, and confirmations are, too.
         spool_bytes: values of an open source transaction past which it goes to the spool (`spool`).
         spool_directory: of the spool; None the system's for temporary files.
+        applied_file: keeps what the target has on disk (`applied`); None keeps it in memory.
         spool_max: bytes of all spooled transactions at a time; None = what the disk has.
         held_max: bytes of a table's held changes; more end the run (5023). None = no limit.
         copy_rows: inserts from which on COPY is used instead of one array parameter.
@@ -89,6 +90,7 @@ class ApplierSettings:
     queue_bytes: int = 72 << 20
     spool_bytes: int = 16 << 20
     spool_directory: Path | None = None
+    applied_file: Path | None = None
     spool_max: int | None = None
     held_max: int | None = None
     copy_rows: int = 2_000

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import psycopg
 import structlog
 
+from olr_pg.applier.applied import AppliedTables
 from olr_pg.applier.connection import KeptConnection, is_transient, unreachable
 from olr_pg.applier.feeds import Batch, Delivery, Feed, TableProgress
 from olr_pg.applier.pace import MAX_PLACE, CommitPace
@@ -53,12 +54,14 @@ class _Committed(NamedTuple):
 
     Attributes:
         parts: how many pending things of the feed it was.
+        reached: the commit SCN that each table was at then.
         place: in PostgreSQL's log, behind the commit; 0 = it is on disk.
     """
 
     feed: Feed
     parts: int
     place: int
+    reached: Mapping[str, int]
 
 
 class Worker:
@@ -70,6 +73,7 @@ class Worker:
         progress: set whenever something became durable or went wrong.
         events: told which schema events are done.
         stopped: why tables were stopped already at the start.
+        applied: told what is on disk.
 
     Attributes:
         failure: an error that may pass but did not in `retry_seconds`; the worker rests until
@@ -86,7 +90,9 @@ class Worker:
         progress: threading.Event,
         events: SchemaEvents | None = None,
         stopped: Mapping[str, OlrPgError] | None = None,
+        applied: AppliedTables | None = None,
     ) -> None:
+        self._applied = applied or AppliedTables(settings.subscription, None)
         self._stopped = stopped or {}
         self._events = events or SchemaEvents()
         self._settings = settings
@@ -95,7 +101,7 @@ class Worker:
         self._progress = progress
         self._changed = threading.Condition()
         self._feeds: dict[str, Feed] = {}
-        self._target = KeptConnection(settings.connect_string, self._forget)
+        self._target = KeptConnection(settings.connect_string, self._forget, self._applied.check)
         self._hurry = False
         self._at_work = 0  # batches in the hands of a thread
         self._ahead: Batch | None = None
@@ -305,11 +311,13 @@ class Worker:
         """Do a batch, and see what is on disk."""
         failure: OlrPgError | None = None
         place = flushed = 0
+        reached: Mapping[str, int] = {}
         try:
             pace = self._with_retries(batch.feed, lambda: self._do(batch))
             if pace.lags or self._committed:
                 written, flushed = self._target.use(pace.places)
                 place = written if pace.lags else 0
+            reached = batch.feed.reached()
         except psycopg.Error as error:
             failure = unreachable(error)
         with self._changed:
@@ -317,7 +325,7 @@ class Worker:
             self._queued_bytes -= batch.held
             self.failure = failure
             if failure is None:
-                self._committed.append(_Committed(batch.feed, batch.parts, place))
+                self._committed.append(_Committed(batch.feed, batch.parts, place, reached))
                 self._note_flushed(flushed)
             batch.give_back()
         self._room.give_back(batch.held)
@@ -338,9 +346,10 @@ class Worker:
     def _note_flushed(self, place: int) -> None:
         """PostgreSQL's log is on disk up to a place."""
         while self._committed and self._committed[0].place <= place:
-            feed, parts, _ = self._committed.popleft()
-            for _ in range(parts):
-                feed.pending.popleft()
+            done = self._committed.popleft()
+            self._applied.add(done.reached)
+            for _ in range(done.parts):
+                done.feed.pending.popleft()
 
     def _follows(self) -> bool:
         """Whether another batch is ready: then the commit need not wait for the disk."""

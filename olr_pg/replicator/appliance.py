@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from olr_pg.applier import applied
 from olr_pg.applier.embedded import start_embedded
 from olr_pg.applier.schema_events import SchemaEvents
 from olr_pg.applier.session import Applier
@@ -207,6 +208,7 @@ def _open(
         settings = replace(
             settings,
             spool_directory=directory / "spool",
+            applied_file=directory / applied.FILE_NAME,
             spool_max=None if limit is None else limit * MIB,
         )
         return Applier(settings, delivery.tables(section.table_query), events, listener.connect)

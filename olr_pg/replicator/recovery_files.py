@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from olr_pg.durable_files import check_version, replace_file, sync_directory
 from olr_pg.errors import OlrPgError
 from olr_pg.redo.batch import ENTRY, EVENT, PIECE, ChangeBatch, columns_of
-from olr_pg.server.checkpoint import check_version, replace_file, sync_directory
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence

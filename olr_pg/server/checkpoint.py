@@ -33,14 +33,13 @@ one of a newer version is refused, since nobody here knows what it promises.
 
 from __future__ import annotations
 
-import json
-import os
 import threading
 import zlib
 from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from olr_pg.durable_files import check_version, replace_file
 from olr_pg.errors import OlrPgError
 
 if TYPE_CHECKING:
@@ -162,56 +161,7 @@ def read_saved_scn(path: Path) -> int | None:
         return None
 
 
-def check_version(data: bytes, newest: int, path: Path, *, within: str = "") -> None:
-    """Refuse a file of a newer version of olr_pg; what is no such file at all passes.
-
-    Args:
-        newest: version that is known here.
-        within: the key of the object that has the version, where that is not the whole.
-
-    Raises:
-        OlrPgError: 4035.
-    """
-    try:
-        document = json.loads(data)
-    except ValueError:
-        return
-    if within and isinstance(document, dict):
-        document = document.get(within)
-    version = document.get("version") if isinstance(document, dict) else None
-    if isinstance(version, int) and version > newest:
-        raise OlrPgError(4035, f"version {version}, {newest} is the newest known", path=str(path))
-
-
 def _crc(content: _Content) -> int:
     """The checksum of everything but itself; of version 1 without what that does not have."""
     left_out = {"crc32"} if content.version > 1 else {"crc32", "recovery_image"}
     return zlib.crc32(content.model_dump_json(exclude=left_out).encode())
-
-
-def replace_file(path: Path, data: bytes) -> None:
-    """Put `data` in the place of `path`, durably: the old file or the new one, never a part.
-
-    Raises:
-        OSError: it cannot be done.
-    """
-    new = path.with_name(path.name + ".new")
-    with new.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
-    sync_directory(path.parent)
-
-
-def sync_directory(path: Path) -> None:
-    """Make the names in a directory durable.
-
-    Raises:
-        OSError: it cannot be done.
-    """
-    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)

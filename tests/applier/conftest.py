@@ -203,6 +203,7 @@ class Replication:
             "table_query": "select owner, table_name from all_tables",
             "byte_order": self.script.order,
             "retry_seconds": 20.0,
+            "applied_file": self.folder / "applied.json",
             # What makes a batch must not depend on how fast the machine is.
             "batch_milliseconds": 3_600_000,
             **self.options,

@@ -3,7 +3,7 @@
 
 CREATE SCHEMA IF NOT EXISTS olr_pg;
 
--- Version of these tables: 1 (before there was this table), 2, 3 (with those of the cut-over), 4.
+-- Version of these tables: 1 (before there was this table), 2, 3 (with those of the cut-over), 4, 5 (start_scn).
 CREATE TABLE IF NOT EXISTS olr_pg.version (version integer NOT NULL);
 
 -- How far each table is. A row changes in the same transaction as the table's rows.
@@ -34,6 +34,10 @@ CREATE TABLE IF NOT EXISTS olr_pg.subscription (
     complete_scn  bigint NOT NULL,            -- what commits up to it is in the tables, or held
     complete_at   timestamptz NOT NULL DEFAULT now()
 ) WITH (fillfactor = 50);
+
+-- From here a server delivers everything that is not in the tables: where to start again after they
+-- and this were put back, as one.
+ALTER TABLE olr_pg.subscription ADD COLUMN IF NOT EXISTS start_scn bigint;
 
 -- The changes of stopped tables, in order: they are applied when the table goes on. Those of one
 -- transaction are framed Data messages of the protocol, one behind the other, cut into pieces.
@@ -153,4 +157,4 @@ COMMENT ON TABLE olr_pg.subscription IS 'olr_pg: how far each subscription is co
 COMMENT ON TABLE olr_pg.version IS 'olr_pg: version of these tables';
 
 DELETE FROM olr_pg.version;
-INSERT INTO olr_pg.version VALUES (4);
+INSERT INTO olr_pg.version VALUES (5);
