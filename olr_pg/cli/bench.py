@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import sys
@@ -84,6 +85,8 @@ def bench(
     """
     size_bytes, own_sizes = parse_sizes(size or [])
     log_to_stderr()
+    if page is not None and not (page.parent.is_dir() and os.access(page.parent, os.W_OK)):
+        raise typer.BadParameter(f"no file can be written in {page.parent}", param_hint="--page")
     import platformdirs
 
     from olr_pg.bench.page import shown, write_page
