@@ -199,6 +199,7 @@ def read_changes(
     first_block: int = FIRST_DATA_BLOCK,
     end_block: int | None = None,
     *,
+    first_group: int = 0,
     verify: bool = True,
     window_bytes: int = WINDOW_BYTES,
 ) -> Iterator[Extract]:
@@ -208,6 +209,7 @@ def read_changes(
         log: the log.
         objects: the subscribed objects.
         first_block, end_block: the split; any split of a log gives the same changes.
+        first_group: as of `group_runs`.
         verify: whether block checksums are checked.
         window_bytes: about how many bytes of redo one batch takes.
 
@@ -215,7 +217,15 @@ def read_changes(
         OlrPgError: 2004, 2005, 2006, 2008 the log, 2011 a direct load whose transaction is not
             told, with the place. What stands before the LWN group of the fault was yielded.
     """
-    for run in group_runs(log, first_block, end_block, verify=verify, window_bytes=window_bytes):
+    runs = group_runs(
+        log,
+        first_block,
+        end_block,
+        first_group=first_group,
+        verify=verify,
+        window_bytes=window_bytes,
+    )
+    for run in runs:
         yield from _changes_of_run(run, objects, verify=verify)
 
 

@@ -147,6 +147,7 @@ def group_runs(
     first_block: int = FIRST_DATA_BLOCK,
     end_block: int | None = None,
     *,
+    first_group: int = 0,
     verify: bool = True,
     window_bytes: int = WINDOW_BYTES,
 ) -> Iterator[GroupRun]:
@@ -155,6 +156,8 @@ def group_runs(
     Args:
         log: the log.
         first_block, end_block: the split; any split of a log gives the same groups.
+        first_group: the block at which its first group is known to begin; 0: it is looked for, by
+            what block headers say of their first record.
         verify: whether block checksums are checked.
         window_bytes: about how many bytes a run takes; a larger LWN group still stays whole.
 
@@ -167,8 +170,8 @@ def group_runs(
     raw = log.raw[: nab * size]
     words = raw.view(np.uint64)
     split_end = nab if end_block is None else min(end_block, nab)
-    block = max(first_block, FIRST_DATA_BLOCK)
-    if block > FIRST_DATA_BLOCK and block < split_end:
+    block = max(first_block, first_group, FIRST_DATA_BLOCK)
+    if not first_group and block > FIRST_DATA_BLOCK and block < split_end:
         status, block = find_group(raw, words, size, block, nab, header.sequence, big, verify)
         raise_block(log, status, block)
     while block < split_end:

@@ -113,7 +113,9 @@ def decode_splits(
     for split in splits:
         if split.path != path:
             path, log = split.path, open_for_decoding(split.path)
-        yield decode_split(subscription, log, split.first_block, split.end_block)
+        yield decode_split(
+            subscription, log, split.first_block, split.end_block, first_group=split.first_group
+        )
 
 
 def chosen_tables(snapshot: Snapshot, names: Sequence[str] | None) -> tuple[Table, ...]:

@@ -72,6 +72,13 @@ class ThreadSplit(NamedTuple):
     split: Split
 
 
+class _Reached(NamedTuple):
+    """Where the last LWN group ends that was merged of a redo thread: block `block` of a log."""
+
+    path: str
+    block: int
+
+
 class _State(NamedTuple):
     """What a merger had before it was fed a split."""
 
@@ -81,6 +88,7 @@ class _State(NamedTuple):
     dictionary: tuple[DictionaryTransaction, ...]
     faults: tuple[RowFault, ...]
     watermarks: dict[int, int]
+    reached: dict[int, _Reached]
     tally: Tally
     account: Account
     table_rows: npt.NDArray[np.int64]
@@ -152,6 +160,7 @@ class Merger:
         self._lob_source = lob_source
         self._start_scn = start_scn
         self._watermarks = dict(threads)
+        self._reached: dict[int, _Reached] = {}
         self._follower = follower
         self._assembler = self._new_assembler()
         self._waiting: list[ReadyRun] = []
@@ -300,8 +309,15 @@ class Merger:
         Raises:
             OlrPgError: 3070, 3005, the dictionary cannot be followed.
         """
-        if split is not None and self._follower is not None:
-            self._save(ThreadSplit(thread, split))
+        if split is not None:
+            whole = self._with_missed(thread, result, split)
+            if whole is not None:
+                self.again = [ThreadSplit(thread, whole)]
+                return []
+            if self._follower is not None:
+                self._save(ThreadSplit(thread, split))
+            if result.blocks is not None:
+                self._reached[thread] = _Reached(split.path, result.blocks[1])
         self._take(result)
         self._dictionary.extend(result.dictionary)
         # A split that begins no LWN group does not know how far the thread has come. Of a failed
@@ -311,6 +327,29 @@ class Merger:
             return []
         self.failure = result.failure
         return self._leave()
+
+    def _with_missed(self, thread: int, result: SplitResult, split: Split) -> Split | None:
+        """The split from the LWN group that it must begin with, where its result does not.
+
+        A split finds its first group by what block headers say of their first record. Nothing else
+        depends on that, so a group may hide there, or what only looks like one be found.
+        """
+        reached = self._reached.get(thread)
+        if reached is None or reached.path != split.path or split.first_group == reached.block:
+            return None
+        begins = None if result.blocks is None else result.blocks[0]
+        expected = reached.block if reached.block < split.end_block else None
+        # What has no group of its own cannot fail for what it took for one either.
+        if begins == expected and (begins is not None or result.failure is None):
+            return None
+        _log.warning(
+            "decoding again from where the part of the log before it ends",
+            file=split.path,
+            thread=thread,
+            block=reached.block,
+            found=begins,
+        )
+        return split._replace(first_group=reached.block)
 
     def _take(self, result: SplitResult) -> None:
         """Put a split's results to what is there."""
@@ -353,6 +392,7 @@ class Merger:
             tuple(self._dictionary),
             tuple(self._faults),
             dict(self._watermarks),
+            dict(self._reached),
             self.tally,
             copy(self.account),
             self._table_rows,
@@ -400,6 +440,7 @@ class Merger:
         self._dictionary = list(state.dictionary)
         self._faults = list(state.faults)
         self._watermarks = state.watermarks
+        self._reached = state.reached
         self.tally, self.account = state.tally, state.account
         self._table_rows = np.zeros(3 * len(self.subscription.tables), np.int64)
         self._table_rows[: state.table_rows.size] = state.table_rows

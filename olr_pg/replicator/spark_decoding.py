@@ -28,7 +28,10 @@ def decode_task(payload: bytes, subscription: bytes, result: TaskResult) -> None
     """What a Spark task does: decode one split, write its result."""
     split: Split = pickle.loads(payload)  # noqa: S301 - made by this driver
     log = open_for_decoding(split.path)
-    write_split(_subscription(subscription), log, split.first_block, split.end_block, result.write)
+    write_split(
+        _subscription(subscription), log, split.first_block, split.end_block, result.write,
+        split.first_group,
+    )  # fmt: skip
 
 
 @lru_cache(maxsize=2)

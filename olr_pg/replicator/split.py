@@ -135,12 +135,17 @@ def subscribe(
 
 
 class Split(NamedTuple):
-    """Blocks [first_block, end_block) of the log at `path`, `size` bytes."""
+    """Blocks [first_block, end_block) of the log at `path`, `size` bytes.
+
+    Attributes:
+        first_group: the block at which its first LWN group is known to begin; 0: unknown.
+    """
 
     path: str
     first_block: int
     end_block: int
     size: int
+    first_group: int = 0
 
 
 class Encoded(NamedTuple):
@@ -170,6 +175,7 @@ class SplitResult(NamedTuple):
         dictionary: what finished transactions did to the dictionary.
         faults: what of finished transactions was left out.
         sessions: those that were announced.
+        blocks: [first, end) of the LWN groups that were decoded; None where there were none.
     """
 
     encoded: tuple[Encoded, ...]
@@ -183,6 +189,7 @@ class SplitResult(NamedTuple):
     dictionary: tuple[DictionaryTransaction, ...] = ()
     faults: tuple[RowFault, ...] = ()
     sessions: dict[SessionKey, SessionAttributes] = {}  # noqa: RUF012 - never changed
+    blocks: tuple[int, int] | None = None
 
 
 Decode: TypeAlias = "Callable[[Subscription, Sequence[Split]], Generator[SplitResult, None, None]]"
@@ -202,7 +209,12 @@ def plan_splits(log: ArchivedLog, split_bytes: int = SPLIT_BYTES) -> list[Split]
 
 
 def decode_split(
-    subscription: Subscription, log: Log, first: int, end: int, output: MessageOutput | None = None
+    subscription: Subscription,
+    log: Log,
+    first: int,
+    end: int,
+    output: MessageOutput | None = None,
+    first_group: int = 0,
 ) -> SplitResult:
     """Decode the LWN groups that begin in blocks [first, end) of `log`.
 
@@ -211,6 +223,7 @@ def decode_split(
 
     Args:
         output: takes the messages; None: they are kept in memory.
+        first_group: as of `Split`.
     """
     output = output or Collected()
     assembler = Assembler(subscription.row_plan, subscription.tables, is_split=True)
@@ -219,10 +232,12 @@ def decode_split(
     faults: list[RowFault] = []
     tally = Tally()
     watermark = 0
+    blocks: tuple[int, int] | None = None
     failure = None
     sessions: dict[SessionKey, SessionAttributes] = {}
     try:
-        for extract in read_changes(log, subscription.objects, first, end):
+        for extract in read_changes(log, subscription.objects, first, end, first_group=first_group):
+            blocks = blocks[0] if blocks else extract.first, extract.end
             watermark = _watermark(log, extract.first)
             tally = tally.plus(extract.tally)
             sessions.update(sessions_of(log.header, extract.first, extract.batch))
@@ -249,6 +264,7 @@ def decode_split(
         tuple(dictionary),
         tuple(faults),
         sessions,
+        blocks,
     )
 
 

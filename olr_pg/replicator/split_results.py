@@ -58,14 +58,17 @@ class WrittenMessages(Scratch):
         return self._room[:0]
 
 
-def write_split(subscription: Subscription, log: Log, first: int, end: int, write: Write) -> None:
+def write_split(
+    subscription: Subscription, log: Log, first: int, end: int, write: Write, first_group: int = 0
+) -> None:
     """Decode a split (`decode_split`) and write its result.
 
     Args:
         write: takes the bytes, piece by piece.
     """
     messages = WrittenMessages(write)
-    write_result(decode_split(subscription, log, first, end, messages), write, messages.written)
+    result = decode_split(subscription, log, first, end, messages, first_group)
+    write_result(result, write, messages.written)
 
 
 def write_result(result: SplitResult, write: Write, written: int) -> None:

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from olr_pg.redo.window import Log
+from olr_pg.redo.window import Log, group_runs
 from olr_pg.scalars import format_xid
 from olr_pg.transactions.assembler import Assembler
 from tests.redo.chain import (
@@ -106,3 +106,14 @@ def test_every_range_of_a_small_log(real_logs: tuple[Log, Log]) -> None:
             events = [e for low, high in parts for e in events_of(
                 changes_between(log, wanted, low, high))]  # fmt: skip
             assert events == whole
+
+
+def test_splits_begin_where_the_ones_before_end(real_logs: tuple[Log, Log]) -> None:
+    for log in real_logs:
+        nab = log.header.nab or 0
+        runs = [run for block in range(2, nab) for run in group_runs(log, block, block + 1)]
+        assert [run.first for run in runs] == [2, *(run.end for run in runs[:-1])]
+        assert runs[-1].end == nab
+        for before, run in itertools.pairwise(runs):
+            (known,) = group_runs(log, before.first + 1, run.first + 1, first_group=run.first)
+            assert (known.first, known.end) == (run.first, run.end)
