@@ -210,6 +210,7 @@ class Merger:
             OlrPgError: 3070, 3005, the dictionary cannot be followed.
         """
         self._watermarks.pop(thread, None)
+        self._assembler.forget_rollbacks(self.watermark)
         # What was saved before a split has the thread open, and going back restores that.
         return [] if self._is_stale() else self._leave()
 
@@ -246,6 +247,14 @@ class Merger:
     def open_transactions(self) -> list[OpenTransaction]:
         """Those whose end was not read yet."""
         return self._assembler.open_transactions
+
+    @property
+    def has_unbegun_rollbacks(self) -> bool:
+        """Whether a transaction was rolled back whose begin another redo thread may still bring.
+
+        An `OpenState` does not have it.
+        """
+        return bool(self._assembler.unbegun_rollbacks)
 
     def open_scn(self) -> int:
         """The lowest begin SCN of what has not left yet: decoded or not."""
@@ -323,6 +332,7 @@ class Merger:
         # A split that begins no LWN group does not know how far the thread has come. Of a failed
         # one, nothing may leave that commits behind the point up to which it was decoded.
         self._watermarks[thread] = max(self._watermarks.get(thread, 0), result.watermark)
+        self._assembler.forget_rollbacks(self.watermark)
         if self._is_stale():
             return []
         self.failure = result.failure

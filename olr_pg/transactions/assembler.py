@@ -97,6 +97,9 @@ class Assembler:
         table_rows: shape (tables, 3); row changes delivered: inserts, deletes, updates.
         large: committed transactions that the last `feed` finished and that are to be read in
             parts, then counted by `settle`.
+        unbegun_rollbacks: slot and XID of transactions whose ROLLBACK came before their BEGIN,
+            with its SCN. A surviving instance rolls back, in its own redo thread, what was open in
+            one that died; `forget_rollbacks` says that no BEGIN comes any more.
     """
 
     def __init__(
@@ -120,6 +123,7 @@ class Assembler:
         self.losses = no_losses(plan)
         self.table_rows = np.zeros((len(tables), 3), np.int64)
         self.large: list[LargeTransaction] = []
+        self.unbegun_rollbacks: dict[tuple[int, int], int] = {}
 
     @property
     def open_transactions(self) -> list[OpenTransaction]:
@@ -157,10 +161,27 @@ class Assembler:
             self.account.events += count_changes(batch.events)
         finished = self._finished(batch, apart=apart) if batch.events.kind.size else []
         if not self._is_split:
+            self._apply_rollbacks()
             self._unowned.drop_before(self._lowest_begin())
             held = [transaction.chunks for transaction in self._open.values()]
             spill_largest([*held, self._unowned.waiting], self._storage)
         return finished
+
+    def _apply_rollbacks(self) -> None:
+        """End the open transactions whose ROLLBACK was read before; the rest of them is dropped."""
+        for key, xid in list(self.unbegun_rollbacks):
+            transaction = self._open.get(key)
+            if transaction is None or transaction.xid != xid:
+                continue
+            del self._open[key], self.unbegun_rollbacks[key, xid]
+            self.account.unbegun -= 1
+            self.account.rolled_back += 1
+            self.account.events_rolled_back += transaction.changes
+
+    def forget_rollbacks(self, scn: int) -> None:
+        """All redo up to `scn` was fed: what was rolled back by then has begun, or never will."""
+        pending = self.unbegun_rollbacks.items()
+        self.unbegun_rollbacks = {one: at for one, at in pending if at > scn}
 
     def _lowest_begin(self) -> int:
         begins = [t.begin_scn for t in self._open.values() if t.begin_scn is not None]
@@ -228,6 +249,7 @@ class Assembler:
         }
         other._ended_unbegun = list(self._ended_unbegun)
         other._unowned.waiting = self._unowned.waiting.copy()
+        other.unbegun_rollbacks = dict(self.unbegun_rollbacks)
         return other
 
     @property
@@ -299,6 +321,8 @@ class Assembler:
         if waiting is None and not self._is_split:
             self.account.unbegun += end >= 0
             self.account.events_dropped += count_changes(chunk.events)
+            if end >= 0 and batch.events.kind[end] == EventKind.ROLLBACK:
+                self.unbegun_rollbacks[key, xid] = int(batch.events.scn[end])
             return None
         waiting = waiting or OpenTransaction(con_id, xid, None)
         waiting.chunks.append(chunk)

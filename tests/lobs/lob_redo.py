@@ -108,6 +108,7 @@ class LobRedo:
     Attributes:
         records: what was written so far.
         scn: of the next record.
+        segment: undo segment of the transactions.
     """
 
     redo: RedoFormat = field(default_factory=RedoFormat)
@@ -116,6 +117,7 @@ class LobRedo:
     sequence: int = 100
     undo: int = 0
     slot: int = 0
+    segment: int = 1
 
     # --- records ---
 
@@ -132,20 +134,20 @@ class LobRedo:
 
     @property
     def xid(self) -> bytes:
-        """Of the open transaction; undo segment 1."""
-        return self.redo.xid(1, 0, self.sequence)
+        """Of the open transaction."""
+        return self.redo.xid(self.segment, 0, self.sequence)
 
     def begin(self) -> None:
         """5.2."""
         self.sequence += 1
         self.undo = 0
         header = ktudh(self.redo, 0, self.sequence, bytes(8), 0x12, 100)
-        self.emit(self.vector((5, 2), [header], cls=17))
+        self.emit(self.vector((5, 2), [header], cls=15 + 2 * self.segment))
 
     def end(self, *, rollback: bool = False) -> None:
         """5.4."""
         mark = CommitMark(0, self.sequence, rollback, None, False, None)
-        self.emit(self.vector((5, 4), commit_fields(self.redo, mark), cls=17))
+        self.emit(self.vector((5, 4), commit_fields(self.redo, mark), cls=15 + 2 * self.segment))
 
     def ktub(self, obj: int, opc: tuple[int, int], record: int) -> Ktub:
         """That of an undo record."""
@@ -161,13 +163,13 @@ class LobRedo:
             ktb_unused(self.redo),
             *payload,
         ]
-        return self.vector((5, 1), fields, cls=18, dba=0x00C00010)
+        return self.vector((5, 1), fields, cls=16 + 2 * self.segment, dba=0x00C00010)
 
     def undone(self, obj: int, opc: tuple[int, int], record: int) -> bytes:
         """5.6 of an undo record."""
         ktub = self.ktub(obj, opc, record).image(self.redo, KTUB_DONE)
         fields = [ktub + bytes(4), self.redo.pack("HHHH", 0, 0, 2, 0)]
-        return self.vector((5, 6), fields, cls=18, dba=0x00C00010)
+        return self.vector((5, 6), fields, cls=16 + 2 * self.segment, dba=0x00C00010)
 
     # --- rows ---
 
