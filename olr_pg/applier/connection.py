@@ -21,9 +21,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _TRANSIENT_CLASSES: Final = ("08", "40", "53", "57P", "58")
-_TRANSIENT_STATES: Final = frozenset({"55P03", "55006", "XX000"})
+# 57014: somebody cancelled the statement; 25006: a switchover leaves its server read-only, or leads
+# to one that is not promoted yet.
+_TRANSIENT_STATES: Final = frozenset({"55P03", "55006", "57014", "25006", "XX000"})
 
 
+# What takes long is large, or waits for a lock: to end it would not make it shorter. Where commits
+# wait for nothing, a crash would take what was confirmed to the server.
 # Rows of a batch are few beside what compiling its plan would cost.
 # Rows are found by the index of their key. For some thousand rows of a small table the planner
 # would rather read the table as a whole, batch after batch.
@@ -33,7 +37,11 @@ SET jit = off;
 SET enable_hashjoin = off;
 SET enable_mergejoin = off;
 SET client_encoding = 'UTF8';
-SET default_transaction_isolation = 'read committed'
+SET default_transaction_isolation = 'read committed';
+SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN ('statement_timeout',
+    'idle_in_transaction_session_timeout', 'idle_session_timeout', 'transaction_timeout');
+SELECT set_config('synchronous_commit', 'on', false)
+WHERE current_setting('synchronous_commit') = 'off'
 """
 
 
@@ -140,7 +148,7 @@ class KeptConnection:
 
 
 def is_transient(error: psycopg.Error) -> bool:
-    """Whether trying again may help: lost connection, deadlock, serialization, no resources."""
+    """Whether trying again may help: lost connection, deadlock, cancelled, read-only for now…"""
     state = error.sqlstate
     if state is None:
         return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)

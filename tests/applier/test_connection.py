@@ -39,3 +39,17 @@ def test_what_the_connect_string_says_holds(replication: Replication) -> None:
         assert _keepalive(connection) == (7, 10, 9, 60_000)
     assert "connect_timeout=2" in vigilant("host=localhost connect_timeout=2")
     assert "tcp_user_timeout=5 " in vigilant("postgresql://u@h:1/d?tcp_user_timeout=5")
+
+
+def test_timeouts_of_the_role_or_database_do_not_hold(replication: Replication) -> None:
+    names = ["statement_timeout", "idle_in_transaction_session_timeout", "idle_session_timeout"]
+    options = " ".join(f"-c {name}=1500" for name in names)
+    own = make_conninfo(replication.target, options=f"{options} -c synchronous_commit=off")
+    with connect(own) as connection:
+        if connection.info.server_version >= 170_000:
+            names.append("transaction_timeout")
+        found = [connection.execute(f"SHOW {name}").fetchone() for name in names]
+        assert found == [("0",)] * len(names)
+        assert connection.execute("SHOW synchronous_commit").fetchone() == ("on",)
+    with connect(make_conninfo(own, options="-c synchronous_commit=remote_apply")) as connection:
+        assert connection.execute("SHOW synchronous_commit").fetchone() == ("remote_apply",)

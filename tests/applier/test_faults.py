@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
+import structlog
+import structlog.testing
 
 from olr_pg.applier.connection import connect
 from olr_pg.applier.embedded import packaged_installation, start_embedded
@@ -409,6 +411,57 @@ def own_cluster() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="olr-pg-test-"))
     yield folder
     shutil.rmtree(folder)
+
+
+_WAITS = """
+SELECT count(*) = 1 FROM pg_stat_activity WHERE datname = current_database()
+    AND application_name = 'olr_pg applier' AND wait_event_type = 'Lock'{}
+"""
+
+
+def _in_a_thread(replication: Replication, **options: Any) -> threading.Thread:
+    """The applier, on its way; an error of its is the caller's to look for in the tables."""
+    thread = threading.Thread(target=lambda: replication.apply(**options), daemon=True)
+    thread.start()
+    return thread
+
+
+def test_a_statement_that_somebody_cancels_is_tried_again(replication: Replication) -> None:
+    r = replication
+    r.transaction(r.insert({"ID": 1}))
+    with psycopg.connect(r.target) as locker:
+        locker.execute("LOCK TABLE s.t IN SHARE MODE")  # as CREATE INDEX does
+        thread = _in_a_thread(r, connect_string=f"{r.target} options='-c statement_timeout=300'")
+        r.wait_for(_WAITS.format(" AND clock_timestamp() - query_start > interval '600 ms'"))
+        pid = r.rows(_WAITS.format("").replace("count(*) = 1", "min(pid)"))[0][0]
+        assert r.rows(f"SELECT pg_cancel_backend({pid})") == [(True,)]
+        r.wait_for(_WAITS.format(f" AND pid <> {pid}"))
+    thread.join()
+    assert _rows(r) == [(1, None, None)]
+    assert _errors(r) == []
+    assert r.rows("SELECT stopped FROM olr_pg.ledger") == [(False,)]
+
+
+def test_a_server_that_is_read_only_for_a_while_is_waited_for(replication: Replication) -> None:
+    """As those of a switchover are."""
+    r = replication
+    r.transaction(r.insert({"ID": 1}))
+    r.apply()
+    r.transaction(r.insert({"ID": 2}))
+    r.serve()
+    name = r.rows("SELECT quote_ident(current_database())")[0][0]
+    r.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+    with structlog.testing.capture_logs() as events:
+        thread = _in_a_thread(r)
+        while not any("read-only" in str(event.get("error")) for event in events):
+            thread.join(0.005)
+            assert thread.is_alive()
+        writable = f"{r.target} options='-c default_transaction_read_only=off'"
+        with psycopg.connect(writable, autocommit=True) as connection:
+            connection.execute(f"ALTER DATABASE {name} RESET default_transaction_read_only")
+        thread.join()
+    assert [row[0] for row in _rows(r)] == [1, 2]
+    assert _errors(r) == []
 
 
 def test_postgres_killed_and_started_again(
