@@ -8,6 +8,7 @@ import psycopg
 from psycopg import sql
 
 from olr_pg.applier.connection import connect, unreachable
+from olr_pg.applier.modifiers import check_modifiers, may_round
 from olr_pg.applier.plan import check_names, new_table, target_columns, target_name
 from olr_pg.applier.target import read_table
 from olr_pg.datatypes.convert import encoder_for
@@ -122,6 +123,12 @@ def _check_columns(
                 f"{target.full_name}.{name} is {target.columns[number].base_name}: {problem}",
                 f"{statement}ALTER COLUMN {quoted} TYPE {wanted} USING {quoted}::{wanted};",
             )
+        elif (problem := may_round(column, target.columns[number])) is not None:
+            yield warning(
+                "postgres.types",
+                f"{target.full_name}.{name} may round: {problem}",
+                f"{statement}ALTER COLUMN {quoted} TYPE {wanted};",
+            )
     key = [names[c.name] for number in table.key for c in table.columns if c.intcol == number]
     if key and not target.key:
         quoted_key = ", ".join(sql.Identifier(part).as_string(connection) for part in key)
@@ -142,6 +149,7 @@ def _misfit(
             facts=settings.facts,
             policies=settings.policies,
         )
+        check_modifiers(column, target.columns[number])
     except OlrPgError as problem:
         return problem.detail
     return None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from olr_pg.applier.modifiers import check_modifiers
 from olr_pg.applier.rows import OPERATION, Operations
 from olr_pg.applier.target import NewColumn, TargetTable, create_table, read_table, supports_xml
 from olr_pg.datatypes.convert import Encoder, encoder_for
@@ -170,8 +171,7 @@ class TablePlan:
         """Find the targets of a layout's columns.
 
         Raises:
-            OlrPgError: 5006 a column is missing, 2054–2056 a column cannot go into its target's
-                type.
+            OlrPgError: 5006 a column is missing, 5007 a column cannot go into its target's type.
         """
         bound = self._bound.get(layout)
         if bound is None:
@@ -244,6 +244,7 @@ class TablePlan:
                 facts=self._settings.facts,
                 policies=self._settings.policies,
             )
+            check_modifiers(described, self.target.columns[field])
         except OlrPgError as error:
             raise OlrPgError(
                 5007,

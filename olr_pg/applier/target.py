@@ -23,14 +23,25 @@ SELECT c.oid::int8, c.reltype::int8
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p')
 """
+# A domain may be over another one; the modifiers are those of the one nearest to the type.
 _COLUMNS = """
+WITH RECURSIVE base AS (
+    SELECT a.attnum, t.oid, t.typtype, t.typbasetype, a.atttypmod AS modifier, t.typtypmod
+    FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+    WHERE a.attrelid = %(table)s AND a.attnum > 0 AND NOT a.attisdropped
+  UNION ALL
+    SELECT d.attnum, t.oid, t.typtype, t.typbasetype,
+        CASE WHEN d.typtypmod >= 0 THEN d.typtypmod ELSE d.modifier END, t.typtypmod
+    FROM base d JOIN pg_type t ON t.oid = d.typbasetype WHERE d.typtype = 'd'
+)
 SELECT a.attname, a.atttypid::int8, b.oid::int8,
-    quote_ident(n.nspname) || '.' || quote_ident(b.typname), a.attgenerated <> '', a.attidentity
+    quote_ident(n.nspname) || '.' || quote_ident(b.typname), a.attgenerated <> '', a.attidentity,
+    base.modifier
 FROM pg_attribute a
-JOIN pg_type t ON t.oid = a.atttypid
-JOIN pg_type b ON b.oid = CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END
+JOIN base ON base.attnum = a.attnum AND base.typtype <> 'd'
+JOIN pg_type b ON b.oid = base.oid
 JOIN pg_namespace n ON n.oid = b.typnamespace
-WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
+WHERE a.attrelid = %(table)s ORDER BY a.attnum
 """
 _KEY = """
 SELECT array_agg(a.attname::text ORDER BY k.n)
@@ -50,10 +61,11 @@ class TargetColumn(NamedTuple):
 
     Attributes:
         type_oid: as a composite value must name it (a domain's own).
-        base_oid: of the type, below a domain.
+        base_oid: of the type, below domains.
         base_name: the same as SQL writes it, without modifiers (a cast must cut nothing).
         generated: computed by the server; may not be written.
         identity: '' none, 'a' ALWAYS, 'd' BY DEFAULT.
+        modifier: of the type below domains (`modifiers`); -1 none.
     """
 
     name: str
@@ -62,6 +74,7 @@ class TargetColumn(NamedTuple):
     base_name: str
     generated: bool
     identity: str
+    modifier: int = -1
 
     @property
     def comparable(self) -> bool:
@@ -118,7 +131,7 @@ def read_table(connection: Connection[Any], schema: str, name: str) -> TargetTab
     if found is None:
         return None
     oid, row_type = found
-    columns = tuple(TargetColumn(*row) for row in connection.execute(_COLUMNS, (oid,)))
+    columns = tuple(TargetColumn(*row) for row in connection.execute(_COLUMNS, {"table": oid}))
     key = connection.execute(_KEY, (oid,)).fetchone()
     return TargetTable(schema, name, oid, row_type, columns, tuple(key[0]) if key else ())
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from olr_pg.applier.chunks import ROW_BYTES_MAX
+from olr_pg.applier.modifiers import check_modifiers
 from olr_pg.datatypes.convert import encoder_for
 from olr_pg.datatypes.kernel import located
 from olr_pg.datatypes.policies import NOTHING, Counters
@@ -96,6 +97,7 @@ def _encoder(
 ) -> Encoder:
     facts = replace(settings.facts, timezone="+00:00") if arrow.in_utc else settings.facts
     try:
+        check_modifiers(column, target)
         return encoder_for(
             arrow.described, target.base_oid, facts=facts, policies=settings.policies
         )
