@@ -132,6 +132,13 @@ class TablePlan:
         return np.array(sorted(self._whole), np.int64)
 
     @property
+    def movable(self) -> npt.NDArray[np.int64]:
+        """Places of the columns that a row keeps when its key changes: also the target's own."""
+        columns = enumerate(self.target.columns)
+        own = {place for place, column in columns if not column.generated}
+        return np.array(sorted(self._whole | own), np.int64)
+
+    @property
     def indexed(self) -> bool:
         """Whether an index finds a row by the key: the target's key lies within it."""
         target = {self.target.column_number(name) for name in self.target.key}

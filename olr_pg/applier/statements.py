@@ -14,6 +14,7 @@ from psycopg import sql
 
 from olr_pg.applier.connection import Binary
 from olr_pg.applier.images import column_array, column_set_kernel, composite_array, copy_buffer
+from olr_pg.applier.moves import whole_row
 from olr_pg.applier.netchange import ABSENT, NO_KEY, SINGLE, Cells, net_change
 from olr_pg.errors import OlrPgError
 from olr_pg.transactions.batch import DmlKind
@@ -61,8 +62,9 @@ def steps(plan: TablePlan, changes: Changes, copy_rows: int) -> Iterator[Step]:
         yield from _without_key(writer, changes)
         return
     start, count = 0, len(changes.kind)
+    whole = whole_row(plan, changes)
     while start < count:
-        net = net_change(changes.kind, changes.row, changes.cells, plan.key, plan.whole, start)
+        net = net_change(changes.kind, changes.row, changes.cells, plan.key, whole, start)
         yield from writer.deletes(changes.cells, net.delete)
         yield from writer.updates(changes.cells, net.update)
         yield from writer.inserts(changes.cells, net.insert)

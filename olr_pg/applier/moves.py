@@ -1,0 +1,56 @@
+"""Changes of a key in a target table that has columns the source does not have.
+
+A change of the key is the delete of the old row and the insert of the new one (`netchange`), which
+would give such columns their defaults again. So there it is an UPDATE of its own, unless keys move
+over each other: PostgreSQL looks for duplicates with each UPDATE, and refuses the first of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from olr_pg.applier.netchange import ABSENT
+from olr_pg.transactions.batch import DmlKind
+
+if TYPE_CHECKING:
+    from olr_pg.applier.changes import Changes
+    from olr_pg.applier.plan import TablePlan
+
+I64 = npt.NDArray[np.int64]
+
+
+def whole_row(plan: TablePlan, changes: Changes) -> I64:
+    """Places of the columns that must be known where a row with a new key is to be inserted."""
+    if len(plan.movable) == len(plan.whole) or _overlap(plan, changes):
+        return plan.whole
+    return plan.movable
+
+
+def _overlap(plan: TablePlan, changes: Changes) -> bool:
+    """Whether a row gets a key that another one gives up only later."""
+    length = changes.after.length[:, plan.key]
+    sets_key = (changes.kind == DmlKind.UPDATE) & (length != ABSENT).any(axis=1)
+    taken: set[tuple[bytes, ...]] = set()
+    for number in np.flatnonzero(sets_key).tolist():
+        old = _key(plan, changes, number, after=False)
+        new = _key(plan, changes, number, after=True)
+        if old == new:
+            continue
+        if old in taken:
+            return True
+        taken.add(new)
+    return False
+
+
+def _key(plan: TablePlan, changes: Changes, number: int, *, after: bool) -> tuple[bytes, ...]:
+    values = []
+    for column in plan.key.tolist():
+        is_set = after and changes.after.length[number, column] != ABSENT
+        cells = changes.after if is_set else changes.before
+        start = int(cells.offset[number, column])
+        size = max(int(cells.length[number, column]), 0)
+        values.append(cells.data[start : start + size].tobytes())
+    return tuple(values)
