@@ -130,3 +130,65 @@ def test_nothing_is_rounded_without_a_word(replication: Replication) -> None:
         "1.2345",
         "2026-12-31 23:59:59.600000",
     ]
+
+
+def test_an_identity_that_lets_nobody_update_it(replication: Replication) -> None:
+    r = replication
+    r.execute("CREATE TABLE s.r (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY)")
+    found = _found(r, _table())
+    assert [(one.severity, one.check) for one in found] == [(Severity.ERROR, "postgres.identity")]
+    _mend(r, found)
+    assert _found(r, _table()) == []
+    identity = "SELECT attidentity::text FROM pg_attribute WHERE attrelid = 's.r'::regclass"
+    assert r.rows(f"{identity} AND attname = 'id'") == [("d",)]
+
+
+def test_a_key_that_is_deferrable(replication: Replication) -> None:
+    r = replication
+    r.execute(
+        'CREATE TABLE s.r (id int CONSTRAINT "The Key" PRIMARY KEY DEFERRABLE INITIALLY DEFERRED,'
+        " x int UNIQUE DEFERRABLE, y int UNIQUE)"
+    )
+    found = _found(r, _table())
+    assert [(one.severity, one.check) for one in found] == [(Severity.WARNING, "postgres.keys")] * 2
+    _mend(r, found)
+    assert _found(r, _table()) == []
+    r.execute("INSERT INTO s.r VALUES (1)")
+    r.transaction(r.insert({"ID": 1}, "R"))
+    with pytest.raises(OlrPgError):
+        r.apply([_table()])
+
+
+def test_a_table_without_a_key(replication: Replication) -> None:
+    r = replication
+    r.execute("CREATE TABLE s.r (id int)")
+    found = _found(r, _table())
+    assert [(one.severity, one.check) for one in found] == [(Severity.WARNING, "postgres.keys")]
+    assert "unnoticed" in found[0].what
+    _mend(r, found)
+    assert _found(r, _table()) == []
+
+
+@pytest.mark.parametrize("schema", ["a b", "Abc", 'q"'])
+def test_schemas_that_have_to_be_quoted(replication: Replication, schema: str) -> None:
+    r = replication
+    r.execute("CREATE SCHEMA abc")
+    settings = r.settings(create_tables=True, schema_names={"S": schema})
+    assert check_target(settings, [_table()]) == []
+    r.apply([_table()], create_tables=True, schema_names={"S": schema})
+    assert r.rows("SELECT nspname FROM pg_namespace WHERE nspname ~ '[A-Z \"]'") == [(schema,)]
+    assert check_target(settings, [_table()]) == []
+
+
+def test_a_domain_over_a_domain(replication: Replication) -> None:
+    r = replication
+    r.execute(
+        "CREATE DOMAIN s.d1 AS varchar(20); CREATE DOMAIN s.d2 AS s.d1 CHECK (VALUE <> '');"
+        "CREATE TABLE s.r (id int PRIMARY KEY, x s.d2)"
+    )
+    text = Column("X", 2, 2, 2, OracleType.VARCHAR2, 20, charset_id=873, charset_form=1)
+    assert _found(r, _table(text)) == []
+    value = ColumnValue("X", OracleType.VARCHAR2, charset_id=873, charset_form=1, value=b"x")
+    r.transaction(r.insert({"ID": 1, "X": value}, "R"), r.update({"ID": 1}, {"X": value}, "R"))
+    r.apply([_table(text)])
+    assert r.rows("SELECT * FROM s.r") == [(1, "x")]
