@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import structlog
 
+from olr_pg.errors import OlrPgError
 from olr_pg.redo.sessions import SessionAttributes, SessionDirectory, SessionKey
 from olr_pg.redo.walk import Tally
 from olr_pg.replicator.accounting import Accounting
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from olr_pg.dictionary.changes import DictionaryTransaction
-    from olr_pg.errors import OlrPgError
     from olr_pg.redo.batch import ChangeBatch
     from olr_pg.replicator.follower import DictionaryFollower
     from olr_pg.replicator.split import Decode, Encoded, Split, SplitResult, Subscription
@@ -66,10 +66,15 @@ _commit_position = attrgetter("commit_scn", "position")
 
 
 class ThreadSplit(NamedTuple):
-    """A split to be merged, of a redo thread."""
+    """A split to be merged, of a redo thread.
+
+    Attributes:
+        again: whether it was merged before, and is decoded again with another dictionary.
+    """
 
     thread: int
     split: Split
+    again: bool = False
 
 
 class _Reached(NamedTuple):
@@ -178,6 +183,7 @@ class Merger:
         self._left_scn = 0
         self.left_out: list[RowFault] = []
         self.rewinds = 0
+        self._is_again = False
 
     def _new_assembler(self) -> Assembler:
         plan, tables = self.subscription.row_plan, self.subscription.tables
@@ -307,7 +313,9 @@ class Merger:
         """Another redo thread is open, read from `scn` on."""
         self._watermarks.setdefault(thread, scn)
 
-    def feed(self, thread: int, result: SplitResult, split: Split | None = None) -> list[ReadyRun]:
+    def feed(
+        self, thread: int, result: SplitResult, source: ThreadSplit | None = None
+    ) -> list[ReadyRun]:
         """Take the next split of a thread; the transactions that may leave now.
 
         Those of each view are in commit order.
@@ -315,20 +323,25 @@ class Merger:
         Where `failure` is set then, these are the last ones. Where `again` is not empty, the
         split was not taken: it is among those to be decoded again.
 
+        Args:
+            source: the split; None where the dictionary is not followed and none comes again.
+
         Raises:
-            OlrPgError: 3070, 3005, the dictionary cannot be followed.
+            OlrPgError: 2014 others left that had to wait for what the split brings; 3070, 3005,
+                the dictionary cannot be followed.
         """
-        if split is not None:
-            whole = self._with_missed(thread, result, split)
+        if source is not None:
+            whole = self._with_missed(thread, result, source.split)
             if whole is not None:
-                self.again = [ThreadSplit(thread, whole)]
+                self.again = [source._replace(split=whole)]
                 return []
             if self._follower is not None:
-                self._save(ThreadSplit(thread, split))
+                self._save(source)
             if result.blocks is not None:
-                self._reached[thread] = _Reached(split.path, result.blocks[1])
+                self._reached[thread] = _Reached(source.split.path, result.blocks[1])
+        # What a split decoded again brings may have left; what another one brings may not.
+        self._is_again = source is not None and source.again
         self._take(result)
-        self._dictionary.extend(result.dictionary)
         # A split that begins no LWN group does not know how far the thread has come. Of a failed
         # one, nothing may leave that commits behind the point up to which it was decoded.
         self._watermarks[thread] = max(self._watermarks.get(thread, 0), result.watermark)
@@ -369,13 +382,14 @@ class Merger:
         self._table_rows = self._table_rows + result.table_rows
         self._keep(result.encoded)
         self._keep_faults(result.faults)
+        self._keep_dictionary(result.dictionary)
         finished = self._assembler.feed(result.remainder)
         if finished is not None:
             finished = remaining(self.subscription, finished, self._assembler)
             write = partial(encode_transactions, allocate=self._storage.allocate)
             self._keep(encode(self.subscription, finished, write))
             self._keep_faults(finished.faults)
-            self._dictionary.extend(finished.dictionary)
+            self._keep_dictionary(finished.dictionary)
         for large in self._assembler.large:
             self._keep(encode_large(self.subscription, large, self._storage))
             self._keep_faults(large.faults)
@@ -440,7 +454,7 @@ class Merger:
         """Undo the splits from a number on."""
         assert self._follower is not None
         self.rewinds += 1
-        undone = [state.source for state, _ in self._states[first:]]
+        undone = [state.source._replace(again=True) for state, _ in self._states[first:]]
         state, _ = self._states[first]
         self._states = self._states[:first]
         self.subscription = self._follower.subscription()
@@ -467,16 +481,38 @@ class Merger:
     # --- leaving ---
 
     def _keep_faults(self, faults: Iterable[RowFault]) -> None:
-        self._faults.extend(
+        wanted = [
             fault
             for fault in faults
             if fault.begin_scn >= self._start_scn
-            and fault.commit_scn >= self._left_scn
             and (self._is_delivered(fault) or self._is_followed(fault))
             and not self._is_dropped(
                 (self._filters,), fault.xid, fault.position[0], fault.session, fault.serial
             )
-        )
+        ]
+        for fault in wanted:
+            self._check_in_time(fault.commit_scn, CommitPosition(*fault.position))
+        self._faults.extend(fault for fault in wanted if fault.commit_scn >= self._left_scn)
+
+    def _keep_dictionary(self, transactions: Iterable[DictionaryTransaction]) -> None:
+        for transaction in transactions:
+            self._check_in_time(transaction.commit_scn, CommitPosition(*transaction.position))
+            self._dictionary.append(transaction)
+
+    def _check_in_time(self, commit_scn: int, position: CommitPosition) -> None:
+        """What commits where everything has left cannot take its place any more.
+
+        Raises:
+            OlrPgError: 2014, it does.
+        """
+        if not self._is_again and commit_scn < self._left_scn:
+            raise OlrPgError(
+                2014,
+                f"a transaction committed at SCN {commit_scn}, all of the other redo threads up to"
+                f" SCN {self._left_scn - 1} have been delivered",
+                scn=commit_scn,
+                **position._asdict(),
+            )
 
     def _first_fault(self, wanted: Callable[[RowFault], bool]) -> RowFault | None:
         return min(filter(wanted, self._faults), key=_commit_position, default=None)
@@ -521,7 +557,10 @@ class Merger:
             order = ByteOrder.BIG if view.big_endian else ByteOrder.LITTLE
             run = ready_run(part.transactions, part.messages, order, part.view)
             wanted = run.begin_scn >= np.uint64(self._start_scn)
-            self._waiting += self._not_left([run.where(self._delivered(part) & wanted)])
+            run = run.where(self._delivered(part) & wanted)
+            if run:
+                self._check_in_time(*run.first_key)
+            self._waiting += self._not_left([run])
 
     def _delivered(self, part: Encoded) -> npt.NDArray[np.bool_]:
         """Which transactions of a part are not left out; those that are, are counted."""
@@ -603,7 +642,7 @@ def merge_splits(
         with closing(decode(merger.subscription, [source.split for source in todo])) as results:
             for done, result in enumerate(results, 1):
                 source = todo[done - 1]
-                released = merger.feed(source.thread, result, source.split)
+                released = merger.feed(source.thread, result, source)
                 if merger.again:
                     todo = [*merger.again, *todo[done:]]
                     merger.again = []

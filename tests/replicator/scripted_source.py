@@ -1,0 +1,146 @@
+"""A source whose archived logs and open redo threads are what a test says."""
+
+from __future__ import annotations
+
+import struct
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from olr_pg.capture.logs import LogScan
+from olr_pg.dictionary.table_list import query_tables
+from olr_pg.replicator.decode import decode_splits
+from olr_pg.replicator.decoder import Decoder
+from olr_pg.replicator.delivery import Delivery
+from olr_pg.spark.session import SparkSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from types import TracebackType
+
+    from olr_pg.capture.logs import ArchivedLog
+    from olr_pg.dictionary.model import Database, Snapshot, Table
+    from olr_pg.errors import OlrPgError
+    from olr_pg.replicator.source_database import SourceDatabase
+
+EVERYTHING: Final = "SELECT owner, table_name FROM all_tables"
+SHOP: Final = "SELECT owner, table_name FROM all_tables WHERE owner = 'SHOP'"
+PATIENCE_SECONDS: Final = 600.0
+_BEGIN: Final = 1
+
+
+class Delivered(NamedTuple):
+    """A transaction that a client got."""
+
+    begin_scn: int
+    commit_scn: int
+    xid: int
+
+
+class ScriptedSource:
+    """A `SourceDatabase`.
+
+    Attributes:
+        logs: that are archived.
+        opened: redo threads that are open; None: the source does not know.
+        told: what it was told to be delivered, one SCN after the other.
+        scans: how often it was looked at.
+    """
+
+    lob_source = None
+
+    def __init__(self, snapshot: Snapshot, opened: Iterable[int] | None = (1,)) -> None:
+        self.snapshot = snapshot
+        self.opened = None if opened is None else frozenset(opened)
+        self.logs: list[ArchivedLog] = []
+        self.told: list[int] = []
+        self.scans = 0
+        self._looked = threading.Condition()
+
+    @property
+    def database(self) -> Database:
+        return self.snapshot.database
+
+    def resolve(self, sql: str) -> tuple[Snapshot, tuple[Table, ...]]:
+        return self.snapshot, query_tables(self.snapshot, sql)
+
+    def scan(self, scn: int, delivered_scn: int) -> LogScan:
+        del scn, delivered_scn
+        with self._looked:
+            self.scans += 1
+            self._looked.notify_all()
+        return self.found()
+
+    def found(self) -> LogScan:
+        logs = tuple(sorted(self.logs, key=lambda log: log.position))
+        return LogScan(logs, (), (), self.opened)
+
+    def pause(self, idle: int) -> float:
+        del idle
+        return 0.01
+
+    def await_scans(self, count: int, otherwise: Callable[[], bool]) -> None:
+        """Wait until it has been looked at so many times more, or until `otherwise`."""
+        end = time.monotonic() + PATIENCE_SECONDS
+        with self._looked:
+            wanted = self.scans + count
+            while self.scans < wanted and not otherwise():
+                assert time.monotonic() < end
+                self._looked.wait(0.02)
+
+
+class Reader:
+    """A client that reads a source from an SCN on, decoded in this process."""
+
+    def __init__(
+        self,
+        source: SourceDatabase,
+        scn: int = 0,
+        *,
+        query: str = EVERYTHING,
+        once: bool = False,
+        **settings: Any,
+    ) -> None:
+        self.decoder = Decoder(source, SparkSettings(), once=once, **settings)
+        self.decoder.decode = decode_splits
+        self.delivery = Delivery(self.decoder, transactions_max=10**6, bytes_max=1 << 30)
+        self.delivery.resolve(query)
+        self._source = source
+        self.queue = self.delivery.start(scn)
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.queue.close()
+        self.delivery.stop()
+
+    def failure(self) -> OlrPgError | None:
+        """What has ended its session, if anything has."""
+        return self.delivery.failure
+
+    def settle(self) -> None:
+        """Wait until what the source has now is decoded, or nothing more will be."""
+        assert isinstance(self._source, ScriptedSource)
+        # The first look may have begun before; the third begins when the second is decoded.
+        self._source.await_scans(3, lambda: self.delivery.failure is not None)
+
+    def drain(self) -> None:
+        """The same, where each log is looked for once only."""
+        end = time.monotonic() + PATIENCE_SECONDS
+        while not self.delivery.drained.wait(0.02) and self.delivery.failure is None:
+            assert time.monotonic() < end
+
+    def take(self) -> list[Delivered]:
+        """The transactions that are ready and were not taken yet."""
+        found = []
+        while self.queue.status().ready:
+            framed = bytes(self.queue.take(1).framed)
+            if framed[6] == _BEGIN:
+                found.append(Delivered(*struct.unpack_from("<QQQ", framed, 7)))
+        return found

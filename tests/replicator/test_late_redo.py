@@ -1,0 +1,122 @@
+"""Redo that turns up when others have been delivered without it is an error, not a loss."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+from olr_pg.capture.logs import discover_logs
+from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.simulator.simulate import choose_shape, simulate
+from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
+from tests.replicator.scripted_source import SHOP, Reader, ScriptedSource
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from olr_pg.capture.logs import ArchivedLog
+    from olr_pg.dictionary.model import Snapshot
+    from tests.replicator.scripted_source import Delivered
+
+pytestmark = pytest.mark.timeout(900)  # the first test may compile the kernels
+
+
+class Rac(NamedTuple):
+    """The logs of two redo threads, and what they hold."""
+
+    snapshot: Snapshot
+    one: list[ArchivedLog]
+    two: list[ArchivedLog]
+    truth: list[Delivered]
+
+    def source(self, *opened: int) -> ScriptedSource:
+        return ScriptedSource(self.snapshot, opened or None)
+
+
+@pytest.fixture(scope="module")
+def rac(tmp_path_factory: pytest.TempPathFactory) -> Rac:
+    folder = tmp_path_factory.mktemp("rac")
+    simulate(5, folder, size=400_000, shape=choose_shape(5, "random", threads=2, big_endian=False))
+    snapshot = load_snapshot(str(folder / "dictionary.json"))
+    logs = discover_logs([str(folder / "logs")])
+    one = [log for log in logs if log.header.thread == 1]
+    two = [log for log in logs if log.header.thread == 2]
+    source = ScriptedSource(snapshot, (1, 2))
+    source.logs = logs
+    with Reader(source, once=True) as reader:
+        reader.drain()
+        truth = reader.take()
+    assert len(one) > 6
+    assert len(two) > 6
+    assert truth
+    return Rac(snapshot, one, two, truth)
+
+
+def test_known_threads_whose_logs_come_after_others_were_delivered(
+    rac: Rac, tmp_path: Path
+) -> None:
+    """A restart finds the logs of one redo thread; those of the other are copied later."""
+    threads = tmp_path / "threads.json"
+    threads.write_text('{"version": 1, "threads": [1, 2]}')
+    start = rac.one[len(rac.one) // 2].header.first_scn
+    source = rac.source()
+    source.logs = [log for log in rac.one if log.next_scn > start]
+    with Reader(source, start, threads_file=threads) as reader:
+        reader.settle()
+        before = reader.take()
+        assert before
+        assert reader.failure() is None
+        source.logs += [log for log in rac.two if log.next_scn > start]
+        reader.settle()
+        failure = reader.failure()
+    assert failure is not None
+    assert failure.code == 2014
+    assert failure.where["thread"] == 2
+    late = int(failure.where["scn"])
+    assert late in {one.commit_scn for one in rac.truth}
+    assert late <= before[-1].commit_scn
+
+
+def test_the_last_logs_of_a_closed_thread_that_come_after_others_were_delivered(rac: Rac) -> None:
+    source = rac.source(1)
+    source.logs = rac.one + rac.two[:3]
+    with Reader(source) as reader:
+        reader.settle()
+        assert reader.failure() is None
+        source.logs = rac.one + rac.two
+        reader.settle()
+        failure = reader.failure()
+    assert failure is not None
+    assert failure.code == 2014
+    assert failure.where["thread"] == 2
+
+
+@pytest.mark.parametrize("followed", [True, False])
+def test_ddl_that_comes_after_others_were_delivered(tmp_path: Path, *, followed: bool) -> None:
+    made = DdlSource(tmp_path, followed=followed, threads=2)
+    made.create("A", {"ID": NUMBER, "NAME": TEXT})
+    made.take_snapshot()
+    made.insert("A", 1, "one", thread=2)
+    made.threads[1].switch()
+    made.drop("A")
+    made.instance.advance_scn()
+    made.create("B", {"ID": NUMBER})
+    made.session.commit()
+    made.insert("A", 2, "two", thread=2)
+    made.finish()
+    logs = discover_logs([str(tmp_path / "logs")])
+    assert made.snapshot is not None
+    source = ScriptedSource(made.snapshot, (2,))
+    source.logs = [log for log in logs if log.header.thread == 2]
+    threads = tmp_path / "threads.json"
+    threads.write_text('{"version": 1, "threads": [1, 2]}')
+    with Reader(source, made.snapshot.scn, query=SHOP, threads_file=threads) as reader:
+        reader.settle()
+        assert reader.failure() is None
+        source.logs = logs
+        reader.settle()
+        failure = reader.failure()
+    assert failure is not None
+    assert failure.code == 2014
+    assert failure.where["thread"] == 1
