@@ -31,7 +31,7 @@ def check_beginning(
     for thread, log in oldest.items():
         mark = reached.get(thread) if reached else None
         start = scn if mark is None else mark.scn
-        if 0 < start < log.header.first_scn:
+        if 0 < start < log.header.first_scn and not _is_first_of_new_thread(log):
             raise OlrPgError(
                 2010,
                 f"the oldest log begins at SCN {log.header.first_scn},"
@@ -40,6 +40,14 @@ def check_beginning(
                 sequence=log.header.sequence,
                 scn=start,
             )
+
+
+def _is_first_of_new_thread(log: ArchivedLog) -> bool:
+    """Whether the redo thread was enabled later than its incarnation began: nothing is before it.
+
+    The first logs of an incarnation itself begin where that does.
+    """
+    return log.header.sequence == 1 and log.header.first_scn > log.header.resetlogs_scn
 
 
 def unread_logs(
