@@ -14,7 +14,7 @@ from olr_pg.capture.continuity import join_logs
 from olr_pg.capture.logs import report_skipped
 from olr_pg.capture.state import CapturePhase
 from olr_pg.errors import OlrPgError
-from olr_pg.replicator.decode import thread_starts
+from olr_pg.replicator.admission import Admission
 from olr_pg.replicator.decoded_logs import DecodedLogs
 from olr_pg.replicator.event_feed import EventFeed, FaultReporter
 from olr_pg.replicator.incidents import with_incident
@@ -86,7 +86,7 @@ class DecodingRun:
         self._logs: deque[ArchivedLog] = deque(maxlen=_LOGS_REMEMBERED)
         self._decoded = DecodedLogs()
         self._skipped: set[str] = set()
-        self._begun = False
+        self._admission = Admission(self.merger, decoder.threads, self._scn)
         self._recovery: RecoveryRun | None = None
         if decoder.recovery is not None:
             self._recovery = RecoveryRun(decoder.recovery, self._scn, self._target_names)
@@ -207,16 +207,10 @@ class DecodingRun:
         self._skipped = {file.path for file in scan.skipped}
         if self._decoder.once and scan.unusable:
             raise scan.unusable[0]
-        if not self._begun:
-            # A live source may have archived nothing yet when decoding started.
-            check_beginning(scan.logs, self._scn, self._reached)
-            self._begun = bool(scan.logs)
+        self._admission.check_beginnings(scan.logs, self._reached)
         stream = join_logs(scan.logs, self._decoder.source.database)
         self.progress.scanned(stream)
-        self._admit_threads(stream.readable)
-        for thread in scan.open_threads or ():
-            # Nothing may leave before its first log has come.
-            self.merger.add_thread(thread, self._scn)
+        self._admission.admit(stream.readable, scan.open_threads)
         logs = [
             log
             for log in unread_logs(stream.readable, self._scn, self._reached)
@@ -231,27 +225,6 @@ class DecodingRun:
         check_order(logs, self._decoded)
         return sorted(logs, key=lambda log: log.header.first_scn)
 
-    def _admit_threads(self, logs: Sequence[ArchivedLog]) -> None:
-        """Count every redo thread in, unless it comes too late to be waited for.
-
-        Raises:
-            OlrPgError: 2014, transactions of other threads left that had to wait for this one.
-        """
-        starts = thread_starts(logs)
-        known = self._decoder.threads.known
-        delivered = max(self._scn, self.merger.watermark)
-        for thread, first_scn in starts.items():
-            if known and thread not in known and first_scn < delivered:
-                raise OlrPgError(
-                    2014,
-                    f"its logs begin at SCN {first_scn}, others are delivered up to {delivered}",
-                    thread=thread,
-                    scn=first_scn,
-                )
-        for thread, scn in thread_starts(logs, self._scn).items():
-            self.merger.add_thread(thread, scn)
-        self._decoder.threads.add(starts)
-
     def _close_threads(self, opened: frozenset[int], logs: Sequence[ArchivedLog]) -> None:
         """Wait no longer for threads that are closed and read to their end."""
         unread = {log.header.thread for log in logs}
@@ -262,6 +235,7 @@ class DecodingRun:
                 if not self._merge(sources, {}):
                     return
                 released = self.merger.close_thread(thread)
+            self._admission.closed(thread)
             _log.info("redo thread closed", thread=thread)
             self._deliver(released, self.merger.left_out)
             if self.merger.failure is not None:

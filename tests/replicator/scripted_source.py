@@ -7,15 +7,18 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from olr_pg.capture.logs import LogScan
+from olr_pg.capture.logs import LogScan, discover_logs
+from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.table_list import query_tables
 from olr_pg.replicator.decode import decode_splits
 from olr_pg.replicator.decoder import Decoder
 from olr_pg.replicator.delivery import Delivery
+from olr_pg.simulator.simulate import choose_shape, simulate
 from olr_pg.spark.session import SparkSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from pathlib import Path
     from types import TracebackType
 
     from olr_pg.capture.logs import ArchivedLog
@@ -144,3 +147,32 @@ class Reader:
             if framed[6] == _BEGIN:
                 found.append(Delivered(*struct.unpack_from("<QQQ", framed, 7)))
         return found
+
+
+class Rac(NamedTuple):
+    """The logs of two redo threads, and the transactions in them."""
+
+    snapshot: Snapshot
+    one: list[ArchivedLog]
+    two: list[ArchivedLog]
+    truth: list[Delivered]
+
+    def source(self, *opened: int) -> ScriptedSource:
+        """Without logs; it knows which threads are open, if some are named."""
+        return ScriptedSource(self.snapshot, opened or None)
+
+
+def make_rac(folder: Path) -> Rac:
+    """Two threads with some logs each, which are at work at the same time."""
+    simulate(5, folder, size=400_000, shape=choose_shape(5, "random", threads=2, big_endian=False))
+    snapshot = load_snapshot(str(folder / "dictionary.json"))
+    logs = discover_logs([str(folder / "logs")])
+    source = ScriptedSource(snapshot, (1, 2))
+    source.logs = logs
+    with Reader(source, once=True) as reader:
+        reader.drain()
+        truth = reader.take()
+    one, two = ([log for log in logs if log.header.thread == number] for number in (1, 2))
+    assert min(len(one), len(two)) > 7
+    assert truth
+    return Rac(snapshot, one, two, truth)

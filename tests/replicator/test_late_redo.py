@@ -2,55 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import pytest
 
 from olr_pg.capture.logs import discover_logs
-from olr_pg.dictionary.loader import load_snapshot
-from olr_pg.simulator.simulate import choose_shape, simulate
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
-from tests.replicator.scripted_source import SHOP, Reader, ScriptedSource
+from tests.replicator.scripted_source import SHOP, Rac, Reader, ScriptedSource, make_rac
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from olr_pg.capture.logs import ArchivedLog
-    from olr_pg.dictionary.model import Snapshot
-    from tests.replicator.scripted_source import Delivered
-
 pytestmark = pytest.mark.timeout(900)  # the first test may compile the kernels
-
-
-class Rac(NamedTuple):
-    """The logs of two redo threads, and what they hold."""
-
-    snapshot: Snapshot
-    one: list[ArchivedLog]
-    two: list[ArchivedLog]
-    truth: list[Delivered]
-
-    def source(self, *opened: int) -> ScriptedSource:
-        return ScriptedSource(self.snapshot, opened or None)
 
 
 @pytest.fixture(scope="module")
 def rac(tmp_path_factory: pytest.TempPathFactory) -> Rac:
-    folder = tmp_path_factory.mktemp("rac")
-    simulate(5, folder, size=400_000, shape=choose_shape(5, "random", threads=2, big_endian=False))
-    snapshot = load_snapshot(str(folder / "dictionary.json"))
-    logs = discover_logs([str(folder / "logs")])
-    one = [log for log in logs if log.header.thread == 1]
-    two = [log for log in logs if log.header.thread == 2]
-    source = ScriptedSource(snapshot, (1, 2))
-    source.logs = logs
-    with Reader(source, once=True) as reader:
-        reader.drain()
-        truth = reader.take()
-    assert len(one) > 6
-    assert len(two) > 6
-    assert truth
-    return Rac(snapshot, one, two, truth)
+    return make_rac(tmp_path_factory.mktemp("rac"))
 
 
 def test_known_threads_whose_logs_come_after_others_were_delivered(

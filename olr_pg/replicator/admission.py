@@ -1,0 +1,104 @@
+"""Which redo threads a run waits for before transactions may leave."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from olr_pg.errors import OlrPgError
+from olr_pg.replicator.decode import thread_starts
+from olr_pg.replicator.wanted_logs import check_beginning, unread_logs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from olr_pg.capture.logs import ArchivedLog, LogPosition
+    from olr_pg.replicator.merge import Merger
+    from olr_pg.replicator.recovery_run import Reached
+    from olr_pg.replicator.threads import KnownThreads
+
+
+class Admission:
+    """The redo threads of one run.
+
+    Args:
+        merger: of the run.
+        known: the threads that were read over restarts.
+        scn: that the run begins at.
+    """
+
+    def __init__(self, merger: Merger, known: KnownThreads, scn: int) -> None:
+        self._merger = merger
+        self._known = known
+        self._scn = scn
+        self._begun: set[int] = set()
+        self._newest: dict[int, LogPosition] = {}
+        self._closed: dict[int, LogPosition | None] = {}
+
+    def check_beginnings(self, logs: Sequence[ArchivedLog], reached: Mapping[int, Reached]) -> None:
+        """Every thread must be there from the run's SCN on; looked at when its first log is there.
+
+        A thread that is open may have had nothing archived when the run began.
+
+        Args:
+            reached: how far each thread is in the recovery image.
+
+        Raises:
+            OlrPgError: 2010, the oldest log of a thread does not hold its beginning.
+        """
+        unread = unread_logs(logs, self._scn, reached) if reached else logs
+        new = [log for log in unread if log.header.thread not in self._begun]
+        check_beginning(new, self._scn, reached)
+        self._begun.update(log.header.thread for log in new)
+
+    def admit(self, logs: Sequence[ArchivedLog], opened: frozenset[int] | None) -> None:
+        """Count every thread in that has logs to read, or will have.
+
+        Args:
+            logs: those that can be read, in stream order.
+            opened: the threads that are open; None where the source does not know.
+
+        Raises:
+            OlrPgError: 2014, transactions of other threads left that had to wait for a new one.
+        """
+        starts = thread_starts(logs)
+        if opened is None:
+            # Where the source knows, an open thread is waited for before its first log is there.
+            self._check_in_time(starts)
+        self._newest.update((log.header.thread, log.position) for log in logs)
+        for thread, scn in thread_starts(logs, self._scn).items():
+            if not self._is_closed(thread):
+                self._wait_for(thread, scn)
+        for thread in opened or ():
+            self._wait_for(thread, self._scn)
+        self._known.add(starts)
+
+    def closed(self, thread: int) -> None:
+        """A thread was closed and is read to its end: only a newer log brings it back."""
+        self._closed[thread] = self._newest.get(thread)
+
+    def _check_in_time(self, starts: Mapping[int, int]) -> None:
+        known = self._known.known
+        delivered = max(self._scn, self._merger.watermark)
+        for thread, first_scn in starts.items():
+            if known and thread not in known and first_scn < delivered:
+                raise OlrPgError(
+                    2014,
+                    f"its logs begin at SCN {first_scn}, others are delivered up to {delivered}",
+                    thread=thread,
+                    scn=first_scn,
+                )
+
+    def _is_closed(self, thread: int) -> bool:
+        if thread not in self._closed:
+            return False
+        last = self._closed[thread]
+        return last is not None and self._newest[thread] <= last
+
+    def _wait_for(self, thread: int, scn: int) -> None:
+        """Nothing leaves before the thread has been read further.
+
+        A thread that was closed for a while counts from what has left since: the logs of that time
+        may be gone.
+        """
+        self._closed.pop(thread, None)
+        self._merger.add_thread(thread, max(scn, self._merger.left_scn))
