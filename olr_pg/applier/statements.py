@@ -16,6 +16,7 @@ from olr_pg.applier.connection import Binary
 from olr_pg.applier.images import column_array, column_set_kernel, composite_array, copy_buffer
 from olr_pg.applier.moves import whole_row
 from olr_pg.applier.netchange import ABSENT, NO_KEY, SINGLE, Cells, net_change
+from olr_pg.applier.verbatim import verbatim
 from olr_pg.errors import OlrPgError
 from olr_pg.transactions.batch import DmlKind
 
@@ -168,7 +169,7 @@ class _Writer:
         self.plan = plan
         self._copy_rows = copy_rows
         self._columns = plan.target.columns
-        self._table = plan.target.identifier
+        self._table = _table(plan)
 
     def _composites(self, cells: Cells, rows: I64) -> tuple[Binary]:
         target = self.plan.target
@@ -191,7 +192,7 @@ class _Writer:
         keys = [self._columns[i] for i in self.plan.key]
         if len(keys) == 1:
             return sql.SQL("DELETE FROM {} WHERE {} = ANY(%b::{}[])").format(
-                self._table, sql.Identifier(keys[0].name), sql.SQL(keys[0].base_name)
+                self._table, _name(keys[0].name), _type(keys[0])
             )
         return sql.SQL("DELETE FROM {0} AS t USING unnest(%b::{0}[]) AS s WHERE {1}").format(
             self._table, self._same_key()
@@ -210,7 +211,7 @@ class _Writer:
     def _update(self, names: Sequence[str]) -> sql.Composed:
         return sql.SQL("UPDATE {0} AS t SET {1} FROM unnest(%b::{0}[]) AS s WHERE {2}").format(
             self._table,
-            sql.SQL(", ").join(sql.SQL("{0} = s.{0}").format(sql.Identifier(n)) for n in names),
+            sql.SQL(", ").join(sql.SQL("{0} = s.{0}").format(_name(n)) for n in names),
             self._same_key(),
         )
 
@@ -230,12 +231,12 @@ class _Writer:
             "INSERT INTO {0} ({1}) OVERRIDING SYSTEM VALUE SELECT {2} FROM unnest(%b::{0}[]) AS s"
         ).format(
             self._table,
-            sql.SQL(", ").join(map(sql.Identifier, names)),
-            sql.SQL(", ").join(sql.SQL("s.{}").format(sql.Identifier(name)) for name in names),
+            sql.SQL(", ").join(map(_name, names)),
+            sql.SQL(", ").join(sql.SQL("s.{}").format(_name(name)) for name in names),
         )
 
     def _same_key(self) -> sql.Composed:
-        names = [sql.Identifier(self._columns[i].name) for i in self.plan.key]
+        names = [_name(self._columns[i].name) for i in self.plan.key]
         return sql.SQL(" AND ").join(sql.SQL("t.{0} = s.{0}").format(name) for name in names)
 
     def _by_columns(self, cells: Cells, rows: I64) -> Iterator[tuple[I64, I64]]:
@@ -261,6 +262,18 @@ class _Writer:
         for group in groups:
             present = cells.length[rows[group[0]], settable] != ABSENT
             yield settable[present], rows[group]
+
+
+def _name(name: str) -> sql.SQL:
+    return verbatim(sql.Identifier(name))
+
+
+def _type(column: TargetColumn) -> sql.SQL:
+    return verbatim(sql.SQL(column.base_name))
+
+
+def _table(plan: TablePlan) -> sql.SQL:
+    return verbatim(plan.target.identifier)
 
 
 def copying(plan: TablePlan, stream: memoryview, rows: int) -> Step:
@@ -291,13 +304,13 @@ def single(plan: TablePlan, changes: Changes, number: int) -> Step:
     if kind is DmlKind.DELETE:
         using = " USING found" if head is not None else ""
         query = sql.SQL("{}DELETE FROM {} AS t{} WHERE {}").format(
-            head or sql.SQL(""), plan.target.identifier, sql.SQL(using), where
+            head or sql.SQL(""), _table(plan), sql.SQL(using), where
         )
         return Step(kind, query.as_bytes(), parameters, None, 1)
     setting, values = _set(plan, changes.after, number, _set_by(plan, changes, number))
     query = sql.SQL("{}UPDATE {} AS t SET {}{} WHERE {}").format(
         head or sql.SQL(""),
-        plan.target.identifier,
+        _table(plan),
         setting,
         sql.SQL(" FROM found" if head is not None else ""),
         where,
@@ -327,11 +340,11 @@ def _set(
 ) -> tuple[sql.Composed, tuple[Binary | None, ...]]:
     if not columns:
         # Nothing may be set: touch the row, so that it counts.
-        name = sql.Identifier(_settable(plan))
+        name = _name(_settable(plan))
         return sql.SQL("{0} = t.{0}").format(name), ()
     parts = [
         sql.SQL("{} = %b::{}").format(
-            sql.Identifier(plan.target.columns[i].name), sql.SQL(plan.target.columns[i].base_name)
+            _name(plan.target.columns[i].name), _type(plan.target.columns[i])
         )
         for i in columns
     ]
@@ -356,9 +369,7 @@ def _find(
         raise KeyMissingError(number)
     test = sql.SQL("t.{} = %b::{}" if keyed else "t.{} IS NOT DISTINCT FROM %b::{}")
     condition = sql.SQL(" AND ").join(
-        test.format(
-            sql.Identifier(plan.target.columns[i].name), sql.SQL(plan.target.columns[i].base_name)
-        )
+        test.format(_name(plan.target.columns[i].name), _type(plan.target.columns[i]))
         for i in columns
     )
     parameters = tuple(_value(before, number, i) for i in columns)
@@ -366,7 +377,7 @@ def _find(
         return None, sql.SQL("{}").format(condition), parameters
     head = sql.SQL(
         "WITH found AS (SELECT t.tableoid AS part, t.ctid AS place FROM {} AS t WHERE {} LIMIT 1) "
-    ).format(plan.target.identifier, condition)
+    ).format(_table(plan), condition)
     where = sql.SQL("t.ctid = found.place AND t.tableoid = found.part").format()
     return head, where, parameters
 
@@ -374,10 +385,10 @@ def _find(
 def _single_insert(plan: TablePlan, after: Cells, number: int) -> Step:
     columns = plan.inserted.tolist()
     query = sql.SQL("INSERT INTO {} ({}) OVERRIDING SYSTEM VALUE VALUES ({})").format(
-        plan.target.identifier,
-        sql.SQL(", ").join(sql.Identifier(plan.target.columns[i].name) for i in columns),
+        _table(plan),
+        sql.SQL(", ").join(_name(plan.target.columns[i].name) for i in columns),
         sql.SQL(", ").join(
-            sql.SQL("%b::{}").format(sql.SQL(plan.target.columns[i].base_name)) for i in columns
+            sql.SQL("%b::{}").format(_type(plan.target.columns[i])) for i in columns
         ),
     )
     values = tuple(_value(after, number, i) for i in columns)

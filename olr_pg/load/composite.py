@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from psycopg import sql
 
 from olr_pg.applier.connection import Binary
+from olr_pg.applier.verbatim import verbatim
 from olr_pg.datatypes.mapping import PgKind
 from olr_pg.load.canonical import canonical_type
 
@@ -45,7 +46,7 @@ def fields_of(image: bytes, columns: Sequence[TargetColumn]) -> list[Field]:
 
 def placeholder(column: TargetColumn) -> sql.Composable:
     """A value in the canonical form as a value of the column's type."""
-    own = sql.SQL(column.base_name)
+    own = verbatim(sql.SQL(column.base_name))
     if canonical_type(column) == column.base_oid:
         return sql.SQL("%b::{}").format(own)
     return sql.SQL("%b::text::{}").format(own)

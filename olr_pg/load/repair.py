@@ -15,6 +15,7 @@ from psycopg import sql
 from olr_pg.applier.connection import connect, unreachable
 from olr_pg.applier.ledger import TableLedger, ensure_ledger
 from olr_pg.applier.target import read_table
+from olr_pg.applier.verbatim import verbatim
 from olr_pg.errors import OlrPgError
 from olr_pg.load.canonical import image_expression
 from olr_pg.load.composite import Field, fields_of, placeholder
@@ -131,10 +132,10 @@ class _Table:
     def __init__(
         self, target: TargetTable, columns: list[TargetColumn], key: list[TargetColumn]
     ) -> None:
-        self._name = target.identifier
+        self._name = verbatim(target.identifier)
         self._columns = columns
         self._key = key
-        self._image = image_expression(columns)
+        self._image = verbatim(image_expression(columns))
         self._crossed = list[list[Field]]()
 
     def repair(self, connection: Connection[Any], difference: Difference) -> str:
@@ -172,8 +173,7 @@ class _Table:
             assert wanted is not None
             fields = [f for f in fields_of(wanted, self._columns) if f.column in self._key]
             where = sql.SQL(" AND ").join(
-                sql.SQL("t.{} = {}").format(sql.Identifier(f.column.name), placeholder(f.column))
-                for f in fields
+                sql.SQL("t.{} = {}").format(_name(f.column), placeholder(f.column)) for f in fields
             )
             parameters: list[Any] = [field.parameter for field in fields]
         elif difference.target is None:
@@ -189,7 +189,7 @@ class _Table:
 
     def _delete(self, connection: Connection[Any], found: _Found) -> None:
         query = sql.SQL("DELETE FROM {} AS t WHERE {}").format(self._name, found.place)
-        connection.execute(query)
+        connection.execute(query, ())
 
     def _update(self, connection: Connection[Any], fields: list[Field], found: _Found) -> None:
         names = {column.name for column in self._key}
@@ -197,8 +197,7 @@ class _Table:
         query = sql.SQL("UPDATE {} AS t SET {} WHERE {}").format(
             self._name,
             sql.SQL(", ").join(
-                sql.SQL("{} = {}").format(sql.Identifier(f.column.name), placeholder(f.column))
-                for f in setting
+                sql.SQL("{} = {}").format(_name(f.column), placeholder(f.column)) for f in setting
             ),
             found.place,
         )
@@ -207,7 +206,11 @@ class _Table:
     def _insert(self, connection: Connection[Any], fields: list[Field]) -> None:
         query = sql.SQL("INSERT INTO {} ({}) OVERRIDING SYSTEM VALUE VALUES ({})").format(
             self._name,
-            sql.SQL(", ").join(sql.Identifier(field.column.name) for field in fields),
+            sql.SQL(", ").join(_name(field.column) for field in fields),
             sql.SQL(", ").join(placeholder(field.column) for field in fields),
         )
         connection.execute(query, [field.parameter for field in fields])
+
+
+def _name(column: TargetColumn) -> sql.SQL:
+    return verbatim(sql.Identifier(column.name))

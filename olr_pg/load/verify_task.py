@@ -19,6 +19,7 @@ from olr_pg.applier.connection import connect, unreachable
 from olr_pg.applier.plan import TablePlan
 from olr_pg.applier.settings import ApplierSettings
 from olr_pg.applier.target import TargetTable
+from olr_pg.applier.verbatim import verbatim
 from olr_pg.datatypes.policies import Counters
 from olr_pg.dictionary.model import Table
 from olr_pg.errors import OlrPgError
@@ -227,11 +228,11 @@ def _target_rows(
     wanted: npt.NDArray[np.int64],
 ) -> Iterator[Row]:
     query = sql.SQL("SELECT {}, {} FROM {} AS t WHERE {} AND {} & {} = ANY(%s)").format(
-        image_expression(compared.key_columns),
-        image_expression(compared.columns),
-        table.target.identifier,
+        verbatim(image_expression(compared.key_columns)),
+        verbatim(image_expression(compared.columns)),
+        verbatim(table.target.identifier),
         _within(blocks),
-        digest_expression(compared.key_columns),
+        verbatim(digest_expression(compared.key_columns)),
         sql.Literal(table.chunks - 1),
     )
     with connection.cursor(binary=True) as cursor:

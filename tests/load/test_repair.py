@@ -1,0 +1,86 @@
+"""Single rows of a target, read and repaired by statements with parameters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import psycopg
+import pytest
+
+from olr_pg.applier.connection import connect
+from olr_pg.applier.settings import ApplierSettings
+from olr_pg.applier.target import read_table
+from olr_pg.load.canonical import image_expression
+from olr_pg.load.composite import fields_of, shown
+from olr_pg.load.differences import TableDifferences
+from olr_pg.load.digests import Compared
+from olr_pg.load.repair import repair
+from olr_pg.load.verify import DIFFERENT, EXTRA, MISSING, Difference
+from olr_pg.load.verify_task import Blocks, VerifyTable, _target_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from psycopg import Connection
+
+    from olr_pg.applier.target import TargetTable
+
+SCHEMA = """
+CREATE SCHEMA "s%s"; CREATE TYPE "s%s"."of%b" AS ENUM ('x', 'y');
+CREATE TABLE "s%s"."t%t" ("id%" int PRIMARY KEY, "Rate%" "s%s"."of%b", "a%sb" text);
+INSERT INTO "s%s"."t%t" VALUES (1, 'x', 'one'), (2, 'y', 'two'), (3, 'x', 'three');
+"""
+ROWS = 'SELECT * FROM "s%s"."t%t" ORDER BY 1'
+
+
+@pytest.fixture
+def target(postgres_database: str) -> Iterator[Connection[Any]]:
+    """Names with percent signs, which Oracle allows in quotes."""
+    with psycopg.connect(postgres_database, autocommit=True) as connection:
+        connection.execute(SCHEMA)
+    with connect(postgres_database) as connection:
+        yield connection
+
+
+def _table(connection: Connection[Any]) -> TargetTable:
+    table = read_table(connection, "s%s", "t%t")
+    assert table is not None
+    return table
+
+
+def test_rows_are_repaired_whatever_the_names(
+    target: Connection[Any], postgres_database: str
+) -> None:
+    table = _table(target)
+    image = image_expression(table.columns).as_string()
+    query = f'SELECT {image} FROM "s%s"."t%t" AS t ORDER BY "id%"'.encode()
+    source = [bytes(row[0]) for row in target.execute(query)]
+    wanted = target.execute(ROWS.encode()).fetchall()
+    target.execute(b'UPDATE "s%s"."t%t" SET "a%sb" = NULL, "Rate%" = \'y\' WHERE "id%" = 1')
+    target.execute(b'UPDATE "s%s"."t%t" SET "id%" = 4 WHERE "id%" = 2')
+    found = [bytes(row[0]) for row in target.execute(query)]
+    differences = [
+        Difference(DIFFERENT, b"", source[0], found[0]),
+        Difference(MISSING, b"", source[1], None),
+        Difference(EXTRA, b"", None, found[2]),
+    ]
+    file = TableDifferences(
+        "S.T", "s%s", "t%t", tuple(column.name for column in table.columns),
+        tuple(column.base_oid for column in table.columns), ("id%",), differences,
+    )  # fmt: skip
+    settings = ApplierSettings(postgres_database, "localhost", 1, "")
+    (done,) = repair(settings, [file])
+    assert done[1:] == (1, 1, 1, 0)
+    assert target.execute(ROWS.encode()).fetchall() == wanted
+    assert shown(target, fields_of(source[0], table.columns)) == {
+        "id%": 1, "Rate%": "x", "a%sb": "one",
+    }  # fmt: skip
+
+
+def test_rows_are_read_whatever_the_names(target: Connection[Any]) -> None:
+    table = _table(target)
+    one: Any = VerifyTable(None, table, chunks=1, sampled=1)  # type: ignore[arg-type]
+    compared = Compared(table.columns, (0,), keyed=True)
+    rows = list(_target_rows(target, one, compared, Blocks(0, None), np.array([0])))
+    assert len(rows) == 3
