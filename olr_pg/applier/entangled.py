@@ -16,7 +16,7 @@ from olr_pg.applier.netchange import ABSENT
 from olr_pg.transactions.batch import DmlKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Mapping
 
     from olr_pg.applier.changes import Changes
     from olr_pg.applier.netchange import Cells
@@ -26,6 +26,38 @@ Key = tuple[bytes, ...]
 
 ATTEMPTS_MAX: Final = 16
 """Sets of a transaction's entangled changes that may be refused: each costs as much as all rows."""
+
+
+class Placed:
+    """The keys at which a transaction has put rows while it goes in change by change.
+
+    A row may be where another one was that Oracle moved in the same statement, and that is missing
+    in the target or was overwritten. A change of that one is no change of the row that is there.
+
+    Args:
+        key: places of the key's columns.
+    """
+
+    def __init__(self, key: I64) -> None:
+        self._key = key
+        self._row: dict[Key, int] = {}
+
+    def note(self, changes: Changes, number: int) -> None:
+        """A change is in."""
+        before, after = images(changes, number, self._key)
+        row = int(changes.row[number])
+        if before == after:
+            return
+        if before is not None and self._row.get(before) == row:
+            del self._row[before]
+        if after is not None:
+            self._row[after] = row
+
+    def displaces(self, changes: Changes, number: int) -> bool:
+        """Whether another row is known to be at the key of the row that a change is of."""
+        before, _ = images(changes, number, self._key)
+        row = int(changes.row[number])
+        return before is not None and row != 0 and self._row.get(before, row) not in (0, row)
 
 
 def entangled(changes: Changes, key: I64) -> I64:
@@ -44,32 +76,32 @@ def entangled(changes: Changes, key: I64) -> I64:
 
     known: dict[Key, int] = {}
     for number in range(len(first)):
-        for one in keys(changes, number, key):
-            pair = root(known.setdefault(one, number)), root(number)
-            first[max(pair)] = min(pair)
+        for one in images(changes, number, key):
+            if one is not None:
+                pair = root(known.setdefault(one, number)), root(number)
+                first[max(pair)] = min(pair)
     return np.array([root(number) for number in range(len(first))], np.int64)
 
 
-def keys(changes: Changes, number: int, key: I64) -> Iterator[Key]:
-    """The keys that a change names: of the row before it, of the row after it."""
+def images(changes: Changes, number: int, key: I64) -> tuple[Key | None, Key | None]:
+    """The keys of the row before and after a change; None where there is no row or no key."""
     kind = int(changes.kind[number])
-    before, after = changes.before, changes.after
-    if kind == DmlKind.INSERT:
-        found = [[_value(after, number, column) for column in key]]
-    else:
-        found = [[_value(before, number, column) for column in key]]
-        if kind == DmlKind.UPDATE:
-            sets = after.length[number, key] != ABSENT
-            images = [after if one else before for one in sets]
-            found.append(
-                [_value(image, number, column) for image, column in zip(images, key, strict=True)]
-            )
-    for values in found:
-        whole = tuple(value for value in values if value is not None)
-        if whole and len(whole) == len(key):
-            yield whole
+    before = None if kind == DmlKind.INSERT else _key(changes.before, number, key, {})
+    if kind == DmlKind.DELETE or (kind == DmlKind.UPDATE and before is None):
+        return before, None
+    after = _key(changes.after, number, key, {} if before is None else dict(enumerate(before)))
+    return before, after
 
 
-def _value(image: Cells, number: int, column: int) -> bytes | None:
-    start, size = int(image.offset[number, column]), int(image.length[number, column])
-    return None if size < 0 else image.data[start : start + size].tobytes()
+def _key(image: Cells, number: int, key: I64, known: Mapping[int, bytes]) -> Key | None:
+    """The key of an image; `known` says what columns are that it does not have."""
+    values = []
+    for place, column in enumerate(key.tolist()):
+        start, size = int(image.offset[number, column]), int(image.length[number, column])
+        if size == ABSENT and place in known:
+            values.append(known[place])
+        elif size < 0:
+            return None
+        else:
+            values.append(image.data[start : start + size].tobytes())
+    return tuple(values) or None

@@ -405,26 +405,33 @@ def _bytes(cells: Cells, number: int, column: int) -> bytes | None:
     return None if size < 0 else cells.data[start : start + size].tobytes()
 
 
-def overwriting(plan: TablePlan, changes: Changes, number: int) -> list[Step]:
+def overwriting(plan: TablePlan, changes: Changes, number: int, *, displaced: bool) -> list[Step]:
     """What puts the row of a conflicting insert or update into place, empty where it cannot be.
 
-    The rows with the new key go away and the whole row comes in: for an update only where the
-    change has the whole row (never upsert a part).
+    The rows with the old and the new key go away and the whole row comes in: for an update only
+    where the change has the whole row (never upsert a part).
+
+    Args:
+        displaced: the row at the old key is another one, which stays.
     """
     kind = DmlKind(int(changes.kind[number]))
     if kind is DmlKind.DELETE or len(plan.key) == 0:
         return []
-    offset, length = changes.before.offset[number].copy(), changes.before.length[number].copy()
+    before, after = changes.before, changes.after
+    offset, length = before.offset[number].copy(), before.length[number].copy()
     if kind is DmlKind.INSERT:
         length[:] = ABSENT
-    present = changes.after.length[number] != ABSENT
-    offset[present] = changes.after.offset[number][present]
-    length[present] = changes.after.length[number][present]
+    present = after.length[number] != ABSENT
+    offset[present] = after.offset[number][present]
+    length[present] = after.length[number][present]
     if kind is DmlKind.UPDATE and (length[plan.whole] == ABSENT).any():
         return []
-    row = Cells(changes.before.data, offset.reshape(1, -1), length.reshape(1, -1))
+    row = Cells(before.data, offset.reshape(1, -1), length.reshape(1, -1))
     writer, rows = _Writer(plan, 2), np.array([0])
+    gone = list(writer.deletes(row, rows))
+    if kind is DmlKind.UPDATE and not displaced:
+        gone += writer.deletes(before, np.array([number]))
     return [
-        *(step._replace(expected=-1) for step in writer.deletes(row, rows)),
+        *(step._replace(expected=-1) for step in gone),
         *writer.inserts(row, rows),
     ]

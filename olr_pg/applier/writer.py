@@ -16,7 +16,7 @@ import psycopg
 
 from olr_pg.applier.changes import ChangeError, encode_changes
 from olr_pg.applier.copying import copy_stream
-from olr_pg.applier.entangled import ATTEMPTS_MAX, entangled
+from olr_pg.applier.entangled import ATTEMPTS_MAX, Placed, entangled
 from olr_pg.applier.ledger import Counters
 from olr_pg.applier.plan import plan_table
 from olr_pg.applier.refusals import RefusedError, refused
@@ -229,24 +229,32 @@ class TableWriter:
         for number in range(len(part)):
             if not knot.left[number]:
                 continue
-            change = part.part(slice(number, number + 1))
             try:
                 with connection.transaction():
-                    counters = counters.plus(self._write_change(connection, change))
+                    done = self._write_change(connection, knot, number)
             except RefusedError as error:
                 error.number = number
-                if not error.is_conflict:
-                    raise
-                done = self._write_entangled(connection, part, knot, number)
-                if done is None:
-                    if self._settings.conflict is ConflictPolicy.ERROR:
-                        raise
-                    done = self._resolve(connection, part, error)
-                counters = counters.plus(done)
+                done = self._settle(connection, knot, error)
+            counters = counters.plus(done)
         return counters
 
+    def _settle(self, connection: Connection[Any], knot: _Knot, conflict: RefusedError) -> Counters:
+        """Bring a refused change in otherwise, or do what the policy says.
+
+        Raises:
+            RefusedError: it stays refused.
+        """
+        if not conflict.is_conflict:
+            raise conflict
+        done = self._write_entangled(connection, knot, conflict.number)
+        if done is not None:
+            return done
+        if self._settings.conflict is ConflictPolicy.ERROR:
+            raise conflict
+        return self._resolve(connection, knot, conflict)
+
     def _write_entangled(
-        self, connection: Connection[Any], part: Selection, knot: _Knot, number: int
+        self, connection: Connection[Any], knot: _Knot, number: int
     ) -> Counters | None:
         """Bring a change that conflicts by itself in with those that it is entangled with.
 
@@ -256,20 +264,36 @@ class TableWriter:
         if int(rows.sum()) < 2:
             return None
         try:
+            together = knot.part.part(rows)
+            changes = self._encoded(together)
+            numbers = range(len(together))
+            if any(knot.placed.displaces(changes, one) for one in numbers):
+                return None
             with connection.transaction():
-                done = self._run_all(connection, self._steps(part.part(rows)))
+                done = self._run_all(connection, self._steps(together))
         except RefusedError:
             knot.attempts += 1
             return None
         knot.left &= ~rows
+        for one in numbers:
+            knot.placed.note(changes, one)
         return done
 
-    def _write_change(self, connection: Connection[Any], change: Selection) -> Counters:
+    def _write_change(self, connection: Connection[Any], knot: _Knot, number: int) -> Counters:
+        changes = self._encoded(knot.change(number))
+        if knot.placed.displaces(changes, 0):
+            raise RefusedError(
+                0,
+                OlrPgError(5009, "the row is not there: another one has its key by now"),
+                is_conflict=True,
+            )
         try:
-            step = single(self.plan, self._encoded(change), 0)
+            step = single(self.plan, changes, 0)
         except UnwritableError as error:
             raise RefusedError(0, error.error) from error
-        return self._run_all(connection, [step])
+        done = self._run_all(connection, [step])
+        knot.placed.note(changes, 0)
+        return done
 
     def _encoded(self, change: Selection) -> Changes:
         try:
@@ -278,21 +302,24 @@ class TableWriter:
             raise RefusedError(0, error.cause) from error
 
     def _resolve(
-        self, connection: Connection[Any], part: Selection, conflict: RefusedError
+        self, connection: Connection[Any], knot: _Knot, conflict: RefusedError
     ) -> Counters:
         """Do what the policy says about a conflict, and record it."""
         number = conflict.number
         done: list[Step] = []
         if self._settings.conflict is ConflictPolicy.OVERWRITE:
-            changes = self._encoded(part.part(slice(number, number + 1)))
-            done = overwriting(self.plan, changes, 0)
+            changes = self._encoded(knot.change(number))
+            displaced = knot.placed.displaces(changes, 0)
+            done = overwriting(self.plan, changes, 0, displaced=displaced)
             try:
                 with connection.transaction():
                     self._run_all(connection, done)
             except RefusedError as worse:
                 worse.number = number
                 raise
-        row = conflict.row(part, "overwritten" if done else "skipped")
+            if done:
+                knot.placed.note(changes, 0)
+        row = conflict.row(knot.part, "overwritten" if done else "skipped")
         self._ledger.record(connection, row)
         return Counters(conflicts=1)
 
@@ -301,21 +328,27 @@ class _Knot:
     """The changes of one transaction that go in one by one, and which belong together.
 
     Attributes:
+        placed: where they have put rows so far.
         left: those that are not left out, nor in before their turn.
         attempts: sets that were refused.
     """
 
     def __init__(self, plan: TablePlan, part: Selection, kept: npt.NDArray[np.bool_]) -> None:
         self._plan = plan
-        self._part = part
+        self.part = part
+        self.placed = Placed(plan.key)
         self._first: npt.NDArray[np.int64] | None = None
         self._kept = kept
         self.left = kept.copy()
         self.attempts = 0
 
+    def change(self, number: int) -> Selection:
+        """One of them."""
+        return self.part.part(slice(number, number + 1))
+
     def rest(self, number: int) -> npt.NDArray[np.bool_]:
         """A change and those behind it that share keys with it."""
-        rows = np.zeros(len(self._part), np.bool_)
+        rows = np.zeros(len(self.part), np.bool_)
         if self.attempts < ATTEMPTS_MAX:
             first = self._found()
             rows[number:] = (first == first[number])[number:]
@@ -323,9 +356,9 @@ class _Knot:
 
     def _found(self) -> npt.NDArray[np.int64]:
         if self._first is None:
-            self._first = np.arange(len(self._part))
+            self._first = np.arange(len(self.part))
             try:
-                changes = encode_changes(self._plan, self._part.part(self._kept), whole=True)
+                changes = encode_changes(self._plan, self.part.part(self._kept), whole=True)
             except ChangeError:
                 return self._first  # refused when its turn comes
             numbers = np.flatnonzero(self._kept)

@@ -308,6 +308,56 @@ def test_a_conflict_beside_keys_that_change_places(
     ]
 
 
+def _moves(r: Replication, *moves: tuple[int, int]) -> list[Any]:
+    """Whole rows that change their keys; ``v`` is the name of the row, which has the ROWID."""
+    return [
+        r.update(
+            {"ID": old, "N": 0, "V": f"row {old}"}, {"ID": new, "N": 0, "V": f"row {old}"},
+            rowid=f"{old:018}",
+        )
+        for old, new in moves
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("moves", "there", "policy", "expected"),
+    [
+        # The old key does not stay behind.
+        ([(1, 2)], [1, 2], ConflictPolicy.OVERWRITE, {2: 1}),
+        ([(1, 2)], [1, 2], ConflictPolicy.SKIP, {1: 1, 2: 2}),
+        # The key that is left is another row's by then.
+        ([(1, 2), (2, 3)], [1, 2, 3], ConflictPolicy.OVERWRITE, {2: 1, 3: 2}),
+        ([(1, 2), (2, 1), (5, 6)], [1, 2, 6], ConflictPolicy.OVERWRITE, {1: 2, 2: 1, 6: 5}),
+        # The second row is missing: what has its key now is the first one.
+        ([(1, 2), (2, 3)], [1], ConflictPolicy.OVERWRITE, {2: 1, 3: 2}),
+        ([(1, 2), (2, 3)], [1], ConflictPolicy.SKIP, {2: 1}),
+    ],
+)
+def test_keys_that_move_where_rows_are_too_many_or_missing(
+    replication: Replication,
+    moves: list[tuple[int, int]],
+    there: list[int],
+    policy: ConflictPolicy,
+    expected: dict[int, int],
+) -> None:
+    r = replication
+    for number in there:
+        r.execute(f"INSERT INTO s.t VALUES ({number}, 0, 'row {number}')")
+    r.transaction(*_moves(r, *moves))
+    r.apply(conflict=policy)
+    assert {row[0]: row[2] for row in _rows(r)} == {
+        key: f"row {row}" for key, row in expected.items()
+    }
+
+
+def test_a_row_whose_key_another_one_has_by_now_is_not_deleted(replication: Replication) -> None:
+    r = replication
+    r.execute("INSERT INTO s.t VALUES (1, 0, 'row 1')")
+    r.transaction(*_moves(r, (1, 2)), r.delete({"ID": 2}, rowid=f"{2:018}"), r.delete({"ID": 9}))
+    r.apply(conflict=ConflictPolicy.SKIP)
+    assert _rows(r) == [(2, 0, "row 1")]
+
+
 def test_the_conflict_is_named_not_the_keys_that_change_places(replication: Replication) -> None:
     r = replication
     r.transaction(*_two(r))
