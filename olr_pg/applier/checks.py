@@ -8,6 +8,7 @@ import psycopg
 from psycopg import sql
 
 from olr_pg.applier.connection import connect, unreachable
+from olr_pg.applier.grants import check_creation, check_grants, check_ledger
 from olr_pg.applier.modifiers import check_modifiers, may_round
 from olr_pg.applier.plan import check_names, new_table, target_columns, target_name
 from olr_pg.applier.target import read_table
@@ -25,11 +26,10 @@ if TYPE_CHECKING:
     from olr_pg.applier.target import TargetTable
     from olr_pg.dictionary.model import Column, Table
 
-_LEDGER = "SELECT to_regclass('olr_pg.ledger') IS NOT NULL, current_user"
-_MAY_CREATE = """
-SELECT CASE WHEN to_regnamespace(quote_ident(%(schema)s)) IS NULL
-    THEN has_database_privilege(current_database(), 'CREATE')
-    ELSE has_schema_privilege(%(schema)s, 'CREATE') END, current_database()
+_LEDGER = """
+SELECT EXISTS (
+    SELECT FROM pg_class
+    WHERE relname = 'ledger' AND relnamespace = to_regnamespace('olr_pg'))
 """
 _DEFERRABLE = """
 SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint
@@ -45,10 +45,11 @@ def check_target(settings: ApplierSettings, tables: Sequence[Table]) -> list[Fin
         return [error("postgres.names", f"{problem.label} {problem.detail}", problem.action)]
     try:
         with connect(settings.connect_string) as connection:
-            found = list(_check_ledger(connection))
+            current = _user(connection)
+            found = list(_check_ledger(connection, current))
             for table in tables:
-                found += _check_table(connection, settings, table)
-            return found
+                found += _check_table(connection, settings, table, current)
+            return list(dict.fromkeys(found))
     except psycopg.OperationalError as problem:
         coded = unreachable(problem)
         return [error("postgres.connection", f"{coded.label} {coded.detail}", coded.action)]
@@ -65,29 +66,22 @@ def check_target(settings: ApplierSettings, tables: Sequence[Table]) -> list[Fin
         ]
 
 
-def _check_ledger(connection: Connection[Any]) -> Iterator[Finding]:
+def _check_ledger(connection: Connection[Any], user: str) -> Iterator[Finding]:
     row = connection.execute(_LEDGER).fetchone()
-    assert row is not None
-    there, user = row
-    if not there:
-        yield from _may_create(connection, "olr_pg", f"{user} may not create the ledger")
+    if row == (True,):
+        yield from check_ledger(connection, user)
+    else:
+        yield from check_creation(connection, user, "olr_pg", f"{user} may not create the ledger")
 
 
-def _may_create(connection: Connection[Any], schema: str, what: str) -> Iterator[Finding]:
-    row = connection.execute(_MAY_CREATE, {"schema": schema}).fetchone()
+def _user(connection: Connection[Any]) -> str:
+    row = connection.execute("SELECT current_user").fetchone()
     assert row is not None
-    allowed, database = row
-    if not allowed:
-        yield error(
-            "postgres.privileges",
-            what,
-            f'GRANT CREATE ON DATABASE "{database}" TO CURRENT_ROLE;  -- as that role\'s superior',
-            "or run sql/postgres/ledger.sql and create the tables yourself",
-        )
+    return str(row[0])
 
 
 def _check_table(
-    connection: Connection[Any], settings: ApplierSettings, table: Table
+    connection: Connection[Any], settings: ApplierSettings, table: Table, user: str
 ) -> Iterator[Finding]:
     if table.refusal is not None:
         return
@@ -96,8 +90,10 @@ def _check_table(
     if target is not None:
         yield from _check_columns(connection, settings, table, target)
         yield from _check_keys(connection, table, target)
+        yield from check_grants(connection, user, schema, name)
     elif settings.create_tables:
-        yield from _may_create(connection, schema, f"{schema}.{name} may not be created")
+        what = f"{user} may not create tables in the schema {schema}"
+        yield from check_creation(connection, user, schema, what)
     else:
         yield error(
             "postgres.tables",

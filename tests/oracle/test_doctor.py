@@ -6,7 +6,9 @@ import functools
 import importlib.resources
 import json
 import zoneinfo
+from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +28,6 @@ from tests.oracle.live_source import LiveSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from olr_pg.observability.findings import Finding
 
@@ -354,29 +355,68 @@ def test_columns_types_and_keys_of_the_target(patient: Patient) -> None:
     assert patient.findings() == []
 
 
-def test_a_role_without_privileges(patient: Patient) -> None:
-    with psycopg.connect(patient.target, autocommit=True) as connection:
+@contextmanager
+def plain_role(patient: Patient) -> Iterator[psycopg.Connection[Any]]:
+    """Lets a role without any privilege be the applier's; the connection of a superuser."""
+    superuser = patient.target
+    with psycopg.connect(superuser, autocommit=True) as connection:
         name = connection.info.dbname
         connection.execute("CREATE ROLE doctor_test LOGIN PASSWORD 'secret' IN ROLE pg_monitor")
         connection.execute(f'REVOKE ALL ON DATABASE "{name}" FROM PUBLIC')
         connection.execute(f'GRANT CONNECT ON DATABASE "{name}" TO doctor_test')
-    superuser = patient.target
-    patient.target = psycopg.conninfo.make_conninfo(
-        superuser, user="doctor_test", password="secret"
-    )
-    try:
-        finding = patient.only()
-        assert finding.check == "postgres.privileges"
-        with psycopg.connect(superuser, autocommit=True) as connection:
-            connection.execute(finding.mend[0])
-        assert {found.check for found in patient.findings()} == {"postgres.privileges"}
-        with psycopg.connect(superuser, autocommit=True) as connection:
-            connection.execute(f'GRANT CREATE ON DATABASE "{name}" TO doctor_test')
-        assert patient.findings() == []
-    finally:
-        with psycopg.connect(superuser, autocommit=True) as connection:
+        patient.target = psycopg.conninfo.make_conninfo(
+            superuser, user="doctor_test", password="secret"
+        )
+        try:
+            yield connection
+        finally:
             connection.execute("DROP OWNED BY doctor_test")
             connection.execute("DROP ROLE doctor_test")
+
+
+def test_a_role_without_privileges(patient: Patient) -> None:
+    with plain_role(patient) as superuser:
+        for _ in range(2):  # to set session_replication_role, then to create
+            found = patient.findings()
+            assert {finding.check for finding in found} == {"postgres.privileges"}
+            for finding in found:
+                superuser.execute(finding.mend[0].encode())
+        assert patient.findings() == []
+
+
+def test_a_role_that_may_not_touch_the_tables_of_others(patient: Patient) -> None:
+    with plain_role(patient) as superuser:
+        superuser.execute("GRANT SET ON PARAMETER session_replication_role TO doctor_test")
+        ledger = Path(__file__).parents[2] / "sql" / "postgres" / "ledger.sql"
+        superuser.execute(ledger.read_bytes())
+        superuser.execute("CREATE SCHEMA shop")
+        patient.create_tables = False
+        for finding in patient.findings():
+            if finding.check == "postgres.tables":
+                superuser.execute(finding.mend[0].encode())
+        lacking = [finding.what for finding in patient.findings()]
+        assert "doctor_test may not use the schema olr_pg" in lacking
+        assert "doctor_test lacks SELECT, INSERT, UPDATE, DELETE on olr_pg.cutover" in lacking
+        assert (
+            "doctor_test lacks SELECT, INSERT, UPDATE, DELETE, TRUNCATE on shop.orders" in lacking
+        )
+        assert len(set(lacking)) == len(lacking)
+        for finding in patient.findings():
+            superuser.execute(finding.mend[0].encode())
+        assert patient.findings() == []
+
+
+def test_a_role_that_may_not_create_in_a_schema(patient: Patient) -> None:
+    with plain_role(patient) as superuser:
+        superuser.execute("GRANT SET ON PARAMETER session_replication_role TO doctor_test")
+        superuser.execute("CREATE SCHEMA shop")
+        database = superuser.info.dbname
+        superuser.execute(f'GRANT CREATE ON DATABASE "{database}" TO doctor_test'.encode())
+        finding = patient.only()
+        assert finding.what == "doctor_test may not create tables in the schema shop"
+        assert finding.mend[0] == 'GRANT CREATE ON SCHEMA "shop" TO "doctor_test";'
+        superuser.execute(finding.mend[0].encode())
+        assert patient.findings() == []
 
 
 def test_little_room_on_the_disk(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
