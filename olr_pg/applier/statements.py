@@ -39,6 +39,7 @@ class Step(NamedTuple):
         parameters: its parameters, none for a COPY.
         copy: the COPY's stream.
         expected: rows it must touch.
+        advice: what to look at where it touches none.
     """
 
     kind: DmlKind
@@ -46,6 +47,7 @@ class Step(NamedTuple):
     parameters: tuple[Binary | None, ...]
     copy: memoryview | None
     expected: int
+    advice: str = ""
 
 
 def steps(plan: TablePlan, changes: Changes, copy_rows: int) -> Iterator[Step]:
@@ -291,7 +293,7 @@ def copying(plan: TablePlan, stream: memoryview, rows: int) -> Step:
 def single(plan: TablePlan, changes: Changes, number: int) -> Step:
     """The statement of one change, which must touch one row.
 
-    Without a key the row is found by all its old values; of equal rows one is taken.
+    Without a key the row is found by its old values; of equal rows one is taken.
 
     Raises:
         KeyMissingError: the change does not have its key, or nothing to find the row by.
@@ -300,28 +302,25 @@ def single(plan: TablePlan, changes: Changes, number: int) -> Step:
     kind = DmlKind(int(changes.kind[number]))
     if kind is DmlKind.INSERT:
         return _single_insert(plan, changes.after, number)
-    head, where, parameters = _find(plan, changes.before, number)
+    found = _find(plan, changes.before, number)
     if kind is DmlKind.DELETE:
-        using = " USING found" if head is not None else ""
         query = sql.SQL("{}DELETE FROM {} AS t{} WHERE {}").format(
-            head or sql.SQL(""), _table(plan), sql.SQL(using), where
-        )
-        return Step(kind, query.as_bytes(), parameters, None, 1)
+            found.head, _table(plan), sql.SQL(" USING found" if found.is_searched else ""),
+            found.where,
+        )  # fmt: skip
+        return Step(kind, query.as_bytes(), found.parameters, None, 1, found.advice)
     setting, values = _set(plan, changes.after, number, _set_by(plan, changes, number))
     query = sql.SQL("{}UPDATE {} AS t SET {}{} WHERE {}").format(
-        head or sql.SQL(""),
+        found.head,
         _table(plan),
         setting,
-        sql.SQL(" FROM found" if head is not None else ""),
-        where,
+        sql.SQL(" FROM found" if found.is_searched else ""),
+        found.where,
     )
-    return Step(
-        kind,
-        query.as_bytes(),
-        parameters + values if head is not None else values + parameters,
-        None,
-        1,
-    )
+    first, second = found.parameters, values
+    if not found.is_searched:
+        first, second = second, first
+    return Step(kind, query.as_bytes(), first + second, None, 1, found.advice)
 
 
 def _set_by(plan: TablePlan, changes: Changes, number: int) -> list[int]:
@@ -355,31 +354,91 @@ def _settable(plan: TablePlan) -> str:
     return next(c.name for c in plan.target.columns if not c.generated and c.identity != "a")
 
 
-def _find(
-    plan: TablePlan, before: Cells, number: int
-) -> tuple[sql.Composed | None, sql.Composed, tuple[Binary | None, ...]]:
-    """(a WITH clause that finds one row, the condition, parameters)."""
-    keyed = len(plan.key) > 0
-    columns: list[int] = plan.key.tolist() if keyed else [
-        i
-        for i in np.flatnonzero(before.length[number] != ABSENT).tolist()
-        if plan.target.columns[i].comparable
-    ]  # fmt: skip
-    if not columns or (keyed and (before.length[number, columns] < 0).any()):
+class _Found(NamedTuple):
+    """How a statement finds the one row that it is about.
+
+    Attributes:
+        head: a WITH clause whose ``found`` is the row; empty where the condition is enough.
+        where: the condition.
+        parameters: of both.
+        is_searched: there is a head.
+        advice: what to look at where there is no such row.
+    """
+
+    head: sql.Composable
+    where: sql.Composable
+    parameters: tuple[Binary | None, ...]
+    is_searched: bool = False
+    advice: str = ""
+
+
+def _find(plan: TablePlan, before: Cells, number: int) -> _Found:
+    """How to find the row of a before image.
+
+    Raises:
+        KeyMissingError: the image does not tell it.
+    """
+    if len(plan.key) == 0:
+        return _search(plan, before, number)
+    columns = plan.key.tolist()
+    if (before.length[number, columns] < 0).any():
         raise KeyMissingError(number)
-    test = sql.SQL("t.{} = %b::{}" if keyed else "t.{} IS NOT DISTINCT FROM %b::{}")
-    condition = sql.SQL(" AND ").join(
-        test.format(_name(plan.target.columns[i].name), _type(plan.target.columns[i]))
+    return _Found(
+        sql.SQL(""),
+        _condition(plan, columns, "t.{} = %b::{}"),
+        tuple(_value(before, number, i) for i in columns),
+    )
+
+
+def _search(plan: TablePlan, before: Cells, number: int) -> _Found:
+    """How to find the row of a before image without a key.
+
+    The image need not have all columns: Oracle logs no LOBs, not always the NULLs at a row's end,
+    and without supplemental logging of all columns few. Rows that differ in other columns could
+    all be meant, so none is taken then.
+    """
+    named = set(np.flatnonzero(before.length[number] != ABSENT).tolist())
+    columns = [i for i in sorted(named) if plan.target.columns[i].comparable]
+    if not columns:
+        raise KeyMissingError(number)
+    rest = [
+        plan.target.columns[i].name
+        for i in plan.whole.tolist()
+        if i not in columns and not plan.target.columns[i].generated
+    ]
+    table, condition = _table(plan), _condition(plan, columns, "t.{} IS NOT DISTINCT FROM %b::{}")
+    parameters = tuple(_value(before, number, i) for i in columns)
+    where = sql.SQL("t.ctid = found.place AND t.tableoid = found.part")
+    if not rest:
+        head = sql.SQL(
+            "WITH found AS (SELECT t.tableoid AS part, t.ctid AS place FROM {} AS t WHERE {}"
+            " LIMIT 1) "
+        ).format(table, condition)
+        return _Found(
+            head, where, parameters, is_searched=True, advice="no row has these old values"
+        )
+    values = sql.SQL("ROW({})").format(
+        sql.SQL(", ").join(sql.SQL("t.{}").format(_name(name)) for name in rest)
+    )
+    head = sql.SQL(
+        "WITH one AS (SELECT t.tableoid AS part, t.ctid AS place, {values} AS rest"
+        " FROM {table} AS t WHERE {condition} LIMIT 1),"
+        " found AS (SELECT part, place FROM one WHERE NOT EXISTS (SELECT FROM {table} AS t"
+        " WHERE {condition} AND NOT record_image_eq({values}, (SELECT rest FROM one)))) "
+    ).format(values=values, table=table, condition=condition)
+    advice = (
+        f"no row has these old values, or several have that differ in {', '.join(rest)}, which the"
+        " change does not tell; a primary key of the source's table or supplemental logging of ALL"
+        " columns would (but never of LOBs)"
+    )
+    return _Found(head, where, parameters + parameters, is_searched=True, advice=advice)
+
+
+def _condition(plan: TablePlan, columns: Sequence[int], test: str) -> sql.Composed:
+    return sql.SQL(" AND ").join(
+        sql.SQL(test).format(_name(plan.target.columns[i].name), _type(plan.target.columns[i]))
         for i in columns
     )
-    parameters = tuple(_value(before, number, i) for i in columns)
-    if keyed:
-        return None, sql.SQL("{}").format(condition), parameters
-    head = sql.SQL(
-        "WITH found AS (SELECT t.tableoid AS part, t.ctid AS place FROM {} AS t WHERE {} LIMIT 1) "
-    ).format(_table(plan), condition)
-    where = sql.SQL("t.ctid = found.place AND t.tableoid = found.part").format()
-    return head, where, parameters
 
 
 def _single_insert(plan: TablePlan, after: Cells, number: int) -> Step:

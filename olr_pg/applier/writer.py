@@ -440,9 +440,10 @@ def check_touched(step: Step, touched: int) -> None:
         DmlKind.UPDATE: "were there to update",
         DmlKind.DELETE: "were there to delete",
     }[step.kind]
+    advice = f"; {step.advice}" if step.advice and touched == 0 else ""
     raise RefusedError(
         -1,
-        OlrPgError(5009, f"{touched} rows {what}, not {step.expected}"),
+        OlrPgError(5009, f"{touched} rows {what}, not {step.expected}{advice}"),
         statement=step.query.decode(),
         is_conflict=True,
     )
