@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
+from olr_pg.applier.changes import ChangeError, encode_changes
 from olr_pg.applier.netchange import ABSENT
 from olr_pg.transactions.batch import DmlKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from olr_pg.applier.changes import Changes
+    from olr_pg.applier.changes import Changes, Selection
     from olr_pg.applier.netchange import Cells
+    from olr_pg.applier.plan import TablePlan
 
 I64 = npt.NDArray[np.int64]
 Key = tuple[bytes, ...]
@@ -60,6 +62,48 @@ class Placed:
         return before is not None and row != 0 and self._row.get(before, row) not in (0, row)
 
 
+class Knot:
+    """The changes of one transaction that go in one by one, and which belong together.
+
+    Attributes:
+        placed: where they have put rows so far.
+        left: those that are not left out, nor in before their turn.
+        attempts: sets that were refused.
+    """
+
+    def __init__(self, plan: TablePlan, part: Selection, kept: npt.NDArray[np.bool_]) -> None:
+        self._plan = plan
+        self.part = part
+        self.placed = Placed(plan.key)
+        self._first: npt.NDArray[np.int64] | None = None
+        self._kept = kept
+        self.left = kept.copy()
+        self.attempts = 0
+
+    def change(self, number: int) -> Selection:
+        """One of them."""
+        return self.part.part(slice(number, number + 1))
+
+    def rest(self, number: int) -> npt.NDArray[np.bool_]:
+        """A change and those behind it that share keys with it."""
+        rows = np.zeros(len(self.part), np.bool_)
+        if self.attempts < ATTEMPTS_MAX:
+            first = self._found()
+            rows[number:] = (first == first[number])[number:]
+        return rows & self.left
+
+    def _found(self) -> npt.NDArray[np.int64]:
+        if self._first is None:
+            self._first = np.arange(len(self.part))
+            try:
+                changes = encode_changes(self._plan, self.part.part(self._kept), whole=True)
+            except ChangeError:
+                return self._first  # refused when its turn comes
+            numbers = np.flatnonzero(self._kept)
+            self._first[numbers] = numbers[entangled(changes, self._plan.key)]
+        return self._first
+
+
 def entangled(changes: Changes, key: I64) -> I64:
     """For each change, the first of those that it shares keys with, also through others.
 
@@ -97,11 +141,10 @@ def _key(image: Cells, number: int, key: I64, known: Mapping[int, bytes]) -> Key
     """The key of an image; `known` says what columns are that it does not have."""
     values = []
     for place, column in enumerate(key.tolist()):
-        start, size = int(image.offset[number, column]), int(image.length[number, column])
-        if size == ABSENT and place in known:
-            values.append(known[place])
-        elif size < 0:
+        value = image.value(number, column)
+        if image.length[number, column] == ABSENT:
+            value = known.get(place)
+        if value is None:
             return None
-        else:
-            values.append(image.data[start : start + size].tobytes())
+        values.append(value)
     return tuple(values) or None

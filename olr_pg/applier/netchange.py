@@ -49,6 +49,11 @@ class Cells(NamedTuple):
     offset: I64
     length: I64
 
+    def value(self, row: int, column: int) -> bytes | None:
+        """The bytes of a cell, None where it has none."""
+        start, size = int(self.offset[row, column]), int(self.length[row, column])
+        return None if size < 0 else self.data[start : start + size].tobytes()
+
 
 class NetChange(NamedTuple):
     """What ``changes[start:end]`` come to; the rows are numbers of rows of cells,

@@ -14,7 +14,7 @@ from olr_pg.scalars import format_xid
 
 if TYPE_CHECKING:
     from olr_pg.applier.changes import Selection
-    from olr_pg.applier.statements import Step
+    from olr_pg.applier.step import Step
 
 
 class RefusedError(Exception):

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from olr_pg.applier.schema_events import SchemaEvent
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.applier.slices import Slices
-    from olr_pg.applier.statements import Step
+    from olr_pg.applier.step import Step
     from olr_pg.dictionary.model import Table
     from olr_pg.errors import OlrPgError
 

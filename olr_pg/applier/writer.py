@@ -16,21 +16,16 @@ import psycopg
 
 from olr_pg.applier.changes import ChangeError, encode_changes
 from olr_pg.applier.copying import copy_stream
-from olr_pg.applier.entangled import ATTEMPTS_MAX, Placed, entangled
+from olr_pg.applier.entangled import Knot
+from olr_pg.applier.identities import identities
 from olr_pg.applier.ledger import Counters
 from olr_pg.applier.plan import plan_table
 from olr_pg.applier.refusals import RefusedError, refused
 from olr_pg.applier.settings import ConflictPolicy
 from olr_pg.applier.shape import TargetShape
-from olr_pg.applier.statements import (
-    Step,
-    UnwritableError,
-    copying,
-    identities,
-    overwriting,
-    single,
-    steps,
-)
+from olr_pg.applier.single import single
+from olr_pg.applier.statements import copying, overwriting, steps
+from olr_pg.applier.step import Step, UnwritableError
 from olr_pg.errors import OlrPgError
 from olr_pg.transactions.batch import DmlKind
 
@@ -225,7 +220,7 @@ class TableWriter:
         self, connection: Connection[Any], part: Selection, kept: npt.NDArray[np.bool_]
     ) -> Counters:
         counters = Counters()
-        knot = _Knot(self.plan, part, kept)
+        knot = Knot(self.plan, part, kept)
         for number in range(len(part)):
             if not knot.left[number]:
                 continue
@@ -238,7 +233,7 @@ class TableWriter:
             counters = counters.plus(done)
         return counters
 
-    def _settle(self, connection: Connection[Any], knot: _Knot, conflict: RefusedError) -> Counters:
+    def _settle(self, connection: Connection[Any], knot: Knot, conflict: RefusedError) -> Counters:
         """Bring a refused change in otherwise, or do what the policy says.
 
         Raises:
@@ -254,7 +249,7 @@ class TableWriter:
         return self._resolve(connection, knot, conflict)
 
     def _write_entangled(
-        self, connection: Connection[Any], knot: _Knot, number: int
+        self, connection: Connection[Any], knot: Knot, number: int
     ) -> Counters | None:
         """Bring a change that conflicts by itself in with those that it is entangled with.
 
@@ -279,7 +274,7 @@ class TableWriter:
             knot.placed.note(changes, one)
         return done
 
-    def _write_change(self, connection: Connection[Any], knot: _Knot, number: int) -> Counters:
+    def _write_change(self, connection: Connection[Any], knot: Knot, number: int) -> Counters:
         changes = self._encoded(knot.change(number))
         if knot.placed.displaces(changes, 0):
             raise RefusedError(
@@ -301,9 +296,7 @@ class TableWriter:
         except ChangeError as error:
             raise RefusedError(0, error.cause) from error
 
-    def _resolve(
-        self, connection: Connection[Any], knot: _Knot, conflict: RefusedError
-    ) -> Counters:
+    def _resolve(self, connection: Connection[Any], knot: Knot, conflict: RefusedError) -> Counters:
         """Do what the policy says about a conflict, and record it."""
         number = conflict.number
         done: list[Step] = []
@@ -322,48 +315,6 @@ class TableWriter:
         row = conflict.row(knot.part, "overwritten" if done else "skipped")
         self._ledger.record(connection, row)
         return Counters(conflicts=1)
-
-
-class _Knot:
-    """The changes of one transaction that go in one by one, and which belong together.
-
-    Attributes:
-        placed: where they have put rows so far.
-        left: those that are not left out, nor in before their turn.
-        attempts: sets that were refused.
-    """
-
-    def __init__(self, plan: TablePlan, part: Selection, kept: npt.NDArray[np.bool_]) -> None:
-        self._plan = plan
-        self.part = part
-        self.placed = Placed(plan.key)
-        self._first: npt.NDArray[np.int64] | None = None
-        self._kept = kept
-        self.left = kept.copy()
-        self.attempts = 0
-
-    def change(self, number: int) -> Selection:
-        """One of them."""
-        return self.part.part(slice(number, number + 1))
-
-    def rest(self, number: int) -> npt.NDArray[np.bool_]:
-        """A change and those behind it that share keys with it."""
-        rows = np.zeros(len(self.part), np.bool_)
-        if self.attempts < ATTEMPTS_MAX:
-            first = self._found()
-            rows[number:] = (first == first[number])[number:]
-        return rows & self.left
-
-    def _found(self) -> npt.NDArray[np.int64]:
-        if self._first is None:
-            self._first = np.arange(len(self.part))
-            try:
-                changes = encode_changes(self._plan, self.part.part(self._kept), whole=True)
-            except ChangeError:
-                return self._first  # refused when its turn comes
-            numbers = np.flatnonzero(self._kept)
-            self._first[numbers] = numbers[entangled(changes, self._plan.key)]
-        return self._first
 
 
 def planned_writer(
