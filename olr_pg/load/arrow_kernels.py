@@ -43,7 +43,8 @@ _POINT: Final = ord(".")
 _ZERO: Final = ord("0")
 _NINE: Final = ord("9")
 _UPPER_E: Final = ord("E")
-_UPPER_I: Final = ord("I")
+_INFINITY: Final = np.frombuffer(b"INFINITY", np.uint8)
+_SHORT_INFINITY: Final = len("INF")
 _TILDE: Final = ord("~")
 _COLON: Final = ord(":")
 _UPPER_T: Final = ord("T")
@@ -108,8 +109,16 @@ def number_kernel(
 
 @inlined
 def _is_infinite(data: U8, at: int, end: int) -> bool:
-    """``Infinity``, or ``~`` as TO_CHAR writes it."""
-    return at < end and ((data[at] & 0xDF) == _UPPER_I or data[at] == _TILDE)
+    """``Infinity`` or ``Inf`` in any case, or ``~`` as TO_CHAR writes it; nothing behind it."""
+    size = end - at
+    if size == 1:
+        return bool(data[at] == _TILDE)
+    if size not in (_SHORT_INFINITY, _INFINITY.size):
+        return False
+    for i in range(size):  # noqa: SIM110 - compiled as a loop
+        if (data[at + i] & 0xDF) != _INFINITY[i]:
+            return False
+    return True
 
 
 @inlined

@@ -77,6 +77,9 @@ def test_numbers_from_decimals_and_integers(values: list[Decimal | None]) -> Non
         ("Infinity", "Infinity"),
         ("-inf", "-Infinity"),
         ("~", "Infinity"),
+        ("-~", "-Infinity"),
+        ("+INF", "Infinity"),
+        ("iNfInItY", "Infinity"),
     ],
 )
 def test_odd_texts_of_numbers(text: str, plain: str) -> None:
@@ -86,7 +89,11 @@ def test_odd_texts_of_numbers(text: str, plain: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "x", "1x", "1..2", "-", ".", "1e", "1e+", "1e126", "1E-131", "1 ", "9" * 41]
+    "text",
+    [
+        *("", "x", "1x", "1..2", "-", ".", "1e", "1e+", "1e126", "1E-131", "1 ", "9" * 41),
+        *("I", "in", "i7", "inch", "infinite", "Infinity ", "~1", "~~", "~inf", "-~9", "INVALID"),
+    ],
 )
 def test_text_that_is_no_number(text: str) -> None:
     if not text:
