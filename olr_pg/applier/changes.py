@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from olr_pg.applier.parse import Answers, Layout
     from olr_pg.applier.plan import BoundColumn, BoundLayout, LayoutOperations, TablePlan
+    from olr_pg.datatypes.policies import Counters
 
 U8 = npt.NDArray[np.uint8]
 I64 = npt.NDArray[np.int64]
@@ -230,7 +231,10 @@ def encode_changes(plan: TablePlan, selection: Selection, *, whole: bool = False
     parts = [out[:end]]
     for one in slow:
         # Values that are as they were received lie among all others.
-        encoded = compact(_encode(one))
+        values, lost = _encode(one)
+        if one.column.after:
+            plan.note_losses(one.column.encoder.column_name, lost)
+        encoded = compact(values)
         target = one.rows + count * int(one.column.after)
         offset[target, one.column.field] = encoded.offset + end
         length[target, one.column.field] = encoded.length
@@ -260,18 +264,18 @@ def _operations(
     return plan.operations(needed, bind, whole=whole)
 
 
-def _encode(slow: _Slow) -> ValueColumn:
+def _encode(slow: _Slow) -> tuple[ValueColumn, Counters]:
     answers, column = slow.answers, slow.column
     entries = answers.entry_first[slow.elements] + column.entry
     values = ValueColumn(answers.data, answers.value_offset[entries], answers.value_length[entries])
     _check_size(values.length == TOO_LARGE, column, slow.rows)
     try:
-        encoded = column.encoder(values)[0]
+        encoded, lost = column.encoder(values)
     except OlrPgError as error:
         failed = error.where.get("row", 0)
         raise ChangeError(int(slow.rows[int(failed)]), error) from error
     _check_size(encoded.length > ROW_BYTES_MAX, column, slow.rows)
-    return encoded
+    return encoded, lost
 
 
 def _check_size(refused: npt.NDArray[np.bool_], column: BoundColumn, rows: I64) -> None:

@@ -94,6 +94,7 @@ class TableProgress(NamedTuple):
             all tables, which go on together.
         counters: of what was applied since the start.
         error: why the table stopped.
+        altered: values that a policy has changed.
     """
 
     name: str
@@ -102,6 +103,7 @@ class TableProgress(NamedTuple):
     pending: int | None
     counters: Counters
     error: OlrPgError | None
+    altered: int = 0
 
 
 class Feed:

@@ -187,6 +187,10 @@ class TablePlan:
             bound = self._bound[layout] = self._bind(layout)
         return bound
 
+    def note_losses(self, column: str, lost: Counters) -> None:
+        """Count values of a source column that a policy has changed."""
+        self._settings.losses.add(self.name, column, lost)
+
     def statement(
         self, kind: Hashable, columns: tuple[str, ...], compose: Callable[[], sql.Composed]
     ) -> bytes:

@@ -91,7 +91,12 @@ class Applier:
     @property
     def tables(self) -> list[TableProgress]:
         """How far the tables are that something was delivered of; from any thread."""
-        known = [table for worker in self._workers for table in worker.progress()]
+        losses = self._settings.losses
+        known = [
+            table._replace(altered=losses.of(table.name))
+            for worker in self._workers
+            for table in worker.progress()
+        ]
         names = {table.name for table in known}
         return known + [
             TableProgress(name, 0, 0, None, Counters(), error)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from olr_pg.applier.losses import Losses
 from olr_pg.datatypes.convert import DEFAULT_FACTS, DatabaseFacts
 from olr_pg.datatypes.policies import DEFAULT_POLICIES, Policies
 from olr_pg.wire.frames import ByteOrder
@@ -74,6 +75,7 @@ class ApplierSettings:
         window: most requests in flight.
         byte_order: of the protocol (`target.byte-order`).
         facts, policies: for the conversion of values.
+        losses: counts what the policies change.
     """
 
     connect_string: str
@@ -106,3 +108,4 @@ class ApplierSettings:
     byte_order: ByteOrder = ByteOrder.LITTLE
     facts: DatabaseFacts = DEFAULT_FACTS
     policies: Policies = DEFAULT_POLICIES
+    losses: Losses = field(default_factory=Losses, compare=False, repr=False)

@@ -97,6 +97,12 @@ _TABLE_VALUES = (
     _TableValue("table_updated", "Rows updated", lambda t: t.updated, is_counter=True),
     _TableValue("table_deleted", "Rows deleted", lambda t: t.deleted, is_counter=True),
     _TableValue("table_conflicts", "Conflicts", lambda t: t.conflicts, is_counter=True),
+    _TableValue(
+        "table_altered_values",
+        "Values that PostgreSQL cannot hold as they are, changed by a policy",
+        lambda t: t.altered,
+        is_counter=True,
+    ),
 )
 
 

@@ -122,6 +122,7 @@ class TableStatus:
         stopped: the error that stopped it.
         lag: by causes.
         lag_seconds: their sum.
+        altered: values of this run that PostgreSQL cannot hold as they are, changed by a policy.
     """
 
     name: str
@@ -135,6 +136,7 @@ class TableStatus:
     stopped: str | None = None
     lag: Lag = field(default_factory=Lag)
     lag_seconds: float = 0.0
+    altered: int = 0
 
 
 @dataclass(frozen=True, slots=True)

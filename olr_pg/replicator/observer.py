@@ -205,6 +205,7 @@ class Observer:
             None if found.error is None else f"{found.error}; {found.error.action}",
             lag,
             lag.total,
+            found.altered,
         )
 
     def _rates(self) -> Rates:

@@ -22,7 +22,9 @@ from olr_pg.applier.entangled import ATTEMPTS_MAX
 from olr_pg.applier.error_table import read_errors, skip_error
 from olr_pg.applier.session import Applier
 from olr_pg.applier.settings import ConflictPolicy, Consistency
+from olr_pg.datatypes.mapping import OracleType
 from olr_pg.datatypes.policies import Policies
+from olr_pg.datatypes.temporal import DateTime, encode_timestamp
 from olr_pg.dictionary.model import Column, Table
 from olr_pg.errors import OlrPgError
 from olr_pg.load.cutover_state import forget_steps, note_step, read_steps
@@ -300,6 +302,36 @@ def test_text_policies(replication: Replication) -> None:
     r.transaction(r.insert({"ID": 3, "V": b"a\0b"}))
     r.serve()
     assert _fails(r, policies=Policies(nul="error")).code == 5010
+
+
+@pytest.mark.parametrize("consistency", list(Consistency))
+def test_values_that_a_policy_changes_are_counted(
+    replication: Replication, consistency: Consistency
+) -> None:
+    r = replication
+    r.execute("CREATE TABLE s.w (id int PRIMARY KEY, d timestamp)")
+    times = [encode_timestamp(DateTime(2026, 1, 2, 3, 4, 5, rest)) for rest in (1000, 1001)]
+    r.transaction(
+        *(r.insert({"ID": i, "V": value}) for i, value in enumerate([b"a\0b", b"c", b"x\xffy"])),
+        *(
+            r.insert({"ID": i, "D": ColumnValue("D", OracleType.TIMESTAMP, value=value)}, "W")
+            for i, value in enumerate(times)
+        ),
+    )
+    r.transaction(r.update({"ID": 1}, {"V": b"\0"}))
+    applier = Applier(r.settings(batch_changes=1, consistency=consistency))
+    with structlog.testing.capture_logs() as events:
+        applier.run(once=True, drained=r.script.complete.is_set)
+    assert {table.name: table.altered for table in applier.tables} == {"S.T": 3, "S.W": 1}
+    told = [
+        {key: event[key] for key in ("column", "nul", "undecodable", "truncated") if key in event}
+        for event in events
+        if "policies" in event["event"]
+    ]
+    assert sorted(told, key=str) == [
+        {"column": "D", "truncated": 1},
+        {"column": "V", "nul": 1, "undecodable": 1},
+    ]
 
 
 def test_unique_values_that_change_places(replication: Replication) -> None:
