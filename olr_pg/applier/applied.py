@@ -21,7 +21,7 @@ from olr_pg.durable_files import check_version, replace_file
 from olr_pg.errors import OlrPgError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
     from pathlib import Path
 
     from psycopg import Connection
@@ -64,8 +64,12 @@ class AppliedTables:
         self._tables: dict[str, int] = {}
         self._saved: dict[str, int] | None = None
 
-    def recall(self) -> None:
+    def recall(self, tables: Collection[str] = ()) -> None:
         """Read the file, once.
+
+        Args:
+            tables: of the subscription, empty where they are not known; what it does not have any
+                more is not delivered, and may be gone.
 
         Raises:
             OlrPgError: 4035, it is of a newer version.
@@ -73,7 +77,8 @@ class AppliedTables:
         with self._lock:
             if self._saved is None:
                 self._saved = self._read()
-                self._tables = {**self._saved, **self._tables}
+                known = {n: scn for n, scn in self._saved.items() if not tables or n in tables}
+                self._tables = {**known, **self._tables}
 
     def add(self, tables: Mapping[str, int]) -> None:
         """These tables are on disk up to these commit SCNs."""

@@ -53,7 +53,7 @@ from olr_pg.wire.messages import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from olr_pg.applier.applied import AppliedTables
     from olr_pg.applier.parse import Answers
@@ -82,7 +82,7 @@ class Conversation:
         stop: threading.Event,
         progress: threading.Event,
         events: SchemaEvents,
-        tables: Container[str],
+        tables: Collection[str],
         handover: Handover,
         connect: Callable[[], ServerLink],
         drain: threading.Event,
@@ -160,7 +160,7 @@ class Conversation:
             OlrPgError: 5024, it has not.
             psycopg.Error: it cannot be told.
         """
-        self._applied.recall()
+        self._applied.recall(self._tables)
         # Without a checkpoint everything from `start-scn` on is delivered again.
         self._applied.forget(None if saved_scn is None else self._handover.tables)
         # On disk before a checkpoint is, which would make the forgotten count.

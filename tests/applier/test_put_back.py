@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from olr_pg.applier.applied import AppliedTables
+from olr_pg.applier.connection import is_transient
 from olr_pg.applier.ledger import ensure_ledger
 from olr_pg.applier.session import Applier
 from olr_pg.applier.settings import Consistency
@@ -190,7 +191,32 @@ def test_only_what_was_on_disk_is_remembered(replication: Replication, tmp_path:
             again.check(connection)
         again.forget(["S.T"])
         again.check(connection)
+    fewer = AppliedTables("olr_pg", file)
+    fewer.recall({"S.U"})
+    with psycopg.connect(r.target, autocommit=True) as connection:
+        connection.execute("DELETE FROM olr_pg.ledger")
+        fewer.check(connection)
     other = AppliedTables("another", file)
     other.recall()
     with psycopg.connect(r.target, autocommit=True) as connection:
         other.check(connection)
+
+
+def test_a_standby_that_lags_is_not_one_put_back(replication: Replication) -> None:
+    r = replication
+    _one_more(r)
+    r.apply()
+    # Found before PostgreSQL's own.
+    r.execute(
+        "CREATE SCHEMA lagging; CREATE FUNCTION lagging.pg_is_in_recovery() RETURNS boolean"
+        " LANGUAGE sql AS 'SELECT true'"
+    )
+    applied = AppliedTables("olr_pg", None)
+    applied.add({"S.T": 1000})
+    standby = f"{r.target} options='-c search_path=lagging,pg_catalog'"
+    with psycopg.connect(standby, autocommit=True) as connection:
+        with pytest.raises(psycopg.Error) as caught:
+            applied.check(connection)
+        assert is_transient(caught.value)
+        applied.forget()
+        applied.check(connection)
