@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import groupby, pairwise
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from olr_pg.errors import OlrPgError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from olr_pg.capture.logs import ArchivedLog
     from olr_pg.dictionary.model import Database
@@ -21,8 +22,7 @@ class Gap:
 
     Attributes:
         first_sequence, last_sequence: of the missing logs, both inclusive.
-        scn: the next SCN of the log before the gap, where the missing redo begins; None where the
-            gap is at the beginning of an incarnation.
+        scn: where the missing redo begins; None where nobody knows.
     """
 
     resetlogs_id: int
@@ -30,6 +30,12 @@ class Gap:
     first_sequence: int
     last_sequence: int
     scn: int | None
+
+    def lies_in(self, other: Gap) -> bool:
+        """Whether another one has all of its logs."""
+        return (self.resetlogs_id, self.thread) == (other.resetlogs_id, other.thread) and (
+            other.first_sequence <= self.first_sequence <= self.last_sequence <= other.last_sequence
+        )
 
     def as_error(self) -> OlrPgError:
         """The gap as the error that stops a run which cannot wait for the logs."""
@@ -70,6 +76,14 @@ class LogStream:
             if (missing := first_missing.get(log.position.thread)) is None
             or (log.position.resetlogs_id, log.position.sequence) < missing
         )
+
+    def with_gaps(self, more: Iterable[Gap]) -> LogStream:
+        """The stream with further gaps, but for those that lie in its own."""
+        fresh = [gap for gap in more if not any(gap.lies_in(known) for known in self.gaps)]
+        if not fresh:
+            return self
+        in_order = attrgetter("resetlogs_id", "thread", "first_sequence")
+        return LogStream(self.logs, tuple(sorted((*self.gaps, *fresh), key=in_order)))
 
 
 def join_logs(logs: Sequence[ArchivedLog], database: Database) -> LogStream:

@@ -80,6 +80,14 @@ class ArchivedLog:
         return self.blocks * self.header.block_size
 
 
+class AbsentLog(NamedTuple):
+    """A log that the source has archived, and of which it names no copy that can be used here."""
+
+    position: LogPosition
+    first_scn: int
+    next_scn: int
+
+
 class SkippedFile(NamedTuple):
     """A file of a directory or glob that is no redo log, and why it is taken for none."""
 
@@ -99,6 +107,7 @@ class LogScan:
         open_threads: redo threads that more redo is to be expected from; None where nobody knows.
         source_answers: False where the source could not be asked what there is: `unusable` says
             why, `logs` are those known before.
+        absent: logs that are known to exist, but not here.
     """
 
     logs: tuple[ArchivedLog, ...]
@@ -106,6 +115,7 @@ class LogScan:
     unusable: tuple[OlrPgError, ...]
     open_threads: frozenset[int] | None = None
     source_answers: bool = True
+    absent: tuple[AbsentLog, ...] = ()
 
 
 def open_log(path: str) -> ArchivedLog:

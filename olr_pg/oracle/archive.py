@@ -97,6 +97,36 @@ def list_logs(
     return found
 
 
+def list_positions(
+    connection: Connection, incarnations: Sequence[int], scn: int
+) -> dict[tuple[int, int, int], tuple[int, int]]:
+    """First and next SCN of every log with redo from `scn` on, by position, wherever its copies
+    are, and whether there still are any.
+
+    Args:
+        incarnations: resetlogs ids; logs of others are orphans.
+    """
+    columns = ARCHIVED_LOG.c
+    query = (
+        select(
+            columns["RESETLOGS_ID"],
+            columns["THREAD#"],
+            columns["SEQUENCE#"],
+            columns["FIRST_CHANGE#"],
+            columns["NEXT_CHANGE#"],
+        )
+        .where(
+            columns["NEXT_CHANGE#"] > bound(scn),
+            columns["RESETLOGS_ID"].in_(among(incarnations)),
+            columns["ARCHIVED"] == bound("YES"),
+            columns["STANDBY_DEST"] == bound("NO"),
+        )
+        .distinct()
+    )
+    rows = connection.execute(query)
+    return {(row[0], row[1], row[2]): (row[3], row[4]) for row in rows}
+
+
 def open_threads(connection: Connection) -> frozenset[int]:
     """The redo threads that more archived logs are to be expected from.
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import structlog
 
-from olr_pg.capture.logs import LogScan
+from olr_pg.capture.logs import AbsentLog, LogPosition, LogScan
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.selection import find_tables
 from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.errors import OlrPgError
-from olr_pg.oracle.archive import list_logs, open_listed, open_threads
+from olr_pg.oracle.archive import list_logs, list_positions, open_listed, open_threads
 from olr_pg.oracle.connection import OracleDatabase
 from olr_pg.oracle.dictionary import read_dictionary
 from olr_pg.oracle.facts import read_facts, read_incarnations
@@ -42,6 +42,20 @@ IDLE_STEPS_MAX: Final = 10
 """After so many looks that found nothing, the pause does not grow any more."""
 
 _log = structlog.get_logger(__name__)
+
+
+class _Listing(NamedTuple):
+    """What Oracle says of its logs, those by (incarnation, thread, sequence).
+
+    Attributes:
+        opened: redo threads that more logs are to be expected from.
+        archived: first and next SCN of all, whatever became of their copies.
+        copies: where those are that can be read.
+    """
+
+    opened: frozenset[int]
+    archived: dict[tuple[int, int, int], tuple[int, int]]
+    copies: dict[tuple[int, int, int], list[ListedLog]]
 
 
 class LiveDatabase:
@@ -170,7 +184,7 @@ class LiveDatabase:
         self._lineage.delivered(delivered_scn)
         self._forget_below(scn)
         try:
-            opened, listed = self._oracle.read(
+            listing = self._oracle.read(
                 "listing the archived logs", lambda connection: self._list(connection, scn)
             )
         except OlrPgError as error:
@@ -178,28 +192,34 @@ class LiveDatabase:
                 raise
             return LogScan(self._found(), (), (error,), source_answers=False)
         self._take_from_vault(scn)
-        unusable = self._open(listed)
+        unusable = self._open(listing.copies)
         if self._vault is not None:
             self._vault.remove_confirmed()
         # A standby may call every thread closed.
-        return LogScan(self._found(), (), tuple(unusable), opened or None)
+        return LogScan(
+            self._found(),
+            (),
+            tuple(unusable),
+            listing.opened or None,
+            absent=self._absent(listing),
+        )
 
     def pause(self, idle: int) -> float:
         """See `SourceDatabase.pause`: longer and longer, up to ten times `poll-ms`."""
         factor = IDLE_GROWTH ** min(idle, IDLE_STEPS_MAX)
         return min(factor, IDLE_FACTOR_MAX) * self._source.poll_ms / 1000
 
-    def _list(
-        self, connection: Connection, scn: int
-    ) -> tuple[frozenset[int], dict[tuple[int, int, int], list[ListedLog]]]:
-        # First the threads: what is closed now has no log that the list does not have.
+    def _list(self, connection: Connection, scn: int) -> _Listing:
+        # First the threads: what is closed now has no log that the list does not have. The copies
+        # last: what is archived meanwhile is not missing.
         opened = open_threads(connection)
         incarnations = read_incarnations(connection)
         if incarnations != self._facts.incarnations:
             self._facts = read_facts(connection)
         self._lineage.follow(self._facts.incarnations)
         resetlogs = self._facts.database.resetlogs
-        return opened, list_logs(connection, self._source, resetlogs, scn)
+        archived = list_positions(connection, resetlogs, scn)
+        return _Listing(opened, archived, list_logs(connection, self._source, resetlogs, scn))
 
     def _take_from_vault(self, scn: int) -> None:
         """Logs that Oracle may have deleted since they were copied: once, and where one is wanted
@@ -246,6 +266,17 @@ class LiveDatabase:
                 continue
             self._keep(position, log)
         return unusable
+
+    def _absent(self, listing: _Listing) -> tuple[AbsentLog, ...]:
+        """The logs without a copy: neither listed, nor known, nor in the vault."""
+        dbid = self._facts.dbid
+        absent = []
+        for position, (first_scn, next_scn) in sorted(listing.archived.items()):
+            end = self._lineage.end_of(position[0])
+            is_here = position in listing.copies or position in self._logs
+            if not is_here and (end is None or first_scn < end):
+                absent.append(AbsentLog(LogPosition(*position, dbid), first_scn, next_scn))
+        return tuple(absent)
 
     def _forget_below(self, scn: int) -> None:
         """Forget logs that are not wanted any more, but for the last of each thread."""

@@ -11,6 +11,7 @@ from olr_pg.replicator.wanted_logs import check_beginning, unread_logs
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from olr_pg.capture.continuity import LogStream
     from olr_pg.capture.logs import ArchivedLog, LogPosition
     from olr_pg.replicator.merge import Merger
     from olr_pg.replicator.recovery_run import Reached
@@ -50,16 +51,16 @@ class Admission:
         check_beginning(new, self._scn, reached)
         self._begun.update(log.header.thread for log in new)
 
-    def admit(self, logs: Sequence[ArchivedLog], opened: frozenset[int] | None) -> None:
-        """Count every thread in that has logs to read, or will have.
+    def admit(self, stream: LogStream, opened: frozenset[int] | None) -> None:
+        """Count every thread in that has logs to read, or will have, or would have.
 
         Args:
-            logs: those that can be read, in stream order.
             opened: the threads that are open; None where the source does not know.
 
         Raises:
             OlrPgError: 2014, transactions of other threads left that had to wait for a new one.
         """
+        logs = stream.readable
         starts = thread_starts(logs)
         if opened is None:
             # Where the source knows, an open thread is waited for before its first log is there.
@@ -68,7 +69,7 @@ class Admission:
         for thread, scn in thread_starts(logs, self._scn).items():
             if not self._is_closed(thread):
                 self._wait_for(thread, scn)
-        for thread in opened or ():
+        for thread in {*(opened or ()), *(gap.thread for gap in stream.gaps)}:
             self._wait_for(thread, self._scn)
         self._known.add(starts)
 

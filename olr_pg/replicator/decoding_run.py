@@ -22,7 +22,13 @@ from olr_pg.replicator.leaving import Leaving
 from olr_pg.replicator.merge import Merger, ThreadSplit, merge_splits
 from olr_pg.replicator.recovery_run import RecoveryRun
 from olr_pg.replicator.split import plan_splits
-from olr_pg.replicator.wanted_logs import check_beginning, check_order, orphaning_log, unread_logs
+from olr_pg.replicator.wanted_logs import (
+    absent_gaps,
+    check_beginning,
+    check_order,
+    orphaning_log,
+    unread_logs,
+)
 from olr_pg.server.ready import by_view, split_runs
 
 if TYPE_CHECKING:
@@ -208,9 +214,11 @@ class DecodingRun:
         if self._decoder.once and scan.unusable:
             raise scan.unusable[0]
         self._admission.check_beginnings(scan.logs, self._reached)
-        stream = join_logs(scan.logs, self._decoder.source.database)
+        stream = join_logs(scan.logs, self._decoder.source.database).with_gaps(
+            absent_gaps(scan, self._scn, self._reached, self._decoded)
+        )
         self.progress.scanned(stream)
-        self._admission.admit(stream.readable, scan.open_threads)
+        self._admission.admit(stream, scan.open_threads)
         logs = [
             log
             for log in unread_logs(stream.readable, self._scn, self._reached)

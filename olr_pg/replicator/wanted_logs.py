@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from olr_pg.capture.continuity import Gap
 from olr_pg.errors import OlrPgError
+from olr_pg.scalars import MAX_SCN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from olr_pg.capture.logs import ArchivedLog
+    from olr_pg.capture.logs import ArchivedLog, LogPosition, LogScan
     from olr_pg.replicator.decoded_logs import DecodedLogs
     from olr_pg.replicator.recovery_run import Reached
 
@@ -60,6 +62,30 @@ def unread_logs(
         if log.next_scn > scn
         and ((mark := reached.get(log.header.thread)) is None or log.position > mark.log)
     ]
+
+
+def absent_gaps(
+    scan: LogScan, scn: int, reached: Mapping[int, Reached], decoded: DecodedLogs
+) -> list[Gap]:
+    """Logs that are known to exist but not here, as far as they are wanted.
+
+    What lies before the oldest log of a thread is `check_beginning`'s; so is, of a thread that has
+    no log here, what ends before decoding starts: at `scn`, or at the oldest log of all.
+    """
+    oldest: dict[int, LogPosition] = {}
+    for log in scan.logs:
+        oldest.setdefault(log.header.thread, log.position)
+    start = scn or min((log.header.first_scn for log in scan.logs), default=MAX_SCN)
+    gaps = []
+    for position, first_scn, next_scn in scan.absent:
+        thread = position.thread
+        mark = reached.get(thread)
+        read = decoded.newest(thread) or (None if mark is None else mark.log)
+        behind = read or oldest.get(thread)
+        if next_scn > start if behind is None else position > behind:
+            sequence = position.sequence
+            gaps.append(Gap(position.resetlogs_id, thread, sequence, sequence, first_scn))
+    return gaps
 
 
 def orphaning_log(

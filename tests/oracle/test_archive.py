@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from olr_pg.capture.logs import open_log
+from olr_pg.capture.logs import AbsentLog, open_log
 from olr_pg.errors import OlrPgError
 from olr_pg.oracle.archive import map_path
 from olr_pg.oracle.facts import Incarnation
 from olr_pg.oracle.lineage import Lineage
+from olr_pg.simulator.oracle_net.state import ARCHIVE
 from olr_pg.simulator.simulate import Summary, choose_shape, simulate
 from tests.oracle.live_source import LiveSource
 
@@ -231,3 +232,44 @@ def test_a_thread_counts_until_its_last_log_is_archived(live: LiveSource) -> Non
         assert database.scan(0, 0).open_threads == frozenset({1, 2})
         catalogue.update('UPDATE SYS."V$LOG" SET "ARCHIVED" = \'YES\'')
         assert database.scan(0, 0).open_threads == frozenset({1})
+
+
+@pytest.mark.parametrize(
+    "change", ["\"DELETED\" = 'YES'", "\"STATUS\" = 'X'", '"NAME" = NULL', '"DEST_ID" = 2']
+)
+def test_a_log_without_a_copy_is_absent(live: LiveSource, tmp_path: Path, change: str) -> None:
+    live.archive_all()
+    gone = open_log(str(live.summary.logs[-1]))
+    update = f'UPDATE SYS."V$ARCHIVED_LOG" SET {change} WHERE "THREAD#" = ? AND "SEQUENCE#" = ?'
+    live.state.catalogue.update(update, gone.header.thread, gone.header.sequence)
+    chosen = {"archive-destination": 1}
+    expected = AbsentLog(gone.position, gone.header.first_scn, gone.next_scn)
+    with live.database(chosen) as database:
+        scan = database.scan(0, 0)
+        assert scan.absent == (expected,)
+        assert scan.unusable == ()
+        assert database.scan(gone.next_scn, 0).absent == ()
+    with live.database(chosen, vault=tmp_path / "vault") as database:
+        assert database.scan(0, 0).absent == (expected,)
+        undo = 'UPDATE SYS."V$ARCHIVED_LOG" SET "DELETED" = \'NO\', "STATUS" = \'A\', "DEST_ID" = 1'
+        live.state.catalogue.update(undo)
+        name = 'UPDATE SYS."V$ARCHIVED_LOG" SET "NAME" = ? WHERE "NAME" IS NULL'
+        live.state.catalogue.update(name, f"{ARCHIVE}/{live.summary.logs[-1].name}")
+        assert database.scan(0, 0).absent == ()
+        # What was deleted after it came into the vault, or was seen, is here.
+        live.state.catalogue.update('UPDATE SYS."V$ARCHIVED_LOG" SET "DELETED" = \'YES\'')
+        assert database.scan(0, 0).absent == ()
+    with live.database(chosen, vault=tmp_path / "vault") as database:
+        assert database.scan(0, 0).absent == ()
+
+
+def test_orphans_are_not_absent(live: LiveSource) -> None:
+    live.archive_all()
+    logs = [open_log(str(path)) for path in live.summary.logs]
+    cut = max(log.header.first_scn for log in logs)
+    live.state.open_resetlogs(cut, 1_300_000_000, 99)
+    live.state.catalogue.update('UPDATE SYS."V$ARCHIVED_LOG" SET "DELETED" = \'YES\'')
+    with live.database() as database:
+        absent = database.scan(0, 0).absent
+    expected = {log.position for log in logs if log.header.first_scn < cut}
+    assert {one.position for one in absent} == expected

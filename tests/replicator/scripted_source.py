@@ -7,7 +7,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from olr_pg.capture.logs import LogScan, discover_logs
+from olr_pg.capture.logs import AbsentLog, LogScan, discover_logs
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.table_list import query_tables
 from olr_pg.replicator.decode import decode_splits
@@ -46,6 +46,7 @@ class ScriptedSource:
     Attributes:
         logs: that are archived.
         opened: redo threads that are open; None: the source does not know.
+        absent: logs that it has archived, of which there is no copy.
         told: what it was told to be delivered, one SCN after the other.
         scans: how often it was looked at.
     """
@@ -56,6 +57,7 @@ class ScriptedSource:
         self.snapshot = snapshot
         self.opened = None if opened is None else frozenset(opened)
         self.logs: list[ArchivedLog] = []
+        self.absent: list[ArchivedLog] = []
         self.told: list[int] = []
         self.scans = 0
         self._looked = threading.Condition()
@@ -76,7 +78,10 @@ class ScriptedSource:
 
     def found(self) -> LogScan:
         logs = tuple(sorted(self.logs, key=lambda log: log.position))
-        return LogScan(logs, (), (), self.opened)
+        absent = tuple(
+            AbsentLog(log.position, log.header.first_scn, log.next_scn) for log in self.absent
+        )
+        return LogScan(logs, (), (), self.opened, absent=absent)
 
     def pause(self, idle: int) -> float:
         del idle
