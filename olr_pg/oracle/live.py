@@ -217,6 +217,7 @@ class LiveDatabase:
         if incarnations != self._facts.incarnations:
             self._facts = read_facts(connection)
         self._lineage.follow(self._facts.incarnations)
+        self._cut_known()
         resetlogs = self._facts.database.resetlogs
         archived = list_positions(connection, resetlogs, scn)
         return _Listing(opened, archived, list_logs(connection, self._source, resetlogs, scn))
@@ -244,6 +245,14 @@ class LiveDatabase:
             self._logs[position] = log
         elif log.header.first_scn < end:
             self._logs[position] = replace(log, end_scn=end)
+
+    def _cut_known(self) -> None:
+        """A RESETLOGS orphans redo of logs that are known, too."""
+        for position, log in list(self._logs.items()):
+            end = self._lineage.end_of(position[0])
+            if end is not None and log.end_scn != end < log.next_scn:
+                del self._logs[position]
+                self._keep(position, log)
 
     def _open(self, listed: dict[tuple[int, int, int], list[ListedLog]]) -> list[OlrPgError]:
         """Open the listed logs that are not known yet; why some cannot be.

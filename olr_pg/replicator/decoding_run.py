@@ -17,6 +17,7 @@ from olr_pg.errors import OlrPgError
 from olr_pg.replicator.admission import Admission
 from olr_pg.replicator.decoded_logs import DecodedLogs
 from olr_pg.replicator.event_feed import EventFeed, FaultReporter
+from olr_pg.replicator.incarnations import Incarnations
 from olr_pg.replicator.incidents import with_incident
 from olr_pg.replicator.leaving import Leaving
 from olr_pg.replicator.merge import Merger, ThreadSplit, merge_splits
@@ -29,7 +30,7 @@ from olr_pg.replicator.wanted_logs import (
     orphaning_log,
     unread_logs,
 )
-from olr_pg.server.ready import by_view, split_runs
+from olr_pg.server.ready import by_view
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -92,6 +93,7 @@ class DecodingRun:
         self._logs: deque[ArchivedLog] = deque(maxlen=_LOGS_REMEMBERED)
         self._decoded = DecodedLogs()
         self._skipped: set[str] = set()
+        self._incarnations = Incarnations(self.merger)
         self._admission = Admission(self.merger, decoder.threads, self._scn)
         self._recovery: RecoveryRun | None = None
         if decoder.recovery is not None:
@@ -125,6 +127,7 @@ class DecodingRun:
             orphaning = orphaning_log(unread_logs(logs, self._scn, restored.marks), restored.marks)
             if orphaning is None:
                 self._reached = restored.marks
+                self._incarnations.restored(mark.log for mark in restored.marks.values())
                 self.merger.restore(restored.state)
             else:
                 first_scn = orphaning.header.first_scn
@@ -218,6 +221,7 @@ class DecodingRun:
             absent_gaps(scan, self._scn, self._reached, self._decoded)
         )
         self.progress.scanned(stream)
+        self._incarnations.limit(stream.logs)
         self._admission.admit(stream, scan.open_threads)
         logs = [
             log
@@ -226,35 +230,47 @@ class DecodingRun:
         ]
         if scan.open_threads is not None and not stream.gaps and not scan.unusable:
             self._close_threads(scan.open_threads, logs)
+        check_order(logs, self._decoded)
+        logs = self._incarnations.readable(sorted(logs, key=lambda log: log.header.first_scn))
         if not logs:
             if stream.gaps and self._decoder.once:
                 raise stream.gaps[0].as_error()
             self._note_waiting(scan, stream.gaps)
-        check_order(logs, self._decoded)
-        return sorted(logs, key=lambda log: log.header.first_scn)
+        return logs
 
     def _close_threads(self, opened: frozenset[int], logs: Sequence[ArchivedLog]) -> None:
         """Wait no longer for threads that are closed and read to their end."""
         unread = {log.header.thread for log in logs}
         for thread in self.merger.threads - opened - unread:
-            released = self.merger.close_thread(thread)
-            while self.merger.again:
-                sources, self.merger.again = self.merger.again, []
-                if not self._merge(sources, {}):
-                    return
-                released = self.merger.close_thread(thread)
+            if not self._move_on(partial(self.merger.close_thread, thread)):
+                return
             self._admission.closed(thread)
             _log.info("redo thread closed", thread=thread)
-            self._deliver(released, self.merger.left_out)
-            if self.merger.failure is not None:
-                raise self.merger.failure
+
+    def _move_on(self, step: Callable[[], list[ReadyRun]]) -> bool:
+        """Deliver what leaves the merger with a step; False where the session has ended."""
+        released = step()
+        while self.merger.again:
+            sources, self.merger.again = self.merger.again, []
+            if not self._merge(sources, {}):
+                return False
+            released = step()
+        goes_on = self._deliver(released, self.merger.left_out)
+        if self.merger.failure is not None:
+            raise self.merger.failure
+        return goes_on
 
     def _decode(self, logs: Sequence[ArchivedLog]) -> bool:
-        """Decode whole logs; False where the session has ended."""
+        """Decode whole logs of one incarnation; False where the session has ended."""
         self._logs += logs
         self._note_decoding()
+        scn = self._incarnations.begin(logs[0])
+        if scn is not None and not self._begin_incarnation(scn):
+            return False
         sources = [
-            ThreadSplit(log.header.thread, split) for log in logs for split in plan_splits(log)
+            ThreadSplit(log.header.thread, split, log.end_scn)
+            for log in logs
+            for split in plan_splits(log)
         ]
         return self._merge(sources, {log.path: log for log in logs})
 
@@ -266,10 +282,6 @@ class DecodingRun:
         """
         for released, left_out, source in merge_splits(self.merger, sources, self._decoder.decode):
             log = logs.get(source.split.path)
-            end = None if log is None else log.end_scn
-            if end is not None:
-                released, _ = split_runs(released, end)
-                left_out = [fault for fault in left_out if fault.commit_scn < end]
             if not self._deliver(released, left_out):
                 return False
             self._note_decoding()
@@ -281,8 +293,7 @@ class DecodingRun:
                 self._decoded.add(log.position)
                 self.progress.decoded(log, self.merger)
                 self._report(log)
-                if end is not None:
-                    self._abandon(end)
+                self._incarnations.decoded(log)
                 if self._recovery is not None:
                     self._recovery.log_read(log, self.merger)
                 self.reached = self.merger.watermark
@@ -294,11 +305,20 @@ class DecodingRun:
                 self._recovery.settle(self.merger)
         return True
 
-    def _abandon(self, scn: int) -> None:
-        """The redo from `scn` on was given up by a RESETLOGS; other redo takes its place."""
+    def _begin_incarnation(self, scn: int) -> bool:
+        """The redo from `scn` on was given up by a RESETLOGS; other redo takes its place.
+
+        False where the session has ended.
+        """
+        if not self._move_on(partial(self.merger.pass_scn, scn)):
+            return False
+        _log.info("redo behind a RESETLOGS is dropped", resetlogs_scn=scn)
         self.merger.abandon(scn)
         for feed in self.feeds:
             feed.abandon(scn)
+        if self._recovery is not None:
+            self._recovery.abandoned()
+        return True
 
     def _deliver(self, released: Sequence[ReadyRun], left_out: Sequence[RowFault]) -> bool:
         """Queue transactions, and publish what of them was left out; False at the run's end.

@@ -69,11 +69,13 @@ class ThreadSplit(NamedTuple):
     """A split to be merged, of a redo thread.
 
     Attributes:
+        end_scn: the SCN from which its redo is orphaned by a RESETLOGS; None where it is not.
         again: whether it was merged before, and is decoded again with another dictionary.
     """
 
     thread: int
     split: Split
+    end_scn: int | None = None
     again: bool = False
 
 
@@ -194,8 +196,10 @@ class Merger:
     def abandon(self, scn: int) -> None:
         """The redo from `scn` on was given up by a RESETLOGS: drop what it began or committed."""
         self._waiting, _ = split_runs(self._waiting, scn)
-        self._watermarks = {thread: min(at, scn) for thread, at in self._watermarks.items()}
+        self.limit(scn)
         # What was open then, the new incarnation has rolled back.
+        opened = self._assembler.open_transactions
+        self.account.events_dropped += sum(transaction.changes for transaction in opened)
         self._assembler = self._new_assembler()
         self._dictionary = [t for t in self._dictionary if t.commit_scn < scn]
         self._faults = [fault for fault in self._faults if fault.commit_scn < scn]
@@ -204,6 +208,21 @@ class Merger:
             # The new incarnation counts on from `scn`: its transactions have not left.
             self._last = scn, CommitPosition(0, 0, 0, 0)
         self._states = []
+
+    def limit(self, scn: int) -> None:
+        """What was read of any thread from `scn` on does not count."""
+        self._watermarks = {thread: min(at, scn) for thread, at in self._watermarks.items()}
+
+    def pass_scn(self, scn: int) -> list[ReadyRun]:
+        """No thread has more redo from before `scn`; the transactions that leave, see `feed`.
+
+        Where `again` is not empty, call it once more after these were merged.
+
+        Raises:
+            OlrPgError: 3070, 3005, the dictionary cannot be followed.
+        """
+        self._watermarks = {thread: max(at, scn) for thread, at in self._watermarks.items()}
+        return [] if self._is_stale() else self._leave()
 
     def close_thread(self, thread: int) -> list[ReadyRun]:
         """No more redo comes from a thread; the transactions that waited for it only, see `feed`.
@@ -224,6 +243,10 @@ class Merger:
     def threads(self) -> frozenset[int]:
         """The redo threads that count."""
         return frozenset(self._watermarks)
+
+    def threads_before(self, scn: int) -> frozenset[int]:
+        """Those of them that were not read up to `scn`."""
+        return frozenset(thread for thread, at in self._watermarks.items() if at < scn)
 
     @property
     def watermark(self) -> int:
@@ -343,8 +366,11 @@ class Merger:
         self._is_again = source is not None and source.again
         self._take(result)
         # A split that begins no LWN group does not know how far the thread has come. Of a failed
-        # one, nothing may leave that commits behind the point up to which it was decoded.
-        self._watermarks[thread] = max(self._watermarks.get(thread, 0), result.watermark)
+        # one, nothing may leave that commits behind the point up to which it was decoded. Nor does
+        # anybody look at what a RESETLOGS has orphaned: neither at rows nor at DDL.
+        end = None if source is None else source.end_scn
+        reached = result.watermark if end is None else min(result.watermark, end)
+        self._watermarks[thread] = max(self._watermarks.get(thread, 0), reached)
         self._assembler.forget_rollbacks(self.watermark)
         if self._is_stale():
             return []

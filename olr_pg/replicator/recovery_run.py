@@ -93,6 +93,7 @@ class RecoveryRun:
         self._read: list[tuple[int, int]] = []
         self._since_image = 0
         self._rewinds = 0
+        self._is_orphaned = False
 
     def end(self) -> None:
         """The run is over."""
@@ -133,7 +134,8 @@ class RecoveryRun:
 
     def log_read(self, log: ArchivedLog, merger: Merger) -> None:
         """A log has been merged whole and what it finished was delivered."""
-        self._marks[log.header.thread] = Reached(log.position, log.next_scn)
+        end = log.next_scn if log.end_scn is None else log.end_scn
+        self._marks[log.header.thread] = Reached(log.position, end)
         oldest = merger.oldest_open_scn()
         self._read = [(end, size) for end, size in self._read if end > oldest]
         if log.next_scn > oldest:
@@ -143,10 +145,14 @@ class RecoveryRun:
         limit = self._recovery.limit_bytes
         if log.end_scn is not None:
             # Part of it is orphaned: wait for the new incarnation.
-            self._taken = None
-        elif min(age, self._since_image) >= limit and self._taken is None:
+            self._taken, self._is_orphaned = None, True
+        elif not self._is_orphaned and min(age, self._since_image) >= limit and self._taken is None:
             self._take(merger)
         self.settle(merger)
+
+    def abandoned(self) -> None:
+        """What a RESETLOGS has orphaned was dropped."""
+        self._taken, self._is_orphaned = None, False
 
     def settle(self, merger: Merger) -> None:
         """Make the taken image durable if it stands for good."""

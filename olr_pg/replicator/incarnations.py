@@ -1,0 +1,75 @@
+"""When the redo of a new incarnation may be read.
+
+An ``OPEN RESETLOGS`` at an SCN gives up the redo of its parent from there on. Every redo thread
+must have been read up to that SCN before the first log behind it: what is open then is dropped, and
+must not be what another thread still commits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from olr_pg.capture.logs import ArchivedLog, LogPosition
+    from olr_pg.replicator.merge import Merger
+
+
+class Incarnations:
+    """The incarnations that one run reads, one behind the other.
+
+    Args:
+        merger: of the run.
+    """
+
+    def __init__(self, merger: Merger) -> None:
+        self._merger = merger
+        self._current = 0
+        self._read_scn = 0
+
+    def restored(self, positions: Iterable[LogPosition]) -> None:
+        """The run goes on behind logs that another one has read."""
+        self._current = max(position.resetlogs_id for position in positions)
+
+    def limit(self, logs: Iterable[ArchivedLog]) -> None:
+        """Let nothing leave that turned out to be orphaned after it was read.
+
+        Args:
+            logs: those that are known, with the ends that are known now.
+        """
+        for log in logs:
+            if log.end_scn is not None and log.position.resetlogs_id == self._current:
+                self._merger.limit(log.end_scn)
+
+    def readable(self, logs: Sequence[ArchivedLog]) -> list[ArchivedLog]:
+        """Of the logs that are to be read next, in order, those of the oldest incarnation.
+
+        Empty where a thread was not read to the end of the one before.
+        """
+        if not logs:
+            return []
+        first = logs[0].position.resetlogs_id
+        found = [log for log in logs if log.position.resetlogs_id == first]
+        if 0 < self._current < first:
+            scn = found[0].header.resetlogs_scn
+            # A thread that has a log of this incarnation has no more of the one before.
+            if self._merger.threads_before(scn) - {log.header.thread for log in found}:
+                return []
+        return found
+
+    def begin(self, log: ArchivedLog) -> int | None:
+        """A log is read next; the SCN from which it takes the place of what was read, if it does.
+
+        Where that has left already, the merger finds that the log comes too late.
+        """
+        position, scn = log.position, log.header.resetlogs_scn
+        if position.resetlogs_id <= self._current:
+            return None
+        replaces = scn < self._read_scn and self._merger.left_scn <= scn
+        self._current, self._read_scn = position.resetlogs_id, 0
+        return scn if replaces else None
+
+    def decoded(self, log: ArchivedLog) -> None:
+        """A log was read to its end."""
+        self._read_scn = max(self._read_scn, log.next_scn)

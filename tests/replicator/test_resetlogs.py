@@ -1,0 +1,184 @@
+"""OPEN RESETLOGS: what the parent wrote from there on never happened, in any redo thread."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from olr_pg.capture.logs import discover_logs, open_log
+from olr_pg.simulator.sys_dictionary import sys_cell
+from tests.oracle.live_source import reincarnated
+from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
+from tests.replicator.scripted_source import SHOP, Rac, Reader, ScriptedSource, make_rac
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from olr_pg.capture.logs import ArchivedLog
+    from olr_pg.dictionary.model import Snapshot
+
+pytestmark = pytest.mark.timeout(900)  # the first test may compile the kernels
+
+NEW: Final = 1_300_000_000
+"""Resetlogs id of the new incarnation."""
+
+
+@pytest.fixture(scope="module")
+def rac(tmp_path_factory: pytest.TempPathFactory) -> Rac:
+    return make_rac(tmp_path_factory.mktemp("rac"))
+
+
+def cut_at(logs: Iterable[ArchivedLog], scn: int) -> list[ArchivedLog]:
+    """The logs as a live source has them after a RESETLOGS at an SCN."""
+    return [
+        log if log.next_scn <= scn else replace(log, end_scn=scn)
+        for log in logs
+        if log.header.first_scn < scn
+    ]
+
+
+def with_new_incarnation(snapshot: Snapshot) -> Snapshot:
+    known = snapshot.database
+    database = replace(known, resetlogs=(NEW, *known.resetlogs), activation=99)
+    return replace(snapshot, database=database)
+
+
+@pytest.mark.parametrize("offset", range(20, 206, 15))
+def test_every_thread_is_read_up_to_the_resetlogs(rac: Rac, offset: int) -> None:
+    scn = rac.one[0].header.first_scn + offset
+    source = rac.source(1, 2)
+    source.logs = cut_at(rac.one + rac.two, scn)
+    with Reader(source, once=True) as reader:
+        reader.drain()
+        assert reader.failure() is None
+        assert reader.take() == [one for one in rac.truth if one.commit_scn < scn]
+
+
+@pytest.mark.parametrize("at", [1, 3, 5])
+def test_the_new_incarnation_waits_for_every_thread(rac: Rac, tmp_path: Path, at: int) -> None:
+    """Its first log is there before the other thread's last one of the old incarnation."""
+    scn = rac.one[at].header.first_scn
+    path = reincarnated(
+        Path(rac.one[at].path), tmp_path, resetlogs=NEW, scn=scn, activation=99, sequence=1
+    )
+    new = open_log(str(path))
+    alone = ScriptedSource(with_new_incarnation(rac.snapshot))
+    alone.logs = [new]
+    with Reader(alone, scn, once=True) as reader:
+        reader.drain()
+        behind = reader.take()
+    source = ScriptedSource(with_new_incarnation(rac.snapshot), (1, 2))
+    *rest, last = cut_at(rac.two, scn)
+    assert last.end_scn == scn
+    source.logs = [*cut_at(rac.one, scn), new, *rest]
+    with Reader(source) as reader:
+        reader.settle()
+        taken = reader.take()
+        assert all(one.commit_scn < scn for one in taken)
+        source.logs.append(last)
+        source.opened = frozenset({1})
+        reader.settle()
+        reader.settle()
+        taken += reader.take()
+        assert reader.failure() is None
+        progress = reader.delivery.progress.source
+    assert taken == [*(one for one in rac.truth if one.commit_scn < scn), *behind]
+    assert behind
+    assert progress.losses == 0
+
+
+class Mistake:
+    """A parent that goes wrong, and a child that begins before that: `scn` lies between."""
+
+    def __init__(self, folder: Path) -> None:
+        child = self._begin(folder / "child")
+        child.threads[0].switch()
+        child.insert("A", 2, "two")
+        for _ in range(60):
+            child.instance.advance_scn()
+        child.insert("A", 3, "three")
+        child.finish()
+        _, begun = discover_logs([str(folder / "child" / "logs")])
+        self.scn = begun.header.first_scn
+        self.parent = self._begin(folder / "parent")
+        path = reincarnated(
+            *(Path(begun.path), folder), resetlogs=NEW, scn=self.scn, activation=99, sequence=1
+        )
+        self.new = open_log(str(path))
+
+    def _begin(self, folder: Path) -> DdlSource:
+        source = DdlSource(folder)
+        source.create("A", {"ID": NUMBER, "NAME": TEXT})
+        source.take_snapshot()
+        source.insert("A", 1, "one")
+        return source
+
+    def source(self) -> ScriptedSource:
+        """It goes wrong no further."""
+        parent = self.parent
+        for _ in range(30):
+            parent.instance.advance_scn()
+        parent.create("B", {"ID": NUMBER})
+        parent.session.commit()
+        parent.insert("B", 5)
+        parent.finish()
+        (old,) = discover_logs([str(parent.directory / "logs")])
+        assert old.header.first_scn < self.scn < old.next_scn
+        assert parent.snapshot is not None
+        source = ScriptedSource(with_new_incarnation(parent.snapshot))
+        source.logs = [replace(old, end_scn=self.scn)]
+        return source
+
+
+def test_orphaned_ddl_is_not_followed(tmp_path: Path) -> None:
+    made = Mistake(tmp_path)
+    made.parent.drop("A")
+    source = made.source()
+    with Reader(source, query=SHOP) as reader:
+        reader.settle()
+        assert len(reader.take()) == 1
+        # A restart must read on from the RESETLOGS.
+        assert reader.delivery.open_scn() <= made.scn
+        source.logs.append(made.new)
+        reader.settle()
+        assert reader.failure() is None
+        assert len(reader.take()) == 2
+
+
+def test_what_was_open_is_dropped_and_accounted_for(tmp_path: Path) -> None:
+    made = Mistake(tmp_path)
+    table = made.parent.tables["A"]
+    assert made.parent.open_session().insert(table, [sys_cell(9), sys_cell("nine")]) is not None
+    source = made.source()
+    source.logs.append(made.new)
+    with Reader(source, query=SHOP, once=True) as reader:
+        reader.drain()
+        assert reader.failure() is None
+        assert len(reader.take()) == 3
+        accounting = reader.delivery.accounting()
+    assert accounting is not None
+    assert accounting.changes_missing == 0
+    assert accounting.open_changes == 0
+    assert accounting.account.events_dropped == 1
+
+
+def test_what_was_read_before_the_resetlogs_was_known_does_not_leave(rac: Rac) -> None:
+    """Redo of one thread waits for the other when the source is found opened with RESETLOGS."""
+    scn = rac.two[2].next_scn
+    assert any(log.header.first_scn < scn < log.next_scn for log in rac.one)
+    source = rac.source(1, 2)
+    source.logs = rac.one + rac.two[:2]
+    with Reader(source) as reader:
+        reader.settle()
+        taken = reader.take()
+        assert taken[-1].commit_scn < scn
+        source.logs = cut_at(rac.one + rac.two, scn)
+        reader.settle()
+        # The second thread does not go on.
+        source.opened = frozenset({1})
+        reader.settle()
+        assert reader.failure() is None
+        assert taken + reader.take() == [one for one in rac.truth if one.commit_scn < scn]
