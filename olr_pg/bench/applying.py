@@ -66,7 +66,7 @@ class ReadySource:
     def resolve(self, sql: str) -> None:
         """Any query will do."""
 
-    def start(self, _scn: int, _image: str | None = None) -> ReadyQueue:
+    def start(self, _scn: int, _image: str | None = None, *, resumed: bool = False) -> ReadyQueue:
         """Queue everything, as fast as the bound of the queue allows."""
         queue = ReadyQueue(bytes_max=self._bytes_max)
 

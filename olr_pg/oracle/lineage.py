@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from olr_pg.errors import OlrPgError
+from olr_pg.server.checkpoint import replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,7 +66,7 @@ class Lineage:
             )
 
     def delivered(self, scn: int) -> None:
-        """Transactions that commit below `scn` may have left.
+        """Transactions that commit below `scn` may have left; durable when it returns.
 
         Raises:
             OlrPgError: 1092, the file cannot be written.
@@ -110,9 +111,7 @@ class Lineage:
 
     def _keep(self, known: _File) -> None:
         self._known = known
-        fresh = self._path.with_suffix(".new")
         try:
-            fresh.write_bytes(known.model_dump_json().encode())
-            fresh.replace(self._path)
+            replace_file(self._path, known.model_dump_json().encode())
         except OSError as error:
             raise OlrPgError(1092, f"{error}", path=str(self._path)) from error

@@ -204,6 +204,14 @@ class LiveDatabase:
             absent=self._absent(listing),
         )
 
+    def delivering(self, scn: int) -> None:
+        """See `SourceDatabase.delivering`.
+
+        Raises:
+            OlrPgError: 1092, it cannot be kept.
+        """
+        self._lineage.delivered(scn)
+
     def pause(self, idle: int) -> float:
         """See `SourceDatabase.pause`: longer and longer, up to ten times `poll-ms`."""
         factor = IDLE_GROWTH ** min(idle, IDLE_STEPS_MAX)

@@ -120,7 +120,10 @@ class Decoder:
                 feed.note_passed(point.commit_scn)
         if self.recovery is None or self.recovery.find([feed.need]) is None:
             try:
-                check_beginning(self.scan(feed, feed.start_scn, 0).logs, feed.start_scn)
+                # What a checkpoint has saved was delivered up to there, by whichever process.
+                delivered = feed.start_scn if feed.resumed else 0
+                logs = self.scan(feed, feed.start_scn, delivered).logs
+                check_beginning(logs, feed.start_scn)
             finally:
                 self.scanned_last(feed)
         if feed.start_scn == 0:
@@ -148,6 +151,11 @@ class Decoder:
             self._wanted[reader] = scn, delivered_scn
             lowest, highest = zip(*self._wanted.values(), strict=True)
             return self.source.scan(min(lowest), max(highest))
+
+    def delivering(self, scn: int) -> None:
+        """See `SourceDatabase.delivering`."""
+        with self._lock:
+            self.source.delivering(scn)
 
     def scanned_last(self, reader: object) -> None:
         """That was the last time that a reader asked."""

@@ -325,6 +325,8 @@ class DecodingRun:
 
         `Feed.open_scn` covers a transaction until it is queued.
         """
+        # The source may be opened with RESETLOGS behind this before it is looked at again.
+        self._decoder.delivering(self.merger.left_scn)
         self._events.add(left_out)
         rest = min([self.merger.open_scn(), *self._events.begins()])
         leaving = Leaving(released)

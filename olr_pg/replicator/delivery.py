@@ -64,6 +64,7 @@ class Feed:
 
     Attributes:
         start_scn: transactions that began before it are not delivered.
+        resumed: whether it is where the target's checkpoint says.
         open_scn: no transaction that the queue was not given yet began before it.
         last: where the last transaction that the queue was given committed.
         passed_scn: of what began at `start_scn` or later, everything that commits at this SCN or
@@ -77,6 +78,7 @@ class Feed:
     open_scn: int
     last: CommitKey | None = None
     passed_scn: int = -1
+    resumed: bool = False
 
     @property
     def names(self) -> frozenset[str]:
@@ -229,18 +231,18 @@ class Delivery:
         self._chosen = Chosen(snapshot, tables, partial(would_name, sql))
         _log.info("subscribed", tables=len(tables), **self.named)
 
-    def start(self, scn: int, image: str | None = None) -> ReadyQueue:
+    def start(self, scn: int, image: str | None = None, *, resumed: bool = False) -> ReadyQueue:
         """Begin to decode every transaction that began at or after `scn`; 0 is the oldest log.
 
         Args:
-            image: see `server.source.Source.start`.
+            image, resumed: see `server.source.Source.start`.
 
         Raises:
             OlrPgError: 2010 the log that holds `scn` is not there; 2xxx the logs cannot be used.
         """
         assert self._chosen is not None  # the protocol asks for TableList first
         queue = ReadyQueue(*self._bounds, self._backlog)
-        feed = Feed(self, self._chosen, queue, scn, scn)
+        feed = Feed(self, self._chosen, queue, scn, scn, resumed=resumed)
         self.schema_events.restart()
         self.drained.clear()
         self.failure = None

@@ -236,6 +236,10 @@ class FilteredDatabase:
         """See `SourceDatabase.scan`."""
         return self._source.scan(scn, delivered_scn)
 
+    def delivering(self, scn: int) -> None:
+        """See `SourceDatabase.delivering`."""
+        self._source.delivering(scn)
+
     def pause(self, idle: int) -> float:
         """See `SourceDatabase.pause`."""
         return self._source.pause(idle)

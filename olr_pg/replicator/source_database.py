@@ -51,6 +51,13 @@ class SourceDatabase(Protocol):
             OlrPgError: what waiting does not mend.
         """
 
+    def delivering(self, scn: int) -> None:
+        """Transactions that commit below `scn` may leave from now on; durable when it returns.
+
+        Raises:
+            OlrPgError: that cannot be kept.
+        """
+
     def pause(self, idle: int) -> float:
         """Seconds to wait before the next `scan`, after `idle` ones that found nothing new."""
 
@@ -92,6 +99,10 @@ class OfflineDatabase:
         found = self._places.scan()
         self._look_seconds = time.monotonic() - start
         return found
+
+    def delivering(self, scn: int) -> None:
+        """See `SourceDatabase.delivering`: nobody asks for it."""
+        del scn
 
     def pause(self, idle: int) -> float:
         """See `SourceDatabase.pause`: longer where a look takes long."""

@@ -125,7 +125,8 @@ class Session:
         if scn > MAX_SCN:
             raise OlrPgError(4002, f"{scn} is not an SCN", field="StartSCN")
         saved = self._checkpoint
-        self._queue = self._source.start(scn, saved.image if scn == saved.saved else None)
+        resumed = scn == saved.saved
+        self._queue = self._source.start(scn, saved.image if resumed else None, resumed=resumed)
 
     def take(self, confirmed_scn: int, messages: int) -> Batch:
         """LastCommitedSCN, `messages` times in a row.

@@ -53,12 +53,13 @@ class Source(Protocol):
             OlrPgError: why it cannot be done; nothing is subscribed then.
         """
 
-    def start(self, scn: int, image: str | None = None) -> ReadyQueue:
+    def start(self, scn: int, image: str | None = None, *, resumed: bool = False) -> ReadyQueue:
         """Begin to decode, in the background, every transaction that began at or after `scn`.
 
         Args:
             image: the recovery image that the checkpoint names for that SCN: what had committed
                 before it is confirmed and need not come again.
+            resumed: whether the checkpoint names that SCN.
 
         Returns:
             A new queue, which the decoder fills with `put` until that returns False, and ends with

@@ -98,7 +98,8 @@ class Script:
     def resolve(self, sql: str) -> None:
         """Any query will do."""
 
-    def start(self, scn: int, _image: str | None = None) -> ReadyQueue:
+    def start(self, scn: int, _image: str | None = None, *, resumed: bool = False) -> ReadyQueue:
+        del resumed
         self.started.append(scn)
         self.complete.clear()
         self._queue = queue = ReadyQueue(self.queue_transactions, self.queue_bytes)

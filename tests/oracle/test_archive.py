@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from olr_pg.capture.logs import AbsentLog, open_log
+from olr_pg.config.source import OracleSource
 from olr_pg.errors import OlrPgError
 from olr_pg.oracle.archive import map_path
 from olr_pg.oracle.facts import Incarnation
 from olr_pg.oracle.lineage import Lineage
+from olr_pg.oracle.live import LiveDatabase
 from olr_pg.simulator.oracle_net.state import ARCHIVE
 from olr_pg.simulator.simulate import Summary, choose_shape, simulate
 from tests.oracle.live_source import LiveSource
+from tests.replicator.scripted_source import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -273,3 +276,33 @@ def test_orphans_are_not_absent(live: LiveSource) -> None:
         absent = database.scan(0, 0).absent
     expected = {log.position for log in logs if log.header.first_scn < cut}
     assert {one.position for one in absent} == expected
+
+
+@pytest.mark.timeout(900)  # it may compile the kernels
+def test_what_is_delivered_is_kept_before_it_leaves(live: LiveSource, tmp_path: Path) -> None:
+    """The process ends while it catches up; meanwhile the source goes back behind that."""
+    live.archive_all()
+    source = OracleSource.model_validate(live.section())
+    database = LiveDatabase(source, Lineage(tmp_path / "incarnation.json"))
+    with Reader(database, transactions_max=1) as reader:
+        first = reader.take_begin()
+    database.close()
+    live.state.open_resetlogs(first.commit_scn, 1_300_000_000, 99)
+    database = LiveDatabase(source, Lineage(tmp_path / "incarnation.json"))
+    with pytest.raises(OlrPgError) as caught:
+        database.scan(first.begin_scn, 0)
+    database.close()
+    assert caught.value.code == 7020
+
+
+def test_what_a_checkpoint_has_saved_was_delivered(live: LiveSource, tmp_path: Path) -> None:
+    live.archive_all()
+    source = OracleSource.model_validate(live.section())
+    database = LiveDatabase(source, Lineage(tmp_path / "incarnation.json"))
+    database.scan(0, 0)
+    scn = open_log(str(live.summary.logs[-1])).header.first_scn
+    live.state.open_resetlogs(scn - 1, 1_300_000_000, 99)
+    with pytest.raises(OlrPgError) as caught, Reader(database, scn, resumed=True):
+        pass
+    database.close()
+    assert caught.value.code == 7020

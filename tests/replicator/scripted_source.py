@@ -83,6 +83,9 @@ class ScriptedSource:
         )
         return LogScan(logs, (), (), self.opened, absent=absent)
 
+    def delivering(self, scn: int) -> None:
+        self.told.append(scn)
+
     def pause(self, idle: int) -> float:
         del idle
         return 0.01
@@ -107,14 +110,16 @@ class Reader:
         *,
         query: str = EVERYTHING,
         once: bool = False,
+        transactions_max: int = 10**6,
+        resumed: bool = False,
         **settings: Any,
     ) -> None:
         self.decoder = Decoder(source, SparkSettings(), once=once, **settings)
         self.decoder.decode = decode_splits
-        self.delivery = Delivery(self.decoder, transactions_max=10**6, bytes_max=1 << 30)
+        self.delivery = Delivery(self.decoder, transactions_max=transactions_max, bytes_max=1 << 30)
         self.delivery.resolve(query)
         self._source = source
-        self.queue = self.delivery.start(scn)
+        self.queue = self.delivery.start(scn, resumed=resumed)
 
     def __enter__(self) -> Reader:
         return self
@@ -143,6 +148,17 @@ class Reader:
         end = time.monotonic() + PATIENCE_SECONDS
         while not self.delivery.drained.wait(0.02) and self.delivery.failure is None:
             assert time.monotonic() < end
+
+    def take_begin(self) -> Delivered:
+        """Of the next transaction, which is waited for, the first message."""
+        end = time.monotonic() + PATIENCE_SECONDS
+        while not self.queue.status().ready:
+            assert self.delivery.failure is None
+            assert time.monotonic() < end
+            time.sleep(0.005)
+        framed = bytes(self.queue.take(1).framed)
+        assert framed[6] == _BEGIN
+        return Delivered(*struct.unpack_from("<QQQ", framed, 7))
 
     def take(self) -> list[Delivered]:
         """The transactions that are ready and were not taken yet."""

@@ -90,7 +90,8 @@ class MemorySource:
             raise OlrPgError(4019, "no table NOWHERE", table="NOWHERE")
         self.sql = sql
 
-    def start(self, scn: int, _image: str | None = None) -> ReadyQueue:
+    def start(self, scn: int, _image: str | None = None, *, resumed: bool = False) -> ReadyQueue:
+        del resumed
         self.queue = ReadyQueue(self.bound)
         self.position = 0
         self.decoder = threading.Thread(target=self.decode, args=(scn, self.queue))

@@ -30,16 +30,18 @@ class StillSource:
         self.points: list[RecoveryPoint] = []
         self.told: list[tuple[int, str | None]] = []
         self.images: list[str | None] = []
+        self.resumed: list[bool] = []
         self.refusal: OlrPgError | None = None
 
     def resolve(self, sql: str) -> None:
         if self.refusal is not None:
             raise self.refusal
 
-    def start(self, scn: int, image: str | None = None) -> ReadyQueue:
+    def start(self, scn: int, image: str | None = None, *, resumed: bool = False) -> ReadyQueue:
         if self.refusal is not None:
             raise self.refusal
         self.images.append(image)
+        self.resumed.append(resumed)
         return self.queue
 
     def recovery_points(self) -> Sequence[RecoveryPoint]:
@@ -135,6 +137,7 @@ def test_the_image_serves_a_start_at_the_saved_scn_only(
         session.start(scn)
         session.close()
     assert source.images == [None, "late", None]
+    assert source.resumed == [False, True, False]
 
 
 def test_a_transaction_open_in_the_decoder_holds_the_checkpoint(
