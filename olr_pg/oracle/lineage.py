@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from olr_pg.durable_files import replace_file
 from olr_pg.errors import OlrPgError
-from olr_pg.server.checkpoint import replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
