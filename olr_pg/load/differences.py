@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from olr_pg.load.verify import VerifiedTable
 
-FORMAT: Final = "olr-pg-differences/1"
+FORMAT: Final = "olr-pg-differences/2"
 
 
 class TableDifferences(NamedTuple):
@@ -91,6 +91,8 @@ def _line(
     for name, fields, image in zip(("source", "target"), sides, images, strict=True):
         line[name] = None if fields is None else shown(connection, fields)
         line[f"{name}_image"] = None if image is None else base64.b64encode(image).decode()
+    if difference.copies is not None:
+        line["target_copies"] = difference.copies
     line["key_image"] = base64.b64encode(difference.key).decode()
     return line
 
@@ -162,4 +164,4 @@ def _difference(line: dict[str, Any]) -> Difference:
         for name in ("source_image", "target_image")
     )
     key = base64.b64decode(line["key_image"], validate=True)
-    return Difference(line["kind"], key, source, target)
+    return Difference(line["kind"], key, source, target, line.get("target_copies"))

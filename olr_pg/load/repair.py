@@ -3,6 +3,7 @@
 A table's rows are repaired in one transaction that holds the table's line of the ledger, so that
 replication waits for its end. Every row is looked at again first: one that is not any more as the
 verification saw it has been changed since, by replication or by somebody else, and is left alone.
+Of a table without a key, rows are left alone of which there are not as many copies as then.
 """
 
 from __future__ import annotations
@@ -137,9 +138,12 @@ class _Table:
         self._key = key
         self._image = verbatim(image_expression(columns))
         self._crossed = list[list[Field]]()
+        self._copies = dict[bytes, int]()
 
     def repair(self, connection: Connection[Any], difference: Difference) -> str:
         """Repair one row; what was done."""
+        if not self._key and self._copies_before(connection, difference) != difference.copies:
+            return "left"
         found = self._find(connection, difference)
         image = None if found is None else found.image
         if image != difference.target:
@@ -165,6 +169,21 @@ class _Table:
         """Put rows back that had to go away first."""
         for fields in self._crossed:
             self._insert(connection, fields)
+
+    def _copies_before(self, connection: Connection[Any], difference: Difference) -> int:
+        """How many rows like that there were before any of them was repaired.
+
+        Without a key, nothing else tells whether the difference is still there.
+        """
+        image = difference.source or difference.target
+        assert image is not None
+        if image not in self._copies:
+            query = sql.SQL("SELECT count(*) FROM {} AS t WHERE {} = %b").format(
+                self._name, self._image
+            )
+            row = connection.execute(query, [image]).fetchone()
+            self._copies[image] = int(row[0]) if row else 0
+        return self._copies[image]
 
     def _find(self, connection: Connection[Any], difference: Difference) -> _Found | None:
         """The row, locked; None where there is none."""

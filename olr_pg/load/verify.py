@@ -68,7 +68,7 @@ WHERE oid = %(oid)s OR oid IN (SELECT relid FROM pg_partition_tree(%(oid)s))
 """
 
 _CONSISTENT: Final = "SELECT olr_pg.consistent_scn(%s)"
-_ESTIMATE: Final = "SELECT reltuples FROM pg_class WHERE oid = %s::regclass"
+_ESTIMATE: Final = "SELECT reltuples FROM pg_class WHERE oid = %s"
 
 MISSING: Final = "missing"
 EXTRA: Final = "extra"
@@ -82,12 +82,14 @@ class Difference(NamedTuple):
         kind: `MISSING` in the target, `EXTRA` in the target, or `DIFFERENT`.
         key: its key's image.
         source, target: its images; None where a side has none.
+        copies: how many such rows the target had; None in a table with a key.
     """
 
     kind: str
     key: bytes
     source: bytes | None
     target: bytes | None
+    copies: int | None = None
 
 
 class VerifiedTable(NamedTuple):
@@ -257,7 +259,7 @@ def _plan(
             f"the target has commit {position[0]}, the table data are as of {source.scn}",
             table=name,
         )
-    chunks = chunk_count(source.data.rows or _estimated_rows(connection, target))
+    chunks = chunk_count(source.data.rows or estimated_rows(connection, target))
     table = VerifyTable(source.table, target, chunks, max(math.ceil(chunks * sample), 1))
     return _Work(source, table, compared_by(plan, source.table), position)
 
@@ -268,9 +270,9 @@ def _consistent_scn(connection: Connection[Any], settings: ApplierSettings) -> i
     return int(row[0] or 0) if row else 0
 
 
-def _estimated_rows(connection: Connection[Any], target: TargetTable) -> int:
+def estimated_rows(connection: Connection[Any], target: TargetTable) -> int:
     """How many rows PostgreSQL thinks that the table has."""
-    row = connection.execute(_ESTIMATE, (target.full_name,)).fetchone()
+    row = connection.execute(_ESTIMATE, (target.oid,)).fetchone()
     return max(int(row[0]), 0) if row else 0
 
 
@@ -352,12 +354,14 @@ def _result(work: _Work) -> VerifiedTable:
         work.table.sampled,
         len(work.differing),
         len(work.differing) - len(work.fetched),
-        tuple(_differences(source.found, target.found)),
+        tuple(_differences(source.found, target.found, keyed=work.compared.keyed)),
         work.losses,
     )
 
 
-def _differences(source: Counter[Row], target: Counter[Row]) -> Iterable[Difference]:
+def _differences(
+    source: Counter[Row], target: Counter[Row], *, keyed: bool
+) -> Iterable[Difference]:
     """What one side has and the other has not, by key."""
     only_source = sorted((source - target).elements())
     only_target = sorted((target - source).elements())
@@ -367,8 +371,8 @@ def _differences(source: Counter[Row], target: Counter[Row]) -> Iterable[Differe
         if other is not None:
             yield Difference(DIFFERENT, row.key, row.image, other.image)
         else:
-            yield Difference(MISSING, row.key, row.image, None)
+            yield Difference(MISSING, row.key, row.image, None, None if keyed else target[row])
     paired = {row.key for row in only_source}
     for row in only_target:
         if row.key not in paired:
-            yield Difference(EXTRA, row.key, None, row.image)
+            yield Difference(EXTRA, row.key, None, row.image, None if keyed else target[row])
