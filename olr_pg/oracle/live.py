@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import structlog
@@ -22,7 +23,6 @@ from olr_pg.oracle.table_list import run_table_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     from sqlalchemy import Connection
 
@@ -263,14 +263,15 @@ class LiveDatabase:
                 self._keep(position, log)
 
     def _open(self, listed: dict[tuple[int, int, int], list[ListedLog]]) -> list[OlrPgError]:
-        """Open the listed logs that are not known yet; why some cannot be.
+        """Open the listed logs that are not known yet, or not there any more; why some cannot be.
 
         What comes behind one that cannot be opened, in the same thread, has to wait for it.
         """
         unusable: list[OlrPgError] = []
         self._blocked = {}
         for position, copies in listed.items():
-            if position in self._logs:
+            known = self._logs.get(position)
+            if known is not None and Path(known.path).exists():
                 continue
             end = self._lineage.end_of(position[0])
             if end is not None and copies[0].first_scn >= end:
@@ -278,6 +279,9 @@ class LiveDatabase:
             try:
                 log = open_listed(copies) if self._vault is None else self._vault.keep(copies)
             except OlrPgError as error:
+                if known is not None:
+                    # It was cleaned up since; who has not read it yet will say so.
+                    continue
                 unusable.append(error)
                 self._blocked.setdefault(position[1], position)
                 continue

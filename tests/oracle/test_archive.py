@@ -306,3 +306,19 @@ def test_what_a_checkpoint_has_saved_was_delivered(live: LiveSource, tmp_path: P
         pass
     database.close()
     assert caught.value.code == 7020
+
+
+def test_a_log_that_was_moved_is_found_again(live: LiveSource) -> None:
+    path = live.archive()
+    elsewhere = live.mount / "restored"
+    elsewhere.mkdir()
+    with live.database() as database:
+        (log,) = database.scan(0, 0).logs
+        (live.mount / path.name).rename(elsewhere / path.name)
+        # Oracle has not been told: it may be wanted by nobody any more.
+        scan = database.scan(0, 0)
+        assert (scan.logs, scan.unusable) == ((log,), ())
+        name = f"{ARCHIVE}/restored/{path.name}"
+        live.state.catalogue.update('UPDATE SYS."V$ARCHIVED_LOG" SET "NAME" = ?', name)
+        (moved,) = database.scan(0, 0).logs
+    assert Path(moved.path) == elsewhere / path.name
