@@ -24,6 +24,7 @@ from olr_pg.dictionary.changes import (
 from olr_pg.errors import OlrPgError
 
 if TYPE_CHECKING:
+    from io import FileIO
     from pathlib import Path
 
 _log = structlog.get_logger(__name__)
@@ -75,11 +76,17 @@ class DictionaryHistory:
         self._append({"format": FORMAT, "database": database, "snapshot_scn": snapshot_scn})
 
     def _append(self, document: dict[str, Any]) -> None:
+        line = orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE)
         try:
-            with self._path.open("ab") as file:
-                file.write(orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE))
-                file.flush()
-                os.fsync(file.fileno())
+            with self._path.open("ab", buffering=0) as file:
+                size = file.tell()
+                try:
+                    _write_all(file, line)
+                    os.fsync(file.fileno())
+                except OSError:
+                    # The next line must not be joined to a part of this one.
+                    file.truncate(size)
+                    raise
         except OSError as error:
             raise OlrPgError(3075, f"{error}", file=str(self._path)) from error
 
@@ -126,6 +133,13 @@ class DictionaryHistory:
         with self._path.open("r+b") as file:
             file.truncate(size)
             os.fsync(file.fileno())
+
+
+def _write_all(file: FileIO, data: bytes) -> None:
+    """A write to a disk that becomes full takes a part; the next one says why."""
+    view = memoryview(data)
+    while view:
+        view = view[file.write(view) :]
 
 
 def _as_json(transaction: DictionaryTransaction) -> dict[str, Any]:

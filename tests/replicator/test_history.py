@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 
 import pytest
@@ -109,3 +110,21 @@ def test_a_file_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OlrPgError, match="version 2") as caught:
         DictionaryHistory(path, "X/1/1", 5)
     assert caught.value.code == 4035
+
+
+def test_a_full_disk_leaves_no_part_of_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "h.jsonl"
+    history = DictionaryHistory(path, "DB", 50)
+    history.add(FIRST)
+    size = path.stat().st_size
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 40, hard))
+    try:
+        with pytest.raises(OlrPgError) as caught:
+            history.add(SECOND)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert caught.value.code == 3075
+    assert path.stat().st_size == size
+    history.add(SECOND)
+    assert DictionaryHistory(path, "DB", 50).transactions == [FIRST, SECOND]
