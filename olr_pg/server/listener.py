@@ -247,8 +247,17 @@ class Listener:
         finally:
             # Who never asked anything is noise.
             (log.info if connection.requests else log.debug)("disconnected", **reason)
-            connection.session.close()
+            try:
+                connection.session.close()
+            except Exception:  # its thread is at its end: nobody else hears of it
+                log.exception("the session could not be closed")
+            finally:
+                self._forget(connection)
+
+    def _forget(self, connection: Connection) -> None:
+        try:
             connection.end()
+        finally:
             with self._lock:
                 del self._connections[connection]
                 self._leaving.discard(connection)

@@ -159,8 +159,10 @@ class Session:
             self._queue.close()
             self._queue = None
         if self._claim.holder is self:
-            self._source.stop()
-            self._claim.release(self)
+            try:
+                self._source.stop()
+            finally:
+                self._claim.release(self)
 
     def _confirm(self, queue: ReadyQueue, scn: int) -> None:
         """Confirm up to `scn`: first in the file, then in the queue (see `checkpoint`).

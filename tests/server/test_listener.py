@@ -393,6 +393,18 @@ def test_a_bug_in_the_source_ends_the_connection_only(checkpoint: Checkpoint) ->
                 client.ask(1, b"q")
 
 
+def test_a_source_that_cannot_stop_ends_the_connection_only(checkpoint: Checkpoint) -> None:
+    class Broken(MemorySource):
+        def stop(self) -> None:
+            super().stop()
+            raise OSError(30, "Read-only file system")
+
+    with Listener(Broken(1), checkpoint) as server:
+        for _ in range(2):
+            with RawClient(server.address) as client:
+                client.begin()
+
+
 class Killed:
     """A server in its own process, to be killed; COUNT transactions."""
 

@@ -246,3 +246,18 @@ def test_the_end_of_a_session_closes_its_queue(session: Session, source: StillSo
     session.close()
     assert source.queue.closed
     assert session.queue is None
+
+
+def test_a_source_that_cannot_stop_leaves_the_claim_to_others(
+    source: StillSource, checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop() -> None:
+        raise OSError(30, "Read-only file system")
+
+    claim = Claim(patience=0)
+    session = Session(source, checkpoint, claim, "one")
+    session.resolve("q")
+    monkeypatch.setattr(source, "stop", stop)
+    with pytest.raises(OSError, match="Read-only"):
+        session.close()
+    Session(source, checkpoint, claim, "two").resolve("q")
