@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import ssl
 import urllib.error
@@ -59,7 +60,8 @@ def ask_status(
         # A killed one leaves its file behind.
         code = 9010 if isinstance(error.reason, ConnectionRefusedError) else 9011
         raise OlrPgError(code, str(error.reason), address=url) from error
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        # The port of one that was killed may be another service's by now.
         raise OlrPgError(9011, str(error), address=url) from error
     return record
 

@@ -7,6 +7,7 @@ import json
 import os
 import socket
 import ssl
+import threading
 import time
 import urllib.parse
 from collections.abc import Callable, Iterator
@@ -301,3 +302,22 @@ def test_the_page(service: StatusService, shown: Shown, browser: Browser, tmp_pa
     await_true(lambda: browser.evaluate("document.body.scrollWidth <= innerWidth") is True)
     service.stop()
     browser.await_text("health", "no answer")
+
+
+def test_a_port_that_another_service_has_by_now_does_not_answer(tmp_path: Path) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+
+        def serve() -> None:
+            accepted, _ = server.accept()
+            with closing(accepted):
+                accepted.sendall(b"SSH-2.0-OpenSSH_9.6\r\n")
+                accepted.recv(4096)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/"
+        (tmp_path / FILE_NAME).write_text(json.dumps({"url": url}), "utf-8")
+        with pytest.raises(OlrPgError) as caught:
+            ask_status(config_of(tmp_path))
+        thread.join()
+    assert caught.value.code == 9011
