@@ -75,7 +75,8 @@ class Knot:
         self._plan = plan
         self.part = part
         self.placed = Placed(plan.key)
-        self._first: npt.NDArray[np.int64] | None = None
+        self._first: I64 | None = None
+        self._size: I64 | None = None
         self._kept = kept
         self.left = kept.copy()
         self.attempts = 0
@@ -87,12 +88,20 @@ class Knot:
     def rest(self, number: int) -> npt.NDArray[np.bool_]:
         """A change and those behind it that share keys with it."""
         rows = np.zeros(len(self.part), np.bool_)
-        if self.attempts < ATTEMPTS_MAX:
-            first = self._found()
-            rows[number:] = (first == first[number])[number:]
+        first = self._found()
+        rows[number:] = (first == first[number])[number:]
         return rows & self.left
 
-    def _found(self) -> npt.NDArray[np.int64]:
+    def is_alone(self, number: int) -> bool:
+        """Whether a change shares keys with no other, or sets were tried often enough."""
+        return self.attempts >= ATTEMPTS_MAX or self._sizes()[self._found()[number]] < 2
+
+    def _sizes(self) -> I64:
+        if self._size is None:
+            self._size = np.bincount(self._found())
+        return self._size
+
+    def _found(self) -> I64:
         if self._first is None:
             self._first = np.arange(len(self.part))
             try:

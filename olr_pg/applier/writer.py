@@ -255,6 +255,8 @@ class TableWriter:
 
         None where that is refused, too, or there are none.
         """
+        if knot.is_alone(number):
+            return None
         rows = knot.rest(number)
         if int(rows.sum()) < 2:
             return None
