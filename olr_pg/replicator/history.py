@@ -34,6 +34,11 @@ FORMAT_NAME: Final = "olr-pg-dictionary-changes/"
 FORMAT: Final = f"{FORMAT_NAME}{VERSION}"
 FILE_NAME: Final = "dictionary-changes.jsonl"
 
+_KEEP_IT: Final = (
+    "make space in `context.data`, and check that this user may write there; then start again:"
+    " nothing is lost. Keep the file"
+)
+
 
 class DictionaryHistory:
     """The file of one source; transactions may be added from several threads.
@@ -88,7 +93,7 @@ class DictionaryHistory:
                     file.truncate(size)
                     raise
         except OSError as error:
-            raise OlrPgError(3075, f"{error}", file=str(self._path)) from error
+            raise OlrPgError(3075, f"{error}", action=_KEEP_IT, file=str(self._path)) from error
 
     def _load(self, database: str, snapshot_scn: int) -> None:
         try:
