@@ -219,7 +219,8 @@ class LiveDatabase:
 
     def _list(self, connection: Connection, scn: int) -> _Listing:
         # First the threads: what is closed now has no log that the list does not have. The copies
-        # last: what is archived meanwhile is not missing.
+        # behind the logs: what is archived meanwhile is not missing. At last the threads again:
+        # one that opened meanwhile may have committed before the end of what is listed.
         opened = open_threads(connection)
         incarnations = read_incarnations(connection)
         if incarnations != self._facts.incarnations:
@@ -228,7 +229,8 @@ class LiveDatabase:
         self._cut_known()
         resetlogs = self._facts.database.resetlogs
         archived = list_positions(connection, resetlogs, scn)
-        return _Listing(opened, archived, list_logs(connection, self._source, resetlogs, scn))
+        copies = list_logs(connection, self._source, resetlogs, scn)
+        return _Listing(opened | open_threads(connection), archived, copies)
 
     def _take_from_vault(self, scn: int) -> None:
         """Logs that Oracle may have deleted since they were copied: once, and where one is wanted

@@ -17,6 +17,7 @@ import structlog
 from olr_pg.capture.logs import open_log
 from olr_pg.errors import OlrPgError
 from olr_pg.oracle.archive import open_listed
+from olr_pg.server.checkpoint import sync_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -95,6 +96,7 @@ class LogVault:
         if size > 0 or _digest(unfinished) != read.digest():
             raise OSError(f"{unfinished} is not what was read from {source}")
         unfinished.replace(target)
+        sync_directory(self._directory)
 
     def remove_confirmed(self) -> None:
         """Remove the copies that nobody will ask for any more and that are old enough.
@@ -112,6 +114,9 @@ class LogVault:
                 if path.stat().st_mtime <= oldest and open_log(str(path)).next_scn <= confirmed:
                     path.unlink()
                     _log.info("log removed from the vault", file=str(path))
+            except OlrPgError as error:
+                # Nobody asks for it now; who does will hear that it was damaged.
+                _log.warning("a log in the vault was damaged since", reason=str(error))
             except OSError as error:
                 raise self._unusable(error) from error
 

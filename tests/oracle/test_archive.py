@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from olr_pg.capture.logs import AbsentLog, open_log
-from olr_pg.config.source import OracleSource
+from olr_pg.config.source import OracleSource, Vault
 from olr_pg.errors import OlrPgError
 from olr_pg.oracle.archive import map_path
 from olr_pg.oracle.facts import Incarnation
 from olr_pg.oracle.lineage import Lineage
 from olr_pg.oracle.live import LiveDatabase
+from olr_pg.oracle.vault import LogVault
 from olr_pg.simulator.oracle_net.state import ARCHIVE
 from olr_pg.simulator.simulate import Summary, choose_shape, simulate
 from tests.oracle.live_source import LiveSource
@@ -322,3 +323,30 @@ def test_a_log_that_was_moved_is_found_again(live: LiveSource) -> None:
         live.state.catalogue.update('UPDATE SYS."V$ARCHIVED_LOG" SET "NAME" = ?', name)
         (moved,) = database.scan(0, 0).logs
     assert Path(moved.path) == elsewhere / path.name
+
+
+def test_a_thread_that_opens_during_a_look_is_open(
+    live: LiveSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live.archive_all()
+    opened = [frozenset({1}), frozenset({1, 2})]
+    monkeypatch.setattr("olr_pg.oracle.live.open_threads", lambda _: opened.pop(0))
+    with live.database() as database:
+        assert database.scan(0, 0).open_threads == frozenset({1, 2})
+
+
+def test_a_damaged_copy_that_is_confirmed_does_not_stop_the_look(
+    live: LiveSource, tmp_path: Path
+) -> None:
+    confirmed: list[int | None] = [None]
+    section = Vault.model_validate({"directory": str(tmp_path / "vault"), "keep-hours": 0})
+    vault = LogVault(section, lambda: confirmed[0])
+    live.archive_all()
+    source = OracleSource.model_validate(live.section())
+    database = LiveDatabase(source, Lineage(tmp_path / "incarnation.json"), vault=vault)
+    copies = sorted(Path(log.path) for log in database.scan(0, 0).logs)
+    copies[0].write_bytes(copies[0].read_bytes()[:1024])
+    confirmed[0] = max(open_log(str(path)).next_scn for path in copies[1:])
+    assert database.scan(0, 0).unusable == ()
+    database.close()
+    assert [path for path in copies if path.exists()] == copies[:1]
