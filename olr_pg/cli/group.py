@@ -31,6 +31,7 @@ EXIT_PIPE_CLOSED: Final = 128 + signal.SIGPIPE
 EXIT_TERMINATED: Final = 128 + signal.SIGTERM
 
 _DEFECT: Final = 9001
+_REPEAT_SECONDS: Final = 0.1
 
 
 class ReportingGroup(TyperGroup):
@@ -102,6 +103,7 @@ def _take_signals() -> None:
     if threading.current_thread() is not threading.main_thread():
         return
     signal.signal(signal.SIGTERM, _terminate)
+    sys.unraisablehook = _raise_again
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # `entry` has set it
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -115,6 +117,22 @@ def _have_stdout() -> None:
 def _terminate(_signal: int, _frame: FrameType | None) -> NoReturn:
     # An exit instead of the default death lets every `finally` run: sockets, Java, PostgreSQL.
     raise SystemExit(EXIT_TERMINATED)
+
+
+def _raise_again(lost: sys.UnraisableHookArgs) -> None:
+    """Repeat a signal whose exception was lost where none can be raised.
+
+    So it is in a callback of machine code, such as those in which kernels are compiled: the command
+    would go on as if nobody had told it to end.
+    """
+    number = {SystemExit: signal.SIGTERM, KeyboardInterrupt: signal.SIGINT}.get(lost.exc_type)
+    if number is None:
+        sys.__unraisablehook__(lost)
+        return
+    # Behind this callback, which would lose it once more.
+    again = threading.Timer(_REPEAT_SECONDS, os.kill, (os.getpid(), number))
+    again.daemon = True
+    again.start()
 
 
 def _discard_unwritten() -> None:

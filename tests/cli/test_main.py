@@ -210,3 +210,23 @@ def test_a_defect_says_so_with_its_calls(start_cli: Start) -> None:
     record = json.loads(stderr)
     assert record["code"] == "OLR-09001"
     assert "broken" in record["traceback"]
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGINT", 130)])
+def test_a_signal_inside_a_callback_is_not_lost(start_cli: Start, name: str, code: int) -> None:
+    entry = (
+        "import ctypes, signal, time\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from olr_pg.cli import version\n"
+        f"callback = ctypes.CFUNCTYPE(None)(lambda: signal.raise_signal(signal.{name}))\n"
+        "def compiling():\n"
+        "    callback()\n"
+        "    time.sleep(3600)\n"
+        "version.platform_text = compiling\n"
+        "from olr_pg.cli.main import run\n"
+        "run()\n"
+    )
+    process = start_cli("version", entry=entry)
+    _, stderr = process.communicate()
+    assert process.returncode == code
+    assert "Exception ignored" not in stderr
