@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from olr_pg.capture.logs import open_log
+from olr_pg.durable_files import sync_directory
 from olr_pg.errors import OlrPgError
 from olr_pg.oracle.archive import open_listed
-from olr_pg.server.checkpoint import sync_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
