@@ -517,7 +517,9 @@ def test_draining_applies_and_confirms_what_was_received(replication: Replicatio
     last = r.rows("SELECT commit_scn FROM olr_pg.ledger")[0][0]
     # A transaction that was received in part counts as open: what lies below it is confirmed.
     assert last <= report.confirmed_scn < last + 10
-    assert all(table.pending is None for table in applier.tables)
+    # The answer to the last confirmation may have brought one more, which is not part of it.
+    pending = [table.pending for table in applier.tables if table.pending is not None]
+    assert all(scn > report.confirmed_scn for scn in pending)
     # The next life begins behind that, and finds nothing missing.
     r.serve()
     r.apply()
