@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from olr_pg.applier.entangled import Key, images
 from olr_pg.applier.netchange import ABSENT
 from olr_pg.transactions.batch import DmlKind
 
@@ -33,24 +34,12 @@ def _overlap(plan: TablePlan, changes: Changes) -> bool:
     """Whether a row gets a key that another one gives up only later."""
     length = changes.after.length[:, plan.key]
     sets_key = (changes.kind == DmlKind.UPDATE) & (length != ABSENT).any(axis=1)
-    taken: set[tuple[bytes, ...]] = set()
+    taken: set[Key | None] = set()
     for number in np.flatnonzero(sets_key).tolist():
-        old = _key(plan, changes, number, after=False)
-        new = _key(plan, changes, number, after=True)
+        old, new = images(changes, number, plan.key)
         if old == new:
             continue
         if old in taken:
             return True
         taken.add(new)
     return False
-
-
-def _key(plan: TablePlan, changes: Changes, number: int, *, after: bool) -> tuple[bytes, ...]:
-    values = []
-    for column in plan.key.tolist():
-        is_set = after and changes.after.length[number, column] != ABSENT
-        cells = changes.after if is_set else changes.before
-        start = int(cells.offset[number, column])
-        size = max(int(cells.length[number, column]), 0)
-        values.append(cells.data[start : start + size].tobytes())
-    return tuple(values)

@@ -36,8 +36,8 @@ def print_json(value: Any) -> None:
 
 def write_bytes(data: bytes) -> None:
     """Bytes to stdout, after everything printed before; errors as of `print_line`."""
+    flush()
     try:
-        sys.stdout.flush()
         sys.stdout.buffer.write(data)
     except OSError as error:
         raise _unwritten(error) from error

@@ -357,24 +357,22 @@ def _is_connection(text: str) -> bool:
     return "=" in text or "://" in text
 
 
+_SERVER: Final = (
+    "a PostgreSQL URL (postgresql://…, with % and @ of a password as %25 and %40) or parameters"
+    " that PostgreSQL knows (host=… dbname=…)"
+)
+
+
 def _postgres_server(value: SecretStr) -> SecretStr:
     if _is_connection(value.get_secret_value()):
         return value
-    raise problem(
-        "a PostgreSQL URL (postgresql://…, with % and @ of a password as %25 and %40) or parameters"
-        " that PostgreSQL knows (host=… dbname=…)",
-        show="kind",
-    )
+    raise problem(_SERVER, show="kind")
 
 
 def _postgres_connection(value: SecretStr) -> SecretStr:
     if value.get_secret_value() == "embedded" or _is_connection(value.get_secret_value()):
         return value
-    raise problem(
-        '"embedded", a PostgreSQL URL (postgresql://…, with % and @ of a password as %25 and %40)'
-        " or parameters that PostgreSQL knows (host=… dbname=…)",
-        show="kind",
-    )
+    raise problem(f'"embedded", {_SERVER}', show="kind")
 
 
 PostgresServer = Annotated[Secret, AfterValidator(_postgres_server)]
