@@ -16,11 +16,11 @@ from olr_pg.simulator.columnar import memory as at
 from olr_pg.simulator.columnar.changes import (
     OPC_INDEX,
     OPC_ROW,
-    is_active,
     start_change,
     write_redo,
     write_undo,
 )
+from olr_pg.simulator.columnar.itls import is_active
 from olr_pg.simulator.columnar.memory import KEY, LOGGED, NEW, NULL, OLD, REDO, UNDO
 from olr_pg.simulator.columnar.put import chance, copy, put16, put32, put_be32
 from olr_pg.simulator.columnar.records import add_area, add_field, open_area

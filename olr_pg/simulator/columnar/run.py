@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from olr_pg.kernels import interpreted, kernel, part
 from olr_pg.simulator.columnar import memory as at
-from olr_pg.simulator.columnar.changes import end, take_back
+from olr_pg.simulator.columnar.ends import end
 from olr_pg.simulator.columnar.loads import (
     fill_new_row,
     fill_start_row,
@@ -35,6 +35,7 @@ from olr_pg.simulator.columnar.records import (
     flush,
     open_area,
 )
+from olr_pg.simulator.columnar.rollbacks import take_back
 from olr_pg.simulator.columnar.rows import add_row, begin_many, execute, pack_row
 from olr_pg.simulator.layout import VLD_VALID, VLD_VOID
 from olr_pg.simulator.space_vectors import SPACE_DBA
