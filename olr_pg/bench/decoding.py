@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from olr_pg.bench.suite import Options
     from olr_pg.dictionary.model import Table
     from olr_pg.replicator.split import Split, Subscription
+    from olr_pg.wire.output import MessageOutput
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -142,28 +143,35 @@ def _others(tables: Sequence[Table], count: int) -> Iterator[Table]:
         )
 
 
-def decoding(logs: LogSet, tables: Sequence[Table] | None = None) -> Callable[[], float]:
+def decoding(
+    logs: LogSet,
+    tables: Sequence[Table] | None = None,
+    output: Callable[[], MessageOutput] = Unkept,
+) -> Callable[[], float]:
     """Decoding `logs` for `tables`, by default all that change, as a Spark worker does.
 
-    The messages are written room by room; a worker writes each to a file, which is left to the
-    benchmark `spark`.
+    Args:
+        output: gives what takes the messages of a split; by default they are made, room by room,
+            and dropped.
     """
-    subscription, output = subscription_to(logs, tables), Unkept()
+    subscription = subscription_to(logs, tables)
     keep_freed_memory()
 
     def work() -> float:
-        decode_unkept(subscription, splits_of(logs), output)
+        decode_all(subscription, splits_of(logs), output)
         return logs.size
 
     return work
 
 
-def decode_unkept(subscription: Subscription, splits: Iterable[Split], output: Unkept) -> None:
-    """Decode splits; their results go nowhere."""
+def decode_all(
+    subscription: Subscription, splits: Iterable[Split], output: Callable[[], MessageOutput]
+) -> None:
+    """Decode splits; their messages go to an output each, the rest of their results nowhere."""
     for split in splits:
         # Of a log, what one split touches is mapped at a time.
         log = open_for_decoding(split.path)
-        result = decode_split(subscription, log, split.first_block, split.end_block, output)
+        result = decode_split(subscription, log, split.first_block, split.end_block, output())
         if result.failure is not None:
             raise result.failure
 

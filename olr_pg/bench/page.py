@@ -26,6 +26,10 @@ part, PostgreSQL's too. The last column is the most resident memory, pages of ma
 that the benchmark's Python process had in any of its runs, or, where Spark's workers or
 `olr-pg run` take part, the one of them all that had most. Each benchmark has a process of its own;
 the kernels are compiled before, by another one.
+
+Spark's workers write the messages to files, from which the driver hands them on: several bytes for
+a byte of redo. One core is measured both ways, making messages and dropping them, and writing them
+to a file, too; so are two processes without Spark, which are what the machine can do.
 """
 
 

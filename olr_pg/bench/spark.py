@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from functools import partial
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.bench.decoding import MB, decode_unkept, decoding, splits_of, subscription_to
+from olr_pg.bench.decoding import MB, decode_all, decoding, splits_of, subscription_to
 from olr_pg.bench.inputs import log_set
 from olr_pg.bench.measure import Result, compared, measured
 from olr_pg.replicator.heap import keep_freed_memory
 from olr_pg.replicator.spark_decoding import PRELOAD, SparkDecoding
+from olr_pg.replicator.split_results import WrittenMessages
 from olr_pg.spark.session import SparkSettings, stop_session
 from olr_pg.wire.output import Unkept
 
@@ -21,69 +24,101 @@ if TYPE_CHECKING:
     from olr_pg.bench.inputs import LogSet
     from olr_pg.bench.suite import Options
     from olr_pg.replicator.split import Split, Subscription
+    from olr_pg.wire.output import MessageOutput
 
 _WORKLOADS: Final = ("orders", "bulk")
 _LOGS: Final = 8
 _CORES: Final = 2
 
+_ANCHORS: Final = ((False, "one core"), (True, "one core that writes them"))
+"""Whether messages are kept, and what one core does then."""
+
 
 def spark(options: Options) -> Iterator[Result]:
-    """Backlogs of the given size, as the decoder of `olr-pg run` takes them."""
+    """Backlogs of the given size, as the decoder of `olr-pg run` takes them.
+
+    Spark's workers hand over all messages, in files. So each rate stands beside two of one core:
+    messages that are made and dropped, as in the benchmark `decode`, and written to a file.
+    """
     try:
         for workload in _WORKLOADS:
             one_log = log_set(options.cache, workload, options.size, 2 * options.size)
-            yield _without_spark(workload, one_log, options)
-            yield _with_spark(workload, "in one log", one_log, options)
+            yield from _without_spark(workload, one_log, options)
+            yield from _with_spark(workload, "in one log", one_log, options)
             logs = log_set(options.cache, workload, options.size, options.size // _LOGS)
-            yield _with_spark(workload, f"in {_LOGS} logs", logs, options)
+            yield from _with_spark(workload, f"in {_LOGS} logs", logs, options)
     finally:
         stop_session()
 
 
-def _with_spark(workload: str, shape: str, logs: LogSet, options: Options) -> Result:
+def _with_spark(workload: str, shape: str, logs: LogSet, options: Options) -> Iterator[Result]:
     name = f"decode {_amount(workload, options)} {shape}, Spark local[{_CORES}]"
     work = _through_spark(logs)
     work()
-    return _beside_one_core(name, work, "one core without Spark", logs, options)
+    for keep, anchor in _ANCHORS:
+        yield _beside_one_core(name, work, anchor, keep, logs, options)
 
 
 def _beside_one_core(
-    name: str, work: Callable[[], float], anchor: str, logs: LogSet, options: Options
+    name: str,
+    work: Callable[[], float],
+    anchor: str,
+    keep: bool,
+    logs: LogSet,
+    options: Options,
 ) -> Result:
     """Warm work on all cores against decoding the same logs on one, in this process."""
-    one_core = decoding(logs)
-    one_core()
-    return compared(
-        name, "MB/s", partial(measured, work, tree=True), anchor=anchor,
-        anchor_run=partial(measured, one_core), runs=options.runs, scale=MB,
-    )  # fmt: skip
+    with _messages(keep) as output:
+        one_core = decoding(logs, output=output)
+        one_core()
+        return compared(
+            name, "MB/s", partial(measured, work, tree=True), anchor=anchor,
+            anchor_run=partial(measured, one_core), runs=options.runs, scale=MB,
+        )  # fmt: skip
 
 
 def _amount(workload: str, options: Options) -> str:
     return f"{options.size / 1e9:g} GB of {workload}"
 
 
-def _without_spark(workload: str, logs: LogSet, options: Options) -> Result:
+def _without_spark(workload: str, logs: LogSet, options: Options) -> Iterator[Result]:
     """What the machine gives: two processes, each with half of the splits, and nothing else."""
     subscription, splits = subscription_to(logs), splits_of(logs)
     with ProcessPoolExecutor(_CORES, multiprocessing.get_context("spawn")) as processes:
         shares = [splits[number::_CORES] for number in range(_CORES)]
 
-        def work() -> float:
-            for _ in processes.map(_decode_share, [subscription] * _CORES, shares):
+        def work(keep: bool) -> float:
+            for _ in processes.map(_decode_share, [subscription] * _CORES, shares, [keep] * _CORES):
                 pass
             return logs.size
 
         for _ in range(_CORES):  # a process may have taken both shares
-            work()
+            work(False)
         name = f"decode {_amount(workload, options)}, two processes without Spark"
-        return _beside_one_core(name, work, "one core", logs, options)
+        for keep, anchor in _ANCHORS:
+            yield _beside_one_core(name, partial(work, keep), anchor, keep, logs, options)
 
 
-def _decode_share(subscription: Subscription, splits: Sequence[Split]) -> None:
-    """What a process does; its results go nowhere."""
+def _decode_share(subscription: Subscription, splits: Sequence[Split], keep: bool) -> None:
+    """What a process does."""
     keep_freed_memory()
-    decode_unkept(subscription, splits, Unkept())
+    with _messages(keep) as output:
+        decode_all(subscription, splits, output)
+
+
+@contextmanager
+def _messages(keep: bool) -> Iterator[Callable[[], MessageOutput]]:
+    """Where the messages of each split go: nowhere, or into a file, over those of the last one."""
+    if not keep:
+        yield Unkept
+        return
+    with TemporaryFile() as file:
+
+        def output() -> MessageOutput:
+            file.seek(0)
+            return WrittenMessages(file.write)
+
+        yield output
 
 
 def _through_spark(logs: LogSet) -> Callable[[], float]:

@@ -103,7 +103,9 @@ def test_spark(tmp_path: Path) -> None:
             ", two processes without Spark", " in one log, Spark local[2]",
             " in 8 logs, Spark local[2]",
         )
+        for _ in ("messages dropped", "messages kept")
     ]  # fmt: skip
+    assert {one["anchor"] for one in found} == {"one core", "one core that writes them"}
 
 
 def test_growth(tmp_path: Path) -> None:
