@@ -339,6 +339,13 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         " of the one that follows it",
         3,
     ),
+    2021: ErrorEntry(
+        "a redo thread that was read before has no log here",
+        "put its next archived log beside the others, or wait until it is archived; if the thread"
+        " was removed from the database for good, stop olr_pg and take its number out of"
+        " `threads.json` in `context.data`",
+        3,
+    ),
     2070: ErrorEntry(
         "the account of decoding does not close",
         "this is a defect: report it with the counts above and the logs' statistics (dump --stats)",

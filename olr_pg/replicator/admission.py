@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from olr_pg.capture.continuity import LogStream
-    from olr_pg.capture.logs import ArchivedLog, LogPosition
+    from olr_pg.capture.logs import ArchivedLog, LogPosition, LogScan
     from olr_pg.replicator.merge import Merger
     from olr_pg.replicator.recovery_run import Reached
     from olr_pg.replicator.threads import KnownThreads
@@ -25,6 +25,10 @@ class Admission:
         merger: of the run.
         known: the threads that were read over restarts.
         scn: that the run begins at.
+
+    Attributes:
+        silent: threads that were read before this run and of which no log is here, where nobody
+            knows whether one will come.
     """
 
     def __init__(self, merger: Merger, known: KnownThreads, scn: int) -> None:
@@ -34,6 +38,7 @@ class Admission:
         self._begun: set[int] = set()
         self._newest: dict[int, LogPosition] = {}
         self._closed: dict[int, LogPosition | None] = {}
+        self.silent: frozenset[int] = frozenset()
 
     def check_beginnings(self, logs: Sequence[ArchivedLog], reached: Mapping[int, Reached]) -> None:
         """Every thread must be there from the run's SCN on; looked at when its first log is there.
@@ -51,27 +56,37 @@ class Admission:
         check_beginning(new, self._scn, reached)
         self._begun.update(log.header.thread for log in new)
 
-    def admit(self, stream: LogStream, opened: frozenset[int] | None) -> None:
+    def admit(self, stream: LogStream, scan: LogScan) -> None:
         """Count every thread in that has logs to read, or will have, or would have.
 
-        Args:
-            opened: the threads that are open; None where the source does not know.
+        Where the source does not know which threads are open, one that was read before is waited
+        for even if nothing of it is here: its logs may be confirmed and gone, and the next one
+        have redo from before what others have.
 
         Raises:
             OlrPgError: 2014, transactions of other threads left that had to wait for a new one.
         """
-        logs = stream.readable
+        logs, opened = stream.readable, scan.open_threads
         starts = thread_starts(logs)
+        self.silent = frozenset()
         if opened is None:
             # Where the source knows, an open thread is waited for before its first log is there.
             self._check_in_time(starts)
+            if scan.source_answers:
+                here = {log.header.thread for log in stream.logs}
+                self.silent = self._known.known - here - self._begun - self._closed.keys()
         self._newest.update((log.header.thread, log.position) for log in logs)
         for thread, scn in thread_starts(logs, self._scn).items():
             if not self._is_closed(thread):
                 self._wait_for(thread, scn)
-        for thread in {*(opened or ()), *(gap.thread for gap in stream.gaps)}:
+        for thread in {*(opened or ()), *self.silent, *(gap.thread for gap in stream.gaps)}:
             self._wait_for(thread, self._scn)
         self._known.add(starts)
+
+    def reasons(self) -> list[OlrPgError]:
+        """What is waited for although nothing here tells that it will come."""
+        detail = "what others have committed since then waits for its next one"
+        return [OlrPgError(2021, detail, thread=thread) for thread in sorted(self.silent)]
 
     def closed(self, thread: int) -> None:
         """A thread was closed and is read to its end: only a newer log brings it back."""

@@ -181,7 +181,8 @@ class DecodingRun:
 
     def _note_waiting(self, scan: LogScan, gaps: Sequence[Gap]) -> None:
         """Why there is nothing to decode."""
-        reason = scan.unusable[0] if scan.unusable else gaps[0].as_error() if gaps else None
+        reasons = [*scan.unusable, *(gap.as_error() for gap in gaps), *self._admission.reasons()]
+        reason = next(iter(reasons), None)
         phase = CapturePhase.WAITING_FOR_REDO if reason else CapturePhase.CAUGHT_UP
         if not scan.source_answers:
             phase = CapturePhase.WAITING_FOR_SOURCE
@@ -222,7 +223,7 @@ class DecodingRun:
         )
         self.progress.scanned(stream)
         self._incarnations.limit(stream.logs)
-        self._admission.admit(stream, scan.open_threads)
+        self._admission.admit(stream, scan)
         logs = [
             log
             for log in unread_logs(stream.readable, self._scn, self._reached)

@@ -8,6 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from olr_pg.capture.logs import LogScan
+from olr_pg.capture.state import CapturePhase
 from olr_pg.errors import OlrPgError
 from tests.replicator.scripted_source import Rac, Reader, ScriptedSource, make_rac
 
@@ -121,3 +122,45 @@ def test_a_thread_that_had_nothing_to_read_is_not_late_where_the_source_knows(
         reader.settle()
         assert reader.failure() is None
         assert reader.take() == [one for one in rac.truth if one.begin_scn >= start]
+
+
+def test_a_known_thread_without_logs_is_waited_for_over_a_restart(rac: Rac, tmp_path: Path) -> None:
+    """Its logs were confirmed and removed, and the next one is not there yet."""
+    threads = tmp_path / "threads.json"
+    source = rac.source()
+    source.logs = rac.one[:3] + rac.two[:3]
+    with Reader(source, threads_file=threads) as reader:
+        reader.settle()
+        taken = reader.take()
+        scn = reader.delivery.open_scn()
+    source.logs = [log for log in rac.one if log.next_scn > scn]
+    for _ in range(2):
+        with Reader(source, scn, resumed=True, threads_file=threads) as reader:
+            reader.settle()
+            assert reader.take() == []
+            assert reader.delivery.open_scn() == scn
+            state = reader.delivery.state
+            assert state.phase is CapturePhase.WAITING_FOR_REDO
+            assert state.reason is not None
+            assert state.reason.code == 2021
+            assert state.reason.where == {"thread": 2}
+    source.logs += [log for log in rac.two if log.next_scn > scn]
+    with Reader(source, scn, resumed=True, threads_file=threads) as reader:
+        reader.settle()
+        assert set(taken + reader.take()) == set(rac.truth)
+        assert reader.delivery.state.phase is CapturePhase.CAUGHT_UP
+        assert reader.failure() is None
+
+
+def test_a_known_thread_is_not_waited_for_where_the_source_says_that_it_is_closed(
+    rac: Rac, tmp_path: Path
+) -> None:
+    threads = tmp_path / "threads.json"
+    threads.write_text('{"version": 1, "threads": [1, 2]}')
+    start = rac.one[3].header.first_scn
+    source = rac.source(1)
+    source.logs = rac.one[3:]
+    with Reader(source, start, threads_file=threads) as reader:
+        reader.settle()
+        assert reader.take()
+        assert reader.delivery.state.phase is CapturePhase.CAUGHT_UP

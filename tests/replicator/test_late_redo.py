@@ -21,14 +21,14 @@ def rac(tmp_path_factory: pytest.TempPathFactory) -> Rac:
     return make_rac(tmp_path_factory.mktemp("rac"))
 
 
-def test_known_threads_whose_logs_come_after_others_were_delivered(
+def test_a_closed_thread_whose_logs_come_after_others_were_delivered(
     rac: Rac, tmp_path: Path
 ) -> None:
-    """A restart finds the logs of one redo thread; those of the other are copied later."""
+    """A restart finds the logs of one redo thread; those of the other are listed later."""
     threads = tmp_path / "threads.json"
     threads.write_text('{"version": 1, "threads": [1, 2]}')
     start = rac.one[len(rac.one) // 2].header.first_scn
-    source = rac.source()
+    source = rac.source(1)
     source.logs = [log for log in rac.one if log.next_scn > start]
     with Reader(source, start, threads_file=threads) as reader:
         reader.settle()
