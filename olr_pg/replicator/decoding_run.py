@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from olr_pg.capture.continuity import join_logs
 from olr_pg.capture.logs import report_skipped
 from olr_pg.capture.state import CapturePhase
 from olr_pg.errors import OlrPgError
@@ -24,11 +23,11 @@ from olr_pg.replicator.merge import Merger, ThreadSplit, merge_splits
 from olr_pg.replicator.recovery_run import RecoveryRun
 from olr_pg.replicator.split import plan_splits
 from olr_pg.replicator.wanted_logs import (
-    absent_gaps,
     check_beginning,
     check_order,
     orphaning_log,
     unread_logs,
+    wanted_stream,
 )
 from olr_pg.server.ready import by_view
 
@@ -218,9 +217,8 @@ class DecodingRun:
         if self._decoder.once and scan.unusable:
             raise scan.unusable[0]
         self._admission.check_beginnings(scan.logs, self._reached)
-        stream = join_logs(scan.logs, self._decoder.source.database).with_gaps(
-            absent_gaps(scan, self._scn, self._reached, self._decoded)
-        )
+        database = self._decoder.source.database
+        stream = wanted_stream(scan, database, self._scn, self._reached, self._decoded)
         self.progress.scanned(stream)
         self._incarnations.limit(stream.logs)
         self._admission.admit(stream, scan)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from olr_pg.capture.continuity import Gap
+from olr_pg.capture.continuity import Gap, LogStream, join_logs
 from olr_pg.errors import OlrPgError
 from olr_pg.scalars import MAX_SCN
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from olr_pg.capture.logs import ArchivedLog, LogPosition, LogScan
+    from olr_pg.dictionary.model import Database
     from olr_pg.replicator.decoded_logs import DecodedLogs
     from olr_pg.replicator.recovery_run import Reached
 
@@ -62,6 +63,61 @@ def unread_logs(
         if log.next_scn > scn
         and ((mark := reached.get(log.header.thread)) is None or log.position > mark.log)
     ]
+
+
+def wanted_stream(
+    scan: LogScan,
+    database: Database,
+    scn: int,
+    reached: Mapping[int, Reached],
+    decoded: DecodedLogs,
+) -> LogStream:
+    """The logs that were found as one stream, with the gaps in what is wanted of it.
+
+    Args:
+        scn, reached: where the run has begun.
+        decoded: what it has read since.
+
+    Raises:
+        OlrPgError: 2009, 2020, see `join_logs`.
+    """
+    stream = join_logs(scan.logs, database)
+    read = {thread: mark.log for thread, mark in reached.items()}
+    threads = {log.header.thread for log in stream.logs}
+    read.update((t, last) for t in threads if (last := decoded.newest(t)) is not None)
+    ahead = [gap for gap in stream.gaps if not _is_passed(gap, stream.logs, scn, read)]
+    return LogStream(stream.logs, tuple(ahead)).with_gaps(
+        [*_gaps_behind(read, stream.logs), *absent_gaps(scan, scn, reached, decoded)]
+    )
+
+
+def _is_passed(
+    gap: Gap, logs: Sequence[ArchivedLog], scn: int, read: Mapping[int, LogPosition]
+) -> bool:
+    """Whether reading began behind a gap, or has come to it: logs from before may still be here."""
+    last = read.get(gap.thread)
+    if last is not None:
+        return (gap.resetlogs_id, gap.first_sequence) <= (last.resetlogs_id, last.sequence)
+    end = gap.resetlogs_id, gap.thread, gap.last_sequence
+    behind = (log for log in logs if log.position[:2] == end[:2] and log.position[:3] > end)
+    return next(behind).header.first_scn <= scn
+
+
+def _gaps_behind(read: Mapping[int, LogPosition], logs: Sequence[ArchivedLog]) -> list[Gap]:
+    """What is missing between the last log that was read of each thread and the next that is here.
+
+    The file of the last one may be gone, so that what is here does not show it.
+    """
+    gaps = []
+    for thread, last in read.items():
+        following = [log.position for log in logs if log.header.thread == thread]
+        position = next((one for one in following if one > last), None)
+        if position is None:
+            continue
+        first = last.sequence + 1 if position.resetlogs_id == last.resetlogs_id else 1
+        if first < position.sequence:
+            gaps.append(Gap(position.resetlogs_id, thread, first, position.sequence - 1, None))
+    return gaps
 
 
 def absent_gaps(

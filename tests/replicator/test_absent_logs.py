@@ -81,3 +81,32 @@ def test_a_closed_thread_that_ended_before_the_beginning(rac: Rac) -> None:
         reader.drain()
         assert reader.failure() is None
         assert reader.take()
+
+
+def test_a_log_behind_those_that_were_decoded_and_are_gone_is_waited_for(rac: Rac) -> None:
+    """Of copied logs nobody has a list."""
+    source = rac.source()
+    source.logs = rac.one[:5] + rac.two
+    with Reader(source) as reader:
+        reader.settle()
+        source.logs = rac.one[6:] + rac.two
+        reader.settle()
+        state = reader.delivery.state
+        assert state.phase is CapturePhase.WAITING_FOR_REDO
+        assert state.reason is not None
+        assert state.reason.where["sequence"] == rac.one[5].header.sequence
+        source.logs = rac.one[5:] + rac.two
+        reader.settle()
+        assert reader.take() == rac.truth
+        assert reader.failure() is None
+
+
+def test_decoded_logs_that_went_out_of_order_are_not_missing(rac: Rac) -> None:
+    source = rac.source()
+    source.logs = rac.one[:5] + rac.two
+    with Reader(source) as reader:
+        reader.settle()
+        source.logs = [rac.one[0], *rac.one[3:], *rac.two]
+        reader.settle()
+        assert reader.delivery.state.phase is CapturePhase.CAUGHT_UP
+        assert reader.take() == rac.truth

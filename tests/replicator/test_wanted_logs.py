@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from olr_pg.capture.logs import discover_logs
+from olr_pg.capture.logs import LogScan, discover_logs
+from olr_pg.dictionary.model import Database
 from olr_pg.errors import OlrPgError
-from olr_pg.replicator.wanted_logs import check_beginning
+from olr_pg.replicator.decoded_logs import DecodedLogs
+from olr_pg.replicator.wanted_logs import check_beginning, wanted_stream
 from olr_pg.simulator.simulate import choose_shape, simulate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from olr_pg.capture.continuity import LogStream
     from olr_pg.capture.logs import ArchivedLog
+
+DATABASE: Final = Database("SIMDB")
 
 
 @pytest.fixture(scope="module")
@@ -56,3 +61,37 @@ def test_a_thread_whose_first_logs_are_gone(
         check_beginning(logs, scn)
     assert caught.value.code == 2010
     assert caught.value.where["thread"] == 2
+
+
+def sequences(stream: LogStream) -> list[tuple[int, int, int]]:
+    """Of its gaps: thread, first and last sequence."""
+    return [(gap.thread, gap.first_sequence, gap.last_sequence) for gap in stream.gaps]
+
+
+@pytest.mark.parametrize("removed", [[], [4], [2, 3, 4], [1, 2, 3], [0, 1, 2, 3, 4]])
+def test_a_log_is_missing_whatever_is_left_of_those_that_were_read(
+    threads: Mapping[int, list[ArchivedLog]], removed: list[int]
+) -> None:
+    decoded = DecodedLogs()
+    for log in threads[1][:5]:
+        decoded.add(log.position)
+    missing = threads[1][5].position.sequence
+    logs = [log for at, log in enumerate(threads[1]) if at not in (*removed, 5)]
+    stream = wanted_stream(LogScan(tuple(logs), (), ()), DATABASE, 0, {}, decoded)
+    assert sequences(stream) == [(1, missing, missing)]
+    logs = [log for at, log in enumerate(threads[1]) if at not in removed]
+    stream = wanted_stream(LogScan(tuple(logs), (), ()), DATABASE, 0, {}, decoded)
+    assert sequences(stream) == []
+    assert set(threads[1][5:]) <= set(stream.readable)
+
+
+def test_what_is_missing_before_the_beginning_is_not_wanted(
+    threads: Mapping[int, list[ArchivedLog]],
+) -> None:
+    logs = [log for at, log in enumerate(threads[1]) if at not in (1, 2)]
+    scan, decoded = LogScan(tuple(logs), (), ()), DecodedLogs()
+    begin = threads[1][3].header.first_scn
+    assert sequences(wanted_stream(scan, DATABASE, begin, {}, decoded)) == []
+    lost = [threads[1][at].position.sequence for at in (1, 2)]
+    for scn in (0, begin - 1):
+        assert sequences(wanted_stream(scan, DATABASE, scn, {}, decoded)) == [(1, *lost)]
