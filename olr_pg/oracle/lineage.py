@@ -110,8 +110,9 @@ class Lineage:
         return self._ends.get(resetlogs_id)
 
     def _keep(self, known: _File) -> None:
-        self._known = known
         try:
             replace_file(self._path, known.model_dump_json().encode())
         except OSError as error:
             raise OlrPgError(1092, f"{error}", path=str(self._path)) from error
+        # Only now: what is not in the file has to be written by whoever tries again.
+        self._known = known

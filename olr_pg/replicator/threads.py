@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
+from olr_pg.durable_files import replace_file
 from olr_pg.errors import OlrPgError
 
 if TYPE_CHECKING:
@@ -67,12 +68,11 @@ class KnownThreads:
             self._keep(frozenset())
 
     def _keep(self, known: frozenset[int]) -> None:
+        if self._path is not None:
+            document = json.dumps({"version": VERSION, "threads": sorted(known)})
+            try:
+                replace_file(self._path, document.encode())
+            except OSError as error:
+                raise OlrPgError(1092, f"{error}", path=str(self._path)) from error
+        # Only now: what is not in the file has to be written by whoever tries again.
         self.known = known
-        if self._path is None:
-            return
-        fresh = self._path.with_suffix(".new")
-        try:
-            fresh.write_text(json.dumps({"version": VERSION, "threads": sorted(known)}), "utf-8")
-            fresh.replace(self._path)
-        except OSError as error:
-            raise OlrPgError(1092, f"{error}", path=str(self._path)) from error

@@ -217,6 +217,22 @@ def test_what_was_delivered_is_remembered(tmp_path: Path) -> None:
     Lineage(tmp_path / "lineage.json").follow([Incarnation(3, 501), PARENT])
 
 
+def test_what_could_not_be_kept_is_kept_by_the_next_that_leaves(tmp_path: Path) -> None:
+    """A disk that was full for a while; the client comes back to the same process."""
+    lineage = Lineage(tmp_path / "lineage.json")
+    lineage.follow([PARENT])
+    obstacle = tmp_path / "lineage.json.new"
+    obstacle.mkdir()
+    with pytest.raises(OlrPgError) as caught:
+        lineage.delivered(501)
+    assert caught.value.code == 1092
+    obstacle.rmdir()
+    lineage.delivered(501)
+    with pytest.raises(OlrPgError) as caught:
+        Lineage(tmp_path / "lineage.json").follow([CHILD, PARENT])
+    assert caught.value.code == 7020
+
+
 def test_a_damaged_lineage_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "lineage.json"
     path.write_text("{")

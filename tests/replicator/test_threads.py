@@ -35,6 +35,20 @@ def test_known_threads_outlive_the_process(tmp_path: Path) -> None:
     assert KnownThreads(path).known == frozenset()
 
 
+def test_a_thread_that_could_not_be_written_is_not_known(tmp_path: Path) -> None:
+    path = tmp_path / "threads.json"
+    threads = KnownThreads(path)
+    threads.add([1])
+    obstacle = tmp_path / "threads.json.new"
+    obstacle.mkdir()
+    with pytest.raises(OlrPgError) as caught:
+        threads.add([2])
+    assert caught.value.code == 1092
+    obstacle.rmdir()
+    threads.add([2])
+    assert KnownThreads(path).known == {1, 2}
+
+
 @pytest.mark.parametrize("content", ["", "[]", '{"threads": "x"}', '{"other": []}'])
 def test_a_file_that_is_not_ours(tmp_path: Path, content: str) -> None:
     path = tmp_path / "threads.json"
