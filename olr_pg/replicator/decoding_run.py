@@ -156,7 +156,10 @@ class DecodingRun:
             self._fail(OlrPgError(9001, f"{type(error).__name__}: {error}"))
         finally:
             self._decoder.scanned_last(self)
-            self._decoder.give_back(self._follower)
+            if not failed:
+                # Else it may have taken a half of what ended the run: the next one begins with what
+                # is durable.
+                self._decoder.give_back(self._follower)
             if self._recovery is not None:
                 self._recovery.end()
             self._decoder.runs.ended(self, failed=failed)

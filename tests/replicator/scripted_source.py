@@ -117,9 +117,19 @@ class Reader:
         self.decoder = Decoder(source, SparkSettings(), once=once, **settings)
         self.decoder.decode = decode_splits
         self.delivery = Delivery(self.decoder, transactions_max=transactions_max, bytes_max=1 << 30)
-        self.delivery.resolve(query)
+        self._query = query
         self._source = source
+        self._start(scn, resumed=resumed)
+
+    def _start(self, scn: int, *, resumed: bool) -> None:
+        self.delivery.resolve(self._query)
         self.queue = self.delivery.start(scn, resumed=resumed)
+
+    def start_again(self, scn: int) -> None:
+        """Another session of the client."""
+        self.queue.close()
+        self.delivery.stop()
+        self._start(scn, resumed=False)
 
     def __enter__(self) -> Reader:
         return self
@@ -159,6 +169,10 @@ class Reader:
         framed = bytes(self.queue.take(1).framed)
         assert framed[6] == _BEGIN
         return Delivered(*struct.unpack_from("<QQQ", framed, 7))
+
+    def take_messages(self) -> bytes:
+        """All that is ready and was not taken yet, as it is transmitted."""
+        return bytes(self.queue.take(10**6, bytes_max=1 << 30).framed)
 
     def take(self) -> list[Delivered]:
         """The transactions that are ready and were not taken yet."""

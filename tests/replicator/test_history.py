@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import resource
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from olr_pg.capture.logs import discover_logs
 from olr_pg.dictionary.changes import (
     DictionaryTransaction,
     RowChange,
@@ -14,7 +16,13 @@ from olr_pg.dictionary.changes import (
     Statement,
 )
 from olr_pg.errors import OlrPgError
+from olr_pg.replicator.follower import DictionaryFollower
 from olr_pg.replicator.history import DictionaryHistory
+from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
+from tests.replicator.scripted_source import SHOP, Reader, ScriptedSource
+
+if TYPE_CHECKING:
+    from olr_pg.dictionary.model import Snapshot
 
 FIRST = DictionaryTransaction(
     3,
@@ -129,3 +137,42 @@ def test_a_full_disk_leaves_no_part_of_a_line(tmp_path: Path) -> None:
     assert path.stat().st_size == size
     history.add(SECOND)
     assert DictionaryHistory(path, "DB", 50).transactions == [FIRST, SECOND]
+
+
+def test_ddl_that_could_not_be_kept_is_followed_once_it_can(tmp_path: Path) -> None:
+    """The disk was full for a while; the client comes back to the same process."""
+    made = DdlSource(tmp_path)
+    made.create("A", {"ID": NUMBER, "NAME": TEXT})
+    snapshot = made.take_snapshot()
+    # The statement itself commits apart from what it did to the dictionary.
+    dictionary = made.session.begin_ddl(made.tables["A"])
+    assert dictionary is not None
+    dictionary.update(made.session, "COL$", (made.tables["A"].obj, 2), name="TITLE")
+    made.session.commit()
+    made.instance.advance_scn()
+    made.insert("A", 1, "one")
+    made.finish()
+    source = ScriptedSource(snapshot)
+    source.logs = discover_logs([str(tmp_path / "logs")])
+    path = tmp_path / "h.jsonl"
+    history = DictionaryHistory(path, "DB", snapshot.scn)
+
+    def follow(known: Snapshot) -> DictionaryFollower:
+        follower = DictionaryFollower(known, record=history.add)
+        follower.apply(tuple(history.transactions))
+        return follower
+
+    aside = path.rename(tmp_path / "aside.jsonl")
+    path.mkdir()
+    with Reader(source, snapshot.scn, query=SHOP, once=True, follow=follow) as reader:
+        reader.drain()
+        failure = reader.failure()
+        assert failure is not None
+        assert failure.code == 3075
+        path.rmdir()
+        aside.rename(path)
+        reader.start_again(snapshot.scn)
+        reader.drain()
+        assert reader.failure() is None
+        assert b"TITLE" in reader.take_messages()
+    assert len(DictionaryHistory(path, "DB", snapshot.scn).transactions) == 1
