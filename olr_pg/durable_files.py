@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from olr_pg.errors import OlrPgError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -39,13 +41,24 @@ def replace_file(path: Path, data: bytes) -> None:
     Raises:
         OSError: it cannot be done.
     """
-    new = path.with_name(path.name + ".new")
-    with new.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
+    with leaving_nothing(path.with_name(path.name + ".new")) as new:
+        with new.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
     sync_directory(path.parent)
+
+
+@contextmanager
+def leaving_nothing(path: Path) -> Iterator[Path]:
+    """Remove a file again that cannot be written: a part of it would take what room there is."""
+    try:
+        yield path
+    except OSError:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+        raise
 
 
 def sync_directory(path: Path) -> None:

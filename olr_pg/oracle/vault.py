@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from olr_pg.capture.logs import open_log
-from olr_pg.durable_files import sync_directory
+from olr_pg.durable_files import leaving_nothing, sync_directory
 from olr_pg.errors import OlrPgError
 from olr_pg.oracle.archive import open_listed
 
@@ -84,18 +84,18 @@ class LogVault:
         return open_log(str(path))
 
     def _copy(self, source: Path, target: Path, size: int) -> None:
-        unfinished = target.with_suffix(_UNFINISHED)
         read = hashlib.blake2b()
-        with source.open("rb") as original, unfinished.open("wb") as copy:
-            while size > 0 and (piece := original.read(min(_PIECE, size))):
-                read.update(piece)
-                copy.write(piece)
-                size -= len(piece)
-            copy.flush()
-            os.fsync(copy.fileno())
-        if size > 0 or _digest(unfinished) != read.digest():
-            raise OSError(f"{unfinished} is not what was read from {source}")
-        unfinished.replace(target)
+        with leaving_nothing(target.with_suffix(_UNFINISHED)) as unfinished:
+            with source.open("rb") as original, unfinished.open("wb") as copy:
+                while size > 0 and (piece := original.read(min(_PIECE, size))):
+                    read.update(piece)
+                    copy.write(piece)
+                    size -= len(piece)
+                copy.flush()
+                os.fsync(copy.fileno())
+            if size > 0 or _digest(unfinished) != read.digest():
+                raise OSError(f"{unfinished} is not what was read from {source}")
+            unfinished.replace(target)
         sync_directory(self._directory)
 
     def remove_confirmed(self) -> None:

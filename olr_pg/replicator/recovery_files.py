@@ -22,7 +22,12 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from olr_pg.durable_files import check_version, replace_file, sync_directory
+from olr_pg.durable_files import (
+    check_version,
+    leaving_nothing,
+    replace_file,
+    sync_directory,
+)
 from olr_pg.errors import OlrPgError
 from olr_pg.redo.batch import ENTRY, EVENT, PIECE, ChangeBatch, columns_of
 
@@ -224,7 +229,7 @@ class PartWriter:
         kept: dict[int, _Written] = {}
         fresh = [batch for batch in batches if id(batch.events) not in self._written]
         if fresh:
-            with (self._directory / name).open("wb") as file:
+            with leaving_nothing(self._directory / name) as path, path.open("wb") as file:
                 for batch in fresh:
                     crc = 0
                     offset = file.tell()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -190,6 +191,22 @@ def test_a_vault_that_cannot_be_written(live: LiveSource, tmp_path: Path) -> Non
     with pytest.raises(OlrPgError) as caught, live.database(vault=tmp_path / "file" / "vault"):
         pass
     assert caught.value.code == 7030
+
+
+def test_a_copy_that_the_vault_has_no_room_for_takes_none(live: LiveSource, tmp_path: Path) -> None:
+    """The next try needs the room, and so does the checkpoint where it is on the same disk."""
+    vault = tmp_path / "vault"
+    path = live.archive()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with live.database(vault=vault) as database:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size // 2, hard))
+        try:
+            scan = database.scan(0, 0)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        assert [error.code for error in scan.unusable] == [7030]
+        assert list(vault.iterdir()) == []
+        assert len(database.scan(0, 0).logs) == 1
 
 
 PARENT, CHILD = Incarnation(1, 1), Incarnation(2, 500)

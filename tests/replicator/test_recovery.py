@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+import resource
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 from olr_pg.capture.logs import ArchivedLog, discover_logs
+from olr_pg.durable_files import replace_file
 from olr_pg.errors import OlrPgError
+from olr_pg.redo.batch import ENTRY, EVENT, PIECE, ChangeBatch, columns_of
 from olr_pg.replicator.recovery import BoundedRecovery
+from olr_pg.replicator.recovery_files import PartWriter
 from olr_pg.replicator.spill import SpillFiles
 from olr_pg.simulator.sys_dictionary import sys_cell
 from olr_pg.transactions.storage import IN_MEMORY
@@ -260,6 +265,22 @@ def test_no_room_for_an_image_costs_only_time(
     run = restarts.run()
     assert len(run.logs) > 1
     assert any(b"T_LONG" in one.blob for one in run.delivered)
+
+
+def test_what_the_disk_does_not_take_leaves_it_no_fuller(tmp_path: Path) -> None:
+    """What is left of it is for the checkpoint, without which nothing goes on."""
+    data = np.arange(5000, dtype=np.uint64).view(np.uint8)
+    batch = ChangeBatch(columns_of(EVENT, 1), columns_of(PIECE, 0), columns_of(ENTRY, 0), data)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (data.size // 2, hard))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            PartWriter(tmp_path).write("image-1-a.redo", [batch])
+        with pytest.raises(OSError, match="File too large"):
+            replace_file(tmp_path / "image-1-a.json", data.tobytes())
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("step", ["persisted", "noted"])
