@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import mmap
 import pickle
+import time
 from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import structlog
 
+from olr_pg.durable_files import leaving_nothing
 from olr_pg.errors import OlrPgError
 from olr_pg.server.ready import ReadyBatch, ReadyRun, appended, joined, whole
 
@@ -26,6 +28,9 @@ SEGMENT_BYTES: Final = 4 << 20
 
 _MAPPED_BYTES: Final = 16 << 20
 """From this size on a segment is one large transaction, which is mapped instead of read."""
+
+AGAIN_SECONDS: Final = 1.0
+"""How long a disk that has taken nothing is left alone."""
 
 _SIZE_BYTES: Final = 8
 _SUFFIX: Final = ".ready"
@@ -60,11 +65,15 @@ class Backlog:
         self._open: list[ReadyRun] = []
         self._open_bytes = 0
         self._made = 0
-        self._failing = False
+        self._again_at = 0.0
         self.transactions = 0
         self.size = 0
         for left in directory.glob(f"*{_SUFFIX}"):
             left.unlink(missing_ok=True)
+
+    def has_room(self, size: int) -> bool:
+        """Whether so many bytes more may be put behind the others, or tried again to."""
+        return self.size + size <= self.bytes_max and time.monotonic() >= self._again_at
 
     def append(self, run: ReadyRun) -> int:
         """More of them, behind all others; of how many there was room."""
@@ -118,18 +127,17 @@ class Backlog:
         )
         try:
             self._directory.mkdir(parents=True, exist_ok=True)
-            with path.open("wb") as file:
+            with leaving_nothing(path), path.open("wb") as file:
                 file.write(len(heads).to_bytes(_SIZE_BYTES, "little"))
                 file.write(heads)
                 file.write(batch.blob)
         except OSError as error:
-            path.unlink(missing_ok=True)
-            if not self._failing:
+            if not self._again_at:
                 reason = OlrPgError(4041, f"{error.strerror or error}", file=str(path))
                 _log.warning("ready transactions cannot be put on disk", error=reason)
-            self._failing = True
+            self._again_at = time.monotonic() + AGAIN_SECONDS
             return False
-        self._failing = False
+        self._again_at = 0.0
         self._made += 1
         self._segments.append(_Segment(path, self._open_bytes))
         self._open, self._open_bytes = [], 0

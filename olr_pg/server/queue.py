@@ -256,7 +256,7 @@ class ReadyQueue:
         backlog = self._backlog
         if backlog is None or not backlog.transactions:
             return not self._is_full(size)
-        return backlog.size + size <= backlog.bytes_max
+        return backlog.has_room(size)
 
     def fail(self, error: OlrPgError) -> None:
         """The decoder cannot go on: what is ready is still delivered, then `take` raises this."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -79,6 +80,36 @@ def test_it_is_full_at_its_limit_and_forgets_what_an_earlier_process_left(
         queue.confirm(10**9)
     assert queue.await_room(rest, 0)
     assert queue.is_calm()
+
+
+def test_a_disk_that_is_full_is_not_tried_all_the_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("olr_pg.server.backlog.SEGMENT_BYTES", ROOM)
+    monkeypatch.setattr("olr_pg.server.backlog.AGAIN_SECONDS", 0.3)
+    directory = tmp_path / "ready"
+    directory.write_text("in the way")
+    queue = ReadyQueue(1, 10**9, Backlog(directory, 1 << 30))
+    series = joined([transaction(xid, 50 + xid, 100 + xid) for xid in range(200)])
+    tries = 0
+    while (taken := queue.offer(series)) or tries < 3:
+        _, series = series.cut(taken)
+        tries += not taken
+        begun = time.monotonic()
+        if not taken:
+            assert queue.status().full
+            assert not queue.await_room(series, 0)
+            while not queue.await_room(series, 0.1):
+                pass
+            assert time.monotonic() - begun > 0.2
+    directory.unlink()
+    while not queue.await_room(series, 0.1):
+        pass
+    assert queue.offer(series) == len(series)
+    xids = []
+    while (messages := queue.take(1000)).messages:
+        xids += xids_of(messages.framed)
+    assert list(dict.fromkeys(xids)) == list(range(200))
 
 
 def test_a_file_that_is_gone_ends_the_run_before_what_comes_behind(
