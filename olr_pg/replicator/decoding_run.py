@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from olr_pg.applier.schema_events import SchemaEvent
-    from olr_pg.capture.continuity import Gap
     from olr_pg.capture.logs import ArchivedLog, LogScan
     from olr_pg.replicator.decoder import Decoder
     from olr_pg.replicator.delivery import Feed
@@ -181,9 +180,9 @@ class DecodingRun:
         spilled = self._decoder.storage.waiting_bytes > 0
         self._enter(CapturePhase.SPILLING if spilled else CapturePhase.DECODING)
 
-    def _note_waiting(self, scan: LogScan, gaps: Sequence[Gap]) -> None:
+    def _note_waiting(self, scan: LogScan, missing: Sequence[OlrPgError]) -> None:
         """Why there is nothing to decode."""
-        reasons = [*scan.unusable, *(gap.as_error() for gap in gaps), *self._admission.reasons()]
+        reasons = [*scan.unusable, *missing, *self._admission.reasons()]
         reason = next(iter(reasons), None)
         phase = CapturePhase.WAITING_FOR_REDO if reason else CapturePhase.CAUGHT_UP
         if not scan.source_answers:
@@ -235,9 +234,10 @@ class DecodingRun:
         check_order(logs, self._decoded)
         logs = self._incarnations.readable(sorted(logs, key=lambda log: log.header.first_scn))
         if not logs:
-            if stream.gaps and self._decoder.once:
-                raise stream.gaps[0].as_error()
-            self._note_waiting(scan, stream.gaps)
+            missing = [*(gap.as_error() for gap in stream.gaps), *self._incarnations.reasons()]
+            if missing and self._decoder.once:
+                raise missing[0]
+            self._note_waiting(scan, missing)
         return logs
 
     def _close_threads(self, opened: frozenset[int], logs: Sequence[ArchivedLog]) -> None:

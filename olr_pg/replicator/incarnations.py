@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from olr_pg.errors import OlrPgError
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -27,6 +29,8 @@ class Incarnations:
         self._merger = merger
         self._current = 0
         self._read_scn = 0
+        self._next_scn = 0
+        self._behind: frozenset[int] = frozenset()
 
     def restored(self, positions: Iterable[LogPosition]) -> None:
         """The run goes on behind logs that another one has read."""
@@ -47,16 +51,27 @@ class Incarnations:
 
         Empty where a thread was not read to the end of the one before.
         """
+        self._behind = frozenset()
         if not logs:
             return []
         first = logs[0].position.resetlogs_id
         found = [log for log in logs if log.position.resetlogs_id == first]
         if 0 < self._current < first:
-            scn = found[0].header.resetlogs_scn
+            self._next_scn = scn = found[0].header.resetlogs_scn
             # A thread that has a log of this incarnation has no more of the one before.
-            if self._merger.threads_before(scn) - {log.header.thread for log in found}:
+            threads = frozenset(log.header.thread for log in found)
+            self._behind = self._merger.threads_before(scn) - threads
+            if self._behind:
                 return []
         return found
+
+    def reasons(self) -> list[OlrPgError]:
+        """What of the one before is missing, so that the next one is not read."""
+        detail = f"its redo up to the RESETLOGS at SCN {self._next_scn} is not among the logs"
+        return [
+            OlrPgError(2010, detail, thread=thread, scn=self._merger.watermark_of(thread))
+            for thread in sorted(self._behind)
+        ]
 
     def begin(self, log: ArchivedLog) -> int | None:
         """A log is read next; the SCN from which it takes the place of what was read, if it does.

@@ -248,6 +248,10 @@ class Merger:
         """Those of them that were not read up to `scn`."""
         return frozenset(thread for thread, at in self._watermarks.items() if at < scn)
 
+    def watermark_of(self, thread: int) -> int:
+        """Up to which SCN one of them was read."""
+        return self._watermarks[thread]
+
     @property
     def watermark(self) -> int:
         """Every transaction that commits below it has been decoded."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from olr_pg.capture.logs import discover_logs, open_log
+from olr_pg.capture.state import CapturePhase
 from olr_pg.simulator.sys_dictionary import sys_cell
 from tests.oracle.live_source import reincarnated
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
@@ -88,6 +89,31 @@ def test_the_new_incarnation_waits_for_every_thread(rac: Rac, tmp_path: Path, at
     assert taken == [*(one for one in rac.truth if one.commit_scn < scn), *behind]
     assert behind
     assert progress.losses == 0
+
+
+@pytest.mark.parametrize("once", [False, True])
+def test_it_is_said_which_thread_the_new_incarnation_waits_for(
+    rac: Rac, tmp_path: Path, *, once: bool
+) -> None:
+    """Copied logs do not tell whether the other thread was closed by then."""
+    scn = rac.one[3].header.first_scn
+    path = reincarnated(
+        Path(rac.one[3].path), tmp_path, resetlogs=NEW, scn=scn, activation=99, sequence=1
+    )
+    source = ScriptedSource(with_new_incarnation(rac.snapshot), None)
+    *rest, _ = cut_at(rac.two, scn)
+    source.logs = [*cut_at(rac.one, scn), open_log(str(path)), *rest]
+    with Reader(source, once=once) as reader:
+        if once:
+            reader.drain()
+            reason = reader.failure()
+        else:
+            reader.settle()
+            assert reader.delivery.state.phase is CapturePhase.WAITING_FOR_REDO
+            reason = reader.delivery.state.reason
+    assert reason is not None
+    assert reason.code == 2010
+    assert reason.where == {"thread": 2, "scn": rest[-1].next_scn}
 
 
 class Mistake:
