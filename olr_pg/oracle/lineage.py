@@ -16,7 +16,7 @@ from olr_pg.durable_files import replace_file
 from olr_pg.errors import OlrPgError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from pathlib import Path
 
     from olr_pg.oracle.facts import Incarnation
@@ -90,10 +90,34 @@ class Lineage:
         if self._known is None:
             self._keep(_File(resetlogs=current, delivered_scn=0))
             return
-        known = self._known
-        if known.resetlogs == current:
+        if self._known.resetlogs != current:
+            self._go_on(self._known, current, self._ends.get(self._known.resetlogs))
+
+    def follow_logs(self, incarnations: Collection[tuple[int, int]]) -> None:
+        """Take note of the incarnations that logs are of: resetlogs id and SCN of each.
+
+        Where nobody tells which is whose child: of ancestors of one another, each ends where the
+        first of the later ones begins.
+
+        Raises:
+            OlrPgError: 7020, something was delivered that they do not have.
+        """
+        self._ends = {
+            one: min(later)
+            for one, _ in incarnations
+            if (later := [scn for other, scn in incarnations if other > one])
+        }
+        current = max(one for one, _ in incarnations)
+        if self._known is None:
+            self._keep(_File(resetlogs=current, delivered_scn=0))
             return
-        end = self._ends.get(known.resetlogs)
+        last = self._known.resetlogs
+        begins = [scn for one, scn in incarnations if one > last]
+        if begins:
+            self._go_on(self._known, current, min(begins))
+
+    def _go_on(self, known: _File, current: int, end: int | None) -> None:
+        """From the incarnation that is known, which ends at an SCN, to the current one."""
         if known.delivered_scn and (end is None or end < known.delivered_scn):
             where = "before it" if end is None else f"at SCN {end}"
             raise OlrPgError(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from olr_pg.config.source import OfflineSource
 from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.oracle.lineage import FILE_NAME, Lineage
 from olr_pg.replicator.filters import FilteredDatabase, filters_of
 from olr_pg.replicator.source_database import OfflineDatabase
 
@@ -33,7 +34,7 @@ def open_source(
             where there is no checkpoint yet. Called later.
 
     Raises:
-        OlrPgError: 3xxx the offline dictionary, 7xxx the live database.
+        OlrPgError: 3xxx the offline dictionary, 7xxx the live database, 1092 what it keeps.
     """
     filters = filters_of(config.filter)
     source = config.source
@@ -43,11 +44,11 @@ def open_source(
             snapshot,
             [str(place) for place in source.logs],
             poll_seconds=source.poll_ms / 1000,
+            lineage=Lineage(data / FILE_NAME),
         )
         yield FilteredDatabase(offline, filters)
         return
     # The drivers are loaded only where they are needed.
-    from olr_pg.oracle.lineage import FILE_NAME, Lineage
     from olr_pg.oracle.live import LiveDatabase
     from olr_pg.oracle.vault import LogVault
 

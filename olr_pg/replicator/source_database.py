@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
+from olr_pg.capture.continuity import check_origin
 from olr_pg.capture.logs import LogPlaces
 from olr_pg.dictionary.table_list import query_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from olr_pg.capture.logs import LogScan
+    from olr_pg.capture.logs import ArchivedLog, LogScan
     from olr_pg.dictionary.model import Database, Snapshot, Table
+    from olr_pg.oracle.lineage import Lineage
     from olr_pg.transactions.lob_source import LobSource
 
 _LOOK_SHARE: Final = 0.05
@@ -68,11 +71,19 @@ class OfflineDatabase:
     Args:
         specs: files, directories or globs of archived logs.
         poll_seconds: between looks at these places while there is nothing to decode.
+        lineage: remembers over restarts what was delivered from which incarnation; None: nobody.
     """
 
     def __init__(
-        self, snapshot: Snapshot, specs: Sequence[str], *, poll_seconds: float = 0.1
+        self,
+        snapshot: Snapshot,
+        specs: Sequence[str],
+        *,
+        poll_seconds: float = 0.1,
+        lineage: Lineage | None = None,
     ) -> None:
+        self._lineage = lineage
+        self._incarnations: set[tuple[int, int]] = set()
         self._snapshot = snapshot
         self._places = LogPlaces(specs)
         self._poll_seconds = poll_seconds
@@ -93,18 +104,53 @@ class OfflineDatabase:
         return self._snapshot, query_tables(self._snapshot, sql)
 
     def scan(self, scn: int, delivered_scn: int) -> LogScan:
-        """See `SourceDatabase.scan`; every log is found, whatever its SCNs."""
-        del scn, delivered_scn
+        """See `SourceDatabase.scan`; every log is found, whatever its SCNs.
+
+        Raises:
+            OlrPgError: 2009 a log of another database, 7020 a RESETLOGS behind what was delivered.
+        """
+        del scn
+        self.delivering(delivered_scn)
         start = time.monotonic()
         found = self._places.scan()
         self._look_seconds = time.monotonic() - start
-        return found
+        if self._lineage is None:
+            return found
+        self._follow(self._lineage, found.logs)
+        if len(self._incarnations) == 1:
+            return found
+        return replace(found, logs=tuple(_without_orphans(found.logs, self._lineage)))
 
     def delivering(self, scn: int) -> None:
-        """See `SourceDatabase.delivering`: nobody asks for it."""
-        del scn
+        """See `SourceDatabase.delivering`.
+
+        Raises:
+            OlrPgError: 1092, it cannot be kept.
+        """
+        if self._lineage is not None:
+            self._lineage.delivered(scn)
+
+    def _follow(self, lineage: Lineage, logs: Sequence[ArchivedLog]) -> None:
+        """Take note of the incarnations that there are logs of; their headers tell of them."""
+        seen = {(log.header.resetlogs_id, log.header.resetlogs_scn) for log in logs}
+        if seen <= self._incarnations:
+            return
+        for log in logs:
+            check_origin(log, self.database)
+        lineage.follow_logs(seen | self._incarnations)
+        self._incarnations |= seen
 
     def pause(self, idle: int) -> float:
         """See `SourceDatabase.pause`: longer where a look takes long."""
         del idle
         return max(self._poll_seconds, self._look_seconds / _LOOK_SHARE)
+
+
+def _without_orphans(logs: Sequence[ArchivedLog], lineage: Lineage) -> Iterator[ArchivedLog]:
+    """The logs, but for what a RESETLOGS has orphaned of them."""
+    for log in logs:
+        end = lineage.end_of(log.header.resetlogs_id)
+        if end is None or log.next_scn <= end:
+            yield log
+        elif log.header.first_scn < end:
+            yield replace(log, end_scn=end)

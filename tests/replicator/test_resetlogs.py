@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -10,6 +11,9 @@ import pytest
 
 from olr_pg.capture.logs import discover_logs, open_log
 from olr_pg.capture.state import CapturePhase
+from olr_pg.errors import OlrPgError
+from olr_pg.oracle.lineage import Lineage
+from olr_pg.replicator.source_database import OfflineDatabase
 from olr_pg.simulator.sys_dictionary import sys_cell
 from tests.oracle.live_source import reincarnated
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
 
     from olr_pg.capture.logs import ArchivedLog
     from olr_pg.dictionary.model import Snapshot
+    from tests.replicator.scripted_source import Delivered
 
 pytestmark = pytest.mark.timeout(900)  # the first test may compile the kernels
 
@@ -208,3 +213,80 @@ def test_what_was_read_before_the_resetlogs_was_known_does_not_leave(rac: Rac) -
         reader.settle()
         assert reader.failure() is None
         assert taken + reader.take() == [one for one in rac.truth if one.commit_scn < scn]
+
+
+class Copied:
+    """A directory of copied logs, whose source is opened with RESETLOGS in the middle of a log."""
+
+    def __init__(self, rac: Rac, folder: Path) -> None:
+        self.logs = folder / "logs"
+        self.logs.mkdir()
+        self._folder = folder
+        self._rac = rac
+        self.scn = rac.one[4].header.first_scn
+        for log in rac.one[:4]:
+            shutil.copy(log.path, self.logs)
+
+    def orphans(self) -> None:
+        """What its parent wrote from the RESETLOGS on is still there."""
+        for log in self._rac.one[4:6]:
+            shutil.copy(log.path, self.logs)
+
+    def reopen(self) -> None:
+        """The new incarnation's first log is there."""
+        reincarnated(
+            *(Path(self._rac.one[4].path), self.logs), resetlogs=NEW, scn=self.scn, activation=99,
+            sequence=1,
+        )  # fmt: skip
+
+    def database(self) -> OfflineDatabase:
+        """Of a new process."""
+        return OfflineDatabase(
+            with_new_incarnation(self._rac.snapshot),
+            [str(self.logs)],
+            lineage=Lineage(self._folder / "incarnation.json"),
+        )
+
+    def read(self, scn: int = 0) -> tuple[list[Delivered], int, OlrPgError | None]:
+        """What a run delivers, where the next one begins, and what ended it."""
+        with Reader(self.database(), scn, once=True, resumed=scn > 0) as reader:
+            reader.drain()
+            return reader.take(), reader.delivery.open_scn(), reader.failure()
+
+
+def test_orphans_among_copied_logs_are_not_read(rac: Rac, tmp_path: Path) -> None:
+    copied = Copied(rac, tmp_path)
+    copied.reopen()
+    expected, scn, failure = copied.read()
+    assert failure is None
+    assert expected[-1].commit_scn > copied.scn
+    (tmp_path / "incarnation.json").unlink(missing_ok=True)
+    copied.orphans()
+    assert copied.read() == (expected, scn, None)
+
+
+def test_copied_logs_of_a_resetlogs_behind_what_was_delivered(rac: Rac, tmp_path: Path) -> None:
+    copied = Copied(rac, tmp_path)
+    copied.orphans()
+    taken, scn, failure = copied.read()
+    assert failure is None
+    assert taken[-1].commit_scn > copied.scn
+    copied.reopen()
+    database = copied.database()
+    for _ in range(2):
+        with pytest.raises(OlrPgError) as caught, Reader(database, scn, resumed=True):
+            pass
+        assert caught.value.code == 7020
+
+
+def test_copied_logs_of_a_resetlogs_are_read_on(rac: Rac, tmp_path: Path) -> None:
+    copied = Copied(rac, tmp_path)
+    before, scn, failure = copied.read()
+    assert failure is None
+    copied.reopen()
+    behind, end, failure = copied.read(scn)
+    assert failure is None
+    assert before[-1].commit_scn < copied.scn <= behind[-1].commit_scn
+    again, _, failure = copied.read(end)
+    assert failure is None
+    assert set(again) <= set(behind)
