@@ -14,7 +14,7 @@ What an Arrow type says of an Oracle type:
 | INTERVAL | strings in ISO 8601 or as Oracle writes them; day to second also durations |
 | BINARY_FLOAT, BINARY_DOUBLE | floats |
 | BOOLEAN | booleans |
-| VECTOR | lists of numbers, strings ``[1,2]`` |
+| VECTOR | lists of numbers, strings ``[1,2]``, with the format before it: ``FLOAT32[1,2]`` |
 
 Binary arrays of every other type than the ones above hold the internal form itself. Strings are
 UTF-8 whatever the database's character set is: their column is described so.
@@ -331,25 +331,52 @@ def _durations(array: Array, *, per_second: int) -> ValueColumn:
 def _vector(column: Column, kind: pa.DataType) -> ArrowColumn | None:
     is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind)
     if is_list or pa.types.is_fixed_size_list(kind):
-        return ArrowColumn(column, lambda array: column_of(map(_vector_bytes, array.to_pylist())))
+        elements: Any = kind
+        single = elements.value_type == pa.float32()
+        form = VectorFormat.FLOAT32 if single else VectorFormat.FLOAT64
+        of_list = partial(_vector_bytes, form=form)
+        return ArrowColumn(column, lambda array: column_of(map(of_list, array.to_pylist())))
     if _is_text(kind):
         return ArrowColumn(column, lambda array: column_of(map(_parsed_vector, array.to_pylist())))
     return None
 
 
+_VECTOR_BITS: Final = {VectorFormat.INT8: "i1", VectorFormat.BINARY: "u1"}
+
+
 def _parsed_vector(text: str | None) -> bytes | None:
+    """``[1,2]``, sparse ``[9,[0,3],[1,2]]``, either with its format before it, else FLOAT64."""
     if text is None:
         return None
     try:
-        return _vector_bytes([float(element) for element in orjson.loads(text)])
-    except (ValueError, TypeError) as error:
+        name, _, rest = text.partition("[")
+        form = VectorFormat[name] if name else VectorFormat.FLOAT64
+        elements = orjson.loads("[" + rest)
+        if len(elements) == 3 and isinstance(elements[1], list):
+            return _vector_bytes(elements[2], form, (elements[0], elements[1]))
+        return _vector_bytes(elements, form)
+    except (ValueError, TypeError, KeyError, OverflowError) as error:
         raise OlrPgError(5102, f"no VECTOR: {text[:80]!r}") from error
 
 
-def _vector_bytes(elements: list[float] | None) -> bytes | None:
+def _vector_bytes(
+    elements: list[float] | None, form: VectorFormat, sparse: tuple[int, list[int]] | None = None
+) -> bytes | None:
+    """An image.
+
+    Args:
+        sparse: the dimensions, and the places of the elements.
+    """
     if elements is None:
         return None
-    return encode_vector(Vector(VectorFormat.FLOAT64, len(elements), np.array(elements, "f8")))
+    values = np.array(elements, "f8")
+    if form in _VECTOR_BITS:
+        values = np.array([int(value) for value in elements], _VECTOR_BITS[form])
+    if sparse is not None:
+        dimensions, places = sparse
+        return encode_vector(Vector(form, dimensions, values, np.array(places, np.int64)))
+    bits = 8 if form is VectorFormat.BINARY else 1
+    return encode_vector(Vector(form, bits * len(elements), values))
 
 
 def _binary(column: Column, kind: pa.DataType) -> ArrowColumn | None:

@@ -93,7 +93,7 @@ def _field(column: Column, with_lobs: bool) -> Field:
     if code is OracleType.JSON:
         return Field(column.name, f"JSON_SERIALIZE({name} RETURNING CLOB)", large_text)
     if code is OracleType.VECTOR:
-        return Field(column.name, f"FROM_VECTOR({name} RETURNING CLOB)", large_text)
+        return Field(column.name, _vector(name), large_text)
     return Field(column.name, name, _NATIVE.get(code, text), _is_lob(column))
 
 
@@ -116,6 +116,12 @@ def _number(column: Column, name: str, with_lobs: bool) -> Field:
         digits = min(precision, DECIMAL_DIGITS_MAX)
         return Field(column.name, name, pa.decimal128(digits, scale))
     return Field(column.name, f"TO_CHAR({name}, {NUMBER_FORMAT})", pa.string())
+
+
+def _vector(name: str) -> str:
+    # FLOAT32 comes as nine digits, which are those of another FLOAT64: the format must come too.
+    text = f"VECTOR_DIMENSION_FORMAT({name}) || FROM_VECTOR({name} RETURNING CLOB)"
+    return f"CASE WHEN {name} IS NOT NULL THEN {text} END"
 
 
 def _in_format(value: str, form: str) -> str:

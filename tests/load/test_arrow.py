@@ -22,7 +22,7 @@ from olr_pg.datatypes.temporal import (
     decode_timestamp_tz,
     encode_timestamp,
 )
-from olr_pg.datatypes.vector import decode_vector
+from olr_pg.datatypes.vector import Vector, VectorFormat, decode_vector, encode_vector
 from olr_pg.dictionary.model import Column
 from olr_pg.errors import OlrPgError
 from olr_pg.load.arrow import arrow_column
@@ -227,6 +227,48 @@ def test_vectors_from_lists_and_text() -> None:
         assert none is None
         assert one is not None
         assert decode_vector(one).dense().tolist() == [1.5, -2.0]
+
+
+FORMATS = {
+    VectorFormat.FLOAT32: (np.float32, st.floats(width=32, allow_nan=False, allow_infinity=False)),
+    VectorFormat.FLOAT64: (np.float64, st.floats(allow_nan=False, allow_infinity=False)),
+    VectorFormat.INT8: (np.int8, st.integers(-128, 127)),
+    VectorFormat.BINARY: (np.uint8, st.integers(0, 255)),
+}
+
+
+@given(st.data(), st.sampled_from(list(FORMATS)), st.booleans())
+def test_vectors_as_oracle_prints_them_are_those_of_their_format(
+    data: st.DataObject, form: VectorFormat, sparse: bool
+) -> None:
+    dtype, elements = FORMATS[form]
+    values = np.array(data.draw(st.lists(elements, min_size=1, max_size=9)), dtype)
+    places = np.arange(len(values), dtype=np.int64) * 2 if sparse else None
+    dimensions = 2 * len(values) if sparse else len(values)
+    if form is VectorFormat.BINARY:
+        dimensions, places = 8 * len(values), None
+    # What FROM_VECTOR writes: nine digits of a FLOAT32, seventeen of a FLOAT64.
+    digits = {VectorFormat.FLOAT32: 8, VectorFormat.FLOAT64: 16}.get(form, 1)
+    printed = [f"{float(value):.{digits}E}" for value in values]
+    if form in (VectorFormat.INT8, VectorFormat.BINARY):
+        printed = [str(value) for value in values]
+    text = f"[{','.join(printed)}]"
+    if places is not None:
+        text = f"[{dimensions},[{','.join(map(str, places))}],{text}]"
+    wanted = encode_vector(Vector(form, dimensions, values, places))
+    assert internal(127, pa.array([f"{form.name}{text}", None])) == [wanted, None]
+
+
+def test_a_vector_of_floats_is_one_of_float32() -> None:
+    (raw,) = internal(127, pa.array([[1.1]], pa.list_(pa.float32())))
+    assert raw == encode_vector(Vector(VectorFormat.FLOAT32, 1, np.array([1.1], "f4")))
+
+
+@pytest.mark.parametrize("text", ["", "1", "FLOAT16[1]", "INT8[300]", "[1,", '["x"]', "FLOAT32[]"])
+def test_text_that_is_no_vector(text: str) -> None:
+    with pytest.raises(OlrPgError) as caught:
+        internal(127, pa.array([text]))
+    assert caught.value.code in (2058, 5102)
 
 
 def test_slices_nulls_and_every_layout_of_strings() -> None:

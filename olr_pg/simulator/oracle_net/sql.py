@@ -120,6 +120,8 @@ class _Translation:
         text_of = _TEXT_OF.get("".join(_words(rest[:1])))
         if text_of is not None:
             return self._text_of(rest, text_of)
+        if _words(rest[:1]) == ["VECTOR_DIMENSION_FORMAT"]:
+            return 5  # with the || behind it: VECTORs are kept as their text with its format
         kind, text = rest[0]
         if text == "." and _words(rest[1:2]) == ["GETCLOBVAL"]:
             return 4  # XMLTYPEs are kept as their text
@@ -141,8 +143,11 @@ class _Translation:
         end = next(at for at, (_, text) in enumerate(rest) if text == ")")
         kind, text = rest[first]
         self._out.append(_name(kind, text))
-        if end + 2 < len(rest) and rest[end + 1][1].upper() == "AS":
-            self._columns[_plain(rest[end + 2][1])] = _plain(text)
+        behind = rest[end + 1 :]
+        if _words(behind[:1]) == ["END"]:
+            behind = behind[1:]
+        if len(behind) > 1 and behind[0][1].upper() == "AS":
+            self._columns[_plain(behind[1][1])] = _plain(text)
         return end + 1
 
     def _bind(self) -> str:

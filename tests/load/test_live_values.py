@@ -1,0 +1,97 @@
+"""Values of a live database through the real driver: the load makes of them what replication does.
+
+Replication has Oracle's bytes, the load what Oracle's functions and the driver make of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from olr_pg.config.filter import Filter
+from olr_pg.config.source import OracleSource
+from olr_pg.datatypes.columns import column_of
+from olr_pg.datatypes.convert import encoder_for
+from olr_pg.datatypes.vector import Vector, VectorFormat, encode_vector
+from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
+from olr_pg.load.arrow import arrow_column
+from olr_pg.load.live import LiveTables
+from olr_pg.replicator.filters import filters_of
+from olr_pg.scalars import format_rowid
+from olr_pg.simulator.oracle_net.row_versions import RowVersions
+from olr_pg.simulator.oracle_net.server import StandIn
+from olr_pg.simulator.oracle_net.state import OracleState
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SCN = 5_000
+SEGMENT = 81_001
+ID = Column("ID", 1, 1, 1, 2, 22, precision=12, scale=0, nullable=False)
+DOCUMENT = Column("DOCUMENT", 3, 3, 3, 112, 4000, charset_id=873, charset_form=1)
+"""A LOB, with which rows are read another way."""
+
+
+def value_column(code: int, length: int = 40, **facts: Any) -> Column:
+    return Column("C", 2, 2, 2, code, length, **facts)
+
+
+def batches(columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> list[Any]:
+    """Rows of a table with these columns, as the load reads them from a database."""
+    key: dict[str, Any] = {"key_kind": KeyKind.PRIMARY, "key": (1,)}
+    table = Table("APP", "T", SEGMENT, SEGMENT, tuple(columns), **key)
+    snapshot = Snapshot(SCN, Database("LIVE", activation=1, resetlogs=(1,)), (table,))
+    with StandIn(OracleState(snapshot, dbid=1)) as server:
+        kept = RowVersions(server.state.catalogue, (table,))
+        for number, row in enumerate(rows):
+            kept.put(table, SCN, format_rowid(SEGMENT, 4 << 22 | 128, number), row)
+        source = OracleSource.model_validate(
+            {"user": "olr", "password": "olr", "server": server.connect_string}
+        )
+        live = LiveTables(source, "SELECT OWNER, TABLE_NAME FROM ALL_TABLES", filters_of(Filter()))
+        try:
+            (found,) = live.sources(live.choose(()))
+        finally:
+            live.close()
+        read = [batch for part in found.data.partitions for batch in part.batches()]
+        assert server.malformed == []
+        return read
+
+
+def loaded(column: Column, values: Sequence[object], target: str, *, lob: bool) -> list[Any]:
+    """Values of one column in PostgreSQL's binary form.
+
+    Args:
+        values: as the stand-in keeps them.
+        lob: the table has a LOB too.
+    """
+    columns = (ID, column, DOCUMENT) if lob else (ID, column)
+    rows = [(str(n), value, "text")[: len(columns)] for n, value in enumerate(values)]
+    result: list[Any] = []
+    for batch in batches(columns, rows):
+        array = batch.column(column.name)
+        arrow = arrow_column(column, array.type)
+        result += encoder_for(arrow.described, target)(arrow.convert(array))[0].values()
+    return result
+
+
+def replicated(column: Column, values: Sequence[bytes | None], target: str) -> list[Any]:
+    """The same of Oracle's bytes."""
+    return encoder_for(column, target)(column_of(values))[0].values()
+
+
+def test_vectors_have_the_values_of_their_format() -> None:
+    single = Vector(VectorFormat.FLOAT32, 3, np.array([1.1, -2.2, 3.3], "f4"))
+    double = Vector(VectorFormat.FLOAT64, 2, np.array([1.1, -2.2], "f8"))
+    # What Oracle prints of these (SQL Language Reference, FROM_VECTOR).
+    printed = [
+        "FLOAT32[1.10000002E+000,-2.20000005E+000,3.29999995E+000]",
+        "FLOAT64[1.1000000000000001E+000,-2.2000000000000002E+000]",
+        None,
+    ]
+    raw = [encode_vector(single), encode_vector(double), None]
+    column = value_column(127)
+    for lob in (False, True):
+        for target in ("double precision[]", "text"):
+            assert loaded(column, printed, target, lob=lob) == replicated(column, raw, target)
