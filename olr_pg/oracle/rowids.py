@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from sqlalchemy import func, select, text
 
 from olr_pg.oracle import tables
-from olr_pg.oracle.tables import among, bound
+from olr_pg.oracle.tables import bound
 from olr_pg.scalars import format_rowid, parse_rowid
 
 if TYPE_CHECKING:
@@ -72,6 +72,8 @@ def read_extents(connection: Connection, table: Table) -> list[Extent]:
     Raises:
         sqlalchemy.exc.DBAPIError: DBA_EXTENTS may not be read.
     """
+    # Not by an IN list: Oracle takes 1,000 values, and tables have more partitions (ORA-01795).
+    wanted = frozenset(segments_of(table))
     extents, objects = tables.EXTENTS, tables.OBJ
     part = func.nvl(objects.c.SUBNAME, bound("-")) == func.nvl(extents.c.PARTITION_NAME, bound("-"))
     query = (
@@ -80,12 +82,12 @@ def read_extents(connection: Connection, table: Table) -> list[Extent]:
         .where(
             bound(table.owner) == extents.c.OWNER,
             bound(table.name) == extents.c.SEGMENT_NAME,
-            objects.c["DATAOBJ#"].in_(among(segments_of(table))),
         )
     )
     return [
         Extent(int(data_obj), _dba(int(file), int(block)), int(blocks))
         for data_obj, file, block, blocks in connection.execute(query)
+        if data_obj in wanted  # NULL of what has no segment
     ]
 
 

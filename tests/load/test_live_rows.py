@@ -60,6 +60,12 @@ def server() -> Iterator[StandIn]:
         assert server.malformed == []
 
 
+def source_of(server: StandIn) -> OracleSource:
+    return OracleSource.model_validate(
+        {"user": "olr", "password": "olr", "server": server.connect_string}
+    )
+
+
 def live_partitions(source: SourceTable) -> list[Any]:
     return list(source.data.partitions)
 
@@ -81,10 +87,7 @@ def test_every_partition_has_ranges_of_its_own_and_every_row_comes_once(
     monkeypatch.setattr(rowids, "SAMPLE_PERCENT", 60)
     if not extents:
         server.state.catalogue.denied.add("DBA_EXTENTS")
-    source = OracleSource.model_validate(
-        {"user": "olr", "password": "olr", "server": server.connect_string}
-    )
-    live = LiveTables(source, QUERY, filters_of(Filter()))
+    live = LiveTables(source_of(server), QUERY, filters_of(Filter()))
     try:
         parted, organised = sorted(
             live.sources(live.choose(())), key=lambda one: one.table.index_organised
@@ -99,3 +102,25 @@ def test_every_partition_has_ranges_of_its_own_and_every_row_comes_once(
     assert set(segments) == set(SEGMENTS)
     assert segments == [parse_rowid(one.last)[0] for one in ranges]
     assert len(ranges) > len(SEGMENTS)
+
+
+def test_a_table_of_more_partitions_than_a_list_of_oracle_holds() -> None:
+    segments = tuple(range(90_001, 91_002))
+    parts = tuple(segment + 10_000 for segment in segments)
+    many = Table("APP", "DAYS", 90_000, None, COLUMNS, partitions=parts, segments=segments, **KEY)
+    database = Database("LIVE", activation=1, resetlogs=(1,))
+    with StandIn(OracleState(Snapshot(SCN, database, (many,)), dbid=1)) as server:
+        rows = RowVersions(server.state.catalogue, (many,))
+        for number, segment in enumerate((segments[0], segments[-1])):
+            rowid = format_rowid(segment, 4 << 22 | 128, number)
+            rows.put(many, SCN, rowid, (str(number), f"row {number}"))
+        live = LiveTables(source_of(server), QUERY, filters_of(Filter()))
+        try:
+            (source,) = live.sources(live.choose(()))
+        finally:
+            live.close()
+        ranges = [part.part for part in live_partitions(source)]
+        assert [parse_rowid(one.first)[0] for one in ranges] == list(segments)
+        read = [part.batches() for part in (source.data.partitions[0], source.data.partitions[-1])]
+        found: list[Any] = [batch for batches in read for batch in batches]
+        assert [row["NAME"] for batch in found for row in batch.to_pylist()] == ["row 0", "row 1"]

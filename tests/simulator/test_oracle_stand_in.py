@@ -81,11 +81,18 @@ def test_results_of_many_packets_and_fetches_arrive_whole(
 
 
 def test_a_long_statement_takes_several_packets(connection: oracledb.Connection) -> None:
-    names = ", ".join(f":n{number}" for number in range(2_000))
+    lists = [", ".join(f":n{first + n}" for n in range(1_000)) for first in (0, 1_000)]
+    condition = " OR ".join(f"OBJ# IN ({names})" for names in lists)
     found = query(
-        connection, f"SELECT NAME FROM SYS.OBJ$ WHERE OBJ# IN ({names})", *range(72_000, 74_000)
+        connection, f"SELECT NAME FROM SYS.OBJ$ WHERE {condition}", *range(72_000, 74_000)
     )
     assert found == [("ORDERS",)]
+
+
+def test_a_list_has_at_most_a_thousand_values(connection: oracledb.Connection) -> None:
+    names = ", ".join(f":n{number}" for number in range(1_001))
+    with pytest.raises(oracledb.DatabaseError, match="ORA-01795"):
+        query(connection, f"SELECT NAME FROM SYS.OBJ$ WHERE OBJ# IN ({names})", *range(1_001))
 
 
 def test_a_cursor_runs_again_with_other_binds(connection: oracledb.Connection) -> None:

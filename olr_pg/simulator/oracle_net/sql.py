@@ -28,6 +28,8 @@ _TOKEN: Final = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _NAME: Final = ("word", "quoted")
+_VALUES: Final = frozenset({"bind", "number", "text"})
+_LIST_MAX: Final = 1_000
 _TEXT_OF: Final = {"XMLSERIALIZE": 3, "JSON_SERIALIZE": 2, "FROM_VECTOR": 2}
 """Functions that make a CLOB of a value, and which of their tokens names it."""
 
@@ -73,7 +75,7 @@ def translate(sql: str, versioned: Collection[tuple[str, str]] = ()) -> Query:
         versioned: (owner, name) of the tables whose rows are kept at every SCN.
 
     Raises:
-        OraError: ORA-00911, a character that has no place in SQL.
+        OraError: ORA-00911, a character that has no place in SQL; ORA-01795, a list is too long.
     """
     return _Translation(_tokens(sql), versioned).query()
 
@@ -114,6 +116,8 @@ class _Translation:
         if _words(rest[:2]) == ["SAMPLE", "BLOCK"]:
             self._sample(rest[3][1])
             return 5
+        if _words(rest[:1]) == ["IN"] and rest[1][1] == "(":
+            _check_list(rest[2:])
         if _words(rest[:1]) == ["DBMS_LOB"]:
             self._out.append("LOB_LENGTH")
             return 3
@@ -202,6 +206,17 @@ def _tokens(sql: str) -> list[tuple[str, str]]:
         for match in _TOKEN.finditer(sql)
         if match.lastgroup != "space"
     ]
+
+
+def _check_list(rest: list[tuple[str, str]]) -> None:
+    """What follows ``IN (``: before 23ai, Oracle takes no longer list.
+
+    Raises:
+        OraError: ORA-01795.
+    """
+    kinds = [kind for kind, _ in rest[: 2 * _LIST_MAX + 1]]
+    if len(kinds) > 2 * _LIST_MAX and set(kinds[::2]) <= _VALUES:
+        raise OraError(1795, f"maximum number of expressions in a list is {_LIST_MAX}")
 
 
 def _words(tokens: list[tuple[str, str]]) -> list[str]:
