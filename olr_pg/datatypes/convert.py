@@ -179,6 +179,9 @@ _VECTOR_ELEMENTS: Final = {
     PgKind.FLOAT8_ARRAY: "f8",
 }
 _JSONB_VERSION: Final = b"\x01"
+_ESCAPED_NUL: Final = re.compile(rb"(?<!\\)((?:\\\\)*)\\u0000")
+"""Behind an even number of backslashes."""
+
 _XML_ENCODING: Final = re.compile(rb"""^(<\?xml[^>]*?)\s+encoding\s*=\s*(?:"[^"]*"|'[^']*')""")
 """PostgreSQL would decode binary XML by its declaration; the text is UTF-8 by now."""
 
@@ -228,7 +231,7 @@ def _text_in(request: _Request, found: Charset) -> Encode | None:
     if kind in _TEXT_KINDS:
         return utf8
     if kind is PgKind.JSONB:
-        return _then(utf8, lambda raw: _JSONB_VERSION + raw)
+        return partial(_text_to_jsonb, utf8=utf8, policies=request.policies)
     if kind is PgKind.XML:
         return _then(utf8, lambda raw: _XML_ENCODING.sub(rb"\1", raw, 1))
     return _then(utf8, _uuid_bytes) if kind is PgKind.UUID else None
@@ -242,6 +245,24 @@ def _then(first: Encode, second: Callable[[bytes], bytes]) -> Encode:
         return per_distinct(column, second), counters
 
     return both
+
+
+def _text_to_jsonb(values: ValueColumn, utf8: Encode, policies: Policies) -> Encoded:
+    """JSON text; U+0000, which jsonb takes no more than text does, stands in it as an escape."""
+    column, counters = utf8(values)
+    with_nul = 0
+
+    def convert(raw: bytes) -> bytes:
+        nonlocal with_nul
+        if rb"\u0000" in raw and _ESCAPED_NUL.search(raw):
+            if policies.nul == "error":
+                raise OlrPgError(2052, "in a JSON document")
+            with_nul += 1
+            raw = _ESCAPED_NUL.sub(rb"\1" if policies.nul == "remove" else rb"\1\\ufffd", raw)
+        return _JSONB_VERSION + raw
+
+    column = per_distinct(column, convert)
+    return column, counters + Counters(nul=with_nul)
 
 
 def _uuid_bytes(raw: bytes) -> bytes:

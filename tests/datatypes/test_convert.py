@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -28,6 +28,8 @@ from olr_pg.errors import OlrPgError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from olr_pg.datatypes.policies import Nul
 
 WHEN = DateTime(2026, 3, 7, 1, 44, 39)
 
@@ -135,6 +137,27 @@ def test_postgresql_prints_what_oracle_holds(
     values, _ = encoder(column_of([raw, None, b"", raw]))
     sql_type = target or pg_type(source).name
     assert judge(sql_type, values) == [printed, None, None, printed]
+
+
+NULS_IN_JSON = [
+    (rb'{"a":"x\u0000y\u0000\u0000"}', '{"a": "xy"}', '{"a": "x\ufffdy\ufffd\ufffd"}'),
+    (rb'["\\\u0000z"]', r'["\\z"]', '["\\\\\ufffdz"]'),
+    (rb'["\\u0000", "\u00001"]', r'["\\u0000", "1"]', '["\\\\u0000", "\ufffd1"]'),
+]
+
+
+@pytest.mark.parametrize(("raw", "removed", "replaced"), NULS_IN_JSON)
+def test_escaped_nuls_of_json_text_go_the_way_of_nuls(
+    raw: bytes, removed: str, replaced: str, judge: Callable[..., list[str | None]]
+) -> None:
+    for policy, printed in (("remove", removed), ("replace", replaced)):
+        policies = Policies(nul=cast("Nul", policy))
+        encoder = encoder_for(VARCHAR2, "jsonb", policies=policies)
+        values, counters = encoder(column_of([raw, None, rb'"\\u0000"']))
+        assert judge("jsonb", values) == [printed, None, r'"\\u0000"']
+        assert counters.nul == 1
+    with pytest.raises(OlrPgError, match="OLR-02052"):
+        encoder_for(VARCHAR2, "jsonb", policies=Policies(nul="error"))(column_of([raw]))
 
 
 def test_targets_are_named_by_kind_oid_or_name() -> None:
