@@ -1092,6 +1092,12 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         " `initial-load --restart`; or let it begin the table anew as of now with --later-scn",
         8,
     ),
+    7041: ErrorEntry(
+        "a physical standby does not tell which transactions are open",
+        "let `source.server` name the primary for `initial-load`; `run` and `verify` may read the"
+        " standby",
+        8,
+    ),
     # 8xxx simulator (exit code 9)
     8001: ErrorEntry(
         "the workload is not known",

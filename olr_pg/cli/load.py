@@ -77,7 +77,7 @@ def initial_load(
 
     loaded = read_config(config, only_target)
     with ExitStack() as stack:
-        source = stack.enter_context(sources.open_tables(loaded))
+        source = stack.enter_context(sources.open_tables(loaded, for_load=True))
         snapshot = source.snapshot
         work = source.sources(source.choose(table or ()))
         stack.callback(stop_session)

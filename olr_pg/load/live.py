@@ -23,7 +23,7 @@ from olr_pg.load.table_data import UNDO_GONE, SourceTable, TableData, named_tabl
 from olr_pg.oracle import tables
 from olr_pg.oracle.connection import OracleDatabase, open_connection
 from olr_pg.oracle.dictionary import read_dictionary
-from olr_pg.oracle.facts import read_scn
+from olr_pg.oracle.facts import is_physical_standby, read_scn
 from olr_pg.oracle.failures import PRIVILEGE, SNAPSHOT_AGE, oracle_error
 from olr_pg.oracle.large_row import LargeRow
 from olr_pg.oracle.rowids import (
@@ -57,6 +57,9 @@ BATCH_BYTES: Final = 4 << 20
 
 BATCH_ROWS_MAX: Final = 16_384
 BATCH_ROWS_MIN: Final = 64
+
+_STANDBY: Final = 7041
+"""Error: V$TRANSACTION of a standby has none of the primary's transactions."""
 
 _log = structlog.get_logger(__name__)
 
@@ -151,23 +154,32 @@ class LiveTables:
         query: the TableList query.
         filters: what is left out.
         scn: as of which; None for now.
+        for_load: replication goes on from there, so that it must be known what is open.
 
     Attributes:
         snapshot: the dictionary of the tables, as of the moment.
         moment: as of which rows are read, if nobody asks for another SCN.
 
     Raises:
-        OlrPgError: 3010 to 3017 the query, 7001 to 7009 the database.
+        OlrPgError: 3010 to 3017 the query, 7001 to 7009 the database, 7041 it is a standby.
     """
 
     def __init__(
-        self, source: OracleSource, query: str, filters: Filters, scn: int | None = None
+        self,
+        source: OracleSource,
+        query: str,
+        filters: Filters,
+        scn: int | None = None,
+        *,
+        for_load: bool = False,
     ) -> None:
         self._source = source
         self._filters = filters
         self._oracle = OracleDatabase(source)
         try:
             self._names = run_table_list(self._oracle, query)
+            if for_load and self._oracle.read("reading V$DATABASE", is_physical_standby):
+                raise OlrPgError(_STANDBY, "V$DATABASE says that the source is one")
             now = self._oracle.read("looking for open transactions", read_moment)
             self.moment = now if scn is None else LiveMoment(scn, min(now.start_scn, scn))
             snapshot = read_dictionary(self._oracle, self._names, self.moment.scn)

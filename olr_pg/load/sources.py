@@ -30,13 +30,18 @@ NO_FOLDER: Final = 5113
 
 @contextmanager
 def open_tables(
-    config: Config, *, folder: Path | None = None, scn: int | None = None
+    config: Config,
+    *,
+    folder: Path | None = None,
+    scn: int | None = None,
+    for_load: bool = False,
 ) -> Iterator[TableSource]:
     """The tables of the configuration's source.
 
     Args:
         folder: of the data, instead of where the configuration says.
         scn: as of which the rows are; None for now, or for what the files say.
+        for_load: replication goes on from there.
 
     Raises:
         OlrPgError: 3xxx the dictionary, 7xxx the live database.
@@ -53,7 +58,7 @@ def open_tables(
     from olr_pg.load.live import LiveTables
 
     query = apply_section(config).table_query
-    live = LiveTables(config.source, query, filters_of_target(config), scn)
+    live = LiveTables(config.source, query, filters_of_target(config), scn, for_load=for_load)
     try:
         yield live
     finally:

@@ -14,11 +14,12 @@ from olr_pg.observability.findings import Finding, error, warning
 from olr_pg.oracle import tables
 from olr_pg.oracle.archive import list_logs, open_listed
 from olr_pg.oracle.dictionary import read_snapshot
-from olr_pg.oracle.facts import read_facts
+from olr_pg.oracle.facts import is_physical_standby, read_facts
 from olr_pg.oracle.failures import PRIVILEGE, oracle_error
 from olr_pg.oracle.flashback import as_of
 from olr_pg.oracle.supplemental import unlogged_tables
 from olr_pg.oracle.table_list import run_table_list
+from olr_pg.oracle.tables import bound
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -88,6 +89,8 @@ def check_oracle(
     )
     chosen = tuple(table for name in names if (table := snapshot.find(*name)) is not None)
     if for_load:
+        if oracle.read("reading V$DATABASE", is_physical_standby):
+            found.append(_from_error("oracle.standby", OlrPgError(7041, "the source is one")))
         found += oracle.read(
             "checking the privileges of a load",
             lambda connection: _load_privileges(connection, source, chosen, facts.scn),
@@ -294,7 +297,9 @@ def _logs(
 
 
 def _oldest_open(connection: Connection) -> int | None:
-    scn = connection.execute(select(func.min(tables.TRANSACTION.c.START_SCN))).scalar()
+    begin = tables.TRANSACTION.c.START_SCN
+    # 0: it has not changed anything yet.
+    scn = connection.execute(select(func.min(begin)).where(begin > bound(0))).scalar()
     return None if scn is None else int(scn)
 
 

@@ -81,6 +81,12 @@ def read_scn(connection: Connection) -> int:
     return int(connection.execute(select(DATABASE.c.CURRENT_SCN)).scalar_one())
 
 
+def is_physical_standby(connection: Connection) -> bool:
+    """Whether the database only applies another one's redo."""
+    role = connection.execute(select(DATABASE.c.DATABASE_ROLE)).scalar_one()
+    return str(role) == "PHYSICAL STANDBY"
+
+
 def read_incarnations(connection: Connection) -> tuple[Incarnation, ...]:
     """The current incarnation and its ancestors; orphans are none of them."""
     rows: list[Any] = list(connection.execute(select(INCARNATION)).mappings())

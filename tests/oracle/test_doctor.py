@@ -253,7 +253,22 @@ def test_a_transaction_older_than_the_logs(patient: Patient) -> None:
     assert finding.check == "oracle.retention"
     assert str(first - 100) in finding.what
     patient.live.state.catalogue.update('DELETE FROM SYS."GV$TRANSACTION"')
+    # One that has not changed anything yet.
+    patient.live.state.catalogue.insert("GV$TRANSACTION", [{"START_SCN": 0}])
     assert patient.findings() == []
+
+
+def test_a_standby_is_no_source_of_a_load(patient: Patient) -> None:
+    change = 'UPDATE SYS."V$DATABASE" SET "DATABASE_ROLE" = ?'
+    patient.live.state.catalogue.update(change, "PHYSICAL STANDBY")
+    assert patient.findings() == []
+    found = patient.findings(for_load=True)
+    finding = next(finding for finding in found if finding.check == "oracle.standby")
+    assert "OLR-07041" in finding.what
+    assert "primary" in finding.mend[0]
+    result = CliRunner().invoke(app, ["initial-load", "--config", str(patient.config())])
+    assert result.exit_code == 8
+    assert "OLR-07041" in result.stderr
 
 
 def set_property(live: LiveSource, name: str, value: str) -> None:
