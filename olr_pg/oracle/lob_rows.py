@@ -1,10 +1,14 @@
-"""Rows of tables with LOBs: short values with their rows, long ones piece by piece.
+"""Rows one by one, of tables with LOBs: short values with their rows, long ones piece by piece.
 
 A short value comes with its row, as LONG does; a long one as a locator, whose content is read when
 it is wanted, `PIECE` at a time, so that nobody holds it whole. So at most `ROWS` times
 `SHORT_MAX` of each LOB column are held at a time.
 
 An empty LOB is no NULL, but as LONG it comes as one: the length tells.
+
+Text need not be what its character set allows: bytes of VARCHAR2 that are no UTF-8 come as they
+are, and half a surrogate pair of NVARCHAR2 as U+FFFD. The driver's Arrow columns take no such
+NVARCHAR2, so tables with NVARCHAR2 or NCHAR are read here too.
 """
 
 from __future__ import annotations
@@ -40,6 +44,11 @@ _AS_LONG: Final = {
     oracledb.DB_TYPE_BLOB: oracledb.DB_TYPE_LONG_RAW,
 }
 _LONG_VALUE: Final = "L"
+_TEXT: Final = frozenset({oracledb.DB_TYPE_VARCHAR, oracledb.DB_TYPE_CHAR, oracledb.DB_TYPE_LONG})
+_NATIONAL: Final = frozenset(
+    {oracledb.DB_TYPE_NVARCHAR, oracledb.DB_TYPE_NCHAR, oracledb.DB_TYPE_LONG_NVARCHAR}
+)
+_BYTES_AS_THEY_ARE: Final = "surrogateescape"
 
 
 def selected(field: Field, number: int) -> tuple[str, ...]:
@@ -58,11 +67,13 @@ def read_lob_rows(
     binds: dict[str, Any],
     schema: pa.Schema,
     fields: Sequence[Field],
+    rows_at_a_time: int,
 ) -> Iterator[pa.RecordBatch | LargeRow]:
     """The rows of a query that was made with `selected`.
 
     Args:
         schema: of the rows: maybe ROWID, then the fields.
+        rows_at_a_time: fetched; `ROWS` with LOBs.
 
     Raises:
         oracledb.Error: what Oracle reports.
@@ -70,7 +81,7 @@ def read_lob_rows(
     """
     split = _Split(schema, fields)
     with connection.cursor() as cursor:
-        cursor.arraysize = cursor.prefetchrows = ROWS
+        cursor.arraysize = cursor.prefetchrows = rows_at_a_time
         cursor.outputtypehandler = _output
         cursor.execute(statement, binds)
         while rows := cursor.fetchmany():
@@ -79,11 +90,25 @@ def read_lob_rows(
 
 def _output(cursor: Any, metadata: Any) -> Any:
     """LOBs come as LONG but for the long ones, whatever the driver's defaults are."""
-    kind = metadata.type_code
-    if kind not in _AS_LONG:
-        return None
-    wanted = kind if metadata.name.startswith(_LONG_VALUE) else _AS_LONG[kind]
-    return cursor.var(wanted, arraysize=cursor.arraysize)
+    kind = wanted = metadata.type_code
+    if kind in _AS_LONG and not metadata.name.startswith(_LONG_VALUE):
+        wanted = _AS_LONG[kind]
+    if wanted in _TEXT or wanted in _NATIONAL:
+        # The driver makes room for four bytes a character: as many bytes as the column has.
+        size = 0 if kind in _AS_LONG else -(-(metadata.internal_size or 0) // 4)
+        errors = "replace" if wanted in _NATIONAL else _BYTES_AS_THEY_ARE
+        return cursor.var(wanted, size, cursor.arraysize, encoding_errors=errors)
+    return cursor.var(wanted, arraysize=cursor.arraysize) if kind in _AS_LONG else None
+
+
+def _array(values: list[Any], kind: pa.DataType) -> Any:
+    """Values of a column, whose text may hold bytes that are no UTF-8."""
+    try:
+        return pa.array(values, kind)
+    except UnicodeEncodeError:
+        raw = [one and one.encode("utf-8", _BYTES_AS_THEY_ARE) for one in values]
+        binary = pa.large_binary() if pa.types.is_large_string(kind) else pa.binary()
+        return pa.array(raw, binary).view(kind)
 
 
 class _Split:
@@ -117,10 +142,7 @@ class _Split:
             for row, size in enumerate(columns[length]):
                 if size == 0:
                     columns[value][row] = empty
-        arrays = [
-            pa.array(values, kind)
-            for values, kind in zip(columns, self._schema.types, strict=False)
-        ]
+        arrays = list(map(_array, columns, self._schema.types))
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _large(self, row: tuple[Any, ...]) -> dict[str, Any]:

@@ -3,10 +3,10 @@
 Every value comes exactly, or the load would differ from what replication applies: the driver's
 Arrow forms are used where they hold every value of the type, and Oracle's own text for the rest.
 NUMBER without precision would come as a double; dates before the year 1, and nanoseconds before
-1677, have no place in the driver's timestamps; a time zone would be dropped
-(python-oracledb's "Converting Oracle data types to Arrow"). LOBs would come whole: `lob_rows` reads
-tables that have any. What is text only by a function (XMLTYPE, JSON, VECTOR) does come whole, and
-so does LONG, which Oracle lets nobody cut.
+1677, have no place in the driver's timestamps; a time zone would be dropped (python-oracledb's
+"Converting Oracle data types to Arrow"). LOBs would come whole, and half a surrogate pair of
+NVARCHAR2 not at all: `lob_rows` reads tables that have any of these. What is text only by a
+function (XMLTYPE, JSON, VECTOR) does come whole, and so does LONG, which Oracle lets nobody cut.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 
 from olr_pg.datatypes.mapping import OracleType
-from olr_pg.oracle.lob_rows import read_lob_rows, selected
+from olr_pg.oracle.lob_rows import ROWS, read_lob_rows, selected
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,6 +39,7 @@ _UNDER_UTC: Final = frozenset({OracleType.TIMESTAMP_TZ, OracleType.TIMESTAMP_LTZ
 _AS_TEXT: Final = frozenset({OracleType.INTERVAL_YM, OracleType.INTERVAL_DS})
 _LOBS: Final = frozenset({OracleType.CLOB, OracleType.BLOB})
 _ADDRESSES: Final = frozenset({OracleType.ROWID, OracleType.UROWID})
+_NATIONAL_FORM: Final = 2
 
 
 class Field(NamedTuple):
@@ -59,8 +60,13 @@ class Field(NamedTuple):
 
 def fields_of(table: Table) -> tuple[Field, ...]:
     """What is read of a table: every column that is replicated."""
-    with_lobs = any(map(_is_lob, table.delivered))
-    return tuple(_field(column, with_lobs) for column in table.delivered)
+    row_by_row = _is_read_row_by_row(table)
+    return tuple(_field(column, row_by_row) for column in table.delivered)
+
+
+def _is_read_row_by_row(table: Table) -> bool:
+    """Whether `lob_rows` reads it."""
+    return any(_is_lob(one) or one.charset_form == _NATIONAL_FORM for one in table.delivered)
 
 
 def _is_lob(column: Column) -> bool:
@@ -72,13 +78,13 @@ def quoted(name: str) -> str:
     return f'"{name}"'
 
 
-def _field(column: Column, with_lobs: bool) -> Field:
+def _field(column: Column, row_by_row: bool) -> Field:
     code, name = OracleType(column.type_code), quoted(column.name)
     text, large_text = pa.string(), pa.large_string()
     if column.xml:
         return Field(column.name, f"XMLSERIALIZE(CONTENT {name} AS CLOB)", large_text)
     if code is OracleType.NUMBER:
-        return _number(column, name, with_lobs)
+        return _number(column, name, row_by_row)
     if code is OracleType.DATE:
         return Field(column.name, _in_format(name, DATE_FORMAT), text)
     if code is OracleType.TIMESTAMP:
@@ -109,10 +115,10 @@ _NATIVE: Final[dict[OracleType, pa.DataType]] = {
 }
 
 
-def _number(column: Column, name: str, with_lobs: bool) -> Field:
+def _number(column: Column, name: str, row_by_row: bool) -> Field:
     precision, scale = column.precision, column.scale
-    # Rows with LOBs come as Python's values, of which text is the cheapest that is exact.
-    if not with_lobs and precision is not None and scale is not None and 0 <= scale <= precision:
+    # Rows one by one come as Python's values, of which text is the cheapest that is exact.
+    if not row_by_row and precision is not None and scale is not None and 0 <= scale <= precision:
         digits = min(precision, DECIMAL_DIGITS_MAX)
         return Field(column.name, name, pa.decimal128(digits, scale))
     return Field(column.name, f"TO_CHAR({name}, {NUMBER_FORMAT})", pa.string())
@@ -180,8 +186,9 @@ def read_rows(
     """
     statement, binds = rows_statement(table, scn, part)
     schema, fields = schema_of(table), fields_of(table)
-    if any(field.is_lob for field in fields):
-        yield from read_lob_rows(connection, statement, binds, schema, fields)
+    if _is_read_row_by_row(table):
+        at_a_time = ROWS if any(field.is_lob for field in fields) else batch_rows
+        yield from read_lob_rows(connection, statement, binds, schema, fields, at_a_time)
         return
     frames = connection.fetch_df_batches(
         statement, binds, size=batch_rows, fetch_decimals=True, requested_schema=_positions(schema)

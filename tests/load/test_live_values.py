@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pytest
 
 from olr_pg.config.filter import Filter
 from olr_pg.config.source import OracleSource
@@ -95,3 +96,31 @@ def test_vectors_have_the_values_of_their_format() -> None:
     for lob in (False, True):
         for target in ("double precision[]", "text"):
             assert loaded(column, printed, target, lob=lob) == replicated(column, raw, target)
+
+
+UTF8: dict[str, int] = {"charset_id": 873, "charset_form": 1}
+NATIONAL: dict[str, int] = {"charset_id": 2000, "charset_form": 2}
+
+
+def utf16(text: str) -> bytes:
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+@pytest.mark.parametrize("lob", [False, True])
+@pytest.mark.parametrize(
+    ("code", "facts", "raw"),
+    [
+        *((code, UTF8, b"caf\xe9") for code in (1, 96, 8)),
+        *((code, UTF8, b"cut \xe2\x82") for code in (1, 96, 8)),
+        (1, UTF8, b"\xed\xa0\xbd\xed\xb8\x80 in CESU-8"),
+        *((code, NATIONAL, utf16("half \ud83d")) for code in (1, 96, 112)),
+        *((code, NATIONAL, utf16("\ude00\ud83d turned")) for code in (1, 96, 112)),
+    ],
+)
+def test_text_that_its_character_set_does_not_allow_is_loaded(
+    code: int, facts: dict[str, int], raw: bytes, lob: bool
+) -> None:
+    column = value_column(code, **facts)
+    good = "good \U0001f600".encode("utf-16-be" if facts is NATIONAL else "utf-8")
+    values = [good, raw, None]
+    assert loaded(column, values, "text", lob=lob) == replicated(column, values, "text")
