@@ -49,7 +49,12 @@ _TILDE: Final = ord("~")
 _COLON: Final = ord(":")
 _UPPER_T: Final = ord("T")
 _UPPER_Z: Final = ord("Z")
+_UPPER_A: Final = ord("A")
 _BLANK: Final = ord(" ")
+_REGION: Final = 10_000
+_UTC_HIGH: Final = 0x80 | 28 >> 6
+_UTC_LOW: Final = (28 & 0x3F) << 2
+"""Etc/UTC: which region a value is of does not show (values-and-lobs §7.2, appendix A)."""
 _YEAR_MIN: Final = -4712
 _YEAR_MAX: Final = 9999
 _DAY: Final = 86_400
@@ -273,26 +278,35 @@ def _fraction(data: U8, at: int, end: int) -> tuple[int, int]:
 
 
 @inlined
-def _zone(data: U8, at: int, end: int) -> tuple[int, int]:
-    """Minutes of ``Z`` or ``±HH:MM`` and the place behind it: `at` without a zone, −1 for none."""
+def _zone(data: U8, at: int, end: int) -> tuple[int, int, int]:
+    """``Z``, ``±HH:MM``, or ``Z`` with the zone that the value is written in behind it.
+
+    Returns:
+        (shift, zone, place): minutes that the label is ahead of UTC; minutes of the zone, `_REGION`
+        for one with a name or none; the place behind it: `at` without a zone, −1 for no zone.
+    """
     if at >= end:
-        return 0, at
-    if data[at] == _UPPER_Z:
-        return 0, at + 1
+        return 0, 0, at
+    in_utc = data[at] == _UPPER_Z
+    if in_utc:
+        at += 1
+        if at == end or _UPPER_A <= (data[at] & 0xDF) <= _UPPER_Z:
+            return 0, _REGION, end
     if data[at] != _PLUS and data[at] != _MINUS:
-        return 0, -1
+        return 0, 0, -1
     hours, minutes = _digits(data, at + 1, end, 2), _digits(data, at + 4, end, 2)
     if min(hours, minutes) < 0 or data[at + 3] != _COLON or hours > 15 or minutes > 59:
-        return 0, -1
-    shift = hours * 60 + minutes
-    return -shift if data[at] == _MINUS else shift, at + 6
+        return 0, 0, -1
+    offset = hours * 60 + minutes
+    offset = -offset if data[at] == _MINUS else offset
+    return 0 if in_utc else offset, offset, at + 6
 
 
 @kernel
 def time_text_kernel(
     data: U8, offset: I64, length: I64, zone: int, width: int, out: U8
 ) -> tuple[int, int]:
-    """``[-]YYYY-MM-DD[T ]HH:MM:SS[.fffffffff][Z|±HH:MM]`` → the same forms as `ticks_kernel`.
+    """``[-]YYYY-MM-DD[T ]HH:MM:SS[.fffffffff][zone]`` → the same forms as `ticks_kernel`.
 
     Args:
         zone: `NO_ZONE` refuses one, `TO_UTC` needs one and takes it off.
@@ -316,7 +330,7 @@ def time_text_kernel(
         nanosecond, at = _fraction(data, at, end)
         if nanosecond < 0:
             return row, _PRECISION
-        shift, next_at = _zone(data, at, end)
+        shift, offset_of_zone, next_at = _zone(data, at, end)
         zoned = next_at != at
         at = next_at
         if at != end or zoned != (zone == TO_UTC):
@@ -338,8 +352,10 @@ def time_text_kernel(
             fits = _put_label(year, month, day, clock, nanosecond, width, out, base)
         if not fits:
             return row, _OVERFLOW
-        if width == 13:
-            sign = -1 if shift < 0 else 1
-            out[base + 11] = 20 + sign * (abs(shift) // 60)
-            out[base + 12] = 60 + sign * (abs(shift) % 60)
+        if width == 13 and offset_of_zone == _REGION:
+            out[base + 11], out[base + 12] = _UTC_HIGH, _UTC_LOW
+        elif width == 13:
+            sign = -1 if offset_of_zone < 0 else 1
+            out[base + 11] = 20 + sign * (abs(offset_of_zone) // 60)
+            out[base + 12] = 60 + sign * (abs(offset_of_zone) % 60)
     return -1, 0

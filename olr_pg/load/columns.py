@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from olr_pg.applier.chunks import ROW_BYTES_MAX
 from olr_pg.applier.modifiers import check_modifiers
+from olr_pg.datatypes.columns import per_distinct
 from olr_pg.datatypes.convert import encoder_for
 from olr_pg.datatypes.kernel import located
+from olr_pg.datatypes.mapping import PgKind
 from olr_pg.datatypes.policies import NOTHING, Counters
+from olr_pg.datatypes.temporal import decode_timestamp, offset_minutes, shifted
 from olr_pg.errors import OlrPgError
 from olr_pg.load.arrow import ArrowColumn, arrow_column
 
@@ -98,9 +102,12 @@ def _encoder(
     facts = replace(settings.facts, timezone="+00:00") if arrow.in_utc else settings.facts
     try:
         check_modifiers(column, target)
-        return encoder_for(
+        encoder = encoder_for(
             arrow.described, target.base_oid, facts=facts, policies=settings.policies
         )
+        if arrow.in_utc and encoder.kind is not PgKind.TIMESTAMPTZ:
+            return replace(encoder, encode=partial(_local_texts, zone=settings.facts.timezone))
+        return encoder
     except OlrPgError as error:
         raise OlrPgError(
             5007,
@@ -109,6 +116,19 @@ def _encoder(
             column=column.name,
             target=target.base_name,
         ) from error
+
+
+def _local_texts(values: ValueColumn, zone: str) -> tuple[ValueColumn, Counters]:
+    """Labels in UTC as the text of what Oracle stores: labels in DBTIMEZONE (`local_isoformat`)."""
+    minutes = offset_minutes(zone)
+
+    def text(raw: bytes) -> bytes:
+        utc = decode_timestamp(raw)
+        if minutes is None:
+            return f"{utc.isoformat()}Z".encode()
+        return f"{shifted(utc, minutes * 60).isoformat()}{zone.strip()}".encode()
+
+    return per_distinct(values, text), NOTHING
 
 
 def encode_batch(

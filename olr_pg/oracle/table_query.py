@@ -91,7 +91,10 @@ def _field(column: Column, row_by_row: bool) -> Field:
         return Field(column.name, _in_format(name, TIMESTAMP_FORMAT), text)
     if code in _UNDER_UTC:
         in_utc = _in_format(f"SYS_EXTRACT_UTC({name})", TIMESTAMP_FORMAT)
-        return Field(column.name, f"CASE WHEN {name} IS NOT NULL THEN {in_utc} || 'Z' END", text)
+        # The offset or the region; a local time would not do, which Oracle's calendar shifts.
+        zone = f" || TO_CHAR({name}, 'TZR')" if code is OracleType.TIMESTAMP_TZ else ""
+        value = f"CASE WHEN {name} IS NOT NULL THEN {in_utc} || 'Z'{zone} END"
+        return Field(column.name, value, text)
     if code in _AS_TEXT:
         return Field(column.name, f"TO_CHAR({name})", text)
     if code in _ADDRESSES:

@@ -164,6 +164,8 @@ def test_labels_beyond_pythons_calendar(text: str, expected: DateTime) -> None:
         (TIMESTAMP, "2026-01-01T24:00:00"),
         (TIMESTAMP_TZ, "2026-01-01T00:00:00"),
         (TIMESTAMP_TZ, "2026-01-01T00:00:00+1:00"),
+        (TIMESTAMP_TZ, "2026-01-01T00:00:00Z+1:00"),
+        (TIMESTAMP_TZ, "2026-01-01T00:00:00Z "),
         (DATE, "2026-01-01T00:00:00.5"),
         (DATE, "0000-01-01T00:00:00"),
     ],

@@ -10,13 +10,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from olr_pg.applier.plan import TablePlan
+from olr_pg.applier.settings import ApplierSettings
+from olr_pg.applier.target import TargetColumn, TargetTable
 from olr_pg.config.filter import Filter
 from olr_pg.config.source import OracleSource
 from olr_pg.datatypes.columns import column_of
-from olr_pg.datatypes.convert import encoder_for
+from olr_pg.datatypes.convert import DEFAULT_FACTS, DatabaseFacts, encoder_for
+from olr_pg.datatypes.mapping import PgKind, pg_kind
+from olr_pg.datatypes.temporal import (
+    DateTime,
+    Zone,
+    ZonedDateTime,
+    encode_timestamp,
+    encode_timestamp_tz,
+    shifted,
+)
 from olr_pg.datatypes.vector import Vector, VectorFormat, encode_vector
 from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
-from olr_pg.load.arrow import arrow_column
+from olr_pg.load.columns import bind_columns, encode_batch
 from olr_pg.load.live import LiveTables
 from olr_pg.replicator.filters import filters_of
 from olr_pg.scalars import format_rowid
@@ -38,10 +50,8 @@ def value_column(code: int, length: int = 40, **facts: Any) -> Column:
     return Column("C", 2, 2, 2, code, length, **facts)
 
 
-def batches(columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> list[Any]:
-    """Rows of a table with these columns, as the load reads them from a database."""
-    key: dict[str, Any] = {"key_kind": KeyKind.PRIMARY, "key": (1,)}
-    table = Table("APP", "T", SEGMENT, SEGMENT, tuple(columns), **key)
+def batches(table: Table, rows: Sequence[Sequence[object]]) -> list[Any]:
+    """Rows of a table, as the load reads them from a database."""
     snapshot = Snapshot(SCN, Database("LIVE", activation=1, resetlogs=(1,)), (table,))
     with StandIn(OracleState(snapshot, dbid=1)) as server:
         kept = RowVersions(server.state.catalogue, (table,))
@@ -60,7 +70,14 @@ def batches(columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> list
         return read
 
 
-def loaded(column: Column, values: Sequence[object], target: str, *, lob: bool) -> list[Any]:
+def loaded(
+    column: Column,
+    values: Sequence[object],
+    target: str,
+    *,
+    lob: bool,
+    facts: DatabaseFacts = DEFAULT_FACTS,
+) -> list[Any]:
     """Values of one column in PostgreSQL's binary form.
 
     Args:
@@ -68,18 +85,29 @@ def loaded(column: Column, values: Sequence[object], target: str, *, lob: bool) 
         lob: the table has a LOB too.
     """
     columns = (ID, column, DOCUMENT) if lob else (ID, column)
+    key: dict[str, Any] = {"key_kind": KeyKind.PRIMARY, "key": (1,)}
+    table = Table("APP", "T", SEGMENT, SEGMENT, columns, **key)
+    settings = ApplierSettings("", "", 0, "", facts=facts)
+    types = {"id": PgKind.NUMERIC, "c": pg_kind(target) or PgKind.TEXT, "document": PgKind.TEXT}
+    fields = tuple(TargetColumn(n, k, k, k.name.lower(), False, "") for n, k in types.items())
+    into = TargetTable("app", "t", 1, 1, fields[: len(columns)], ("id",))
+    plan = TablePlan(table.full_name, into, table, settings)
     rows = [(str(n), value, "text")[: len(columns)] for n, value in enumerate(values)]
     result: list[Any] = []
-    for batch in batches(columns, rows):
-        array = batch.column(column.name)
-        arrow = arrow_column(column, array.type)
-        result += encoder_for(arrow.described, target)(arrow.convert(array))[0].values()
+    for batch in batches(table, rows):
+        bound = bind_columns(plan, table, batch.schema, settings)
+        result += encode_batch(bound, batch).columns[1].values()
     return result
 
 
-def replicated(column: Column, values: Sequence[bytes | None], target: str) -> list[Any]:
+def replicated(
+    column: Column,
+    values: Sequence[bytes | None],
+    target: str,
+    facts: DatabaseFacts = DEFAULT_FACTS,
+) -> list[Any]:
     """The same of Oracle's bytes."""
-    return encoder_for(column, target)(column_of(values))[0].values()
+    return encoder_for(column, target, facts=facts)(column_of(values))[0].values()
 
 
 def test_vectors_have_the_values_of_their_format() -> None:
@@ -124,3 +152,34 @@ def test_text_that_its_character_set_does_not_allow_is_loaded(
     good = "good \U0001f600".encode("utf-16-be" if facts is NATIONAL else "utf-8")
     values = [good, raw, None]
     assert loaded(column, values, "text", lob=lob) == replicated(column, values, "text")
+
+
+WHEN = DateTime(2026, 3, 7, 1, 44, 39, 500_000_000)
+
+
+def test_the_zone_of_a_timestamp_is_kept_where_text_keeps_it() -> None:
+    column = value_column(181, 13, scale=9)
+    values = {
+        "2026-03-07T02:44:39.500000000+01:00": ZonedDateTime(WHEN, Zone(60)),
+        "2026-03-06T21:14:39.500000000-04:30": ZonedDateTime(WHEN, Zone(-270)),
+        "2026-03-07T01:44:39.500000000+00:00": ZonedDateTime(WHEN, Zone(0)),
+        "2026-03-07T01:44:39.500000000Z": ZonedDateTime(WHEN, Zone(None, 100)),
+    }
+    raw = [encode_timestamp_tz(value) for value in values.values()]
+    for target in ("text", "timestamptz"):
+        found = loaded(column, [*values, None], target, lob=False)
+        assert found == replicated(column, [*raw, None], target)
+
+
+@pytest.mark.parametrize("zone", ["+00:00", "+02:00", "-03:30", "Europe/Warsaw"])
+def test_a_local_timestamp_is_text_in_the_zone_of_the_database(zone: str) -> None:
+    column = value_column(231, 11, scale=9)
+    seconds = {"+02:00": 7_200, "-03:30": -12_600, "Europe/Warsaw": 3_600}.get(zone, 0)
+    whole = WHEN._replace(hour=4)
+    stored = [shifted(whole, seconds), shifted(whole._replace(nanosecond=0), seconds)]
+    raw = [encode_timestamp(value) for value in stored]
+    texts = ["2026-03-07T04:44:39.500000000Z", "2026-03-07T04:44:39.000000000Z", None]
+    facts = DatabaseFacts(timezone=zone)
+    for target in ("text", "timestamptz"):
+        found = loaded(column, texts, target, lob=False, facts=facts)
+        assert found == replicated(column, [*raw, None], target, facts)

@@ -263,6 +263,9 @@ def _in_utc(text: str | None) -> SqlValue:
 def _to_char(value: str | None, form: str | None = None, _nls: str | None = None) -> SqlValue:
     if value is None or form in (None, "TM9"):
         return value
+    if form == "TZR":
+        offset = value[-len("+00:00") :]
+        return offset if offset[0] in "+-" else "UTC"
     if form not in _FORMATS:
         raise OraError(1821, "date format not recognized")
     seconds, _, fraction = value.partition(".")
