@@ -59,7 +59,8 @@ class Handover(NamedTuple):
             return min(saved_scn, self.start_scn) if self.scn else saved_scn
         if self.scn and self.covers_all and configured_scn == 0:
             return self.start_scn
-        return configured_scn
+        # A later start, as at the load's SCN, would leave out what was open then.
+        return min(configured_scn, self.start_scn or configured_scn)
 
 
 def read_handover(

@@ -36,6 +36,7 @@ def test_where_it_starts() -> None:
     nothing, some, every = Handover(), Handover(30, 25), Handover(30, 25, covers_all=True)
     assert [one.start(None, 0) for one in (nothing, some, every)] == [0, 0, 25]
     assert [one.start(None, 7) for one in (nothing, some, every)] == [7, 7, 7]
+    assert [one.start(None, 30) for one in (nothing, some, every)] == [30, 25, 25]
     assert [one.start(28, 7) for one in (nothing, some, every)] == [28, 25, 25]
     assert [one.start(20, 7) for one in (nothing, some, every)] == [20, 20, 20]
 
