@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import oracledb
 import structlog
 
 from olr_pg.datatypes.charsets import charset
@@ -20,6 +21,8 @@ from olr_pg.oracle.failures import PASSING
 from olr_pg.transactions.lob_source import FetchedLob
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sqlalchemy import Connection
 
     from olr_pg.dictionary.model import Column, Table
@@ -32,6 +35,10 @@ MOST_BYTES: Final = 1 << 30
 PIECE_BYTES: Final = 1 << 20
 _UNREADABLE: Final = 2130
 _CURRENT: Final = 2131
+_AS_LONG: Final = {
+    oracledb.DB_TYPE_CLOB: oracledb.DB_TYPE_LONG,
+    oracledb.DB_TYPE_NCLOB: oracledb.DB_TYPE_LONG_NVARCHAR,
+}
 _STRINGS: Final = (1, 23)
 """COL$.TYPE# of VARCHAR2 and RAW, which may be kept as LOBs."""
 
@@ -125,14 +132,40 @@ def _read_value(
     allocate: Allocate,
 ) -> FetchedLob | None:
     driver: Any = connection.connection
+    query = query_of(table, column, scn)
+    binds = [rowid] if scn is None else [scn, rowid]
+    try:
+        # Without a handler SQLAlchemy would fetch LOBs whole.
+        return _read_by(driver, query, binds, lambda _cursor, _metadata: None, column, allocate)
+    except UnicodeDecodeError:
+        # It has half a surrogate pair, or bytes that are no character. Another text, since the
+        # driver remembers as what it fetched the columns of this one.
+        return _read_by(driver, f"{query} /* replacing */", binds, _replacing, column, allocate)
+
+
+def _read_by(
+    driver: Any,
+    query: str,
+    binds: list[Any],
+    handler: Callable[[Any, Any], Any],
+    column: Column,
+    allocate: Allocate,
+) -> FetchedLob | None:
     with driver.cursor() as cursor:
-        # SQLAlchemy would fetch LOBs whole.
-        cursor.outputtypehandler = lambda _cursor, _metadata: None
-        cursor.execute(query_of(table, column, scn), [rowid] if scn is None else [scn, rowid])
+        cursor.outputtypehandler = handler
+        cursor.execute(query, binds)
         row = cursor.fetchone()
         if row is None:
             return None
         return _content(row[0], column, allocate)
+
+
+def _replacing(cursor: Any, metadata: Any) -> Any:
+    """Text whole, with U+FFFD for what is none."""
+    kind = metadata.type_code
+    # The driver makes room for four bytes a character.
+    size = 0 if kind in _AS_LONG else -(-(metadata.internal_size or 0) // 4)
+    return cursor.var(_AS_LONG.get(kind, kind), size, cursor.arraysize, encoding_errors="replace")
 
 
 def _content(value: Any, column: Column, allocate: Allocate) -> FetchedLob | None:

@@ -238,3 +238,17 @@ def test_a_live_run_puts_them_into_postgres(
         (2, "hi", LARGE),
         (3, TEXT, None),
     ]
+
+
+def test_half_a_surrogate_pair_is_replaced(documents: Documents) -> None:
+    identity, text, image = DOCS.columns
+    text = replace(text, charset_id=2000, charset_form=2)
+    table = replace(DOCS, name="NATIONAL", columns=(identity, text, image))
+    documents.state.catalogue.create_table(table)
+    broken = "half \ud83d of a pair \U0001f600".encode("utf-16-be", "surrogatepass")
+    insertion = 'INSERT INTO "APP"."NATIONAL" VALUES (?, ?, ?, ?)'
+    documents.state.catalogue.update(insertion, 1, broken, None, rowid(1))
+    found = documents.fetcher.fetch(table, text, rowid(1), 900, room)
+    assert found is not None
+    assert found.content is not None
+    assert found.content.tobytes().decode("utf-16-be") == "half \ufffd of a pair \U0001f600"

@@ -15,7 +15,7 @@ from olr_pg.dictionary.lob import lob_delivery
 from olr_pg.scalars import format_rowid
 from olr_pg.simulator.oracle_net.faults import OraError
 from olr_pg.simulator.oracle_net.sql import Query, translate
-from olr_pg.simulator.oracle_net.values import Kind, ResultColumn, kind_of
+from olr_pg.simulator.oracle_net.values import CLOB, Kind, ResultColumn, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -127,6 +127,7 @@ class Catalogue:
         self.no_flashback: set[str] = set()
         self.context: dict[str, str] = {}
         self._lob_columns = {"BINARYDEFVAL"}
+        self._clobs: dict[str, Kind] = {}
         self._schemas = {"SYS", "XDB"}
         self.versioned: dict[tuple[str, str], dict[str, Kind]] = {}
         self.made_when_asked: dict[str, Callable[[], Iterable[Mapping[str, object]]]] = {}
@@ -172,6 +173,9 @@ class Catalogue:
             declared = ", ".join(f'"{name}"' for name in (*names, "ROWID"))
             self._sqlite.execute(f'CREATE TABLE "{table.owner}"."{table.name}" ({declared})')
             self._lob_columns |= lobs
+            for column in table.delivered:
+                if column.type_code == CLOB and not column.xml:
+                    self._clobs[column.name] = Kind(CLOB, 4000, column.charset_form or 1)
 
     def add_schema(self, owner: str) -> None:
         """Make room for the tables of a user; once is enough."""
@@ -246,7 +250,7 @@ class Catalogue:
         for table in query.versioned:
             if column in self.versioned[table]:
                 return self.versioned[table][column]
-        return kind_of(values, lob=name in self._lob_columns)
+        return self._clobs.get(name) or kind_of(values, lob=name in self._lob_columns)
 
     def _check_scns(self, scns: list[tuple[str, int]]) -> None:
         for name, scn in scns:
