@@ -59,6 +59,13 @@ class Part(IntFlag):
     FROM_PREVIOUS = 2
 
 
+class Packed(IntFlag):
+    """Which row images of a piece are stored compressed (redo-format §5.4)."""
+
+    OLD = 1
+    NEW = 2
+
+
 EVENT: Final = row_type(
     [
         ("kind", "u1"),
@@ -149,8 +156,7 @@ PieceColumns: TypeAlias = Table
             there is none, and
         old_next_bdba, old_next_slot: the same before the change.
         changed_offset, changed_length: bitmap of columns really changed; length 0 = none.
-        packed: 1 where a row image is stored compressed, so that its values are only in the
-            supplemental data.
+        packed: `Packed`; the values of such an image are only in the supplemental data.
         entry_count: values of the piece.
     """
 

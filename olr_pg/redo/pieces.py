@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from olr_pg.kernels import inlined
-from olr_pg.redo.batch import EntryColumns, PieceColumns
+from olr_pg.redo.batch import EntryColumns, Packed, PieceColumns
 from olr_pg.redo.kernel import u16, u32
 from olr_pg.redo.opcodes import (
     CFA,
@@ -94,6 +94,8 @@ _ROWS = int(ChangeStatus.ROWS)
 _SUPPLEMENTAL = int(ChangeStatus.SUPPLEMENTAL)
 
 _HEAD_OR_FIRST = FB_HEAD | FB_FIRST
+_OLD_PACKED = int(Packed.OLD)
+_NEW_PACKED = int(Packed.NEW)
 
 
 @inlined
@@ -254,6 +256,8 @@ def single_piece(
         return _COLUMNS
     undo_shift = state[SHIFT]
     undo_end = state[ENTRIES]
+    old_packed = state[PACKED]
+    state[PACKED] = 0
     redo_end_field = push_redo_columns(
         payload, redo_offset, redo_length, redo_fields, op, big, entries, state
     )
@@ -261,7 +265,7 @@ def single_piece(
         return _COLUMNS
     redo_shift = state[SHIFT]
     redo_end = state[ENTRIES]
-    pieces.packed[piece] = state[PACKED]
+    pieces.packed[piece] = old_packed * _OLD_PACKED + state[PACKED] * _NEW_PACKED
 
     header = supplemental_header(undo_length, field, undo_fields)
     before = 0

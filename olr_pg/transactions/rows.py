@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from olr_pg.kernels import inlined, kernel
-from olr_pg.redo.batch import EventKind, Role
+from olr_pg.redo.batch import EventKind, Packed, Role
 from olr_pg.redo.iot import NO_ROWID
 from olr_pg.redo.opcodes import (
     CFA,
@@ -102,6 +102,7 @@ _LOGGED_INSERT = 2
 _LOGGED_DELETE = 4
 
 _FIRST_AND_LAST = FB_FIRST | FB_LAST
+_NEW_PACKED = int(Packed.NEW)
 
 _SETS_NOTHING = -2
 
@@ -210,6 +211,30 @@ def _put_stored(job: Job, piece: int, table: int) -> None:
 
 
 @inlined
+def _lacks_values(job: Job, head: int, kind: int) -> bool:
+    """Whether a compressed row image of a change was logged without all of its values.
+
+    Of a whole row the supplemental data must have at least the columns that are stored. Those of an
+    UPDATE are the values before it: where the new row is compressed, nothing tells what was set.
+    """
+    pieces = job.batch.pieces
+    packed = 0
+    stored = 0
+    entries = 0
+    piece = head
+    while piece >= 0:
+        packed |= pieces.packed[piece]
+        stored += pieces.width[piece] if kind == _INSERT else pieces.old_width[piece]
+        entries += pieces.entry_count[piece]
+        piece = job.links.next_piece[piece]
+    if packed == 0:
+        return False
+    if kind == _UPDATE:
+        return packed & _NEW_PACKED != 0 or entries == 0
+    return entries < max(1, stored)
+
+
+@inlined
 def _push_images(job: Job, head: int, kind: int, table: int) -> int:
     """Append the values of a change whose pieces must be gathered.
 
@@ -219,16 +244,12 @@ def _push_images(job: Job, head: int, kind: int, table: int) -> int:
     stamp = job.counts[STAMP] + 1
     job.counts[STAMP] = stamp
     piece = head
-    packed = False
-    entries = 0
     while piece >= 0:
         status = gather_piece(job, piece, table, stamp)
         if status != OK:
             return status
-        packed = packed or job.batch.pieces.packed[piece] != 0
-        entries += job.batch.pieces.entry_count[piece]
         piece = job.links.next_piece[piece]
-    if packed and entries == 0:
+    if _lacks_values(job, head, kind):
         return PACKED
     if kind == _INSERT:
         room = push_full_image(job, _AFTER_IMAGE, AFTER, AFTER_SUPPLEMENTAL, table, stamp)
