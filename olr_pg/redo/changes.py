@@ -14,6 +14,7 @@ from olr_pg.kernels import inlined, inlined_for
 from olr_pg.redo.batch import EventKind
 from olr_pg.redo.columns import Table
 from olr_pg.redo.direct import block_object, block_rows
+from olr_pg.redo.in_memory_undo import order_private_redo
 from olr_pg.redo.iot import Pair
 from olr_pg.redo.kernel import u16, u32
 from olr_pg.redo.layout import BLOCK_HEADER
@@ -565,6 +566,7 @@ def walk_record(walk: Walk, record: int) -> tuple[int, int, int]:
     walk.current[VECTORS] = count
     if status != 0:
         return 1, status, at
+    order_private_redo(walk, count)
     for vector in range(count):
         walk.tally[TALLY_VECTORS] += 1
         full = (
