@@ -91,14 +91,29 @@ def _is_alone(walk: Walk, vector: int, count: int) -> bool:
 
 
 @inlined
-def _undo_of(walk: Walk, vector: int, count: int) -> int:
-    """The undo record of a vector among those of its record, −1 where it is not there."""
+def _is_before(walk: Walk, undo: int, vector: int) -> bool:
+    """Whether an undo record stands right before a vector that names it."""
+    if undo < 0 or undo + 1 != vector or not _has_undo(walk.vectors.opcode[vector]):
+        return False
+    uba = _uba_in(walk, walk.vectors.position[vector])
+    return uba >= 0 and _is_undo_at(walk, undo, uba)
+
+
+@inlined
+def _undo_apart(walk: Walk, vector: int, count: int) -> int:
+    """The undo record that a vector names and that stands apart, −1 where there is none.
+
+    One that stands before another vector that names it is that one's.
+    """
+    if not _has_undo(walk.vectors.opcode[vector]) or _is_before(walk, vector - 1, vector):
+        return -1
     uba = _uba_in(walk, walk.vectors.position[vector])
     if uba < 0:
         return -1
     for other in range(count):
         if _is_undo_at(walk, other, uba):
-            return other
+            has_own = other + 1 < count and _is_before(walk, other, other + 1)
+            return -1 if has_own else other
     return -1
 
 
@@ -106,7 +121,7 @@ def _undo_of(walk: Walk, vector: int, count: int) -> int:
 def _is_private(walk: Walk, count: int) -> bool:
     """Whether a change of a record stands apart from its undo record."""
     for vector in range(count):
-        if _is_alone(walk, vector, count) and _undo_of(walk, vector, count) >= 0:
+        if _is_alone(walk, vector, count) and _undo_apart(walk, vector, count) >= 0:
             return True
     return False
 
@@ -122,7 +137,7 @@ def order_private_redo(walk: Walk, count: int) -> None:
     vectors = walk.vectors
     vector = 0
     while vector < count:
-        undo = _undo_of(walk, vector, count) if _has_undo(vectors.opcode[vector]) else -1
+        undo = _undo_apart(walk, vector, count)
         if undo > vector:
             _move(vectors, undo, vector)
             vector += 1

@@ -59,6 +59,11 @@ class PrivateRedo(LobRedo):
     ) -> list[bytes]:
         return []
 
+    def index_block(self) -> bytes:
+        """A vector that changes the structure of an index, with the undo record of the last row."""
+        uba = self.redo.pack("IHBB", UNDO_BLOCK, 1, self.undo, 0)
+        return self.vector((10, 6), [ktb_continue(self.redo, uba)], TABLE_OBJ, dba=BLOCK)
+
     def flush(self, arrange: Arrangement) -> None:
         """Write what was kept as one record."""
         super().emit(*arrange(self.parts, self.changes, self.undos))
@@ -130,3 +135,13 @@ def test_every_change_finds_its_undo_record(
         ("insert", None, {"ID": 2, "A": None, "B": "63"}),
         ("delete", {"ID": 2, "A": None, "B": "63"}, None),
     ]
+
+
+def test_an_undo_record_stays_with_the_first_of_several_changes(tmp_path: Path) -> None:
+    redo = PrivateRedo()
+    redo.begin()
+    redo.insert(ONE, b"a", None)
+    follower = redo.index_block()
+    redo.end()
+    redo.flush(lambda p, c, u: [p[0], u[0], c[0], follower, p[1]])
+    assert decode(redo, tmp_path, people()).after == [{"ID": 1, "A": "61", "B": None}]
