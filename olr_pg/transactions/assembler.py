@@ -313,7 +313,11 @@ class Assembler:
             opened.chunks.append(chunk)
             self._open[key] = opened
             return None
-        waiting = self._open.pop(key, None)
+        waiting = self._open.get(key)
+        if waiting is not None and _is_recovered_elsewhere(waiting, chunk, xid):
+            waiting = None
+        else:
+            self._open.pop(key, None)
         if waiting is not None and not _same_transaction(waiting.xid, xid):
             self.account.lost += waiting.begin_scn is not None
             self.account.events_dropped += waiting.changes
@@ -435,6 +439,17 @@ class Assembler:
 def _changes(events: EventColumns, instances: Instances, rows: npt.NDArray[np.int64]) -> int:
     """As `count_changes_of`."""
     return int(count_changes_of(events.kind, instances.order, instances.first, rows))
+
+
+def _is_recovered_elsewhere(waiting: OpenTransaction, chunk: ChangeBatch, xid: int) -> bool:
+    """Whether events without a BEGIN are of another transaction than the one open on their slot.
+
+    They are of one that was open in an instance that died, if another redo thread has them: then a
+    surviving instance rolled it back. Threads are read in any order, so what is open may have come
+    before it or behind it. Only its end tells its XID; what it undid before needs not be known.
+    """
+    own = waiting.chunks.batches[0].events.thread[0]
+    return bool(chunk.events.thread[0] != own and waiting.xid != xid)
 
 
 def _same_transaction(one: int, other: int) -> bool:

@@ -37,9 +37,11 @@ class Logs(NamedTuple):
     surviving: ArchivedLog
 
 
-def write(redo: LobRedo, path: Path, thread: int, first_scn: int, next_scn: int) -> ArchivedLog:
+def write(
+    redo: LobRedo, path: Path, thread: int, first_scn: int, next_scn: int, sequence: int = 1
+) -> ArchivedLog:
     """The records of a log, each an LWN group."""
-    log = OpenLog(redo.redo, LogIdentity(1, "LOBS", 1, 1, 1, thread), 1, first_scn, TIME)
+    log = OpenLog(redo.redo, LogIdentity(1, "LOBS", 1, 1, 1, thread), sequence, first_scn, TIME)
     for record in redo.records:
         log.write(LwnGroup((record,), record.scn, TIME, record.scn + 1))
     path.write_bytes(log.close(next_scn, TIME + 1))
@@ -128,3 +130,73 @@ def test_no_recovery_image_passes_over_such_a_rollback(
     run.settle(merger)
     images = list(recovery.directory.glob("*.json"))
     assert bool(images) == (not survivor_first)
+
+
+class Slot(NamedTuple):
+    """Logs with transactions on one slot, one after the other: the second one is left open by its
+    instance, which dies, and rolled back by another one.
+
+    Attributes:
+        begins: the first one begins, and inserts a row.
+        dies: it commits; the second one begins, and inserts another.
+        surviving: the log of the other instance.
+        again: the third one, of the instance that was started again, inserts a row.
+        ends: it commits.
+    """
+
+    begins: ArchivedLog
+    dies: ArchivedLog
+    surviving: ArchivedLog
+    again: ArchivedLog
+    ends: ArchivedLog
+
+
+def write_slot(folder: Path) -> Slot:
+    redo = LobRedo()
+    cuts: list[LobRedo] = []
+
+    def cut(scn: int) -> None:
+        """What follows is of the next log."""
+        cuts.append(LobRedo(records=redo.records))
+        redo.records, redo.scn = [], scn
+
+    redo.begin()
+    redo.insert(Decimal(1), None, None)
+    cut(1050)
+    redo.end()
+    redo.begin()
+    left_open = redo.insert(Decimal(2), None, None), redo.undo
+    cut(ROLLBACK_SCN)
+    redo.undo_insert(*left_open)
+    redo.end(rollback=True)
+    cut(1400)
+    redo.begin()
+    redo.insert(Decimal(3), None, None)
+    cut(1450)
+    redo.end()
+    cut(0)
+    begins, dies, surviving, again, ends = cuts
+    return Slot(
+        write(begins, folder / "begins.arc", DEAD, 1000, 1050),
+        write(dies, folder / "dies.arc", DEAD, 1050, DEAD_ENDS, 2),
+        write(surviving, folder / "surviving.arc", SURVIVING, 900, 1500),
+        write(again, folder / "again.arc", DEAD, 1400, 1450, 3),
+        write(ends, folder / "ends.arc", DEAD, 1450, 1500, 4),
+    )
+
+
+@pytest.mark.parametrize("split_blocks", [1, 1000])
+@pytest.mark.parametrize("place", range(5))
+def test_others_on_its_slot_are_delivered_whenever_the_log_of_the_survivor_comes(
+    tmp_path: Path, place: int, split_blocks: int
+) -> None:
+    logs = write_slot(tmp_path)
+    order = [log for log in logs if log is not logs.surviving]
+    order.insert(place, logs.surviving)
+    merger = new_merger()
+    left = sum(feed(merger, log, split_blocks) for log in order)
+    accounting = merger.accounting()
+    account = accounting.account
+    assert (left, account.rows, account.undone) == (2, 2, 0)
+    assert accounting.closes
+    assert merger.open_transactions == []
