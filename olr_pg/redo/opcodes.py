@@ -116,7 +116,10 @@ def push_whole_piece(
     field = kdo + 1
     first = _next_value(length, field, fields)
     row_length = u16(payload, at + 40, big)
-    if count != 1 and first <= fields and length[first] == row_length:
+    # A row of one column that is not compressed is longer than its value, too; but only a block of
+    # compressed rows, whose first table is the dictionary, is trusted to mean it.
+    may_be_packed = count != 1 or payload[at + 44] != 0
+    if may_be_packed and first <= fields and length[first] == row_length:
         state[PACKED] = 1
         return first + 1
     for i in range(count):

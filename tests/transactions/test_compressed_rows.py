@@ -49,8 +49,10 @@ BASE: Final = KdoBase(BLOCK, BLOCK, 100, 1)
 HEAD: Final = 0
 ELSEWHERE: Final = 5
 """Slots of the row, and of where it moves to."""
+COUNT: Final = 18
 TL: Final = 40
-"""Where a KDO has the length of the row."""
+TABLE_NUMBER: Final = 44
+"""Where a KDO has the number of columns, the length of the row and its table in the block."""
 ALONE: Final = GROUP_FIRST | GROUP_LAST
 
 
@@ -81,6 +83,13 @@ def logged(redo: LobRedo, kind: int, group: int, columns: int, after: int = 0) -
     before = 0 if kind == SUPPLEMENTAL_INSERT else 1
     header = Supplemental(kind, group, before, after, numbered, Address(BLOCK, HEAD))
     return header.fields(redo.redo)
+
+
+def as_one_entry(image: list[bytes]) -> list[bytes]:
+    """A compressed row that is nothing but an entry of the block's dictionary, for all columns."""
+    kdo, row = bytearray(image[0]), bytearray(image[1])
+    kdo[COUNT], kdo[TABLE_NUMBER], row[2] = 1, 1, 1
+    return [bytes(kdo), bytes(row)]
 
 
 def insert(redo: LobRedo, columns: int) -> None:
@@ -158,3 +167,18 @@ def outcome(redo: LobRedo, folder: Path) -> tuple[int | None, int]:
     merger.feed(1, read_result(packed_split(subscription, log, 2, log.header.nab or 0)))
     code = None if merger.failure is None else merger.failure.code
     return code, merger.account.rows
+
+
+def test_a_row_that_is_one_entry_of_the_dictionary(tmp_path: Path) -> None:
+    redo = LobRedo()
+    redo.begin()
+    undo = [delete_kdo(redo.redo, BASE, OP_DRP | UNDO_SIDE, HEAD)]
+    undo += logged(redo, SUPPLEMENTAL_INSERT, ALONE, len(ROW))
+    redo.pair(undo, as_one_entry(compressed(redo, OP_IRP, HEAD)), OP_IRP)
+    undo = as_one_entry(compressed(redo, OP_IRP | UNDO_SIDE, HEAD))
+    undo += logged(redo, SUPPLEMENTAL_DELETE, ALONE, len(ROW))
+    redo.pair(undo, [delete_kdo(redo.redo, BASE, OP_DRP, HEAD)], OP_DRP)
+    redo.end()
+    row = {"ID": 1, "A": "61", "B": "62"}
+    inserted, deleted = decode(redo, tmp_path, documents()).changes
+    assert (inserted["after"], deleted["before"]) == (row, row)
