@@ -1,9 +1,10 @@
 """Whether a target table still has the columns that its plan was made with.
 
 A plan outlives its batch, and somebody may alter the target beside a running applier. PostgreSQL
-reads composite values by place, and casts what comes for a column of another type: such values
-would go into the wrong columns or be others, without an error. So each target transaction asks for
-the columns once it has locked the table, which keeps them as they are to its end.
+reads composite values by place, casts what comes for a column of another type, and rounds to fewer
+digits: such values would go into the wrong columns or be others, without an error. So each target
+transaction asks for the columns once it has locked the table, which keeps them as they are to its
+end.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from psycopg import Connection, Cursor
 
-    from olr_pg.applier.target import TargetTable
+    from olr_pg.applier.target import TargetColumn, TargetTable
 
 T = TypeVar("T")
 
@@ -30,7 +31,7 @@ PLANS_MAX: Final = 5
 
 _SHAPE: Final = """
 SELECT string_agg(
-    concat_ws(' ', attrelid, atttypid, attgenerated <> '', attidentity, attname), chr(10)
+    concat_ws(' ', attrelid, atttypid, atttypmod, attgenerated <> '', attidentity, attname), chr(10)
     ORDER BY attnum)
 FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped
 """
@@ -51,7 +52,8 @@ class TargetShape:
         self._name = target.identifier.as_string()
         self._lock = sql.SQL(_LOCK).format(target.identifier)
         self._known = "\n".join(
-            f"{target.oid} {one.type_oid} {'ft'[one.generated]} {one.identity} {one.name}"
+            f"{target.oid} {one.type_oid} {_modifier(one)} {'ft'[one.generated]} {one.identity}"
+            f" {one.name}"
             for one in target.columns
         )
 
@@ -75,6 +77,11 @@ class TargetShape:
     def check(self, connection: Connection[Any]) -> None:
         """`send` and `compare`."""
         self.compare(self.send(connection))
+
+
+def _modifier(column: TargetColumn) -> int:
+    """The column's own: that of a domain stays as it is."""
+    return column.modifier if column.type_oid == column.base_oid else -1
 
 
 def with_current_plan(attempt: Callable[[], T], drop: Callable[[], None]) -> T:

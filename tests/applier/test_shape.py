@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
+from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +19,7 @@ from olr_pg.applier.shape import PLANS_MAX, TargetAlteredError, TargetShape
 from olr_pg.applier.slices import Slices
 from olr_pg.applier.stream import StreamApplier
 from olr_pg.applier.table import TableApplier
+from olr_pg.datatypes.number import encode_number
 from olr_pg.errors import OlrPgError
 from olr_pg.wire.elements import ColumnValue
 
@@ -155,6 +158,27 @@ def test_another_type_is_judged_anew(
     r.execute("ALTER TABLE s.c ALTER d TYPE timestamptz USING d AT TIME ZONE 'UTC'")
     assert "OLR-05007" in _why_ended(applier, target, r.selection(1, 2))
     assert _rows(r) == _expected(range(3))
+
+
+@pytest.mark.parametrize("copy_rows", [1, 1000])
+def test_fewer_digits_are_judged_anew(
+    replication: Replication, target: Connection[Any], kind: str, copy_rows: int
+) -> None:
+    """PostgreSQL rounds to them without an error."""
+    r = replication
+    r.execute("CREATE DOMAIN s.d AS numeric(9,2); ALTER TABLE s.c ADD p numeric(9,2), ADD d s.d")
+    price = ColumnValue("P", 2, precision=9, scale=2, value=encode_number(Decimal("1.25")))
+    row = {"V": None, "W": None, "P": price, "D": replace(price, name="D")}
+    for n in range(3):
+        r.transaction(*(r.insert({"ID": 10 * n + i, **row}, "C") for i in range(2)))
+    applier = _applier(kind, r.settings(copy_rows=copy_rows))
+    with capture_logs() as entries:
+        applier.apply(target, r.selection(0, 1))
+        applier.apply(target, r.selection(1, 2))
+    assert entries == []
+    r.execute("ALTER TABLE s.c ALTER p TYPE numeric(9,1) USING 0")
+    assert "OLR-05007" in _why_ended(applier, target, r.selection(2, 3))
+    assert r.rows("SELECT count(*), sum(p), sum(d) FROM s.c") == [(4, 0, Decimal(5))]
 
 
 def test_a_column_of_the_targets_own_makes_nothing_slow(
