@@ -40,7 +40,7 @@ def steps(plan: TablePlan, changes: Changes, copy_rows: int) -> Iterator[Step]:
         UnwritableError: no statement can bring a change in.
     """
     leave_identities(plan, changes)
-    writer = _Writer(plan, copy_rows)
+    writer = SetWriter(plan, copy_rows)
     if len(plan.key) == 0:
         yield from _without_key(writer, changes)
         return
@@ -59,7 +59,7 @@ def steps(plan: TablePlan, changes: Changes, copy_rows: int) -> Iterator[Step]:
             raise KeyMissingError(start)
 
 
-def _without_key(writer: _Writer, changes: Changes) -> Iterator[Step]:
+def _without_key(writer: SetWriter, changes: Changes) -> Iterator[Step]:
     inserts = changes.kind == DmlKind.INSERT
     bounds = [0, *(np.flatnonzero(np.diff(inserts)) + 1).tolist(), len(inserts)]
     for start, end in zip(bounds[:-1], bounds[1:], strict=True):  # noqa: RUF007 - same length
@@ -70,7 +70,7 @@ def _without_key(writer: _Writer, changes: Changes) -> Iterator[Step]:
                 yield single(writer.plan, changes, number)
 
 
-class _Writer:
+class SetWriter:
     """Sets of rows as statements."""
 
     def __init__(self, plan: TablePlan, copy_rows: int) -> None:
@@ -84,6 +84,7 @@ class _Writer:
         return (Binary(composite_array(cells, rows, target.row_type_oid, self.plan.types)),)
 
     def deletes(self, cells: Cells, rows: I64) -> Iterator[Step]:
+        """The DELETE of rows by their keys."""
         if len(rows) == 0:
             return
         keys = [self._columns[i] for i in self.plan.key]
@@ -107,6 +108,7 @@ class _Writer:
         )
 
     def updates(self, cells: Cells, rows: I64) -> Iterator[Step]:
+        """The UPDATEs of rows by their keys, one for each set of columns."""
         if len(rows) == 0:
             return
         for columns, chosen in self._by_columns(cells, rows):
@@ -124,6 +126,7 @@ class _Writer:
         )
 
     def inserts(self, cells: Cells, rows: I64) -> Iterator[Step]:
+        """The INSERT or COPY of whole rows."""
         if len(rows) == 0:
             return
         columns = self.plan.inserted
@@ -206,7 +209,7 @@ def overwriting(plan: TablePlan, changes: Changes, number: int, *, displaced: bo
     if kind is DmlKind.UPDATE and (length[plan.whole] == ABSENT).any():
         return []
     row = Cells(before.data, offset.reshape(1, -1), length.reshape(1, -1))
-    writer, rows = _Writer(plan, 2), np.array([0])
+    writer, rows = SetWriter(plan, 2), np.array([0])
     gone = list(writer.deletes(row, rows))
     if kind is DmlKind.UPDATE and not displaced:
         gone += writer.deletes(before, np.array([number]))

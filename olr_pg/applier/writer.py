@@ -21,6 +21,7 @@ from olr_pg.applier.identities import identities
 from olr_pg.applier.ledger import Counters
 from olr_pg.applier.plan import plan_table
 from olr_pg.applier.refusals import RefusedError, refused
+from olr_pg.applier.rewriting import rewritten
 from olr_pg.applier.settings import ConflictPolicy
 from olr_pg.applier.shape import TargetShape
 from olr_pg.applier.single import single
@@ -208,13 +209,30 @@ class TableWriter:
         if not kept.any():
             return done
         try:
-            with connection.transaction():
-                # What is left out makes no one of the others go by itself.
-                return done.plus(self._run_all(connection, self._steps(part.part(kept))))
+            # What is left out makes no one of the others go by itself.
+            return done.plus(self._write_together(connection, part.part(kept)))
         except RefusedError:
             pass
         with connection.transaction():
             return done.plus(self._write_singly(connection, part, kept))
+
+    def _write_together(self, connection: Connection[Any], part: Selection) -> Counters:
+        """Bring changes of one transaction in as a set, also where they share unique values.
+
+        Raises:
+            RefusedError: it does not go in; nothing of it is in.
+        """
+        try:
+            with connection.transaction():
+                return self._run_all(connection, self._steps(part))
+        except RefusedError as error:
+            if error.sqlstate is None or not error.is_conflict:
+                raise
+            again = rewritten(self.plan, self._encoded(part), self._settings.copy_rows)
+            if not again:
+                raise
+        with connection.transaction():
+            return self._run_all(connection, again)
 
     def _write_singly(
         self, connection: Connection[Any], part: Selection, kept: npt.NDArray[np.bool_]
@@ -266,8 +284,7 @@ class TableWriter:
             numbers = range(len(together))
             if any(knot.placed.displaces(changes, one) for one in numbers):
                 return None
-            with connection.transaction():
-                done = self._run_all(connection, self._steps(together))
+            done = self._write_together(connection, together)
         except RefusedError:
             knot.attempts += 1
             return None

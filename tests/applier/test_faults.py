@@ -348,6 +348,84 @@ def test_unique_values_that_change_places(replication: Replication) -> None:
     assert [row[2] for row in _rows(r)] == ["b", "c", "d"]
 
 
+@pytest.mark.parametrize("consistency", list(Consistency))
+@pytest.mark.parametrize("moved", [{1: "b", 2: "c", 3: "d"}, {1: "b", 2: "a"}, {3: "a", 1: "c"}])
+def test_unique_values_of_one_statement_change_places(
+    replication: Replication, moved: dict[int, str], consistency: Consistency
+) -> None:
+    """Oracle looks for duplicates at the statement's end; the change does not tell the rest."""
+    r = replication
+    r.execute("ALTER TABLE s.t ADD UNIQUE (v), ADD mine text DEFAULT 'kept'")
+    rows = dict(enumerate("abc", 1))
+    r.transaction(*(r.insert({"ID": i, "N": i, "V": v}, rowid=f"{i:018}") for i, v in rows.items()))
+    r.apply()
+    r.execute("UPDATE s.t SET mine = 'changed' WHERE id = 1")
+    r.transaction(
+        r.insert({"ID": 9, "N": 9, "V": "i"}, rowid=f"{9:018}"),
+        r.update({"ID": 2}, {"N": 7}, rowid=f"{2:018}"),
+        *(r.update({"ID": i}, {"V": v}, rowid=f"{i:018}") for i, v in moved.items()),
+        r.delete({"ID": 9}, rowid=f"{9:018}"),
+        r.insert({"ID": 8, "N": 8, "V": "h"}, rowid=f"{8:018}"),
+    )
+    r.serve()
+    r.apply(consistency=consistency)
+    assert r.rows("SELECT id, n, v, mine FROM s.t ORDER BY id") == [
+        *(
+            (i, 7 if i == 2 else i, v, "changed" if i == 1 else "kept")
+            for i, v in (rows | moved).items()
+        ),
+        (8, 8, "h", "kept"),
+    ]
+    assert r.rows("SELECT inserted, updated FROM olr_pg.ledger") == [(4, len({2, *moved}))]
+    assert _errors(r) == []
+
+
+@pytest.mark.parametrize("moved", [{1: 2, 2: 3, 3: 4}, {1: 2, 2: 1}])
+def test_keys_change_places_where_only_they_are_logged(
+    replication: Replication, moved: dict[int, int]
+) -> None:
+    r = replication
+    r.transaction(*(r.insert({"ID": i, "N": i, "V": "row"}, rowid=f"{i:018}") for i in range(1, 4)))
+    r.apply()
+    r.transaction(
+        *(r.update({"ID": i}, {"ID": to}, rowid=f"{i:018}") for i, to in moved.items()),
+        r.update({"ID": 2}, {"N": 100}, rowid=f"{1:018}"),
+    )
+    r.serve()
+    r.apply()
+    expected = {moved.get(i, i): 100 if i == 1 else i for i in range(1, 4)}
+    assert _rows(r) == [(i, n, "row") for i, n in sorted(expected.items())]
+
+
+def test_rows_whose_keys_change_places_before_they_go(replication: Replication) -> None:
+    r = replication
+    r.transaction(*(r.insert({"ID": i, "N": i}, rowid=f"{i:018}") for i in (1, 2)))
+    r.apply()
+    r.transaction(
+        *(r.update({"ID": i}, {"ID": 3 - i}, rowid=f"{i:018}") for i in (1, 2)),
+        *(r.delete({"ID": i}, rowid=f"{3 - i:018}") for i in (1, 2)),
+    )
+    r.serve()
+    r.apply()
+    assert _rows(r) == []
+
+
+def test_unique_values_that_change_places_do_not_hide_a_conflict(replication: Replication) -> None:
+    r = replication
+    r.execute("ALTER TABLE s.t ADD UNIQUE (v)")
+    r.transaction(*(r.insert({"ID": i, "V": v}, rowid=f"{i:018}") for i, v in enumerate("ab")))
+    r.apply()
+    r.execute("INSERT INTO s.t VALUES (50, 0, 'c')")
+    bad = r.transaction(
+        r.update({"ID": 0}, {"V": "b"}, rowid=f"{0:018}"),
+        r.update({"ID": 1}, {"V": "c"}, rowid=f"{1:018}"),
+    )
+    r.serve()
+    assert _fails(r).code == 5010
+    assert [row[:2] for row in _errors(r)] == [("S.T", bad)]
+    assert [(row[0], row[2]) for row in _rows(r)] == [(0, "a"), (1, "b"), (50, "c")]
+
+
 ROW_1, ROW_2 = "AAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAB"
 
 
