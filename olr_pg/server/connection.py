@@ -96,6 +96,8 @@ class Connection:
         try:
             self._serve(protocol)
         except TimeoutError as error:
+            if error.errno is not None:
+                raise  # of the system: the network to the peer is broken (keepalive)
             waited = f"it was waited for {self._awaited}"
             raise OlrPgError(4033, waited, client=self.peer) from error
         if protocol.failure is not None:

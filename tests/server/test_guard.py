@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 import ssl
 import struct
@@ -24,7 +25,9 @@ from olr_pg.server.checkpoint import FILE_NAME, Checkpoint
 from olr_pg.server.connection import Connection
 from olr_pg.server.listener import Listener
 from olr_pg.server.refusals import QUIET_SECONDS, Refusals
+from olr_pg.server.session import Claim, Session
 from olr_pg.wire.client import ClientProtocol, Reply
+from olr_pg.wire.frames import ByteOrder
 from olr_pg.wire.messages import GetStatus, State, Status
 from tests.server.certificates import PASSWORD, Authority, Pair
 from tests.server.test_listener import MemorySource, RawClient, messages_of
@@ -202,6 +205,23 @@ def test_a_client_that_reads_no_answers(busy: tuple[Listener, Replicating]) -> N
             flood(deaf)
         assert client.goes_on()
     assert server.refusals.counts() == {"OLR-04033": 1}
+
+
+def test_a_peer_that_vanished_is_no_client_that_took_too_long(checkpoint: Checkpoint) -> None:
+    """The system gives it up with an error that Python calls a TimeoutError, too."""
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as deaf:
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)  # soon full
+        deaf.connect(server.getsockname())
+        connected, _ = server.accept()
+        connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 100)
+        deaf.sendall(GET_STATUS * 10_000)
+        session = Session(MemorySource(0), checkpoint, Claim(), "peer")
+        connection = Connection(connected, session, "peer", ByteOrder.LITTLE, limits())
+        with pytest.raises(TimeoutError) as caught:
+            connection.converse()
+        assert caught.value.errno == errno.ETIMEDOUT
+        connection.end()
 
 
 SCANNERS = {
