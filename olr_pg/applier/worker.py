@@ -333,7 +333,10 @@ class Worker:
 
     def _settle(self) -> None:
         """Nothing follows for now: bring to disk what is committed."""
-        feed = self._committed[-1].feed
+        with self._changed:
+            if not self._committed:
+                return  # `reset` came in between
+            feed = self._committed[-1].feed
         try:
             self._target.use(feed.applier.settle)
         except psycopg.Error as error:

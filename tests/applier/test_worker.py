@@ -147,6 +147,14 @@ def test_what_nothing_follows_is_brought_to_disk(idle_disk: Replication) -> None
     assert r.rows("SELECT id FROM s.t") == [(1,)]
 
 
+def test_what_is_forgotten_is_not_brought_to_disk(replication: Replication) -> None:
+    """The session's thread may reset a worker that is just about to."""
+    worker = Worker(0, replication.settings(), {}, Room(1), threading.Event())
+    worker.reset()
+    worker._settle()
+    assert worker.is_drained()
+
+
 def test_room_is_waited_for() -> None:
     room = Room(10)
     room.take(10)
