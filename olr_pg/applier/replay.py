@@ -30,7 +30,7 @@ from olr_pg.applier.ledger import Counters
 from olr_pg.applier.refusals import RefusedError, refused
 from olr_pg.applier.shape import with_current_plan
 from olr_pg.applier.slices import SliceRefusedError, read_slices, write_slices
-from olr_pg.applier.writer import Skipped, TableWriter, Written, planned_writer
+from olr_pg.applier.writer import KeptWriter, Skipped, Written
 from olr_pg.errors import OlrPgError
 from olr_pg.scalars import parse_xid
 
@@ -124,7 +124,7 @@ class _Replay:
         self._table = table
         self._ledger = event_ledger(settings, table)
         self._source: Table | None = None
-        self._writer: TableWriter | None = None
+        self._writer = KeptWriter()
         self._is_single = False
 
     def step(self) -> _Step:
@@ -135,21 +135,18 @@ class _Replay:
                 return self._step()
 
         try:
-            return with_current_plan(attempt, self._drop_plan)
+            return with_current_plan(attempt, self._writer.drop)
         except RefusedError as error:
             return self._stopped_at_commit(error)
         except psycopg.Error as error:
             if is_transient(error):
                 raise
-            self._writer = None
+            self._writer.drop()
             if not self._is_single:
                 # Deferred to the COMMIT, which names no change: find the transaction.
                 self._is_single = True
                 return _Step()
             return self._stopped_at_commit(refused(error))
-
-    def _drop_plan(self) -> None:
-        self._writer = None
 
     def _step(self) -> _Step:
         if not self._ledger.lock(self._connection).stopped:
@@ -180,7 +177,8 @@ class _Replay:
             raise OlrPgError(5141, "the table's definition is missing", table=self._table)
         source, facts = read_source(row[0])
         if source != self._source or facts != self._settings.facts:
-            self._source, self._writer = source, None
+            self._source = source
+            self._writer.drop()
             self._settings = replace(self._settings, facts=facts)
 
     def _skipped(self) -> Skipped:
@@ -192,7 +190,7 @@ class _Replay:
     def _changes(self, found: HeldChanges) -> _Step:
         selection = found.selection
         try:
-            writer = self._writer = self._writer or planned_writer(
+            writer = self._writer.planned(
                 self._connection, self._settings, self._ledger, selection, self._source
             )
             written = writer.write(self._connection, selection, self._skipped())
@@ -211,7 +209,7 @@ class _Replay:
     def _slices(self, found: HeldSlices) -> _Step:
         first = next(read_slices(found, self._settings))
         try:
-            writer = self._writer = self._writer or planned_writer(
+            writer = self._writer.planned(
                 self._connection, self._settings, self._ledger, first, self._source
             )
             done = write_slices(self._connection, writer, found, self._settings, self._skipped())
@@ -219,18 +217,14 @@ class _Replay:
             if isinstance(error, RefusedError):
                 error = SliceRefusedError(error, first, 0)
             else:
-                self._check_shape()
+                self._writer.check_shape(self._connection)
             self._ledger.record(self._connection, error.row())
             return _Step(error=error.located(self._table))
-        self._check_shape()
+        self._writer.check_shape(self._connection)
         delete_held(self._connection, self._ledger.key, found.last_id)
         self._ledger.count(self._connection, done)
         self._connection.execute(_APPLIED, (*self._ledger.key, found.commit_scn, None, None))
         return _Step(done)
-
-    def _check_shape(self) -> None:
-        if self._writer is not None:
-            self._writer.shape.check(self._connection)
 
     def _done(self, found: HeldChanges, written: Written) -> None:
         """Take what is in the table out of the hold."""
@@ -280,5 +274,5 @@ class _Replay:
             document = source_document(event.definition, facts, event.commit_scn)
             self._connection.execute(_REDEFINE, (document, *self._ledger.key))
         # The target may have other columns now.
-        self._writer = None
+        self._writer.drop()
         return _Step(events=1)

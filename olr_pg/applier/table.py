@@ -26,11 +26,11 @@ from olr_pg.applier.refusals import RefusedError, refused
 from olr_pg.applier.shape import with_current_plan
 from olr_pg.applier.slices import SliceRefusedError, read_slices, write_slices
 from olr_pg.applier.writer import (
+    KeptWriter,
     Prepared,
     TableWriter,
     check_touched,
     counted,
-    planned_writer,
 )
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class TableApplier:
         owner, _, table = name.partition(".")
         target = ".".join(target_name(settings, owner, table))
         self._ledger = TableLedger(settings.subscription, name, target)
-        self._writer: TableWriter | None = None
+        self._writer = KeptWriter()
         self._state: LedgerState | None = None
 
     @property
@@ -107,11 +107,12 @@ class TableApplier:
                 self.error = error
                 _log.error("table stopped: its changes are held", table=self.name, error=str(error))
         self.source = event.definition or self.source
-        self._writer = self._state = None
+        self._writer.drop()
+        self._state = None
 
     def prepare(self, selection: Selection) -> Prepared | None:
         """Make the statements of a selection ahead of `apply`, from any one thread."""
-        writer = self._writer
+        writer = self._writer.writer
         return None if writer is None else writer.prepare(selection)
 
     def settle(self, connection: Connection[Any]) -> None:
@@ -163,7 +164,7 @@ class TableApplier:
                 return self._apply_slices(connection, slices)
 
         try:
-            outcome, refused_slice = with_current_plan(attempt, self._drop_plan)
+            outcome, refused_slice = with_current_plan(attempt, self._writer.drop)
         except (psycopg.Error, RefusedError) as error:
             self.forget()
             # Of PostgreSQL it was deferred to the COMMIT, which names no change.
@@ -192,29 +193,21 @@ class TableApplier:
         try:
             counters = self._write_slices(connection, slices)
         except SliceRefusedError as error:
-            self._check_shape(connection)
+            self._writer.check_shape(connection)
             return self._stop_with_slices(connection, slices, state, error), error
-        self._check_shape(connection)
+        self._writer.check_shape(connection)
         self._ledger.advance(connection, position, counters)
         return _Outcome(LedgerState(position, stopped=False), counters), None
 
     def _write_slices(self, connection: Connection[Any], slices: Slices) -> Counters:
-        if self._writer is None:
-            first = next(read_slices(slices, self._settings))
-            try:
-                self._writer = planned_writer(
-                    connection, self._settings, self._ledger, first, self.source
-                )
-            except RefusedError as error:
-                raise SliceRefusedError(error, first, 0) from error
-        return write_slices(connection, self._writer, slices, self._settings)
-
-    def _check_shape(self, connection: Connection[Any]) -> None:
-        if self._writer is not None:
-            self._writer.shape.check(connection)
-
-    def _drop_plan(self) -> None:
-        self._writer = None
+        first = next(read_slices(slices, self._settings))
+        try:
+            writer = self._writer.planned(
+                connection, self._settings, self._ledger, first, self.source
+            )
+        except RefusedError as error:
+            raise SliceRefusedError(error, first, 0) from error
+        return write_slices(connection, writer, slices, self._settings)
 
     def _stop_with_slices(
         self,
@@ -282,7 +275,8 @@ class TableApplier:
         if not state.stopped and self.error is not None:
             # Somebody let it go on, and may have mended the target table.
             _log.info("table goes on", table=self.name)
-            self.error = self._writer = None
+            self.error = None
+            self._writer.drop()
         return state
 
     # --- as a set ---
@@ -298,7 +292,7 @@ class TableApplier:
         try:
             return with_current_plan(
                 lambda: self._apply_planned(connection, todo, state, prepared, pace),
-                self._drop_plan,
+                self._writer.drop,
             )
         except RefusedError as error:
             return self._stop_with(connection, todo, error)
@@ -318,9 +312,7 @@ class TableApplier:
             TargetAlteredError: the target is not as the plan has it.
             psycopg.Error: an error that may pass.
         """
-        writer = self._writer = self._writer or planned_writer(
-            connection, self._settings, self._ledger, todo, self.source
-        )
+        writer = self._writer.planned(connection, self._settings, self._ledger, todo, self.source)
         if prepared is None or prepared.selection is not todo or prepared.plan is not writer.plan:
             prepared = writer.prepare(todo)
         try:
@@ -441,7 +433,7 @@ class TableApplier:
 
     def _report(self, error: OlrPgError) -> None:
         self.error = error
-        self._writer = None
+        self._writer.drop()
         _log.error("table stopped: its changes are held", table=self.name, error=str(self.error))
 
 

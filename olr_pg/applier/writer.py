@@ -336,6 +336,43 @@ class TableWriter:
         return Counters(conflicts=1)
 
 
+class KeptWriter:
+    """The writer of one table, for as long as its plan holds.
+
+    Attributes:
+        writer: None where there is none yet, or it was dropped.
+    """
+
+    def __init__(self) -> None:
+        self.writer: TableWriter | None = None
+
+    def planned(
+        self,
+        connection: Connection[Any],
+        settings: ApplierSettings,
+        ledger: TableLedger,
+        selection: Selection,
+        source: Table | None,
+    ) -> TableWriter:
+        """It, or a new one: see `planned_writer`."""
+        if self.writer is None:
+            self.writer = planned_writer(connection, settings, ledger, selection, source)
+        return self.writer
+
+    def drop(self) -> None:
+        """Plan anew the next time."""
+        self.writer = None
+
+    def check_shape(self, connection: Connection[Any]) -> None:
+        """See that the target is as it was planned with, where that was done.
+
+        Raises:
+            TargetAlteredError: it is not.
+        """
+        if self.writer is not None:
+            self.writer.shape.check(connection)
+
+
 def planned_writer(
     connection: Connection[Any],
     settings: ApplierSettings,
