@@ -11,6 +11,7 @@ import pytest
 from olr_pg.applier.connection import connect
 from olr_pg.applier.settings import ApplierSettings
 from olr_pg.applier.target import read_table
+from olr_pg.errors import OlrPgError
 from olr_pg.load.canonical import image_expression
 from olr_pg.load.composite import fields_of, shown
 from olr_pg.load.differences import TableDifferences
@@ -76,6 +77,43 @@ def test_rows_are_repaired_whatever_the_names(
     assert shown(target, fields_of(source[0], table.columns)) == {
         "id%": 1, "Rate%": "x", "a%sb": "one",
     }  # fmt: skip
+
+
+def test_an_identity_column_that_differs_is_not_called_repaired(
+    target: Connection[Any], postgres_database: str
+) -> None:
+    target.execute(
+        b'CREATE TABLE "s%s".i (id int PRIMARY KEY, "n%" int GENERATED ALWAYS AS IDENTITY, v text);'
+        b"INSERT INTO \"s%s\".i OVERRIDING SYSTEM VALUE VALUES (1, 10, 'one'), (2, 20, 'two')"
+    )
+    table = read_table(target, "s%s", "i")
+    assert table is not None
+    image = image_expression(table.columns).as_string()
+    query = f'SELECT {image} FROM "s%s".i AS t ORDER BY id'.encode()
+    source = [bytes(row[0]) for row in target.execute(query)]
+    target.execute(b'UPDATE "s%s".i SET v = NULL')
+    target.execute(b'DELETE FROM "s%s".i WHERE id = 1')
+    target.execute(b'INSERT INTO "s%s".i OVERRIDING SYSTEM VALUE VALUES (1, 11, NULL)')
+    found = [bytes(row[0]) for row in target.execute(query)]
+    rows = [Difference(DIFFERENT, b"", *both) for both in zip(source, found, strict=True)]
+    names, types = zip(*((c.name, c.base_oid) for c in table.columns), strict=True)
+    settings = ApplierSettings(postgres_database, "localhost", 1, "")
+
+    def repaired(*rows: Difference) -> int:
+        one = TableDifferences("S.I", "s%s", "i", names, types, ("id",), list(rows))
+        return repair(settings, [one])[0].updated
+
+    assert repaired(rows[1]) == 1  # it differs in other columns only
+    with pytest.raises(OlrPgError) as caught:
+        repaired(*rows)
+    assert caught.value.code == 5114
+    statement = caught.value.detail.partition("make it ")[2].partition(", and repair")[0]
+    target.execute(statement.encode())
+    assert repaired(rows[0]) == 1
+    assert target.execute(b'SELECT * FROM "s%s".i ORDER BY id').fetchall() == [
+        (1, 10, "one"),
+        (2, 20, "two"),
+    ]
 
 
 def test_rows_are_read_whatever_the_names(target: Connection[Any]) -> None:
