@@ -60,7 +60,7 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
     ),
     1092: ErrorEntry(
         "the data directory cannot be used",
-        "make the directory of `context.data` writable for this user",
+        "make the directory of `context.data` writable for this user, on a file system with locks",
         2,
     ),
     1093: ErrorEntry(
@@ -657,6 +657,12 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         "the bundled applier of a target has ended with an error",
         "the other targets go on, and it is started again after a pause; do what the error in the"
         " message says",
+        5,
+    ),
+    4044: ErrorEntry(
+        "another appliance works in the data directory",
+        "one at a time: end the other one, whose process `olr-pg status` tells, or give this one a"
+        " `context.data` of its own",
         5,
     ),
     # 5xxx PostgreSQL and the applier (exit code 6)

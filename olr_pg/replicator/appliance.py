@@ -24,6 +24,7 @@ from olr_pg.config.model import MIB, NamedTarget
 from olr_pg.config.tls import server_context
 from olr_pg.datatypes.convert import DatabaseFacts
 from olr_pg.errors import OlrPgError
+from olr_pg.replicator.data_lock import only_one
 from olr_pg.replicator.decoder import Decoder
 from olr_pg.replicator.delivery import Delivery
 from olr_pg.replicator.filters import NO_FILTERS, Filters, filters_of
@@ -98,6 +99,7 @@ def run_appliance(
     give_back_large_memory()
     data = data_directory(config)
     with ExitStack() as stack:
+        stack.enter_context(only_one(data))
         hung_up = threading.Event() if reload is None else stack.enter_context(hangups())
         checkpoints: list[Checkpoint] = []
         source = stack.enter_context(open_source(config, data, lambda: _lowest(checkpoints)))

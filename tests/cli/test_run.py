@@ -143,3 +143,26 @@ def test_a_port_in_use_is_an_error_with_advice(
     assert result.stderr.startswith("OLR-04")
     assert address.split(":")[1] in result.stderr
     assert result.stderr.splitlines()[-1].startswith("  to do: ")
+
+
+def test_a_data_directory_is_one_process_alone(
+    cli: Cli, start_cli: Start, tmp_path: Path, real_log_dir: Path
+) -> None:
+    path = write_config(
+        tmp_path, real_log_dir, target=[{"name": "a"}, {"name": "b"}], status={"address": ":0"}
+    )
+    process = start_cli("run", "--config", path.name, "--no-apply", "--log-format", "json")
+    next_event(process, "status page")
+    waiting = tmp_path / "data" / "targets" / "a" / "ready" / "0.ready"
+    waiting.parent.mkdir()
+    waiting.write_bytes(b"transactions of the first one")
+    second = cli("run", "--config", path.name, "--no-apply")
+    assert second.returncode == 5
+    assert "OLR-04044" in second.stderr
+    assert waiting.exists()
+    assert json.loads(cli("status", "--config", path.name, "--json").stdout)["health"] == "ok"
+    process.kill()
+    process.communicate()
+    # Nobody is left that has it.
+    again = start_cli("run", "--config", path.name, "--no-apply", "--log-format", "json")
+    next_event(again, "status page")
