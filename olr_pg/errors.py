@@ -685,7 +685,8 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
     ),
     5004: ErrorEntry(
         "the PostgreSQL role lacks a privilege",
-        "run sql/postgres/role.sql as a superuser, behind ledger.sql; it holds the minimal grants",
+        "run sql/postgres/role.sql as a superuser, behind ledger.sql; it holds the minimal grants."
+        " What only the owner of a table may do needs the grant that stands there as a comment",
         6,
     ),
     5005: ErrorEntry(
@@ -933,6 +934,11 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         "a table has stopped",
         "see its line in olr_pg.error, mend the cause, let `olr-pg run` go on, then start"
         " `olr-pg cutover` again",
+        6,
+    ),
+    5129: ErrorEntry(
+        "PostgreSQL refuses a step of the cut-over",
+        "mend what PostgreSQL's reason above says, then start the same command again",
         6,
     ),
     5140: ErrorEntry(

@@ -135,7 +135,7 @@ def cut_over(config: Config, session: Callable[[], SparkSession], options: Cutov
     """Do what is left of the cut-over.
 
     Raises:
-        OlrPgError: 5121–5128 and what the steps raise; the step is noted as failed then.
+        OlrPgError: 5004, 5121–5129 and what the steps raise; the step is noted as failed then.
     """
     cutover = _Cutover(config, session, options)
     for step in STEPS:
@@ -145,12 +145,21 @@ def cut_over(config: Config, session: Callable[[], SparkSession], options: Cutov
             options.progress(step)
             try:
                 state, detail = cutover.do(step)
-            except OlrPgError as error:
-                cutover.note(step, FAILED, {"error": error.label, "reason": error.detail})
-                raise
+            except (OlrPgError, psycopg.Error) as error:
+                failure = _coded(error)
+                cutover.note(step, FAILED, {"error": failure.label, "reason": failure.detail})
+                raise failure from error
             cutover.note(step, state, detail)
         if step.name == options.until:
             return
+
+
+def _coded(error: OlrPgError | psycopg.Error) -> OlrPgError:
+    """What a step failed with."""
+    if isinstance(error, OlrPgError):
+        return error
+    code = 5004 if isinstance(error, psycopg.errors.InsufficientPrivilege) else 5129
+    return OlrPgError(code, error.diag.message_primary or str(error).strip())
 
 
 class _Target(NamedTuple):

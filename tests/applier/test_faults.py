@@ -754,7 +754,7 @@ def test_two_appliers_of_one_subscription_do_not_apply_twice(replication: Replic
 SQL = Path(__file__).parents[2] / "sql" / "postgres"
 
 
-def _psql(target: str, script: str, **variables: str) -> None:
+def run_script(target: str, script: str, **variables: str) -> None:
     """What an administrator does with one of our scripts."""
     psql = str(packaged_installation() / "bin" / "psql")
     values = [f"--set={name}={value}" for name, value in variables.items()]
@@ -771,9 +771,9 @@ def _psql(target: str, script: str, **variables: str) -> None:
 def test_a_role_with_the_minimal_grants(replication: Replication) -> None:
     r = replication
     r.transaction(r.insert({"ID": 1}))
-    _psql(r.target, "ledger.sql")
+    run_script(r.target, "ledger.sql")
     for _ in range(2):  # running it again does no harm
-        _psql(r.target, "role.sql", role="applier", target_schema="s")
+        run_script(r.target, "role.sql", role="applier", target_schema="s")
     r.execute("ALTER ROLE applier PASSWORD 'secret'")
     target = psycopg.conninfo.make_conninfo(r.target, user="applier", password="secret")
     try:

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 import typer
+from psycopg.conninfo import make_conninfo
 
 from olr_pg.capture.logs import open_log
 from olr_pg.cli.cutover import cutover
 from olr_pg.errors import OlrPgError
 from olr_pg.load.cutover import STEPS
+from tests.applier.test_faults import run_script
 from tests.load.test_initial import fetch
 from tests.load.test_simulator_output import builder_of
 from tests.load.test_verify import execute
@@ -134,6 +136,39 @@ def test_a_broken_foreign_key_is_found_also_where_it_is_valid(
     payments = ready.source.summary.rows["SHOP.PAYMENTS"]
     assert f"payments_customers_fk: {payments} rows refer to none in shop.customers" in reason
     assert "stock_warehouses_fk: 4 rows refer to none in shop.warehouses" in reason
+
+
+def test_the_role_with_the_minimal_grants(ready: Project, cut: Callable[..., Any]) -> None:
+    for script in ("ledger.sql", "role.sql"):
+        run_script(ready.database, script, role="mover", target_schema="shop")
+    execute(ready, "ALTER ROLE mover PASSWORD 'secret'")
+    owner, ready.database = (
+        ready.database,
+        make_conninfo(ready.database, user="mover", password="secret"),
+    )
+    try:
+        stopped, code = cut()
+        assert code == 5004
+        assert states(stopped) == {**dict.fromkeys(NAMES[:5], "done"), "constraints": "failed"}
+        assert "must be owner" in stopped["steps"][-1]["detail"]["reason"]
+        with psycopg.connect(owner) as connection:
+            connection.execute("GRANT postgres TO mover")
+        assert states(cut()) == dict.fromkeys(NAMES, "done")
+    finally:
+        with psycopg.connect(owner) as connection:
+            connection.execute("DROP OWNED BY mover; DROP ROLE mover")
+
+
+def test_a_sequence_that_ends_too_early_fails_its_step(
+    ready: Project, cut: Callable[..., Any]
+) -> None:
+    execute(ready, "ALTER SEQUENCE shop.orders_seq MAXVALUE 2")
+    stopped, code = cut()
+    assert code == 5129
+    assert states(stopped)["sequences"] == "failed"
+    assert "out of bounds" in stopped["steps"][-1]["detail"]["reason"]
+    execute(ready, "ALTER SEQUENCE shop.orders_seq NO MAXVALUE")
+    assert cut()["finished"]
 
 
 def test_a_source_that_was_not_quiet_and_one_that_is_not_archived(

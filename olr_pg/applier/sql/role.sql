@@ -22,7 +22,11 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON olr_pg.held, olr_pg.load, olr_pg.load_pa
 GRANT USAGE ON SCHEMA :"target_schema" TO :"role";
 GRANT SELECT, INSERT, UPDATE, DELETE, TRUNCATE ON ALL TABLES IN SCHEMA :"target_schema" TO :"role";
 
--- New columns (ALTER TABLE … ADD in the source) can only be added by the owner of a table:
+-- `olr-pg cutover` sets the sequences to where the source's are.
+GRANT SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA :"target_schema" TO :"role";
+
+-- New columns (ALTER TABLE … ADD in the source) can only be added by the owner of a table, and foreign
+-- keys and checks that are NOT VALID only be validated by it (in the cut-over):
 -- GRANT owner_of_the_tables TO :"role";
 
 -- Only with `apply.create-tables`:
