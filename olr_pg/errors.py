@@ -795,6 +795,13 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         ' docs/operations.md, "The target was put back"',
         6,
     ),
+    5025: ErrorEntry(
+        "the ledger's line of a source table is of another target table",
+        "give each source, and each target of a list, an `apply.subscription` of its own in a"
+        " database: with one for two, each takes for applied what the other has applied. Where the"
+        " rows have moved to another table, rename or drop the old one",
+        6,
+    ),
     5070: ErrorEntry(
         "a replicated table was truncated",
         "empty the target table or keep its rows, then let the table go on: `olr-pg errors"

@@ -15,6 +15,7 @@ from olr_pg.errors import OlrPgError
 from olr_pg.scalars import format_xid
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from psycopg import Connection, Cursor
@@ -55,6 +56,18 @@ WHERE subscription = %s AND source_table = %s
 _GO_ON = """
 UPDATE olr_pg.ledger SET stopped = false, held_source = NULL
 WHERE subscription = %s AND source_table = %s
+"""
+_TARGETS = """
+SELECT source_table, target_table, commit_scn FROM olr_pg.ledger
+WHERE subscription = %s AND source_table = ANY(%s) ORDER BY source_table
+"""
+_RENAME = """
+UPDATE olr_pg.ledger SET target_table = %s WHERE subscription = %s AND source_table = %s
+"""
+_EXISTS = """
+SELECT EXISTS (
+    SELECT FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE c.relkind IN ('r', 'p') AND n.nspname || '.' || c.relname = %s)
 """
 _SEED = """
 INSERT INTO olr_pg.ledger (subscription, source_table, target_table, commit_scn)
@@ -181,6 +194,34 @@ def _is_current(connection: Connection[Any]) -> bool:
     if found > VERSION:
         raise OlrPgError(5140, f"they are of version {found}, this release knows {VERSION}")
     return found == VERSION
+
+
+def check_targets(
+    connection: Connection[Any], subscription: str, targets: Mapping[str, str]
+) -> None:
+    """See whether the lines of these tables are of the target tables that they are applied to.
+
+    A line of another one is of another stream, whose SCNs say nothing of this one's. Where nothing
+    was applied yet, or the table is not there any more (it was renamed), the line takes the name.
+
+    Args:
+        targets: ``schema.name`` of each source table.
+
+    Raises:
+        OlrPgError: 5025, a line is of another one.
+    """
+    lines = connection.execute(_TARGETS, (subscription, list(targets))).fetchall()
+    for source, target, scn in lines:
+        if target == targets[source]:
+            continue
+        if scn and connection.execute(_EXISTS, (target,)).fetchone() == (True,):
+            raise OlrPgError(
+                5025,
+                f"it says how far {target} is, the changes go to {targets[source]}",
+                table=source,
+                subscription=subscription,
+            )
+        connection.execute(_RENAME, (targets[source], subscription, source))
 
 
 def note_complete(connection: Connection[Any], subscription: str, scn: int) -> None:

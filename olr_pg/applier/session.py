@@ -16,8 +16,8 @@ from olr_pg.applier.conversation import Conversation
 from olr_pg.applier.error_table import check_stopped
 from olr_pg.applier.feeds import TableProgress
 from olr_pg.applier.handover import Handover, read_handover
-from olr_pg.applier.ledger import Counters, ensure_ledger
-from olr_pg.applier.plan import check_names, plan_table
+from olr_pg.applier.ledger import Counters, check_targets, ensure_ledger
+from olr_pg.applier.plan import check_names, plan_table, target_name
 from olr_pg.applier.replay import replay, stopped_tables
 from olr_pg.applier.retries import retrying
 from olr_pg.applier.room import Room
@@ -213,6 +213,11 @@ class Applier:
         """Check the target before the server is asked for anything."""
         check_names(self._settings, self._tables.values())
         ensure_ledger(connection)
+        targets = {
+            name: ".".join(target_name(self._settings, table.owner, table.name))
+            for name, table in self._tables.items()
+        }
+        check_targets(connection, self._settings.subscription, targets)
         if self._settings.create_tables:
             for table in self._tables.values():
                 self._create(connection, table)

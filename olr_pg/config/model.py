@@ -231,7 +231,10 @@ class Apply(Section):
     )
     tables: ConfigTables = Field(description="a TableList query or a list of OWNER.NAME")
     subscription: str = Field(
-        default="olr_pg", min_length=1, description="the name of this stream in the target's ledger"
+        default="olr_pg",
+        min_length=1,
+        description="the name of this stream in the target's ledger; each stream into one database"
+        " needs its own",
     )
     start_scn: int = Field(
         default=0,

@@ -59,7 +59,8 @@ _SEED = """
 INSERT INTO olr_pg.ledger (subscription, source_table, target_table, commit_scn)
 VALUES (%s, %s, %s, %s)
 ON CONFLICT (subscription, source_table) DO UPDATE
-SET commit_scn = excluded.commit_scn, xids = '{}', stopped = false, applied_at = now()
+SET target_table = excluded.target_table, commit_scn = excluded.commit_scn, xids = '{}',
+    stopped = false, applied_at = now()
 WHERE olr_pg.ledger.commit_scn = 0
 """
 _AGE = """

@@ -347,6 +347,37 @@ def test_two_tables_of_one_name(replication: Replication) -> None:
     assert caught.value.code == 5016
 
 
+def test_a_second_source_needs_a_subscription_of_its_own(replication: Replication) -> None:
+    """Its tables have the same names; their SCNs are not the first one's."""
+    r, tables = replication, [Table("S", "T", 1, 1, ())]
+    r.execute("CREATE SCHEMA two; CREATE TABLE two.t (LIKE s.t INCLUDING ALL)")
+    r.transaction(r.insert({"ID": 1}), scn=1_000)
+    r.apply(tables)
+    r.script.transactions.clear()
+    r.transaction(r.insert({"ID": 2}), scn=20)
+    (r.folder / "checkpoint.json").unlink()
+    r.serve()
+    other = {"schema_names": {"S": "two"}, "applied_file": r.folder / "other.json"}
+    with pytest.raises(OlrPgError) as caught:
+        r.apply(tables, **other)
+    assert caught.value.code == 5025
+    assert "s.t" in caught.value.detail
+    r.apply(tables, subscription="two", **other)
+    assert [row[0] for row in _table(r, "two.t")] == [2]
+
+
+def test_a_target_table_that_was_renamed_goes_on(replication: Replication) -> None:
+    r, tables = replication, [Table("S", "T", 1, 1, ())]
+    r.transaction(r.insert({"ID": 1}))
+    r.apply(tables)
+    r.execute("ALTER TABLE s.t RENAME TO renamed")
+    r.transaction(r.insert({"ID": 2}))
+    r.serve()
+    r.apply(tables, table_names={"S.T": "s.renamed"})
+    assert [row[0] for row in _table(r, "s.renamed")] == [1, 2]
+    assert r.rows("SELECT target_table FROM olr_pg.ledger") == [("s.renamed",)]
+
+
 def test_a_seeded_ledger_skips_what_was_loaded(replication: Replication) -> None:
     r = replication
     r.apply()

@@ -10,7 +10,7 @@ CREATE TABLE IF NOT EXISTS olr_pg.version (version integer NOT NULL);
 CREATE TABLE IF NOT EXISTS olr_pg.ledger (
     subscription  text NOT NULL,
     source_table  text NOT NULL,              -- OWNER.NAME
-    target_table  text NOT NULL,              -- schema.name, quoted where needed
+    target_table  text NOT NULL,              -- schema.name
     commit_scn    bigint NOT NULL,            -- of the last transaction applied; 0 = none yet
     xids          text[] NOT NULL DEFAULT '{}', -- applied at that commit SCN; empty = all
     applied_at    timestamptz NOT NULL DEFAULT now(),
