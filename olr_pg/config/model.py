@@ -355,9 +355,12 @@ class NamedTarget(Target):
 
 
 def _several(targets: tuple[NamedTarget, ...]) -> tuple[NamedTarget, ...]:
+    applied = [one.apply for one in targets if one.apply is not None and not one.apply.embedded]
+    ledgers = [f"{one.subscription}@{one.connect_string.get_secret_value()}" for one in applied]
     for what, values in (
         ("names", [one.name for one in targets]),
         ("addresses", [str(one.address) for one in targets if one.address.port]),
+        ("subscriptions in one database (`apply.subscription`)", ledgers),
     ):
         if len(set(values)) < len(values):
             raise problem(f"targets with different {what}", show="nothing")

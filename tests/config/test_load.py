@@ -403,7 +403,7 @@ def test_the_schema_names_every_section_and_is_json() -> None:
 
 def test_several_targets(tmp_path: Path) -> None:
     one = {"name": "one", "address": ":9700", "apply": APPLY}
-    two = {"name": "two", "apply": {**APPLY, "connect-string": "postgresql://a:hunter2@h/d"}}
+    two: Any = {"name": "two", "apply": {**APPLY, "connect-string": "postgresql://a:hunter2@h/d"}}
     config = parse(tmp_path, target=[one, two, {"name": "three", "allow": ["10.0.0.0/8"]}])
     assert [part.name for part in config.targets] == ["one", "two", "three"]
     assert [part.port.address.port for part in config.targets] == [9700, 0, 0]
@@ -414,6 +414,8 @@ def test_several_targets(tmp_path: Path) -> None:
         with pytest.raises(OlrPgError) as caught:
             one_target(config, name)
         assert caught.value.code == code
+    both = [two, {"name": "of-its-own", "apply": {**two["apply"], "subscription": "two"}}]
+    assert len(parse(tmp_path, target=both).targets) == 2
     alone = parse(tmp_path, target={"address": ":1"})
     assert one_target(alone, None) is alone
     with pytest.raises(OlrPgError):
@@ -430,6 +432,10 @@ def test_several_targets(tmp_path: Path) -> None:
         (
             [{"name": "a", "address": ":1"}, {"name": "b", "address": ":1"}],
             "target: expected targets with different addresses",
+        ),
+        (
+            [{"name": one, "apply": {**APPLY, "connect-string": "host=h"}} for one in "ab"],
+            "target: expected targets with different subscriptions in one database",
         ),
         ([{"name": "A b"}], "target[0].name: "),
         ([{"name": "a"}, {"nam": "b"}], 'target[1].nam: unknown key (did you mean "name"?)'),
