@@ -53,3 +53,24 @@ def test_the_steps_in_a_fresh_debian(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.endswith("the image's steps work\n")
+
+
+def test_the_source_of_compose_may_be_started_again(tmp_path: Path) -> None:
+    text = (DOCKER / "compose.yaml").read_text("utf-8")
+    folded = text.partition(">-\n")[2].partition("    healthcheck:")[0]
+    command = " ".join(folded.split()).replace("/var/lib/olr-pg", str(tmp_path))
+    for name in ("olr-pg", "sleep"):
+        program = tmp_path / name
+        program.write_text(f'#!/bin/sh\necho {name} "$1"\n')
+        program.chmod(0o755)
+
+    def started() -> str:
+        environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+        return subprocess.run(
+            ["/bin/sh", "-c", command], capture_output=True, text=True, check=True, env=environment
+        ).stdout
+
+    assert started() == "olr-pg simulate\n"
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "dictionary.json").touch()
+    assert started() == "sleep infinity\n"
