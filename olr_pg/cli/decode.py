@@ -17,9 +17,19 @@ if TYPE_CHECKING:
 SPILL_BYTES: Final = 32 << 20
 """Bytes of unfinished transactions past which the largest wait in the temporary directory."""
 
+
+def parse_log(text: str) -> Path:
+    """A LOG argument; the empty one of a variable that is not set would be this directory."""
+    if not text:
+        raise typer.BadParameter("it is empty")
+    return Path(text)
+
+
 LogArguments = Annotated[
     list[Path],
-    typer.Argument(metavar="LOG...", help="Archived logs: files, directories or globs."),
+    typer.Argument(
+        metavar="LOG...", help="Archived logs: files, directories or globs.", parser=parse_log
+    ),
 ]
 
 

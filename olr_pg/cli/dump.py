@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
 
+from olr_pg.cli.decode import parse_log
 from olr_pg.cli.output import byte_progress, log_to_stderr, print_json, print_line, report_console
 from olr_pg.errors import OlrPgError
 
@@ -32,7 +33,9 @@ _TEXT_COLUMNS: Final = {"file", "compat", "db_name"}
 def dump(
     logs: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="LOG...", help="Archived logs: files, directories or globs."),
+        typer.Argument(
+            metavar="LOG...", help="Archived logs: files, directories or globs.", parser=parse_log
+        ),
     ] = None,
     *,
     incident: Annotated[

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from tests.replicator.fault_source import LEFT, FaultSource
 
@@ -26,6 +29,18 @@ def test_the_real_logs_give_their_one_transaction(cli: Cli, real_log_dir: Path) 
     table = "olr_test.test_cdc"
     result = cli("decode", "--dictionary", real_log_dir / DICTIONARY, "--table", table, *logs)
     assert (result.returncode, result.stdout, result.stderr) == (0, EXPECTED, "")
+
+
+@pytest.mark.parametrize("command", [("decode", "--dictionary", "d.json"), ("dump",)])
+def test_an_empty_log_is_not_the_current_directory(
+    cli: Cli, tmp_path: Path, real_log_dir: Path, command: tuple[str, ...]
+) -> None:
+    shutil.copy(real_log_dir / LOGS[0], tmp_path)
+    (tmp_path / "d.json").write_bytes((real_log_dir / DICTIONARY).read_bytes())
+    result = cli(*command, "")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "LOG..." in result.stderr
+    assert "it is empty" in result.stderr
 
 
 def test_a_directory_of_logs_gives_what_the_reference_has(cli: Cli, real_log_dir: Path) -> None:
