@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -26,8 +27,10 @@ if TYPE_CHECKING:
     from olr_pg.config.source import Vault
     from olr_pg.oracle.archive import ListedLog
 
-SUFFIX: Final = ".arc"
+_NAME: Final = "{log.resetlogs_id}_{log.thread}_{log.sequence}_{log.first_scn}.arc"
+_COPY: Final = re.compile(r"\d+_\d+_\d+_\d+\.arc")
 _UNFINISHED: Final = ".copying"
+_UNFINISHED_COPY: Final = re.compile(r"\d+_\d+_\d+_\d+\.copying")
 _PIECE: Final = 4 << 20
 _SECONDS_PER_HOUR: Final = 3600
 
@@ -52,7 +55,7 @@ class LogVault:
         self._cleaned: int | None = None
         try:
             self._directory.mkdir(parents=True, exist_ok=True)
-            for unfinished in self._directory.glob(f"*{_UNFINISHED}"):
+            for unfinished in self._named(_UNFINISHED_COPY):
                 unfinished.unlink()
         except OSError as error:
             raise self._unusable(error) from error
@@ -61,9 +64,9 @@ class LogVault:
         """Every copy there is.
 
         Raises:
-            OlrPgError: 2002 to 2008, a copy was damaged since.
+            OlrPgError: 2002 to 2008, a copy was damaged since; 7030, the directory cannot be read.
         """
-        return [open_log(str(path)) for path in sorted(self._directory.glob(f"*{SUFFIX}"))]
+        return [open_log(str(path)) for path in self._named(_COPY)]
 
     def keep(self, copies: Sequence[ListedLog]) -> ArchivedLog:
         """The vault's copy of a log, made now if it is not there yet.
@@ -72,8 +75,7 @@ class LogVault:
             OlrPgError: 7030, the copy cannot be made; what `open_listed` raises.
         """
         first = copies[0]
-        name = f"{first.resetlogs_id}_{first.thread}_{first.sequence}_{first.first_scn}{SUFFIX}"
-        path = self._directory / name
+        path = self._directory / _NAME.format(log=first)
         if not path.exists():
             log = open_listed(copies)
             try:
@@ -109,7 +111,7 @@ class LogVault:
             return
         self._cleaned = confirmed
         oldest = time.time() - self._keep_seconds
-        for path in self._directory.glob(f"*{SUFFIX}"):
+        for path in self._named(_COPY):
             try:
                 if path.stat().st_mtime <= oldest and open_log(str(path)).next_scn <= confirmed:
                     path.unlink()
@@ -119,6 +121,12 @@ class LogVault:
                 _log.warning("a log in the vault was damaged since", reason=str(error))
             except OSError as error:
                 raise self._unusable(error) from error
+
+    def _named(self, name: re.Pattern[str]) -> list[Path]:
+        try:
+            return sorted(path for path in self._directory.iterdir() if name.fullmatch(path.name))
+        except OSError as error:
+            raise self._unusable(error) from error
 
     def _unusable(self, error: OSError) -> OlrPgError:
         return OlrPgError(7030, str(error), path=str(self._directory))

@@ -383,3 +383,20 @@ def test_a_damaged_copy_that_is_confirmed_does_not_stop_the_look(
     assert database.scan(0, 0).unusable == ()
     database.close()
     assert [path for path in copies if path.exists()] == copies[:1]
+
+
+def test_a_vault_in_the_archive_destination_leaves_oracle_s_own_logs_alone(
+    live: LiveSource, tmp_path: Path
+) -> None:
+    confirmed: list[int | None] = [None]
+    section = Vault.model_validate({"directory": str(live.mount), "keep-hours": 0})
+    live.archive_all()
+    own = sorted(live.mount.iterdir())
+    # As LOG_ARCHIVE_FORMAT=%t_%s_%r.arc has it.
+    own = [path.rename(path.with_name(f"1_{at}_1218700800.arc")) for at, path in enumerate(own)]
+    (live.mount / "restored.copying").touch()
+    vault = LogVault(section, lambda: confirmed[0])
+    assert vault.logs() == []
+    confirmed[0] = max(open_log(str(path)).next_scn for path in own)
+    vault.remove_confirmed()
+    assert sorted(live.mount.iterdir()) == [*own, live.mount / "restored.copying"]
