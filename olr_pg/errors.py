@@ -321,6 +321,12 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         " the token tables in the dictionary (X$NM, X$QN)",
         3,
     ),
+    2124: ErrorEntry(
+        "a replicated table's rows were changed without undo records in the redo",
+        "nothing tells whose changes they are, so they were not delivered: run `olr-pg verify`,"
+        " repair what differs, and report it with the log (`olr-pg dump`)",
+        3,
+    ),
     2130: ErrorEntry(
         "a LOB value could not be read from the source",
         "the target's column keeps its value; grant SELECT and FLASHBACK on the table to the user"

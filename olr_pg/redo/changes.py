@@ -516,6 +516,24 @@ def _row_vector_alone(walk: Walk) -> int:
 
 
 @inlined
+def _pass_alone(walk: Walk) -> None:
+    """Count the pending row vector, if there is one, as one without undo.
+
+    Of a subscribed table it is a change that nobody can tell the transaction of.
+    """
+    if _row_vector_alone(walk) == 0:
+        return
+    at = walk.vectors.position[walk.current[PENDING]]
+    con_id = container_of(walk.payload, at, walk.header, walk.big)
+    dataobj = object_of(walk.payload, at, walk.big)
+    scn = walk.records.scn[walk.current[RECORD_AT_HAND]]
+    if _find(walk.objects.data, con_id, dataobj, scn) < 0:
+        walk.tally[TALLY_FILTERED] += 1
+    else:
+        walk.tally[TALLY_UNPAIRED] += 1
+
+
+@inlined
 def _step(walk: Walk, vector: int) -> int:
     """One vector, given the pending one before it; a `ChangeStatus`."""
     at = walk.vectors.position[vector]
@@ -532,12 +550,12 @@ def _step(walk: Walk, vector: int) -> int:
         status = _change(walk, at, op >> 8, op & 0xFF)
         walk.current[PENDING] = -1
         return status
-    alone = _row_vector_alone(walk)
-    walk.current[PENDING] = vector if op >> 8 == 11 else -1
     if op == 0x0506 or op == 0x050B:
-        walk.tally[TALLY_UNDOING] += alone
+        walk.tally[TALLY_UNDOING] += _row_vector_alone(walk)
+        walk.current[PENDING] = -1
         return _undone(walk, at, op)
-    walk.tally[TALLY_UNPAIRED] += alone
+    _pass_alone(walk)
+    walk.current[PENDING] = vector if op >> 8 == 11 else -1
     if op == 0x0501:
         return _undo_record(walk, vector, at)
     if op == 0x0502 or op == 0x0504:
@@ -577,5 +595,5 @@ def walk_record(walk: Walk, record: int) -> tuple[int, int, int]:
         status = _CAPACITY if full else _step(walk, vector)
         if status != 0:
             return 2, status, walk.vectors.position[vector]
-    walk.tally[TALLY_UNPAIRED] += _row_vector_alone(walk)
+    _pass_alone(walk)
     return 2, _CAPACITY if walk.state[FULL] != 0 else 0, 0

@@ -50,10 +50,11 @@ class Tally(NamedTuple):
         row_vectors: 11.x vectors among them, and of subscribed tables 10.x (index-organised) and
             19.1 (direct path).
         changes: row vectors that became CHANGE events.
-        filtered: row vectors of objects that are not subscribed.
+        filtered: row vectors of objects that are not subscribed, with or without undo.
         undoing: row vectors that undo a change (before 5.6/5.11).
         without_row: row vectors of subscribed objects that carry no row (locks, cluster keys …).
-        unpaired: row vectors with neither undo before nor undo marker behind them.
+        unpaired: row vectors of subscribed objects with neither undo before nor undo marker behind
+            them: changes that belong to no transaction.
     """
 
     vectors: int = 0

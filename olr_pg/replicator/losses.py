@@ -1,4 +1,4 @@
-"""Warnings of columns that are left out, and of LOB values that could not be delivered."""
+"""Warnings of columns that are left out, and of values and changes that could not be delivered."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ _MISSING = 2120
 _UNCLAIMED = 2121
 _MALFORMED = 2122
 _UNDECODED = 2123
+_UNPAIRED = 2124
 
 
 def report_left_out(tables: Iterable[Table]) -> None:
@@ -70,6 +71,15 @@ class LossReporter:
         for number in losses.unclaimed.nonzero()[0].tolist():
             name = self._tables[number].full_name
             self._warn(_UNCLAIMED, name, "", int(losses.unclaimed[number]))
+
+    def report_unpaired(self, count: int, thread: int, path: str) -> None:
+        """Warn of changes in a part of a log that belong to no transaction, each time."""
+        if count == 0:
+            return
+        error = OlrPgError(_UNPAIRED, f"{count} changes", thread=thread, file=path)
+        _log.warning(
+            error.title, code=error.label, reason=error.detail, action=error.action, **error.where
+        )
 
     def _warn(self, code: int, table: str, column: str, count: int) -> None:
         if (code, table, column) in self._reported:

@@ -369,6 +369,8 @@ class Merger:
         # What a split decoded again brings may have left; what another one brings may not.
         self._is_again = source is not None and source.again
         self._take(result)
+        path = "" if source is None else source.split.path
+        self._losses.report_unpaired(result.tally.unpaired, thread, path)
         # A split that begins no LWN group does not know how far the thread has come. Of a failed
         # one, nothing may leave that commits behind the point up to which it was decoded. Nor does
         # anybody look at what a RESETLOGS has orphaned: neither at rows nor at DDL.

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 import pytest
+from structlog.testing import capture_logs
 
 from olr_pg.dictionary.model import Column, KeyKind, Table
 from olr_pg.simulator import cells
@@ -145,3 +146,16 @@ def test_an_undo_record_stays_with_the_first_of_several_changes(tmp_path: Path) 
     redo.end()
     redo.flush(lambda p, c, u: [p[0], u[0], c[0], follower, p[1]])
     assert decode(redo, tmp_path, people()).after == [{"ID": 1, "A": "61", "B": None}]
+
+
+@pytest.mark.parametrize("behind", ["", "another vector"])
+def test_a_change_without_an_undo_record_is_told(tmp_path: Path, behind: str) -> None:
+    redo = PrivateRedo()
+    redo.begin()
+    redo.insert(ONE, b"a", None)
+    redo.insert(TWO, b"b", None)
+    redo.end()
+    redo.flush(lambda p, c, u: [p[0], u[0], c[0], p[1], c[1]] if behind else [p[0], u[0], *c, p[1]])
+    with capture_logs() as told:
+        assert decode(redo, tmp_path, people()).after == [{"ID": 1, "A": "61", "B": None}]
+    assert {(one["code"], one["reason"]) for one in told} == {("OLR-02124", "1 changes")}
