@@ -103,7 +103,8 @@ class Observer:
         applier = parts.target.applier
         progress = parts.target.delivery.progress
         port = self._port(now)
-        tables = self._tables(port.taken_scn, now)
+        confirmed_scn = 0 if applier is None else applier.confirmed_scn
+        tables = self._tables(first_lacking(port, confirmed_scn), now)
         state = parts.target.delivery.state
         newest = progress.archived.at
         status = Status(
@@ -121,7 +122,7 @@ class Observer:
             tables=tables,
             rates=self._rates(),
             archive_seconds=None if newest is None else max(0.0, now - newest),
-            confirmed_scn=0 if applier is None else applier.confirmed_scn,
+            confirmed_scn=confirmed_scn,
             events=recent_events(),
             target=parts.target.name,
             targets=parts.names,
@@ -217,6 +218,16 @@ class Observer:
         differences = (new - old for new, old in zip(last[1:], first[1:], strict=True))
         # A restarted run counts from its own beginning.
         return Rates(*(max(0.0, difference / seconds) for difference in differences))
+
+
+def first_lacking(port: PortStatus, confirmed_scn: int) -> int:
+    """SCN of the first commit that a table without one on its way may lack.
+
+    Args:
+        confirmed_scn: the last that the applier has confirmed; where it has not subscribed (it
+            waits for PostgreSQL, say), nobody has taken more.
+    """
+    return port.taken_scn or max(port.saved_scn, confirmed_scn + 1)
 
 
 def _process(memory_max: int) -> ProcessStatus:

@@ -38,6 +38,21 @@ LOOPBACK: Final = "127.0.0.1"
 _LOCAL: Final = "bundled applier"
 _EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _EXHAUSTED_SECONDS: Final = 0.1
+_LOST_BEFORE: Final = (
+    errno.ECONNABORTED,
+    errno.EPERM,
+    errno.EPROTO,
+    errno.ENETDOWN,
+    errno.ENETUNREACH,
+    errno.EHOSTDOWN,
+    errno.EHOSTUNREACH,
+    errno.ENONET,
+    errno.ENOPROTOOPT,
+    errno.EOPNOTSUPP,
+    errno.ETIMEDOUT,
+)
+"""What accept() says of a connection that was lost, or forbidden, before it was accepted: accept(2)
+wants it called again."""
 _LEAVING_SECONDS: Final = 2.0
 """How long a new connection waits for one that is on its way out; longer than that may drain."""
 
@@ -170,11 +185,11 @@ class Listener:
         while not self._stopping.is_set():
             try:
                 connected, (host, port, *_) = self._socket.accept()
-            except ConnectionAbortedError:
-                continue  # the client gave up before it was accepted
             except OSError as error:
                 if self._stopping.is_set():
                     return
+                if error.errno in _LOST_BEFORE:
+                    continue
                 _log.error("accept_failed", error=str(error))
                 if error.errno not in _EXHAUSTED:
                     return

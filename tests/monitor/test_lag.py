@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from olr_pg.monitor.lag import MILESTONES_MAX, Lag, Milestones, split_lag
+from olr_pg.monitor.status import PortStatus
+from olr_pg.replicator.observer import first_lacking
 
 
 def stage(*milestones: tuple[int, float]) -> Milestones:
@@ -67,3 +70,10 @@ def test_the_causes_are_the_age_and_never_negative(
     times = [first.passed(one) for one in range(101)]
     known = list(itertools.takewhile(lambda time: time is not None, times))
     assert known == sorted(time for time in known if time is not None)
+
+
+def test_an_applier_without_a_session_lacks_what_it_has_not_confirmed() -> None:
+    port = PortStatus("127.0.0.1:5000", saved_scn=40, taken_scn=90)
+    assert first_lacking(port, 70) == 90
+    assert first_lacking(replace(port, taken_scn=0), 70) == 71
+    assert first_lacking(replace(port, taken_scn=0), 0) == 40
