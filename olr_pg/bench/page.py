@@ -24,8 +24,9 @@ the machine does meanwhile. A ratio above 1 is in favour of `olr_pg`, but for th
 copy, checksum, plain sockets), which nothing can pass. CPU seconds are of all processes that took
 part, PostgreSQL's too. The last column is the most resident memory, pages of mapped files included,
 that the benchmark's Python process had in any of its runs, or, where Spark's workers or
-`olr-pg run` take part, the one of them all that had most. Each benchmark has a process of its own;
-the kernels are compiled before, by another one.
+`olr-pg run` take part, the one of them all that had most; of scan and decode, 72 MiB of it are what
+their limits are measured with. Each benchmark has a process of its own; the kernels are compiled
+before, by another one.
 
 Spark's workers write the messages to files, from which the driver hands them on: several bytes for
 a byte of redo. One core is measured both ways, making messages and dropping them, and writing them
