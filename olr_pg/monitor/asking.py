@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from olr_pg.errors import OlrPgError
-from olr_pg.monitor.service import FILE_NAME
+from olr_pg.monitor.service import FILE_NAME, INSTANCE_HEADER
 
 if TYPE_CHECKING:
+    from email.message import Message
+
     from olr_pg.config.model import Config, Tls
 
 _SECONDS: Final = 10.0
@@ -38,7 +40,8 @@ def ask_status(
     """
     file = Path(config.context.data) / FILE_NAME
     try:
-        url = json.loads(file.read_bytes())["url"]
+        announced = json.loads(file.read_bytes())
+        url, instance = announced["url"], announced.get("instance")
     except FileNotFoundError as error:
         raise OlrPgError(9010, "it has left no address", file=str(file)) from error
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -51,9 +54,11 @@ def ask_status(
     )
     try:
         with opener.open(url + page, timeout=_SECONDS) as answer:
+            _check_instance(answer.headers, instance, url)
             record: dict[str, Any] = json.load(answer)
     except urllib.error.HTTPError as error:
         with error:
+            _check_instance(error.headers, instance, url)
             said = error.read().decode("utf-8", "replace")
         raise OlrPgError(9011, f"it answers {error.code}: {said}", address=url) from error
     except urllib.error.URLError as error:
@@ -64,6 +69,14 @@ def ask_status(
         # The port of one that was killed may be another service's by now.
         raise OlrPgError(9011, str(error), address=url) from error
     return record
+
+
+def _check_instance(headers: Message, instance: str | None, url: str) -> None:
+    """Whether it is the one that has left the address."""
+    found = headers[INSTANCE_HEADER]
+    if found is not None and found != instance:
+        detail = "another one answers at the address that it has left: it was killed"
+        raise OlrPgError(9010, detail, address=url)
 
 
 def _trusting(tls: Tls, certificate: Path | None, key: Path | None) -> ssl.SSLContext:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import secrets
 import socket
 import threading
 from importlib import resources
@@ -42,6 +43,10 @@ if TYPE_CHECKING:
 DEFAULT_ADDRESS: Final = Address("127.0.0.1", 9701)
 FILE_NAME: Final = "status.json"
 """Its name in `context.data`: where a running appliance serves its status."""
+
+INSTANCE_HEADER: Final = "X-Olr-Pg-Instance"
+"""Of every answer, with the `instance` that the announcement names: the address that a killed
+appliance has left may be another one's by now."""
 
 EVENT_SECONDS: Final = 1.0
 """Between two states that the page is sent."""
@@ -98,6 +103,7 @@ class StatusService:
         self._wanted = address
         self._tls = tls
         self._announcement = announcement
+        self._instance = secrets.token_hex(8)
         self._socket: socket.socket | None = None
         self._server: uvicorn.Server | None = None
         self._thread: threading.Thread | None = None
@@ -147,6 +153,7 @@ class StatusService:
             log_level="error",
             access_log=False,
             server_header=False,
+            headers=[(INSTANCE_HEADER, self._instance)],
             limit_concurrency=CONNECTIONS_MAX,
             timeout_keep_alive=int(REQUEST_SECONDS),
             timeout_graceful_shutdown=1,
@@ -157,7 +164,7 @@ class StatusService:
         self._thread = threading.Thread(target=self._run, name="olr-status", daemon=True)
         self._thread.start()
         if self._announcement is not None:
-            document = {"url": self.url, "pid": os.getpid()}
+            document = {"url": self.url, "pid": os.getpid(), "instance": self._instance}
             self._announcement.write_text(json.dumps(document) + "\n", "utf-8")
         _log.info("status page", url=self.url)
 

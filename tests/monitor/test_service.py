@@ -205,7 +205,8 @@ def test_asking(shown: Shown, tmp_path: Path) -> None:
     assert caught.value.code == 9010
     file = tmp_path / FILE_NAME
     with StatusService(shown, make_registry(shown), address=ANY, announcement=file) as service:
-        assert json.loads(file.read_text()) == {"url": service.url, "pid": os.getpid()}
+        announced = json.loads(file.read_text())
+        assert (announced["url"], announced["pid"]) == (service.url, os.getpid())
         assert ask_status(config)["source"]["logs"] == 12
         assert ask_status(config, page="healthz")["health"] == "degraded"
         shown.status = replace(shown.status, state=StageState("STOPPED", 0.0, "why"))
@@ -221,6 +222,22 @@ def test_asking(shown: Shown, tmp_path: Path) -> None:
     with pytest.raises(OlrPgError) as caught:
         ask_status(config)
     assert caught.value.code == 9011
+
+
+@pytest.mark.parametrize("name", ["CAUGHT_UP", "STOPPED"])
+def test_the_address_of_a_killed_one_that_another_appliance_has_by_now(
+    shown: Shown, tmp_path: Path, name: str
+) -> None:
+    shown.status = replace(shown.status, state=StageState(name, 0.0, "why"))
+    file, registry = tmp_path / FILE_NAME, make_registry(shown)
+    with StatusService(shown, registry, address=ANY, announcement=file) as killed:
+        left_behind, port = file.read_text(), urllib.parse.urlsplit(killed.url).port
+    file.write_text(left_behind)
+    with StatusService(shown, registry, address=Address("127.0.0.1", port or 0)):
+        for page in ("status.json", "healthz"):
+            with pytest.raises(OlrPgError, match="another one answers") as caught:
+                ask_status(config_of(tmp_path), page=page)
+            assert caught.value.code == 9010
 
 
 def test_tls_and_certificates_of_clients(shown: Shown, tmp_path: Path) -> None:
