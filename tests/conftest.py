@@ -32,9 +32,9 @@ WORKERS_MAX = 4
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """As many as there are cores; one where others keep these busy."""
+    """One more than there are cores, since tests also wait; one where others keep these busy."""
     cores = os.cpu_count() or 1
-    return 1 if os.getloadavg()[0] > 2 * cores else min(cores, WORKERS_MAX)
+    return 1 if os.getloadavg()[0] > 2 * cores else min(cores + 1, WORKERS_MAX)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
