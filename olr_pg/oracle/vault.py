@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from olr_pg.config.source import Vault
     from olr_pg.oracle.archive import ListedLog
 
-_NAME: Final = "{log.resetlogs_id}_{log.thread}_{log.sequence}_{log.first_scn}.arc"
-_COPY: Final = re.compile(r"\d+_\d+_\d+_\d+\.arc")
+_NAME: Final = "{log.resetlogs_id}_{log.thread}_{log.sequence}_{log.first_scn}"
+_OWN_STEM: Final = re.compile(r"\d+_\d+_\d+_\d+")
+_COPY: Final = ".arc"
 _UNFINISHED: Final = ".copying"
-_UNFINISHED_COPY: Final = re.compile(r"\d+_\d+_\d+_\d+\.copying")
 _PIECE: Final = 4 << 20
 _SECONDS_PER_HOUR: Final = 3600
 
@@ -55,7 +55,7 @@ class LogVault:
         self._cleaned: int | None = None
         try:
             self._directory.mkdir(parents=True, exist_ok=True)
-            for unfinished in self._named(_UNFINISHED_COPY):
+            for unfinished in self._named(_UNFINISHED):
                 unfinished.unlink()
         except OSError as error:
             raise self._unusable(error) from error
@@ -75,7 +75,7 @@ class LogVault:
             OlrPgError: 7030, the copy cannot be made; what `open_listed` raises.
         """
         first = copies[0]
-        path = self._directory / _NAME.format(log=first)
+        path = self._directory / f"{_NAME.format(log=first)}{_COPY}"
         if not path.exists():
             log = open_listed(copies)
             try:
@@ -122,9 +122,11 @@ class LogVault:
             except OSError as error:
                 raise self._unusable(error) from error
 
-    def _named(self, name: re.Pattern[str]) -> list[Path]:
+    def _named(self, suffix: str) -> list[Path]:
+        """The vault's own files of a kind."""
         try:
-            return sorted(path for path in self._directory.iterdir() if name.fullmatch(path.name))
+            found = [path for path in self._directory.iterdir() if path.suffix == suffix]
+            return sorted(path for path in found if _OWN_STEM.fullmatch(path.stem))
         except OSError as error:
             raise self._unusable(error) from error
 

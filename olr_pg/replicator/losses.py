@@ -29,11 +29,14 @@ def report_left_out(tables: Iterable[Table]) -> None:
     """Warn of every column that a user sees and clients do not get, with the reason."""
     for table in tables:
         for column in table.left_out:
-            where = {"table": table.full_name, "column": column.name}
-            error = OlrPgError(_LEFT_OUT, f"{column.unsupported}", **where)
-            _log.warning(
-                error.title, code=error.label, reason=error.detail, action=error.action, **where
-            )
+            detail = f"{column.unsupported}"
+            _say(OlrPgError(_LEFT_OUT, detail, table=table.full_name, column=column.name))
+
+
+def _say(error: OlrPgError) -> None:
+    _log.warning(
+        error.title, code=error.label, reason=error.detail, action=error.action, **error.where
+    )
 
 
 class LossReporter:
@@ -76,10 +79,7 @@ class LossReporter:
         """Warn of changes in a part of a log that belong to no transaction, each time."""
         if count == 0:
             return
-        error = OlrPgError(_UNPAIRED, f"{count} changes", thread=thread, file=path)
-        _log.warning(
-            error.title, code=error.label, reason=error.detail, action=error.action, **error.where
-        )
+        _say(OlrPgError(_UNPAIRED, f"{count} changes", thread=thread, file=path))
 
     def _warn(self, code: int, table: str, column: str, count: int) -> None:
         if (code, table, column) in self._reported:

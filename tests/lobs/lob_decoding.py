@@ -98,3 +98,15 @@ def decode(
         assert (parts.changes, parts.blobs) == (whole.changes, whole.blobs)
         assert parts.account == whole.account
     return whole
+
+
+def outcome(
+    redo: LobRedo, folder: Path, dictionary: Snapshot | None = None
+) -> tuple[int | None, int]:
+    """(the code of what could not be decoded, the rows that were) of a log."""
+    log = open_for_decoding(str(redo.write(folder)))
+    subscription = subscribe((dictionary or snapshot()).tables, 0)
+    merger = Merger(subscription, 0, {1: 0})
+    merger.feed(1, read_result(packed_split(subscription, log, 2, log.header.nab or 0)))
+    code = None if merger.failure is None else merger.failure.code
+    return code, merger.account.rows

@@ -7,9 +7,6 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from olr_pg.dictionary.model import Column, KeyKind, Table
-from olr_pg.replicator.merge import Merger
-from olr_pg.replicator.split import open_for_decoding, subscribe
-from olr_pg.replicator.split_results import read_result
 from olr_pg.simulator.rows import (
     FB_FIRST,
     FB_HEAD,
@@ -33,9 +30,8 @@ from olr_pg.simulator.rows import (
     delete_kdo,
     insert_kdo,
 )
-from tests.lobs.lob_decoding import decode
+from tests.lobs.lob_decoding import decode, outcome
 from tests.lobs.lob_redo import BLOCK, TABLE_OBJ, LobRedo, snapshot
-from tests.split_results import packed_split
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -144,7 +140,7 @@ def test_a_row_of_which_columns_are_missing_is_a_fault(
     redo.begin()
     change(redo, columns)
     redo.end()
-    assert outcome(redo, tmp_path) == (2015, 0)
+    assert outcome(redo, tmp_path, documents()) == (2015, 0)
 
 
 @pytest.mark.parametrize("columns", [0, 1, 3])
@@ -156,17 +152,7 @@ def test_an_update_to_a_compressed_row_is_a_fault(
     redo.begin()
     change(redo, columns)
     redo.end()
-    assert outcome(redo, tmp_path) == (2015, 0)
-
-
-def outcome(redo: LobRedo, folder: Path) -> tuple[int | None, int]:
-    """(the code of what could not be decoded, the rows that were) of a log."""
-    log = open_for_decoding(str(redo.write(folder)))
-    subscription = subscribe(documents().tables, 0)
-    merger = Merger(subscription, 0, {1: 0})
-    merger.feed(1, read_result(packed_split(subscription, log, 2, log.header.nab or 0)))
-    code = None if merger.failure is None else merger.failure.code
-    return code, merger.account.rows
+    assert outcome(redo, tmp_path, documents()) == (2015, 0)
 
 
 def test_a_row_that_is_one_entry_of_the_dictionary(tmp_path: Path) -> None:

@@ -8,9 +8,6 @@ import pytest
 
 from olr_pg.dictionary.model import Column, KeyKind, Table
 from olr_pg.redo.opcodes import CMP
-from olr_pg.replicator.merge import Merger
-from olr_pg.replicator.split import open_for_decoding, subscribe
-from olr_pg.replicator.split_results import read_result
 from olr_pg.simulator.rows import (
     FB_ROW,
     GROUP_FIRST,
@@ -32,9 +29,8 @@ from olr_pg.simulator.rows import (
     update_kdo,
 )
 from olr_pg.simulator.vectors import KTUB_DONE, Ktub, ktb_continue, ktb_unused, ktudb
-from tests.lobs.lob_decoding import decode
+from tests.lobs.lob_decoding import decode, outcome
 from tests.lobs.lob_redo import BLOCK, TABLE_OBJ, LobRedo, snapshot
-from tests.split_results import packed_split
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -150,16 +146,6 @@ def undo_of_parts(redo: LobRedo, ktubs: list[Ktub]) -> None:
         marker = ktub.image(redo.redo, KTUB_DONE) + bytes(4)
         fields = [marker, redo.redo.pack("HHHH", 0, 0, 2, 0)]
         redo.emit(redo.vector((5, 6), fields, cls=18, dba=0x00C00010))
-
-
-def outcome(redo: LobRedo, folder: Path) -> tuple[int | None, int]:
-    """(the code of what could not be decoded, the rows that were) of a log."""
-    log = open_for_decoding(str(redo.write(folder)))
-    subscription = subscribe(snapshot().tables, 0)
-    merger = Merger(subscription, 0, {1: 0})
-    merger.feed(1, read_result(packed_split(subscription, log, 2, log.header.nab or 0)))
-    code = None if merger.failure is None else merger.failure.code
-    return code, merger.account.rows
 
 
 def test_an_encrypted_change_that_was_undone_does_no_harm(tmp_path: Path) -> None:
