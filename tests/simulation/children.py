@@ -16,6 +16,7 @@ import stat
 import sys
 import threading
 from dataclasses import dataclass
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -60,27 +61,36 @@ class Orders:
 
 
 class Child:
-    """A running child."""
+    """A running child, which a proxy's thread may kill while another looks how it is.
+
+    Its exit code comes through a pipe, once: of two threads that read it, one would see the end of
+    the file, which `multiprocessing` takes for the code 255. So it is read under a lock alone, and
+    what waits does not read.
+    """
 
     def __init__(self, orders: Orders) -> None:
         self.orders = orders
-        self.process: BaseProcess = _forks().Process(target=run, args=(orders,), daemon=True)
-        self.process.start()
+        self._lock = threading.Lock()
+        self._process: BaseProcess = _forks().Process(target=run, args=(orders,), daemon=True)
+        self._process.start()
 
     @property
     def exit_code(self) -> int | None:
-        return self.process.exitcode
+        with self._lock:
+            return self._process.exitcode
 
     def kill(self) -> None:
         """Kill −9 and wait until it is gone."""
-        self.process.kill()
-        self.process.join()
+        with self._lock:
+            self._process.kill()
+        wait([self._process.sentinel])
 
     def end(self) -> int | None:
         """Ask it to stop."""
-        self.process.terminate()
-        self.process.join(30)
-        code = self.process.exitcode
+        with self._lock:
+            self._process.terminate()
+        wait([self._process.sentinel], 30)
+        code = self.exit_code
         if code is None:
             self.kill()
         return code
