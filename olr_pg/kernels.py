@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numba
 
 from olr_pg.kernel_cache import key_by_sources
+from olr_pg.kernel_parts import PartCompiler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -74,7 +75,9 @@ else:
     _FUNCTIONS = (numba.core.dispatcher.Dispatcher, types.FunctionType)
     _KERNEL = {"nogil": True, "cache": True, "_nrt": False}
     # Nobody calls a part from Python: its wrappers would be an eighth of the compilation.
-    _PART = _KERNEL | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": True}
+    _SMALL = _KERNEL | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": True}
+    # On disk are the kernels that it is in.
+    _PART = _SMALL | {"cache": False, "pipeline_class": PartCompiler}
 
     def kernel(function):
         """Compile `function` with Numba."""
@@ -116,7 +119,8 @@ else:
         """
 
         def decorator(function):
-            dispatcher = _dispatcher(_PART, function)
+            # Compiled as soon as it is imported, so it must be found on disk.
+            dispatcher = _dispatcher(_SMALL, function)
             if dispatcher is not function:
                 for signature in signatures:
                     dispatcher.compile(signature)

@@ -71,7 +71,7 @@ def _package(
     package = tmp_path / "olr_pg"
     package.mkdir()
     real = Path(olr_pg.__file__).parent
-    for name in ("kernels.py", "kernel_cache.py"):
+    for name in ("kernels.py", "kernel_cache.py", "kernel_parts.py"):
         (package / name).write_text((real / name).read_text())
     (package / "__init__.py").touch()
     (package / "kernel_test_code.py").write_text(kernel)
