@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import pickle
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -15,7 +16,8 @@ from olr_pg.bench.measure import Result, compared, measured
 from olr_pg.replicator.heap import keep_freed_memory
 from olr_pg.replicator.spark_decoding import PRELOAD, SparkDecoding
 from olr_pg.replicator.split_results import WrittenMessages
-from olr_pg.spark.session import SparkSettings, stop_session
+from olr_pg.spark.jobs import run_tasks
+from olr_pg.spark.session import SparkSettings, get_session, stop_session
 from olr_pg.wire.output import Unkept
 
 if TYPE_CHECKING:
@@ -33,12 +35,15 @@ _CORES: Final = 2
 _ANCHORS: Final = ((False, "one core"), (True, "one core that writes them"))
 """Whether messages are kept, and what one core does then."""
 
+_SETTINGS: Final = SparkSettings(f"local[{_CORES}]", {}, PRELOAD)
+
 
 def spark(options: Options) -> Iterator[Result]:
     """Backlogs of the given size, as the decoder of `olr-pg run` takes them.
 
-    Spark's workers hand over all messages, in files. So each rate stands beside two of one core:
-    messages that are made and dropped, as in the benchmark `decode`, and written to a file.
+    Its workers hand over all messages, in files. So each rate stands beside two of one core:
+    messages that are made and dropped, as in the benchmark `decode`, and written to a file. What
+    Spark itself costs is seen where its workers, too, drop the messages.
     """
     try:
         for workload in _WORKLOADS:
@@ -54,9 +59,13 @@ def spark(options: Options) -> Iterator[Result]:
 def _with_spark(workload: str, shape: str, logs: LogSet, options: Options) -> Iterator[Result]:
     name = f"decode {_amount(workload, options)} {shape}, Spark local[{_CORES}]"
     work = _through_spark(logs)
+    dropping = _dropped_by_spark(logs)
     work()
+    dropping()
     for keep, anchor in _ANCHORS:
         yield _beside_one_core(name, work, anchor, keep, logs, options)
+    anchor = dict(_ANCHORS)[False]
+    yield _beside_one_core(f"{name}, messages dropped", dropping, anchor, False, logs, options)
 
 
 def _beside_one_core(
@@ -123,7 +132,7 @@ def _messages(keep: bool) -> Iterator[Callable[[], MessageOutput]]:
 
 def _through_spark(logs: LogSet) -> Callable[[], float]:
     subscription, splits = subscription_to(logs), splits_of(logs)
-    decoder = SparkDecoding(SparkSettings(f"local[{_CORES}]", {}, PRELOAD))
+    decoder = SparkDecoding(_SETTINGS)
 
     def work() -> float:
         for result in decoder.decode(subscription, splits):
@@ -132,3 +141,27 @@ def _through_spark(logs: LogSet) -> Callable[[], float]:
         return logs.size
 
     return work
+
+
+def _dropped_by_spark(logs: LogSet) -> Callable[[], float]:
+    subscription, splits = pickle.dumps(subscription_to(logs)), splits_of(logs)
+
+    def work() -> float:
+        tasks = run_tasks(
+            get_session(_SETTINGS),
+            [pickle.dumps(split) for split in splits],
+            _dropping_task,
+            broadcast=subscription,
+            sizes=[split.size for split in splits],
+        )
+        for _ in tasks:
+            pass
+        return logs.size
+
+    return work
+
+
+def _dropping_task(split: bytes, subscription: bytes) -> bytes:
+    """What a Spark task does that keeps nothing."""
+    decode_all(pickle.loads(subscription), [pickle.loads(split)], Unkept)  # noqa: S301 - ours
+    return b""

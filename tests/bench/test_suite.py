@@ -96,16 +96,18 @@ def _run_apart(name: str, folder: Path, *more: str) -> list[dict[str, Any]]:
 def test_spark(tmp_path: Path) -> None:
     found = _run_apart("spark", tmp_path, "--size", "spark=400KB")
     _check_form(found)
-    assert [one["name"] for one in found] == [
-        f"decode 0.0004 GB of {workload}{how}"
+    bare = ", two processes without Spark"
+    in_one, in_many = " in one log, Spark local[2]", " in 8 logs, Spark local[2]"
+    drops, writes = "one core", "one core that writes them"
+    assert [(one["name"], one["anchor"]) for one in found] == [
+        (f"decode 0.0004 GB of {workload}{how}", anchor)
         for workload in ("orders", "bulk")
-        for how in (
-            ", two processes without Spark", " in one log, Spark local[2]",
-            " in 8 logs, Spark local[2]",
+        for how, anchor in (
+            (bare, drops), (bare, writes),
+            (in_one, drops), (in_one, writes), (f"{in_one}, messages dropped", drops),
+            (in_many, drops), (in_many, writes), (f"{in_many}, messages dropped", drops),
         )
-        for _ in ("messages dropped", "messages kept")
     ]  # fmt: skip
-    assert {one["anchor"] for one in found} == {"one core", "one core that writes them"}
 
 
 def test_growth(tmp_path: Path) -> None:
