@@ -7,17 +7,22 @@ Facts: redo-format §4, §5, §6; checked on real logs of 19c and 23ai and real 
 
 from __future__ import annotations
 
-import numba
-import numpy as np
-
-from olr_pg.kernels import inlined, inlined_for
+from olr_pg.kernels import inlined
 from olr_pg.redo.batch import EventKind
-from olr_pg.redo.columns import Table
+from olr_pg.redo.boundaries import boundary, ddl, session
 from olr_pg.redo.direct import block_object, block_rows
+from olr_pg.redo.events import (
+    field_of,
+    find,
+    find_table,
+    link_undo,
+    push_event,
+    push_undecoded,
+    xid_of,
+)
 from olr_pg.redo.in_memory_undo import order_private_redo
 from olr_pg.redo.iot import Pair
 from olr_pg.redo.kernel import u16, u32
-from olr_pg.redo.layout import BLOCK_HEADER
 from olr_pg.redo.lobs import (
     MALFORMED,
     LobFields,
@@ -46,19 +51,11 @@ from olr_pg.redo.walk import (
     Walk,
 )
 
-_BLOCK_HEADER = BLOCK_HEADER
-
-_BEGIN = int(EventKind.BEGIN)
-_COMMIT = int(EventKind.COMMIT)
-_ROLLBACK = int(EventKind.ROLLBACK)
 _CHANGE = int(EventKind.CHANGE)
 _UNDONE = int(EventKind.UNDONE)
-_SESSION = int(EventKind.SESSION)
 _LOB = int(EventKind.LOB)
-_DDL = int(EventKind.DDL)
 _UNDO_PART = int(EventKind.UNDO_PART)
 _SPLIT_CHANGE = int(EventKind.SPLIT_CHANGE)
-_UNDECODED = int(EventKind.UNDECODED)
 
 _CAPACITY = int(ChangeStatus.CAPACITY)
 _SHORT_FIELD = int(ChangeStatus.SHORT_FIELD)
@@ -68,116 +65,26 @@ _NO_TRANSACTION = int(ChangeStatus.NO_TRANSACTION)
 
 
 @inlined
-def _find(objects: Table, con_id: int, number: int, scn: int) -> int:
-    """The table that an object is at an SCN, −1 where it is none."""
-    wanted = np.uint64(con_id) << np.uint64(32) | np.uint64(number)
-    key = objects.key
-    low = 0
-    high = key.size
-    while low < high:
-        middle = (low + high) >> 1
-        if key[middle] < wanted or (key[middle] == wanted and objects.since[middle] <= scn):
-            low = middle + 1
-        else:
-            high = middle
-    if low > 0 and key[low - 1] == wanted:
-        return int(objects.table[low - 1])
-    return -1
-
-
-@inlined
-def _find_table(walk: Walk, con_id: int, obj: int) -> int:
-    return _find(walk.objects.tables, con_id, obj, walk.records.scn[walk.current[RECORD_AT_HAND]])
-
-
-@inlined_for(numba.int64(numba.int64, numba.int64, numba.int64))
-def _xid(usn: int, slot: int, sequence: int) -> int:
-    return usn << 48 | slot << 32 | sequence
-
-
-@inlined
-def _field(walk: Walk, at: int, number: int) -> tuple[int, int]:
-    """(payload offset, length) of one field, length −1 where the vector has no such field."""
-    listed = u16(walk.payload, at + walk.header, walk.big)
-    data = at + walk.header + ((listed + 2) & ~3)
-    if number > (listed - 2) >> 1:
-        return data, -1
-    for k in range(1, number):
-        data += (u16(walk.payload, at + walk.header + 2 * k, walk.big) + 3) & ~3
-    return data, u16(walk.payload, at + walk.header + 2 * number, walk.big)
-
-
-@inlined
-def _push_event(walk: Walk, kind: int, con_id: int, xid: int) -> int:
-    at = walk.state[EVENTS]
-    record = walk.current[RECORD_AT_HAND]
-    event = walk.events[np.uint64(at)]
-    source = walk.records[np.uint64(record)]
-    event.kind = kind
-    event.con_id = con_id
-    event.xid = xid
-    event.scn = source.scn
-    event.time = walk.lwns.time[source.lwn]
-    event.thread = walk.place[0]
-    event.sequence = walk.place[1]
-    position, width = np.uint32(source.position), np.uint32(walk.width)
-    block = position // width
-    event.block = walk.first_block + block
-    event.offset = _BLOCK_HEADER + (position - block * width)
-    event.table = -1
-    event.dataobj = 0
-    event.undo_dba = 0
-    event.prev_dba = 0
-    event.rci = 0
-    event.wrp = 0
-    event.slot_head = 0
-    event.serial = 0
-    event.session = 0
-    event.piece_count = 0
-    walk.state[EVENTS] = at + 1
-    return int(at)
-
-
-@inlined
-def _undecoded(walk: Walk, status: int, con_id: int, xid: int, table: int) -> int:
-    """An event of a row change that is known, but not its row."""
-    event = _push_event(walk, _UNDECODED, con_id, xid)
-    walk.events.table[event] = table
-    walk.events.session[event] = status
-    return event
-
-
-@inlined
-def _undo_link(walk: Walk, ktub: int, event: int, undo_dba: int) -> None:
-    payload, big, events = walk.payload, walk.big, walk.events
-    events.dataobj[event] = u32(payload, ktub + 4, big)
-    events.undo_dba[event] = undo_dba
-    events.prev_dba[event] = u32(payload, ktub + 12, big)
-    events.rci[event] = payload[ktub + 19]
-    events.wrp[event] = u16(payload, ktub + 22, big)
-
-
-@inlined
 def _undo_record(walk: Walk, vector: int, at: int) -> int:
     """A 5.1: it waits for its row vector and names the record's transaction.
 
     One that is a part of a larger undo record (redo-format §4.2) is an event of its own.
     """
-    f1, size = _field(walk, at, 1)
+    f1, size = field_of(walk, at, 1)
     if size < 20:
         return _SHORT_FIELD
     payload, big = walk.payload, walk.big
-    walk.current[XID] = _xid(
+    walk.current[XID] = xid_of(
         u16(payload, f1 + 8, big), u16(payload, f1 + 10, big), u32(payload, f1 + 12, big)
     )
     walk.current[CONTAINER] = container_of(payload, at, walk.header, big)
     walk.current[PENDING] = vector
     ktub = f1 + ((size + 3) & ~3)
-    _, size = _field(walk, at, 2)
+    _, size = field_of(walk, at, 2)
     if size < 24 or not u16(payload, ktub + 20, big) & 0x102:
         return 0
     undoes = u16(payload, ktub + 16, True)
-    table = _find_table(walk, walk.current[CONTAINER], u32(payload, ktub, big))
+    table = find_table(walk, walk.current[CONTAINER], u32(payload, ktub, big))
     if table < 0 or (undoes != 0x0B01 and undoes != 0x0A16):
         return 0
     # Of an encrypted one nothing is to be had: its HEAD is UNDECODED, and undone with its marker.
@@ -212,18 +119,18 @@ def _push_raw(walk: Walk, vector: int, first: int) -> None:
 def _split_event(walk: Walk, kind: int, undo_at: int, table: int) -> int:
     """An event of raw fields: a part of the undo of one change (`transactions.split_undo`)."""
     payload, big = walk.payload, walk.big
-    ktub, _ = _field(walk, undo_at, 2)
+    ktub, _ = field_of(walk, undo_at, 2)
     piece = walk.state[PIECES]
     first = walk.state[ENTRIES]
     open_piece(walk.pieces, piece, 0)
     _push_raw(walk, undo_at, 3)
     walk.pieces.entry_count[piece] = walk.state[ENTRIES] - first
     walk.state[PIECES] = piece + 1
-    event = _push_event(walk, kind, walk.current[CONTAINER], walk.current[XID])
+    event = push_event(walk, kind, walk.current[CONTAINER], walk.current[XID])
     walk.events.table[event] = table
     walk.events.serial[event] = u16(payload, ktub + 20, big)
     walk.events.piece_count[event] = 1
-    _undo_link(walk, ktub, event, dba_of(payload, undo_at, big))
+    link_undo(walk, ktub, event, dba_of(payload, undo_at, big))
     return event
 
 
@@ -253,14 +160,14 @@ def _change(walk: Walk, at: int, layer: int, code: int) -> int:
     """A row or leaf vector behind its undo record: a CHANGE event if the object is subscribed."""
     payload, big = walk.payload, walk.big
     undo_at = walk.vectors.position[walk.current[PENDING]]
-    ktub, size = _field(walk, undo_at, 2)
+    ktub, size = field_of(walk, undo_at, 2)
     if size < 24:
         return _SHORT_FIELD
     table = -1
     undoes = u16(payload, ktub + 16, True)
     if (layer == 11 and undoes == 0x0B01) or (layer == 10 and undoes == 0x0A16):
         con_id = container_of(payload, at, walk.header, big)
-        table = _find_table(walk, con_id, u32(payload, ktub, big))
+        table = find_table(walk, con_id, u32(payload, ktub, big))
     if table < 0:
         walk.tally[TALLY_FILTERED] += layer == 11
         return 0
@@ -285,12 +192,12 @@ def _change(walk: Walk, at: int, layer: int, code: int) -> int:
     if status > 0:
         walk.state[PIECES] = first_piece
         walk.state[ENTRIES] = first_entry
-        event = _undecoded(walk, status, walk.current[CONTAINER], walk.current[XID], table)
+        event = push_undecoded(walk, status, walk.current[CONTAINER], walk.current[XID], table)
     else:
-        event = _push_event(walk, _CHANGE, walk.current[CONTAINER], walk.current[XID])
+        event = push_event(walk, _CHANGE, walk.current[CONTAINER], walk.current[XID])
         walk.events.table[event] = table
         walk.events.piece_count[event] = walk.state[PIECES] - first_piece
-    _undo_link(walk, ktub, event, dba_of(payload, undo_at, big))
+    link_undo(walk, ktub, event, dba_of(payload, undo_at, big))
     if walk.events.dataobj[event] == 0:
         walk.events.dataobj[event] = object_of(payload, at, big)
     walk.tally[TALLY_CHANGES] += 1
@@ -320,7 +227,7 @@ def _lob_fields(walk: Walk, at: int, side: int) -> LobFields:
 
 @inlined
 def _push_lob_event(walk: Walk, con_id: int, xid: int, table: int, pieces: int) -> int:
-    event = _push_event(walk, _LOB, con_id, xid)
+    event = push_event(walk, _LOB, con_id, xid)
     walk.events.table[event] = table
     walk.events.piece_count[event] = pieces
     return event
@@ -351,7 +258,7 @@ def _lob(walk: Walk, at: int, op: int) -> int:
     xid = 0 if op == 0x0A08 else walk.current[XID]
     event = _push_lob_event(walk, walk.current[CONTAINER], xid, table, pushed)
     if xid != 0:
-        _undo_link(walk, undo.offset[2], event, undo.dba)
+        link_undo(walk, undo.offset[2], event, undo.dba)
     walk.current[PENDING] = -1
     return 0
 
@@ -360,57 +267,20 @@ def _lob(walk: Walk, at: int, op: int) -> int:
 def _undone(walk: Walk, at: int, op: int) -> int:
     """A 5.6 or 5.11: an UNDONE event if the object is subscribed."""
     payload, big = walk.payload, walk.big
-    ktub, size = _field(walk, at, 1)
+    ktub, size = field_of(walk, at, 1)
     if size < 24:
         return _SHORT_FIELD
     con_id = container_of(payload, at, walk.header, big)
-    table = _find_table(walk, con_id, u32(payload, ktub, big))
+    table = find_table(walk, con_id, u32(payload, ktub, big))
     if table < 0 and not _is_lob_undo(walk, con_id, ktub):
         return 0
     if u16(payload, ktub + 20, big) & 0x102:
         return 0  # a part of an undo record: its change goes with the HEAD's marker
     usn = (u16(payload, at + 2, big) - 15) >> 1
-    event = _push_event(walk, _UNDONE, con_id, _xid(usn, int(payload[ktub + 18]), 0))
+    event = push_event(walk, _UNDONE, con_id, xid_of(usn, int(payload[ktub + 18]), 0))
     walk.events.table[event] = table
-    _undo_link(walk, ktub, event, dba_of(payload, at, big))
+    link_undo(walk, ktub, event, dba_of(payload, at, big))
     walk.events.slot_head[event] = 1 if op == 0x050B else 0
-    return 0
-
-
-@inlined
-def _boundary(walk: Walk, at: int, op: int) -> int:
-    """A 5.2 or 5.4: a BEGIN, COMMIT or ROLLBACK event."""
-    payload, big = walk.payload, walk.big
-    f1, size = _field(walk, at, 1)
-    if size < (8 if op == 0x0502 else 17):
-        return _SHORT_FIELD
-    sequence = u32(payload, f1 + 4, big)
-    kind = _BEGIN
-    if op == 0x0502 and sequence == 0:
-        return 0
-    if op == 0x0504:
-        kind = _ROLLBACK if payload[f1 + 16] & 0x04 else _COMMIT
-    usn = (u16(payload, at + 2, big) - 15) >> 1
-    walk.current[XID] = _xid(usn, u16(payload, f1, big), sequence)
-    walk.current[CONTAINER] = container_of(payload, at, walk.header, big)
-    _push_event(walk, kind, walk.current[CONTAINER], walk.current[XID])
-    return 0
-
-
-@inlined
-def _session(walk: Walk, at: int, op: int) -> int:
-    """A 5.19 or 5.20: a SESSION event of the record's transaction."""
-    payload, big = walk.payload, walk.big
-    f1, size = _field(walk, at, 1)
-    if walk.current[XID] == 0 or size < (8 if walk.long_session else 4):
-        return 0
-    event = _push_event(walk, _SESSION, walk.current[CONTAINER], walk.current[XID])
-    walk.events.serial[event] = u16(payload, f1 + 2, big)
-    walk.events.slot_head[event] = 1 if op == 0x0513 else 0
-    if walk.long_session:
-        walk.events.session[event] = u32(payload, f1 + 4, big)
-    else:
-        walk.events.session[event] = u16(payload, f1, big)
     return 0
 
 
@@ -419,9 +289,9 @@ def _direct_load_xid(walk: Walk) -> int:
     """The transaction that the 24.6 of the same record names, 0 where there is none."""
     for vector in range(walk.current[VECTORS]):
         if walk.vectors.opcode[vector] == 0x1806:
-            f1, size = _field(walk, walk.vectors.position[vector], 1)
+            f1, size = field_of(walk, walk.vectors.position[vector], 1)
             if size >= 16:
-                return _xid(
+                return xid_of(
                     u16(walk.payload, f1 + 8, walk.big),
                     u16(walk.payload, f1 + 10, walk.big),
                     u32(walk.payload, f1 + 12, walk.big),
@@ -433,14 +303,12 @@ def _direct_load_xid(walk: Walk) -> int:
 def _direct_load(walk: Walk, at: int) -> int:
     """A 19.1 with a table's block: a CHANGE event if the table is subscribed."""
     payload, big = walk.payload, walk.big
-    f1, size = _field(walk, at, 1)
+    f1, size = field_of(walk, at, 1)
     dataobj = block_object(payload, f1, size, big)
     if dataobj < 0:
         return 0
     con_id = container_of(payload, at, walk.header, big)
-    table = _find(
-        walk.objects.data, con_id, dataobj, walk.records.scn[walk.current[RECORD_AT_HAND]]
-    )
+    table = find(walk.objects.data, con_id, dataobj, walk.records.scn[walk.current[RECORD_AT_HAND]])
     if table < 0:
         return 0
     xid = _direct_load_xid(walk)
@@ -456,56 +324,14 @@ def _direct_load(walk: Walk, at: int) -> int:
     if status != 0:
         walk.state[PIECES] = first_piece
         walk.state[ENTRIES] = first_entry
-        event = _undecoded(walk, status, con_id, xid, table)
+        event = push_undecoded(walk, status, con_id, xid, table)
     else:
-        event = _push_event(walk, _CHANGE, con_id, xid)
+        event = push_event(walk, _CHANGE, con_id, xid)
         walk.events.table[event] = table
         walk.events.piece_count[event] = walk.state[PIECES] - first_piece
     walk.events.dataobj[event] = dataobj
     walk.tally[TALLY_ROW_VECTORS] += 1
     walk.tally[TALLY_CHANGES] += 1
-    return 0
-
-
-@inlined
-def _push_text(walk: Walk, at: int, field: int, number: int) -> None:
-    offset, length = _field(walk, at, field)
-    push(walk.entries, walk.state, 0, 0, number, offset, max(0, length))
-
-
-@inlined
-def _ddl(walk: Walk, at: int) -> int:
-    """A 24.1: a DDL event, whatever its object is; the values of its piece are texts.
-
-    Facts: redo-format §8.1, by published field sizes; no real record of it was at hand.
-    """
-    payload, big = walk.payload, walk.big
-    f1, size = _field(walk, at, 1)
-    if size != 24 or u32(payload, f1, big) != 10000:
-        return 0
-    part = u16(payload, f1 + 18, big)
-    fields = (u16(payload, at + walk.header, big) - 2) >> 1
-    if fields < (12 if part <= 1 else 2):
-        return 0
-    con_id = container_of(payload, at, walk.header, big)
-    xid = _xid(u16(payload, f1 + 4, big), u16(payload, f1 + 6, big), u32(payload, f1 + 8, big))
-    event = _push_event(walk, _DDL, con_id, xid)
-    walk.events.serial[event] = u16(payload, f1 + 12, big)
-    walk.events.wrp[event] = part
-    walk.events.piece_count[event] = 1
-    piece = walk.state[PIECES]
-    open_piece(walk.pieces, piece, 0)
-    walk.pieces.entry_count[piece] = 1
-    if part <= 1:
-        f12, size12 = _field(walk, at, 12)
-        walk.events.session[event] = u32(payload, f12, big) if size12 == 4 else 0
-        walk.pieces.entry_count[piece] = 3
-        _push_text(walk, at, 8, 1)
-        _push_text(walk, at, 9, 2)
-        _push_text(walk, at, 10, 3)
-    else:
-        _push_text(walk, at, 2, 1)
-    walk.state[PIECES] = piece + 1
     return 0
 
 
@@ -527,7 +353,7 @@ def _pass_alone(walk: Walk) -> None:
     con_id = container_of(walk.payload, at, walk.header, walk.big)
     dataobj = object_of(walk.payload, at, walk.big)
     scn = walk.records.scn[walk.current[RECORD_AT_HAND]]
-    if _find(walk.objects.data, con_id, dataobj, scn) < 0:
+    if find(walk.objects.data, con_id, dataobj, scn) < 0:
         walk.tally[TALLY_FILTERED] += 1
     else:
         walk.tally[TALLY_UNPAIRED] += 1
@@ -559,13 +385,13 @@ def _step(walk: Walk, vector: int) -> int:
     if op == 0x0501:
         return _undo_record(walk, vector, at)
     if op == 0x0502 or op == 0x0504:
-        return _boundary(walk, at, op)
+        return boundary(walk, at, op)
     if op == 0x0513 or op == 0x0514:
-        return _session(walk, at, op)
+        return session(walk, at, op)
     if op == 0x1301:
         return _direct_load(walk, at)
     if op == 0x1801:
-        return _ddl(walk, at)
+        return ddl(walk, at)
     return 0
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from olr_pg.kernels import inlined
 from olr_pg.redo.kernel import u16, u32
-from olr_pg.redo.vectors import dba_of
+from olr_pg.redo.vectors import dba_of, field_at
 from olr_pg.redo.walk import Walk
 
 _UNDO: Final = 0x0501
@@ -32,17 +32,9 @@ def _has_undo(op: int) -> bool:
 
 
 @inlined
-def _first_field(walk: Walk, at: int) -> tuple[int, int]:
-    """(payload offset, length) of a vector's first field, length 0 where it has none."""
-    listed = u16(walk.payload, at + walk.header, walk.big)
-    data = at + walk.header + ((listed + 2) & ~3)
-    return data, u16(walk.payload, at + walk.header + 2, walk.big) if listed >= 4 else 0
-
-
-@inlined
 def _uba_in(walk: Walk, at: int) -> int:
     """Where a block change names its undo record (KTB redo F and C), −1 where it does not."""
-    ktb, size = _first_field(walk, at)
+    ktb, size = field_at(walk.payload, at, walk.header, 1, walk.big)
     if size < 2:
         return -1
     op = walk.payload[ktb] & 0x0F
@@ -58,7 +50,7 @@ def _is_undo_at(walk: Walk, vector: int, uba: int) -> bool:
     if walk.vectors.opcode[vector] != _UNDO:
         return False
     at = walk.vectors.position[vector]
-    ktudb, size = _first_field(walk, at)
+    ktudb, size = field_at(walk.payload, at, walk.header, 1, walk.big)
     payload, big = walk.payload, walk.big
     return bool(
         size >= 20

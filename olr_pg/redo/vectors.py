@@ -162,6 +162,23 @@ def dba_of(payload: Any, position: int, big: bool) -> int:
     return u32(payload, position + 8, big)
 
 
+@inlined
+def field_at(payload: Any, at: int, header: int, number: int, big: bool) -> tuple[int, int]:
+    """(position, length) of one field of the vector at `at`; length −1 where it has no such field.
+
+    Args:
+        header: bytes of a vector header.
+        number: from 1 on.
+    """
+    listed = u16(payload, at + header, big)
+    data = at + header + ((listed + 2) & ~3)
+    if number > (listed - 2) >> 1:
+        return data, -1
+    for k in range(1, number):
+        data += (u16(payload, at + header + 2 * k, big) + 3) & ~3
+    return data, u16(payload, at + header + 2 * number, big)
+
+
 def vectors_of(window: Window) -> VectorColumns:
     """The change vectors of a window's valid records.
 

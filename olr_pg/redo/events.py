@@ -1,0 +1,109 @@
+"""Events of the walk: what a row of `EventColumns` has of its record, and the tables they are of.
+
+Facts: redo-format §4, §5; checked on real logs of 19c and 23ai and real records.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from olr_pg.kernels import inlined, inlined_for
+from olr_pg.redo.batch import EventKind
+from olr_pg.redo.columns import Table
+from olr_pg.redo.kernel import u16, u32
+from olr_pg.redo.layout import BLOCK_HEADER
+from olr_pg.redo.opcodes import EVENTS
+from olr_pg.redo.vectors import field_at
+from olr_pg.redo.walk import RECORD_AT_HAND, Walk
+
+_BLOCK_HEADER = BLOCK_HEADER
+_UNDECODED = int(EventKind.UNDECODED)
+
+
+@inlined
+def find(objects: Table, con_id: int, number: int, scn: int) -> int:
+    """The table that an object is at an SCN, −1 where it is none."""
+    wanted = np.uint64(con_id) << np.uint64(32) | np.uint64(number)
+    key = objects.key
+    low = 0
+    high = key.size
+    while low < high:
+        middle = (low + high) >> 1
+        if key[middle] < wanted or (key[middle] == wanted and objects.since[middle] <= scn):
+            low = middle + 1
+        else:
+            high = middle
+    if low > 0 and key[low - 1] == wanted:
+        return int(objects.table[low - 1])
+    return -1
+
+
+@inlined
+def find_table(walk: Walk, con_id: int, obj: int) -> int:
+    """The table that an OBJ# is at the record at hand, −1 where it is none."""
+    return find(walk.objects.tables, con_id, obj, walk.records.scn[walk.current[RECORD_AT_HAND]])
+
+
+@inlined_for(numba.int64(numba.int64, numba.int64, numba.int64))
+def xid_of(usn: int, slot: int, sequence: int) -> int:
+    """The transaction's id as `EventColumns` has it."""
+    return usn << 48 | slot << 32 | sequence
+
+
+@inlined
+def field_of(walk: Walk, at: int, number: int) -> tuple[int, int]:
+    """(payload offset, length) of one field of a vector, length −1 where it has no such field."""
+    return field_at(walk.payload, at, walk.header, number, walk.big)
+
+
+@inlined
+def push_event(walk: Walk, kind: int, con_id: int, xid: int) -> int:
+    """The row of a new event of the record at hand; its other columns are 0, its table −1."""
+    at = walk.state[EVENTS]
+    record = walk.current[RECORD_AT_HAND]
+    event = walk.events[np.uint64(at)]
+    source = walk.records[np.uint64(record)]
+    event.kind = kind
+    event.con_id = con_id
+    event.xid = xid
+    event.scn = source.scn
+    event.time = walk.lwns.time[source.lwn]
+    event.thread = walk.place[0]
+    event.sequence = walk.place[1]
+    position, width = np.uint32(source.position), np.uint32(walk.width)
+    block = position // width
+    event.block = walk.first_block + block
+    event.offset = _BLOCK_HEADER + (position - block * width)
+    event.table = -1
+    event.dataobj = 0
+    event.undo_dba = 0
+    event.prev_dba = 0
+    event.rci = 0
+    event.wrp = 0
+    event.slot_head = 0
+    event.serial = 0
+    event.session = 0
+    event.piece_count = 0
+    walk.state[EVENTS] = at + 1
+    return int(at)
+
+
+@inlined
+def push_undecoded(walk: Walk, status: int, con_id: int, xid: int, table: int) -> int:
+    """An event of a row change that is known, but not its row."""
+    event = push_event(walk, _UNDECODED, con_id, xid)
+    walk.events.table[event] = table
+    walk.events.session[event] = status
+    return event
+
+
+@inlined
+def link_undo(walk: Walk, ktub: int, event: int, undo_dba: int) -> None:
+    """Note which undo record an event has, by its ktub at a payload position."""
+    payload, big, events = walk.payload, walk.big, walk.events
+    events.dataobj[event] = u32(payload, ktub + 4, big)
+    events.undo_dba[event] = undo_dba
+    events.prev_dba[event] = u32(payload, ktub + 12, big)
+    events.rci[event] = payload[ktub + 19]
+    events.wrp[event] = u16(payload, ktub + 22, big)
