@@ -24,21 +24,11 @@ UV_PROJECT_ENVIRONMENT="$prefix/.venv" UV_LINK_MODE=copy UV_COMPILE_BYTECODE=1 \
 rm -rf "$prefix/uv"
 
 # What is compiled is kept beside the code, not in the volume: kernels for this kind of processor
-# (another kind compiles its own, so the directory stays writable), and Java's class data.
+# (another kind compiles its own, so the directory stays writable), and Java's classes.
 mkdir -p "$prefix/cache/numba"
 chown -R "$user:" "$prefix/cache"
 cd /
 su -s /bin/sh "$user" -c "
     export NUMBA_CACHE_DIR=$prefix/cache/numba XDG_CACHE_HOME=$prefix/cache
-    $prefix/.venv/bin/python -W ignore - <<'EOF'
-from olr_pg.applier.warm import warm_kernels as warm_applier
-from olr_pg.replicator.warm import warm_kernels as warm_decoder
-from olr_pg.spark.session import SparkSettings, spark_session
-from olr_pg.wire.frames import ByteOrder
-
-warm_decoder()
-warm_applier(ByteOrder.LITTLE)
-with spark_session(SparkSettings('local[1]')):
-    pass
-EOF
+    $prefix/.venv/bin/olr-pg prepare
 "

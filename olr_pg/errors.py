@@ -997,7 +997,7 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         7,
     ),
     6002: ErrorEntry(
-        "the start script of Java cannot be written",
+        "the start script of Java, or its archive of classes, cannot be written",
         "make the cache directory writable, or set XDG_CACHE_HOME to one that is, on a file system"
         " that lets programs run",
         7,

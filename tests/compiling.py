@@ -2,6 +2,7 @@
 
 Each of these processes, and each of their Spark workers, would compile the same ones at the same
 time: half of what the tests cost on a fresh machine. With the kernels on disk this takes seconds.
+Spark's classes are archived with them: the tests start some forty sessions.
 
     python -m tests.compiling decoding|applying
 """
@@ -19,6 +20,7 @@ from olr_pg.load.warm import warm_load
 from olr_pg.replicator.decode import decode_logs
 from olr_pg.replicator.warm import warm_kernels
 from olr_pg.simulator.simulate import WORKLOADS, simulate
+from olr_pg.spark.archiving import archive_classes
 from olr_pg.wire.frames import ByteOrder
 
 _SHARES = ("decoding", "applying")
@@ -49,6 +51,7 @@ def main(share: str) -> None:
         warm_kernels()
         _decode_lobs()
         return
+    archive_classes()
     for order in ByteOrder:
         warm_applier(order)
     warm_load()

@@ -21,6 +21,7 @@ from olr_pg.cli import (
     dump,
     errors,
     load,
+    prepare,
     simulate,
     status,
     verify,
@@ -82,6 +83,7 @@ app.command("dump")(dump.dump)
 app.command("doctor")(doctor.doctor)
 app.add_typer(dictionary.app, name="dictionary")
 app.command("demo")(demo.demo)
+app.command("prepare")(prepare.prepare)
 app.command("simulate")(simulate.simulate)
 app.command("bench")(bench.bench)
 app.add_typer(config.app, name="config")

@@ -17,13 +17,14 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from olr_pg.errors import OlrPgError
 from olr_pg.observability.logs import get_logger
+from olr_pg.spark.class_archive import archive_options
 from olr_pg.spark.daemon import PRELOAD_VARIABLE
 from olr_pg.spark.java import Java, find_java
 from olr_pg.spark.scratch import Scratch, new_scratch
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _LOOPBACK: Final = "127.0.0.1"
-_STOP_SECONDS_MAX: Final = 15
+_STOP_SECONDS_MAX: Final = 15.0
 _JAVA_WORDS_MAX: Final = 2_000
 
 _JAVA_OPTIONS: Final = (
@@ -74,11 +75,13 @@ class SparkSettings:
         conf: Spark properties (`spark.conf`); they win over this module's defaults.
         preload: modules and ``module:function`` entries that the workers are warmed with, see
             `olr_pg.spark.daemon`.
+        java_options: Java's, beside this module's defaults and instead of the archive of classes.
     """
 
     master: str = "local[*,3]"
     conf: Mapping[str, str] = field(default_factory=dict, repr=False)
     preload: tuple[str, ...] = ()
+    java_options: tuple[str, ...] = ()
 
     @property
     def local(self) -> bool:
@@ -121,13 +124,19 @@ def get_session(settings: SparkSettings) -> SparkSession:
         return _running.spark
 
 
-def stop_session() -> None:
-    """Stop the session and its JVM, and remove its files; does nothing if none runs."""
+def stop_session(seconds_max: float = _STOP_SECONDS_MAX) -> bool:
+    """Stop the session and its JVM, and remove its files; does nothing if none runs.
+
+    Args:
+        seconds_max: how long the JVM may take to end before it is killed.
+
+    Returns:
+        Whether it ended by itself.
+    """
     global _running
     with _lock:
         running, _running = _running, None
-        if running is not None:
-            _stop(running)
+        return running is None or _stop(running, seconds_max)
 
 
 @contextlib.contextmanager
@@ -143,14 +152,25 @@ def spark_session(settings: SparkSettings) -> Iterator[SparkSession]:
         stop_session()
 
 
-def default_properties(settings: SparkSettings, scratch: Path) -> dict[str, str]:
+def spark_home() -> Path:
+    """The installation of Spark: the package's own."""
+    import pyspark
+
+    return Path(pyspark.__file__).parent
+
+
+def default_properties(
+    settings: SparkSettings, scratch: Path, archived: Sequence[str] = ()
+) -> dict[str, str]:
     """The Spark properties of a session before the user's own are laid over them.
 
     Args:
         settings: the session's.
         scratch: a directory of this session for Java's settings and for Spark's files.
+        archived: options that name the archive of classes.
     """
     java_options = [*_JAVA_OPTIONS, f"-Dlog4j2.configurationFile={(scratch / _LOG_FILE).as_uri()}"]
+    java_options += settings.java_options or archived
     properties = {
         "spark.app.name": "olr_pg",
         "spark.ui.enabled": "false",
@@ -195,7 +215,8 @@ def _start(settings: SparkSettings) -> _Running:
         raise OlrPgError(6003, f"no scratch directory: {error.strerror}") from error
     try:
         (scratch.path / _LOG_FILE).write_text(_LOG_SETTINGS)
-        properties = default_properties(settings, scratch.path) | dict(settings.conf)
+        archived = archive_options(java, spark_home())
+        properties = default_properties(settings, scratch.path, archived) | dict(settings.conf)
         spark, process = _launch(settings, properties, java, scratch.path)
     except BaseException:
         scratch.remove()
@@ -258,12 +279,10 @@ def _launch_environment(
     settings: SparkSettings, properties: Mapping[str, str], java: Java, scratch: Path
 ) -> Iterator[None]:
     """The environment variables that Spark's start reads, put back afterwards."""
-    import pyspark
-
     changes = {
         "JAVA_HOME": str(java.home),
         # Another installation of Spark on this host would not fit this Python package.
-        "SPARK_HOME": str(Path(pyspark.__file__).parent),
+        "SPARK_HOME": str(spark_home()),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
@@ -316,7 +335,7 @@ def _interrupts_kept() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _stop(running: _Running) -> None:
+def _stop(running: _Running, seconds_max: float = _STOP_SECONDS_MAX) -> bool:
     from py4j.protocol import Py4JError
 
     gateway = running.spark.sparkContext._gateway
@@ -328,24 +347,34 @@ def _stop(running: _Running) -> None:
         # ... and ends that call early: the second one only makes pyspark forget the context.
         running.spark.sparkContext.stop()
     finally:
-        _close_gateway(gateway, running.process)
+        by_itself = _close_gateway(gateway, running.process, seconds_max)
         running.scratch.remove()
         atexit.unregister(stop_session)
+    return by_itself
 
 
-def _close_gateway(gateway: Any, process: subprocess.Popen[bytes] | None) -> None:
-    """Close the connection to the JVM and wait for its end, so that a new one can be started."""
+def _close_gateway(
+    gateway: Any,
+    process: subprocess.Popen[bytes] | None,
+    seconds_max: float = _STOP_SECONDS_MAX,
+) -> bool:
+    """Close the connection to the JVM and wait for its end, so that a new one can be started.
+
+    Returns:
+        Whether it ended by itself.
+    """
     from pyspark import SparkContext
 
     gateway.shutdown()
     SparkContext._gateway = None
     SparkContext._jvm = None
     if process is None:  # started by spark-submit, not by us
-        return
+        return True
     if process.stdin is not None:
         process.stdin.close()
     try:
-        process.wait(_STOP_SECONDS_MAX)
+        return process.wait(seconds_max) >= 0
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+        return False
