@@ -808,6 +808,11 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         " rows have moved to another table, rename or drop the old one",
         6,
     ),
+    5026: ErrorEntry(
+        "a source table would go into the appliance's own schema",
+        "give it, or its owner, another schema in `apply.table-mapping` or `apply.schema-mapping`",
+        6,
+    ),
     5070: ErrorEntry(
         "a replicated table was truncated",
         "empty the target table or keep its rows, then let the table go on: `olr-pg errors"
@@ -1097,6 +1102,12 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         "Oracle lists no archived log",
         "put the database into ARCHIVELOG mode, and check `source.archive-destination` against"
         " V$ARCHIVE_DEST",
+        8,
+    ),
+    7013: ErrorEntry(
+        "`source.server` does not say where Oracle is",
+        "write host:port/service or a connect descriptor, or set TNS_ADMIN to the directory of the"
+        " tnsnames.ora that holds the name; LDAP needs `source.thick-mode`",
         8,
     ),
     7020: ErrorEntry(

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from olr_pg.applier.modifiers import check_modifiers
 from olr_pg.applier.rows import OPERATION, Operations
 from olr_pg.applier.target import NewColumn, TargetTable, create_table, read_table, supports_xml
+from olr_pg.config.names import OWN_SCHEMA
 from olr_pg.datatypes.convert import Encoder, encoder_for
 from olr_pg.datatypes.mapping import (
     LOB_TYPES,
@@ -313,14 +314,16 @@ def target_name(settings: ApplierSettings, owner: str, table: str) -> tuple[str,
 
 
 def check_names(settings: ApplierSettings, tables: Iterable[Table]) -> None:
-    """No two source tables may go into one target table.
+    """No two source tables may go into one target table, and none beside the ledger.
 
     Raises:
-        OlrPgError: 5016.
+        OlrPgError: 5016; 5026, into the appliance's own schema.
     """
     seen: dict[tuple[str, str], str] = {}
     for table in tables:
         name = target_name(settings, table.owner, table.name)
+        if name[0] == OWN_SCHEMA:
+            raise OlrPgError(5026, f"{table.full_name} would be {'.'.join(name)}")
         other = seen.setdefault(name, table.full_name)
         if other != table.full_name:
             raise OlrPgError(5016, f"{other} and {table.full_name} would both be {'.'.join(name)}")

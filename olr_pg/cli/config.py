@@ -37,12 +37,15 @@ def check(
 ) -> None:
     """Read a configuration file, resolve its secrets and report everything that is wrong.
 
+    The files of TLS are looked at, and whether `source.server` can be found here, as `run` does.
     Nothing is connected to, and no secret is printed.
     """
     from olr_pg.config.load import ConfigError, load_config
+    from olr_pg.config.outside import check_outside
 
     try:
         loaded = load_config(config)
+        check_outside(loaded, str(config))
     except ConfigError as error:
         if as_json:
             problems = [

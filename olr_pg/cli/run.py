@@ -47,6 +47,7 @@ def run(
     """Replicate: decode archived logs, serve the protocol's port, apply to PostgreSQL."""
     from olr_pg.config.load import load_config
     from olr_pg.config.model import secret_texts
+    from olr_pg.config.outside import check_outside
     from olr_pg.observability.logs import configure_logging, get_logger
 
     form = log_format.value if log_format else None
@@ -55,6 +56,7 @@ def run(
         return with_log_options(load_config(config), log_level, form)
 
     loaded = load()
+    check_outside(loaded, str(config))
     configure_logging(loaded.log.level, loaded.log.format, secrets=secret_texts(loaded))
     get_logger("olr-pg").info(
         "starting",

@@ -30,12 +30,12 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from olr_pg.config.address import Address, Network, parse_address
-from olr_pg.config.names import TableName, parse_table_name
+from olr_pg.config.names import OWN_SCHEMA, TableName, parse_table_name
 from olr_pg.config.secrets import UnresolvedSecretError, read_secret_file, resolve_secret
 
 _OFFSET: Final = re.compile(r"[+-]\d{1,2}:\d{2}")
 _MASTER: Final = re.compile(
-    r"local(\[(\*|\d+)\s*(,\s*\d+)?\])?$|local-cluster\[|(spark|k8s|mesos)://.|yarn$"
+    r"local(\[(\*|0*[1-9]\d*)\s*(,\s*\d+)?\])?$|local-cluster\[|(spark|k8s|mesos)://.|yarn$"
 )
 
 PROBLEM: Final = "olr_pg_problem"
@@ -265,6 +265,19 @@ ConfigTables = Annotated[
 ]
 
 
+_ANOTHER_SCHEMA: Final = f"another schema than {OWN_SCHEMA}, which holds the appliance's ledger,"
+
+
+def _schema_mapping(value: dict[str, str]) -> dict[str, str]:
+    for owner, schema in value.items():
+        if schema == OWN_SCHEMA:
+            raise problem(f"{_ANOTHER_SCHEMA} as the target of {owner}", show="nothing")
+    return value
+
+
+SchemaMapping = Annotated[dict[str, str], AfterValidator(_schema_mapping)]
+
+
 def _table_mapping(value: dict[str, str]) -> dict[str, str]:
     mapping = dict[str, str]()
     for key, target in value.items():
@@ -277,6 +290,8 @@ def _table_mapping(value: dict[str, str]) -> dict[str, str]:
         schema, dot, table = target.partition(".")
         if not (schema and dot and table):
             raise problem(f"schema.table as the target of {name}", show="nothing")
+        if schema == OWN_SCHEMA:
+            raise problem(f"{_ANOTHER_SCHEMA} as the target of {name}", show="nothing")
         if name in mapping:
             raise problem(f"each table once, but {name} is given twice", show="nothing")
         mapping[name] = target

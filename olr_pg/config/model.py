@@ -27,6 +27,7 @@ from olr_pg.config.fields import (
     ConfigTables,
     PostgresConnection,
     PostgresServer,
+    SchemaMapping,
     Secret,
     Setting,
     SparkMaster,
@@ -248,7 +249,7 @@ class Apply(Section):
         description="what is applied as a whole: a transaction's changes of each table, or all",
     )
     create_tables: bool = Field(default=False, description="create missing target tables")
-    schema_mapping: dict[str, str] = Field(
+    schema_mapping: SchemaMapping = Field(
         default_factory=dict, description="an object: Oracle owner to PostgreSQL schema"
     )
     table_mapping: TableMapping = Field(

@@ -10,6 +10,8 @@ from olr_pg.errors import OlrPgError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+OWN_SCHEMA: Final = "olr_pg"
+"""The schema of a target that holds the appliance's ledger; nothing is replicated into it."""
 
 _UNION_MAX: Final = 200
 """Selects of one compound; SQLite takes 500."""

@@ -154,10 +154,15 @@ def _show(value: object, location: Sequence[int | str]) -> str:
     if any(_SECRET_KEYS.search(str(part)) for part in location):
         return _kind(value)
     if isinstance(value, str):
-        if _SECRET_TEXTS.search(value) or len(value) > _SHOWN_LENGTH_MAX:
+        if may_hide_secret(value):
             return "a string (not shown)"
         return json.dumps(value, ensure_ascii=False)
     return json.dumps(value) if isinstance(value, bool | int | float) else _kind(value)
+
+
+def may_hide_secret(text: str) -> bool:
+    """Whether a text is not to be printed; nobody can tell what is in a long one."""
+    return bool(_SECRET_TEXTS.search(text)) or len(text) > _SHOWN_LENGTH_MAX
 
 
 def _nearest(word: object, known: Iterable[str]) -> str:

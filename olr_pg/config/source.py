@@ -31,7 +31,9 @@ class OracleSource(Section):
     kind: Literal["oracle"] = Field(default="oracle", description='"oracle" or "offline"')
     user: str = Field(min_length=1, description="the database user")
     password: Secret = Field(description='a string, "${ENV_NAME}" or {"file": "PATH"}')
-    server: OracleServer = Field(description="host:port/service")
+    server: OracleServer = Field(
+        description="host:port/service, a connect descriptor or a name of tnsnames.ora"
+    )
     path_mapping: PathMapping = Field(
         default=(),
         description="pairs of an archive path as Oracle names it and as it is mounted here",

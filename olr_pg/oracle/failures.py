@@ -19,6 +19,7 @@ LOST: Final = 7007
 UNREACHABLE: Final = 7001
 CLIENT_LIBRARY: Final = 7008
 OTHER: Final = 7009
+NO_PLACE: Final = 7013
 
 _TRANSIENT: Final = frozenset({UNREACHABLE, LOST})
 """Errors that may be gone when the same is tried again at once."""
@@ -44,6 +45,13 @@ _CODES: Final[dict[str, int]] = {
     ),
     **dict.fromkeys(
         ("DPY-6005", "DPY-6000", "ORA-12541", "ORA-12170", "ORA-12543", "ORA-12545"), UNREACHABLE
+    ),
+    **dict.fromkeys(
+        (
+            *("DPY-4000", "DPY-4017", "DPY-4018", "DPY-4021", "DPY-4026", "DPY-4027"),
+            *("DPY-2049", "DPY-2056"),
+        ),
+        NO_PLACE,
     ),
     **dict.fromkeys(("DPI-1047", "DPI-1072", "DPY-2019", "DPY-2053"), CLIENT_LIBRARY),
 }

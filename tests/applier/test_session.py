@@ -345,6 +345,9 @@ def test_two_tables_of_one_name(replication: Replication) -> None:
     with pytest.raises(OlrPgError) as caught:
         replication.apply(tables, schema_names={"A": "s", "B": "s"})
     assert caught.value.code == 5016
+    with pytest.raises(OlrPgError) as caught:
+        replication.apply([Table("OLR_PG", "LEDGER", 1, 1, ())])
+    assert caught.value.code == 5026
 
 
 def test_a_second_source_needs_a_subscription_of_its_own(replication: Replication) -> None:

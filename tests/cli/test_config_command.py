@@ -7,7 +7,11 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from olr_pg.config.load import json_schema
+import pytest
+
+from olr_pg.cli.config import check
+from olr_pg.cli.run import run
+from olr_pg.config.load import ConfigError, json_schema
 
 Cli = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -18,6 +22,11 @@ VALID = """{ // a comment
 INVALID = """{
   "source": {"usr": "u", "password": "hunter2", "server": 5},
   "apply": {"connect-string": "hunter2", "tables": []},
+}"""
+
+UNUSABLE = """{
+  "source": {"user": "u", "password": "hunter2", "server": "h"},
+  "target": {"tls": {"certificate": "gone.pem", "key": "gone.key"}},
 }"""
 
 
@@ -70,3 +79,11 @@ def test_run_reports_a_wrong_file_as_check_does(cli: Cli, tmp_path: Path) -> Non
     path = write(tmp_path, INVALID)
     checked, run = cli("config", "check", "--config", path), cli("run", "--config", path)
     assert (checked.returncode, checked.stderr) == (run.returncode, run.stderr)
+
+
+@pytest.mark.parametrize("command", [check, run])
+def test_what_the_file_names_must_be_there(command: Callable[..., None], tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        command(write(tmp_path, UNUSABLE))
+    keys = [problem.key for problem in caught.value.problems]
+    assert keys == ["source.server", "target.tls.certificate", "target.tls.key"]

@@ -306,6 +306,14 @@ def test_a_file_that_is_not_json(tmp_path: Path, text: str, reason: str) -> None
         ({"apply": {**APPLY, "create-tables": "yes"}}, 'apply.create-tables: found "yes", expect'),
         ({"apply": {**APPLY, "on-conflict": "skp"}}, 'apply.on-conflict: found "skp", expected "'),
         ({"apply": {**APPLY, "schema-mapping": {"A": 1}}}, "apply.schema-mapping.A: found 1, exp"),
+        (
+            {"apply": {**APPLY, "schema-mapping": {"A": "olr_pg"}}},
+            "apply.schema-mapping: expected another schema than olr_pg",
+        ),
+        (
+            {"apply": {**APPLY, "table-mapping": {"A.B": "olr_pg.ledger"}}},
+            "apply.table-mapping: expected another schema than olr_pg",
+        ),
         ({"apply": {**APPLY, "table-mapping": {"A": "b"}}}, "apply.table-mapping: expected every"),
         ({"apply": {**APPLY, "table-mapping": {"A.B": "b"}}}, "apply.table-mapping: expected sch"),
         ({"apply": {**APPLY, "start-scn": -1}}, "apply.start-scn: found -1, expected at least 0"),
@@ -493,7 +501,10 @@ def test_time_zones_by_name_and_by_offset(tmp_path: Path, zone: str) -> None:
     assert apply.policies.local_timezone == zone
 
 
-@pytest.mark.parametrize("master", ["locl", "", "local[", "local[x]", "spark://", "http://h:7077"])
+@pytest.mark.parametrize(
+    "master",
+    ["locl", "", "local[", "local[x]", "local[0]", "local[00,3]", "spark://", "http://h:7077"],
+)
 def test_a_spark_master_that_spark_cannot_read_is_refused(tmp_path: Path, master: str) -> None:
     (found,) = problems(tmp_path, spark={"master": master})
     assert found.startswith("spark.master: ")
@@ -501,8 +512,8 @@ def test_a_spark_master_that_spark_cannot_read_is_refused(tmp_path: Path, master
 
 @pytest.mark.parametrize(
     "master",
-    ["local", "local[4]", "local[*]", "local[*,3]", "local[2, 3]", "spark://h:7077,g:7077", "yarn",
-     "k8s://https://h:6443", "local-cluster[2,1,1024]"],
+    ["local", "local[4]", "local[*]", "local[*,3]", "local[2, 3]", "local[10]",
+     "spark://h:7077,g:7077", "yarn", "k8s://https://h:6443", "local-cluster[2,1,1024]"],
 )  # fmt: skip
 def test_spark_masters(tmp_path: Path, master: str) -> None:
     assert parse(tmp_path, spark={"master": master}).spark.master == master

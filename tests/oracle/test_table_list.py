@@ -97,6 +97,11 @@ def test_another_service(stand_in: StandIn, source: OracleSource) -> None:
     assert failure(source).code == 7003
 
 
+@pytest.mark.parametrize("server", ["nowhere", "h 1/S", "http://h/S", "(A=1)", "ldap://h/S"])
+def test_a_server_of_no_usable_form(source: OracleSource, server: str) -> None:
+    assert failure(source.model_copy(update={"server": server})).code == 7013
+
+
 def test_a_database_that_cuts_every_connection(stand_in: StandIn, source: OracleSource) -> None:
     fault = stand_in.faults.add(Fault("execute", drop=True, times=0))
     assert failure(source).code == 7007

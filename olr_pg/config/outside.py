@@ -1,0 +1,112 @@
+"""What a configuration names outside its file: certificates of ports, and how Oracle is found.
+
+Only commands that use them look: others read the same file where neither is at hand.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.config.address import PORT_MAX
+from olr_pg.config.load import ConfigError
+from olr_pg.config.problems import Problem, may_hide_secret
+from olr_pg.config.source import OracleSource
+from olr_pg.config.tls import server_context
+from olr_pg.errors import OlrPgError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from olr_pg.config.model import Config, Tls
+
+_SERVER_FORMS: Final = (
+    'host:port/service, a connect descriptor "(DESCRIPTION=…)", or a name that is in tnsnames.ora'
+    " in the directory of TNS_ADMIN"
+)
+_NO_NAME: Final = {
+    "DPY-4027": "neither TNS_ADMIN nor ORACLE_HOME is set",
+    "DPY-4026": "that directory has no tnsnames.ora",
+    "DPY-4000": "it is not there",
+    "DPY-2056": "LDAP needs `source.thick-mode`",
+}
+"""What the driver says of a text that it takes for a name."""
+
+
+def check_outside(config: Config, file: str | None = None) -> None:
+    """Whether what `run` will open can be used; nothing is connected to.
+
+    Raises:
+        ConfigError: 4030 files of TLS cannot be used, 7013 `source.server` has no form that the
+            driver knows, 1002 both.
+    """
+    found = list(_tls_problems(config))
+    codes = {4030} if found else set[int]()
+    if isinstance(config.source, OracleSource):
+        server = _server_problem(config.source)
+        if server is not None:
+            found.insert(0, server)
+            codes.add(7013)
+    if found:
+        raise ConfigError(codes.pop() if len(codes) == 1 else 1002, tuple(found), file)
+
+
+def _server_problem(source: OracleSource) -> Problem | None:
+    if source.thick_mode:  # Oracle's client libraries find names in more ways
+        return None
+    reason = _unusable_server(source.server)
+    if reason is None:
+        return None
+    shown = not may_hide_secret(source.server)
+    found = json.dumps(source.server, ensure_ascii=False) if shown else "a string (not shown)"
+    return Problem("source.server", found, _SERVER_FORMS + (f" ({reason})" if reason else ""))
+
+
+def _unusable_server(server: str) -> str | None:
+    """Why the driver cannot connect to that, as far as it can be told; None: it can."""
+    import oracledb
+
+    parameters = oracledb.ConnectParams()
+    try:
+        parameters.parse_connect_string(server)
+    except oracledb.Error as error:
+        return _NO_NAME.get(error.args[0].full_code, "")
+    hosts, ports = (
+        part if isinstance(part, list) else [part] for part in (parameters.host, parameters.port)
+    )
+    if not all(hosts):
+        return "the host is missing"
+    if not all(1 <= port <= PORT_MAX for port in ports):
+        return f"the port is not from 1 to {PORT_MAX}"
+    return None
+
+
+def _tls_problems(config: Config) -> Iterator[Problem]:
+    several = isinstance(config.target, tuple)
+    for number, part in enumerate(config.targets):
+        if part.port.tls is not None:
+            key = f"target[{number}].tls" if several else "target.tls"
+            yield from _unusable_files(part.port.tls, key)
+    if config.status.enabled and config.status.tls is not None:
+        yield from _unusable_files(config.status.tls, "status.tls")
+
+
+def _unusable_files(tls: Tls, key: str) -> Iterator[Problem]:
+    missing = False
+    files = {"certificate": tls.certificate, "key": tls.key, "client-ca": tls.client_ca}
+    for name, file in files.items():
+        try:
+            if file is not None:
+                file.open("rb").close()
+        except OSError as error:
+            missing = True
+            expected = f"a file that this user can read ({error.strerror})"
+            yield Problem(f"{key}.{name}", json.dumps(str(file), ensure_ascii=False), expected)
+    if missing:
+        return
+    try:
+        server_context(tls)
+    except OlrPgError as error:
+        expected = "PEM files, the key that of the certificate, `key-password` where it has one"
+        reason = f"{error.detail}: {error.where['file']}"
+        yield Problem(key, f"what TLS cannot use ({reason})", expected)
