@@ -14,22 +14,19 @@ A row's image is ``record_send`` of these, a row's digest ``hashtextextended`` o
 
 from __future__ import annotations
 
-import json
-from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 from psycopg import sql
 
 from olr_pg.datatypes.columns import ValueColumn, per_distinct
 from olr_pg.datatypes.mapping import PgKind
 from olr_pg.datatypes.text import strip_blanks
+from olr_pg.load.canonical_json import canonical_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from olr_pg.applier.target import TargetColumn
-
-_JSONB_VERSION: Final = b"\x01"
 
 
 def canonical_type(column: TargetColumn) -> int:
@@ -72,41 +69,3 @@ def digest_expression(columns: Sequence[TargetColumn]) -> sql.Composed:
     return sql.SQL("hashtextextended(encode({}, 'hex') COLLATE \"C\", 0)").format(
         image_expression(columns)
     )
-
-
-def canonical_json(raw: bytes) -> bytes:
-    """A jsonb as it is sent (version, text) → as PostgreSQL sends it back."""
-    document = json.loads(
-        raw[1:], object_pairs_hook=_sorted_object, parse_int=_Number, parse_float=_Number
-    )
-    return _JSONB_VERSION + _printed(document).encode()
-
-
-class _Number(str):
-    """A number's text."""
-
-    __slots__ = ()
-
-
-def _sorted_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The last of equal keys counts; keys order by their length in bytes, then by bytes."""
-    found = dict(pairs)
-    keys = sorted(found, key=lambda key: (len(key.encode()), key.encode()))
-    return {key: found[key] for key in keys}
-
-
-def _printed(value: Any) -> str:
-    if isinstance(value, _Number):
-        number = Decimal(value)
-        return f"{abs(number) if number == 0 else number:f}"
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{_quoted(k)}: {_printed(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_printed, value)) + "]"
-    if isinstance(value, str):
-        return _quoted(value)
-    return {True: "true", False: "false", None: "null"}[value]
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, NamedTuple
 
+import orjson
 from psycopg import sql
 
 from olr_pg.applier.connection import Binary
@@ -53,18 +55,32 @@ def placeholder(column: TargetColumn) -> sql.Composable:
 
 
 def shown(connection: Connection[Any], fields: Sequence[Field]) -> dict[str, Any]:
-    """Values as JSON has them: numbers exact, dates in ISO 8601, bytes as hex."""
+    """Values as JSON has them: numbers exact, dates in ISO 8601, bytes as hex.
+
+    A document that readers of JSON may not take, for its depth or its numbers, is a string.
+    """
     if not fields:
         return {}
     parts = sql.SQL(", ").join(
-        sql.SQL("to_jsonb({})").format(_as_shown(field.column)) for field in fields
+        sql.SQL("to_jsonb({})::text").format(_as_shown(field.column)) for field in fields
     )
     with connection.cursor(binary=False) as cursor:
         row = cursor.execute(
             sql.SQL("SELECT {}").format(parts), [field.parameter for field in fields]
         ).fetchone()
     assert row is not None
-    return {field.column.name: value for field, value in zip(fields, row, strict=True)}
+    return {field.column.name: _read(text) for field, text in zip(fields, row, strict=True)}
+
+
+def _read(text: str | None) -> Any:
+    if text is None:
+        return None
+    try:
+        value = json.loads(text)
+        orjson.dumps([[value]])  # as deep as it stands in a line of the file
+    except (RecursionError, TypeError):
+        return text
+    return value
 
 
 def _as_shown(column: TargetColumn) -> sql.Composable:

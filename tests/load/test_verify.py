@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import orjson
 import psycopg
 import pytest
 
+from olr_pg.applier.connection import connect
+from olr_pg.applier.target import read_table
 from olr_pg.errors import OlrPgError
-from olr_pg.load.canonical import canonical_json
+from olr_pg.load.canonical_json import canonical_json
+from olr_pg.load.composite import Field, shown
 from olr_pg.load.digests import chunk_count
 from tests.load.faults import documents, find_and_mend
 from tests.load.test_initial import fetch
@@ -172,6 +176,36 @@ def test_canonical_json_is_what_postgres_sends(postgres: str, text: str) -> None
         row = connection.execute("SELECT jsonb_send(%s::jsonb)", (text,)).fetchone()
     assert row is not None
     assert canonical_json(b"\1" + text.encode()) == bytes(row[0])
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[1,]", '{"a":1,}', "[", "{}x", "01", "1 2", '{"a" 1}', '{"a"}', '{"a":"b":1}', "{1:2}",
+     '{"a":1 "b":2}', "nul", "t", '"\t"', r'"\x"', "]", "[}", "{,}", "-", "1.", "\u0663", '"a":'],
+)  # fmt: skip
+def test_what_is_no_json_is_told(text: str) -> None:
+    with pytest.raises(OlrPgError) as caught:
+        canonical_json(b"\1" + text.encode())
+    assert caught.value.code == 5017
+
+
+def test_a_document_of_any_depth(postgres: str) -> None:
+    text = '[{"b": 1, "a":' * 1500 + "1" + "}]" * 1500
+    with connect(postgres) as connection, connection.transaction(force_rollback=True):
+        row = connection.execute("SELECT jsonb_send(%s::jsonb)", (text,)).fetchone()
+        assert row is not None
+        assert canonical_json(b"\1" + text.encode()) == bytes(row[0])
+        connection.execute("CREATE SCHEMA s CREATE TABLE t (deep jsonb, flat jsonb, big jsonb)")
+        table = read_table(connection, "s", "t")
+        assert table is not None
+        values = [b"\1" + one.encode() for one in (text, '[1, {"a": null}]', f"[{10**30}]")]
+        seen = shown(connection, [Field(*one) for one in zip(table.columns, values, strict=True)])
+    assert seen == {
+        "deep": bytes(row[0])[1:].decode(),
+        "flat": [1, {"a": None}],
+        "big": f"[{10**30}]",
+    }
+    assert orjson.loads(orjson.dumps({"source": seen})) == {"source": seen}
 
 
 def test_each_kind_of_fault_in_a_table_with_lobs(

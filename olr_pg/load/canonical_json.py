@@ -1,0 +1,145 @@
+"""JSON as jsonb prints it: keys in PostgreSQL's order, each once, numbers as numeric.
+
+Without recursion: PostgreSQL takes documents that are nested deeper than Python's stack goes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from decimal import Decimal
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from olr_pg.errors import OlrPgError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_Container: TypeAlias = "list[_Document] | dict[str, _Document]"
+_Document: TypeAlias = "str | _Container"
+"""A string is a scalar as it is printed."""
+
+_JSONB_VERSION: Final = b"\x01"
+
+_BLANK: Final = r"[ \t\n\r]*"
+_STRING: Final = r'"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*"'
+_NUMBER: Final = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
+_TOKEN: Final = re.compile(
+    rf"{_STRING}(?:{_BLANK}:)?|\[{_BLANK}\]|\{{{_BLANK}\}}|[\[\]{{}},]|{_NUMBER}|true|false|null"
+    r"|[^ \t\n\r]"
+)
+"""A string, or a key up to its colon; an empty container; a mark; a number; a word; else what no
+JSON has."""
+
+
+_ENDS: Final[dict[str, type]] = {"]": list, "}": dict}
+
+
+def canonical_json(raw: bytes) -> bytes:
+    """A jsonb as it is sent (version, text) → as PostgreSQL sends it back.
+
+    Raises:
+        OlrPgError: 5017, it is no JSON.
+    """
+    return _JSONB_VERSION + "".join(_printed(_document(raw[1:].decode()))).encode()
+
+
+def _document(text: str) -> _Document:
+    root: list[_Document] = []
+    here: _Container = root
+    above = list[_Container]()
+    key: str | None = None
+    waits = True  # for a value, or for the key of one
+    for part in _TOKEN.findall(text):
+        if part == "," or part in _ENDS:
+            if waits or here is root or not isinstance(here, _ENDS.get(part, object)):
+                raise _no_json()
+            waits = part == ","
+            here = here if waits else above.pop()
+            continue
+        if not waits:
+            raise _no_json()
+        if isinstance(here, dict) and key is None:
+            key = _key(part)
+            continue
+        value = _begun(part)
+        if isinstance(here, list):
+            here.append(value)
+        else:
+            here[key or ""] = value  # the last of equal keys counts
+            key = None
+        if isinstance(value, str):
+            waits = False
+        else:
+            above.append(here)
+            here = value
+    if waits or here is not root:
+        raise _no_json()
+    return root[0]
+
+
+def _key(part: str) -> str:
+    if len(part) < 2 or part[-1] != ":":
+        raise _no_json()
+    return _decoded(part[:-1].rstrip())
+
+
+def _begun(part: str) -> _Document:
+    """A scalar or an empty container as it is printed; another container without what is in it."""
+    match part[0]:
+        case '"' if part[-1] == '"' != part:
+            return _quoted(_decoded(part)) if "\\" in part else part
+        case "[":
+            return "[]" if len(part) > 1 else []
+        case "{":
+            return "{}" if len(part) > 1 else {}
+        case "t" | "f" | "n" if len(part) > 1:
+            return part
+    if part[-1] not in "0123456789":
+        raise _no_json()
+    if part.isdigit():
+        return part
+    number = Decimal(part)
+    return f"{abs(number) if number == 0 else number:f}"
+
+
+def _no_json() -> OlrPgError:
+    return OlrPgError(5017, "the text for a jsonb column is no JSON")
+
+
+def _printed(document: _Document) -> Iterator[str]:
+    """The text in pieces, depth first."""
+    waiting = [document]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, list):
+            yield "["
+            waiting.append("]")
+            for child in reversed(value):
+                waiting += [child, ", "]
+            waiting.pop()
+        else:
+            yield "{"
+            waiting.append("}")
+            for key in sorted(value, key=_rank, reverse=True):
+                waiting += [value[key], f"{_quoted(key)}: ", ", "]
+            waiting.pop()
+
+
+def _rank(key: str) -> tuple[int, bytes]:
+    """Keys order by their length in bytes, then by bytes."""
+    raw = key.encode()
+    return len(raw), raw
+
+
+def _decoded(string: str) -> str:
+    if "\\" not in string:
+        return string[1:-1]
+    text: str = json.loads(string)
+    return text
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
