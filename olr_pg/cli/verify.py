@@ -115,6 +115,7 @@ def repair(
     """Repair exactly the rows that `olr-pg verify --differences FILE` has named.
 
     Without --yes it only shows what it would do. A row that has changed since then is left alone.
+    Where it fails, it says which tables were repaired before, and which not.
     """
     from olr_pg.load import sources
     from olr_pg.load.differences import read_differences
@@ -135,12 +136,32 @@ def repair(
     with ExitStack() as stack:
         source = stack.enter_context(sources.open_tables(loaded))
         target = open_target(sources.apply_section(loaded), target_directory(loaded), stack)
-        done = mend(sources.target_settings(loaded, source.snapshot, target), tables)
-    if as_json:
-        print_json({"repaired": True, "tables": [one._asdict() for one in done]})
-        return
-    for one in done:
-        _print_repaired(one)
+        settings = sources.target_settings(loaded, source.snapshot, target)
+        with _reporting([one.table for one in tables], as_json=as_json) as report:
+            mend(settings, tables, report)
+
+
+@contextmanager
+def _reporting(
+    tables: Sequence[str], *, as_json: bool
+) -> Iterator[Callable[[RepairedTable], None]]:
+    """Print what was done to the tables, also where the repair fails on the way."""
+    done: list[RepairedTable] = []
+
+    def report(one: RepairedTable) -> None:
+        done.append(one)
+        if not as_json:
+            _print_repaired(one)
+
+    try:
+        yield report
+    finally:
+        unfinished = tables[len(done) :]
+        if as_json:
+            repaired = [one._asdict() for one in done]
+            print_json({"repaired": True, "tables": repaired, "unfinished": unfinished})
+        elif unfinished:
+            print_line(f"not repaired: {', '.join(unfinished)}")
 
 
 @contextmanager

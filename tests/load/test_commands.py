@@ -54,7 +54,7 @@ def test_load_verify_and_repair(
 
     verify(commands, as_json=True)
     assert printed(capsys)["identical"]
-    execute(project, "UPDATE shop.orders SET status = '~'")
+    execute(project, "UPDATE shop.orders SET status = '~'; DELETE FROM shop.customers")
     file = project.folder / "differences.jsonl"
     with pytest.raises(typer.Exit) as ending:
         verify(commands, differences=file)
@@ -65,10 +65,37 @@ def test_load_verify_and_repair(
     repair(commands, differences=file)
     assert f"update {count}" in capsys.readouterr().out
     assert fetch(project, "SELECT DISTINCT status FROM shop.orders") == [("~",)]
+    fail_at_the_second_table(project, commands, file, capsys)
     repair(commands, differences=file, yes=True, as_json=True)
-    assert printed(capsys)["tables"][0]["updated"] == count
+    done = printed(capsys)
+    assert (done["tables"][1]["updated"], done["unfinished"]) == (count, [])
     verify(commands, as_json=True)
     assert printed(capsys)["identical"]
+
+
+def fail_at_the_second_table(
+    project: Project, commands: Path, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What was repaired before the failure is said, in either form."""
+    (there,) = fetch(project, "SELECT count(*)::int FROM shop.customers")[0]
+    assert there == 0
+    execute(project, "ALTER TABLE shop.orders ADD CONSTRAINT no CHECK (status = '~')")
+    for as_json in (True, False):
+        with pytest.raises(OlrPgError) as caught:
+            repair(commands, differences=file, yes=True, as_json=as_json)
+        assert (caught.value.code, caught.value.where) == (5114, {"table": "SHOP.ORDERS"})
+        (there,) = fetch(project, "SELECT count(*)::int FROM shop.customers")[0]
+        if as_json:
+            said = printed(capsys)
+            assert [(one["table"], one["inserted"]) for one in said["tables"]] == [
+                ("SHOP.CUSTOMERS", there)
+            ]
+            assert said["unfinished"] == ["SHOP.ORDERS"]
+        else:
+            said = capsys.readouterr().out
+            assert f"SHOP.CUSTOMERS: 0 inserted, 0 updated, 0 deleted; {there} have changed" in said
+            assert "not repaired: SHOP.ORDERS\n" in said
+    execute(project, "ALTER TABLE shop.orders DROP CONSTRAINT no")
 
 
 def first_order(project: Project) -> object:
