@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -14,7 +15,7 @@ from olr_pg.dictionary.table_list import query_tables
 from olr_pg.errors import OlrPgError
 from olr_pg.observability.findings import Finding, error, warning
 from olr_pg.replicator.appliance import applier_settings
-from olr_pg.replicator.target import target_directory
+from olr_pg.replicator.target import target_path
 from olr_pg.server.checkpoint import FILE_NAME as CHECKPOINT
 from olr_pg.server.checkpoint import read_saved_scn
 from olr_pg.spark.java import find_java
@@ -70,7 +71,7 @@ def _check_source(
     from olr_pg.oracle.checks import check_oracle
     from olr_pg.oracle.connection import OracleDatabase
 
-    saved = read_saved_scn(target_directory(config) / CHECKPOINT)
+    saved = read_saved_scn(target_path(config) / CHECKPOINT)
     oracle = OracleDatabase(source)
     try:
         diagnosis = check_oracle(source, oracle, query, saved, for_load=for_load)
@@ -83,9 +84,14 @@ def _check_source(
 def _check_disk(config: Config) -> list[Finding]:
     found: list[Finding] = []
     vault = None if isinstance(config.source, OfflineSource) else config.source.vault
-    places = [Path(config.context.data), *([Path(vault.directory)] if vault else [])]
-    for place in places:
-        there = next(folder for folder in (place, *place.parents) if folder.exists())
+    places = {1092: target_path(config)} | ({7030: Path(vault.directory)} if vault else {})
+    for code, place in places.items():
+        # What `run` will make is not made here: the directory above it tells.
+        there = next(folder for folder in (place, *place.parents) if os.path.exists(folder))  # noqa: PTH110 - one that may not be looked into is none
+        if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
+            reason = f"{there} is no directory that this user may write to"
+            found.append(_coded("directory", OlrPgError(code, reason)))
+            continue
         free = shutil.disk_usage(there).free
         if free < DISK_WARNING:
             report = error if free < DISK_ERROR else warning

@@ -194,8 +194,13 @@ def target_directory(config: Config) -> Path:
     Raises:
         OlrPgError: 1092.
     """
+    return _made(target_path(config))
+
+
+def target_path(config: Config) -> Path:
+    """Where that directory is, or will be."""
     data = Path(config.context.data)
-    return _made(data / "targets" / config.name if config.name else data)
+    return data / "targets" / config.name if config.name else data
 
 
 def _made(directory: Path) -> Path:

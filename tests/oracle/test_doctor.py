@@ -116,6 +116,30 @@ def test_a_healthy_configuration_has_no_findings(patient: Patient) -> None:
     assert (result.exit_code, result.stdout) == (0, "nothing is wrong\n")
 
 
+def test_it_only_looks(patient: Patient, tmp_path: Path) -> None:
+    data, vault = tmp_path / "new" / "data", tmp_path / "copies"
+    path = patient.config()
+    document = json.loads(path.read_text("utf-8"))
+    document["context"] = {"data": str(data)}
+    document["source"]["vault"] = {"directory": str(vault)}
+
+    def findings() -> list[Finding]:
+        path.write_text(json.dumps(document), "utf-8")
+        before = sorted(tmp_path.rglob("*"))
+        found = diagnose(load_config(path))
+        assert sorted(tmp_path.rglob("*")) == before
+        return found
+
+    assert findings() == []
+    for place in (data.parent, vault):
+        place.write_text("no directory")
+    found = findings()
+    assert [finding.check for finding in found] == ["directory", "directory"]
+    assert "OLR-01092" in found[0].what
+    assert f"{data.parent} is no directory" in found[0].what
+    assert "OLR-07030" in found[1].what
+
+
 def set_database(column: str, value: str) -> Callable[[LiveSource], None]:
     def change(live: LiveSource) -> None:
         live.state.catalogue.update(f'UPDATE SYS."V$DATABASE" SET "{column}" = ?', value)
