@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from psycopg import sql
@@ -11,13 +11,18 @@ from olr_pg.applier.connection import Binary
 from olr_pg.applier.identities import check_identity
 from olr_pg.applier.netchange import ABSENT, Cells
 from olr_pg.applier.step import KeyMissingError, Step, name_of, table_of, type_of
+from olr_pg.datatypes.mapping import PgKind
 from olr_pg.transactions.batch import DmlKind
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from typing import LiteralString
 
     from olr_pg.applier.changes import Changes
     from olr_pg.applier.plan import TablePlan
+    from olr_pg.applier.target import TargetColumn
+
+_COLLATED: Final = frozenset({PgKind.TEXT, PgKind.VARCHAR, PgKind.BPCHAR})
 
 
 def single(plan: TablePlan, changes: Changes, number: int) -> Step:
@@ -115,7 +120,7 @@ def _find(plan: TablePlan, before: Cells, number: int) -> _Found:
         raise KeyMissingError(number)
     return _Found(
         sql.SQL(""),
-        _condition(plan, columns, "t.{} = %b::{}"),
+        _condition(plan, columns, lambda _column: "t.{} = %b::{}"),
         tuple(_value(before, number, i) for i in columns),
     )
 
@@ -136,7 +141,7 @@ def _search(plan: TablePlan, before: Cells, number: int) -> _Found:
         for i in plan.whole.tolist()
         if i not in columns and not plan.target.columns[i].generated
     ]
-    table, condition = table_of(plan), _condition(plan, columns, "t.{} IS NOT DISTINCT FROM %b::{}")
+    table, condition = table_of(plan), _condition(plan, columns, _same_bytes)
     parameters = tuple(_value(before, number, i) for i in columns)
     where = sql.SQL("t.ctid = found.place AND t.tableoid = found.part")
     if not rest:
@@ -164,10 +169,18 @@ def _search(plan: TablePlan, before: Cells, number: int) -> _Found:
     return _Found(head, where, parameters + parameters, is_searched=True, advice=advice)
 
 
-def _condition(plan: TablePlan, columns: Sequence[int], test: str) -> sql.Composed:
+def _same_bytes(column: TargetColumn) -> LiteralString:
+    """A nondeterministic collation calls other texts equal: that would be another row."""
+    same: LiteralString = "t.{} IS NOT DISTINCT FROM %b::{}"
+    return same + ' COLLATE "C"' if column.base_oid in _COLLATED else same
+
+
+def _condition(
+    plan: TablePlan, columns: Sequence[int], test: Callable[[TargetColumn], LiteralString]
+) -> sql.Composed:
     return sql.SQL(" AND ").join(
-        sql.SQL(test).format(name_of(plan.target.columns[i].name), type_of(plan.target.columns[i]))
-        for i in columns
+        sql.SQL(test(column)).format(name_of(column.name), type_of(column))
+        for column in (plan.target.columns[i] for i in columns)
     )
 
 

@@ -195,6 +195,24 @@ def test_tables_without_a_key(replication: Replication) -> None:
     assert _table(r, "s.k") == [(1, "a"), (2, "b")]
 
 
+def test_a_table_without_a_key_is_searched_by_bytes(replication: Replication) -> None:
+    """Whatever its columns' collation calls equal.
+
+    PostgreSQL as it comes with us is built without ICU, so it has no collation that calls different
+    texts equal. One that cannot be used at all tells as well whether it is asked.
+    """
+    r = replication
+    r.execute("CREATE COLLATION s.own (provider = libc, locale = 'C')")
+    r.execute("CREATE DOMAIN s.words AS text COLLATE s.own")
+    r.execute("CREATE TABLE s.k (n int, v text COLLATE s.own, c char(3) COLLATE s.own, d s.words)")
+    r.execute("UPDATE pg_collation SET collcollate = 'x', collctype = 'x' WHERE collname = 'own'")
+    rows = [{"N": n, "V": "v", "C": "c", "D": "d"} for n in range(3)]
+    r.transaction(*(r.insert(row, "K") for row in rows))
+    r.transaction(r.update(rows[1], {"V": "V"}, "K"), r.delete(rows[2], "K"))
+    r.apply()
+    assert _table(r, "s.k") == [(0, "v", "c  ", "d"), (1, "V", "c  ", "d")]
+
+
 @pytest.mark.parametrize("batch_changes", [1, 100])
 @pytest.mark.parametrize("key", [("ID%",), ("ID%", "N%s"), ()])
 def test_names_with_percent_signs(
