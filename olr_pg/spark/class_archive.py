@@ -39,7 +39,8 @@ def archive_options(java: Java, spark_home: Path) -> tuple[str, ...]:
 def archive_of(java: Java, spark_home: Path) -> Path:
     """The archive of an installation of Java and one of Spark, without size and suffix."""
     what = (java.runtime, java.runtime / "bin" / "java", spark_home / "jars")
-    known = "\n".join(f"{path} {path.stat().st_mtime_ns}" for path in what)
+    # Whole seconds: layers of an image keep no more.
+    known = "\n".join(f"{path} {int(path.stat().st_mtime)}" for path in what)
     return java.home / f"spark-{hashlib.sha256(known.encode()).hexdigest()[:16]}"
 
 
