@@ -813,6 +813,14 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         "give it, or its owner, another schema in `apply.table-mapping` or `apply.schema-mapping`",
         6,
     ),
+    5027: ErrorEntry(
+        "the ledger's line of a source table is of another source database",
+        "give each source an `apply.subscription` of its own in a database: with one for two, each"
+        " takes for applied what the other has applied. Where this one has taken the other one's"
+        " place, load its tables anew; or, where its SCNs go on from the other one's, UPDATE"
+        " olr_pg.ledger SET dbid = NULL for this subscription",
+        6,
+    ),
     5070: ErrorEntry(
         "a replicated table was truncated",
         "empty the target table or keep its rows, then let the table go on: `olr-pg errors"

@@ -82,7 +82,8 @@ def apply_event(
 def event_ledger(settings: ApplierSettings, table: str) -> TableLedger:
     """The ledger of the table that an event names."""
     owner, _, name = table.partition(".")
-    return TableLedger(settings.subscription, table, ".".join(target_name(settings, owner, name)))
+    target = ".".join(target_name(settings, owner, name))
+    return TableLedger(settings.subscription, table, target, settings.dbid)
 
 
 def carry_out(

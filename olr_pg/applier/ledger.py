@@ -15,14 +15,16 @@ from olr_pg.errors import OlrPgError
 from olr_pg.scalars import format_xid
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from typing import Any
 
     from psycopg import Connection, Cursor
 
 _CREATE_LOCK = 0x6F6C_725F_7067  # "olr_pg": one creator at a time
-VERSION: Final = 5
-"""Of the tables that this release works with."""
+VERSION: Final = 6
+"""Of the tables that this release makes."""
+_WITHOUT_DBID: Final = 5
+"""Of the tables that it works with too, where its role may not alter them."""
 
 _VERSION = "SELECT max(version) FROM olr_pg.version"
 
@@ -72,6 +74,14 @@ SELECT EXISTS (
 _SEED = """
 INSERT INTO olr_pg.ledger (subscription, source_table, target_table, commit_scn)
 VALUES (%s, %s, %s, 0) ON CONFLICT DO NOTHING
+"""
+_CLAIM = """
+UPDATE olr_pg.ledger SET dbid = %s
+WHERE subscription = %s AND source_table = ANY(%s) AND dbid IS NULL
+"""
+_STRANGER = """
+SELECT source_table, dbid FROM olr_pg.ledger
+WHERE subscription = %s AND source_table = ANY(%s) AND dbid <> %s ORDER BY source_table LIMIT 1
 """
 _COMPLETE = """
 INSERT INTO olr_pg.subscription AS s (subscription, complete_scn) VALUES (%s, %s)
@@ -166,34 +176,42 @@ class ErrorRow(NamedTuple):
     resolution: str
 
 
-def ensure_ledger(connection: Connection[Any]) -> None:
+def ensure_ledger(connection: Connection[Any]) -> bool:
     """Create the ledger's tables where they are missing or older (`connection` in autocommit).
+
+    Returns:
+        Whether they say of which database a line is; older ones that this role may not alter do
+        not.
 
     Raises:
         OlrPgError: 5015, they are missing or old and this role may not mend that; 5140, they are of
             a later release.
     """
-    if _is_current(connection):
-        return
+    if _version(connection) == VERSION:
+        return True
     script = resources.files("olr_pg.applier").joinpath("sql/ledger.sql").read_bytes()
     try:
         with connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", [_CREATE_LOCK])
-            if not _is_current(connection):
+            if _version(connection) != VERSION:
                 connection.execute(script)
     except psycopg.errors.InsufficientPrivilege as error:
+        if _version(connection) == _WITHOUT_DBID:
+            return False
         message = error.diag.message_primary
         raise OlrPgError(5015, f"its tables are missing or old: {message}") from error
+    return True
 
 
-def _is_current(connection: Connection[Any]) -> bool:
+def _version(connection: Connection[Any]) -> int:
+    """Of the tables that are there, 0 where there are none, or nothing tells."""
     if connection.execute("SELECT to_regclass('olr_pg.version')").fetchone() == (None,):
-        return False
+        return 0
     row = connection.execute(_VERSION).fetchone()
     found = 0 if row is None or row[0] is None else int(row[0])
     if found > VERSION:
         raise OlrPgError(5140, f"they are of version {found}, this release knows {VERSION}")
-    return found == VERSION
+    return found
 
 
 def check_targets(
@@ -224,6 +242,34 @@ def check_targets(
         connection.execute(_RENAME, (targets[source], subscription, source))
 
 
+def check_source(
+    connection: Connection[Any], subscription: str, dbid: int | None, tables: Collection[str]
+) -> None:
+    """See whether the lines of these tables are of this database; those of none become its.
+
+    The SCNs of another database say nothing of this one's, wherever its changes go.
+
+    Args:
+        dbid: of the source; None where nobody knows it: nothing is looked at.
+        tables: ``OWNER.NAME`` of each.
+
+    Raises:
+        OlrPgError: 5027, a line is of another one.
+    """
+    if dbid is None:
+        return
+    names = list(tables)
+    connection.execute(_CLAIM, (dbid, subscription, names))
+    stranger = connection.execute(_STRANGER, (subscription, names, dbid)).fetchone()
+    if stranger is not None:
+        raise OlrPgError(
+            5027,
+            f"it is of the database with DBID {stranger[1]}, the source's DBID is {dbid}",
+            table=stranger[0],
+            subscription=subscription,
+        )
+
+
 def note_complete(connection: Connection[Any], subscription: str, scn: int) -> None:
     """Say that everything that commits up to `scn` is in the tables, or held."""
     connection.execute(_COMPLETE, (subscription, scn))
@@ -240,11 +286,16 @@ class TableLedger:
     Args:
         source_table: ``OWNER.NAME``.
         target_table: as it is written in SQL.
+        dbid: of the source database, where it is known and the ledger keeps it.
     """
 
-    def __init__(self, subscription: str, source_table: str, target_table: str) -> None:
+    def __init__(
+        self, subscription: str, source_table: str, target_table: str, dbid: int | None = None
+    ) -> None:
         self._key = (subscription, source_table)
         self._target = target_table
+        self._dbid = dbid
+        self._is_ours = False
 
     @property
     def key(self) -> tuple[str, str]:
@@ -257,11 +308,15 @@ class TableLedger:
         The lock also waits for a backend that a killed applier left behind in its COMMIT.
 
         Raises:
-            OlrPgError: 5015, the row cannot be made.
+            OlrPgError: 5015, the row cannot be made; 5027, it is of another source database, whose
+                applier was the first to make it.
         """
         for _ in range(2):
             state = self.locked(self.send_lock(connection))
             if state is not None:
+                if not self._is_ours:
+                    check_source(connection, self._key[0], self._dbid, self._key[1:])
+                    self._is_ours = True
                 return state
             connection.execute(_SEED, (*self._key, self._target))
         raise OlrPgError(5015, "its row vanishes", table=self._key[1])

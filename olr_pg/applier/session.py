@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,7 +17,7 @@ from olr_pg.applier.conversation import Conversation
 from olr_pg.applier.error_table import check_stopped
 from olr_pg.applier.feeds import TableProgress
 from olr_pg.applier.handover import Handover, read_handover
-from olr_pg.applier.ledger import Counters, check_targets, ensure_ledger
+from olr_pg.applier.ledger import Counters, check_source, check_targets, ensure_ledger
 from olr_pg.applier.plan import check_names, plan_table, target_name
 from olr_pg.applier.replay import replay, stopped_tables
 from olr_pg.applier.retries import retrying
@@ -134,7 +135,7 @@ class Applier:
                 without it the first NoMore counts as that.
 
         Raises:
-            OlrPgError: 5003–5024; 5010 at the end where tables stopped and the others went on.
+            OlrPgError: 5003–5027; 5010 at the end where tables stopped and the others went on.
         """
         try:
             return self._run(once=once, drained=drained or (lambda: True))
@@ -212,23 +213,30 @@ class Applier:
     def _prepare(self, connection: Connection[Any]) -> Handover:
         """Check the target before the server is asked for anything."""
         check_names(self._settings, self._tables.values())
-        ensure_ledger(connection)
+        if not ensure_ledger(connection) and self._settings.dbid is not None:
+            _log.warning(
+                "the role may not alter the tables in olr_pg: two sources with the same"
+                " subscription are not noticed until their owner has run sql/postgres/ledger.sql"
+            )
+            self._settings = replace(self._settings, dbid=None)
         targets = {
             name: ".".join(target_name(self._settings, table.owner, table.name))
             for name, table in self._tables.items()
         }
-        check_targets(connection, self._settings.subscription, targets)
+        subscription = self._settings.subscription
+        check_targets(connection, subscription, targets)
+        check_source(connection, subscription, self._settings.dbid, targets)
         if self._settings.create_tables:
             for table in self._tables.values():
                 self._create(connection, table)
-        for stopped in stopped_tables(connection, self._settings.subscription):
+        for stopped in stopped_tables(connection, subscription):
             # Somebody may have mended what it stopped for.
             error = replay(connection, self._settings, stopped).error
             if error is not None:
                 self._stopped[stopped] = error
         if self._is_stream:
             self._check_stopped(connection)
-        return read_handover(connection, self._settings.subscription, self._tables)
+        return read_handover(connection, subscription, self._tables)
 
     def _check_stopped(self, connection: Connection[Any]) -> None:
         check_stopped(connection, self._settings.subscription)

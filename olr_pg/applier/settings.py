@@ -75,6 +75,7 @@ class ApplierSettings:
         window: most requests in flight.
         byte_order: of the protocol (`target.byte-order`).
         facts, policies: for the conversion of values.
+        dbid: of the source's container; None where it is not known.
         losses: counts what the policies change.
     """
 
@@ -108,4 +109,5 @@ class ApplierSettings:
     byte_order: ByteOrder = ByteOrder.LITTLE
     facts: DatabaseFacts = DEFAULT_FACTS
     policies: Policies = DEFAULT_POLICIES
+    dbid: int | None = None
     losses: Losses = field(default_factory=Losses, compare=False, repr=False)

@@ -79,7 +79,7 @@ class TableApplier:
         self._settings = settings
         owner, _, table = name.partition(".")
         target = ".".join(target_name(settings, owner, table))
-        self._ledger = TableLedger(settings.subscription, name, target)
+        self._ledger = TableLedger(settings.subscription, name, target, settings.dbid)
         self._writer = KeptWriter()
         self._state: LedgerState | None = None
 

@@ -18,7 +18,7 @@ import structlog
 from psycopg import sql
 
 from olr_pg.applier.connection import connect
-from olr_pg.applier.ledger import ensure_ledger
+from olr_pg.applier.ledger import check_source, ensure_ledger
 from olr_pg.applier.plan import check_names, plan_table
 from olr_pg.applier.target import empty_table
 from olr_pg.datatypes.policies import NOTHING, Counters
@@ -124,11 +124,13 @@ def initial_load(
         options: how to begin.
 
     Raises:
-        OlrPgError: 5003–5007, 5014–5016 the target, 5101–5110 the load.
+        OlrPgError: 5003–5007, 5014–5016, 5027 the target, 5101–5110 the load.
     """
     check_names(settings, [source.table for source in sources])
     with connect(settings.connect_string) as connection:
-        ensure_ledger(connection)
+        dbid = settings.dbid if ensure_ledger(connection) else None
+        names = [source.table.full_name for source in sources]
+        check_source(connection, settings.subscription, dbid, names)
         lock_subscription(connection, settings.subscription)
         # Everything is looked at before anything is begun.
         planned = [_plan(connection, settings, source, options) for source in sources]
@@ -136,6 +138,7 @@ def initial_load(
             _check(connection, source, table, options)
         works = [_begin(connection, *one, options) for one in planned]
         _run(connection, settings, works, session, options)
+        check_source(connection, settings.subscription, dbid, names)
         if options.builder is not None:
             options.builder.make_the_rest(connection)
         return [_report(connection, work) for work in works]

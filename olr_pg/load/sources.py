@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.config.source import OfflineSource
@@ -124,13 +125,14 @@ def read_snapshot(config: Config) -> Snapshot:
 def target_settings(config: Config, snapshot: Snapshot, target: str) -> ApplierSettings:
     """The applier's settings for work that does not go over the port."""
     database = snapshot.database
-    return applier_settings(
+    settings = applier_settings(
         apply_section(config),
         target,
         ("", 0),
         ByteOrder(config.port.byte_order),
         DatabaseFacts(database.charset, database.ncharset, database.timezone),
     )
+    return replace(settings, dbid=database.dbid or None)
 
 
 def choose_tables(config: Config, snapshot: Snapshot, names: Collection[str]) -> tuple[Table, ...]:

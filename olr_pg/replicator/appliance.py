@@ -212,6 +212,7 @@ def _open(
             spool_directory=directory / "spool",
             applied_file=directory / applied.FILE_NAME,
             spool_max=None if limit is None else limit * MIB,
+            dbid=database.dbid or None,
         )
         return Applier(settings, delivery.tables(section.table_query), events, listener.connect)
 

@@ -10,6 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from olr_pg.applier.session import Applier, ApplyReport
+from olr_pg.applier.settings import Consistency
 from olr_pg.dictionary.model import Column, KeyKind, Table
 from olr_pg.errors import OlrPgError
 from olr_pg.wire.elements import ColumnValue
@@ -385,6 +386,37 @@ def test_a_second_source_needs_a_subscription_of_its_own(replication: Replicatio
     assert "s.t" in caught.value.detail
     r.apply(tables, subscription="two", **other)
     assert [row[0] for row in _table(r, "two.t")] == [2]
+
+
+def test_a_second_database_does_not_take_the_ledger_of_the_first(
+    replication: Replication,
+) -> None:
+    """Both go into one table: the second one's SCNs are below those of the ledger's line."""
+    r, tables = replication, [Table("S", "T", 1, 1, ())]
+    r.transaction(r.insert({"ID": 1}), scn=1_000)
+    r.apply(tables)  # of an earlier release, or of a source that did not say its DBID
+    assert r.rows("SELECT dbid FROM olr_pg.ledger") == [(None,)]
+    r.serve()
+    r.apply(tables, dbid=11)
+    assert r.rows("SELECT dbid FROM olr_pg.ledger") == [(11,)]
+    r.script.transactions.clear()
+    r.transaction(r.insert({"ID": 2}), scn=20)
+    (r.folder / "checkpoint.json").unlink()
+    r.serve()
+    other = {"dbid": 22, "applied_file": r.folder / "other.json"}
+    # What names no tables meets the line with the first change.
+    for known, consistency in ((tables, "table"), ([], "table"), ([], "transaction")):
+        with pytest.raises(OlrPgError) as caught:
+            r.apply(known, consistency=Consistency(consistency), **other)
+        assert (caught.value.code, caught.value.where["table"]) == (5027, "S.T")
+        assert "DBID 11" in caught.value.detail
+        r.serve()
+    r.apply(tables, subscription="two", **other)
+    assert [row[0] for row in _table(r)] == [1, 2]
+    assert r.rows("SELECT subscription, dbid FROM olr_pg.ledger ORDER BY dbid") == [
+        ("olr_pg", 11),
+        ("two", 22),
+    ]
 
 
 def test_a_target_table_that_was_renamed_goes_on(replication: Replication) -> None:

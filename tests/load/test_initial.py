@@ -38,7 +38,9 @@ def test_a_load_in_the_middle_of_the_logs_and_then_a_run_give_the_final_tables(
     assert sum(rows.values()) > 50
     assert max(one.parts for one in done) > 1
     assert {(one.scn, one.start_scn) for one in done} == {(scn, source.open_since(scn))}
-    assert fetch(project, "SELECT DISTINCT commit_scn, xids FROM olr_pg.ledger") == [(scn, [])]
+    own = source.summary.snapshot.database.dbid
+    lines = fetch(project, "SELECT DISTINCT commit_scn, xids, dbid FROM olr_pg.ledger")
+    assert lines == [(scn, [], own)]
 
     again = project.load()
     assert [one.parts_before for one in again] == [one.parts for one in done]
@@ -55,6 +57,11 @@ def test_a_load_in_the_middle_of_the_logs_and_then_a_run_give_the_final_tables(
     with pytest.raises(OlrPgError) as caught:
         project.load()
     assert caught.value.code == 5105
+    fetch(project, "UPDATE olr_pg.ledger SET dbid = dbid + 1 RETURNING dbid")
+    for work in (project.load, project.run):
+        with pytest.raises(OlrPgError) as caught:
+            work()
+        assert caught.value.code == 5027
 
 
 def test_a_load_that_broke_off_goes_on_and_loads_nothing_twice(project: Project) -> None:

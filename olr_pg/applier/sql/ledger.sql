@@ -3,7 +3,8 @@
 
 CREATE SCHEMA IF NOT EXISTS olr_pg;
 
--- Version of these tables: 1 (before there was this table), 2, 3 (with those of the cut-over), 4, 5 (start_scn).
+-- Version of these tables: 1 (before there was this table), 2, 3 (with those of the cut-over), 4, 5 (start_scn),
+-- 6 (dbid).
 CREATE TABLE IF NOT EXISTS olr_pg.version (version integer NOT NULL);
 
 -- How far each table is. A row changes in the same transaction as the table's rows.
@@ -25,6 +26,9 @@ CREATE TABLE IF NOT EXISTS olr_pg.ledger (
 
 -- Of a stopped table: its definition as of its first held change, as a dictionary snapshot (JSON).
 ALTER TABLE olr_pg.ledger ADD COLUMN IF NOT EXISTS held_source text;
+-- DBID of the source's container, which RESETLOGS, a switchover and another name leave as it is;
+-- NULL = not known yet: the next start fills it in.
+ALTER TABLE olr_pg.ledger ADD COLUMN IF NOT EXISTS dbid bigint;
 -- Version 1 held nothing: the stream stood still at a stopped table, and delivers it again.
 UPDATE olr_pg.ledger SET stopped = false WHERE stopped AND held_source IS NULL;
 
@@ -157,4 +161,4 @@ COMMENT ON TABLE olr_pg.subscription IS 'olr_pg: how far each subscription is co
 COMMENT ON TABLE olr_pg.version IS 'olr_pg: version of these tables';
 
 DELETE FROM olr_pg.version;
-INSERT INTO olr_pg.version VALUES (5);
+INSERT INTO olr_pg.version VALUES (6);
