@@ -55,7 +55,7 @@ from olr_pg.datatypes.temporal import (
     temporal_to_date,
     temporal_to_timestamp,
 )
-from olr_pg.datatypes.text import strip_blanks, text_to_utf8
+from olr_pg.datatypes.text import decode_text_by_policy, strip_blanks, text_to_utf8
 from olr_pg.datatypes.vector import vector_text, vector_to_array, vector_to_bits
 from olr_pg.errors import OlrPgError
 
@@ -212,8 +212,6 @@ def _number(request: _Request) -> Encode | None:
 
 def _text(request: _Request) -> Encode | None:
     column, facts = request.column, request.facts
-    if request.kind is PgKind.BYTEA:
-        return _counting_nothing(oracle_nulls)
     found = column_charset(column.charset_form, column.charset_id, facts.charset, facts.ncharset)
     return _text_in(request, found)
 
@@ -230,11 +228,32 @@ def _text_in(request: _Request, found: Charset) -> Encode | None:
 
     if kind in _TEXT_KINDS:
         return utf8
+    if kind is PgKind.BYTEA:
+        return partial(_text_to_bytea, found=found, policies=request.policies)
     if kind is PgKind.JSONB:
         return partial(_text_to_jsonb, utf8=utf8, policies=request.policies)
     if kind is PgKind.XML:
         return _then(utf8, lambda raw: _XML_ENCODING.sub(rb"\1", raw, 1))
     return _then(utf8, _uuid_bytes) if kind is PgKind.UUID else None
+
+
+def _text_to_bytea(values: ValueColumn, found: Charset, policies: Policies) -> Encoded:
+    """The text in UTF-8, U+0000 with it, as Oracle wrote it: for who must keep that.
+
+    Not the bytes that Oracle stores: the table data of a load is text, which cannot tell them, and
+    whoever reads the column would have to know the source's character set.
+    """
+    bad = set[bytes]()
+
+    def convert(raw: bytes) -> bytes:
+        text, is_bad = decode_text_by_policy(raw, found, policies)
+        if is_bad:
+            bad.add(raw)
+        return text.encode("utf-8")
+
+    column = per_distinct(values, convert)
+    count = sum(values.value(row) in bad for row in range(len(values.length))) if bad else 0
+    return column, Counters(undecodable=count)
 
 
 def _then(first: Encode, second: Callable[[bytes], bytes]) -> Encode:
@@ -282,8 +301,6 @@ def _raw(request: _Request) -> Encode | None:
 
 def _clob(request: _Request) -> Encode | None:
     column = request.column
-    if request.kind is PgKind.BYTEA:
-        return lambda values: (values, NOTHING)
     found = lob_charset(column.charset_form, column.charset_id, request.facts.charset)
     return _keeping_empty(_text_in(request, found))
 

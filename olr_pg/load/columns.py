@@ -11,7 +11,7 @@ from olr_pg.applier.modifiers import check_modifiers
 from olr_pg.datatypes.columns import per_distinct
 from olr_pg.datatypes.convert import encoder_for
 from olr_pg.datatypes.kernel import located
-from olr_pg.datatypes.mapping import PgKind
+from olr_pg.datatypes.mapping import OracleType, PgKind, oracle_type_name
 from olr_pg.datatypes.policies import NOTHING, Counters
 from olr_pg.datatypes.temporal import decode_timestamp, offset_minutes, shifted
 from olr_pg.errors import OlrPgError
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from olr_pg.datatypes.columns import ValueColumn
     from olr_pg.datatypes.convert import Encoder
     from olr_pg.dictionary.model import Column, Table
+
+_NO_TEXT = frozenset({OracleType.JSON, OracleType.ROWID, OracleType.UROWID})
+"""Types that replication does not bring into bytea as text, as table data may have them."""
 
 ROWID: str = "ROWID"
 """The column of the table data that names rows in messages, where there is one."""
@@ -105,6 +108,9 @@ def _encoder(
         encoder = encoder_for(
             arrow.described, target.base_oid, facts=facts, policies=settings.policies
         )
+        as_text = column.type_code in _NO_TEXT and arrow.described.type_code != column.type_code
+        if as_text and encoder.kind is PgKind.BYTEA:
+            raise OlrPgError(2054, f"{oracle_type_name(column)} as text to bytea")
         if arrow.in_utc and encoder.kind is not PgKind.TIMESTAMPTZ:
             return replace(encoder, encode=partial(_local_texts, zone=settings.facts.timezone))
         return encoder

@@ -13,7 +13,7 @@ from olr_pg.datatypes.convert import DatabaseFacts, encode_postgres, encoder_for
 from olr_pg.datatypes.interval import DaySecond, YearMonth, encode_day_second, encode_year_month
 from olr_pg.datatypes.mapping import OracleType, PgKind, pg_type
 from olr_pg.datatypes.number import encode_number
-from olr_pg.datatypes.policies import Policies
+from olr_pg.datatypes.policies import Counters, Policies
 from olr_pg.datatypes.temporal import (
     DateTime,
     Zone,
@@ -40,6 +40,7 @@ def column(type_code: int, length: int = 22, **facts: int | None) -> Column:
 
 VARCHAR2 = column(1, 40, charset_form=1, charset_id=873)
 NVARCHAR2 = column(1, 40, charset_form=2, charset_id=2000)
+LATIN = column(1, 40, charset_id=31)
 CHAR = column(96, 5, charset_form=1, charset_id=873)
 NUMBER = column(2)
 DATE = column(12, 7)
@@ -67,7 +68,10 @@ CONVERSIONS: list[tuple[Column, str | None, bytes, str]] = [
     (column(101, 8), "text", encode_binary_float(0.1, 8), "0.1"),
     (VARCHAR2, None, "żółć".encode(), "żółć"),
     (VARCHAR2, "text", b"abc", "abc"),
-    (VARCHAR2, "bytea", b"abc", "\\x616263"),
+    (VARCHAR2, "bytea", "é\0".encode(), "\\xc3a900"),
+    (LATIN, "bytea", b"\xe9\0", "\\xc3a900"),
+    (NVARCHAR2, "bytea", encode_text("é\0", charset("AL16UTF16")), "\\xc3a900"),
+    (CHAR, "bytea", b"AB   ", "\\x4142202020"),
     (VARCHAR2, "json", b'{"a":1}', '{"a":1}'),
     (VARCHAR2, "jsonb", b'{"a":1}', '{"a": 1}'),
     (
@@ -158,6 +162,16 @@ def test_escaped_nuls_of_json_text_go_the_way_of_nuls(
         assert counters.nul == 1
     with pytest.raises(OlrPgError, match="OLR-02052"):
         encoder_for(VARCHAR2, "jsonb", policies=Policies(nul="error"))(column_of([raw]))
+
+
+def test_a_clob_in_bytea_is_utf8() -> None:
+    raw = encode_text("é\0", charset("AL16UTF16"))
+    values, lost = encoder_for(column(112, charset_id=2000), "bytea")(
+        column_of([raw, b"", None, raw + b"\xd8\0", raw + b"\xd8\0"])
+    )
+    replaced = "é\0\ufffd".encode()
+    assert values.values() == ["é\0".encode(), b"", None, replaced, replaced]
+    assert lost == Counters(undecodable=2)
 
 
 def test_targets_are_named_by_kind_oid_or_name() -> None:
