@@ -87,8 +87,10 @@ class Conversation:
         connect: Callable[[], ServerLink],
         drain: threading.Event,
         applied: AppliedTables,
+        look_at_held: Callable[[], None],
     ) -> None:
         self._applied = applied
+        self._look_at_held = look_at_held
         self._start_scn: int | None = None
         self._noted_start: int | None = None
         self._settings = settings
@@ -281,6 +283,7 @@ class Conversation:
     def _note_if_reachable(self) -> None:
         try:
             self.note()
+            self._look_at_held()
         except psycopg.Error as error:
             if not is_transient(error):
                 raise

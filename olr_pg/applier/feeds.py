@@ -15,6 +15,7 @@ from olr_pg.wire.protocol import TRANSACTION_BYTES
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from olr_pg.applier.held_tables import FirstHeld
     from olr_pg.applier.ledger import Counters
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.applier.spool import SpooledChanges
@@ -95,6 +96,7 @@ class TableProgress(NamedTuple):
         counters: of what was applied since the start.
         error: why the table stopped.
         altered: values that a policy has changed.
+        held: the first change that is held of it, where it has stopped.
     """
 
     name: str
@@ -104,6 +106,7 @@ class TableProgress(NamedTuple):
     counters: Counters
     error: OlrPgError | None
     altered: int = 0
+    held: FirstHeld | None = None
 
 
 class Feed:

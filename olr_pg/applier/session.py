@@ -17,6 +17,7 @@ from olr_pg.applier.conversation import Conversation
 from olr_pg.applier.error_table import check_stopped
 from olr_pg.applier.feeds import TableProgress
 from olr_pg.applier.handover import Handover, read_handover
+from olr_pg.applier.held_tables import HeldTables
 from olr_pg.applier.ledger import Counters, check_source, check_targets, ensure_ledger
 from olr_pg.applier.plan import check_names, plan_table, target_name
 from olr_pg.applier.replay import replay, stopped_tables
@@ -87,6 +88,7 @@ class Applier:
         self._target = KeptConnection(settings.connect_string, check=self._applied.check)
         self._workers: Sequence[Worker] = ()
         self._stopped: dict[str, OlrPgError] = {}
+        self._held = HeldTables(settings.subscription)
         self._session: Conversation | None = None
 
     @property
@@ -99,11 +101,19 @@ class Applier:
             for table in worker.progress()
         ]
         names = {table.name for table in known}
-        return known + [
+        known += [
             TableProgress(name, 0, 0, None, Counters(), error)
             for name, error in self._stopped.copy().items()
             if name not in names
         ]
+        return [
+            one if one.error is None else one._replace(held=self._held.first(one.name))
+            for one in known
+        ]
+
+    def _look_at_held(self) -> None:
+        if any(table.error is not None for table in self.tables):
+            self._target.use(self._held.look)
 
     @property
     def table_names(self) -> frozenset[str]:
@@ -174,6 +184,7 @@ class Applier:
             self._connect,
             self._drain,
             self._applied,
+            self._look_at_held,
         )
         try:
             for worker in workers:
@@ -234,6 +245,7 @@ class Applier:
             error = replay(connection, self._settings, stopped).error
             if error is not None:
                 self._stopped[stopped] = error
+        self._held.look(connection)
         if self._is_stream:
             self._check_stopped(connection)
         return read_handover(connection, subscription, self._tables)

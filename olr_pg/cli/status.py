@@ -110,9 +110,15 @@ def _print(console: Console, record: dict[str, Any]) -> None:
                 *(_span(table["lag"][cause]) for cause in ("decoding", "queue", "apply")),
                 f"{table['waiting']:,}",
                 f"{applied:,}",
-                "STOPPED" if table["stopped"] else "",
+                _stopped(table),
             )
         console.print(grid)
+
+
+def _stopped(table: dict[str, Any]) -> str:
+    if not table["stopped"]:
+        return ""
+    return f"STOPPED at SCN {table['held_scn']}" if table["held_scn"] else "STOPPED"
 
 
 def _span(seconds: float | None) -> str:

@@ -23,7 +23,7 @@ class Lag(NamedTuple):
     Attributes:
         decoding: between the writing of its log and the ready queue.
         queue: in the ready queue, until the client took it.
-        apply: between the client and its commit in the target.
+        apply: between the client and its commit in the target; all of it where a table has stopped.
     """
 
     decoding: float = 0.0
@@ -76,6 +76,17 @@ class Milestones:
         """When it came there."""
         with self._lock:
             return self._times[-1] if self._times else None
+
+
+def held_lag(lag: Lag, since: float, now: float) -> Lag:
+    """That of a stopped table, which is behind by its first held change, whatever it receives.
+
+    Args:
+        lag: of that change, as far as the stages before still tell.
+        since: when it was held, which outlasts a restart.
+        now: seconds of Unix time.
+    """
+    return Lag(apply=max(lag.total, now - since))
 
 
 def split_lag(

@@ -93,6 +93,11 @@ _TABLE_VALUES = (
     _TableValue("table_applied_scn", "Of the last durable commit", lambda t: t.applied_scn),
     _TableValue("table_waiting", "Changes received, not applied", lambda t: t.waiting),
     _TableValue("table_stopped", "1 where an error stopped it", lambda t: t.stopped is not None),
+    _TableValue(
+        "table_held_scn",
+        "Commit SCN of the first change that a stopped table lacks, 0 for none",
+        lambda t: t.held_scn,
+    ),
     _TableValue("table_inserted", "Rows inserted", lambda t: t.inserted, is_counter=True),
     _TableValue("table_updated", "Rows updated", lambda t: t.updated, is_counter=True),
     _TableValue("table_deleted", "Rows deleted", lambda t: t.deleted, is_counter=True),

@@ -116,13 +116,17 @@ class TableStatus:
     """A table of the bundled applier.
 
     Attributes:
-        applied_scn: commit SCN of the last transaction that is durable; 0 for none in this run.
+        applied_scn: commit SCN of the last transaction that is durable; 0 for none in this run. A
+            stopped table's is just below `held_scn`.
         waiting: changes that it has received and not applied.
         inserted, updated, deleted, conflicts, transactions: in this run.
         stopped: the error that stopped it.
         lag: by causes.
         lag_seconds: their sum.
         altered: values of this run that PostgreSQL cannot hold as they are, changed by a policy.
+        held_scn: of a stopped table the commit SCN of its first held change: it lacks everything
+            from there on. 0 where nothing is held.
+        held_since: when that was held; None where nothing is.
     """
 
     name: str
@@ -137,6 +141,8 @@ class TableStatus:
     lag: Lag = field(default_factory=Lag)
     lag_seconds: float = 0.0
     altered: int = 0
+    held_scn: int = 0
+    held_since: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from olr_pg.monitor.lag import Milestones, split_lag
+from olr_pg.monitor.lag import Milestones, held_lag, split_lag
 from olr_pg.monitor.status import (
     PortStatus,
     ProcessStatus,
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from olr_pg.applier.feeds import TableProgress
+    from olr_pg.monitor.lag import Lag
     from olr_pg.replicator.target import RunningTarget
     from olr_pg.transactions.storage import Storage
 
@@ -183,9 +184,10 @@ class Observer:
         self, name: str, found: TableProgress | None, taken_scn: int, now: float
     ) -> TableStatus:
         pending = None if found is None else found.pending
+        held = None if found is None else found.held
         progress = self._parts.target.delivery.progress
         lag = split_lag(
-            taken_scn if pending is None else pending,
+            held.commit_scn if held else taken_scn if pending is None else pending,
             now,
             archived=progress.archived,
             queued=progress.queued,
@@ -193,21 +195,7 @@ class Observer:
         )
         if found is None:
             return TableStatus(name, lag=lag, lag_seconds=lag.total)
-        counters = found.counters
-        return TableStatus(
-            name,
-            found.commit_scn,
-            found.waiting,
-            counters.transactions,
-            counters.inserted,
-            counters.updated,
-            counters.deleted,
-            counters.conflicts,
-            None if found.error is None else f"{found.error}; {found.error.action}",
-            lag,
-            lag.total,
-            found.altered,
-        )
+        return table_status(found, lag, now)
 
     def _rates(self) -> Rates:
         samples = list(self._samples)
@@ -218,6 +206,34 @@ class Observer:
         differences = (new - old for new, old in zip(last[1:], first[1:], strict=True))
         # A restarted run counts from its own beginning.
         return Rates(*(max(0.0, difference / seconds) for difference in differences))
+
+
+def table_status(found: TableProgress, lag: Lag, now: float) -> TableStatus:
+    """A table as its applier has it.
+
+    Args:
+        lag: of the first change that it may lack, by what it receives.
+        now: seconds of Unix time.
+    """
+    counters, held = found.counters, found.held
+    if held is not None:
+        lag = held_lag(lag, held.since, now)
+    return TableStatus(
+        found.name,
+        found.commit_scn if held is None else held.commit_scn - 1,
+        found.waiting,
+        counters.transactions,
+        counters.inserted,
+        counters.updated,
+        counters.deleted,
+        counters.conflicts,
+        None if found.error is None else f"{found.error}; {found.error.action}",
+        lag,
+        lag.total,
+        found.altered,
+        0 if held is None else held.commit_scn,
+        None if held is None else held.since,
+    )
 
 
 def first_lacking(port: PortStatus, confirmed_scn: int) -> int:
@@ -242,7 +258,9 @@ def _process(memory_max: int) -> ProcessStatus:
 
 
 def _with_problems(status: Status, failure: BaseException | None) -> Status:
-    problems = [f"table {t.name} has stopped: {t.stopped}" for t in status.tables if t.stopped]
+    problems = [
+        f"table {t.name} has stopped{_behind(t)}: {t.stopped}" for t in status.tables if t.stopped
+    ]
     if status.state.name in ("STOPPED", "WAITING_FOR_REDO", "WAITING_FOR_SOURCE"):
         problems.insert(0, f"{status.state.name}: {status.state.reason or 'no reason is known'}")
     if failure is not None:
@@ -252,3 +270,7 @@ def _with_problems(status: Status, failure: BaseException | None) -> Status:
     if status.port.held_back:
         problems.append(f"the client {status.port.client} does not confirm what it has taken")
     return replace(status, problems=tuple(problems))
+
+
+def _behind(table: TableStatus) -> str:
+    return f" and lacks what commits from SCN {table.held_scn} on" if table.held_scn else ""

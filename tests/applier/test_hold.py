@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from olr_pg.applier.changes import Selection
+    from olr_pg.applier.held_tables import FirstHeld
     from olr_pg.applier.replay import Replayed
     from olr_pg.wire.elements import Element
 
@@ -69,6 +70,17 @@ def held(replication: Replication) -> list[tuple[Any, ...]]:
     return found
 
 
+def first_held(applier: Applier) -> FirstHeld:
+    """What the applier says of its stopped table, once it does."""
+    deadline = time.monotonic() + 60
+    while True:
+        found = [table.held for table in applier.tables if table.name == "S.T" and table.held]
+        if found:
+            return found[0]
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 def test_a_running_applier_goes_on_with_a_table_that_another_process_lets_go(
     replication: Replication,
 ) -> None:
@@ -90,6 +102,11 @@ def test_a_running_applier_goes_on_with_a_table_that_another_process_lets_go(
         assert rows(r) == [(1, 1, None)]
         # Nothing is kept back in the server for the sake of the stopped table.
         assert r.script._queue.wait_until_confirmed(60)
+        # It falls behind from its first held change on, however far it receives.
+        behind = first_held(applier)
+        assert behind.commit_scn == bad
+        since = float(r.rows("SELECT min(extract(epoch FROM held_at)) FROM olr_pg.held")[0][0])
+        assert abs(behind.since - since) < 60
         again = retry(r)
         assert again.error is not None
         assert again.error.code == 5008
@@ -115,7 +132,7 @@ def test_a_skipped_change_is_left_out_and_the_rest_of_its_transaction_goes_in(
     r = replication
     r.execute("ALTER TABLE s.t ADD CONSTRAINT small CHECK (n < 100)")
     r.transaction(r.insert({"ID": 1}), r.insert({"ID": 2, "N": 200}), r.insert({"ID": 3}))
-    r.transaction(r.insert({"ID": 4, "N": 400}), r.insert({"ID": 5}))
+    again_scn = r.transaction(r.insert({"ID": 4, "N": 400}), r.insert({"ID": 5}))
     stops(r)
     with connect(r.target) as connection:
         first = read_errors(connection, "olr_pg", resolved=False)[0]
@@ -130,6 +147,12 @@ def test_a_skipped_change_is_left_out_and_the_rest_of_its_transaction_goes_in(
     again = retry(r)
     assert again.error is not None
     assert again.counters == (1, 2, 0, 0, 1)
+    # Another run knows it too, without a change of the table.
+    r.serve()
+    applier = Applier(r.settings())
+    with pytest.raises(OlrPgError):
+        applier.run(once=True, drained=r.script.complete.is_set)
+    assert first_held(applier).commit_scn == again_scn
     assert rows(r) == [(1, None, None), (3, None, None)]
     with connect(r.target) as connection:
         second = read_errors(connection, "olr_pg", resolved=False)[0]

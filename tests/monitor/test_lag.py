@@ -8,9 +8,13 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from olr_pg.monitor.lag import MILESTONES_MAX, Lag, Milestones, split_lag
+from olr_pg.applier.feeds import TableProgress
+from olr_pg.applier.held_tables import FirstHeld
+from olr_pg.applier.ledger import Counters
+from olr_pg.errors import OlrPgError
+from olr_pg.monitor.lag import MILESTONES_MAX, Lag, Milestones, held_lag, split_lag
 from olr_pg.monitor.status import PortStatus
-from olr_pg.replicator.observer import first_lacking
+from olr_pg.replicator.observer import first_lacking, table_status
 
 
 def stage(*milestones: tuple[int, float]) -> Milestones:
@@ -70,6 +74,17 @@ def test_the_causes_are_the_age_and_never_negative(
     times = [first.passed(one) for one in range(101)]
     known = list(itertools.takewhile(lambda time: time is not None, times))
     assert known == sorted(time for time in known if time is not None)
+
+
+def test_a_stopped_table_is_behind_by_what_is_held() -> None:
+    error = OlrPgError(5008, "no", table="S.T")
+    found = TableProgress("S.T", 900, 0, None, Counters(), error)
+    assert table_status(found, Lag(0.5), 1000.0).lag_seconds == 0.5  # nothing was read yet
+    behind = table_status(found._replace(held=FirstHeld(500, 400.0)), Lag(0.5), 1000.0)
+    assert (behind.lag, behind.lag_seconds) == (Lag(apply=600.0), 600.0)
+    assert (behind.applied_scn, behind.held_scn, behind.held_since) == (499, 500, 400.0)
+    # Its log was written earlier than that.
+    assert held_lag(Lag(650.0, 10.0), 400.0, 1000.0) == Lag(apply=660.0)
 
 
 def test_an_applier_without_a_session_lacks_what_it_has_not_confirmed() -> None:

@@ -43,6 +43,7 @@ def test_prometheus_reads_it(status: Status) -> None:
     assert values["olr_pg_table_lag_seconds", "SHOP.ORDERS"] == 7.5
     assert values["olr_pg_table_lag_cause_seconds", "queue", "SHOP.ORDERS"] == 2.0
     assert values["olr_pg_table_stopped", status.tables[1].name] == 1
+    assert values["olr_pg_table_held_scn", status.tables[1].name] == 2_266_301
     assert values["olr_pg_refused_total", "OLR-04033"] == 7
     assert values["olr_pg_thread_archived_scn", "2"] == 2_266_400
     assert values["process_resident_memory_bytes",] > 0
