@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from olr_pg.capture.logs import discover_logs
+from olr_pg.capture.orphans import ends_of, incarnations_of, without_orphans
 from olr_pg.config.source import OfflineSource
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.errors import OlrPgError
@@ -84,9 +85,10 @@ class _Offline:
 
     def archived(self) -> dict[int, int]:
         ends = dict[int, int]()
-        for log in discover_logs([str(place) for place in self._source.logs]):
+        logs = discover_logs([str(place) for place in self._source.logs])
+        for log in without_orphans(logs, ends_of(incarnations_of(logs))):
             thread = log.header.thread
-            ends[thread] = max(ends.get(thread, 0), log.next_scn - 1)
+            ends[thread] = max(ends.get(thread, 0), (log.end_scn or log.next_scn) - 1)
         return ends
 
     def sequences(self, owners: Collection[str], scn: int) -> tuple[Sequence, ...]:

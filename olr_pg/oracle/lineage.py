@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from olr_pg.capture.orphans import ends_of
 from olr_pg.durable_files import replace_file
 from olr_pg.errors import OlrPgError
 
@@ -96,17 +97,12 @@ class Lineage:
     def follow_logs(self, incarnations: Collection[tuple[int, int]]) -> None:
         """Take note of the incarnations that logs are of: resetlogs id and SCN of each.
 
-        Where nobody tells which is whose child: of ancestors of one another, each ends where the
-        first of the later ones begins.
+        Where nobody tells which is whose child, see `capture.orphans`.
 
         Raises:
             OlrPgError: 7020, something was delivered that they do not have.
         """
-        self._ends = {
-            one: min(later)
-            for one, _ in incarnations
-            if (later := [scn for other, scn in incarnations if other > one])
-        }
+        self._ends = ends_of(incarnations)
         current = max(one for one, _ in incarnations)
         if self._known is None:
             self._keep(_File(resetlogs=current, delivered_scn=0))

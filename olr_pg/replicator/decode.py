@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import structlog
 
-from olr_pg.capture.continuity import join_logs
+from olr_pg.capture.continuity import Gap, check_origin, join_logs
 from olr_pg.capture.logs import discover_logs
+from olr_pg.capture.orphans import ends_of, incarnations_of, lost_ends, without_orphans
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
 from olr_pg.dictionary.selection import parse_table_name, select_tables, user_tables
 from olr_pg.errors import OlrPgError
 from olr_pg.replicator.event_feed import FaultReporter
 from olr_pg.replicator.filters import NO_FILTERS, Filters
 from olr_pg.replicator.follower import DictionaryFollower
+from olr_pg.replicator.incarnations import Incarnations
 from olr_pg.replicator.incidents import with_incident
 from olr_pg.replicator.losses import report_left_out
 from olr_pg.replicator.merge import Merger, ThreadSplit, merge_splits
@@ -26,12 +29,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
     from pathlib import Path
 
+    from olr_pg.capture.continuity import LogStream
     from olr_pg.capture.logs import ArchivedLog
-    from olr_pg.dictionary.model import Snapshot, Table
+    from olr_pg.dictionary.model import Database, Snapshot, Table
     from olr_pg.redo.sessions import SessionDirectory
     from olr_pg.replicator.accounting import Accounting
     from olr_pg.replicator.split import Decode, Split, SplitResult, Subscription
+    from olr_pg.server.ready import ReadyRun
+    from olr_pg.transactions.faults import RowFault
     from olr_pg.transactions.storage import Storage
+
+    _Step = tuple[Sequence[ReadyRun], Sequence[RowFault], ThreadSplit | None]
 
 _log = structlog.get_logger(__name__)
 
@@ -68,28 +76,34 @@ def decode_logs(
             end: 2013, a table whose changes behind a DDL could not be decoded; 2011, 2015, 2016,
             2060 to 2062, changes that could not be decoded, which were left out.
     """
-    stream = join_logs(discover_logs(specs), snapshot.database)
+    stream = _stream(discover_logs(specs), snapshot.database)
     follower = DictionaryFollower(snapshot, filters=filters)
     chosen = filters.chosen(chosen_tables(snapshot, tables))
     report_left_out(chosen)
     subscription = follower.subscribe(chosen, wanted=partial(_is_wanted, tables))
-    logs = sorted(stream.readable, key=lambda log: log.header.first_scn)
-    starts = thread_starts(stream.readable)
+    # Behind a gap no new incarnation begins: what it would give up may be in the gap.
+    until = min((gap.resetlogs_id for gap in stream.gaps), default=None)
+    readable = [
+        log for log in stream.readable if until is None or log.position.resetlogs_id <= until
+    ]
+    logs = sorted(readable, key=lambda log: log.header.first_scn)
+    starts = thread_starts(readable)
     merger = Merger(subscription, 0, starts, follower, storage or IN_MEMORY, filters=filters)
     if sessions is not None:
         merger.sessions = sessions
-    sources = [ThreadSplit(log.header.thread, split) for log in logs for split in plan_splits(log)]
     block_size = {log.path: log.header.block_size for log in logs}
     reporter = FaultReporter(partial(with_incident, logs=logs, directory=incidents))
     done, total = 0, sum(log.used_bytes for log in logs)
     try:
-        for released, left_out, source in merge_splits(merger, sources, decode or decode_splits):
+        for released, left_out, source in _merge(merger, logs, decode or decode_splits):
             for transaction in transactions_of(released):
                 yield transaction.blob
             for fault in left_out:
                 reporter.report(fault)
             if merger.failure is not None:
                 raise merger.failure
+            if source is None:
+                continue
             split = source.split
             done += (split.end_block - split.first_block) * block_size[split.path]
             if progress is not None:
@@ -103,6 +117,51 @@ def decode_logs(
         raise stream.gaps[0].as_error()
     for error in (*follower.ended(), *reporter.first.values()):
         raise error
+
+
+def _stream(logs: Sequence[ArchivedLog], database: Database) -> LogStream:
+    """The logs as one stream, but for what a RESETLOGS has orphaned of them.
+
+    Raises:
+        OlrPgError: 2009, 2020, see `join_logs`.
+    """
+    for log in logs:
+        check_origin(log, database)
+    ends = ends_of(incarnations_of(logs))
+    lost = [
+        Gap(place.resetlogs_id, place.thread, place.sequence, place.sequence, scn)
+        for place, scn, _ in lost_ends(logs, ends)
+    ]
+    return join_logs(without_orphans(logs, ends), database).with_gaps(lost)
+
+
+def _merge(merger: Merger, logs: Sequence[ArchivedLog], decode: Decode) -> Iterator[_Step]:
+    """Decode whole logs, in order, and merge them, one incarnation behind the other."""
+    incarnations = Incarnations(merger)
+    for _, group in groupby(logs, key=lambda log: log.position.resetlogs_id):
+        of_one = list(group)
+        scn = incarnations.begin(of_one[0])
+        if scn is not None:
+            yield from _begin_incarnation(merger, scn, decode)
+        sources = [
+            ThreadSplit(log.header.thread, split, log.end_scn)
+            for log in of_one
+            for split in plan_splits(log)
+        ]
+        yield from merge_splits(merger, sources, decode)
+        for log in of_one:
+            incarnations.decoded(log)
+
+
+def _begin_incarnation(merger: Merger, scn: int, decode: Decode) -> Iterator[_Step]:
+    """The redo from `scn` on was given up by a RESETLOGS; other redo takes its place."""
+    released = merger.pass_scn(scn)
+    while merger.again:
+        sources, merger.again = merger.again, []
+        yield from merge_splits(merger, sources, decode)
+        released = merger.pass_scn(scn)
+    yield released, merger.left_out, None
+    merger.abandon(scn)
 
 
 def decode_splits(

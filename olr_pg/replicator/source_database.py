@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from olr_pg.capture.continuity import check_origin
 from olr_pg.capture.logs import LogPlaces
+from olr_pg.capture.orphans import ends_of, incarnations_of, lost_ends, without_orphans
 from olr_pg.dictionary.table_list import query_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from olr_pg.capture.logs import ArchivedLog, LogScan
     from olr_pg.dictionary.model import Database, Snapshot, Table
@@ -84,6 +85,7 @@ class OfflineDatabase:
     ) -> None:
         self._lineage = lineage
         self._incarnations: set[tuple[int, int]] = set()
+        self._newest: dict[tuple[int, int], ArchivedLog] = {}
         self._snapshot = snapshot
         self._places = LogPlaces(specs)
         self._poll_seconds = poll_seconds
@@ -106,10 +108,11 @@ class OfflineDatabase:
     def scan(self, scn: int, delivered_scn: int) -> LogScan:
         """See `SourceDatabase.scan`; every log is found, whatever its SCNs.
 
+        Where an incarnation ends behind a thread's last log of it, the next one is absent.
+
         Raises:
             OlrPgError: 2009 a log of another database, 7020 a RESETLOGS behind what was delivered.
         """
-        del scn
         self.delivering(delivered_scn)
         start = time.monotonic()
         found = self._places.scan()
@@ -117,9 +120,22 @@ class OfflineDatabase:
         if self._lineage is None:
             return found
         self._follow(self._lineage, found.logs)
+        self._remember(found.logs)
         if len(self._incarnations) == 1:
             return found
-        return replace(found, logs=tuple(_without_orphans(found.logs, self._lineage)))
+        ends = ends_of(self._incarnations)
+        lost = lost_ends([*self._newest.values(), *found.logs], ends, scn)
+        return replace(
+            found, logs=tuple(without_orphans(found.logs, ends)), absent=(*found.absent, *lost)
+        )
+
+    def _remember(self, logs: Sequence[ArchivedLog]) -> None:
+        """The last log of each thread and incarnation, whose file may go once it is read."""
+        for log in logs:
+            key = log.header.resetlogs_id, log.header.thread
+            known = self._newest.get(key)
+            if known is None or known.header.sequence < log.header.sequence:
+                self._newest[key] = log
 
     def delivering(self, scn: int) -> None:
         """See `SourceDatabase.delivering`.
@@ -132,7 +148,7 @@ class OfflineDatabase:
 
     def _follow(self, lineage: Lineage, logs: Sequence[ArchivedLog]) -> None:
         """Take note of the incarnations that there are logs of; their headers tell of them."""
-        seen = {(log.header.resetlogs_id, log.header.resetlogs_scn) for log in logs}
+        seen = incarnations_of(logs)
         if seen <= self._incarnations:
             return
         for log in logs:
@@ -144,13 +160,3 @@ class OfflineDatabase:
         """See `SourceDatabase.pause`: longer where a look takes long."""
         del idle
         return max(self._poll_seconds, self._look_seconds / _LOOK_SHARE)
-
-
-def _without_orphans(logs: Sequence[ArchivedLog], lineage: Lineage) -> Iterator[ArchivedLog]:
-    """The logs, but for what a RESETLOGS has orphaned of them."""
-    for log in logs:
-        end = lineage.end_of(log.header.resetlogs_id)
-        if end is None or log.next_scn <= end:
-            yield log
-        elif log.header.first_scn < end:
-            yield replace(log, end_scn=end)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import struct
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -10,21 +11,23 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from olr_pg.capture.logs import discover_logs, open_log
+from olr_pg.capture.orphans import lost_ends
 from olr_pg.capture.state import CapturePhase
 from olr_pg.errors import OlrPgError
 from olr_pg.oracle.lineage import Lineage
+from olr_pg.replicator.decode import decode_logs
 from olr_pg.replicator.source_database import OfflineDatabase
 from olr_pg.simulator.sys_dictionary import sys_cell
 from tests.oracle.live_source import reincarnated
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
-from tests.replicator.scripted_source import SHOP, Rac, Reader, ScriptedSource, make_rac
+from tests.replicator.scripted_source import SHOP, Delivered, Rac, Reader, ScriptedSource, make_rac
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from olr_pg.capture.logs import ArchivedLog
     from olr_pg.dictionary.model import Snapshot
-    from tests.replicator.scripted_source import Delivered
+    from olr_pg.replicator.accounting import Accounting
 
 pytestmark = pytest.mark.timeout(900)  # the first test may compile the kernels
 
@@ -119,6 +122,11 @@ def test_it_is_said_which_thread_the_new_incarnation_waits_for(
     assert reason is not None
     assert reason.code == 2010
     assert reason.where == {"thread": 2, "scn": rest[-1].next_scn}
+
+
+def begun(blob: bytes) -> Delivered:
+    """The transaction that a blob of messages begins with."""
+    return Delivered(*struct.unpack_from("<QQQ", blob, 7))
 
 
 class Mistake:
@@ -239,6 +247,19 @@ class Copied:
             sequence=1,
         )  # fmt: skip
 
+    def lose(self) -> None:
+        """The parent's last log is not there."""
+        (self.logs / Path(self._rac.one[3].path).name).unlink()
+
+    def find(self) -> None:
+        """Now it is."""
+        shutil.copy(self._rac.one[3].path, self.logs)
+
+    def decode(self) -> list[Delivered]:
+        """What ``olr-pg decode`` finds."""
+        snapshot = with_new_incarnation(self._rac.snapshot)
+        return [begun(bytes(blob)) for blob in decode_logs(snapshot, [str(self.logs)])]
+
     def database(self) -> OfflineDatabase:
         """Of a new process."""
         return OfflineDatabase(
@@ -263,6 +284,86 @@ def test_orphans_among_copied_logs_are_not_read(rac: Rac, tmp_path: Path) -> Non
     (tmp_path / "incarnation.json").unlink(missing_ok=True)
     copied.orphans()
     assert copied.read() == (expected, scn, None)
+
+
+@pytest.mark.parametrize("begun_before", [False, True])
+@pytest.mark.parametrize("orphans", [False, True])
+def test_the_last_log_before_a_resetlogs_is_missed(
+    rac: Rac, tmp_path: Path, *, begun_before: bool, orphans: bool
+) -> None:
+    copied = Copied(rac, tmp_path)
+    copied.reopen()
+    expected, _, _ = copied.read()
+    (tmp_path / "incarnation.json").unlink()
+    copied.lose()
+    lost = rac.one[3]
+    before: list[Delivered] = []
+    scn = 0
+    if begun_before:
+        new = next(copied.logs.glob(f"*_{NEW}.arc"))
+        aside = new.rename(tmp_path / new.name)
+        before, scn, failure = copied.read()
+        assert failure is None
+        aside.rename(new)
+    if orphans:
+        copied.orphans()
+    taken, _, failure = copied.read(scn)
+    assert failure is not None
+    assert failure.code == 2010
+    where = {"thread": 1, "sequence": lost.header.sequence, "scn": lost.header.first_scn}
+    assert failure.where.items() >= where.items()
+    assert all(one.commit_scn < lost.header.first_scn for one in taken)
+    with pytest.raises(OlrPgError) as caught:
+        copied.decode()
+    assert caught.value.where.items() >= where.items()
+    copied.find()
+    behind, _, failure = copied.read(scn)
+    assert failure is None
+    assert sorted({*before, *behind}) == sorted(expected)
+    if not begun_before:
+        assert copied.decode() == expected
+
+
+def test_the_last_log_is_missed_after_the_others_are_gone(rac: Rac, tmp_path: Path) -> None:
+    copied = Copied(rac, tmp_path)
+    copied.lose()
+    database = copied.database()
+    assert len(database.scan(0, 0).logs) == 3
+    for path in list(copied.logs.iterdir()):
+        path.unlink()
+    copied.reopen()
+    found = database.scan(0, 0)
+    assert [one.position.sequence for one in found.absent] == [rac.one[3].header.sequence]
+    assert database.scan(copied.scn, 0).absent == ()
+
+
+@pytest.mark.parametrize("behind", [0, 1, 2, 3])
+def test_nothing_is_missed_where_redo_was_recovered_to_the_end_of_a_log(
+    rac: Rac, behind: int
+) -> None:
+    last = rac.one[3]
+    end = last.next_scn + behind
+    lost = lost_ends(rac.one[:4], {last.header.resetlogs_id: end})
+    assert [one.first_scn for one in lost] == ([last.next_scn] if behind > 2 else [])
+
+
+def test_decode_leaves_out_what_was_open_and_orphaned(tmp_path: Path) -> None:
+    made = Mistake(tmp_path)
+    table = made.parent.tables["A"]
+    assert made.parent.open_session().insert(table, [sys_cell(9), sys_cell("nine")]) is not None
+    source = made.source()
+    source.logs.append(made.new)
+    with Reader(source, query=SHOP, once=True) as reader:
+        reader.drain()
+        expected = reader.take()
+    logs = [str(made.parent.directory / "logs"), made.new.path]
+    account: list[Accounting] = []
+    found = [
+        begun(bytes(blob))
+        for blob in decode_logs(source.snapshot, logs, tables=["SHOP.A"], account=account.append)
+    ]
+    assert found == expected
+    assert (account[0].open_changes, account[0].account.events_dropped) == (0, 1)
 
 
 def test_copied_logs_of_a_resetlogs_behind_what_was_delivered(rac: Rac, tmp_path: Path) -> None:
