@@ -101,15 +101,6 @@ def memory_mib(pid: int, field: str) -> float:
     return int(found[1]) / 1024 if found else 0.0
 
 
-def _running(pid: int) -> dict[int, float]:
-    """CPU seconds of each running descendant of a process, without their ended children."""
-    found: dict[int, float] = {}
-    for child in _children(pid):
-        found[child] = sum(_times(child)[:2]) / _TICKS
-        found |= _running(child)
-    return found
-
-
 def _cpu(pid: int) -> float:
     return sum(_times(pid)) / _TICKS
 
@@ -150,18 +141,18 @@ def measured(
         tree: count this process's children too: Spark's Java and Python workers.
     """
     this = os.getpid()
-    before = _running(this) if tree else {}
     gc.collect()
     for pid in python_processes(this) if tree else [this]:
         with suppress(FileNotFoundError, ProcessLookupError):  # a worker that has just ended
             _reset_peak(pid)
+    before = cpu_of_process_tree(this) if tree else 0.0
     cpu, elsewhere = time.process_time(), [cpu_of_process_tree(pid) for pid in others]
     start = time.perf_counter()
     amount = work()
     seconds = time.perf_counter() - start
     own = time.process_time() - cpu
-    after = _running(this) if tree else {}
-    children = sum(seconds - before.get(pid, 0.0) for pid, seconds in after.items())
+    # What a worker that has ended meanwhile had taken is its parent's now.
+    children = max(0.0, cpu_of_process_tree(this) - before - own) if tree else 0.0
     other = sum(cpu_of_process_tree(pid) - was for pid, was in zip(others, elsewhere, strict=True))
     parts = {"this process": own, "Spark": children, "PostgreSQL": other}
     peak = peak_mib(python_processes(this) if tree else [this])
