@@ -6,6 +6,7 @@ import gc
 import os
 import re
 import time
+from collections import defaultdict
 from contextlib import suppress
 from pathlib import Path
 from statistics import median
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _CPU_FIELDS: Final = slice(11, 15)
 """utime, stime, cutime, cstime behind the name in ``/proc/<pid>/stat``."""
+_PARENT: Final = 1
 
 
 class Sample(NamedTuple):
@@ -68,15 +70,16 @@ class Result(NamedTuple):
 
 def cpu_of_process_tree(pid: int) -> float:
     """CPU seconds of a process, its ended and its running children; 0.0 where it has gone."""
-    total = _cpu(pid)
-    for child in _children(pid):
-        total += cpu_of_process_tree(child)
-    return total
+    return sum(map(_cpu, (pid, *descendants(pid))))
 
 
 def descendants(pid: int) -> list[int]:
     """The running processes below a process."""
-    return [one for child in _children(pid) for one in (child, *descendants(child))]
+    children = _children_by_parent()
+    found = list(children[pid])
+    for one in found:  # which grows meanwhile
+        found += children[one]
+    return found
 
 
 def python_processes(pid: int) -> list[int]:
@@ -106,19 +109,27 @@ def _cpu(pid: int) -> float:
 
 
 def _times(pid: int) -> list[int]:
+    return [int(field) for field in _fields(pid)[_CPU_FIELDS]]
+
+
+def _fields(pid: int) -> list[str]:
+    """What ``/proc/<pid>/stat`` has behind the name; nothing where the process has gone."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text("ascii", "replace")
     except OSError:
         return []
-    return [int(field) for field in stat.rpartition(")")[2].split()[_CPU_FIELDS]]
+    return stat.rpartition(")")[2].split()
 
 
-def _children(pid: int) -> list[int]:
-    try:
-        return [int(child) for task in Path(f"/proc/{pid}/task").iterdir()
-                for child in (task / "children").read_text("ascii").split()]  # fmt: skip
-    except OSError:
-        return []
+def _children_by_parent() -> defaultdict[int, list[int]]:
+    """Of every process. The list that the kernel has of a thread's children misses some, where
+    threads end while it is read: Java's do.
+    """
+    found: defaultdict[int, list[int]] = defaultdict(list)
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit() and (fields := _fields(int(folder.name))):
+            found[int(fields[_PARENT])].append(int(folder.name))
+    return found
 
 
 def _reset_peak(pid: int) -> None:
