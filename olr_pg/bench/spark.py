@@ -32,7 +32,7 @@ _WORKLOADS: Final = ("orders", "bulk")
 _LOGS: Final = 8
 _CORES: Final = 2
 
-_ANCHORS: Final = ((False, "one core"), (True, "one core that writes them"))
+_ANCHORS: Final = {False: "one core", True: "one core that writes them"}
 """Whether messages are kept, and what one core does then."""
 
 _SETTINGS: Final = SparkSettings(f"local[{_CORES}]", {}, PRELOAD)
@@ -62,16 +62,14 @@ def _with_spark(workload: str, shape: str, logs: LogSet, options: Options) -> It
     dropping = _dropped_by_spark(logs)
     work()
     dropping()
-    for keep, anchor in _ANCHORS:
-        yield _beside_one_core(name, work, anchor, keep, logs, options)
-    anchor = dict(_ANCHORS)[False]
-    yield _beside_one_core(f"{name}, messages dropped", dropping, anchor, False, logs, options)
+    for keep in _ANCHORS:
+        yield _beside_one_core(name, work, keep, logs, options)
+    yield _beside_one_core(f"{name}, messages dropped", dropping, False, logs, options)
 
 
 def _beside_one_core(
     name: str,
     work: Callable[[], float],
-    anchor: str,
     keep: bool,
     logs: LogSet,
     options: Options,
@@ -81,7 +79,7 @@ def _beside_one_core(
         one_core = decoding(logs, output=output)
         one_core()
         return compared(
-            name, "MB/s", partial(measured, work, tree=True), anchor=anchor,
+            name, "MB/s", partial(measured, work, tree=True), anchor=_ANCHORS[keep],
             anchor_run=partial(measured, one_core), runs=options.runs, scale=MB,
         )  # fmt: skip
 
@@ -104,8 +102,8 @@ def _without_spark(workload: str, logs: LogSet, options: Options) -> Iterator[Re
         for _ in range(_CORES):  # a process may have taken both shares
             work(False)
         name = f"decode {_amount(workload, options)}, two processes without Spark"
-        for keep, anchor in _ANCHORS:
-            yield _beside_one_core(name, partial(work, keep), anchor, keep, logs, options)
+        for keep in _ANCHORS:
+            yield _beside_one_core(name, partial(work, keep), keep, logs, options)
 
 
 def _decode_share(subscription: Subscription, splits: Sequence[Split], keep: bool) -> None:

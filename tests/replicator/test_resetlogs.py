@@ -171,6 +171,14 @@ class Mistake:
         source.logs = [replace(old, end_scn=self.scn)]
         return source
 
+    def source_with_open(self) -> ScriptedSource:
+        """One more transaction is open when it goes wrong; the new incarnation has begun."""
+        cells = [sys_cell(9), sys_cell("nine")]
+        assert self.parent.open_session().insert(self.parent.tables["A"], cells) is not None
+        source = self.source()
+        source.logs.append(self.new)
+        return source
+
 
 def test_orphaned_ddl_is_not_followed(tmp_path: Path) -> None:
     made = Mistake(tmp_path)
@@ -189,10 +197,7 @@ def test_orphaned_ddl_is_not_followed(tmp_path: Path) -> None:
 
 def test_what_was_open_is_dropped_and_accounted_for(tmp_path: Path) -> None:
     made = Mistake(tmp_path)
-    table = made.parent.tables["A"]
-    assert made.parent.open_session().insert(table, [sys_cell(9), sys_cell("nine")]) is not None
-    source = made.source()
-    source.logs.append(made.new)
+    source = made.source_with_open()
     with Reader(source, query=SHOP, once=True) as reader:
         reader.drain()
         assert reader.failure() is None
@@ -349,10 +354,7 @@ def test_nothing_is_missed_where_redo_was_recovered_to_the_end_of_a_log(
 
 def test_decode_leaves_out_what_was_open_and_orphaned(tmp_path: Path) -> None:
     made = Mistake(tmp_path)
-    table = made.parent.tables["A"]
-    assert made.parent.open_session().insert(table, [sys_cell(9), sys_cell("nine")]) is not None
-    source = made.source()
-    source.logs.append(made.new)
+    source = made.source_with_open()
     with Reader(source, query=SHOP, once=True) as reader:
         reader.drain()
         expected = reader.take()
