@@ -958,7 +958,7 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
     ),
     5128: ErrorEntry(
         "a table has stopped",
-        "see its line in olr_pg.error, mend the cause, let `olr-pg run` go on, then start"
+        "see `olr-pg errors list`, mend the cause, `olr-pg errors retry`, then start"
         " `olr-pg cutover` again",
         6,
     ),

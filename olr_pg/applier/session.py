@@ -27,6 +27,7 @@ from olr_pg.applier.schema_events import SchemaEvents
 from olr_pg.applier.settings import Consistency
 from olr_pg.applier.socket_link import SocketLink
 from olr_pg.applier.worker import Worker
+from olr_pg.applier.workers import Workers
 from olr_pg.errors import OlrPgError
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class Applier:
         self._room = Room(settings.queue_bytes)
         self._applied = AppliedTables(settings.subscription, settings.applied_file)
         self._target = KeptConnection(settings.connect_string, check=self._applied.check)
-        self._workers: Sequence[Worker] = ()
+        self._workers = Workers((), self._room, self._stop)
         self._stopped: dict[str, OlrPgError] = {}
         self._held = HeldTables(settings.subscription)
         self._session: Conversation | None = None
@@ -96,9 +97,7 @@ class Applier:
         """How far the tables are that something was delivered of; from any thread."""
         losses = self._settings.losses
         known = [
-            table._replace(altered=losses.of(table.name))
-            for worker in self._workers
-            for table in worker.progress()
+            table._replace(altered=losses.of(table.name)) for table in self._workers.progress()
         ]
         names = {table.name for table in known}
         known += [
@@ -158,7 +157,35 @@ class Applier:
 
     def _run(self, *, once: bool, drained: Callable[[], bool]) -> ApplyReport:
         handover = self._target.use(self._prepare)
-        self._workers = workers = [
+        self._workers = workers = self._make_workers()
+        self._session = session = Conversation(
+            self._settings,
+            self._target,
+            workers,
+            events=self._events,
+            tables=self._tables,
+            handover=handover,
+            connect=self._connect,
+            stop=self._stop,
+            drain=self._drain,
+            progress=self._progress,
+            applied=self._applied,
+            look_at_held=self._look_at_held,
+        )
+        try:
+            workers.start()
+            self._run_sessions(session, once=once, drained=drained)
+        finally:
+            workers.close()
+            self._applied.save()
+        workers.check()
+        self._conclude(session)
+        return ApplyReport(
+            {one.name: one.counters for one in workers.progress()}, session.confirmed_scn
+        )
+
+    def _make_workers(self) -> Workers:
+        workers = [
             Worker(
                 number,
                 self._settings,
@@ -171,35 +198,7 @@ class Applier:
             )
             for number in range(1 if self._is_stream else max(1, self._settings.workers))
         ]
-        self._session = session = Conversation(
-            self._settings,
-            self._target,
-            workers,
-            self._room,
-            self._stop,
-            self._progress,
-            self._events,
-            self._tables,
-            handover,
-            self._connect,
-            self._drain,
-            self._applied,
-            self._look_at_held,
-        )
-        try:
-            for worker in workers:
-                worker.start()
-            self._run_sessions(session, once=once, drained=drained)
-        finally:
-            for worker in workers:
-                worker.close()
-            self._applied.save()
-        session.check_workers()
-        self._conclude(session)
-        return ApplyReport(
-            {one.name: one.counters for worker in workers for one in worker.progress()},
-            session.confirmed_scn,
-        )
+        return Workers(workers, self._room, self._stop)
 
     def _conclude(self, session: Conversation) -> None:
         """Note the end in the target, and see whether tables stopped.

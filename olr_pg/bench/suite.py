@@ -111,4 +111,4 @@ def results(name: str, options: Options) -> Generator[Result, None, None]:
 
 
 def _compile() -> None:
-    resolve_name(f"{__package__}.compiling:compile_kernels")()
+    resolve_name("olr_pg.compiling:compile_kernels")()

@@ -75,7 +75,7 @@ def cutover(
         final_scn=final_scn,
         unverified=unverified,
         until=until,
-        progress=lambda step: None if as_json else print_line(f"{step.name}: {step.title} …"),
+        progress=(lambda _: None) if as_json else _announce,
     )
     try:
         if not status:
@@ -83,6 +83,10 @@ def cutover(
     finally:
         stop_session()
         _show(cutover_state(loaded), STEPS, as_json=as_json)
+
+
+def _announce(step: Step) -> None:
+    print_line(f"{step.name}: {step.title} …", at_once=True)
 
 
 def _show(states: Sequence[StepState], steps: Sequence[Step], *, as_json: bool) -> None:

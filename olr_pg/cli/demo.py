@@ -8,7 +8,10 @@ from olr_pg.cli.output import log_to_stderr
 
 
 def demo() -> None:
-    """Let a simulated Oracle take orders, replicate it into an embedded PostgreSQL, compare."""
+    """Let a simulated Oracle take orders, replicate it into an embedded PostgreSQL, compare.
+
+    PostgreSQL goes on afterwards, for a look; how to end it is said.
+    """
     from olr_pg.replicator.demo import run_demo
 
     log_to_stderr()

@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-def print_line(text: str) -> None:
+def print_line(text: str, *, at_once: bool = False) -> None:
     """One line to stdout.
+
+    Args:
+        at_once: whoever reads it is told what goes on, even through a pipe.
 
     Raises:
         BrokenPipeError: nobody reads it any more.
@@ -25,6 +28,8 @@ def print_line(text: str) -> None:
         sys.stdout.write(text + "\n")
     except OSError as error:
         raise _unwritten(error) from error
+    if at_once:
+        flush()
 
 
 def print_json(value: Any) -> None:

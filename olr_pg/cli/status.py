@@ -85,6 +85,7 @@ def _print(console: Console, record: dict[str, Any]) -> None:
             f" {record['rates']['decoded_rows']:,.0f} rows/s decoded,"
             f" {record['rates']['applied_changes']:,.0f} changes/s applied"
         ),
+        "Left out": _left_out(source),
         "Process": (
             f"{record['process']['pid']}, {record['process']['resident_bytes'] / 2**20:,.0f} MiB,"
             f" {record['process']['threads']} threads,"
@@ -92,7 +93,8 @@ def _print(console: Console, record: dict[str, Any]) -> None:
         ),
     }
     for name, value in facts.items():
-        console.print(f"{name + ':':19}{value}", soft_wrap=True)
+        if value:
+            console.print(f"{name + ':':19}{value}", soft_wrap=True)
     for thread in source["threads"]:
         console.print(
             f"Thread {thread['thread']}: archived to sequence {thread['archived_sequence']},"
@@ -113,6 +115,17 @@ def _print(console: Console, record: dict[str, Any]) -> None:
                 _stopped(table),
             )
         console.print(grid)
+
+
+def _left_out(source: dict[str, Any]) -> str:
+    """What was decoded and is not delivered; empty where that is nothing."""
+    counts = {
+        "rows by the filter": source["rows_filtered"],
+        "whole transactions by the filter": source["transactions_filtered"],
+        "LOB values that the redo does not hold whole": source["lob_unavailable"],
+        "LOBs changed without their rows": source["lob_unclaimed"],
+    }
+    return ", ".join(f"{count:,} {words}" for words, count in counts.items() if count)
 
 
 def _stopped(table: dict[str, Any]) -> str:

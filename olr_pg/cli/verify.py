@@ -20,7 +20,7 @@ from olr_pg.cli.load import (
 from olr_pg.cli.output import on_terminal, print_json, print_line, report_console
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from olr_pg.load.differences import TableDifferences
     from olr_pg.load.repair import RepairedTable
@@ -137,29 +137,22 @@ def repair(
         source = stack.enter_context(sources.open_tables(loaded))
         target = open_target(sources.apply_section(loaded), target_directory(loaded), stack)
         settings = sources.target_settings(loaded, source.snapshot, target)
-        with _reporting([one.table for one in tables], as_json=as_json) as report:
-            mend(settings, tables, report)
+        _report(mend(settings, tables), [one.table for one in tables], as_json=as_json)
 
 
-@contextmanager
-def _reporting(
-    tables: Sequence[str], *, as_json: bool
-) -> Iterator[Callable[[RepairedTable], None]]:
+def _report(repaired: Iterable[RepairedTable], tables: Sequence[str], *, as_json: bool) -> None:
     """Print what was done to the tables, also where the repair fails on the way."""
     done: list[RepairedTable] = []
-
-    def report(one: RepairedTable) -> None:
-        done.append(one)
-        if not as_json:
-            _print_repaired(one)
-
     try:
-        yield report
+        for one in repaired:
+            done.append(one)
+            if not as_json:
+                _print_repaired(one)
     finally:
         unfinished = tables[len(done) :]
         if as_json:
-            repaired = [one._asdict() for one in done]
-            print_json({"repaired": True, "tables": repaired, "unfinished": unfinished})
+            outcomes = [one._asdict() for one in done]
+            print_json({"repaired": True, "tables": outcomes, "unfinished": unfinished})
         elif unfinished:
             print_line(f"not repaired: {', '.join(unfinished)}")
 
@@ -281,4 +274,4 @@ def _print_plan(tables: Sequence[TableDifferences]) -> None:
 def _print_repaired(done: RepairedTable) -> None:
     words = f"{done.inserted} inserted, {done.updated} updated, {done.deleted} deleted"
     left = f"; {done.left} have changed since and were left alone" if done.left else ""
-    print_line(f"{done.table}: {words}{left}")
+    print_line(f"{done.table}: {words}{left}", at_once=True)

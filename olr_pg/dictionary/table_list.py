@@ -7,7 +7,7 @@ TABLE_NAME, for queries that were written for other views), each with or without
 case-sensitive LIKE are as in Oracle.
 
 The query comes from a client over the network: it may only read, and neither its run time nor the
-size of its values is unbounded.
+size of its values, nor what is kept of its rows, is unbounded.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from olr_pg.dictionary.selection import find_tables
 from olr_pg.errors import OlrPgError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
     from olr_pg.dictionary.model import Snapshot, Table
 
@@ -80,7 +80,8 @@ def query_tables(
             that is no name.
     """
     names = [(table.owner, table.name) for table in snapshot.tables]
-    tables = find_tables(snapshot, _run(names, query, steps_max, seconds_max))
+    with closing(_run(names, query, steps_max, seconds_max)) as rows:
+        tables = find_tables(snapshot, rows)
     if not tables:
         raise OlrPgError(3014, "it returns no row")
     return tables
@@ -92,20 +93,24 @@ def would_name(query: str, owner: str, name: str) -> bool:
     True where the query cannot be run here, because it was written for a live Oracle.
     """
     try:
-        return (owner, name) in _run([(owner, name)], query, STEPS_MAX, SECONDS_MAX)
+        with closing(_run([(owner, name)], query, STEPS_MAX, SECONDS_MAX)) as rows:
+            return (owner, name) in rows
     except OlrPgError:
         return True
 
 
 def _run(
     names: Sequence[tuple[str, str]], query: str, steps_max: int, seconds_max: float
-) -> list[tuple[str, str]]:
-    """The rows of a query, in a database of the tables of these owners and names."""
+) -> Generator[tuple[str, str]]:
+    """The rows of a query, in a database of the tables of these owners and names.
+
+    One by one: a client's query may have any number of them.
+    """
     with closing(_open_catalogue(names)) as connection:
         connection.set_authorizer(_authorize)
         connection.set_progress_handler(_limiter(steps_max, seconds_max), _STEPS_BETWEEN_CHECKS)
         try:
-            return list(_rows(connection, query))
+            yield from _rows(connection, query)
         except (sqlite3.Error, sqlite3.Warning, UnicodeEncodeError) as error:
             raise _coded(error) from error
 

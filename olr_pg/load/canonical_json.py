@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from olr_pg.errors import OlrPgError
@@ -34,12 +34,18 @@ JSON has."""
 
 _ENDS: Final[dict[str, type]] = {"]": list, "}": dict}
 
+_NUMERIC_WHOLE_MAX: Final = 131_072
+_NUMERIC_SCALE_MAX: Final = 16_383
+"""Digits before and behind the point of a numeric."""
+
+_SHOWN_MAX: Final = 40
+
 
 def canonical_json(raw: bytes) -> bytes:
     """A jsonb as it is sent (version, text) → as PostgreSQL sends it back.
 
     Raises:
-        OlrPgError: 5017, it is no JSON.
+        OlrPgError: 5017, it is no JSON, or PostgreSQL would refuse it.
     """
     return _JSONB_VERSION + "".join(_printed(_document(raw[1:].decode()))).encode()
 
@@ -97,10 +103,26 @@ def _begun(part: str) -> _Document:
             return part
     if part[-1] not in "0123456789":
         raise _no_json()
-    if part.isdigit():
+    if part.isdigit() and len(part) <= _NUMERIC_WHOLE_MAX:
         return part
-    number = Decimal(part)
+    return _numeric(part)
+
+
+def _numeric(part: str) -> str:
+    """A number as numeric prints it; one that numeric takes is some digits, not gigabytes."""
+    try:
+        number = Decimal(part)
+    except InvalidOperation as error:
+        raise _no_numeric(part) from error
+    exponent = number.as_tuple().exponent
+    is_large = number != 0 and number.adjusted() >= _NUMERIC_WHOLE_MAX
+    if is_large or -int(exponent) > _NUMERIC_SCALE_MAX:
+        raise _no_numeric(part)
     return f"{abs(number) if number == 0 else number:f}"
+
+
+def _no_numeric(part: str) -> OlrPgError:
+    return OlrPgError(5017, f"jsonb takes no number as large or as fine as {part[:_SHOWN_MAX]}")
 
 
 def _no_json() -> OlrPgError:
@@ -138,6 +160,11 @@ def _decoded(string: str) -> str:
     if "\\" not in string:
         return string[1:-1]
     text: str = json.loads(string)
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        half = f"\\u{ord(text[error.start]):04x}"
+        raise OlrPgError(5017, f"jsonb takes no half of a surrogate pair: {half}") from error
     return text
 
 

@@ -119,7 +119,8 @@ class _Live:
         found: Activity = self._read("looking for open transactions", read_activity)
         if found.transactions:
             raise OlrPgError(
-                5121, f"{found.transactions} transactions are open, the oldest since {found.oldest}"
+                5121,
+                f"{found.transactions} transactions are open, the oldest since SCN {found.oldest}",
             )
         return Quiet(found.scn)
 

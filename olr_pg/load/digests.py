@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from olr_pg.errors import OlrPgError
 from olr_pg.load.canonical import canonical_type, canonical_values
-from olr_pg.load.columns import LoadColumn, add_losses, encode_batch
+from olr_pg.load.columns import LoadColumn, add_losses, at_row, encode_batch
 from olr_pg.load.images import RowImages, composites, hashes
 from olr_pg.load.spooled import RowSpool
 from olr_pg.oracle.large_row import LargeRow
@@ -145,24 +146,31 @@ class SourceDigester:
         if isinstance(batch, LargeRow):
             return self._digest_large(batch)
         encoded = encode_batch(self._columns, batch, self._first_row)
-        self._first_row += encoded.rows
         add_losses(self._losses, self._columns, encoded)
-        values = self._canonical(encoded.columns)
+        values = self._canonical(batch, encoded.columns)
+        self._first_row += encoded.rows
         images = composites(values, encoded.rows, self._types)
         return self._digested(images, values, encoded.rows)
 
     def _digest_large(self, row: LargeRow) -> DigestedBatch:
         """One row; the large values are none of the key's, where there is one."""
+        small = encode_batch(self._columns, row.batch, self._first_row).columns
+        values = self._canonical(row.batch, small)
         images = self._spool.composite(row, self._types, self._first_row)
         self._first_row += 1
-        small = encode_batch(self._columns, row.batch).columns
-        return self._digested(images, self._canonical(small), 1)
+        return self._digested(images, values, 1)
 
-    def _canonical(self, columns: Sequence[ValueColumn]) -> list[ValueColumn]:
-        return [
-            canonical_values(one, column)
-            for one, column in zip(columns, self._compared.columns, strict=True)
-        ]
+    def _canonical(
+        self, batch: pa.RecordBatch, encoded: Sequence[ValueColumn]
+    ) -> list[ValueColumn]:
+        canonical: list[ValueColumn] = []
+        for column, values in zip(self._columns, encoded, strict=True):
+            try:
+                canonical.append(canonical_values(values, column.target))
+            except OlrPgError as error:
+                name = column.encoder.column_name
+                raise at_row(error, name, batch, self._first_row) from error
+        return canonical
 
     def _digested(
         self, images: RowImages, values: Sequence[ValueColumn], rows: int

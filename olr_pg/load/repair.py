@@ -23,7 +23,7 @@ from olr_pg.load.composite import Field, fields_of, placeholder
 from olr_pg.load.verify import DIFFERENT, EXTRA
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
     from psycopg import Connection
@@ -70,27 +70,22 @@ class _Found(NamedTuple):
 
 
 def repair(
-    settings: ApplierSettings,
-    tables: Sequence[TableDifferences],
-    report: Callable[[RepairedTable], None] = lambda _done: None,
-) -> list[RepairedTable]:
-    """Repair the rows of the tables.
+    settings: ApplierSettings, tables: Sequence[TableDifferences]
+) -> Iterator[RepairedTable]:
+    """Repair the rows of the tables, one table with each step of the iteration.
 
-    Args:
-        report: called for each table when its repair is committed; those behind it may fail.
+    Yields:
+        What was done to a table, as soon as it is committed.
 
     Raises:
         OlrPgError: 5003 no connection, 5112 a table is not as the file describes it, 5114
             PostgreSQL refuses a row; the table is unchanged then, those before it are repaired.
     """
-    done: list[RepairedTable] = []
     try:
         with connect(settings.connect_string) as connection:
             ensure_ledger(connection)
             for table in tables:
-                done.append(_repair(connection, settings, table))
-                report(done[-1])
-            return done
+                yield _repair(connection, settings, table)
     except psycopg.OperationalError as error:
         raise unreachable(error) from error
 

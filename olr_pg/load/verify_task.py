@@ -20,6 +20,7 @@ from olr_pg.applier.plan import TablePlan
 from olr_pg.applier.settings import ApplierSettings
 from olr_pg.applier.target import TargetTable
 from olr_pg.applier.verbatim import verbatim
+from olr_pg.datatypes.kernel import located
 from olr_pg.datatypes.policies import Counters
 from olr_pg.dictionary.model import Table
 from olr_pg.errors import OlrPgError
@@ -118,6 +119,8 @@ def verify_task(payload: bytes, job: bytes) -> bytes:
             return pickle.dumps(_do(connection, todo, task))
     except psycopg.Error as error:
         raise unreachable(error) from error
+    except OlrPgError as error:
+        raise located(error, table=todo.tables[task.table].source.full_name) from error
 
 
 @lru_cache(maxsize=2)

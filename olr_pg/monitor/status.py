@@ -56,6 +56,10 @@ class SourceStatus:
         decoded_scn: every transaction that commits below it has been decoded.
         logs, redo_bytes: decoded so far.
         transactions, rows: committed ones decoded so far, and their row changes.
+        rows_filtered, transactions_filtered: row changes, and transactions with all of theirs, that
+            `filter` leaves out.
+        lob_unavailable, lob_unclaimed: LOB values left out because they are not whole in the redo,
+            and LOBs changed without a change of their row.
         gaps: missing logs, in words.
         waiting_transactions: finished ones that wait for other redo threads.
         open_transactions: how many are not finished.
@@ -70,6 +74,10 @@ class SourceStatus:
     redo_bytes: int = 0
     transactions: int = 0
     rows: int = 0
+    rows_filtered: int = 0
+    transactions_filtered: int = 0
+    lob_unavailable: int = 0
+    lob_unclaimed: int = 0
     threads: tuple[ThreadStatus, ...] = ()
     gaps: tuple[str, ...] = ()
     waiting_transactions: int = 0

@@ -20,8 +20,10 @@ from olr_pg.replicator.follower import DictionaryFollower
 from olr_pg.replicator.incarnations import Incarnations
 from olr_pg.replicator.incidents import with_incident
 from olr_pg.replicator.losses import report_left_out
-from olr_pg.replicator.merge import Merger, ThreadSplit, merge_splits
+from olr_pg.replicator.merge import Merger, ThreadSplit
+from olr_pg.replicator.merging import merge_splits, move_on
 from olr_pg.replicator.split import decode_split, open_for_decoding, plan_splits
+from olr_pg.replicator.transaction_filters import TransactionFilters
 from olr_pg.server.ready import transactions_of
 from olr_pg.transactions.storage import IN_MEMORY
 
@@ -34,12 +36,9 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Database, Snapshot, Table
     from olr_pg.redo.sessions import SessionDirectory
     from olr_pg.replicator.accounting import Accounting
+    from olr_pg.replicator.merging import Merged
     from olr_pg.replicator.split import Decode, Split, SplitResult, Subscription
-    from olr_pg.server.ready import ReadyRun
-    from olr_pg.transactions.faults import RowFault
     from olr_pg.transactions.storage import Storage
-
-    _Step = tuple[Sequence[ReadyRun], Sequence[RowFault], ThreadSplit | None]
 
 _log = structlog.get_logger(__name__)
 
@@ -88,9 +87,10 @@ def decode_logs(
     ]
     logs = sorted(readable, key=lambda log: log.header.first_scn)
     starts = thread_starts(readable)
-    merger = Merger(subscription, 0, starts, follower, storage or IN_MEMORY, filters=filters)
-    if sessions is not None:
-        merger.sessions = sessions
+    merger = Merger(
+        subscription, 0, starts, follower, storage or IN_MEMORY,
+        filters=TransactionFilters(filters, sessions=sessions),
+    )  # fmt: skip
     block_size = {log.path: log.header.block_size for log in logs}
     reporter = FaultReporter(partial(with_incident, logs=logs, directory=incidents))
     done, total = 0, sum(log.used_bytes for log in logs)
@@ -135,14 +135,16 @@ def _stream(logs: Sequence[ArchivedLog], database: Database) -> LogStream:
     return join_logs(without_orphans(logs, ends), database).with_gaps(lost)
 
 
-def _merge(merger: Merger, logs: Sequence[ArchivedLog], decode: Decode) -> Iterator[_Step]:
+def _merge(merger: Merger, logs: Sequence[ArchivedLog], decode: Decode) -> Iterator[Merged]:
     """Decode whole logs, in order, and merge them, one incarnation behind the other."""
     incarnations = Incarnations(merger)
     for _, group in groupby(logs, key=lambda log: log.position.resetlogs_id):
         of_one = list(group)
         scn = incarnations.begin(of_one[0])
         if scn is not None:
-            yield from _begin_incarnation(merger, scn, decode)
+            # The redo from there on was given up by a RESETLOGS; other redo takes its place.
+            yield from move_on(merger, partial(merger.pass_scn, scn), decode)
+            merger.abandon(scn)
         sources = [
             ThreadSplit(log.header.thread, split, log.end_scn)
             for log in of_one
@@ -151,17 +153,6 @@ def _merge(merger: Merger, logs: Sequence[ArchivedLog], decode: Decode) -> Itera
         yield from merge_splits(merger, sources, decode)
         for log in of_one:
             incarnations.decoded(log)
-
-
-def _begin_incarnation(merger: Merger, scn: int, decode: Decode) -> Iterator[_Step]:
-    """The redo from `scn` on was given up by a RESETLOGS; other redo takes its place."""
-    released = merger.pass_scn(scn)
-    while merger.again:
-        sources, merger.again = merger.again, []
-        yield from merge_splits(merger, sources, decode)
-        released = merger.pass_scn(scn)
-    yield released, merger.left_out, None
-    merger.abandon(scn)
 
 
 def decode_splits(

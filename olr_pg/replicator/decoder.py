@@ -132,14 +132,21 @@ class Decoder:
         with self._lock:
             known, self._snapshot = self._snapshot, snapshot
             self._connected.append(feed)
-        # With another dictionary, what is under way begins again: a run has only one.
-        self.runs.start(feed, together=known is not None and snapshot is not known)
+        try:
+            # With another dictionary, what is under way begins again: a run has only one.
+            self.runs.start(feed, together=known is not None and snapshot is not known)
+        except BaseException:
+            self._forget(feed)  # nobody says that it leaves: its tables would be decoded for ever
+            raise
 
     def leave(self, feed: Feed) -> None:
         """The client of a target has left."""
+        self._forget(feed)
+        self.runs.leave(feed)
+
+    def _forget(self, feed: Feed) -> None:
         with self._lock:
             self._connected = [one for one in self._connected if one is not feed]
-        self.runs.leave(feed)
 
     def scan(self, reader: object, scn: int, delivered_scn: int) -> LogScan:
         """See `SourceDatabase.scan`: what everyone wants together, who may be at different places.

@@ -19,9 +19,11 @@ from olr_pg.replicator.event_feed import EventFeed, FaultReporter
 from olr_pg.replicator.incarnations import Incarnations
 from olr_pg.replicator.incidents import with_incident
 from olr_pg.replicator.leaving import Leaving
-from olr_pg.replicator.merge import Merger, ThreadSplit, merge_splits
+from olr_pg.replicator.merge import Merger, ThreadSplit
+from olr_pg.replicator.merging import merge_splits, move_on
 from olr_pg.replicator.recovery_run import RecoveryRun
 from olr_pg.replicator.split import plan_splits
+from olr_pg.replicator.transaction_filters import TransactionFilters
 from olr_pg.replicator.wanted_logs import (
     check_beginning,
     check_order,
@@ -40,10 +42,11 @@ if TYPE_CHECKING:
     from olr_pg.replicator.delivery import Feed
     from olr_pg.replicator.filters import Filters
     from olr_pg.replicator.follower import DictionaryFollower
+    from olr_pg.replicator.merging import Merged
     from olr_pg.replicator.progress import DecodeProgress
     from olr_pg.replicator.recovery import NamedImage
     from olr_pg.replicator.recovery_run import Reached
-    from olr_pg.replicator.split import Subscription
+    from olr_pg.replicator.split import Split, Subscription
     from olr_pg.server.ready import ReadyRun
     from olr_pg.transactions.faults import RowFault
 
@@ -82,8 +85,7 @@ class DecodingRun:
             follower,
             decoder.storage,
             decoder.source.lob_source,
-            decoder.filters,
-            view_filters,
+            TransactionFilters(decoder.filters, view_filters),
         )
         self.reached = self.recent_scn = self._scn
         self.ending = threading.Event()
@@ -251,16 +253,7 @@ class DecodingRun:
 
     def _move_on(self, step: Callable[[], list[ReadyRun]]) -> bool:
         """Deliver what leaves the merger with a step; False where the session has ended."""
-        released = step()
-        while self.merger.again:
-            sources, self.merger.again = self.merger.again, []
-            if not self._merge(sources, {}):
-                return False
-            released = step()
-        goes_on = self._deliver(released, self.merger.left_out)
-        if self.merger.failure is not None:
-            raise self.merger.failure
-        return goes_on
+        return self._take(move_on(self.merger, step, self._decoder.decode), {})
 
     def _decode(self, logs: Sequence[ArchivedLog]) -> bool:
         """Decode whole logs of one incarnation; False where the session has ended."""
@@ -274,38 +267,52 @@ class DecodingRun:
             for log in logs
             for split in plan_splits(log)
         ]
-        return self._merge(sources, {log.path: log for log in logs})
+        merged = merge_splits(self.merger, sources, self._decoder.decode)
+        return self._take(merged, {log.path: log for log in logs})
 
-    def _merge(self, sources: Sequence[ThreadSplit], logs: Mapping[str, ArchivedLog]) -> bool:
-        """Decode splits and deliver what leaves then; False where the session has ended.
+    def _take(self, merged: Iterable[Merged], logs: Mapping[str, ArchivedLog]) -> bool:
+        """Deliver what leaves the merger; False where the session has ended.
 
         Args:
             logs: by path, those that are read for the first time.
         """
-        for released, left_out, source in merge_splits(self.merger, sources, self._decoder.decode):
-            log = logs.get(source.split.path)
+        for released, left_out, source in merged:
             if not self._deliver(released, left_out):
                 return False
-            self._note_decoding()
-            if log is not None:
-                self.progress.merged(source.split, log.header.block_size, self.merger)
+            if source is not None and not self._merged(source.split, logs.get(source.split.path)):
+                return False
             if self.merger.failure is not None:
                 raise self.merger.failure
-            if log is not None and source.split.end_block == log.blocks:
-                self._decoded.add(log.position)
-                self.progress.decoded(log, self.merger)
-                self._report(log)
-                self._incarnations.decoded(log)
-                if self._recovery is not None:
-                    self._recovery.log_read(log, self.merger)
-                self.reached = self.merger.watermark
-                self.recent_scn = log.header.first_scn
-                self._decoder.runs.consider(self)
-                if self.ending.is_set():
-                    return False
-            elif self._recovery is not None:
+        return True
+
+    def _merged(self, split: Split, log: ArchivedLog | None) -> bool:
+        """Note that a split was merged; False where the session has ended.
+
+        Args:
+            log: that it is of; None where it was read before.
+        """
+        self._note_decoding()
+        if log is not None:
+            self.progress.merged(split, log.header.block_size, self.merger)
+        if self.merger.failure is None:
+            if log is not None and split.end_block == log.blocks:
+                return self._log_read(log)
+            if self._recovery is not None:
                 self._recovery.settle(self.merger)
         return True
+
+    def _log_read(self, log: ArchivedLog) -> bool:
+        """Note that a log was read to its end; False where the session has ended."""
+        self._decoded.add(log.position)
+        self.progress.decoded(log, self.merger)
+        self._report(log)
+        self._incarnations.decoded(log)
+        if self._recovery is not None:
+            self._recovery.log_read(log, self.merger)
+        self.reached = self.merger.watermark
+        self.recent_scn = log.header.first_scn
+        self._decoder.runs.consider(self)
+        return not self.ending.is_set()
 
     def _begin_incarnation(self, scn: int) -> bool:
         """The redo from `scn` on was given up by a RESETLOGS; other redo takes its place.

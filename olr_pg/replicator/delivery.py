@@ -24,6 +24,7 @@ from olr_pg.replicator.view import TargetView
 from olr_pg.server.queue import BYTES_MAX, TRANSACTIONS_MAX, ReadyQueue
 from olr_pg.server.ready import CommitPosition
 from olr_pg.wire.chunks import CHUNK_BYTES
+from olr_pg.wire.plan import check_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -223,11 +224,13 @@ class Delivery:
         """Subscribe to the tables of a TableList query.
 
         Raises:
-            OlrPgError: as `tables`.
+            OlrPgError: as `tables`; 4006 a name does not fit the protocol.
         """
         snapshot, tables = self._decoder.resolve(sql)
         report_left_out(self.view.filters.chosen(tables))
         tables = tuple(t for t in tables if self.view.filters.wants(t.owner, t.name))
+        # Here only this client is refused; a run would fail for all that it decodes for.
+        check_tables(tables)
         self._chosen = Chosen(snapshot, tables, partial(would_name, sql))
         _log.info("subscribed", tables=len(tables), **self.named)
 

@@ -1,7 +1,7 @@
 """The driver's side of decoding: remainders to transactions, transactions to commit order.
 
 Splits are merged in redo order, thread by thread. A transaction leaves when every open redo thread
-has been read past its commit SCN (the watermark); ties leave in the order of their commit records.
+has been read past its commit SCN (`watermarks`, `commit_order`).
 What transactions did to the dictionary is looked at in the same order, before anything behind it
 leaves (see `follower`). So are row changes that could not be put together: those that a changed
 dictionary does not explain, once decoded again, leave with the transactions, for the bundled
@@ -11,32 +11,25 @@ applier to stop their tables; without it the delivery ends before the first of t
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import closing
 from copy import copy
 from functools import partial
 from itertools import dropwhile
-from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import structlog
 
 from olr_pg.errors import OlrPgError
-from olr_pg.redo.sessions import SessionAttributes, SessionDirectory, SessionKey
 from olr_pg.redo.walk import Tally
 from olr_pg.replicator.accounting import Accounting
+from olr_pg.replicator.commit_order import CommitOrder
 from olr_pg.replicator.encode_large import encode_large
-from olr_pg.replicator.filters import NO_FILTERS, Filters
 from olr_pg.replicator.losses import LossReporter
 from olr_pg.replicator.split import encode, remaining
+from olr_pg.replicator.transaction_filters import TransactionFilters, count_left_out
+from olr_pg.replicator.watermarks import Watermarks
 from olr_pg.scalars import MAX_SCN
-from olr_pg.server.ready import (
-    CommitPosition,
-    by_view,
-    in_commit_order,
-    ready_run,
-    split_runs,
-)
+from olr_pg.server.ready import CommitPosition, ready_run
 from olr_pg.transactions.assembler import Assembler
 from olr_pg.transactions.batch import DmlKind
 from olr_pg.transactions.finished import Account
@@ -46,23 +39,23 @@ from olr_pg.wire.encoder import encode_transactions
 from olr_pg.wire.frames import ByteOrder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable
 
     import numpy.typing as npt
 
     from olr_pg.dictionary.changes import DictionaryTransaction
     from olr_pg.redo.batch import ChangeBatch
+    from olr_pg.redo.sessions import SessionAttributes, SessionDirectory, SessionKey
+    from olr_pg.replicator.commit_order import SavedOrder
     from olr_pg.replicator.follower import DictionaryFollower
-    from olr_pg.replicator.split import Decode, Encoded, Split, SplitResult, Subscription
-    from olr_pg.server.ready import CommitKey, ReadyRun
+    from olr_pg.replicator.split import Encoded, Split, SplitResult, Subscription
+    from olr_pg.server.ready import ReadyRun
     from olr_pg.transactions.assembler import OpenTransaction
     from olr_pg.transactions.faults import RowFault
     from olr_pg.transactions.lob_source import LobSource
     from olr_pg.transactions.storage import Waiting
 
 _log = structlog.get_logger(__name__)
-
-_commit_position = attrgetter("commit_scn", "position")
 
 
 class ThreadSplit(NamedTuple):
@@ -91,9 +84,8 @@ class _State(NamedTuple):
 
     source: ThreadSplit
     assembler: Assembler
-    waiting: tuple[ReadyRun, ...]
+    order: SavedOrder
     dictionary: tuple[DictionaryTransaction, ...]
-    faults: tuple[RowFault, ...]
     watermarks: dict[int, int]
     reached: dict[int, _Reached]
     tally: Tally
@@ -134,18 +126,15 @@ class Merger:
         threads: the open redo threads, with the SCN from which each will be read.
         follower: follows the dictionary; None where nobody does.
         storage: where the bytes of unfinished and of large transactions wait.
-        filters: which transactions are left out.
-        view_filters: the same, for single views of the subscription; empty where there are none.
+        filters: which transactions are left out; None: none are.
         lob_source: where LOB values are read that the redo does not hold whole; None: nowhere.
 
     Attributes:
         subscription: what the next splits are to be decoded with.
         tally, account: what was seen so far.
-        sessions: the sessions that were announced so far.
         failure: what ended the decoding; to be raised once what left before it was delivered.
         again: splits that are to be decoded again with the new `subscription`, and merged before
             any other; the caller empties it.
-        left_out: what of the transactions that left last could not be decoded.
         rewinds: how often splits were taken back to be decoded again.
     """
 
@@ -157,35 +146,27 @@ class Merger:
         follower: DictionaryFollower | None = None,
         storage: Storage = IN_MEMORY,
         lob_source: LobSource | None = None,
-        filters: Filters = NO_FILTERS,
-        view_filters: Sequence[Filters] = (),
+        filters: TransactionFilters | None = None,
     ) -> None:
         self.subscription = subscription
-        self._filters = filters
-        self._view_filters = view_filters
+        self._filters = filters or TransactionFilters()
         self._storage = storage
         self._lob_source = lob_source
         self._start_scn = start_scn
-        self._watermarks = dict(threads)
+        self._watermarks = Watermarks(threads)
         self._reached: dict[int, _Reached] = {}
         self._follower = follower
         self._assembler = self._new_assembler()
-        self._waiting: list[ReadyRun] = []
+        self._order = CommitOrder()
         self._dictionary: list[DictionaryTransaction] = []
         self._states: list[tuple[_State, int]] = []
-        self._last: CommitKey | None = None
-        self.sessions = SessionDirectory()
         self.tally = Tally()
         self.account = Account()
         self._table_rows = np.zeros(3 * len(subscription.tables), np.int64)
         self._losses = LossReporter(subscription.tables)
         self.failure: OlrPgError | None = None
         self.again: list[ThreadSplit] = []
-        self._faults: list[RowFault] = []
-        self._left_scn = 0
-        self.left_out: list[RowFault] = []
         self.rewinds = 0
-        self._is_again = False
 
     def _new_assembler(self) -> Assembler:
         plan, tables = self.subscription.row_plan, self.subscription.tables
@@ -195,23 +176,18 @@ class Merger:
 
     def abandon(self, scn: int) -> None:
         """The redo from `scn` on was given up by a RESETLOGS: drop what it began or committed."""
-        self._waiting, _ = split_runs(self._waiting, scn)
-        self.limit(scn)
+        self._order.abandon(scn)
+        self._watermarks.limit(scn)
         # What was open then, the new incarnation has rolled back.
         opened = self._assembler.open_transactions
         self.account.events_dropped += sum(transaction.changes for transaction in opened)
         self._assembler = self._new_assembler()
         self._dictionary = [t for t in self._dictionary if t.commit_scn < scn]
-        self._faults = [fault for fault in self._faults if fault.commit_scn < scn]
-        self._left_scn = min(self._left_scn, scn)
-        if self._last is not None and self._last[0] >= scn:
-            # The new incarnation counts on from `scn`: its transactions have not left.
-            self._last = scn, CommitPosition(0, 0, 0, 0)
         self._states = []
 
     def limit(self, scn: int) -> None:
         """What was read of any thread from `scn` on does not count."""
-        self._watermarks = {thread: min(at, scn) for thread, at in self._watermarks.items()}
+        self._watermarks.limit(scn)
 
     def pass_scn(self, scn: int) -> list[ReadyRun]:
         """No thread has more redo from before `scn`; the transactions that leave, see `feed`.
@@ -221,7 +197,7 @@ class Merger:
         Raises:
             OlrPgError: 3070, 3005, the dictionary cannot be followed.
         """
-        self._watermarks = {thread: max(at, scn) for thread, at in self._watermarks.items()}
+        self._watermarks.pass_scn(scn)
         return [] if self._is_stale() else self._leave()
 
     def close_thread(self, thread: int) -> list[ReadyRun]:
@@ -234,7 +210,7 @@ class Merger:
         Raises:
             OlrPgError: 3070, 3005, the dictionary cannot be followed.
         """
-        self._watermarks.pop(thread, None)
+        self._watermarks.close(thread)
         self._assembler.forget_rollbacks(self.watermark)
         # What was saved before a split has the thread open, and going back restores that.
         return [] if self._is_stale() else self._leave()
@@ -242,30 +218,40 @@ class Merger:
     @property
     def threads(self) -> frozenset[int]:
         """The redo threads that count."""
-        return frozenset(self._watermarks)
+        return self._watermarks.threads
 
     def threads_before(self, scn: int) -> frozenset[int]:
         """Those of them that were not read up to `scn`."""
-        return frozenset(thread for thread, at in self._watermarks.items() if at < scn)
+        return self._watermarks.before(scn)
 
     def watermark_of(self, thread: int) -> int:
         """Up to which SCN one of them was read."""
-        return self._watermarks[thread]
+        return self._watermarks.of(thread)
 
     @property
     def watermark(self) -> int:
         """Every transaction that commits below it has been decoded."""
-        return min(self._watermarks.values(), default=0)
+        return self._watermarks.lowest
 
     @property
     def left_scn(self) -> int:
         """Every transaction that commits below it has left, or was left out."""
-        return self._left_scn
+        return self._order.left_scn
+
+    @property
+    def left_out(self) -> list[RowFault]:
+        """What of the transactions that left last could not be decoded."""
+        return self._order.left_out
+
+    @property
+    def sessions(self) -> SessionDirectory:
+        """The sessions that were announced so far."""
+        return self._filters.sessions
 
     @property
     def waiting(self) -> int:
         """How many finished transactions wait for the other redo threads."""
-        return sum(map(len, self._waiting)) + len(self._faults)
+        return len(self._order)
 
     def report_waiting(self) -> None:
         """Warn of transactions that nothing more was read for."""
@@ -291,9 +277,8 @@ class Merger:
 
     def open_scn(self) -> int:
         """The lowest begin SCN of what has not left yet: decoded or not."""
-        waiting = [run.lowest_begin_scn for run in self._waiting]
-        others = [t.begin_scn for t in self._dictionary] + [f.begin_scn for f in self._faults]
-        return min([self.watermark, self.oldest_open_scn(), *waiting, *others])
+        waiting = [*self._order.begin_scns, *(t.begin_scn for t in self._dictionary)]
+        return min([self.watermark, self.oldest_open_scn(), *waiting])
 
     def oldest_open_scn(self) -> int:
         """The lowest begin SCN of an open transaction that is to be delivered; else `MAX_SCN`."""
@@ -304,17 +289,14 @@ class Merger:
     def open_state(self) -> OpenState:
         """The open transactions as they are now; what is fed later does not change it."""
         saved = self._assembler.saved()
-        finished = [run.last_commit_scn for run in self._waiting] + [
-            f.commit_scn for f in self._faults
-        ]
-        finished += [t.commit_scn for t in self._dictionary]
+        finished = [*self._order.commit_scns, *(t.commit_scn for t in self._dictionary)]
         opened = saved.open_transactions
         return OpenState(
             tuple(opened),
             saved.unowned,
             self.sessions.of_batches([b for t in opened for b in t.chunks.batches]),
-            dict(self._watermarks),
-            max([0, self._left_scn - 1, *finished]),
+            self._watermarks.saved(),
+            max([0, self.left_scn - 1, *finished]),
         )
 
     def restore(self, state: OpenState) -> None:
@@ -323,7 +305,7 @@ class Merger:
         # They were counted by the run that read them.
         self.account.events += sum(t.changes for t in state.transactions)
         self.sessions.add(state.sessions)
-        self._watermarks = dict(state.watermarks)
+        self._watermarks = Watermarks(state.watermarks)
 
     def accounting(self) -> Accounting:
         """What became of everything that was merged."""
@@ -338,7 +320,7 @@ class Merger:
 
     def add_thread(self, thread: int, scn: int) -> None:
         """Another redo thread is open, read from `scn` on."""
-        self._watermarks.setdefault(thread, scn)
+        self._watermarks.add(thread, scn)
 
     def feed(
         self, thread: int, result: SplitResult, source: ThreadSplit | None = None
@@ -367,7 +349,7 @@ class Merger:
             if result.blocks is not None:
                 self._reached[thread] = _Reached(source.split.path, result.blocks[1])
         # What a split decoded again brings may have left; what another one brings may not.
-        self._is_again = source is not None and source.again
+        self._order.is_again = source is not None and source.again
         self._take(result)
         path = "" if source is None else source.split.path
         self._losses.report_unpaired(result.tally.unpaired, thread, path)
@@ -376,7 +358,7 @@ class Merger:
         # anybody look at what a RESETLOGS has orphaned: neither at rows nor at DDL.
         end = None if source is None else source.end_scn
         reached = result.watermark if end is None else min(result.watermark, end)
-        self._watermarks[thread] = max(self._watermarks.get(thread, 0), reached)
+        self._watermarks.advance(thread, reached)
         self._assembler.forget_rollbacks(self.watermark)
         if self._is_stale():
             return []
@@ -444,10 +426,9 @@ class Merger:
         state = _State(
             source,
             self._assembler.saved(),
-            tuple(self._waiting),
+            self._order.saved(),
             tuple(self._dictionary),
-            tuple(self._faults),
-            dict(self._watermarks),
+            self._watermarks.saved(),
             dict(self._reached),
             self.tally,
             copy(self.account),
@@ -464,9 +445,9 @@ class Merger:
         if self._follower is None or not self._states:
             return False
         state, end = self._states[-1]
-        self._states[-1] = state, self._watermarks.get(state.source.thread, end)
+        self._states[-1] = state, self._watermarks.of(state.source.thread, end)
         # Behind rows of SYS tables that cannot be decoded nothing is known of the dictionary.
-        ending = self._first_fault(self._is_followed)
+        ending = self._order.first_fault(self._is_followed)
         limit = self.watermark if ending is None else min(self.watermark, ending.commit_scn)
         known = (t for t in self._dictionary if t.commit_scn < limit)
         ready = sorted(known, key=lambda t: t.order)
@@ -492,10 +473,9 @@ class Merger:
         self.subscription = self._follower.subscription()
         self._assembler = state.assembler
         self._assembler.use(self.subscription.row_plan, self.subscription.tables)
-        self._waiting = self._not_left(state.waiting)
+        self._order.go_back(state.order)
         self._dictionary = list(state.dictionary)
-        self._faults = list(state.faults)
-        self._watermarks = state.watermarks
+        self._watermarks = Watermarks(state.watermarks)
         self._reached = state.reached
         self.tally, self.account = state.tally, state.account
         self._table_rows = np.zeros(3 * len(self.subscription.tables), np.int64)
@@ -503,51 +483,19 @@ class Merger:
         self._losses = self._losses.for_tables(self.subscription.tables)
         self.again = undone
 
-    def _not_left(self, runs: Iterable[ReadyRun]) -> list[ReadyRun]:
-        """What of some runs has not left before."""
-        last = self._last
-        if last is not None:
-            runs = [run.cut(run.count_up_to_key(last))[1] for run in runs]
-        return [run for run in runs if run]
-
     # --- leaving ---
 
     def _keep_faults(self, faults: Iterable[RowFault]) -> None:
-        wanted = [
-            fault
-            for fault in faults
-            if fault.begin_scn >= self._start_scn
-            and (self._is_delivered(fault) or self._is_followed(fault))
-            and not self._is_dropped(
-                (self._filters,), fault.xid, fault.position[0], fault.session, fault.serial
-            )
-        ]
-        for fault in wanted:
-            self._check_in_time(fault.commit_scn, CommitPosition(*fault.position))
-        self._faults.extend(fault for fault in wanted if fault.commit_scn >= self._left_scn)
+        for fault in faults:
+            wanted = self._is_delivered(fault) or self._is_followed(fault)
+            if fault.begin_scn >= self._start_scn and wanted and not self._filters.drop(fault):
+                self._order.take_fault(fault)
 
     def _keep_dictionary(self, transactions: Iterable[DictionaryTransaction]) -> None:
         for transaction in transactions:
-            self._check_in_time(transaction.commit_scn, CommitPosition(*transaction.position))
+            position = CommitPosition(*transaction.position)
+            self._order.check_in_time(transaction.commit_scn, position)
             self._dictionary.append(transaction)
-
-    def _check_in_time(self, commit_scn: int, position: CommitPosition) -> None:
-        """What commits where everything has left cannot take its place any more.
-
-        Raises:
-            OlrPgError: 2014, it does.
-        """
-        if not self._is_again and commit_scn < self._left_scn:
-            raise OlrPgError(
-                2014,
-                f"a transaction committed at SCN {commit_scn}, all of the other redo threads up to"
-                f" SCN {self._left_scn - 1} have been delivered",
-                scn=commit_scn,
-                **position._asdict(),
-            )
-
-    def _first_fault(self, wanted: Callable[[RowFault], bool]) -> RowFault | None:
-        return min(filter(wanted, self._faults), key=_commit_position, default=None)
 
     def _is_delivered(self, fault: RowFault) -> bool:
         """Whether the table of a fault is a client's."""
@@ -574,14 +522,10 @@ class Merger:
         end = None if self._follower is None else self._follower.end
         if end is not None and end.commit_scn < limit:
             self.failure, limit = end.evolution.error, end.commit_scn + 1
-        fault = self._first_fault(self._ends_delivery)
+        fault = self._order.first_fault(self._ends_delivery)
         if fault is not None and fault.commit_scn < limit:
             self.failure, limit = fault.error, fault.commit_scn
-        self._faults.sort(key=_commit_position)
-        self.left_out = [one for one in self._faults if one.commit_scn < limit]
-        self._faults = self._faults[len(self.left_out) :]
-        self._left_scn = max(self._left_scn, limit)
-        return self._release(limit)
+        return self._order.release(limit)
 
     def _keep(self, parts: Iterable[Encoded]) -> None:
         for part in parts:
@@ -589,98 +533,12 @@ class Merger:
             order = ByteOrder.BIG if view.big_endian else ByteOrder.LITTLE
             run = ready_run(part.transactions, part.messages, order, part.view)
             wanted = run.begin_scn >= np.uint64(self._start_scn)
-            run = run.where(self._delivered(part) & wanted)
-            if run:
-                self._check_in_time(*run.first_key)
-            self._waiting += self._not_left([run])
+            self._order.take(run.where(self._delivered(part) & wanted))
 
     def _delivered(self, part: Encoded) -> npt.NDArray[np.bool_]:
         """Which transactions of a part are not left out; those that are, are counted."""
-        filters = [self._filters, *self._view_filters[part.view : part.view + 1]]
-        columns = part.transactions
-        if not any(one.concerns_transactions for one in filters):
-            return np.ones(len(columns.xid), np.bool_)
-        sessions = zip(
-            columns.commit_thread.tolist(), columns.session.tolist(), columns.serial.tolist(),
-            strict=True,
-        )  # fmt: skip
-        delivered = np.array(
-            [
-                not self._is_dropped(filters, xid, *session)
-                for xid, session in zip(columns.xid.tolist(), sessions, strict=True)
-            ],
-            np.bool_,
-        )
-        if len(self.subscription.views) > 1:
-            # What one target does not want, another may: the account is of what was decoded.
-            return delivered
-        rows = int(np.diff(columns.dml_first)[~delivered].sum())
-        dropped = int((~delivered).sum())
-        self.account.rows -= rows
-        self.account.rows_filtered += rows
-        self.account.committed -= dropped
-        self.account.transactions_filtered += dropped
+        delivered = self._filters.delivered(part.transactions, part.view)
+        # What one target does not want, another may: the account is of what was decoded.
+        if len(self.subscription.views) == 1:
+            count_left_out(self.account, part.transactions, delivered)
         return delivered
-
-    def _is_dropped(
-        self, filters: Sequence[Filters], xid: int, thread: int, session: int, serial: int
-    ) -> bool:
-        """Whether filters leave a transaction out, by it and by its session."""
-        if not any(one.concerns_transactions for one in filters):
-            return False
-        key = SessionKey(thread, session, serial)
-        found = self.sessions.find(key) or self.sessions.find_in_any_thread(session, serial)
-        return any(one.drops(xid, found) for one in filters)
-
-    def _release(self, limit: int) -> list[ReadyRun]:
-        """What commits below `limit`: the views one after the other, each in commit order."""
-        released, self._waiting = split_runs(self._waiting, limit)
-        if released:
-            self._last = max(run.last_key for run in released)
-        return [run for of_view in by_view(released).values() for run in in_commit_order(of_view)]
-
-
-class Merged(NamedTuple):
-    """What merging a split brought.
-
-    Attributes:
-        released: the transactions that may leave now: those of each view in commit order.
-        left_out: what of them, and of others up to them, could not be decoded.
-        source: the split; a split that has to be decoded again turns up only then.
-    """
-
-    released: list[ReadyRun]
-    left_out: list[RowFault]
-    source: ThreadSplit
-
-
-def merge_splits(
-    merger: Merger,
-    sources: Sequence[ThreadSplit],
-    decode: Decode,
-) -> Iterator[Merged]:
-    """Decode splits and merge them, again where the dictionary changed under them.
-
-    Args:
-        merger: what they are merged into; after a step its `failure` may be set.
-        sources: the splits, in redo order.
-        decode: decodes splits in their order; closed where the rest is not wanted.
-
-    Raises:
-        OlrPgError: what `decode` or the merger raises.
-    """
-    todo = list(sources)
-    while todo:
-        with closing(decode(merger.subscription, [source.split for source in todo])) as results:
-            for done, result in enumerate(results, 1):
-                source = todo[done - 1]
-                released = merger.feed(source.thread, result, source)
-                if merger.again:
-                    todo = [*merger.again, *todo[done:]]
-                    merger.again = []
-                    break
-                yield Merged(released, merger.left_out, source)
-                if merger.failure is not None:
-                    return
-            else:
-                return

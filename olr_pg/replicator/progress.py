@@ -84,12 +84,17 @@ class DecodeProgress:
         opened = [t for t in merger.open_transactions if t.begin_scn is not None]
         oldest = min(opened, key=lambda t: t.begin_scn or 0, default=None)
         began = None if oldest is None else self.archived.passed(oldest.begin_scn or 0)
+        account = merger.account
         self.source = replace(
             self.source,
             decoded_scn=merger.watermark,
             redo_bytes=self.source.redo_bytes + (split.end_block - split.first_block) * block_bytes,
-            transactions=merger.account.committed,
-            rows=merger.account.rows,
+            transactions=account.committed,
+            rows=account.rows,
+            rows_filtered=account.rows_filtered,
+            transactions_filtered=account.transactions_filtered,
+            lob_unavailable=account.lob_unavailable,
+            lob_unclaimed=account.lob_unclaimed,
             waiting_transactions=merger.waiting,
             open_transactions=len(opened),
             oldest_open_xid=None if oldest is None else format_xid(oldest.xid),

@@ -85,6 +85,17 @@ def build_element_plan(tables: Sequence[Table]) -> ElementPlan:
     )
 
 
+def check_tables(tables: Iterable[Table]) -> None:
+    """Whether the protocol can express tables.
+
+    Raises:
+        OlrPgError: as `build_element_plan`.
+    """
+    for table in tables:
+        _table_bytes(table, ByteOrder.LITTLE)
+        _column_bytes(table, ByteOrder.LITTLE)
+
+
 def _table_bytes(table: Table, order: ByteOrder) -> bytes:
     try:
         schema = encode_name(table.owner, "SchemaName")

@@ -184,6 +184,12 @@ def test_a_query_without_end_is_stopped(shop: Snapshot, query: str) -> None:
     assert error_of(shop, query).code == 3015
 
 
+def test_rows_without_end_are_not_gathered(shop: Snapshot) -> None:
+    query = f"{ENDLESS} SELECT 'APP', printf('%01900d', n) FROM r"
+
+    assert error_of(shop, query).code == 3012
+
+
 def test_a_query_is_stopped_at_its_deadline(shop: Snapshot) -> None:
     with pytest.raises(OlrPgError) as caught:
         query_tables(shop, f"{ENDLESS} SELECT 'APP', 'ORDERS' FROM r", seconds_max=0)

@@ -131,7 +131,7 @@ class Loads:
         write_differences(path, self.describe(results))
         config = self.config()
         settings = sources.target_settings(config, sources.read_snapshot(config), self.database)
-        return repair(settings, read_differences(path, "olr_pg"))
+        return list(repair(settings, read_differences(path, "olr_pg")))
 
     def run(self) -> None:
         assert run_appliance(self.config(), once=True, apply=True) == 0

@@ -101,7 +101,7 @@ def test_an_identity_column_that_differs_is_not_called_repaired(
 
     def repaired(*rows: Difference) -> int:
         one = TableDifferences("S.I", "s%s", "i", names, types, ("id",), list(rows))
-        return repair(settings, [one])[0].updated
+        return next(repair(settings, [one])).updated
 
     assert repaired(rows[1]) == 1  # it differs in other columns only
     with pytest.raises(OlrPgError) as caught:

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import json
+import pickle
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import orjson
 import psycopg
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from olr_pg.applier.connection import connect
 from olr_pg.applier.target import read_table
+from olr_pg.datatypes.mapping import OracleType
+from olr_pg.dictionary.model import Column, KeyKind, Table
 from olr_pg.errors import OlrPgError
 from olr_pg.load.canonical_json import canonical_json
 from olr_pg.load.composite import Field, shown
 from olr_pg.load.digests import chunk_count
+from olr_pg.load.parquet import find_table
+from olr_pg.load.verify_task import VerifyJob, VerifyTable, VerifyTask, verify_task
 from tests.load.faults import documents, find_and_mend
+from tests.load.test_columns import plan_of
 from tests.load.test_initial import fetch
 
 if TYPE_CHECKING:
@@ -169,6 +178,8 @@ def test_a_sample_compares_a_share_of_the_chunks(project: Project) -> None:
         "[]",
         '{"ż": {}, "z": {"k": [[]]}}',
         "1e300",
+        r'"\ud83d\ude00"',
+        "[1e131071, 1e-16383, 0e200000]",
     ],
 )
 def test_canonical_json_is_what_postgres_sends(postgres: str, text: str) -> None:
@@ -187,6 +198,41 @@ def test_what_is_no_json_is_told(text: str) -> None:
     with pytest.raises(OlrPgError) as caught:
         canonical_json(b"\1" + text.encode())
     assert caught.value.code == 5017
+
+
+@pytest.mark.parametrize(
+    "text",
+    [r'"\ud800"', r'{"a":["\uDC00x"]}', r'{"\ud83d":1}', r'"\ud83d\ud83d\ude00"',
+     r'{"a":"\ud800","a":1}', "1e131072", "[-1.5e-16383]", "0e-16384", "1" * 131073,
+     "1e2147483648", "1e99999999999999999999"],
+)  # fmt: skip
+def test_what_jsonb_refuses_is_told(postgres: str, text: str) -> None:
+    with psycopg.connect(postgres) as connection, pytest.raises(psycopg.DataError):
+        connection.execute("SELECT %s::jsonb", (text,))
+    with pytest.raises(OlrPgError) as caught:
+        canonical_json(b"\1" + text.encode())
+    assert caught.value.code == 5017
+
+
+def test_a_document_that_jsonb_refuses_is_named(tmp_path: Path, postgres_database: str) -> None:
+    columns = (
+        Column("ID", 1, 1, 1, OracleType.NUMBER, 22, nullable=False),
+        Column("DOC", 2, 2, 2, OracleType.VARCHAR2, 4000, charset_id=873, charset_form=1),
+    )
+    table = Table("S", "R", 1, 1, columns, key_kind=KeyKind.PRIMARY, key=(1,))
+    plan, settings = plan_of(postgres_database, table, "id numeric PRIMARY KEY, doc jsonb")
+    rows = {"ID": [Decimal(1), Decimal(2)], "DOC": ["{}", r'"\ud800"'], "ROWID": ["A", "B"]}
+    pq.write_table(pa.table(rows), tmp_path / "S.R.parquet")
+    task = VerifyTask(0, find_table(tmp_path, "S.R").partitions[0])
+    with connect(postgres_database) as connection, connection.transaction():
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        row = connection.execute("SELECT pg_export_snapshot()").fetchone()
+        assert row is not None
+        job = VerifyJob(settings, row[0], (VerifyTable(table, plan.target, 1, 1),))
+        with pytest.raises(OlrPgError) as caught:
+            verify_task(pickle.dumps(task), pickle.dumps(job))
+    assert caught.value.code == 5017
+    assert caught.value.where == {"table": "S.R", "row": 1, "column": "DOC", "rowid": "B"}
 
 
 def test_a_document_of_any_depth(postgres: str) -> None:

@@ -32,6 +32,10 @@ def status() -> Status:
             redo_bytes=5 << 30,
             transactions=1000,
             rows=54_321,
+            rows_filtered=17,
+            transactions_filtered=5,
+            lob_unavailable=3,
+            lob_unclaimed=1,
             threads=(
                 ThreadStatus(1, 21, 2_266_500, NOW - 30, 20, 2_266_450),
                 ThreadStatus(2, 8, 2_266_400, NOW - 90, 8, 2_266_400),

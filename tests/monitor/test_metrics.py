@@ -38,6 +38,10 @@ def test_prometheus_reads_it(status: Status) -> None:
     }
     assert values["olr_pg_decoded_scn",] == 2_266_400
     assert values["olr_pg_redo_bytes_total",] == 5 << 30
+    assert values["olr_pg_rows_filtered_total",] == 17
+    assert values["olr_pg_transactions_filtered_total",] == 5
+    assert values["olr_pg_lob_unavailable_total",] == 3
+    assert values["olr_pg_lob_unclaimed_total",] == 1
     assert values["olr_pg_state", "WAITING_FOR_REDO"] == 1
     assert sum(value for name, value in values.items() if name[0] == "olr_pg_state") == 1
     assert values["olr_pg_table_lag_seconds", "SHOP.ORDERS"] == 7.5

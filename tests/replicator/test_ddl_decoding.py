@@ -16,7 +16,8 @@ from olr_pg.dictionary.evolution import Verdict
 from olr_pg.errors import OlrPgError
 from olr_pg.replicator.decode import decode_logs, decode_splits
 from olr_pg.replicator.follower import DictionaryFollower
-from olr_pg.replicator.merge import Merger, ThreadSplit, merge_splits
+from olr_pg.replicator.merge import Merger, ThreadSplit
+from olr_pg.replicator.merging import merge_splits
 from olr_pg.replicator.new_tables import CREATE_TABLE
 from olr_pg.replicator.split import plan_splits
 from olr_pg.simulator.lob_layout import BLOB, basic_in_row

@@ -9,7 +9,8 @@ import pytest
 
 from olr_pg.capture.logs import ArchivedLog, open_log
 from olr_pg.replicator.decode import decode_splits
-from olr_pg.replicator.merge import Merger, ThreadSplit, merge_splits
+from olr_pg.replicator.merge import Merger, ThreadSplit
+from olr_pg.replicator.merging import merge_splits
 from olr_pg.replicator.recovery import BoundedRecovery
 from olr_pg.replicator.recovery_run import RecoveryRun
 from olr_pg.replicator.split import plan_splits, subscribe

@@ -148,6 +148,25 @@ def test_each_of_several_targets_has_filters_of_its_own(
     assert wanted["b"] != wanted["c"]
 
 
+def test_a_run_counts_what_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What ``olr-pg status`` and the metrics show of it."""
+    snapshot = simulate(21, tmp_path, size=60_000).snapshot
+    whole, _ = decoded(snapshot, str(tmp_path / "logs"))
+    dropped = whole[::7]
+    restarts = Restarts(tmp_path, snapshot, monkeypatch)
+    restarts.archive(discover_logs([str(tmp_path / "logs")]))
+    decoder = restarts.decoder()
+    decoder.filters = Filters(xids=frozenset(parse_xid(lines[0]["xid"]) for lines in dropped))
+    client = restarts.client(decoder)
+    client.start("SELECT owner, table_name FROM all_tables WHERE owner = 'SIM'")
+    assert len(client.take_all()) == len(whole) - len(dropped)
+    source = client.delivery.progress.source
+    client.close()
+    assert source.transactions_filtered == len(dropped)
+    assert source.rows_filtered == sum(len(lines) - 2 for lines in dropped)
+    assert source.transactions == len(whole) - len(dropped)
+
+
 def test_a_column_that_is_added_later_is_left_out_for_one_target_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

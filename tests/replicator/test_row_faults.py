@@ -18,7 +18,8 @@ from olr_pg.errors import OlrPgError
 from olr_pg.replicator.decode import decode_logs, decode_splits
 from olr_pg.replicator.decoder import Decoder
 from olr_pg.replicator.follower import DictionaryFollower
-from olr_pg.replicator.merge import Merger, ThreadSplit, merge_splits
+from olr_pg.replicator.merge import Merger, ThreadSplit
+from olr_pg.replicator.merging import merge_splits
 from olr_pg.replicator.source_database import OfflineDatabase
 from olr_pg.replicator.spill import SpillFiles
 from olr_pg.replicator.split import plan_splits

@@ -13,7 +13,8 @@ from olr_pg.capture.logs import discover_logs
 from olr_pg.redo.layout import BLOCK_HEADER, FIRST_DATA_BLOCK
 from olr_pg.replicator.decode import decode_splits
 from olr_pg.replicator.follower import DictionaryFollower
-from olr_pg.replicator.merge import Merger, ThreadSplit, merge_splits
+from olr_pg.replicator.merge import Merger, ThreadSplit
+from olr_pg.replicator.merging import merge_splits
 from olr_pg.replicator.split import plan_splits, subscribe
 from olr_pg.simulator.lob_layout import BLOB, secure_in_row
 from tests.lobs.lob_redo import LobRedo, snapshot

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -34,12 +35,15 @@ from olr_pg.simulator.sys_dictionary import sys_cell
 from olr_pg.spark.session import SparkSettings
 from tests.replicator import run_with_images
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
+from tests.replicator.scripted_source import ScriptedSource
 from tests.replicator.test_port import NO_MORE, RawClient
 from tests.simulation.entry import recovery_at_each_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
+
+    from olr_pg.dictionary.model import Snapshot, Table
 
 WAIT_SECONDS = 240.0
 
@@ -311,6 +315,38 @@ def test_a_table_that_ends_ends_the_delivery_of_its_client_only(tmp_path: Path) 
     for delivery, queue in zip((ends, goes_on), queues, strict=True):
         queue.close()
         delivery.stop()
+
+
+def test_a_name_that_the_protocol_cannot_express_is_refused_by_its_table_list(
+    tmp_path: Path,
+) -> None:
+    def renamed(table: Table) -> Table:
+        columns = (replace(c, name="Ж" * 128) if c.name == "NAME" else c for c in table.columns)
+        return replace(table, columns=tuple(columns)) if table.name == "A" else table
+
+    source = two_tables(tmp_path / "s")
+    assert source.snapshot is not None
+    snapshot = replace(source.snapshot, tables=tuple(map(renamed, source.snapshot.tables)))
+    delivery = Delivery(Decoder(ScriptedSource(snapshot), SparkSettings()))
+    with pytest.raises(OlrPgError) as caught:
+        delivery.resolve("SELECT owner, table_name FROM all_tables WHERE table_name = 'A'")
+    assert caught.value.code == 4006
+    assert caught.value.where["table"] == "SHOP.A"
+    delivery.resolve("SELECT owner, table_name FROM all_tables WHERE table_name = 'B'")
+
+
+def test_a_client_that_could_not_start_is_forgotten(tmp_path: Path) -> None:
+    def no_dictionary(_: Snapshot) -> DictionaryFollower:
+        raise OlrPgError(3001, "it cannot be read")
+
+    source = two_tables(tmp_path / "s")
+    assert source.snapshot is not None
+    decoder = Decoder(ScriptedSource(source.snapshot), SparkSettings(), follow=no_dictionary)
+    delivery = Delivery(decoder)
+    delivery.resolve("SELECT owner, table_name FROM all_tables")
+    with pytest.raises(OlrPgError):
+        delivery.start(0)
+    assert decoder._connected == []
 
 
 @pytest.mark.timeout(900)

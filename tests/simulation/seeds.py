@@ -52,17 +52,20 @@ def run_seeds(
         spark = None if inline else stack.enter_context(_session())
         for seed in seeds:
             folder = Path(tempfile.mkdtemp(prefix=f"olr-pg-seed-{seed}-", dir=keep))
-            try:
-                yield run_seed(seed, Bench(folder, postgres, spark))
-            except LawBrokenError as error:
-                yield Failure(seed, f"{error}\n")
-            except Exception:  # noqa: BLE001 - the loop's outer edge: each seed is reported
-                yield Failure(seed, traceback.format_exc())
-            else:
+            result = _run(seed, Bench(folder, postgres, spark))
+            # Before it is told: whoever wants one failure does not come back.
+            if keep is None or isinstance(result, Outcome):
                 shutil.rmtree(folder)
-                continue
-            if keep is None:
-                shutil.rmtree(folder)
+            yield result
+
+
+def _run(seed: int, bench: Bench) -> Outcome | Failure:
+    try:
+        return run_seed(seed, bench)
+    except LawBrokenError as error:
+        return Failure(seed, f"{error}\n")
+    except Exception:  # noqa: BLE001 - each seed is reported
+        return Failure(seed, traceback.format_exc())
 
 
 def _session() -> AbstractContextManager[SparkSession]:

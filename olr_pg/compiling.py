@@ -1,4 +1,4 @@
-"""Compiling the kernels that the benchmarks need, before any of them is measured."""
+"""Compiling all kernels before anything needs them."""
 
 from __future__ import annotations
 
