@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import struct
 import threading
 from typing import TYPE_CHECKING, Final
 
@@ -37,7 +38,7 @@ class StandIn:
 
     Attributes:
         faults: what is to go wrong.
-        refusing: connections are closed at once, as by a database that is down.
+        refusing: connections are reset at once, as where a database goes down.
         stopping: the server is being closed.
         lob_read_max: bytes of the largest piece of a LOB that was sent.
         malformed: requests that could not be read; empty unless the driver does what it never did.
@@ -108,7 +109,7 @@ class StandIn:
             except OSError:
                 return
             if self.refusing or self.stopping:
-                connection.close()
+                _reset(connection)
                 continue
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             with self._lock:
@@ -129,6 +130,12 @@ class StandIn:
                 self._connections.discard(connection)
             _shut(connection)
             connection.close()
+
+
+def _reset(connection: socket.socket) -> None:
+    """Close with RST: whether a mere close is one depends on what has come by then."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()
 
 
 def _shut(connection: socket.socket) -> None:
