@@ -20,7 +20,8 @@ from olr_pg.transactions.batch import DmlKind
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from olr_pg.applier.parse import Answers, Layout
+    from olr_pg.applier.layouts import Layout
+    from olr_pg.applier.parse import Answers
     from olr_pg.applier.plan import BoundColumn, BoundLayout, LayoutOperations, TablePlan
     from olr_pg.datatypes.policies import Counters
 

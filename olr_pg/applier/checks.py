@@ -15,7 +15,7 @@ from olr_pg.applier.target import read_table
 from olr_pg.datatypes.convert import encoder_for
 from olr_pg.datatypes.mapping import pg_type
 from olr_pg.errors import OlrPgError
-from olr_pg.observability.findings import Finding, error, warning
+from olr_pg.observability.findings import Finding, coded, error, warning
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,7 +42,7 @@ def check_target(settings: ApplierSettings, tables: Sequence[Table]) -> list[Fin
     try:
         check_names(settings, tables)
     except OlrPgError as problem:
-        return [error("postgres.names", f"{problem.label} {problem.detail}", problem.action)]
+        return [coded("postgres.names", problem)]
     try:
         with connect(settings.connect_string) as connection:
             current = _user(connection)
@@ -51,11 +51,10 @@ def check_target(settings: ApplierSettings, tables: Sequence[Table]) -> list[Fin
                 found += _check_table(connection, settings, table, current)
             return list(dict.fromkeys(found))
     except psycopg.OperationalError as problem:
-        coded = unreachable(problem)
-        return [error("postgres.connection", f"{coded.label} {coded.detail}", coded.action)]
+        return [coded("postgres.connection", unreachable(problem))]
     except OlrPgError as problem:
         if problem.code != 5004:
-            return [error("postgres.version", f"{problem.label} {problem.detail}", problem.action)]
+            return [coded("postgres.version", problem)]
         user = psycopg.conninfo.conninfo_to_dict(settings.connect_string).get("user", "the role")
         return [
             error(

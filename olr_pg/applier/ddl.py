@@ -16,7 +16,8 @@ import structlog
 from psycopg import sql
 
 from olr_pg.applier.connection import is_transient
-from olr_pg.applier.hold import hold_event, source_document
+from olr_pg.applier.held_events import source_document
+from olr_pg.applier.hold import hold_event
 from olr_pg.applier.ledger import Counters, ErrorRow, TableLedger
 from olr_pg.applier.plan import plan_table, target_columns, target_name
 from olr_pg.applier.settings import TruncatePolicy

@@ -9,25 +9,17 @@ applies the changes later may only know a newer one.
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
-import orjson
 
-from olr_pg.applier.changes import Chunk, Selection, join, select
-from olr_pg.applier.chunks import TOO_LARGE, ChunkedRows
-from olr_pg.applier.parse import LayoutReader
+from olr_pg.applier.changes import Selection, join
+from olr_pg.applier.held_events import event_document, read_event, read_source
+from olr_pg.applier.held_frames import cut_rows, framed, parse_messages
 from olr_pg.applier.schema_events import LaterFaults, SchemaEvent
 from olr_pg.datatypes.convert import DatabaseFacts
-from olr_pg.dictionary.evolution import Evolution, Verdict
-from olr_pg.dictionary.model import Database, Snapshot
-from olr_pg.dictionary.snapshot_file import dump_snapshot, parse_snapshot
 from olr_pg.errors import OlrPgError
-from olr_pg.kernels import kernel
 from olr_pg.scalars import format_xid, parse_xid
-from olr_pg.wire.elements import ElementCode
 from olr_pg.wire.frames import ByteOrder
 
 if TYPE_CHECKING:
@@ -35,20 +27,11 @@ if TYPE_CHECKING:
 
     from psycopg import Connection
 
-    from olr_pg.dictionary.model import Table
-
-U8 = npt.NDArray[np.uint8]
-I64 = npt.NDArray[np.int64]
-
 PIECE_BYTES: Final = 8 << 20
 """Bytes of a transaction in one row of the hold."""
 
 CHANGES: Final = "changes"
 DDL: Final = "ddl"
-
-_HEAD_BYTES: Final = 6
-_CHUNK: Final = int(ElementCode.CHUNK)
-"""Of a framed Data message before its element."""
 
 _COPY: Final = """
 COPY olr_pg.held (subscription, source_table, commit_scn, xid, kind, changes, cut, big_endian, data)
@@ -171,47 +154,6 @@ class HeldSlices:
 # --- into the hold ---
 
 
-@kernel
-def frames_kernel(
-    data: U8, kind: npt.NDArray[np.int32], body: I64, body_length: I64, elements: I64,
-    first: I64, out: U8, write: bool,
-) -> None:  # fmt: skip
-    """Row changes as framed messages, each with its chunks.
-
-    Args:
-        first: shape (elements + 1); item 0 is given: where the first one begins in `out`.
-        out: filled where `write`; otherwise only `first` is.
-    """
-    for n in range(elements.size):
-        last = elements[n]
-        start = body[last] - _HEAD_BYTES
-        while last + 1 < kind.size and kind[last + 1] == _CHUNK:
-            last += 1
-        size = body[last] + body_length[last] - start
-        if write:
-            source, target = np.uint64(start), np.uint64(first[n])
-            for i in range(np.uint64(size)):
-                out[target + i] = data[source + i]
-        first[n + 1] = first[n] + size
-
-
-def framed(selection: Selection) -> tuple[U8, I64]:
-    """(messages, where each change begins and the last one ends) of a selection."""
-    first = np.zeros(len(selection) + 1, np.int64)
-    out = np.empty(0, np.uint8)
-    for write in (False, True):
-        if write:
-            out = np.empty(int(first[-1]), np.uint8)
-        for number, chunk in enumerate(selection.chunks):
-            a, b = np.searchsorted(selection.chunk, (number, number + 1)).tolist()
-            answers = chunk.answers
-            frames_kernel(
-                answers.data, answers.kind, answers.body, answers.body_length,
-                selection.element[a:b], first[a : b + 1], out, write,
-            )  # fmt: skip
-    return out, first
-
-
 def hold_changes(
     connection: Connection[Any], key: Key, selection: Selection, order: ByteOrder
 ) -> None:
@@ -236,19 +178,6 @@ def hold_changes(
                 copy.write_row(
                     (*identity, count, cuts if is_first else [], order.is_big, piece.tobytes())
                 )
-
-
-def cut_rows(selection: Selection) -> I64:
-    """The changes whose LOB values were dropped because they were too large."""
-    found = [np.zeros(0, np.int64)]
-    for number, chunk in enumerate(selection.chunks):
-        if chunk.answers.chunked:
-            a, b = np.searchsorted(selection.chunk, (number, number + 1)).tolist()
-            lost = np.concatenate([[0], np.cumsum(chunk.answers.value_length == TOO_LARGE)])
-            entry = chunk.answers.entry_first
-            elements = selection.element[a:b]
-            found.append(a + np.flatnonzero(lost[entry[elements + 1]] > lost[entry[elements]]))
-    return np.concatenate(found)
 
 
 def check_room(connection: Connection[Any], key: Key, size: int, limit: int) -> None:
@@ -282,54 +211,16 @@ def hold_event(
         if last.is_fault and is_open:
             count = 1 if last.later is None else last.later.transactions + 1
             last = last._replace(later=LaterFaults(count, event.commit_scn, event.xid))
-            connection.execute(_REPLACE, (_document(last, facts), row[0]))
+            connection.execute(_REPLACE, (event_document(last, facts), row[0]))
             return last
     held: tuple[Any, ...] = (*key, event.commit_scn, format_xid(event.xid), DDL, 0, [], False)
     with connection.cursor().copy(_COPY) as copy:
         copy.set_types(_COPY_TYPES)
-        copy.write_row((*held, _document(event, facts)))
+        copy.write_row((*held, event_document(event, facts)))
     return event
 
 
-def _document(event: SchemaEvent, facts: DatabaseFacts) -> bytes:
-    evolution, error = event.evolution, event.evolution.error
-    document = {
-        "begin_scn": event.begin_scn,
-        "verdict": evolution.verdict.value,
-        "columns": [column.name for column in evolution.columns],
-        "error": None if error is None else [error.code, error.detail, error.action, error.where],
-        "definition": source_document(event.definition, facts, event.commit_scn),
-        "statement": event.statement,
-        "is_fault": event.is_fault,
-        "later": None if event.later is None else list(event.later),
-    }
-    return orjson.dumps(document)
-
-
-def source_document(table: Table | None, facts: DatabaseFacts, scn: int) -> str:
-    """A table's definition and what is known of its database, as a dictionary snapshot."""
-    database = Database(
-        "source", charset=facts.charset, ncharset=facts.ncharset, timezone=facts.timezone
-    )
-    tables = () if table is None else (table,)
-    return dump_snapshot(Snapshot(scn, database, tables)).decode()
-
-
 # --- out of the hold ---
-
-
-def read_source(document: str) -> tuple[Table | None, DatabaseFacts]:
-    """What `source_document` wrote.
-
-    Raises:
-        OlrPgError: 3003, 3004, it is not what this release writes.
-    """
-    snapshot = parse_snapshot(orjson.loads(document), "olr_pg.ledger")
-    database = snapshot.database
-    return (
-        snapshot.tables[0] if snapshot.tables else None,
-        DatabaseFacts(database.charset, database.ncharset, database.timezone),
-    )
 
 
 def first_held(
@@ -433,44 +324,8 @@ def _transactions(rows: Sequence[tuple[Any, ...]]) -> list[list[tuple[Any, ...]]
     return found
 
 
-def parse_messages(data: U8, cut: Sequence[int], order: ByteOrder) -> Selection:
-    """The row changes of framed messages.
-
-    Args:
-        data: the messages; writable, as received ones are: kernels are compiled for that alone.
-        cut: where those begin whose LOB values were dropped.
-    """
-    bounds = sorted({0, *cut, data.size})
-    parts = []
-    for start, end in pairwise(bounds):
-        answers = ChunkedRows(order).whole(data[start:end], is_cut=start in cut)
-        chunk = Chunk(answers, LayoutReader(order).read(answers))
-        parts.append(select(chunk, np.flatnonzero(answers.layout >= 0)))
-    return join(parts)
-
-
 def _event(table: str, row: tuple[Any, ...]) -> SchemaEvent:
-    document = orjson.loads(row[7])
-    definition, _ = read_source(document["definition"])
-    columns = {column.name: column for column in definition.columns} if definition else {}
-    error, later = document["error"], document.get("later")
-    if error is not None:
-        code, detail, action, where = error
-        error = OlrPgError(code, detail, action=action, **where)
-    evolution = Evolution(
-        Verdict(document["verdict"]), tuple(columns[name] for name in document["columns"]), error
-    )
-    return SchemaEvent(
-        table,
-        row[1],
-        parse_xid(row[2]),
-        document["begin_scn"],
-        evolution,
-        definition,
-        statement=document["statement"],
-        is_fault=document.get("is_fault", False),
-        later=None if later is None else LaterFaults(*later),
-    )
+    return read_event(table, row[1], parse_xid(row[2]), row[7])
 
 
 def delete_held(connection: Connection[Any], key: Key, last_id: int) -> None:

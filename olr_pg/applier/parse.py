@@ -3,14 +3,12 @@
 Facts: protocol "Answers", "Elements inside Data". The one-element codec in `olr_pg.wire.elements`
 reads the same bytes (tests compare them).
 
-Changes that have the same table, kind and list of columns share a *layout*: what is said once per
-layout (names, types) is read once per layout by Python, and the values of a layout's column are
-one strided slice of the entries.
+Changes that have the same table, kind and list of columns share a *layout* (`applier.layouts`):
+the values of a layout's column are one strided slice of the entries.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -18,15 +16,7 @@ import numpy.typing as npt
 
 from olr_pg.errors import OlrPgError
 from olr_pg.kernels import inlined, kernel
-from olr_pg.transactions.batch import DmlKind
-from olr_pg.wire.elements import (
-    ColumnValue,
-    Delete,
-    ElementCode,
-    Insert,
-    Update,
-    decode_element,
-)
+from olr_pg.wire.elements import ElementCode
 from olr_pg.wire.frames import ByteOrder
 from olr_pg.wire.messages import AnswerCode
 
@@ -51,9 +41,6 @@ _COMMIT = int(ElementCode.COMMIT)
 _INSERT = int(ElementCode.INSERT)
 _UPDATE = int(ElementCode.UPDATE)
 _CHUNK = int(ElementCode.CHUNK)
-
-_LAYOUTS_MAX: Final = 10_000
-"""Layouts that a reader remembers."""
 
 
 class Answers(NamedTuple):
@@ -92,22 +79,6 @@ class Answers(NamedTuple):
     layout_of: I64
     lob_bytes: I64
     chunked: bool
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Layout:
-    """What all changes of one layout have in common; equal is what is the same object.
-
-    Attributes:
-        columns: BeforeData, then AfterData, in their order, without values.
-        before: how many of `columns` are BeforeData.
-    """
-
-    owner: str
-    table: str
-    kind: DmlKind
-    columns: tuple[ColumnValue, ...]
-    before: int
 
 
 @inlined
@@ -373,88 +344,3 @@ def _parse(data: U8, order: ByteOrder, answers: int, layouts: int) -> Answers | 
         entry_first[: n + 1].copy(), value_offset[:m].copy(), value_length[:m].copy(),
         layout_of[:k].copy(), np.zeros(n, np.int64), bool(chunked),
     )  # fmt: skip
-
-
-class LayoutReader:
-    """Layouts as values: each is read once, and is the same object in all answers.
-
-    Args:
-        order: byte order of the protocol.
-    """
-
-    def __init__(self, order: ByteOrder) -> None:
-        self._order = order
-        self._known: dict[bytes, Layout] = {}
-
-    def read(self, answers: Answers) -> list[Layout]:
-        """The layouts of these answers.
-
-        Raises:
-            OlrPgError: 4005, a name is not UTF-8 or a chunked column has a value.
-        """
-        return [self._layout(answers, number) for number in range(len(answers.layout_of))]
-
-    def _layout(self, answers: Answers, number: int) -> Layout:
-        at = int(answers.layout_of[number])
-        first = int(answers.body[at])
-        element = answers.data[first : first + int(answers.body_length[at])]
-        room = np.empty(element.size, np.uint8)
-        key = room[: describe_kernel(element, self._order.is_big, room)].tobytes()
-        known = self._known.get(key)
-        if known is None:
-            if len(self._known) >= _LAYOUTS_MAX:
-                self._known.clear()
-            known = self._known[key] = read_layout(answers, number, self._order)
-        return known
-
-
-@kernel
-def describe_kernel(data: U8, big: bool, out: U8) -> int:
-    """Write what makes the layout of a well-formed DML element; its bytes."""
-    out[0] = data[0]
-    at = 1
-    names = int(data[33]) + int(data[34])
-    for i in range(33, 35):
-        out[at] = data[i]
-        at += 1
-    for i in range(36, 36 + names):
-        out[at] = data[i]
-        at += 1
-    place = 36 + names + int(data[35])
-    while place < data.size:
-        count = read_u16(data, place, big)
-        out[at], out[at + 1] = data[place], data[place + 1]
-        at += 2
-        place += 2
-        for _ in range(count):
-            name = int(data[place])
-            out[at] = data[place]
-            at += 1
-            for i in range(place + 9, place + 37 + name):
-                out[at] = data[i]
-                at += 1
-            place += 37 + name + int(read_u64(data, place + 1, big))
-    return at
-
-
-def read_layout(answers: Answers, number: int, order: ByteOrder) -> Layout:
-    """Layout `number` of these answers.
-
-    Raises:
-        OlrPgError: 4005, a name is not UTF-8 or a chunked column has a value.
-    """
-    at = int(answers.layout_of[number])
-    first = int(answers.body[at])
-    change = decode_element(
-        answers.data[first : first + int(answers.body_length[at])].tobytes(), order
-    )
-    assert isinstance(change, Insert | Update | Delete)
-    before = () if isinstance(change, Insert) else change.before
-    after = () if isinstance(change, Delete) else change.after
-    return Layout(
-        change.schema,
-        change.table,
-        DmlKind(int(answers.kind[at])),
-        tuple(replace(column, value=None) for column in (*before, *after)),
-        len(before),
-    )

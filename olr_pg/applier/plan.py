@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from psycopg import Connection, sql
 
-    from olr_pg.applier.parse import Layout
+    from olr_pg.applier.layouts import Layout
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.datatypes.columns import ValueColumn
     from olr_pg.wire.elements import ColumnValue

@@ -13,7 +13,7 @@ import structlog
 from olr_pg.applier.changes import Chunk, Selection, by_name, join
 from olr_pg.applier.changes import select as select_changes
 from olr_pg.applier.chunks import ChunkedRows
-from olr_pg.applier.parse import LayoutReader
+from olr_pg.applier.layouts import LayoutReader
 from olr_pg.applier.settings import Consistency
 from olr_pg.applier.spool import Spool, SpoolFiles
 from olr_pg.applier.stream import STREAM

@@ -17,14 +17,13 @@ import structlog
 
 from olr_pg.applier.connection import is_transient
 from olr_pg.applier.ddl import carry_out, event_error_row, event_ledger
+from olr_pg.applier.held_events import read_source, source_document
 from olr_pg.applier.hold import (
     HeldChanges,
     HeldEvent,
     HeldSlices,
     delete_held,
     first_held,
-    read_source,
-    source_document,
 )
 from olr_pg.applier.ledger import Counters
 from olr_pg.applier.refusals import RefusedError, refused

@@ -20,7 +20,7 @@ from typing import IO, TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from olr_pg.applier.changes import join
-from olr_pg.applier.hold import cut_rows, framed, parse_messages
+from olr_pg.applier.held_frames import cut_rows, framed, parse_messages
 from olr_pg.errors import OlrPgError
 
 if TYPE_CHECKING:

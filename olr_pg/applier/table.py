@@ -18,7 +18,8 @@ import structlog
 
 from olr_pg.applier.connection import is_transient
 from olr_pg.applier.ddl import apply_event
-from olr_pg.applier.hold import check_room, hold_changes, source_document
+from olr_pg.applier.held_events import source_document
+from olr_pg.applier.hold import check_room, hold_changes
 from olr_pg.applier.ledger import Counters, LedgerState, Position, TableLedger
 from olr_pg.applier.pace import CommitPace
 from olr_pg.applier.plan import target_name

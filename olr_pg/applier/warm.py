@@ -18,7 +18,7 @@ import structlog
 from olr_pg.applier.changes import Chunk, encode_changes, select
 from olr_pg.applier.chunks import ChunkedRows
 from olr_pg.applier.copying import copy_stream
-from olr_pg.applier.parse import LayoutReader
+from olr_pg.applier.layouts import LayoutReader
 from olr_pg.applier.plan import TablePlan
 from olr_pg.applier.settings import ApplierSettings
 from olr_pg.applier.statements import steps

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from olr_pg.load.differences import TableDifferences
     from olr_pg.load.repair import RepairedTable
     from olr_pg.load.table_data import SourceTable
-    from olr_pg.load.verify import VerifiedTable
+    from olr_pg.load.verify import Verification, VerifiedTable
 
 SHOWN_MAX: Final = 20
 """Differences of a table that are printed; the file has all of them."""
@@ -60,6 +60,7 @@ def verify(
 
     Both sides are read once; rows are fetched only where digests differ. What the type mapping does
     not keep (nanoseconds, padding, characters without equal) is no difference and counted apart.
+    A table that cannot be compared does not keep the others from it; its error ends the command.
     """
     if not 0 < sample <= 100:
         raise typer.BadParameter("--sample is a percentage above 0 up to 100")
@@ -82,7 +83,7 @@ def verify(
         target = open_target(sources.apply_section(loaded), target_directory(loaded), stack)
         settings = sources.target_settings(loaded, snapshot, target)
         with _progress(work) as progress:
-            results = compare(
+            found = compare(
                 settings,
                 work,
                 lambda: spark_session_of(loaded, PRELOAD),
@@ -90,14 +91,16 @@ def verify(
                 at_position=at_scn is None,
                 progress=progress,
             )
-        lines = _describe(target, settings.subscription, results)
+        lines = _describe(target, settings.subscription, found.tables)
     if as_json:
-        print_json({"identical": all(one.identical for one in results), "tables": _json(results)})
+        print_json(_json(found))
     else:
-        _print(results, lines)
+        _print(found, lines)
     if differences is not None:
         write_differences(differences, lines)
-    if not all(one.identical for one in results):
+    if found.failures:
+        raise found.failures[0]
+    if not found.identical:
         raise typer.Exit(1)
 
 
@@ -185,8 +188,10 @@ def _describe(
         return list(difference_lines(connection, subscription, results))
 
 
-def _json(results: Sequence[VerifiedTable]) -> list[dict[str, Any]]:
-    return [
+def _json(found: Verification) -> dict[str, Any]:
+    from olr_pg.observability.failures import failure_record
+
+    tables = [
         {
             "table": one.table.source.full_name,
             "target": one.table.target.full_name,
@@ -200,12 +205,16 @@ def _json(results: Sequence[VerifiedTable]) -> list[dict[str, Any]]:
             "differences": dict(Counter(difference.kind for difference in one.differences)),
             "losses": losses_json(one.losses),
         }
-        for one in results
+        for one in found.tables
     ]
+    failures = [failure_record(failure) for failure in found.failures]
+    return {"identical": found.identical, "tables": tables, "failures": failures}
 
 
-def _print(results: Sequence[VerifiedTable], lines: Sequence[dict[str, Any]]) -> None:
+def _print(found: Verification, lines: Sequence[dict[str, Any]]) -> None:
     from rich.table import Table as Grid
+
+    results = found.tables
 
     grid = Grid(title="Verified")
     grid.add_column("Table")
@@ -230,6 +239,8 @@ def _print(results: Sequence[VerifiedTable], lines: Sequence[dict[str, Any]]) ->
         for column, counts in losses_json(one.losses).items():
             words = ", ".join(f"{count} {kind}" for kind, count in counts.items())
             print_line(f"{one.table.source.full_name}.{column}: not kept by the mapping: {words}")
+    for failure in found.failures:
+        print_line(f"not compared: {failure}")
 
 
 def _print_lines(lines: Sequence[dict[str, Any]]) -> None:

@@ -374,7 +374,8 @@ def _is_connection(text: str) -> bool:
 
 _SERVER: Final = (
     "a PostgreSQL URL (postgresql://…, with % and @ of a password as %25 and %40) or parameters"
-    " that PostgreSQL knows (host=… dbname=…)"
+    " that PostgreSQL knows (host=… dbname=…; a value with spaces stands in quotes:"
+    " password='${PG_PASSWORD}', with ' and \\ in it as \\' and \\\\)"
 )
 
 

@@ -36,7 +36,7 @@ from olr_pg.datatypes.mapping import (
     pg_type,
     refusal,
 )
-from olr_pg.datatypes.number import (
+from olr_pg.datatypes.number_columns import (
     number_to_boolean,
     number_to_floats,
     number_to_integers,

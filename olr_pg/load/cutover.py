@@ -284,13 +284,15 @@ class _Cutover:
                 if error.code != sources.NO_FOLDER:
                     raise
                 raise OlrPgError(5125, "there is no `source.tables` and no --tables") from error
-            results = verify(settings, work, self._session)
-        differing = [one for one in results if not one.identical]
+            found = verify(settings, work, self._session)
+        differing = [one for one in found.tables if not one.identical]
         if differing:
             names = ", ".join(one.table.source.full_name for one in differing)
-            raise OlrPgError(5124, f"{len(differing)} of {len(results)} tables: {names}")
-        rows = sum(one.target_rows for one in results)
-        return DONE, {"tables": len(results), "rows": rows}
+            raise OlrPgError(5124, f"{len(differing)} of {len(found.tables)} tables: {names}")
+        if found.failures:
+            raise found.failures[0]
+        rows = sum(one.target_rows for one in found.tables)
+        return DONE, {"tables": len(found.tables), "rows": rows}
 
     def _sequences(self) -> tuple[str, dict[str, Any]]:
         scn = self._scn()

@@ -38,7 +38,7 @@ from olr_pg.load.verify_task import (
 from olr_pg.spark.jobs import run_tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from psycopg import Connection
     from pyspark.sql import SparkSession
@@ -125,6 +125,23 @@ class VerifiedTable(NamedTuple):
         return self.differing == 0
 
 
+class Verification(NamedTuple):
+    """What a verification found.
+
+    Attributes:
+        tables: those that were compared.
+        failures: why others could not be compared; each names its table.
+    """
+
+    tables: tuple[VerifiedTable, ...]
+    failures: tuple[OlrPgError, ...]
+
+    @property
+    def identical(self) -> bool:
+        """Whether every table was compared, and nothing differs."""
+        return not self.failures and all(one.identical for one in self.tables)
+
+
 class _Side:
     """What the tasks of one side of a table found."""
 
@@ -152,6 +169,11 @@ class _Work:
         self.losses = dict[str, Counters]()
         self.differing = list[int]()
         self.fetched = list[int]()
+        self.failure: OlrPgError | None = None
+
+    @property
+    def name(self) -> str:
+        return self.source.table.full_name
 
 
 def verify(
@@ -162,8 +184,8 @@ def verify(
     sample: float = 1.0,
     at_position: bool = False,
     progress: Callable[[str, int], None] = lambda _table, _rows: None,
-) -> list[VerifiedTable]:
-    """Compare the tables.
+) -> Verification:
+    """Compare the tables; one that cannot be compared does not keep the others from it.
 
     Args:
         at_position: read a live source as of the SCN that the target has everything up to, or of a
@@ -172,25 +194,37 @@ def verify(
         progress: called with (table, rows of a part that has been read).
 
     Raises:
-        OlrPgError: 5003–5007, 5111, 5115, and what reading the table data raises.
+        OlrPgError: 5003, 5004, 5026, and what reading the table data raises.
     """
     check_names(settings, [source.table for source in sources])
     found: dict[str, VerifiedTable] = {}
+    failures: dict[str, OlrPgError] = {}
     with connect(settings.connect_string) as connection:
         ensure_ledger(connection)
         plan = partial(_plan, connection, settings, sample=sample, at_position=at_position)
         todo = list(sources)
         for _ in range(TRIES):
-            works, rewritten = _compare(connection, settings, todo, plan, session, progress)
+            works, rewritten = _compare(
+                connection, settings, todo, plan, failures, session, progress
+            )
             # A table that was compared by rows of two times is among `todo` again.
-            found |= {work.source.table.full_name: _result(work) for work in works}
+            for work in works:
+                if work.failure is None:
+                    found[work.name] = _result(work)
+                else:
+                    failures[work.name] = work.failure
             todo = [one for one in todo if one.table.full_name in rewritten]
             if not todo:
                 break
             _log.info("the target rewrote tables meanwhile: compared again", tables=rewritten)
-        else:
-            raise OlrPgError(5115, f"{TRIES} times in a row", table=todo[0].table.full_name)
-    return [found[source.table.full_name] for source in sources]
+        for one in todo:
+            name = one.table.full_name
+            failures[name] = OlrPgError(5115, f"{TRIES} times in a row", table=name)
+    names = [source.table.full_name for source in sources]
+    return Verification(
+        tuple(found[name] for name in names if name not in failures),
+        tuple(failures[name] for name in names if name in failures),
+    )
 
 
 def _compare(
@@ -198,6 +232,7 @@ def _compare(
     settings: ApplierSettings,
     sources: Sequence[SourceTable],
     plan: Callable[[SourceTable], _Work],
+    failures: dict[str, OlrPgError],
     session: Callable[[], SparkSession],
     progress: Callable[[str, int], None],
 ) -> tuple[list[_Work], list[str]]:
@@ -211,19 +246,35 @@ def _compare(
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         row = connection.execute("SELECT pg_export_snapshot()").fetchone()
         assert row is not None
-        works = [plan(source) for source in sources]
+        works = list(_planned(sources, plan, failures))
         before = [_files(connection, work) for work in works]
         job = pickle.dumps(VerifyJob(settings, row[0], tuple(work.table for work in works)))
         _digest(connection, works, job, session, progress)
         for work in works:
-            _choose(work)
+            if work.failure is None:
+                _choose(work)
         _fetch(connection, works, job, session)
     rewritten = [
-        work.source.table.full_name
+        work.name
         for work, files in zip(works, before, strict=True)
         if _files(connection, work) != files
     ]
     return works, rewritten
+
+
+def _planned(
+    sources: Sequence[SourceTable],
+    plan: Callable[[SourceTable], _Work],
+    failures: dict[str, OlrPgError],
+) -> Iterator[_Work]:
+    """The tables that can be compared; why others cannot is added to `failures`."""
+    for source in sources:
+        try:
+            yield plan(source)
+        except OlrPgError as error:
+            if error.where.get("table") != source.table.full_name:
+                raise
+            failures[source.table.full_name] = error
 
 
 def _files(connection: Connection[Any], work: _Work) -> list[tuple[int, int]]:
@@ -310,13 +361,16 @@ def _digest(
     progress: Callable[[str, int], None],
 ) -> None:
     for side, task, found in _run(_tasks(connection, works, wanted=False), job, session):
-        part: PartDigests = found
         work = works[task.table]
+        if isinstance(found, OlrPgError):
+            work.failure = found
+            continue
+        part: PartDigests = found
         work.sides[side].digests.add(part.digests)
         work.sides[side].rows += part.rows
         for column, lost in part.losses.items():
             work.losses[column] = work.losses.get(column, NOTHING) + lost
-        progress(work.source.table.full_name, part.rows)
+        progress(work.name, part.rows)
 
 
 def _choose(work: _Work) -> None:
@@ -337,8 +391,11 @@ def _fetch(
     job: bytes,
     session: Callable[[], SparkSession],
 ) -> None:
-    for side, task, rows in _run(_tasks(connection, works, wanted=True), job, session):
-        works[task.table].sides[side].found.update(rows)
+    for side, task, found in _run(_tasks(connection, works, wanted=True), job, session):
+        if isinstance(found, OlrPgError):
+            works[task.table].failure = found
+        else:
+            works[task.table].sides[side].found.update(found)
 
 
 def _result(work: _Work) -> VerifiedTable:

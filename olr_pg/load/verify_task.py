@@ -103,10 +103,12 @@ class Row(NamedTuple):
 
 
 def verify_task(payload: bytes, job: bytes) -> bytes:
-    """What a Spark task does; a pickled `PartDigests`, or a list of `Row`.
+    """What a Spark task does; a pickled `PartDigests`, a list of `Row`, or what it cannot compare.
+
+    That is the `OlrPgError` of a value: it concerns its table, not the others.
 
     Raises:
-        OlrPgError: what reading, encoding and connecting raise.
+        OlrPgError: what reading and connecting raise.
     """
     task: VerifyTask = pickle.loads(payload)  # noqa: S301 - made by this driver
     todo = _job(job)
@@ -120,7 +122,10 @@ def verify_task(payload: bytes, job: bytes) -> bytes:
     except psycopg.Error as error:
         raise unreachable(error) from error
     except OlrPgError as error:
-        raise located(error, table=todo.tables[task.table].source.full_name) from error
+        named = located(error, table=todo.tables[task.table].source.full_name)
+        if "column" in named.where:
+            return pickle.dumps(named)
+        raise named from error
 
 
 @lru_cache(maxsize=2)

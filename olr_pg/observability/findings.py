@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from olr_pg.errors import OlrPgError
 
 
 class Severity(IntEnum):
@@ -47,3 +50,9 @@ def error(check: str, what: str, *mend: str) -> Finding:
 def warning(check: str, what: str, *mend: str) -> Finding:
     """Something that will, or may, be missed."""
     return Finding(Severity.WARNING, check, what, mend)
+
+
+def coded(check: str, problem: OlrPgError, *, severe: bool = True) -> Finding:
+    """What an error of the catalogue says; a warning where it is not `severe`."""
+    report = error if severe else warning
+    return report(check, f"{problem.label} {problem.title}: {problem.detail}", problem.action)

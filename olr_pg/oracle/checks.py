@@ -10,7 +10,7 @@ from sqlalchemy import func, literal, select
 
 from olr_pg.datatypes.charsets import charset
 from olr_pg.errors import OlrPgError
-from olr_pg.observability.findings import Finding, error, warning
+from olr_pg.observability.findings import Finding, coded, error, warning
 from olr_pg.oracle import tables
 from olr_pg.oracle.archive import list_logs, open_listed
 from olr_pg.oracle.dictionary import read_snapshot
@@ -69,7 +69,7 @@ def check_oracle(
         )
         facts = oracle.read("reading what the database is", read_facts)
     except OlrPgError as problem:
-        return Diagnosis([_from_error("oracle.connection", problem)], None, ())
+        return Diagnosis([coded("oracle.connection", problem)], None, ())
     found += oracle.read("checking the database", lambda connection: _database(connection, facts))
     found += _logs(source, oracle, facts, saved_scn)
     if query is None:
@@ -82,7 +82,7 @@ def check_oracle(
         )
     except OlrPgError as problem:
         if problem.code != PRIVILEGE:
-            found.append(_from_error("oracle.tables", problem))
+            found.append(coded("oracle.tables", problem))
         return Diagnosis(found, facts, ())
     found += oracle.read(
         "checking the tables", lambda connection: _tables(connection, snapshot, names)
@@ -90,16 +90,12 @@ def check_oracle(
     chosen = tuple(table for name in names if (table := snapshot.find(*name)) is not None)
     if for_load:
         if oracle.read("reading V$DATABASE", is_physical_standby):
-            found.append(_from_error("oracle.standby", OlrPgError(7041, "the source is one")))
+            found.append(coded("oracle.standby", OlrPgError(7041, "the source is one")))
         found += oracle.read(
             "checking the privileges of a load",
             lambda connection: _load_privileges(connection, source, chosen, facts.scn),
         )
     return Diagnosis(found, facts, chosen)
-
-
-def _from_error(check: str, problem: OlrPgError) -> Finding:
-    return error(check, f"{problem.label} {problem.title}: {problem.detail}", problem.action)
 
 
 def _privileges(connection: Connection, source: OracleSource) -> list[Finding]:
@@ -216,7 +212,7 @@ def _encodings(facts: DatabaseFacts) -> Iterable[Finding]:
         try:
             charset(name)
         except OlrPgError as problem:
-            yield _from_error("oracle.charset", problem)
+            yield coded("oracle.charset", problem)
     zone = facts.database.timezone
     if zone[:1] not in "+-":
         try:
@@ -265,10 +261,10 @@ def _logs(
         )
         oldest_open = oracle.read("looking for open transactions", _oldest_open)
     except OlrPgError as problem:
-        return [] if problem.code == PRIVILEGE else [_from_error("oracle.logs", problem)]
+        return [] if problem.code == PRIVILEGE else [coded("oracle.logs", problem)]
     if not listed:
         none = OlrPgError(7012, "V$ARCHIVED_LOG has none that is there")
-        return [_from_error("oracle.logs", none)]
+        return [coded("oracle.logs", none)]
     found: list[Finding] = []
     for thread in sorted({position[1] for position in listed}):
         positions = sorted(position for position in listed if position[1] == thread)
@@ -276,7 +272,7 @@ def _logs(
             try:
                 open_listed(listed[position])
             except OlrPgError as problem:
-                found.append(_from_error("oracle.logs", problem))
+                found.append(coded("oracle.logs", problem))
         first = listed[positions[0]][0].first_scn
         needed = [
             (oldest_open, "the oldest open transaction began"),

@@ -44,7 +44,7 @@ from olr_pg.replicator.spill import SpillFiles
 from olr_pg.replicator.target import RunningTarget, data_directory, target_directory
 from olr_pg.replicator.threads import FILE_NAME as THREADS_FILE
 from olr_pg.server.backlog import Backlog
-from olr_pg.server.checkpoint import FILE_NAME, Checkpoint
+from olr_pg.server.checkpoint import FILE_NAME, Checkpoint, source_identity
 from olr_pg.server.listener import Listener
 from olr_pg.spark.session import SparkSettings, stop_session
 from olr_pg.wire.frames import ByteOrder
@@ -105,7 +105,7 @@ def run_appliance(
         source = stack.enter_context(open_source(config, data, lambda: _lowest(checkpoints)))
         for part in parts:
             directory = target_directory(part)
-            checkpoints.append(Checkpoint(directory / FILE_NAME, _identity(source.database)))
+            checkpoints.append(Checkpoint(directory / FILE_NAME, source_identity(source.database)))
         if apply:
             for order in {part.port.byte_order for part in parts if part.apply}:
                 stack.enter_context(warming(ByteOrder(order)))
@@ -234,7 +234,7 @@ def _recovery(
             own.rename(directory)
     named = {p.name: c.image for p, c in zip(config.targets, checkpoints, strict=True)}
     return BoundedRecovery(
-        directory, _identity(database), limit * MIB, storage, storage.disk_max, named
+        directory, source_identity(database), limit * MIB, storage, storage.disk_max, named
     )
 
 
@@ -260,7 +260,7 @@ def _following(
         history = histories.get(id(snapshot))
         if history is None:
             path = data / HISTORY_FILE
-            history = DictionaryHistory(path, _identity(snapshot.database), snapshot.scn)
+            history = DictionaryHistory(path, source_identity(snapshot.database), snapshot.scn)
             histories.clear()
             histories[id(snapshot)] = history
         follower = DictionaryFollower(
@@ -280,11 +280,6 @@ def open_target(apply: Apply, data: Path, stack: ExitStack) -> str:
     stack.callback(cluster.stop)
     _log.info("embedded PostgreSQL runs", port=cluster.port, directory=str(cluster.directory))
     return cluster.connect_string
-
-
-def _identity(database: Database) -> str:
-    """What a checkpoint's SCNs belong to."""
-    return f"{database.name}/{database.con_id}/{database.dbid or 0}"
 
 
 def applier_settings(

@@ -13,11 +13,12 @@ from olr_pg.datatypes.convert import DEFAULT_FACTS, DatabaseFacts
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.table_list import query_tables
 from olr_pg.errors import OlrPgError
-from olr_pg.observability.findings import Finding, error, warning
+from olr_pg.observability.findings import Finding, coded, error, warning
 from olr_pg.replicator.appliance import applier_settings
+from olr_pg.replicator.offline_checks import check_logs
 from olr_pg.replicator.target import target_path
 from olr_pg.server.checkpoint import FILE_NAME as CHECKPOINT
-from olr_pg.server.checkpoint import read_saved_scn
+from olr_pg.server.checkpoint import read_saved
 from olr_pg.spark.java import find_java
 from olr_pg.wire.frames import ByteOrder
 
@@ -52,7 +53,7 @@ def diagnose(config: Config, *, for_load: bool = False) -> list[Finding]:
     try:
         find_java()
     except OlrPgError as problem:
-        found.append(_coded("spark.java", problem))
+        found.append(coded("spark.java", problem))
     return found
 
 
@@ -66,12 +67,12 @@ def _check_source(
             snapshot = load_snapshot(str(source.dictionary))
             tables = query_tables(snapshot, query) if query else ()
         except OlrPgError as problem:
-            return [_coded("offline.dictionary", problem)], None, ()
-        return [], snapshot.database, tables
+            return [coded("offline.dictionary", problem)], None, ()
+        return check_logs(config, source, snapshot.database), snapshot.database, tables
     from olr_pg.oracle.checks import check_oracle
     from olr_pg.oracle.connection import OracleDatabase
 
-    saved = read_saved_scn(target_path(config) / CHECKPOINT)
+    saved = read_saved(target_path(config) / CHECKPOINT).scn
     oracle = OracleDatabase(source)
     try:
         diagnosis = check_oracle(source, oracle, query, saved, for_load=for_load)
@@ -90,14 +91,10 @@ def _check_disk(config: Config) -> list[Finding]:
         there = next(folder for folder in (place, *place.parents) if os.path.exists(folder))  # noqa: PTH110 - one that may not be looked into is none
         if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
             reason = f"{there} is no directory that this user may write to"
-            found.append(_coded("directory", OlrPgError(code, reason)))
+            found.append(coded("directory", OlrPgError(code, reason)))
             continue
         free = shutil.disk_usage(there).free
         if free < DISK_WARNING:
             report = error if free < DISK_ERROR else warning
             found.append(report("disk", f"{place} has {free >> 20} MiB left", "make room there"))
     return found
-
-
-def _coded(check: str, problem: OlrPgError) -> Finding:
-    return error(check, f"{problem.label} {problem.title}: {problem.detail}", problem.action)

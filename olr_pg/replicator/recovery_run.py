@@ -45,6 +45,16 @@ class Reached(NamedTuple):
     scn: int
 
 
+def marks_of(image: Image) -> dict[int, Reached]:
+    """How far an image has each redo thread."""
+    return {
+        mark.thread: Reached(
+            LogPosition(mark.resetlogs_id, mark.thread, mark.sequence, mark.dbid), mark.scn
+        )
+        for mark in image.marks
+    }
+
+
 class Restored(NamedTuple):
     """What a run begins with.
 
@@ -257,13 +267,7 @@ class RecoveryRun:
             dict(image.watermarks),
             image.commit_scn,
         )
-        marks = {
-            mark.thread: Reached(
-                LogPosition(mark.resetlogs_id, mark.thread, mark.sequence, mark.dbid), mark.scn
-            )
-            for mark in image.marks
-        }
-        return Restored(marks, state)
+        return Restored(marks_of(image), state)
 
 
 class _Loaded:

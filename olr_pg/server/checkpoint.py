@@ -45,6 +45,8 @@ from olr_pg.errors import OlrPgError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from olr_pg.dictionary.model import Database
+
 FILE_NAME: Final = "checkpoint.json"
 """Its name in `context.data`."""
 
@@ -150,15 +152,21 @@ class Checkpoint:
         return Saved(file.min_start_scn, file.recovery_image)
 
 
-def read_saved_scn(path: Path) -> int | None:
-    """MinStartSCN in the file at `path`, whatever source it belongs to; None where there is none.
+def read_saved(path: Path) -> Saved:
+    """What the file at `path` says, whatever source it belongs to.
 
     For looking only: a damaged file counts as none.
     """
     try:
-        return _File.model_validate_json(path.read_bytes()).min_start_scn
+        file = _File.model_validate_json(path.read_bytes())
     except (OSError, ValidationError):
-        return None
+        return Saved()
+    return Saved(file.min_start_scn, file.recovery_image)
+
+
+def source_identity(database: Database) -> str:
+    """What a checkpoint's SCNs belong to."""
+    return f"{database.name}/{database.con_id}/{database.dbid or 0}"
 
 
 def _crc(content: _Content) -> int:

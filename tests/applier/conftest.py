@@ -12,7 +12,7 @@ import numpy as np
 import psycopg
 import pytest
 
-from olr_pg.applier.hold import parse_messages
+from olr_pg.applier.held_frames import parse_messages
 from olr_pg.applier.session import Applier, ApplyReport
 from olr_pg.applier.settings import ApplierSettings
 from olr_pg.datatypes.number import encode_number

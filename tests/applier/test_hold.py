@@ -21,8 +21,9 @@ from olr_pg.applier.chunks import TOO_LARGE, ChunkedRows
 from olr_pg.applier.connection import connect
 from olr_pg.applier.ddl import apply_event
 from olr_pg.applier.error_table import read_errors, read_stopped, skip_error
+from olr_pg.applier.held_events import read_source, source_document
+from olr_pg.applier.layouts import LayoutReader
 from olr_pg.applier.ledger import VERSION, ensure_ledger
-from olr_pg.applier.parse import LayoutReader
 from olr_pg.applier.replay import replay
 from olr_pg.applier.schema_events import SchemaEvent
 from olr_pg.applier.session import Applier
@@ -352,7 +353,7 @@ def test_a_hold_of_another_release_is_refused(replication: Replication) -> None:
     with pytest.raises(OlrPgError) as caught:
         retry(r)
     assert caught.value.code == 5141
-    assert hold.read_source(hold.source_document(None, DEFAULT_FACTS, 5)) == (None, DEFAULT_FACTS)
+    assert read_source(source_document(None, DEFAULT_FACTS, 5)) == (None, DEFAULT_FACTS)
 
 
 # --- exactly once ---

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from olr_pg.applier import parse
-from olr_pg.applier.parse import parse_answers, read_layout
+from olr_pg.applier.layouts import read_layout
+from olr_pg.applier.parse import parse_answers
 from olr_pg.errors import OlrPgError
 from olr_pg.wire.elements import (
     Begin,

@@ -14,7 +14,7 @@ from olr_pg.applier import copying
 from olr_pg.applier.changes import ChangeError, Chunk, Selection, encode_changes, join, select
 from olr_pg.applier.chunks import ChunkedRows
 from olr_pg.applier.copying import copy_stream
-from olr_pg.applier.parse import LayoutReader
+from olr_pg.applier.layouts import LayoutReader
 from olr_pg.applier.plan import TablePlan
 from olr_pg.applier.settings import ApplierSettings
 from olr_pg.applier.statements import steps

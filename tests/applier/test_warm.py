@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from olr_pg.applier import copying, images, netchange, parse, rows, warm
-from olr_pg.datatypes import number, temporal, text
+from olr_pg.datatypes import number_kernels, temporal, text
 from olr_pg.wire.frames import ByteOrder
 
 
@@ -23,8 +23,8 @@ def test_made_up_changes_go_through_every_kernel(order: ByteOrder) -> None:
         images.composite_kernel,
         images.copy_kernel,
         images.array_kernel,
-        number.integers_kernel,
-        number.numeric_kernel,
+        number_kernels.integers_kernel,
+        number_kernels.numeric_kernel,
         temporal.micros_kernel,
         text.utf8_kernel,
         text.utf16_kernel,

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 from olr_pg.applier.changes import Chunk, select
 from olr_pg.applier.chunks import ChunkedRows
 from olr_pg.applier.connection import connect
+from olr_pg.applier.layouts import LayoutReader
 from olr_pg.applier.ledger import ensure_ledger
-from olr_pg.applier.parse import LayoutReader
 from olr_pg.applier.settings import ApplierSettings
 from olr_pg.applier.table import TableApplier
 from olr_pg.cli.main import app

@@ -115,12 +115,15 @@ class Loads:
         config = self.config()
         snapshot = sources.read_snapshot(config)
         tables = sources.choose_tables(config, snapshot, ())
-        return verify(
+        found = verify(
             sources.target_settings(config, snapshot, self.database),
             sources.table_sources(config, snapshot, tables),
             self.session,
             **options,
         )
+        for failure in found.failures:
+            raise failure
+        return list(found.tables)
 
     def describe(self, results: list[VerifiedTable]) -> list[dict[str, Any]]:
         with connect(self.database) as connection:

@@ -73,6 +73,42 @@ def test_load_verify_and_repair(
     assert printed(capsys)["identical"]
 
 
+def test_a_table_that_cannot_be_compared_keeps_no_other_from_it(
+    project: Project, commands: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    initial_load(commands)
+    execute(
+        project,
+        "DROP TABLE shop.order_lines; DELETE FROM shop.customers;"
+        " ALTER TABLE shop.orders ALTER customer_id TYPE boolean USING true",
+    )
+    file = tmp_path / "differences.jsonl"
+    capsys.readouterr()
+    with pytest.raises(OlrPgError) as caught:
+        verify(commands, differences=file, as_json=True)
+    said = printed(capsys)
+    assert not said["identical"]
+    assert [one["table"] for one in said["tables"]] == ["SHOP.CUSTOMERS"]
+    assert said["tables"][0]["differences"]["missing"] > 0
+    assert [(one["code"], one["where"]["table"]) for one in said["failures"]] == [
+        ("OLR-02053", "SHOP.ORDERS"),
+        ("OLR-05005", "SHOP.ORDER_LINES"),
+    ]
+    assert said["failures"][0]["where"]["column"] == "CUSTOMER_ID"
+    assert caught.value.code == 2053
+    # What was found is in the file nevertheless.
+    repair(commands, differences=file, yes=True)
+    with pytest.raises(OlrPgError):
+        verify(commands)
+    text = capsys.readouterr().out
+    assert "not compared: OLR-05005" in text
+    assert "not compared: OLR-02053" in text
+    with pytest.raises(OlrPgError) as caught:
+        verify(commands, table=["SHOP.ORDERS"])
+    assert caught.value.code == 2053
+    verify(commands, table=["SHOP.CUSTOMERS"])
+
+
 def fail_at_the_second_table(
     project: Project, commands: Path, file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -96,7 +96,10 @@ class Shop:
         with sources.open_tables(config, scn=at_scn) as source:
             settings = sources.target_settings(config, source.snapshot, self.database)
             work = source.sources(source.choose(()))
-            return verify(settings, work, lambda: self._spark, at_position=at_scn is None)
+            found = verify(settings, work, lambda: self._spark, at_position=at_scn is None)
+            for failure in found.failures:
+                raise failure
+            return list(found.tables)
 
     def rows(self) -> dict[str, int]:
         with psycopg.connect(self.database) as connection:

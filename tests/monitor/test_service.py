@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from olr_pg.cli.main import app
 from olr_pg.config.address import Address
 from olr_pg.config.load import parse_config
 from olr_pg.config.model import Tls
@@ -27,7 +29,7 @@ from olr_pg.monitor import service as service_module
 from olr_pg.monitor.asking import ask_status
 from olr_pg.monitor.metrics import make_registry
 from olr_pg.monitor.service import FILE_NAME, StatusService
-from olr_pg.monitor.status import StageState, Status
+from olr_pg.monitor.status import SourceStatus, StageState, Status
 from tests.monitor.browser import CHROMIUM, Browser
 from tests.server.certificates import Authority
 
@@ -198,6 +200,30 @@ def config_of(folder: Path, **status: Any) -> Any:
     return parse_config(document, folder)
 
 
+def test_the_command_tells_what_is_left_out(shown: Shown, tmp_path: Path) -> None:
+    document = {
+        "context": {"data": str(tmp_path)},
+        "source": {"kind": "offline", "dictionary": "d", "logs": "l"},
+    }
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(document), "utf-8")
+
+    def lines() -> list[str]:
+        result = CliRunner().invoke(app, ["status", "--config", str(path)])
+        assert result.exit_code == 0
+        return [line for line in result.stdout.splitlines() if line.startswith("Left out:")]
+
+    file = tmp_path / FILE_NAME
+    with StatusService(shown, make_registry(shown), address=ANY, announcement=file):
+        (line,) = lines()
+        assert line.removeprefix("Left out:").strip() == (
+            "17 rows by the filter, 5 whole transactions by the filter,"
+            " 3 LOB values that the redo does not hold whole, 1 LOBs changed without their rows"
+        )
+        shown.status = replace(shown.status, source=SourceStatus())
+        assert lines() == []
+
+
 def test_asking(shown: Shown, tmp_path: Path) -> None:
     config = config_of(tmp_path)
     with pytest.raises(OlrPgError) as caught:
@@ -302,14 +328,26 @@ def test_the_page(service: StatusService, shown: Shown, browser: Browser, tmp_pa
     assert "7 × OLR-04033" in browser.text("process")
     assert "230 MiB of 256 MiB" in browser.text("queue")
     assert "table: SHOP.X" in browser.text("events")
+    left = browser.text("left_out")
+    assert [word for word in left.split() if word.isdecimal()] == ["17", "5", "3", "1"]
     assert browser.evaluate("document.title") == "olr_pg: degraded"
     widths = "[...document.querySelectorAll('#tables .bar i')].map(i => i.style.width)"
     assert len(set(browser.evaluate(widths)[:3])) == 3
     # What comes by the stream is shown, without a reload.
     shown.status = replace(
-        shown.status, problems=(), state=StageState("CAUGHT_UP", shown.status.at)
+        shown.status,
+        problems=(),
+        state=StageState("CAUGHT_UP", shown.status.at),
+        source=replace(
+            shown.status.source,
+            rows_filtered=0,
+            transactions_filtered=0,
+            lob_unavailable=0,
+            lob_unclaimed=0,
+        ),
     )
     browser.await_text("state", "CAUGHT_UP")
+    assert browser.evaluate("document.getElementById('left_out').hidden") is True
     assert browser.text("health") == "ok"
     assert browser.evaluate("document.getElementById('problems').hidden") is True
     browser.screenshot(tmp_path / "page.png")

@@ -29,7 +29,7 @@ from olr_pg.replicator.delivery import Delivery
 from olr_pg.replicator.follower import DictionaryFollower
 from olr_pg.replicator.source_database import OfflineDatabase
 from olr_pg.server.backlog import Backlog
-from olr_pg.server.checkpoint import Checkpoint, read_saved_scn
+from olr_pg.server.checkpoint import Checkpoint, read_saved
 from olr_pg.server.listener import Listener
 from olr_pg.simulator.sys_dictionary import sys_cell
 from olr_pg.spark.session import SparkSettings
@@ -130,7 +130,7 @@ def test_two_targets_with_other_tables_and_positions_over_one_decode(
     assert run_appliance(load_config(write_config(source, [one])), once=True, apply=True) == 0
     first = rows_of(postgres_database, "a")
     assert len(first) > 10
-    saved = read_saved_scn(source.directory / "data" / "targets" / "one" / "checkpoint.json")
+    saved = read_saved(source.directory / "data" / "targets" / "one" / "checkpoint.json").scn
     assert saved is not None
     fill(source, range(40, 80))
     source.session.delete(source.tables["A"].live[0])
@@ -151,14 +151,14 @@ def test_two_targets_with_other_tables_and_positions_over_one_decode(
         assert connection.execute("SELECT to_regclass('shop.b')").fetchone() == (None,)
     assert keys_of(second_database, "a") == list(range(80))
     assert keys_of(second_database, "b") == list(range(80))
-    later = read_saved_scn(source.directory / "data" / "targets" / "one" / "checkpoint.json")
+    later = read_saved(source.directory / "data" / "targets" / "one" / "checkpoint.json").scn
     assert later is not None
     assert later > saved
     # Everything is confirmed: nothing is decoded that anyone needs, and nothing moves back.
     assert run_appliance(load_config(config), once=True, apply=True) == 0
     assert rows_of(postgres_database, "a") == again
     assert later <= (
-        read_saved_scn(source.directory / "data" / "targets" / "one" / "checkpoint.json") or 0
+        read_saved(source.directory / "data" / "targets" / "one" / "checkpoint.json").scn or 0
     )
 
 

@@ -14,13 +14,12 @@ from olr_pg.applier.schema_events import SchemaEvents
 from olr_pg.config.load import load_config
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.errors import OlrPgError
-from olr_pg.replicator.appliance import _identity
 from olr_pg.replicator.decoder import Decoder
 from olr_pg.replicator.delivery import Delivery
 from olr_pg.replicator.recovery import DIRECTORY
 from olr_pg.replicator.source_database import OfflineDatabase
 from olr_pg.replicator.threads import FILE_NAME as THREADS_FILE
-from olr_pg.server.checkpoint import FILE_NAME, Checkpoint
+from olr_pg.server.checkpoint import FILE_NAME, Checkpoint, source_identity
 from olr_pg.spark.session import SparkSettings
 from tests.simulation.children import FAILED, Child, Orders
 from tests.simulation.entry import (
@@ -89,7 +88,7 @@ class Here:
         data = simulation.folder / "data"
         events = SchemaEvents()
         storage = spill_files(data / "spill", settings)
-        identity = _identity(snapshot.database)
+        identity = source_identity(snapshot.database)
         checkpoint = Checkpoint(data / FILE_NAME, identity)
         decoder = Decoder(
             OfflineDatabase(snapshot, [str(simulation.folder / "logs")]),

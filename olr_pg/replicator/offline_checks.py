@@ -1,0 +1,95 @@
+"""Whether copied archived logs are what a run would need: `olr-pg doctor` of an offline source."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.capture.logs import LogPlaces
+from olr_pg.capture.orphans import ends_of, incarnations_of, lost_ends, without_orphans
+from olr_pg.errors import OlrPgError
+from olr_pg.observability.findings import Finding, coded, warning
+from olr_pg.replicator.decoded_logs import DecodedLogs
+from olr_pg.replicator.recovery import DIRECTORY as RECOVERY_DIRECTORY
+from olr_pg.replicator.recovery_files import read_image
+from olr_pg.replicator.recovery_run import marks_of
+from olr_pg.replicator.target import target_path
+from olr_pg.replicator.wanted_logs import check_beginning, wanted_stream
+from olr_pg.server.checkpoint import FILE_NAME, read_saved, source_identity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from olr_pg.capture.logs import LogScan
+    from olr_pg.config.model import Config
+    from olr_pg.config.source import OfflineSource
+    from olr_pg.dictionary.model import Database
+    from olr_pg.replicator.recovery_run import Reached
+
+_NONE: Final = 2001
+_COMING: Final = frozenset({2004, 2008})
+"""Too short, or still open: perhaps it is being copied at this moment."""
+
+_CHECK: Final = "offline.logs"
+
+
+def check_logs(config: Config, source: OfflineSource, database: Database) -> list[Finding]:
+    """What is wrong with the archived logs of an offline source; only their headers are read.
+
+    Args:
+        config: of one target.
+        database: what the dictionary says that they must be of.
+    """
+    try:
+        scan = LogPlaces([str(place) for place in source.logs]).scan()
+        return list(_findings(config, scan, database))
+    except OlrPgError as problem:
+        return [coded(_CHECK, problem)]
+
+
+def _findings(config: Config, scan: LogScan, database: Database) -> Iterator[Finding]:
+    """One finding after the other.
+
+    Raises:
+        OlrPgError: the last one.
+    """
+    for problem in scan.unusable:
+        yield coded(_CHECK, problem, severe=problem.code not in _COMING)
+    if scan.skipped:
+        names = ", ".join(file.path for file in scan.skipped[:5])
+        yield warning(
+            _CHECK,
+            f"{len(scan.skipped)} files are no redo logs and are passed over: {names}"
+            + (" …" if len(scan.skipped) > 5 else ""),
+            "nothing, if they are something else; else copy them again",
+        )
+    if not scan.logs and not scan.unusable:
+        yield coded(_CHECK, OlrPgError(_NONE, "the run would wait for the first"), severe=False)
+    scn, reached = _begin(config, database)
+    ends = ends_of(incarnations_of(scan.logs))
+    kept = replace(
+        scan,
+        logs=tuple(without_orphans(scan.logs, ends)),
+        absent=tuple(lost_ends(scan.logs, ends, scn)),
+    )
+    stream = wanted_stream(kept, database, scn, reached, DecodedLogs())
+    for gap in stream.gaps:
+        yield coded(_CHECK, gap.as_error())
+    check_beginning(kept.logs, scn, reached)
+
+
+def _begin(config: Config, database: Database) -> tuple[int, Mapping[int, Reached]]:
+    """Where a run would begin: the SCN, and how far each thread is in the recovery image."""
+    saved = read_saved(target_path(config) / FILE_NAME)
+    if saved.scn is None:
+        return config.apply.start_scn if config.apply else 0, {}
+    if saved.image is None:
+        return saved.scn, {}
+    directory = Path(config.context.data) / RECOVERY_DIRECTORY
+    try:
+        image = read_image(directory / saved.image, source_identity(database))
+    except OlrPgError:
+        # A run goes without it, too, and reads from the checkpoint's SCN.
+        return saved.scn, {}
+    return saved.scn, marks_of(image)
