@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
     from olr_pg.simulator.oracle_net.server import StandIn
 
+NEXT_ORDER = """
+SELECT s."HIGHWATER" FROM SYS."SEQ$" s JOIN SYS."OBJ$" o ON o."OBJ#" = s."OBJ#"
+WHERE o."NAME" = 'ORDERS_SEQ'
+"""
 LOGS = "SELECT COUNT(*) FROM V$ARCHIVED_LOG"
 
 
@@ -113,6 +117,9 @@ def test_a_database_that_works_on_is_served_meanwhile(tmp_path: Path) -> None:
             assert counts[-1] > counts[0]
             assert opened
             ((now,),) = cursor.execute('SELECT COUNT(*) FROM "SHOP"."ORDERS"')
+            ((following,),) = cursor.execute(NEXT_ORDER)
+            ((last,),) = cursor.execute('SELECT MAX("ORDER_ID") FROM "SHOP"."ORDERS"')
+            assert int(following) > int(last) > 1
         assert now == read_table(tmp_path / "final", "SHOP.ORDERS").num_rows
     finally:
         stop.set()

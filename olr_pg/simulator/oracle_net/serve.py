@@ -83,6 +83,7 @@ class LiveServer:
         self._port = port
         self._opened = opened
         self._archived = 0
+        self._simulation: NamedSimulation | None = None
         self._state: OracleState | None = None
         self._rows: _Rows | None = None
         self._server: StandIn | None = None
@@ -94,6 +95,7 @@ class LiveServer:
             OlrPgError: 8002 the configuration cannot be written, 8010 the port cannot be had.
         """
         snapshot = simulation.start
+        self._simulation = simulation
         self._state = OracleState(snapshot, dbid=simulation.dbid)
         self._rows = _Rows(self._state, snapshot, self._directory)
         self._server = StandIn(self._state, port=self._port)
@@ -114,7 +116,9 @@ class LiveServer:
         """First the rows: the SCN is where the last log ends."""
         assert self._state is not None
         assert self._rows is not None
+        assert self._simulation is not None
         self._rows.read_more(unfinished)
+        self._state.advance(self._simulation.snapshot().structure.sequences)
         for path in logs[self._archived :]:
             self._state.archived(path.name, read_header(path))
         self._archived = len(logs)

@@ -10,9 +10,10 @@ from olr_pg.simulator.oracle_net.dictionary_rows import insert_dictionary
 from olr_pg.simulator.oracle_net.faults import OraError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from olr_pg.dictionary.model import Snapshot
+    from olr_pg.dictionary.structure import Sequence
     from olr_pg.redo.header import LogHeader
 
 ARCHIVE: Final = "/u01/app/oracle/archive"
@@ -46,6 +47,11 @@ _DESTINATION_PLACE: Final = re.compile(
 _DESTINATION_STATE: Final = re.compile(
     r"ALTER\s+SYSTEM\s+SET\s+LOG_ARCHIVE_DEST_STATE_(\d+)\s*=\s*ENABLE", re.IGNORECASE
 )
+_ADVANCE: Final = """
+UPDATE SYS."SEQ$" SET "HIGHWATER" = ? WHERE "OBJ#" = (
+    SELECT o."OBJ#" FROM SYS."OBJ$" o JOIN SYS."USER$" u ON u."USER#" = o."OWNER#"
+    WHERE o."NAME" = ? AND u."NAME" = ? AND o."TYPE#" = 6)
+"""
 _IGNORED: Final = re.compile(
     r"ALTER\s+SESSION|SET\s+TRANSACTION|SHUTDOWN|STARTUP|ALTER\s+DATABASE\s+OPEN"
     r"|ALTER\s+SYSTEM",
@@ -166,6 +172,11 @@ class OracleState:
                 }
             ],
         )
+
+    def advance(self, sequences: Iterable[Sequence]) -> None:
+        """The database has taken values from its sequences."""
+        for one in sequences:
+            self.catalogue.update(_ADVANCE, one.next, one.name, one.owner)
 
     def archived(self, name: str, header: LogHeader, *, destination: int = DESTINATION) -> None:
         """A log has been archived, under `name` in the archive directory."""
