@@ -55,4 +55,6 @@ def warning(check: str, what: str, *mend: str) -> Finding:
 def coded(check: str, problem: OlrPgError, *, severe: bool = True) -> Finding:
     """What an error of the catalogue says; a warning where it is not `severe`."""
     report = error if severe else warning
-    return report(check, f"{problem.label} {problem.title}: {problem.detail}", problem.action)
+    place = ", ".join(f"{key} {value}" for key, value in problem.where.items())
+    what = f"{problem.label} {problem.title}: {problem.detail}" + (f" [{place}]" if place else "")
+    return report(check, what, problem.action)

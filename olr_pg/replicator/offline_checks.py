@@ -33,6 +33,8 @@ _COMING: Final = frozenset({2004, 2008})
 
 _CHECK: Final = "offline.logs"
 
+_NAMED_MAX: Final = 5
+
 
 def check_logs(config: Config, source: OfflineSource, database: Database) -> list[Finding]:
     """What is wrong with the archived logs of an offline source; only their headers are read.
@@ -57,12 +59,12 @@ def _findings(config: Config, scan: LogScan, database: Database) -> Iterator[Fin
     for problem in scan.unusable:
         yield coded(_CHECK, problem, severe=problem.code not in _COMING)
     if scan.skipped:
-        names = ", ".join(file.path for file in scan.skipped[:5])
+        names = ", ".join(file.path for file in scan.skipped[:_NAMED_MAX])
+        more = len(scan.skipped) - _NAMED_MAX
         yield warning(
             _CHECK,
-            f"{len(scan.skipped)} files are no redo logs and are passed over: {names}"
-            + (" …" if len(scan.skipped) > 5 else ""),
-            "nothing, if they are something else; else copy them again",
+            f"passed over, since it is no redo log: {names}" + (f" and {more} more" * (more > 0)),
+            "nothing is to be done if that is something else; else copy it again",
         )
     if not scan.logs and not scan.unusable:
         yield coded(_CHECK, OlrPgError(_NONE, "the run would wait for the first"), severe=False)
