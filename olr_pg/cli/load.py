@@ -63,6 +63,8 @@ def initial_load(
     The rows come from the live database, or from the Parquet files in `source.tables`. Missing
     tables are created with `apply.create-tables`, with the keys, indexes and sequences that the
     dictionary tells. A load that was killed goes on with --resume; nothing is loaded twice.
+    A table that does not take a row does not keep the others from being loaded; its error ends the
+    command, and --resume goes on with what is missing.
     """
     if resume and restart:
         raise typer.BadParameter("--resume and --restart exclude each other")
@@ -71,6 +73,7 @@ def initial_load(
     from olr_pg.load.initial import PRELOAD, LoadOptions
     from olr_pg.load.initial import initial_load as load
     from olr_pg.load.structure import StructureBuilder, raise_for_failures
+    from olr_pg.observability.failures import failure_record
     from olr_pg.replicator.appliance import open_target
     from olr_pg.replicator.target import target_directory
     from olr_pg.spark.session import stop_session
@@ -106,10 +109,16 @@ def initial_load(
     parts = builder.parts if builder is not None else []
     if as_json:
         structure = [one._asdict() for one in parts]
-        print_json({"tables": [_json(one) for one in done], "structure": structure})
+        failures = [failure_record(failure) for failure in done.failures]
+        tables = [_json(one) for one in done.tables]
+        print_json({"tables": tables, "structure": structure, "failures": failures})
     else:
-        _print_loaded(done)
+        _print_loaded(done.tables)
         _print_structure(parts)
+        for failure in done.failures:
+            print_line(f"not loaded: {failure}")
+    if done.failures:
+        raise done.failures[0]
     if builder is not None:
         raise_for_failures(builder.parts)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import psycopg
 from psycopg import sql
@@ -12,6 +12,7 @@ from psycopg import sql
 from olr_pg.applier.connection import connect, unreachable
 from olr_pg.applier.plan import TablePlan
 from olr_pg.applier.target import read_table
+from olr_pg.datatypes.kernel import located
 from olr_pg.datatypes.policies import Counters
 from olr_pg.errors import OlrPgError
 from olr_pg.load.columns import add_losses, bind_columns, encode_batch
@@ -30,6 +31,11 @@ if TYPE_CHECKING:
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.dictionary.model import Table
     from olr_pg.load.table_data import SourcePartition
+
+
+_OF_SERVER: Final = ("25", "40", "53", "55", "57", "58", "XX")
+"""Classes of SQLSTATE that tell nothing of the rows: a standby, conflicts, resources, state,
+operator, system, defects."""
 
 
 class LoadTable(NamedTuple):
@@ -85,14 +91,29 @@ class PartDone(NamedTuple):
 
 
 def copy_task(payload: bytes, job: bytes) -> bytes:
-    """What a Spark task does.
+    """What a Spark task does; a pickled `PartDone`, or why the table does not take the partition.
+
+    That is the `OlrPgError` of a row: it concerns its table, not the others.
 
     Raises:
-        OlrPgError: 5003 no connection, 5109 PostgreSQL refuses rows, and what reading and encoding
-            raise; nothing of the partition is in the target then.
+        OlrPgError: 5003 no connection, 5109 PostgreSQL takes no rows at all, and what reading
+            raises; nothing of the partition is in the target then.
     """
     task: PartTask = pickle.loads(payload)  # noqa: S301 - made by this driver
-    return pickle.dumps(retried(lambda: load_partition(_job(job), task)))
+    todo = _job(job)
+    try:
+        return pickle.dumps(retried(lambda: load_partition(todo, task)))
+    except OlrPgError as error:
+        if not _is_of_rows(error):
+            raise
+        name = todo.tables[task.table].source.full_name
+        return pickle.dumps(located(error, table=name, part=task.part))
+
+
+def _is_of_rows(error: OlrPgError) -> bool:
+    """Whether an error is that of a value, or of rows that this table does not take."""
+    state = str(error.where.get("sqlstate", ""))
+    return "column" in error.where or (bool(state) and not state.startswith(_OF_SERVER))
 
 
 @lru_cache(maxsize=2)
@@ -200,5 +221,6 @@ def _refused(error: psycopg.Error, table: LoadTable, task: PartTask) -> OlrPgErr
         action=None,
         table=table.source.full_name,
         part=task.part,
+        sqlstate=error.sqlstate,
         **task.partition.place,
     )

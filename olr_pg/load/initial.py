@@ -72,6 +72,18 @@ class LoadedTable(NamedTuple):
     losses: Mapping[str, Counters]
 
 
+class Loaded(NamedTuple):
+    """What a load has done.
+
+    Attributes:
+        tables: those that are in.
+        failures: why others are not; each names its table.
+    """
+
+    tables: list[LoadedTable]
+    failures: list[OlrPgError]
+
+
 class LoadOptions(NamedTuple):
     """How to begin.
 
@@ -106,6 +118,7 @@ class _Work:
         self.state = state
         self.waiting = {n for n in range(state.parts) if n not in state.done}
         self.losses = dict[str, Counters]()
+        self.failure: OlrPgError | None = None
         self.began = self.ended = time.monotonic()
 
 
@@ -114,8 +127,11 @@ def initial_load(
     sources: Sequence[SourceTable],
     session: Callable[[], SparkSession],
     options: LoadOptions,
-) -> list[LoadedTable]:
+) -> Loaded:
     """Load the tables; those that are in already are reported and left alone.
+
+    A table that does not take a row does not keep the others from being loaded. What is in of it
+    stays, for `LoadOptions.resume`; so do the foreign keys and sequences, which come last.
 
     Args:
         settings: of the target; `create_tables` lets missing tables be made.
@@ -139,9 +155,12 @@ def initial_load(
         works = [_begin(connection, *one, options) for one in planned]
         _run(connection, settings, works, session, options)
         check_source(connection, settings.subscription, dbid, names)
-        if options.builder is not None:
+        failures = [work.failure for work in works if work.failure is not None]
+        if options.builder is not None and not failures:
             options.builder.make_the_rest(connection)
-        return [_report(connection, work) for work in works]
+        return Loaded(
+            [_report(connection, work) for work in works if work.failure is None], failures
+        )
 
 
 def _plan(
@@ -318,7 +337,7 @@ def _load(
     tasks = [
         PartTask(number, part, work.source.data.partitions[part], work.state.scn)
         for number, work in enumerate(works)
-        if not work.state.finished
+        if not work.state.finished and work.failure is None
         for part in sorted(work.waiting)
     ]
     for work in works:
@@ -332,6 +351,9 @@ def _load(
             done = pickle.loads(packed)  # noqa: S301 - made by our task
             task = tasks[index]
             work = works[task.table]
+            if isinstance(done, OlrPgError):
+                _fail(work, done)
+                continue
             work.waiting.discard(task.part)
             work.ended = time.monotonic()
             for column, lost in done.losses.items():
@@ -339,6 +361,12 @@ def _load(
             options.progress(work.source.table.full_name, task.partition.rows)
             if not work.waiting:
                 _finish(connection, work, options)
+
+
+def _fail(work: _Work, error: OlrPgError) -> None:
+    if work.failure is None:
+        _log.error("the table is not loaded, the others go on", reason=str(error))
+        work.failure = error
 
 
 def _finish(connection: Connection[Any], work: _Work, options: LoadOptions) -> None:

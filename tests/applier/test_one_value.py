@@ -176,7 +176,9 @@ def load(target: str, schema: str, data: TableData) -> tuple[PartDone, ApplierSe
         progress.begin(connection, 1, 0, data.identity, 1)
     job = pickle.dumps(LoadJob(settings, (LoadTable(TABLE, schema, "types", progress),)))
     task = pickle.dumps(PartTask(0, 0, data.partitions[0], 1))
-    done: PartDone = pickle.loads(copy_task(task, job))
+    done: PartDone | OlrPgError = pickle.loads(copy_task(task, job))
+    if isinstance(done, OlrPgError):
+        raise done
     assert not pickle.loads(copy_task(task, job)).claimed
     return done, settings, plan
 

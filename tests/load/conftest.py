@@ -104,12 +104,15 @@ class Loads:
         config = self.config()
         snapshot = sources.read_snapshot(config)
         tables = sources.choose_tables(config, snapshot, ())
-        return initial_load(
+        done = initial_load(
             sources.target_settings(config, snapshot, self.database),
             sources.table_sources(config, snapshot, tables),
             self.session,
             LoadOptions(**options),
         )
+        for failure in done.failures:
+            raise failure
+        return done.tables
 
     def verify(self, **options: Any) -> list[VerifiedTable]:
         config = self.config()

@@ -73,6 +73,40 @@ def test_load_verify_and_repair(
     assert printed(capsys)["identical"]
 
 
+def test_a_table_that_does_not_take_a_row_keeps_no_other_from_being_loaded(
+    project: Project, commands: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    execute(
+        project,
+        "CREATE SCHEMA shop; CREATE TABLE shop.orders (order_id bigint PRIMARY KEY,"
+        " customer_id boolean, status text, entered timestamp, shipped timestamptz);"
+        " CREATE TABLE shop.customers (customer_id bigint PRIMARY KEY CHECK (customer_id < 0),"
+        " name text, city text, balance numeric, since timestamp, notes text)",
+    )
+    with pytest.raises(OlrPgError) as caught:
+        initial_load(commands, as_json=True)
+    said = printed(capsys)
+    assert [one["table"] for one in said["tables"]] == ["SHOP.ORDER_LINES"]
+    assert [(one["code"], one["where"]["table"]) for one in said["failures"]] == [
+        ("OLR-05109", "SHOP.CUSTOMERS"),
+        ("OLR-02053", "SHOP.ORDERS"),
+    ]
+    assert said["failures"][0]["where"]["sqlstate"] == "23514"
+    assert said["failures"][1]["where"]["column"] == "CUSTOMER_ID"
+    assert caught.value.code == 5109
+    assert not any(one["kind"] == "sequence" for one in said["structure"])
+    execute(
+        project,
+        "ALTER TABLE shop.customers DROP CONSTRAINT customers_customer_id_check;"
+        " ALTER TABLE shop.orders ALTER customer_id TYPE bigint USING 0",
+    )
+    initial_load(commands, resume=True, as_json=True)
+    said = printed(capsys)
+    assert said["failures"] == []
+    assert len(said["tables"]) == 3
+    verify(commands)
+
+
 def test_a_table_that_cannot_be_compared_keeps_no_other_from_it(
     project: Project, commands: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -86,7 +86,10 @@ class Shop:
                 builder = StructureBuilder(settings, source.snapshot.structure, tables)
                 chosen = chosen._replace(builder=builder)
             work = source.sources(source.choose(()))
-            return initial_load(settings, work, lambda: self._spark, chosen)
+            done = initial_load(settings, work, lambda: self._spark, chosen)
+            for failure in done.failures:
+                raise failure
+            return done.tables
 
     def run(self) -> None:
         assert run_appliance(self.config(), once=True, apply=True) == 0
