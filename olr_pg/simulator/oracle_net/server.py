@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import structlog
@@ -25,6 +26,8 @@ HOST: Final = "127.0.0.1"
 SERVICE: Final = "SIM"
 USER: Final = "olr"
 PASSWORD: Final = "olr"  # noqa: S105 - it guards nothing
+
+_ASKED_SECONDS: Final = 1.0
 
 _log = structlog.get_logger(__name__)
 
@@ -133,7 +136,10 @@ class StandIn:
 
 
 def _reset(connection: socket.socket) -> None:
-    """Close with RST: whether a mere close is one depends on what has come by then."""
+    """Close with RST once the client has asked: earlier, it may see that or a mere end."""
+    connection.settimeout(_ASKED_SECONDS)
+    with suppress(OSError):
+        connection.recv(1)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     connection.close()
 
