@@ -3,7 +3,7 @@
 Source values are encoded as the load encodes them, so that what the type mapping does not keep is
 the same on both sides. Then, and in PostgreSQL by the expressions here:
 
-- numeric: without trailing zeros (a column's scale adds them);
+- numeric: without trailing zeros (a column's scale adds them), ±infinity as PostgreSQL sends it;
 - character(n): without trailing blanks, as text;
 - jsonb: as PostgreSQL prints it (keys in its order, each once, numbers as numeric);
 - xml: as text, because xml has no binary form without a declaration;
@@ -14,8 +14,9 @@ A row's image is ``record_send`` of these, a row's digest ``hashtextextended`` o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+import numpy as np
 from psycopg import sql
 
 from olr_pg.datatypes.columns import ValueColumn, per_distinct
@@ -27,6 +28,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from olr_pg.applier.target import TargetColumn
+
+_NUMERIC_HEAD: Final = 8
+"""Bytes of a numeric without digits: their number, weight, sign, scale."""
+
+_SIGN_AT: Final = 4
+_SCALE_AT: Final = 7
+_INFINITE: Final = 0x90
+"""Bits of the sign that only D000 and F000 have."""
+
+_INFINITE_SCALE: Final = 32
 
 
 def canonical_type(column: TargetColumn) -> int:
@@ -43,7 +54,24 @@ def canonical_values(values: ValueColumn, column: TargetColumn) -> ValueColumn:
         )
     if column.base_oid == PgKind.JSONB:
         return per_distinct(values, canonical_json)
-    return values
+    return _infinities(values) if column.base_oid == PgKind.NUMERIC else values
+
+
+def _infinities(values: ValueColumn) -> ValueColumn:
+    """Numerics with the scale that PostgreSQL sends of ±infinity, which has none.
+
+    What it sends are bits of the sign, which it keeps where short numbers have their scale.
+    """
+    short = np.flatnonzero(values.length == _NUMERIC_HEAD)
+    if not len(short):
+        return values
+    sign = values.data[values.offset[short] + _SIGN_AT]
+    infinite = short[(sign & _INFINITE) == _INFINITE]
+    if not len(infinite):
+        return values
+    data = values.data.copy()
+    data[values.offset[infinite] + _SCALE_AT] = _INFINITE_SCALE
+    return values._replace(data=data)
 
 
 def canonical_expression(column: TargetColumn) -> sql.Composable:
