@@ -74,9 +74,20 @@ def oracle_nulls(values: ValueColumn) -> ValueColumn:
     return values._replace(length=np.where(nulls(values), np.int64(-1), values.length))
 
 
-def per_distinct(values: ValueColumn, convert: Callable[[bytes], bytes | None]) -> ValueColumn:
-    """Convert by a Python function that is called once per distinct value: for rare conversions."""
-    return column_of(_converted(values, range(len(values.length)), convert))
+def per_distinct(
+    values: ValueColumn,
+    convert: Callable[[bytes], bytes | None],
+    *,
+    empty_is_null: bool = True,
+) -> ValueColumn:
+    """Convert by a Python function that is called once per distinct value: for rare conversions.
+
+    Args:
+        empty_is_null: as Oracle's values have it (values-and-lobs §0.1); not so of what PostgreSQL
+            gets, nor of LOBs.
+    """
+    every = range(len(values.length))
+    return column_of(_converted(values, every, convert, empty_is_null=empty_is_null))
 
 
 def compact(values: ValueColumn) -> ValueColumn:
@@ -113,13 +124,17 @@ def replace_rows(
 
 
 def _converted(
-    source: ValueColumn, rows: Iterable[int], convert: Callable[[bytes], bytes | None]
+    source: ValueColumn,
+    rows: Iterable[int],
+    convert: Callable[[bytes], bytes | None],
+    *,
+    empty_is_null: bool = True,
 ) -> list[bytes | None]:
     seen: dict[bytes, bytes | None] = {}
     result: list[bytes | None] = []
     for row in rows:
         raw = source.value(row)
-        if not raw:
+        if raw is None or (empty_is_null and not raw):
             result.append(None)
             continue
         if raw not in seen:

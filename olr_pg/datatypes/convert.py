@@ -44,7 +44,7 @@ from olr_pg.datatypes.number_columns import (
     number_to_text,
 )
 from olr_pg.datatypes.policies import DEFAULT_POLICIES, NOTHING, Counters, Policies
-from olr_pg.datatypes.raw import raw_to_bytea, raw_to_text, raw_to_uuid
+from olr_pg.datatypes.raw import blob_to_uuid, raw_to_bytea, raw_to_text, raw_to_uuid
 from olr_pg.datatypes.rowid import rowid_to_text, urowid_to_text
 from olr_pg.datatypes.temporal import (
     TemporalForm,
@@ -216,20 +216,22 @@ def _text(request: _Request) -> Encode | None:
     return _text_in(request, found)
 
 
-def _text_in(request: _Request, found: Charset) -> Encode | None:
+def _text_in(request: _Request, found: Charset, *, is_lob: bool = False) -> Encode | None:
     column, kind = request.column, request.kind
     blanks = column.type_code != OracleType.CHAR or (
         kind is PgKind.BPCHAR or request.policies.char_blanks
     )
 
-    def utf8(values: ValueColumn) -> Encoded:
+    def of_rows(values: ValueColumn) -> Encoded:
         clean, counters = text_to_utf8(values, found, request.policies)
         return (clean if blanks else strip_blanks(clean)), counters
 
+    utf8 = _keeping_empty(of_rows) if is_lob else of_rows
     if kind in _TEXT_KINDS:
         return utf8
     if kind is PgKind.BYTEA:
-        return partial(_text_to_bytea, found=found, policies=request.policies)
+        bytes_of_rows = partial(_text_to_bytea, found=found, policies=request.policies)
+        return _keeping_empty(bytes_of_rows) if is_lob else bytes_of_rows
     if kind is PgKind.JSONB:
         return partial(_text_to_jsonb, utf8=utf8, policies=request.policies)
     if kind is PgKind.XML:
@@ -257,11 +259,13 @@ def _text_to_bytea(values: ValueColumn, found: Charset, policies: Policies) -> E
 
 
 def _then(first: Encode, second: Callable[[bytes], bytes]) -> Encode:
-    """`first`, and what `second` makes of each distinct value."""
+    """`first`, and what `second` makes of each distinct value: also of one that has no text left,
+    which is no NULL.
+    """
 
     def both(values: ValueColumn) -> Encoded:
         column, counters = first(values)
-        return per_distinct(column, second), counters
+        return per_distinct(column, second, empty_is_null=False), counters
 
     return both
 
@@ -280,7 +284,7 @@ def _text_to_jsonb(values: ValueColumn, utf8: Encode, policies: Policies) -> Enc
             raw = _ESCAPED_NUL.sub(rb"\1" if policies.nul == "remove" else rb"\1\\ufffd", raw)
         return _JSONB_VERSION + raw
 
-    column = per_distinct(column, convert)
+    column = per_distinct(column, convert, empty_is_null=False)
     return column, counters + Counters(nul=with_nul)
 
 
@@ -302,13 +306,16 @@ def _raw(request: _Request) -> Encode | None:
 def _clob(request: _Request) -> Encode | None:
     column = request.column
     found = lob_charset(column.charset_form, column.charset_id, request.facts.charset)
-    return _keeping_empty(_text_in(request, found))
+    return _text_in(request, found, is_lob=True)
 
 
 def _blob(request: _Request) -> Encode | None:
     if request.kind is PgKind.BYTEA:
         return lambda values: (values, NOTHING)
-    return _keeping_empty(_raw(request))
+    if request.kind is PgKind.UUID:
+        return _counting_nothing(blob_to_uuid)
+    plain = _raw(request)
+    return None if plain is None else _keeping_empty(plain)
 
 
 def _json(request: _Request) -> Encode | None:
@@ -335,10 +342,8 @@ def _vector(request: _Request) -> Encode | None:
     )
 
 
-def _keeping_empty(encode: Encode | None) -> Encode | None:
+def _keeping_empty(encode: Encode) -> Encode:
     """`encode` for LOBs: a value of no bytes is no NULL."""
-    if encode is None:
-        return None
 
     def encode_lobs(values: ValueColumn) -> Encoded:
         column, counters = encode(values)

@@ -48,11 +48,23 @@ def raw_to_uuid(values: ValueColumn) -> ValueColumn:
     Raises:
         OlrPgError: 2053, a value of another length.
     """
-    result = oracle_nulls(values)
-    bad = np.flatnonzero((result.length >= 0) & (result.length != _UUID_BYTES))
+    return _uuids(oracle_nulls(values), "RAW to uuid")
+
+
+def blob_to_uuid(values: ValueColumn) -> ValueColumn:
+    """The same of a BLOB's content, of which no bytes are no NULL.
+
+    Raises:
+        OlrPgError: 2053, a value of another length.
+    """
+    return _uuids(values, "BLOB to uuid")
+
+
+def _uuids(values: ValueColumn, conversion: str) -> ValueColumn:
+    bad = np.flatnonzero((values.length >= 0) & (values.length != _UUID_BYTES))
     if len(bad):
-        fail(int(bad[0]), Outcome.OVERFLOW, values, "RAW to uuid")
-    return result
+        fail(int(bad[0]), Outcome.OVERFLOW, values, conversion)
+    return values
 
 
 def raw_to_text(values: ValueColumn) -> ValueColumn:

@@ -59,6 +59,11 @@ def test_conversion_happens_once_per_distinct_value() -> None:
     assert calls == [b"a", b"b"]
 
 
+def test_an_empty_value_may_be_one() -> None:
+    values = per_distinct(column_of([None, b""]), lambda raw: raw + b"x", empty_is_null=False)
+    assert values.values() == [None, b"x"]
+
+
 def test_errors_name_the_row() -> None:
     def refuse(raw: bytes) -> bytes:
         raise OlrPgError(2050, "no", part="x")
