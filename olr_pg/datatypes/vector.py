@@ -157,24 +157,20 @@ def _quiet_nan(width: int) -> Any:
 
 
 def vector_text(raw: bytes) -> str:
-    """The text of an image as Oracle prints it: ``[1.5,2]``, sparse ``[9,[0,3],[1.5,2]]``.
+    """The text of an image with every element, of a sparse one too: ``[1.5,0]``.
 
     Raises:
         OlrPgError: 2050.
     """
     vector = decode_vector(raw)
-    values = _printed(vector)
-    if vector.indexes is None:
-        return f"[{values}]"
-    indexes = ",".join(map(str, vector.indexes.tolist()))
-    return f"[{vector.dimensions},[{indexes}],[{values}]]"
+    return f"[{_printed(vector.format, vector.dense())}]"
 
 
-def _printed(vector: Vector) -> str:
-    if vector.format not in _VALUES:
-        return ",".join(map(str, vector.values.tolist()))
-    width = vector.values.itemsize
-    return ",".join(shortest(value, width).removesuffix(".0") for value in vector.values.tolist())
+def _printed(form: VectorFormat, values: npt.NDArray[Any]) -> str:
+    if form not in _VALUES:
+        return ",".join(map(str, values.tolist()))
+    width = values.itemsize
+    return ",".join(shortest(value, width).removesuffix(".0") for value in values.tolist())
 
 
 _ARRAYS: Final[dict[str, tuple[int, np.dtype[Any]]]] = {

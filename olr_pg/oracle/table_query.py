@@ -33,6 +33,9 @@ DECIMAL_DIGITS_MAX: Final = 38
 
 DATE_FORMAT: Final = 'SYYYY-MM-DD"T"HH24:MI:SS'
 TIMESTAMP_FORMAT: Final = f"{DATE_FORMAT}.FF9"
+SPARSE_SINCE: Final = (23, 6)
+"""The release that brought sparse vectors, and FORMAT for their text."""
+
 NUMBER_FORMAT: Final = "'TM9', 'NLS_NUMERIC_CHARACTERS=''.,'''"
 
 _UNDER_UTC: Final = frozenset({OracleType.TIMESTAMP_TZ, OracleType.TIMESTAMP_LTZ})
@@ -58,10 +61,14 @@ class Field(NamedTuple):
     is_lob: bool = False
 
 
-def fields_of(table: Table) -> tuple[Field, ...]:
-    """What is read of a table: every column that is replicated."""
+def fields_of(table: Table, *, has_sparse: bool = False) -> tuple[Field, ...]:
+    """What is read of a table: every column that is replicated.
+
+    Args:
+        has_sparse: the database knows sparse vectors.
+    """
     row_by_row = _is_read_row_by_row(table)
-    return tuple(_field(column, row_by_row) for column in table.delivered)
+    return tuple(_field(column, row_by_row, has_sparse) for column in table.delivered)
 
 
 def _is_read_row_by_row(table: Table) -> bool:
@@ -78,7 +85,7 @@ def quoted(name: str) -> str:
     return f'"{name}"'
 
 
-def _field(column: Column, row_by_row: bool) -> Field:
+def _field(column: Column, row_by_row: bool, has_sparse: bool) -> Field:
     code, name = OracleType(column.type_code), quoted(column.name)
     text, large_text = pa.string(), pa.large_string()
     if column.xml:
@@ -102,7 +109,7 @@ def _field(column: Column, row_by_row: bool) -> Field:
     if code is OracleType.JSON:
         return Field(column.name, f"JSON_SERIALIZE({name} RETURNING CLOB)", large_text)
     if code is OracleType.VECTOR:
-        return Field(column.name, _vector(name), large_text)
+        return Field(column.name, _vector(name, has_sparse), large_text)
     return Field(column.name, name, _NATIVE.get(code, text), _is_lob(column))
 
 
@@ -127,9 +134,11 @@ def _number(column: Column, name: str, row_by_row: bool) -> Field:
     return Field(column.name, f"TO_CHAR({name}, {NUMBER_FORMAT})", pa.string())
 
 
-def _vector(name: str) -> str:
+def _vector(name: str, has_sparse: bool) -> str:
+    # What the places in the text of a sparse one count from, 0 or 1, depends on the release.
+    returning = "RETURNING CLOB FORMAT DENSE" if has_sparse else "RETURNING CLOB"
     # FLOAT32 comes as nine digits, which are those of another FLOAT64: the format must come too.
-    text = f"VECTOR_DIMENSION_FORMAT({name}) || FROM_VECTOR({name} RETURNING CLOB)"
+    text = f"VECTOR_DIMENSION_FORMAT({name}) || FROM_VECTOR({name} {returning})"
     return f"CASE WHEN {name} IS NOT NULL THEN {text} END"
 
 
@@ -145,15 +154,19 @@ def schema_of(table: Table) -> pa.Schema:
     return pa.schema([*first, *fields])
 
 
-def rows_statement(table: Table, scn: int, part: RowidRange | None) -> tuple[str, dict[str, Any]]:
+def rows_statement(
+    table: Table, scn: int, part: RowidRange | None, version: str
+) -> tuple[str, dict[str, Any]]:
     """The query for the rows of a part of a table as of an SCN, and its binds.
 
     Args:
         part: its ROWIDs; None for the whole table.
+        version: of the database, as in ``23.6.0.24.10``.
     """
+    has_sparse = tuple(map(int, version.split(".")[:2])) >= SPARSE_SINCE
     # Aliases are made up: "ROWID" is none that Oracle takes.
     columns, of_lobs = list[str](), list[str]()
-    for number, field in enumerate(fields_of(table), 1):
+    for number, field in enumerate(fields_of(table, has_sparse=has_sparse), 1):
         if field.is_lob:
             short, *rest = selected(field, number)
             columns.append(short)
@@ -187,7 +200,7 @@ def read_rows(
         oracledb.Error: what Oracle reports.
         OlrPgError: 5146, a LOB that is being read is no text.
     """
-    statement, binds = rows_statement(table, scn, part)
+    statement, binds = rows_statement(table, scn, part, connection.version)
     schema, fields = schema_of(table), fields_of(table)
     if _is_read_row_by_row(table):
         at_a_time = ROWS if any(field.is_lob for field in fields) else batch_rows

@@ -30,6 +30,7 @@ from olr_pg.datatypes.vector import Vector, VectorFormat, encode_vector
 from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
 from olr_pg.load.columns import bind_columns, encode_batch
 from olr_pg.load.live import LiveTables
+from olr_pg.oracle.table_query import rows_statement
 from olr_pg.replicator.filters import filters_of
 from olr_pg.scalars import format_rowid
 from olr_pg.simulator.oracle_net.row_versions import RowVersions
@@ -183,3 +184,29 @@ def test_a_local_timestamp_is_text_in_the_zone_of_the_database(zone: str) -> Non
     for target in ("text", "timestamptz"):
         found = loaded(column, texts, target, lob=False, facts=facts)
         assert found == replicated(column, [*raw, None], target, facts)
+
+
+@pytest.mark.parametrize(
+    ("version", "returning"),
+    [
+        ("23.5.0.24.7", "RETURNING CLOB)"),
+        ("23.6.0.24.10", "RETURNING CLOB FORMAT DENSE)"),
+        ("23.26.0.0.0", "RETURNING CLOB FORMAT DENSE)"),
+        ("24.1.0.0.0", "RETURNING CLOB FORMAT DENSE)"),
+    ],
+)
+def test_sparse_vectors_are_read_without_their_places(version: str, returning: str) -> None:
+    """Releases of Oracle count the places in their text from 0 or from 1."""
+    key: dict[str, Any] = {"key_kind": KeyKind.PRIMARY, "key": (1,)}
+    table = Table("APP", "T", SEGMENT, SEGMENT, (ID, value_column(127)), **key)
+    statement, _ = rows_statement(table, SCN, None, version)
+    assert f'FROM_VECTOR("C" {returning}' in statement
+
+
+def test_a_sparse_vector_is_what_replication_makes_of_it() -> None:
+    stored = Vector(VectorFormat.FLOAT32, 5, np.array([1.5, -2], "f4"), np.array([1, 3]))
+    column, raw = value_column(127), [encode_vector(stored), None]
+    printed = ["FLOAT32[0,1.5E+000,0,-2.0E+000,0]", None]
+    for target in ("double precision[]", "text"):
+        found = loaded(column, printed, target, lob=False)
+        assert found == replicated(column, raw, target)
