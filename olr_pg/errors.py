@@ -856,8 +856,8 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
     ),
     5105: ErrorEntry(
         "the table is replicated already",
-        "leave it out of the load with --table; to load it anew, empty it and delete its lines in"
-        " olr_pg.ledger and olr_pg.load",
+        "leave it out of the load with --table; or stop the appliance and load it anew with --anew"
+        " --table OWNER.NAME, which empties it first",
         6,
     ),
     5106: ErrorEntry(
@@ -887,7 +887,8 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
     ),
     5111: ErrorEntry(
         "source and target cannot be compared at this SCN",
-        "compare with rows as of an SCN that the target has reached and not passed",
+        "compare with rows as of an SCN that the target has reached and not passed; a stopped table"
+        " has to go on first: see `olr-pg errors list`",
         6,
     ),
     5112: ErrorEntry(

@@ -109,9 +109,9 @@ def replay(connection: Connection[Any], settings: ApplierSettings, table: str) -
         step = one.step()
         counters, events = counters.plus(step.counters), events + step.events
         if step.ended or step.error is not None:
-            done = Replayed(table, counters, events, step.error)
-            _log.info("held changes applied", **done._replace(error=None)._asdict())
-            return done
+            if step.error is None:
+                _log.info("held changes applied", table=table, **counters._asdict())
+            return Replayed(table, counters, events, step.error)
 
 
 class _Replay:

@@ -243,6 +243,7 @@ class Applier:
             # Somebody may have mended what it stopped for.
             error = replay(connection, self._settings, stopped).error
             if error is not None:
+                _log.error("table is still stopped", table=stopped, error=str(error))
                 self._stopped[stopped] = error
         self._held.look(connection)
         if self._is_stream:

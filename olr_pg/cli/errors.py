@@ -248,6 +248,7 @@ def _print_replayed(one: Replayed) -> None:
     counts = one.counters
     print_line(
         f"{one.table}: {counts.transactions} transactions applied ({counts.inserted} inserted,"
-        f" {counts.updated} updated, {counts.deleted} deleted, {counts.conflicts} left out)"
+        f" {counts.updated} updated, {counts.deleted} deleted, {counts.conflicts} left out or"
+        " overwritten)"
     )
     print_line("    goes on" if one.error is None else f"    STOPPED again: {one.error}")

@@ -48,6 +48,14 @@ def initial_load(
             "--restart", help="Empty the tables of a load that was interrupted, and begin anew."
         ),
     ] = False,
+    anew: Annotated[
+        bool,
+        typer.Option(
+            "--anew",
+            help="Empty the tables named with --table, replicated and stopped ones too, and load"
+            " them anew. No appliance may run.",
+        ),
+    ] = False,
     later_scn: Annotated[
         bool,
         typer.Option(
@@ -66,8 +74,10 @@ def initial_load(
     A table that does not take a row does not keep the others from being loaded; its error ends the
     command, and --resume goes on with what is missing.
     """
-    if resume and restart:
-        raise typer.BadParameter("--resume and --restart exclude each other")
+    if resume + restart + anew > 1:
+        raise typer.BadParameter("--resume, --restart and --anew exclude each other")
+    if anew and not table:
+        raise typer.BadParameter("--anew takes the tables to empty: --table OWNER.NAME")
     from olr_pg.applier.plan import target_name
     from olr_pg.load import sources
     from olr_pg.load.initial import PRELOAD, LoadOptions
@@ -75,11 +85,14 @@ def initial_load(
     from olr_pg.load.structure import StructureBuilder, raise_for_failures
     from olr_pg.observability.failures import failure_record
     from olr_pg.replicator.appliance import open_target
-    from olr_pg.replicator.target import target_directory
+    from olr_pg.replicator.data_lock import only_one
+    from olr_pg.replicator.target import data_directory, target_directory
     from olr_pg.spark.session import stop_session
 
     loaded = read_config(config, only_target)
     with ExitStack() as stack:
+        if anew:
+            stack.enter_context(only_one(data_directory(loaded)))
         source = stack.enter_context(sources.open_tables(loaded, for_load=True))
         snapshot = source.snapshot
         work = source.sources(source.choose(table or ()))
@@ -101,6 +114,7 @@ def initial_load(
             LoadOptions(
                 resume=resume,
                 restart=restart,
+                anew=anew,
                 builder=builder,
                 undo_retention=source.undo_retention,
                 later=source.later if later_scn else None,
@@ -256,6 +270,9 @@ def _print_loaded(done: Sequence[LoadedTable]) -> None:
             f"{one.seconds:.1f}",
         )
     report_console().print(grid)
+    for one in done:
+        if one.parts_before == one.parts > 0:
+            print_line(f"{one.table}: was loaded before, nothing was done (--anew loads it again)")
     for one in done:
         for column, counts in losses_json(one.losses).items():
             words = ", ".join(f"{count} {kind}" for kind, count in counts.items())

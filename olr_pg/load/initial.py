@@ -90,6 +90,8 @@ class LoadOptions(NamedTuple):
     Attributes:
         resume: go on with an interrupted load.
         restart: empty the tables of an interrupted load, and begin anew.
+        anew: empty all the tables, loaded and replicated ones too, and begin anew. No appliance
+            may be at work on them.
         progress: called with (table, rows of a partition that is in now).
         builder: makes unique keys, indexes, foreign keys and sequences; None makes none.
         undo_retention: how long the source keeps undo now, in words; see `TableSource`.
@@ -99,6 +101,7 @@ class LoadOptions(NamedTuple):
 
     resume: bool = False
     restart: bool = False
+    anew: bool = False
     progress: Callable[[str, int], None] = lambda _table, _rows: None
     builder: StructureBuilder | None = None
     undo_retention: Callable[[], str] = lambda: ""
@@ -190,6 +193,8 @@ def _check(
         OlrPgError: 5104 the table has rows, 5105 it is replicated, 5106 a load was interrupted,
             5110 the table data is not what that load began with.
     """
+    if options.anew:
+        return
     name = source.table.full_name
     state = table.progress.read(connection)
     if state is not None and state.finished:
@@ -225,8 +230,11 @@ def _begin(
     progress = table.progress
     with connection.transaction():
         state = progress.read(connection)
-        if state is not None and not state.finished and options.restart:
+        interrupted = state is not None and not state.finished
+        if options.anew or (interrupted and options.restart):
             progress.forget(connection)
+            if options.anew:
+                progress.forget_applied(connection)
             empty_table(connection, plan.target)
             state = None
         if state is None:

@@ -33,6 +33,7 @@ _FORGET = """
 WITH parts AS (DELETE FROM olr_pg.load_part WHERE subscription = %(s)s AND source_table = %(t)s)
 DELETE FROM olr_pg.load WHERE subscription = %(s)s AND source_table = %(t)s
 """
+_FORGET_APPLIED = "DELETE FROM olr_pg.ledger WHERE subscription = %s AND source_table = %s"
 _DROP_HELD = """
 WITH held AS (DELETE FROM olr_pg.held WHERE subscription = %(s)s AND source_table = %(t)s)
 UPDATE olr_pg.error SET resolution = 'skipped', last_seen = now()
@@ -110,8 +111,13 @@ class TableProgress(NamedTuple):
     def begin(
         self, connection: Connection[Any], scn: int, start_scn: int, source: str, parts: int
     ) -> None:
-        """Note that the load begins: what was held of the table's former life counts no more."""
+        """Note that the load begins: what is noted of the table's former life counts no more.
+
+        That is what was held, and partitions of a load whose own line somebody has deleted: they
+        would pass for partitions of this one, and their rows would be missing.
+        """
         connection.execute(_DROP_HELD, {"s": self.subscription, "t": self.source_table})
+        self.forget(connection)
         connection.execute(_BEGIN, (*self, scn, start_scn, source, parts))
 
     def forget(self, connection: Connection[Any]) -> None:
@@ -121,6 +127,10 @@ class TableProgress(NamedTuple):
         """
         connection.execute(_LOCK, self[:2])
         connection.execute(_FORGET, {"s": self.subscription, "t": self.source_table})
+
+    def forget_applied(self, connection: Connection[Any]) -> None:
+        """Forget that the table is replicated, in a transaction that empties the table too."""
+        connection.execute(_FORGET_APPLIED, self[:2])
 
     def claim(self, connection: Connection[Any], part: int, scn: int) -> bool:
         """Take a partition for this transaction.

@@ -13,6 +13,7 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from olr_pg.applier import hold
 from olr_pg.applier.changes import Chunk as ParsedChunk
@@ -151,8 +152,10 @@ def test_a_skipped_change_is_left_out_and_the_rest_of_its_transaction_goes_in(
     # Another run knows it too, without a change of the table.
     r.serve()
     applier = Applier(r.settings())
-    with pytest.raises(OlrPgError):
+    with capture_logs() as told, pytest.raises(OlrPgError):
         applier.run(once=True, drained=r.script.complete.is_set)
+    assert [line["table"] for line in told if line["event"] == "table is still stopped"] == ["S.T"]
+    assert "held changes applied" not in {line["event"] for line in told}
     assert first_held(applier).commit_scn == again_scn
     assert rows(r) == [(1, None, None), (3, None, None)]
     with connect(r.target) as connection:

@@ -11,6 +11,7 @@ import typer
 from olr_pg.cli.load import initial_load
 from olr_pg.cli.verify import repair, verify
 from olr_pg.errors import OlrPgError
+from olr_pg.replicator.data_lock import only_one
 from tests.load.test_initial import fetch
 from tests.load.test_verify import execute
 
@@ -107,6 +108,24 @@ def test_a_table_that_does_not_take_a_row_keeps_no_other_from_being_loaded(
     verify(commands)
 
 
+def test_a_table_that_is_in_is_loaded_again_only_anew(
+    project: Project, commands: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    initial_load(commands)
+    fetch(project, "DELETE FROM shop.orders RETURNING 1")
+    capsys.readouterr()
+    initial_load(commands, table=["SHOP.ORDERS"])
+    assert "SHOP.ORDERS: was loaded before, nothing was done" in capsys.readouterr().out
+    data = project.folder / "data"
+    with only_one(data), pytest.raises(OlrPgError) as caught:
+        initial_load(commands, table=["SHOP.ORDERS"], anew=True)
+    assert caught.value.code == 4044
+    assert fetch(project, "SELECT count(*) FROM shop.orders") == [(0,)]
+    initial_load(commands, table=["SHOP.ORDERS"], anew=True)
+    assert "was loaded before" not in capsys.readouterr().out
+    verify(commands)
+
+
 def test_a_table_that_cannot_be_compared_keeps_no_other_from_it(
     project: Project, commands: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -175,6 +194,10 @@ def first_order(project: Project) -> object:
 def test_wrong_options(commands: Path, tmp_path: Path) -> None:
     with pytest.raises(typer.BadParameter):
         initial_load(commands, resume=True, restart=True)
+    with pytest.raises(typer.BadParameter):
+        initial_load(commands, table=["SHOP.ORDERS"], restart=True, anew=True)
+    with pytest.raises(typer.BadParameter):
+        initial_load(commands, anew=True)
     with pytest.raises(typer.BadParameter):
         verify(commands, sample=0.0)
     with pytest.raises(OlrPgError) as caught:

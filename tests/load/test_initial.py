@@ -141,3 +141,36 @@ def test_table_data_that_is_missing_or_broken(project: Project) -> None:
     with pytest.raises(OlrPgError) as caught:
         project.load()
     assert caught.value.code == 5103
+
+
+def test_a_table_is_loaded_anew_and_replicated_on(project: Project) -> None:
+    """With what was held of it gone, and the tables that refer to it untouched."""
+    source = project.source
+    project.tables = source.write_tables(project.folder / "tables", source.scn(0.5))
+    project.load()
+    fetch(project, "DELETE FROM shop.customers RETURNING 1")
+    with pytest.raises(OlrPgError) as caught:
+        project.run()
+    assert caught.value.code == 5010
+    project.names = ["SHOP.CUSTOMERS"]
+    (done,) = project.load(anew=True)
+    assert done.parts_before == 0
+    assert fetch(project, "SELECT count(*) FROM olr_pg.held") == [(0,)]
+    project.names = [table.full_name for table in source.summary.tables]
+    project.run()
+    check_tables(source.summary, project.database)
+
+
+def test_partitions_of_a_load_that_somebody_forgot_do_not_count(project: Project) -> None:
+    source = project.source
+    project.tables = source.write_tables(project.folder / "tables", source.scn(0.5))
+    project.load()
+    rows = target_rows(project)
+    fetch(
+        project,
+        "WITH load AS (DELETE FROM olr_pg.load), rows AS (DELETE FROM shop.orders)"
+        " DELETE FROM olr_pg.ledger RETURNING 1",
+    )
+    project.names = ["SHOP.ORDERS"]
+    project.load()
+    assert target_rows(project) == rows
