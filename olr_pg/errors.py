@@ -94,6 +94,12 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         " source; then start again: nothing is lost",
         2,
     ),
+    1098: ErrorEntry(
+        "a pattern of the filter fits nothing",
+        "correct its spelling: what it was to leave out is delivered; names are those of the"
+        " source's dictionary, as OWNER.NAME and as COLUMN",
+        2,
+    ),
     1105: ErrorEntry(
         "there are several targets, and this command is for one",
         "name the target with --target NAME",

@@ -58,8 +58,8 @@ class KeyMissingError(UnwritableError):
             number,
             OlrPgError(
                 5009,
-                "the change does not have the values of the key; check the supplemental logging"
-                " of the key's columns",
+                "the change does not have the values of the key, whatever `apply.on-conflict` is;"
+                " check the supplemental logging of the key's columns",
             ),
         )
 

@@ -109,10 +109,11 @@ def retry(
 
     with _target(config, target_name) as (connection, settings):
         stopped = stopped_tables(connection, settings.subscription)
-        for name in table or ():
+        names = [name if name in stopped else name.upper() for name in table or ()]
+        for name in names:
             if name not in stopped:
                 raise OlrPgError(5144, f"{name} is not", subscription=settings.subscription)
-        _go_on(connection, settings, table or stopped, as_json=as_json)
+        _go_on(connection, settings, names or stopped, as_json=as_json)
 
 
 @app.command("skip")

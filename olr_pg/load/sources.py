@@ -15,6 +15,7 @@ from olr_pg.load.parquet import find_table
 from olr_pg.load.table_data import SourceTable, TableSource, named_tables
 from olr_pg.replicator.appliance import applier_settings
 from olr_pg.replicator.filters import filters_of_target
+from olr_pg.replicator.losses import report_idle
 from olr_pg.wire.frames import ByteOrder
 
 if TYPE_CHECKING:
@@ -47,8 +48,11 @@ def open_tables(
     Raises:
         OlrPgError: 3xxx the dictionary, 7xxx the live database.
     """
+    filters = filters_of_target(config)
     if isinstance(config.source, OfflineSource):
-        yield _OfflineTables(config, folder, scn)
+        offline = _OfflineTables(config, folder, scn)
+        report_idle(filters, offline.snapshot.tables)
+        yield offline
         return
     if folder is not None:
         raise OlrPgError(
@@ -59,8 +63,9 @@ def open_tables(
     from olr_pg.load.live import LiveTables
 
     query = apply_section(config).table_query
-    live = LiveTables(config.source, query, filters_of_target(config), scn, for_load=for_load)
+    live = LiveTables(config.source, query, filters, scn, for_load=for_load)
     try:
+        report_idle(filters, live.snapshot.tables)
         yield live
     finally:
         live.close()

@@ -119,13 +119,15 @@ def named_tables(
     """Those of `tables` that `names` lists, without what the filter leaves out.
 
     Args:
-        names: ``OWNER.NAME`` of each; all tables where it lists none.
+        names: ``OWNER.NAME`` of each, as it is or in upper case; all where it lists none.
 
     Raises:
         OlrPgError: 3012 a name is not among them, 1095 and 1096 the filter leaves too little.
     """
-    unknown = set(names) - {table.full_name for table in tables}
+    known = {table.full_name for table in tables}
+    wanted = {name if name in known else name.upper() for name in names}
+    unknown = wanted - known
     if unknown:
         raise OlrPgError(3012, f"not in `apply.tables`: {', '.join(sorted(unknown))}")
     chosen = filters.chosen(tables)
-    return tuple(table for table in chosen if not names or table.full_name in names)
+    return tuple(table for table in chosen if not wanted or table.full_name in wanted)

@@ -17,7 +17,7 @@ from olr_pg.dictionary.evolution import UNKNOWN_DDL
 from olr_pg.dictionary.table_list import would_name
 from olr_pg.errors import OlrPgError
 from olr_pg.replicator.filters import NO_FILTERS, Filters
-from olr_pg.replicator.losses import report_left_out
+from olr_pg.replicator.losses import report_idle, report_left_out
 from olr_pg.replicator.progress import DecodeProgress
 from olr_pg.replicator.recovery import Need
 from olr_pg.replicator.view import TargetView
@@ -227,6 +227,7 @@ class Delivery:
             OlrPgError: as `tables`; 4006 a name does not fit the protocol.
         """
         snapshot, tables = self._decoder.resolve(sql)
+        report_idle(self.view.filters, snapshot.tables, **self.named)
         report_left_out(self.view.filters.chosen(tables))
         tables = tuple(t for t in tables if self.view.filters.wants(t.owner, t.name))
         # Here only this client is refused; a run would fail for all that it decodes for.

@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from olr_pg.config.model import NamedTarget
 from olr_pg.errors import OlrPgError
+from olr_pg.replicator.losses import report_idle
 from olr_pg.scalars import parse_xid
 from olr_pg.transactions.batch import DmlKind
 
@@ -81,6 +82,28 @@ class Filters:
         if tables and not chosen:
             raise OlrPgError(1095, f"{len(tables)} tables are left out", key="filter.tables")
         return chosen
+
+    def idle(self, tables: Sequence[Table]) -> list[tuple[str, str]]:
+        """(key, pattern) of what leaves nothing out of `tables`: a misspelt name, perhaps."""
+        found = [
+            ("filter.tables.exclude", pattern)
+            for pattern in self.exclude
+            if not _fitting(tables, pattern)
+        ]
+        found += [
+            ("filter.operations", pattern)
+            for pattern in self.operations
+            if not _fitting(tables, pattern)
+        ]
+        for key, patterns in self.columns.items():
+            fitting = _fitting(tables, key)
+            if not fitting:
+                found.append(("filter.columns", key))
+                continue
+            names = {column.name for table in fitting for column in table.columns}
+            idle = (p for p in patterns if not any(_fits(name, (p,)) for name in names))
+            found += [("filter.columns", f"{key}: {pattern}") for pattern in idle]
+        return found
 
     def shape(self, table: Table) -> Table:
         """The table without its left-out columns.
@@ -170,6 +193,10 @@ def _fits(name: str, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(name, p) or fnmatchcase(name, p.upper()) for p in patterns)
 
 
+def _fitting(tables: Iterable[Table], pattern: str) -> list[Table]:
+    return [table for table in tables if _fits(table.full_name, (pattern,))]
+
+
 def filters_of(section: Filter) -> Filters:
     """What the configuration leaves out."""
     transactions = section.transactions
@@ -212,6 +239,7 @@ class FilteredDatabase:
     def __init__(self, source: SourceDatabase, filters: Filters) -> None:
         self._source = source
         self._filters = filters
+        self._is_reported = False
 
     @property
     def database(self) -> Database:
@@ -230,6 +258,9 @@ class FilteredDatabase:
             OlrPgError: 1095, 1096 too.
         """
         snapshot, tables = self._source.resolve(sql)
+        if not self._is_reported:
+            self._is_reported = True
+            report_idle(self._filters, snapshot.tables)
         return snapshot, self._filters.chosen(tables)
 
     def scan(self, scn: int, delivered_scn: int) -> LogScan:

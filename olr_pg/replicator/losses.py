@@ -13,10 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from olr_pg.dictionary.model import Table
+    from olr_pg.replicator.filters import Filters
     from olr_pg.transactions.lobs import LobLosses
 
 _log = structlog.get_logger(__name__)
 
+_IDLE = 1098
 _LEFT_OUT = 3081
 _MISSING = 2120
 _UNCLAIMED = 2121
@@ -31,6 +33,12 @@ def report_left_out(tables: Iterable[Table]) -> None:
         for column in table.left_out:
             detail = f"{column.unsupported}"
             _say(OlrPgError(_LEFT_OUT, detail, table=table.full_name, column=column.name))
+
+
+def report_idle(filters: Filters, tables: Sequence[Table], **named: str) -> None:
+    """Warn of every pattern of the filter that fits nothing of the tables of the dictionary."""
+    for key, pattern in filters.idle(tables):
+        _say(OlrPgError(_IDLE, pattern, key=key, **named))
 
 
 def _say(error: OlrPgError) -> None:

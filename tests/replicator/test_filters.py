@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from olr_pg.capture.logs import discover_logs
 from olr_pg.cli.render import render_blob
@@ -19,6 +20,7 @@ from olr_pg.errors import OlrPgError
 from olr_pg.redo.sessions import SessionAttributes
 from olr_pg.replicator.decode import decode_logs
 from olr_pg.replicator.filters import NO_FILTERS, Filters, filters_of
+from olr_pg.replicator.losses import report_idle
 from olr_pg.replicator.spill import SpillFiles
 from olr_pg.replicator.split import plan_splits
 from olr_pg.scalars import pack_xid, parse_xid
@@ -240,6 +242,19 @@ def test_what_a_table_cannot_do_without_is_refused(tmp_path: Path) -> None:
         with pytest.raises(OlrPgError):
             Filters(columns={table.full_name: ("ID",)}).shape(table)
     assert [t.name for t in Filters(include=("shop.*",), exclude=("*.A",)).chosen(tables)] == ["B"]
+    columns = {"SHOP.?": ("n", "SSN"), "SHOP.CC": ("N",)}
+    filters = Filters(
+        exclude=("shop.a", "HR.*"), columns=columns, operations={"B": frozenset({DmlKind.DELETE})}
+    )
+    assert filters.idle(tables) == [
+        ("filter.tables.exclude", "HR.*"),
+        ("filter.operations", "B"),
+        ("filter.columns", "SHOP.?: SSN"),
+        ("filter.columns", "SHOP.CC"),
+    ]
+    with capture_logs() as said:
+        report_idle(filters, tables)
+    assert [(line["log_level"], line["code"]) for line in said] == [("warning", "OLR-01098")] * 4
 
 
 def test_the_configuration_says_it() -> None:
