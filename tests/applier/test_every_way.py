@@ -1,0 +1,364 @@
+"""Values at the edges of their types: the same in the target whichever way they take into it.
+
+The ways are a load, a replicated insert by COPY, in a set, by itself, out of a stopped table's
+hold, a replicated update in a set and by itself, and a repair. A verification calls all of them
+equal to the table data.
+"""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+import psycopg
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from olr_pg.applier.connection import connect
+from olr_pg.applier.ledger import ensure_ledger
+from olr_pg.applier.plan import TablePlan, plan_table
+from olr_pg.applier.replay import replay
+from olr_pg.applier.settings import ApplierSettings, ConflictPolicy
+from olr_pg.datatypes.binary_float import encode_binary_float
+from olr_pg.datatypes.interval import DaySecond, YearMonth, encode_day_second, encode_year_month
+from olr_pg.datatypes.mapping import pg_type
+from olr_pg.datatypes.number import encode_number
+from olr_pg.datatypes.rowid import encode_rowid, encode_urowid
+from olr_pg.datatypes.temporal import (
+    DateTime,
+    Zone,
+    ZonedDateTime,
+    encode_date,
+    encode_timestamp,
+    encode_timestamp_tz,
+)
+from olr_pg.dictionary.model import Column, KeyKind, Table
+from olr_pg.errors import OlrPgError
+from olr_pg.load.copy_task import LoadJob, LoadTable, PartTask, copy_task
+from olr_pg.load.differences import TableDifferences
+from olr_pg.load.parquet import find_table
+from olr_pg.load.progress import TableProgress
+from olr_pg.load.repair import repair
+from olr_pg.load.verify import MISSING, Difference
+from olr_pg.load.verify_task import (
+    Blocks,
+    VerifyJob,
+    VerifyTable,
+    VerifyTask,
+    compared_by,
+    verify_task,
+)
+from olr_pg.wire.elements import Chunk, ChunkFlags, ColumnValue
+from tests.applier.conftest import insert, update
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from olr_pg.load.table_data import SourcePartition
+    from tests.applier.conftest import Change, Replication
+
+Value = tuple[bytes | None, Any]
+"""Oracle's bytes, and the same in the table data."""
+
+CHUNK_BYTES: Final = 7
+"""Of a LOB: characters of UTF-16 and surrogate pairs are cut."""
+
+EVERYWHERE: Final = 999
+"""The key of a row that conflicts, or stops the table."""
+
+
+class Case(NamedTuple):
+    """A column.
+
+    Attributes:
+        target: its type in PostgreSQL; empty for the one of the mapping.
+    """
+
+    column: Column
+    kind: Any
+    values: Sequence[Value]
+    target: str = ""
+
+
+def number(text: str) -> Value:
+    return encode_number(Decimal(text)), text
+
+
+def floats(width: int, *values: float) -> list[Value]:
+    return [(encode_binary_float(value, width), value) for value in values]
+
+
+def text(*values: str, code: str = "utf-8") -> list[Value]:
+    return [(value.encode(code), value) for value in values]
+
+
+UTF8: Final = {"charset_id": 873, "charset_form": 1}
+NATIONAL: Final = {"charset_id": 2000, "charset_form": 2}
+STRING, LARGE = pa.string(), pa.large_string()
+UTF16 = "utf-16-be"
+FIRST = DateTime(-4712, 1, 1)
+LAST = DateTime(9999, 12, 31, 23, 59, 59, 999_999_999)
+JULIAN = DateTime(1500, 2, 29)
+WARSAW = Zone(None, 398)
+DAYS = 999_999_999 * 86_400 + 86_399
+NAN, INFINITY = float("nan"), float("inf")
+INFINITIES = [(b"\xff\x65", "~"), (b"\0", "-~")]
+NUMBERS = [
+    *INFINITIES, number("0"), number("1E-130"), number("-1E-130"), number("9.99E125"),
+    number("9" * 40), number("-" + "9" * 38), number("0.001"), number("100000"), number("-0.5"),
+]  # fmt: skip
+DATES = [
+    (encode_date(FIRST), "-4712-01-01T00:00:00"),
+    (encode_date(DateTime(-1, 12, 31, 23, 59, 59)), "-0001-12-31T23:59:59"),
+    (encode_date(DateTime(1, 1, 1)), "0001-01-01T00:00:00"),
+    (encode_date(JULIAN), "1500-02-29T00:00:00"),
+    (encode_date(LAST._replace(nanosecond=0)), "9999-12-31T23:59:59"),
+]
+TIMES = [
+    (encode_timestamp(LAST), "9999-12-31T23:59:59.999999999"),
+    (encode_timestamp(FIRST._replace(nanosecond=1)), "-4712-01-01T00:00:00.000000001"),
+    (encode_timestamp(JULIAN), "1500-02-29T00:00:00"),
+]
+ZONED = [
+    (encode_timestamp_tz(ZonedDateTime(when, zone)), f"{when.isoformat()}Z{shown}")
+    for when, zone, shown in (
+        (LAST, Zone(840), "+14:00"),
+        (LAST, WARSAW, "Europe/Warsaw"),
+        (DateTime(2026, 3, 29, 1, 30), WARSAW, "Europe/Warsaw"),
+        (DateTime(-1, 12, 31, 23), Zone(-210), "-03:30"),
+        (FIRST, Zone(-720), "-12:00"),
+        (JULIAN, Zone(60), "+01:00"),
+    )
+]
+INTERVALS = [
+    (encode_day_second(DaySecond(-DAYS * 10**9 - 999_999_999)), "-999999999 23:59:59.999999999"),
+    (encode_day_second(DaySecond(DAYS * 10**9 + 999_999_999)), "+999999999 23:59:59.999999999"),
+    (encode_day_second(DaySecond(-1)), "-00 00:00:00.000000001"),
+    (encode_day_second(DaySecond(0)), "+00 00:00:00"),
+]
+MONTHS = [
+    (encode_year_month(YearMonth(-(178_956_970 * 12 + 8))), "-178956970-08"),
+    (encode_year_month(YearMonth(178_956_970 * 12 + 7)), "+178956970-07"),
+    (encode_year_month(YearMonth(-5)), "-00-05"),
+]
+CHARACTERS = text("\U0001f600", "\0", "a\0b", "   ", "\ufeffx\ufffe", "\\N\t\n\r")
+PADDED = text("     ", "a\0b  ", "\0    ", "żółć ", "\n    ", "a  \0 ")
+LOBS = [*text("", "\0", "x", code=UTF16), *text("x😀y😀" * 50, code=UTF16)]
+JSON = text('{"b":1.0,"a":"\\u0000\\\\u0000"}', '{"b":1e400,"b":-0}', code=UTF16)
+XML = text('<?xml version="1.0" encoding="ISO-8859-2"?><a>ż</a>', "<a> <b/></a>\n", code=UTF16)
+BYTES = [(one, one) for one in (b"", b"\0", bytes(range(256)))]
+
+
+def column(code: int, length: int = 22, **facts: Any) -> Column:
+    return Column("C", 0, 0, 0, code, length, **facts)
+
+
+CASES: Final = [
+    Case(column(2), STRING, NUMBERS),
+    Case(column(2), STRING, NUMBERS, "text"),
+    Case(column(2), STRING, NUMBERS[:4], "double precision"),
+    Case(column(2, precision=5, scale=-2), STRING, [number("9999900"), number("-100")]),
+    Case(column(2, precision=3, scale=5), STRING, [number("0.00999")]),
+    Case(column(100, 4), pa.float32(), floats(4, NAN, INFINITY, -INFINITY, 2.0**-149, 0.0)),
+    Case(column(101, 8), pa.float64(), floats(8, NAN, INFINITY, -INFINITY, 5e-324, 0.1)),
+    Case(column(101, 8), pa.float64(), floats(8, NAN, INFINITY, -INFINITY, 5e-324, 0.1), "text"),
+    Case(column(12, 7), STRING, DATES),
+    Case(column(12, 7), STRING, DATES, "text"),
+    Case(column(180, 11, scale=9), STRING, TIMES),
+    Case(column(180, 11, scale=9), STRING, TIMES, "text"),
+    Case(column(181, 13, scale=9), STRING, ZONED),
+    Case(column(181, 13, scale=9), STRING, ZONED, "text"),
+    Case(column(182, 5, precision=9), STRING, MONTHS),
+    Case(column(183, 11, precision=9, scale=9), STRING, INTERVALS),
+    Case(column(183, 11, precision=9, scale=9), STRING, INTERVALS, "text"),
+    Case(column(1, 40, **UTF8), STRING, CHARACTERS),
+    Case(column(1, 40, **UTF8), STRING, CHARACTERS, "bytea"),
+    Case(column(96, 20, char_length=5, **UTF8), STRING, PADDED),
+    Case(column(96, 20, char_length=5, **UTF8), STRING, PADDED, "text"),
+    Case(column(96, 10, char_length=5, **NATIONAL), STRING, text("😀😀 ", "ab   ", code=UTF16)),
+    Case(column(8, 0, **UTF8), LARGE, text("żą\0")),
+    Case(column(112, 4000, **UTF8), LARGE, LOBS),
+    Case(column(112, 4000, **UTF8), LARGE, LOBS, "bytea"),
+    Case(column(112, 4000, **UTF8), LARGE, JSON, "jsonb"),
+    Case(column(112, 4000, xml=True, **UTF8), LARGE, XML, "text"),
+    Case(column(113, 4000), pa.large_binary(), BYTES),
+    Case(column(113, 4000), pa.large_binary(), BYTES, "text"),
+    Case(column(23, 16), pa.binary(), [(bytes(16), bytes(16))], "uuid"),
+    Case(column(69, 10), STRING, [(encode_rowid("AAASnuAAMAAAAKtAAA"), "AAASnuAAMAAAAKtAAA")]),
+    Case(column(208, 4000), STRING, [(encode_urowid("*BAEAAAACwQL+"), "*BAEAAAACwQL+")]),
+    Case(column(252, 1), pa.bool_(), [(b"\1", True), (b"\0", False)]),
+]
+ROWS: Final = max(len(case.values) for case in CASES) + 1
+"""The last one has NULLs only."""
+
+ID: Final = Column("ID", 1, 1, 1, 2, 22, precision=9, scale=0, nullable=False)
+COLUMNS: Final = [
+    replace(case.column, name=f"C{n}", segcol=n, intcol=n, col=n) for n, case in enumerate(CASES, 2)
+]
+TABLE: Final = Table("S", "EDGES", 90, 90, (ID, *COLUMNS), key_kind=KeyKind.PRIMARY, key=(1,))
+
+
+def cells(row: int) -> list[Value]:
+    """The values of a row, without its key's."""
+    return [case.values[row] if row < len(case.values) else (None, None) for case in CASES]
+
+
+def change(key: int, row: int, *, of_update: bool = False) -> list[Change]:
+    """The insert of a row, or an update of all its columns, with the chunks of its LOBs."""
+    values: dict[str, ColumnValue] = {}
+    chunks: list[Change] = []
+    for one, (raw, _) in zip(COLUMNS, cells(row), strict=True):
+        is_lob = one.type_code in (112, 113)
+        charset_id = 2000 if one.type_code == 112 else one.charset_id
+        chunked = is_lob and raw is not None
+        values[one.name] = ColumnValue(
+            one.name, one.type_code, charset_id=charset_id, charset_form=one.charset_form,
+            chunked=chunked, value=None if chunked else raw,
+        )  # fmt: skip
+        if chunked and raw is not None:
+            chunks += pieces(one, raw)
+    if chunks:
+        last = chunks[-1]
+        assert isinstance(last, Chunk)
+        chunks[-1] = replace(last, flags=last.flags | ChunkFlags.LAST_OF_ROW)
+    name = {"ID": ColumnValue("ID", 2, precision=9, scale=0, value=encode_number(key))}
+    if of_update:
+        return [update(name, values, "EDGES"), *chunks]
+    return [insert({**name, **values}, "EDGES"), *chunks]
+
+
+def pieces(one: Column, raw: bytes) -> list[Change]:
+    parts = [raw[at : at + CHUNK_BYTES] for at in range(0, len(raw), CHUNK_BYTES)] or [b""]
+    flags = [ChunkFlags.NONE] * (len(parts) - 1) + [ChunkFlags.LAST_OF_COLUMN]
+    return [
+        Chunk(1, 0, 0, 0, one.name, one.type_code, flag, part)
+        for flag, part in zip(flags, parts, strict=True)
+    ]
+
+
+class Target:
+    """A table of its own for one way, in a schema of the way's name."""
+
+    def __init__(self, database: str, way: str) -> None:
+        self.way = way
+        self.options: dict[str, Any] = {
+            "subscription": way, "table_names": {"S.EDGES": f"{way}.edges"}, "copy_rows": 10**6,
+        }  # fmt: skip
+        self.settings = ApplierSettings(database, "", 0, "", **self.options)
+        types = [case.target or pg_type(case.column).name for case in CASES]
+        columns = ", ".join(f"c{n} {kind}" for n, kind in enumerate(types, 2))
+        self.execute(
+            f"CREATE SCHEMA {way}; CREATE TABLE {way}.edges (id integer PRIMARY KEY, {columns})"
+        )
+        with connect(database) as connection:
+            ensure_ledger(connection)
+            self.plan: TablePlan = plan_table(connection, self.settings, TABLE, TABLE)
+
+    def execute(self, query: str) -> None:
+        with psycopg.connect(self.settings.connect_string, autocommit=True) as connection:
+            connection.execute(query.encode())
+
+    def rows(self) -> list[Any]:
+        """Every value to the byte, and as text for who reads what differs."""
+        with psycopg.connect(self.settings.connect_string) as connection:
+            return connection.execute(
+                f"SELECT t::text, record_send(ROW(t.*)) FROM {self.way}.edges t"
+                f" WHERE id <> {EVERYWHERE} ORDER BY id".encode()
+            ).fetchall()
+
+    def load(self, part: SourcePartition) -> None:
+        progress = TableProgress(self.way, "S.EDGES", f"{self.way}.edges")
+        with connect(self.settings.connect_string) as connection:
+            progress.begin(connection, 1, 0, "edges", 1)
+        todo = LoadJob(self.settings, (LoadTable(TABLE, self.way, "edges", progress),))
+        done = pickle.loads(copy_task(pickle.dumps(PartTask(0, 0, part, 1)), pickle.dumps(todo)))
+        assert done.rows == ROWS
+
+    def replicate(self, replication: Replication) -> None:
+        """By the way that has the schema's name."""
+        of_update, by_itself = "update" in self.way, "single" in self.way
+        self.options["copy_rows"] = 1 if self.way == "by_copy" else 10**6
+        script = replication.script
+        if self.way == "held":
+            script.transaction(*change(EVERYWHERE, ROWS))
+            script.transaction(*change(EVERYWHERE, ROWS))
+        for key in range(ROWS if of_update else 0):
+            script.transaction(*change(key, ROWS))
+        extra = change(EVERYWHERE, ROWS) * (2 if by_itself else 0)
+        every = [one for key in range(ROWS) for one in change(key, key, of_update=of_update)]
+        script.transaction(*every, *extra)
+        if self.way == "held":
+            with pytest.raises(OlrPgError, match="OLR-05009"):
+                replication.apply((TABLE,), **self.options)
+            self.execute("DELETE FROM held.edges")
+            with connect(self.settings.connect_string) as connection:
+                replay(connection, replication.settings(**self.options), "S.EDGES")
+            return
+        if by_itself:
+            self.options["conflict"] = ConflictPolicy.SKIP
+        report = replication.apply((TABLE,), **self.options)
+        assert report.tables["S.EDGES"].conflicts == by_itself
+
+    def repair(self, images: Sequence[bytes]) -> None:
+        """Put rows into an empty table."""
+        columns = compared_by(self.plan, TABLE).columns
+        file = TableDifferences(
+            "S.EDGES", self.way, "edges", tuple(one.name for one in columns),
+            tuple(one.base_oid for one in columns), ("id",),
+            [Difference(MISSING, b"", image, None) for image in images],
+        )  # fmt: skip
+        (done,) = repair(self.settings, [file])
+        assert done.inserted == ROWS
+
+    def verify(self, part: SourcePartition) -> list[bytes]:
+        """The images of the table data's rows, which are those of the target's."""
+        self.execute(f"DELETE FROM {self.way}.edges WHERE id = {EVERYWHERE}")
+        with connect(self.settings.connect_string) as connection, connection.transaction():
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            row = connection.execute("SELECT pg_export_snapshot()").fetchone()
+            assert row is not None
+            table = VerifyTable(TABLE, self.plan.target, 1, 1)
+            job = pickle.dumps(VerifyJob(self.settings, row[0], (table,)))
+            source, target = (
+                sorted(pickle.loads(verify_task(pickle.dumps(task), job)))
+                for task in (
+                    VerifyTask(0, part, np.array([0])),
+                    VerifyTask(0, Blocks(0, None), np.array([0])),
+                )
+            )
+        assert source == target
+        return [one.image for one in source]
+
+
+def write(folder: Path) -> SourcePartition:
+    """The table data."""
+    arrays: dict[str, Any] = {"ID": pa.array(map(Decimal, range(ROWS)), pa.decimal128(9, 0))}
+    for place, (case, one) in enumerate(zip(CASES, COLUMNS, strict=True)):
+        arrays[one.name] = pa.array([cells(row)[place][1] for row in range(ROWS)], case.kind)
+    pq.write_table(pa.table(arrays), folder / "S.EDGES.parquet")
+    return find_table(folder, "S.EDGES").partitions[0]
+
+
+def test_values_are_the_same_whichever_way_they_take(
+    tmp_path: Path, postgres_database: str, replicate: Callable[[str], Replication]
+) -> None:
+    part = write(tmp_path)
+    loaded = Target(postgres_database, "loaded")
+    loaded.load(part)
+    wanted = loaded.rows()
+    images = loaded.verify(part)
+    assert len(wanted) == len(images) == ROWS
+    for way in ("by_copy", "in_set", "single", "held", "update", "single_update"):
+        target = Target(postgres_database, way)
+        target.replicate(replicate(postgres_database))
+        assert target.rows() == wanted, way
+        target.verify(part)
+    repaired = Target(postgres_database, "repaired")
+    repaired.repair(images)
+    assert repaired.rows() == wanted
+    repaired.verify(part)
