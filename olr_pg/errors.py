@@ -918,6 +918,12 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
         " ALTER TABLE)",
         6,
     ),
+    5116: ErrorEntry(
+        "PostgreSQL cannot read a table for its comparison",
+        "mend what PostgreSQL's reason above says; a row of more than half a gigabyte cannot be"
+        " compared at all (docs/initial-load.md)",
+        6,
+    ),
     5120: ErrorEntry(
         "a key, index or sequence cannot be created in the target",
         "the rows are in and may be replicated; mend what PostgreSQL's reason above says and start"

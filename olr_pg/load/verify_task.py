@@ -15,7 +15,7 @@ import numpy.typing as npt
 import psycopg
 from psycopg import sql
 
-from olr_pg.applier.connection import connect, unreachable
+from olr_pg.applier.connection import connect, is_transient, unreachable
 from olr_pg.applier.plan import TablePlan
 from olr_pg.applier.settings import ApplierSettings
 from olr_pg.applier.target import TargetTable
@@ -105,7 +105,7 @@ class Row(NamedTuple):
 def verify_task(payload: bytes, job: bytes) -> bytes:
     """What a Spark task does; a pickled `PartDigests`, a list of `Row`, or what it cannot compare.
 
-    That is the `OlrPgError` of a value: it concerns its table, not the others.
+    That is the `OlrPgError` of a value, or 5116: it concerns its table, not the others.
 
     Raises:
         OlrPgError: what reading and connecting raise.
@@ -118,7 +118,7 @@ def verify_task(payload: bytes, job: bytes) -> bytes:
             connection.execute(
                 sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(todo.snapshot))
             )
-            return pickle.dumps(_do(connection, todo, task))
+            return pickle.dumps(_done(connection, todo, task))
     except psycopg.Error as error:
         raise unreachable(error) from error
     except OlrPgError as error:
@@ -132,6 +132,19 @@ def verify_task(payload: bytes, job: bytes) -> bytes:
 def _job(packed: bytes) -> VerifyJob:
     job: VerifyJob = pickle.loads(packed)  # noqa: S301 - made by this driver
     return job
+
+
+def _done(
+    connection: Connection[Any], job: VerifyJob, task: VerifyTask
+) -> PartDigests | list[Row] | OlrPgError:
+    try:
+        return _do(connection, job, task)
+    except psycopg.Error as error:
+        # What PostgreSQL says of its memory is an internal error, and of the row that it reads.
+        if is_transient(error) and not isinstance(error, psycopg.errors.InternalError_):
+            raise
+        name = job.tables[task.table].source.full_name
+        return OlrPgError(5116, error.diag.message_primary or str(error).strip(), table=name)
 
 
 def _do(connection: Connection[Any], job: VerifyJob, task: VerifyTask) -> PartDigests | list[Row]:

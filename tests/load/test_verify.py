@@ -27,7 +27,7 @@ from olr_pg.load.canonical_json import canonical_json
 from olr_pg.load.composite import Field, shown
 from olr_pg.load.digests import chunk_count
 from olr_pg.load.parquet import find_table
-from olr_pg.load.verify_task import VerifyJob, VerifyTable, VerifyTask, verify_task
+from olr_pg.load.verify_task import Blocks, VerifyJob, VerifyTable, VerifyTask, verify_task
 from tests.load.faults import documents, find_and_mend
 from tests.load.test_columns import plan_of
 from tests.load.test_initial import fetch
@@ -265,6 +265,24 @@ def test_a_document_that_jsonb_refuses_is_named(tmp_path: Path, postgres_databas
         failure = pickle.loads(verify_task(pickle.dumps(task), pickle.dumps(job)))
     assert failure.code == 5017
     assert failure.where == {"table": "S.R", "row": 1, "column": "DOC", "rowid": "B"}
+
+
+def test_what_postgres_cannot_read_concerns_its_table(postgres_database: str) -> None:
+    table = Table("S", "R", 1, 1, (Column("GONE", 1, 1, 1, OracleType.NUMBER, 22),))
+    plan, settings = plan_of(postgres_database, table, "gone numeric")
+    with connect(postgres_database) as connection, connection.transaction():
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        row = connection.execute("SELECT pg_export_snapshot()").fetchone()
+        assert row is not None
+        # Refused while rows are read, as one is that is too large to be printed.
+        with psycopg.connect(postgres_database, autocommit=True) as other:
+            other.execute("ALTER TABLE s.r RENAME gone TO id")
+        job = VerifyJob(settings, row[0], (VerifyTable(table, plan.target, 1, 1),))
+        task = VerifyTask(0, Blocks(0, None))
+        failure = pickle.loads(verify_task(pickle.dumps(task), pickle.dumps(job)))
+    assert failure.code == 5116
+    assert failure.detail == "column t.gone does not exist"
+    assert failure.where == {"table": "S.R"}
 
 
 def test_a_document_of_any_depth(postgres: str) -> None:
