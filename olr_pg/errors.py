@@ -259,7 +259,7 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
     ),
     2056: ErrorEntry(
         "the character set is not supported",
-        "name a supported character set for the column, or leave the table out",
+        "leave the column out with `filter.columns`, or the table; docs/charsets.md lists the sets",
         3,
     ),
     2057: ErrorEntry(
@@ -713,7 +713,8 @@ CATALOGUE: Final[dict[int, ErrorEntry]] = {
     ),
     5007: ErrorEntry(
         "a source column cannot go into the target column's type",
-        "change the column's type in PostgreSQL to one that the type mapping allows",
+        "change the column's type in PostgreSQL to one that the type mapping allows; where its"
+        " character set is not supported, leave it out with `filter.columns`",
         6,
     ),
     5008: ErrorEntry(

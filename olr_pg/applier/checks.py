@@ -12,6 +12,7 @@ from olr_pg.applier.grants import check_creation, check_grants, check_ledger
 from olr_pg.applier.modifiers import check_modifiers, may_round
 from olr_pg.applier.plan import check_names, new_table, target_columns, target_name
 from olr_pg.applier.target import read_table
+from olr_pg.datatypes.charsets import UNKNOWN_CHARSET
 from olr_pg.datatypes.convert import encoder_for
 from olr_pg.datatypes.mapping import pg_type
 from olr_pg.errors import OlrPgError
@@ -122,13 +123,17 @@ def _check_columns(
         elif (problem := _misfit(settings, column, target, number)) is not None:
             yield error(
                 "postgres.types",
-                f"{target.full_name}.{name} is {target.columns[number].base_name}: {problem}",
-                f"{statement}ALTER COLUMN {quoted} TYPE {wanted} USING {quoted}::{wanted};",
+                f"{target.full_name}.{name} is {target.columns[number].base_name}:"
+                f" {problem.detail}",
+                # No type of the target holds what cannot be decoded.
+                f"-- {problem.action}"
+                if problem.code == UNKNOWN_CHARSET
+                else f"{statement}ALTER COLUMN {quoted} TYPE {wanted} USING {quoted}::{wanted};",
             )
-        elif (problem := may_round(column, target.columns[number])) is not None:
+        elif (rounding := may_round(column, target.columns[number])) is not None:
             yield warning(
                 "postgres.types",
-                f"{target.full_name}.{name} may round: {problem}",
+                f"{target.full_name}.{name} may round: {rounding}",
                 f"{statement}ALTER COLUMN {quoted} TYPE {wanted};",
             )
 
@@ -176,7 +181,7 @@ def _alter(connection: Connection[Any], target: TargetTable) -> str:
 
 def _misfit(
     settings: ApplierSettings, column: Column, target: TargetTable, number: int
-) -> str | None:
+) -> OlrPgError | None:
     try:
         encoder_for(
             column,
@@ -186,7 +191,7 @@ def _misfit(
         )
         check_modifiers(column, target.columns[number])
     except OlrPgError as problem:
-        return problem.detail
+        return problem
     return None
 
 

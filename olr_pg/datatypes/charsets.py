@@ -22,6 +22,9 @@ Structure = Literal["single-byte", "utf-8", "cesu-8", "utf-16-be", "multi-byte"]
 AL32UTF8: Final = 873
 UTF8: Final = 871
 AL16UTF16: Final = 2000
+UNKNOWN_CHARSET: Final = 2056
+"""The error of a character set without a decoder: no type of the target helps."""
+
 _WIDEST: Final = {AL32UTF8: 4, UTF8: 3, AL16UTF16: 2}
 UNDEFINED: Final = "\ufffe"
 """What `codecs.charmap_decode` takes as "no character"."""
@@ -369,7 +372,7 @@ def charset(identity: int | str) -> Charset:
         else _by_name().get(identity.strip().upper())
     )
     if found is None:
-        raise OlrPgError(2056, f"no decoder for Oracle character set {identity}")
+        raise OlrPgError(UNKNOWN_CHARSET, f"no decoder for Oracle character set {identity}")
     return found
 
 

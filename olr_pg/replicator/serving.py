@@ -45,6 +45,7 @@ class Serving:
         self._decoder = decoder
         self._once = once
         self._poll = poll
+        self._says_waiting = False
 
     def run(self, drain_seconds: float) -> None:
         """Serve until the end.
@@ -95,7 +96,7 @@ class Serving:
                 return False
             if failed:
                 raise _failure(failed[0])
-            return all(target.is_confirmed for target in self._served)
+            return self._is_taken()
         if failed and len(failed) == len(self._targets):
             raise _failure(failed[0])
         for target in failed:
@@ -104,6 +105,15 @@ class Serving:
             elif not target.is_postponed:
                 target.postpone()
         return bool(self._applied) and not (at_work or failed or self._served)
+
+    def _is_taken(self) -> bool:
+        """Whether external clients have confirmed what is there; says so once where it waits."""
+        waiting = [target for target in self._served if not target.is_confirmed]
+        if waiting and not self._says_waiting:
+            self._says_waiting = True
+            addresses = [":".join(map(str, target.listener.address)) for target in waiting]
+            _log.info("waiting for external clients to take and confirm all", ports=addresses)
+        return not waiting
 
     def _drain(self, seconds: float) -> None:
         """Let the appliers apply and confirm what they have received."""

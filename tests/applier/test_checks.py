@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from olr_pg.applier.checks import check_target
+from olr_pg.datatypes.convert import DEFAULT_FACTS
 from olr_pg.datatypes.mapping import OracleType
 from olr_pg.datatypes.number import encode_number
 from olr_pg.datatypes.temporal import DateTime, encode_timestamp
@@ -92,6 +94,16 @@ def test_a_type_that_would_round(replication: Replication, column: Column, kind:
 def test_a_type_that_rounds_nothing(replication: Replication, column: Column, kind: str) -> None:
     replication.execute(f"CREATE TABLE s.r (id int PRIMARY KEY, x {kind})")
     assert _found(replication, _table(column)) == []
+
+
+def test_a_character_set_without_a_decoder_is_mended_by_no_type(replication: Replication) -> None:
+    column = Column("X", 2, 2, 2, OracleType.VARCHAR2, 10, charset_id=18, charset_form=1)
+    replication.execute("CREATE TABLE s.r (id int PRIMARY KEY, x varchar(10))")
+    settings = replication.settings(facts=replace(DEFAULT_FACTS, charset="NL7DEC"))
+    (found,) = check_target(settings, [_table(column)])
+    assert "no decoder for Oracle character set" in found.what
+    assert [line for line in found.mend if not line.startswith("--")] == []
+    assert "filter.columns" in found.mend[0]
 
 
 @pytest.mark.parametrize("column", [_number(None, None), _number(126, None)])

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -206,6 +207,33 @@ class Reader:
             assert time.monotonic() < deadline
             if not self.read():
                 time.sleep(0.05)  # the protocol's own pace: NoMore means ask again later
+
+
+@pytest.mark.usefixtures("one_session")
+def test_once_waits_for_an_external_client_and_says_so(
+    tmp_path: Path, postgres_database: str
+) -> None:
+    source = two_tables(tmp_path / "s")
+    fill(source, range(12))
+    source.finish()
+    config = load_config(
+        write_config(source, [entry("one", postgres_database, "A"), {"name": "stream"}])
+    )
+    with capture_logs() as lines, ThreadPoolExecutor(1) as pool:
+        run = pool.submit(run_appliance, config, once=True, apply=True)
+        deadline = time.monotonic() + WAIT_SECONDS
+        told: list[Any] = []
+        while not told:
+            assert time.monotonic() < deadline
+            assert not run.done()
+            time.sleep(0.05)
+            told = [line["ports"] for line in lines if line["event"].startswith("waiting for ext")]
+        assert keys_of(postgres_database, "a") == list(range(12))
+        reader = Reader(int(told[0][0].rpartition(":")[2]), "A")
+        with reader.client:
+            reader.read_until(lambda: len(reader.taken) == 12)
+        assert run.result(WAIT_SECONDS) == 0
+        assert len(told) == 1
 
 
 @pytest.mark.timeout(900)
