@@ -10,11 +10,13 @@ Oracle has not archived yet nobody here can know: that is bounded by the time si
 from __future__ import annotations
 
 import threading
+from array import array
 from bisect import bisect_right
-from collections import deque
 from typing import Final, NamedTuple
 
 MILESTONES_MAX: Final = 4096
+_FORGOTTEN: Final = MILESTONES_MAX // 8
+"""How many are forgotten at once."""
 
 
 class Lag(NamedTuple):
@@ -39,14 +41,15 @@ class Lag(NamedTuple):
 class Milestones:
     """When a stage came how far; may be used from any thread.
 
-    The latest `MILESTONES_MAX` are kept. What lies before them counts as passed when the first of
-    them was.
+    The latest `MILESTONES_MAX`, and up to an eighth more, are kept. What lies before them counts as
+    passed when the first of them was.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._scns: deque[int] = deque(maxlen=MILESTONES_MAX)
-        self._times: deque[float] = deque(maxlen=MILESTONES_MAX)
+        # Not objects: they would fill a megabyte in the first hours of a run.
+        self._scns = array("Q")
+        self._times = array("d")
 
     def add(self, scn: int, at: float) -> None:
         """The stage has come to `scn`, and lacks nothing below it; not further is no news.
@@ -58,6 +61,9 @@ class Milestones:
             if not self._scns or scn > self._scns[-1]:
                 self._scns.append(scn)
                 self._times.append(max(at, self._times[-1]) if self._times else at)
+                if len(self._scns) > MILESTONES_MAX + _FORGOTTEN:
+                    del self._scns[:_FORGOTTEN]
+                    del self._times[:_FORGOTTEN]
 
     def passed(self, scn: int) -> float | None:
         """When the stage came past `scn`; None where it has not."""

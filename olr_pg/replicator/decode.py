@@ -18,7 +18,7 @@ from olr_pg.replicator.event_feed import FaultReporter
 from olr_pg.replicator.filters import NO_FILTERS, Filters
 from olr_pg.replicator.follower import DictionaryFollower
 from olr_pg.replicator.incarnations import Incarnations
-from olr_pg.replicator.incidents import with_incident
+from olr_pg.replicator.incidents import LogFile, with_incident
 from olr_pg.replicator.losses import report_left_out
 from olr_pg.replicator.merge import Merger, ThreadSplit
 from olr_pg.replicator.merging import merge_splits, move_on
@@ -92,7 +92,8 @@ def decode_logs(
         filters=TransactionFilters(filters, sessions=sessions),
     )  # fmt: skip
     block_size = {log.path: log.header.block_size for log in logs}
-    reporter = FaultReporter(partial(with_incident, logs=logs, directory=incidents))
+    files = [LogFile.of(log) for log in logs]
+    reporter = FaultReporter(partial(with_incident, logs=files, directory=incidents))
     done, total = 0, sum(log.used_bytes for log in logs)
     try:
         for released, left_out, source in _merge(merger, logs, decode or decode_splits):
@@ -109,7 +110,7 @@ def decode_logs(
             if progress is not None:
                 progress(min(done, total), total)
     except OlrPgError as failure:
-        raise with_incident(failure, logs, incidents) from failure
+        raise with_incident(failure, files, incidents) from failure
     merger.report_waiting()
     if account is not None:
         account(merger.accounting())

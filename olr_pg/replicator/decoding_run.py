@@ -17,7 +17,7 @@ from olr_pg.replicator.admission import Admission
 from olr_pg.replicator.decoded_logs import DecodedLogs
 from olr_pg.replicator.event_feed import EventFeed, FaultReporter
 from olr_pg.replicator.incarnations import Incarnations
-from olr_pg.replicator.incidents import with_incident
+from olr_pg.replicator.incidents import LogFile, with_incident
 from olr_pg.replicator.leaving import Leaving
 from olr_pg.replicator.merge import Merger, ThreadSplit
 from olr_pg.replicator.merging import merge_splits, move_on
@@ -90,7 +90,7 @@ class DecodingRun:
         self.reached = self.recent_scn = self._scn
         self.ending = threading.Event()
         self._events = EventFeed(follower, self._publish, FaultReporter(self._with_incident))
-        self._logs: deque[ArchivedLog] = deque(maxlen=_LOGS_REMEMBERED)
+        self._logs: deque[LogFile] = deque(maxlen=_LOGS_REMEMBERED)
         self._decoded = DecodedLogs()
         self._skipped: set[str] = set()
         self._incarnations = Incarnations(self.merger)
@@ -257,7 +257,7 @@ class DecodingRun:
 
     def _decode(self, logs: Sequence[ArchivedLog]) -> bool:
         """Decode whole logs of one incarnation; False where the session has ended."""
-        self._logs += logs
+        self._logs += map(LogFile.of, logs)
         self._note_decoding()
         scn = self._incarnations.begin(logs[0])
         if scn is not None and not self._begin_incarnation(scn):

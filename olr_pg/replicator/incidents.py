@@ -6,7 +6,7 @@ The file is ``CODE-THREAD-SEQUENCE-BLOCK-OFFSET.incident.json``; ``olr-pg dump -
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import structlog
 
@@ -34,9 +34,20 @@ _BLOCKS_BEFORE: Final = (64, 4096, 1 << 32)
 _log = structlog.get_logger(__name__)
 
 
-def with_incident(
-    error: OlrPgError, logs: Iterable[ArchivedLog], directory: Path | None
-) -> OlrPgError:
+class LogFile(NamedTuple):
+    """A log that was decoded: what is needed to find its redo again."""
+
+    thread: int
+    sequence: int
+    path: str
+
+    @classmethod
+    def of(cls, log: ArchivedLog) -> LogFile:
+        """That of a log."""
+        return cls(log.header.thread, log.header.sequence, log.path)
+
+
+def with_incident(error: OlrPgError, logs: Iterable[LogFile], directory: Path | None) -> OlrPgError:
     """The error, with the path of the incident file that was written for it as `incident`.
 
     The error as it is where there is nothing to write: no directory, no place in the redo, or
@@ -53,7 +64,7 @@ def with_incident(
     thread, sequence, block, offset = place
     if not isinstance(block, int) or not isinstance(offset, int):
         return error
-    found = [log for log in logs if (log.header.thread, log.header.sequence) == (thread, sequence)]
+    found = [log.path for log in logs if log[:2] == (thread, sequence)]
     if not found:
         return error
     try:
@@ -75,9 +86,9 @@ def with_incident(
     return OlrPgError(error.code, error.detail, action=error.action, **where)
 
 
-def _window_of(found: ArchivedLog, block: int) -> Window | None:
+def _window_of(path: str, block: int) -> Window | None:
     """The LWN groups around a block."""
-    log = open_for_decoding(found.path)
+    log = open_for_decoding(path)
     for before in _BLOCKS_BEFORE:
         first = max(FIRST_DATA_BLOCK, block - before)
         for window in read_windows(log, first, block + 1):

@@ -38,9 +38,14 @@ def test_a_stage_that_has_not_begun() -> None:
 
 
 def test_milestones_are_bounded() -> None:
-    one = stage(*((scn, float(scn)) for scn in range(1, MILESTONES_MAX + 11)))
-    assert one.passed(0) == 11.0  # the first that is remembered
-    assert one.scn == MILESTONES_MAX + 10
+    one = Milestones()
+    for scn in range(1, 3 * MILESTONES_MAX):
+        one.add(scn, float(scn))
+        first = one.passed(0)  # when the first that is remembered was
+        assert first is not None
+        kept = scn - int(first) + 1
+        assert min(scn, MILESTONES_MAX) <= kept <= MILESTONES_MAX * 9 // 8
+        assert (one.scn, one.at) == (scn, float(scn))
 
 
 def test_where_a_change_spends_its_time() -> None:
