@@ -13,7 +13,10 @@ An error says what went wrong (the message), where (`where`, an ordered mapping 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -1253,12 +1256,17 @@ class OlrPgError(Exception):
         return f"OLR-{self.code:05d}"
 
     def __str__(self) -> str:
-        place = ", ".join(f"{key} {value}" for key, value in self.where.items())
+        place = format_place(self.where)
         return f"{self.label}: {self.title}: {self.detail}" + (f" [{place}]" if place else "")
 
     def __reduce__(self) -> tuple[object, ...]:
         # Spark tasks send their errors to the driver by pickle; keyword-only arguments need help.
         return (_rebuild, (self.code, self.detail, self.action, self.where))
+
+
+def format_place(where: Mapping[str, Place]) -> str:
+    """Where an error is, for people: ``thread 1, sequence 19``; empty where it is nowhere."""
+    return ", ".join(f"{key} {value}" for key, value in where.items())
 
 
 def _rebuild(code: int, detail: str, action: str, where: dict[str, Place]) -> OlrPgError:

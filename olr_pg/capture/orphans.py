@@ -14,7 +14,7 @@ from olr_pg.capture.logs import AbsentLog
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from olr_pg.capture.logs import ArchivedLog
+    from olr_pg.capture.logs import ArchivedLog, LogScan
 
 _QUIET_SCNS: Final = 2
 """A RESETLOGS SCN lies up to so far behind the end of the redo that was recovered: of the log that
@@ -51,6 +51,24 @@ def without_orphans(logs: Iterable[ArchivedLog], ends: Mapping[int, int]) -> lis
         elif log.header.first_scn < end:
             kept.append(replace(log, end_scn=end))
     return kept
+
+
+def follow_resetlogs(
+    scan: LogScan,
+    incarnations: Collection[tuple[int, int]],
+    scn: int,
+    earlier: Iterable[ArchivedLog] = (),
+) -> LogScan:
+    """What was found, without orphans; a log that `lost_ends` misses is absent.
+
+    Args:
+        incarnations: resetlogs id and SCN of each.
+        scn: what ends by then is not wanted.
+        earlier: logs that were found before, whose files may be gone.
+    """
+    ends = ends_of(incarnations)
+    lost = lost_ends([*earlier, *scan.logs], ends, scn)
+    return replace(scan, logs=tuple(without_orphans(scan.logs, ends)), absent=(*scan.absent, *lost))
 
 
 def lost_ends(

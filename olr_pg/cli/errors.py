@@ -106,10 +106,11 @@ def retry(
 ) -> None:
     """Apply the held changes of stopped tables; exit code 1 if one stops again."""
     from olr_pg.applier.replay import stopped_tables
+    from olr_pg.dictionary.selection import as_known
 
     with _target(config, target_name) as (connection, settings):
         stopped = stopped_tables(connection, settings.subscription)
-        names = [name if name in stopped else name.upper() for name in table or ()]
+        names = as_known(table or (), stopped)
         for name in names:
             if name not in stopped:
                 raise OlrPgError(5144, f"{name} is not", subscription=settings.subscription)

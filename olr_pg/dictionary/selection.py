@@ -10,7 +10,7 @@ from olr_pg.dictionary.oracle_schemas import is_oracle_schema
 from olr_pg.errors import OlrPgError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from olr_pg.dictionary.model import Snapshot, Table
 
@@ -38,6 +38,11 @@ def parse_table_name(text: str) -> tuple[str, str]:
         raise OlrPgError(3018, f"found {text!r}")
     quoted_owner, owner, quoted_name, name = match.groups()
     return quoted_owner or owner.upper(), quoted_name or name.upper()
+
+
+def as_known(names: Iterable[str], known: Collection[str]) -> list[str]:
+    """Names of tables as they are among those known; one that is not there, in upper case."""
+    return [name if name in known else name.upper() for name in names]
 
 
 def select_tables(snapshot: Snapshot, names: Iterable[str]) -> tuple[Table, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from olr_pg.dictionary.selection import as_known
 from olr_pg.errors import OlrPgError
 from olr_pg.oracle.large_row import LargeRow
 
@@ -125,7 +126,7 @@ def named_tables(
         OlrPgError: 3012 a name is not among them, 1095 and 1096 the filter leaves too little.
     """
     known = {table.full_name for table in tables}
-    wanted = {name if name in known else name.upper() for name in names}
+    wanted = set(as_known(names, known))
     unknown = wanted - known
     if unknown:
         raise OlrPgError(3012, f"not in `apply.tables`: {', '.join(sorted(unknown))}")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypedDict
 
+from olr_pg.errors import format_place
+
 if TYPE_CHECKING:
     from olr_pg.errors import OlrPgError, Place
 
@@ -31,7 +33,6 @@ def format_failure(failure: Failure) -> str:
     """The lines that a person reads: code and what, where, what to do."""
     lines = [f"{failure['code']}: {failure['what']}"]
     if failure["where"]:
-        place = ", ".join(f"{key} {value}" for key, value in failure["where"].items())
-        lines.append(f"  where: {place}")
+        lines.append(f"  where: {format_place(failure['where'])}")
     lines.append(f"  to do: {failure['action']}")
     return "\n".join(lines)

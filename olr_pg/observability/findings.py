@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
+from olr_pg.errors import format_place
+
 if TYPE_CHECKING:
     from olr_pg.errors import OlrPgError
 
@@ -55,6 +57,6 @@ def warning(check: str, what: str, *mend: str) -> Finding:
 def coded(check: str, problem: OlrPgError, *, severe: bool = True) -> Finding:
     """What an error of the catalogue says; a warning where it is not `severe`."""
     report = error if severe else warning
-    place = ", ".join(f"{key} {value}" for key, value in problem.where.items())
+    place = format_place(problem.where)
     what = f"{problem.label} {problem.title}: {problem.detail}" + (f" [{place}]" if place else "")
     return report(check, what, problem.action)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.capture.logs import LogPlaces
-from olr_pg.capture.orphans import ends_of, incarnations_of, lost_ends, without_orphans
+from olr_pg.capture.orphans import follow_resetlogs, incarnations_of
 from olr_pg.errors import OlrPgError
 from olr_pg.observability.findings import Finding, coded, warning
 from olr_pg.replicator.decoded_logs import DecodedLogs
@@ -69,12 +68,7 @@ def _findings(config: Config, scan: LogScan, database: Database) -> Iterator[Fin
     if not scan.logs and not scan.unusable:
         yield coded(_CHECK, OlrPgError(_NONE, "the run would wait for the first"), severe=False)
     scn, reached = _begin(config, database)
-    ends = ends_of(incarnations_of(scan.logs))
-    kept = replace(
-        scan,
-        logs=tuple(without_orphans(scan.logs, ends)),
-        absent=tuple(lost_ends(scan.logs, ends, scn)),
-    )
+    kept = follow_resetlogs(scan, incarnations_of(scan.logs), scn)
     stream = wanted_stream(kept, database, scn, reached, DecodedLogs())
     for gap in stream.gaps:
         yield coded(_CHECK, gap.as_error())

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 from olr_pg.capture.continuity import check_origin
 from olr_pg.capture.logs import LogPlaces
-from olr_pg.capture.orphans import ends_of, incarnations_of, lost_ends, without_orphans
+from olr_pg.capture.orphans import follow_resetlogs, incarnations_of
 from olr_pg.dictionary.table_list import query_tables
 
 if TYPE_CHECKING:
@@ -123,11 +122,7 @@ class OfflineDatabase:
         self._remember(found.logs)
         if len(self._incarnations) == 1:
             return found
-        ends = ends_of(self._incarnations)
-        lost = lost_ends([*self._newest.values(), *found.logs], ends, scn)
-        return replace(
-            found, logs=tuple(without_orphans(found.logs, ends)), absent=(*found.absent, *lost)
-        )
+        return follow_resetlogs(found, self._incarnations, scn, self._newest.values())
 
     def _remember(self, logs: Sequence[ArchivedLog]) -> None:
         """The last log of each thread and incarnation, whose file may go once it is read."""
