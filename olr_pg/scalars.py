@@ -30,7 +30,7 @@ class Rba(NamedTuple):
 
 
 def parse_rba(text: str) -> Rba:
-    """The RBA of ``0x00000f.00000244.0168`` (hexadecimal after 0x), or of three decimal numbers.
+    """Parse the RBA of ``0x00000f.00000244.0168`` (hexadecimal after 0x), or of three decimals.
 
     Raises:
         ValueError: the text has neither form.
@@ -43,7 +43,7 @@ def parse_rba(text: str) -> Rba:
 
 
 def pack_xid(usn: int, slot: int, sequence: int) -> int:
-    """An XID as the protocol has it: undo segment bits 63–48, slot 47–32, sequence 31–0."""
+    """Pack an XID as the protocol has it: undo segment bits 63–48, slot 47–32, sequence 31–0."""
     return (usn & 0xFFFF) << 48 | (slot & 0xFFFF) << 32 | (sequence & 0xFFFFFFFF)
 
 
@@ -58,7 +58,7 @@ def format_xid(xid: int) -> str:
 
 
 def parse_xid(text: str) -> int:
-    """The packed XID of ``usn.slot.sequence`` in decimal, or of ``0x000A.00C.0000023C``.
+    """Parse the XID of ``usn.slot.sequence`` in decimal, or of ``0x000A.00C.0000023C``; packed.
 
     Raises:
         ValueError: the text has neither form.
@@ -75,7 +75,7 @@ def _rowid_digits(value: int, count: int) -> str:
 
 
 def format_rowid(data_object: int, dba: int, slot: int) -> str:
-    """The 18-character extended ROWID: 6 characters data object, 3 file, 6 block, 3 slot."""
+    """Write an extended ROWID's 18 characters: 6 data object, 3 file, 6 block, 3 slot."""
     return (
         _rowid_digits(data_object, 6)
         + _rowid_digits(dba >> 22, 3)
@@ -85,7 +85,7 @@ def format_rowid(data_object: int, dba: int, slot: int) -> str:
 
 
 def parse_rowid(text: str) -> tuple[int, int, int]:
-    """(data object, dba, slot) of an 18-character extended ROWID.
+    """Parse an extended ROWID of 18 characters into (data object, dba, slot).
 
     Raises:
         ValueError: wrong length or a character outside the alphabet.
@@ -103,7 +103,7 @@ def parse_rowid(text: str) -> tuple[int, int, int]:
 
 
 def decode_redo_time(value: int) -> datetime:
-    """The calendar date of a 32-bit redo time: local time of the database host, no zone.
+    """Return the date of a 32-bit redo time: local time of the database host, no zone.
 
     Raises:
         ValueError: the mixed-radix digits are not a date.
@@ -117,6 +117,6 @@ def decode_redo_time(value: int) -> datetime:
 
 
 def encode_redo_time(when: datetime) -> int:
-    """The 32-bit redo time of a date from 1988 on."""
+    """Return the 32-bit redo time of a date from 1988 on."""
     days = ((when.year - 1988) * 12 + when.month - 1) * 31 + when.day - 1
     return ((days * 24 + when.hour) * 60 + when.minute) * 60 + when.second

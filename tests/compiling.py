@@ -14,12 +14,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from olr_pg.applier.warm import warm_kernels as warm_applier
+from olr_pg.applier.kernel_warmup import warm_kernels as warm_applier
 from olr_pg.dictionary.loader import load_snapshot
-from olr_pg.load.warm import warm_load
-from olr_pg.replicator.decode import decode_logs
-from olr_pg.replicator.warm import warm_kernels
-from olr_pg.simulator.simulate import WORKLOADS, simulate
+from olr_pg.load.kernel_warmup import warm_load
+from olr_pg.replicator.decode_once import decode_logs
+from olr_pg.replicator.kernel_warmup import warm_kernels
+from olr_pg.simulator.simulation import WORKLOADS, simulate
 from olr_pg.spark.archiving import archive_classes
 from olr_pg.wire.frames import ByteOrder
 

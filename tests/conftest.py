@@ -17,7 +17,7 @@ import structlog
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from olr_pg.applier.embedded import EmbeddedPostgres, start_embedded
+from olr_pg.postgres.embedded import EmbeddedPostgres, start_embedded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +50,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 SLOW = (
     "load/test_kills.py",
     "simulation/test_planted.py",
-    "replicator/test_threads.py",
+    "capture/test_redo_threads.py",
     "redo/test_corruption.py",
     "replicator/test_port.py",
     "test_soak.py",
@@ -155,5 +155,5 @@ def spark() -> Iterator[SparkSession]:
 def one_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> SparkSession:
     """The run uses the tests' Spark session instead of starting and stopping one of its own."""
     monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
-    monkeypatch.setattr("olr_pg.replicator.appliance.stop_session", lambda: None)
+    monkeypatch.setattr("olr_pg.appliance.appliance.stop_session", lambda: None)
     return spark

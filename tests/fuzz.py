@@ -25,12 +25,12 @@ from typing import NamedTuple
 import numpy as np
 
 HERE = Path(__file__).resolve().parent
+from olr_pg.dictionary.decoding_plan import RowPlan, build_row_plan
 from olr_pg.dictionary.model import Column, Table
-from olr_pg.dictionary.plan import RowPlan, build_row_plan
 from olr_pg.errors import OlrPgError
-from olr_pg.redo.dump import dump_logs
-from olr_pg.redo.extract import read_changes
+from olr_pg.redo.dump.log_text import dump_logs
 from olr_pg.redo.layout import layout_of
+from olr_pg.redo.log_extraction import read_changes
 from olr_pg.redo.record_view import UNDO, UNDONE, Vector, read_vector
 from olr_pg.redo.walk import Objects
 from olr_pg.redo.window import Log
@@ -46,7 +46,7 @@ _STAGES = ("blocks", "vectors", "changes", "blocks")
 OPCODES = (
     0x0501, 0x0502, 0x0504, 0x0506, 0x050B, 0x0513, 0x0514, 0x0A02, 0x0A04, 0x0A12, 0x0A1E, 0x0A23,
     0x0B02, 0x0B03, 0x0B04, 0x0B05, 0x0B06, 0x0B08, 0x0B0B, 0x0B0C, 0x0B10, 0x0B11, 0x0B16, 0x1301,
-    0x1801, 0x1804, 0x1A02, 0x1A06,
+    0x1302, 0x1304, 0x1801, 0x1804, 0x1A02, 0x1A06,
 )  # fmt: skip
 NUMBERS = (0, 1, 2, 3, 4, 7, 8, 16, 20, 24, 127, 128, 254, 255, 256, 0x7FFF, 0x8000, 0xFFFE, 0xFFFF)
 

@@ -28,20 +28,20 @@ from typing import TYPE_CHECKING, Any, Final
 import psutil
 import psycopg
 
-from olr_pg.applier.embedded import start_embedded
 from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
 from olr_pg.dictionary.snapshot_file import write_snapshot
-from olr_pg.simulator import cells
-from olr_pg.simulator.layout import LwnGroup
-from olr_pg.simulator.lob_layout import BLOB, basic_pointers, lob_id, secure_extents
-from olr_pg.simulator.lob_vectors import long_field
-from olr_pg.simulator.writer import LogIdentity, OpenLog
+from olr_pg.postgres.embedded import start_embedded
+from olr_pg.simulator.fields import cells
+from olr_pg.simulator.fields.block_layout import LwnGroup
+from olr_pg.simulator.fields.lob_layout import BLOB, basic_pointers, lob_id, secure_extents
+from olr_pg.simulator.fields.lob_vectors import long_field
+from olr_pg.simulator.writer.log_file import LogIdentity, OpenLog
 from tests.lobs.lob_redo import LOB_OBJ, TABLE_OBJ, TIME, LobRedo, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from olr_pg.simulator.layout import RedoRecord
+    from olr_pg.simulator.fields.block_layout import RedoRecord
 
 LOG_BYTES: Final = 512_000_000
 GROUP_ROWS: Final = 100

@@ -40,15 +40,15 @@ import psutil
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from olr_pg.applier.embedded import EmbeddedPostgres, start_embedded
+from olr_pg.appliance.demo_run import compare_tables
+from olr_pg.appliance.demo_source import DemoSource
 from olr_pg.bench.measure import memory_mib
 from olr_pg.capture.logs import open_log
-from olr_pg.config.load import load_config
+from olr_pg.config.reading import load_config
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.errors import OlrPgError
 from olr_pg.monitor.asking import ask_status
-from olr_pg.replicator.demo import compare_tables
-from olr_pg.replicator.demo_source import DemoSource
+from olr_pg.postgres.embedded import EmbeddedPostgres, start_embedded
 from olr_pg.server.checkpoint import FILE_NAME
 
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING
 
-from olr_pg.replicator.split_results import read_result, write_result, write_split
+from olr_pg.decoding.split_results import read_result, write_result, write_split
 
 if TYPE_CHECKING:
+    from olr_pg.decoding.split import SplitResult, Subscription
     from olr_pg.redo.window import Log
-    from olr_pg.replicator.split import SplitResult, Subscription
 
 
 def packed_split(subscription: Subscription, log: Log, first: int, end: int) -> memoryview:

@@ -67,7 +67,7 @@ TABLES: Final[tuple[tuple[tuple[tuple[int, str], ...], str, str], ...]] = (
 
 
 def characters(name: str) -> str:
-    """The 256 characters of a set as hex."""
+    """Write the 256 characters of a set as hex."""
     digits = []
     for byte in range(256):
         done = subprocess.run(  # noqa: S603 - a fixed command

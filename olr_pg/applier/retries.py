@@ -1,4 +1,4 @@
-"""Trying again what may pass by itself."""
+"""Retries of what may fail and pass by itself."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def retrying(
     stop: threading.Event,
     announce: Callable[[int, str], None],
 ) -> tenacity.Retrying:
-    """Calls again, after pauses that grow to two seconds; raises the last error in the end.
+    """Call again, after pauses that grow to two seconds; raise the last error in the end.
 
     Args:
         passes: whether an error may pass by itself.

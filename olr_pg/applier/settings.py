@@ -1,12 +1,13 @@
-"""What the applier is told: built by the command line from the configuration."""
+"""The settings of the applier: built by the command line from the configuration."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from olr_pg.applier.losses import Losses
+from olr_pg.applier.altered_values import Losses
 from olr_pg.datatypes.convert import DEFAULT_FACTS, DatabaseFacts
 from olr_pg.datatypes.policies import DEFAULT_POLICIES, Policies
 from olr_pg.wire.frames import ByteOrder
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
 
 
 class ConflictPolicy(Enum):
-    """What to do with a change that finds no row, or finds one where none may be (design §6)."""
+    """The treatment of a change that finds no row, or finds one where none may be.
+
+    Facts: architecture, “Applying”.
+    """
 
     ERROR = "error"
     SKIP = "skip"
@@ -25,7 +29,7 @@ class ConflictPolicy(Enum):
 
 
 class TruncatePolicy(Enum):
-    """What a TRUNCATE of the source does to the target."""
+    """The effect of a TRUNCATE of the source on the target."""
 
     APPLY = "apply"
     IGNORE = "ignore"
@@ -33,10 +37,18 @@ class TruncatePolicy(Enum):
 
 
 class Consistency(Enum):
-    """What is applied as a whole: a transaction's changes of each table, or all of them."""
+    """The unit that is applied whole: a transaction's changes of each table, or all of them."""
 
     TABLE = "table"
     TRANSACTION = "transaction"
+
+
+class IncompletePolicy(Enum):
+    """The treatment of a change of which a LOB value is left out."""
+
+    NULL = "null"
+    STOP = "stop"
+    FETCH = "fetch"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +70,9 @@ class ApplierSettings:
             that one can wait for the disk, one be applied, one be ready and one be collected.
         queue_bytes: what may be unconfirmed, as the server counts it, before no more is taken: well
             below the bound of its queue, since more is on the way, and confirmations are, too.
-        spool_bytes: values of an open source transaction past which it goes to the spool (`spool`).
+        spool_bytes: values of an open source transaction past which it goes to the spool.
         spool_directory: of the spool; None the system's for temporary files.
-        applied_file: keeps what the target has on disk (`applied`); None keeps it in memory.
+        applied_file: keeps what the target has on disk (`target.applied_file`); None: memory does.
         spool_max: bytes of all spooled transactions at a time; None = what the disk has.
         held_max: bytes of a table's held changes; more end the run (5023). None = no limit.
         copy_rows: inserts from which on COPY is used instead of one array parameter.
@@ -69,8 +81,11 @@ class ApplierSettings:
         table_names: ``OWNER.NAME`` → ``schema.name`` (exact names, not folded).
         conflict: see `ConflictPolicy`.
         truncate: see `TruncatePolicy`.
+        incomplete: `IncompletePolicy` by shell patterns of ``OWNER.NAME.COLUMN``; the first that
+            fits holds, `NULL` where none does.
         retry_seconds: how long one failing target transaction is tried again before the session
             is rewound; `rewinds` such rewinds in a row without progress end the run.
+        start_seconds: how long a target that cannot be reached at the start is tried again.
         poll_milliseconds: pause after NoMore.
         window: most requests in flight.
         byte_order: of the protocol (`target.byte-order`).
@@ -102,8 +117,10 @@ class ApplierSettings:
     table_names: Mapping[str, str] = field(default_factory=dict)
     conflict: ConflictPolicy = ConflictPolicy.ERROR
     truncate: TruncatePolicy = TruncatePolicy.APPLY
+    incomplete: Mapping[str, IncompletePolicy] = field(default_factory=dict)
     retry_seconds: float = 30.0
     rewinds: int = 5
+    start_seconds: float = 180.0
     poll_milliseconds: int = 100
     window: int = 16_384
     byte_order: ByteOrder = ByteOrder.LITTLE
@@ -111,3 +128,13 @@ class ApplierSettings:
     policies: Policies = DEFAULT_POLICIES
     dbid: int | None = None
     losses: Losses = field(default_factory=Losses, compare=False, repr=False)
+
+    def incomplete_policy(self, table: str, column: str) -> IncompletePolicy:
+        """Return what to do where a value of a column (of ``OWNER.NAME``) is left out."""
+        name = f"{table}.{column}"
+        fitting = (
+            policy
+            for pattern, policy in self.incomplete.items()
+            if fnmatchcase(name, pattern) or fnmatchcase(name, pattern.upper())
+        )
+        return next(fitting, IncompletePolicy.NULL)

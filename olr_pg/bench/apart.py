@@ -12,11 +12,11 @@ import signal
 import threading
 from contextlib import closing, suppress
 from multiprocessing.connection import wait
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from olr_pg.errors import OlrPgError
-from olr_pg.observability.logs import configure_logging
-from olr_pg.replicator.process import tune_process
+from olr_pg.appliance.process_setup import tune_process
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.observability.logging_setup import WARNINGS, configure_logging
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -25,14 +25,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_WARNINGS: Final = 1
-"""Log level of the process."""
-
 
 def results_of(
     name: str, work: Callable[..., Generator[T, None, None]], *arguments: object
 ) -> Generator[T, None, None]:
-    """What `work` yields, in a process of its own; closing it ends the process.
+    """Yield what `work` yields, in a process of its own; closing it ends the process.
 
     Args:
         name: of the process, for errors.
@@ -58,7 +55,9 @@ def results_of(
     if failure is not None:
         raise failure
     if process.exitcode:
-        raise OlrPgError(8101, f"{name} ended with exit code {process.exitcode}")
+        raise OlrPgError(
+            Code.BENCHMARK_PROCESS_FAILED, f"{name} ended with exit code {process.exitcode}"
+        )
 
 
 def do_apart(name: str, work: Callable[..., object], *arguments: object) -> None:
@@ -79,7 +78,7 @@ def _silently(
 
 
 def _received(receiver: Connection) -> Generator[Any, None, OlrPgError | None]:
-    """What is sent until the end; returns the error that ended it, which is sent last."""
+    """Yield what is sent until the end; return the error that ended it, which is sent last."""
     with suppress(EOFError):
         while not isinstance(received := receiver.recv(), OlrPgError):
             yield received
@@ -94,7 +93,7 @@ def _work(
 ) -> None:
     _end_in_order()
     tune_process()
-    configure_logging(_WARNINGS)
+    configure_logging(WARNINGS)
     with sender:
         try:
             with closing(work(*arguments)) as results:

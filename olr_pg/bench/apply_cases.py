@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final
 import psycopg
 from psycopg import sql
 
-from olr_pg.applier.warm import warm_kernels
+from olr_pg.applier.kernel_warmup import warm_kernels
 from olr_pg.bench.applying import LogicalReplication, apply_once, prepare
-from olr_pg.bench.changes import NAMES, ChangeSet, Pool
 from olr_pg.bench.clusters import Cluster, copy_from, copy_to, running
+from olr_pg.bench.made_up_changes import NAMES, ChangeSet, Pool
 from olr_pg.bench.measure import Result, Sample, compared, measured
-from olr_pg.bench.messages import Messages
+from olr_pg.bench.stored_messages import Messages
 from olr_pg.wire.frames import ByteOrder
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def apply(options: Options) -> Iterator[Result]:
 
 
 def _copy(cluster: Cluster, changes: ChangeSet, pool: Pool, folder: Path) -> Sample:
-    """The same rows by one binary COPY whose bytes are there already."""
+    """Write the same rows by one binary COPY whose bytes are there already."""
     target = prepare(cluster, changes, pool, rows=changes.count)
     file, table = folder / "copy", sql.Identifier("bench", "t")
     with psycopg.connect(target, autocommit=True) as connection:
@@ -70,7 +70,7 @@ def _copy(cluster: Cluster, changes: ChangeSet, pool: Pool, folder: Path) -> Sam
 
 
 def _executemany(cluster: Cluster, changes: ChangeSet, pool: Pool, _folder: Path) -> Sample:
-    """Some of the rows by psycopg's executemany, in transactions of 1,000."""
+    """Write some of the rows by psycopg's executemany, in transactions of 1,000."""
     target = prepare(cluster, changes, pool)
     pairs = (zip(piece.key.tolist(), piece.new.tolist(), strict=True) for piece in changes.pieces())
     rows = [

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Final
 import psycopg
 from psycopg import sql
 
-from olr_pg.applier.connection import connect
-from olr_pg.applier.ledger import ensure_ledger
-from olr_pg.applier.session import Applier
+from olr_pg.applier.session.applier_session import Applier
 from olr_pg.applier.settings import ApplierSettings
-from olr_pg.bench.changes import (
+from olr_pg.applier.target.connection import connect
+from olr_pg.applier.target.ledger import ensure_ledger
+from olr_pg.bench.made_up_changes import (
     CREATE_TABLE,
     ChangeSet,
     Pool,
@@ -28,7 +28,7 @@ from olr_pg.bench.changes import (
     source_table,
 )
 from olr_pg.bench.measure import Sample, measured
-from olr_pg.bench.messages import FIRST_SCN
+from olr_pg.bench.stored_messages import FIRST_SCN
 from olr_pg.server.checkpoint import Checkpoint
 from olr_pg.server.listener import Listener
 from olr_pg.server.queue import BYTES_MAX, ReadyQueue
@@ -40,14 +40,14 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
     from olr_pg.bench.clusters import Cluster
-    from olr_pg.bench.messages import Messages
-    from olr_pg.server.ready import ReadyRun
+    from olr_pg.bench.stored_messages import Messages
+    from olr_pg.ordering.ready_transactions import ReadyRun
 
 _POLL_SECONDS: Final = 0.002
 
 
 class ReadySource:
-    """A `server.source.Source` that has everything decoded already.
+    """A `server.replication_source.Source` that has everything decoded already.
 
     Args:
         pieces: transactions, as they are queued together.
@@ -63,7 +63,7 @@ class ReadySource:
         self._thread: threading.Thread | None = None
         self.drained = threading.Event()
 
-    def resolve(self, sql: str) -> None:
+    def resolve(self, sql: str, _is_abandoned: object = None) -> None:
         """Any query will do."""
 
     def start(self, _scn: int, _image: str | None = None, *, resumed: bool = False) -> ReadyQueue:
@@ -78,6 +78,10 @@ class ReadySource:
         self._thread.start()
         return queue
 
+    def reach_scn(self) -> int:
+        """See `server.replication_source.Source.reach_scn`: nobody brings a confirmation here."""
+        return 0
+
     def recovery_points(self) -> tuple[()]:
         """There are none."""
         return ()
@@ -86,7 +90,7 @@ class ReadySource:
         """Nothing waits for it."""
 
     def open_scn(self) -> int:
-        """The first one's: nothing here is ever read again."""
+        """Return the first record's SCN: nothing here is ever read again."""
         return FIRST_SCN
 
     def stop(self) -> None:
@@ -96,7 +100,7 @@ class ReadySource:
 
 
 def prepare(cluster: Cluster, changes: ChangeSet, pool: Pool, rows: int | None = None) -> str:
-    """A new database with the table as the changes find it; its connection string.
+    """Make a new database with the table as the changes find it; return its connection string.
 
     Args:
         rows: that the table has; by default those that the changes find.
@@ -114,7 +118,7 @@ def prepare(cluster: Cluster, changes: ChangeSet, pool: Pool, rows: int | None =
 def apply_once(
     cluster: Cluster, changes: ChangeSet, pool: Pool, messages: Messages, folder: Path
 ) -> Sample:  # fmt: skip
-    """One run of the applier over everything; the ledger is there, as the subscription is."""
+    """Run the applier over everything once; the ledger is there, as the subscription is."""
     target = prepare(cluster, changes, pool)
     with connect(target) as connection:
         ensure_ledger(connection)
@@ -145,7 +149,7 @@ class LogicalReplication:
         self._subscriber = subscriber
 
     def apply_once(self, changes: ChangeSet, pool: Pool) -> Sample:
-        """One run of the worker over everything."""
+        """Run the worker over everything once."""
         source = prepare(self._publisher, changes, pool)
         target = prepare(self._subscriber, changes, pool)
         with (

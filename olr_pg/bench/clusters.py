@@ -10,7 +10,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from olr_pg.applier.embedded import EmbeddedPostgres, start_embedded
+from olr_pg.postgres.embedded import EmbeddedPostgres, start_embedded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -44,18 +44,18 @@ class Cluster:
 
     @property
     def pid(self) -> int:
-        """Of the postmaster."""
+        """The process id of the postmaster."""
         pid = self._server.pid
         assert pid is not None
         return pid
 
     @property
     def connect_string(self) -> str:
-        """Of the maintenance database."""
+        """The connection string of the maintenance database."""
         return self._server.connect_string
 
     def new_database(self) -> str:
-        """The connection string of an empty database; the ones before it go away."""
+        """Make an empty database, drop the ones before it, and return its connection string."""
         with psycopg.connect(self.connect_string, autocommit=True) as connection:
             for (name,) in connection.execute(
                 "SELECT datname FROM pg_database WHERE datname LIKE 'bench%'"

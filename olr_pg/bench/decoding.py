@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
+from olr_pg.appliance.heap import keep_freed_memory
 from olr_pg.bench.inputs import CASES, LogSet, log_set
 from olr_pg.bench.measure import Result, compared, measured
 from olr_pg.capture.logs import open_log
-from olr_pg.redo.extract import read_changes
-from olr_pg.replicator.decode import chosen_tables
-from olr_pg.replicator.heap import keep_freed_memory
-from olr_pg.replicator.split import decode_split, open_for_decoding, plan_splits, subscribe
+from olr_pg.decoding.split import decode_split, open_for_decoding, plan_splits, subscribe
+from olr_pg.redo.log_extraction import read_changes
+from olr_pg.replicator.decode_once import chosen_tables
 from olr_pg.wire.output import Unkept
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from olr_pg.bench.suite import Options
+    from olr_pg.decoding.split import Split, Subscription
     from olr_pg.dictionary.model import Table
-    from olr_pg.replicator.split import Split, Subscription
     from olr_pg.wire.output import MessageOutput
 
 Bytes = npt.NDArray[np.uint8]
@@ -48,7 +48,7 @@ _UNUSED_OBJECT: Final = 1_000_000
 
 
 def scan(options: Options) -> Iterator[Result]:
-    """Logs in which nothing is subscribed: every block checked, every record walked."""
+    """Read logs in which nothing is subscribed: every block is checked, every record walked."""
     logs = log_set(options.cache, "orders", options.size).beginning(_MAPPED_MAX)
     nothing = subscribe((), logs.snapshot.database.con_id)
     opened = [open_for_decoding(str(path)) for path in logs.logs]
@@ -87,7 +87,7 @@ def _against_limits(
 
 
 def _beginning(logs: LogSet) -> Bytes:
-    """The first bytes of the logs."""
+    """Return the first bytes of the logs."""
     data = np.empty(min(logs.size, _ANCHOR_MAX), np.uint8)
     filled = 0
     for path in logs.logs:
@@ -148,7 +148,7 @@ def decoding(
     tables: Sequence[Table] | None = None,
     output: Callable[[], MessageOutput] = Unkept,
 ) -> Callable[[], float]:
-    """Decoding `logs` for `tables`, by default all that change, as a Spark worker does.
+    """Decode `logs` for `tables`, by default all that change, as a Spark worker does.
 
     Args:
         output: gives what takes the messages of a split; by default they are made, room by room,
@@ -177,11 +177,11 @@ def decode_all(
 
 
 def subscription_to(logs: LogSet, tables: Sequence[Table] | None = None) -> Subscription:
-    """A subscription to `tables`, by default to all that change."""
+    """Make a subscription to `tables`, by default to all that change."""
     chosen = tables or chosen_tables(logs.snapshot, None)
     return subscribe(chosen, logs.snapshot.database.con_id)
 
 
 def splits_of(logs: LogSet) -> list[Split]:
-    """The splits of all logs."""
+    """Return the splits of all logs."""
     return [split for path in logs.logs for split in plan_splits(open_log(str(path)))]

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Final
 import psycopg
 from psycopg import sql
 
-from olr_pg.applier.session import Applier
+from olr_pg.appliance.heap import give_back_large_memory
+from olr_pg.applier.session.applier_session import Applier
 from olr_pg.applier.settings import ApplierSettings
 from olr_pg.bench.clusters import Cluster, copy_from, copy_to, running
 from olr_pg.bench.inputs import LogSet, log_set
 from olr_pg.bench.measure import Result, Sample, compared, measured
+from olr_pg.capture.source_database import OfflineDatabase
 from olr_pg.config.model import Apply
 from olr_pg.dictionary.table_list import query_tables
 from olr_pg.replicator.decoder import Decoder
-from olr_pg.replicator.delivery import Delivery
-from olr_pg.replicator.heap import give_back_large_memory
-from olr_pg.replicator.source_database import OfflineDatabase
 from olr_pg.replicator.spark_decoding import PRELOAD
+from olr_pg.replicator.target_feed import Delivery
 from olr_pg.server.checkpoint import Checkpoint
 from olr_pg.server.listener import Listener
 from olr_pg.spark.session import SparkSettings, stop_session
@@ -66,7 +66,7 @@ def end_to_end(options: Options) -> Iterator[Result]:
 
 
 def write_config(folder: Path, logs: Path, dictionary: Path, target: str) -> Path:
-    """The configuration of an appliance whose data and configuration file are in `folder`."""
+    """Write the configuration of an appliance whose data and configuration file are in `folder`."""
     document = {
         "context": {"data": str(folder / "data")},
         "source": {"kind": "offline", "dictionary": str(dictionary), "logs": str(logs)},
@@ -93,7 +93,7 @@ def start_run(config: Path, *options: str) -> subprocess.Popen[bytes]:
 
 
 def _replicate(cluster: Cluster, logs: LogSet, folder: Path) -> Sample:
-    """Decoder on Spark, server and applier together, as `olr-pg run --once` has them."""
+    """Replicate with decoder, server and applier together, as `olr-pg run --once` does."""
     target = cluster.new_database()
     checkpoint = folder / "checkpoint.json"
     checkpoint.unlink(missing_ok=True)

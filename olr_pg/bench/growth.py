@@ -1,4 +1,4 @@
-"""What decoding costs as the backlog grows, and what memory it takes, through Spark and the merger.
+"""The cost of decoding as the backlog grows, and the memory it takes, through Spark and the merger.
 
 The CPU seconds of every process count, so that the figures hold on a machine that does other work
 meanwhile; the memory is that of the largest Python process, driver or worker.
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from olr_pg.bench.decoding import MB
 from olr_pg.bench.inputs import log_set
 from olr_pg.bench.measure import Result, measured
-from olr_pg.replicator.decode import decode_logs
+from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.replicator.spark_decoding import PRELOAD, SparkDecoding
 from olr_pg.spark.session import SparkSettings, stop_session
 
@@ -32,7 +32,7 @@ _LOGS_OF_SMALLEST: Final = 4
 
 
 class _Cost(NamedTuple):
-    """Of one backlog: bytes, CPU seconds, MiB."""
+    """The cost of one backlog: bytes, CPU seconds, MiB."""
 
     size: int
     cpu_seconds: float
@@ -70,13 +70,13 @@ def backlog_sizes(most: int) -> list[int]:
 
 
 def _beginning(logs: LogSet, size: int) -> Sequence[Path]:
-    """The first logs, of about that many bytes."""
+    """Return the first logs, of about that many bytes."""
     count = max(1, round(len(logs.logs) * size / logs.size))
     return logs.logs[:count]
 
 
 def _cost(logs: LogSet, chosen: Sequence[Path], runs: int) -> _Cost:
-    """The median run's CPU seconds, and the highest memory."""
+    """Return the median run's CPU seconds, and the highest memory."""
     costs = [_decoded(logs, chosen) for _ in range(runs)]
     return costs[0]._replace(
         cpu_seconds=median(cost.cpu_seconds for cost in costs),

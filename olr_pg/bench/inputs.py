@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from olr_pg.bench.apart import do_apart
 from olr_pg.capture.logs import open_log
 from olr_pg.dictionary.loader import load_snapshot
-from olr_pg.simulator.simulate import WORKLOADS, choose_shape, simulate
+from olr_pg.simulator.database_shape import choose_shape
+from olr_pg.simulator.simulation import WORKLOADS, simulate
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,14 +39,14 @@ class LogSet(NamedTuple):
     size: int
 
     def beginning(self, size: int) -> LogSet:
-        """The first logs, as many as hold no more than `size` bytes, but one of them at least."""
+        """Return the first logs that hold no more than `size` bytes, one of them at least."""
         ends = list(accumulate(log.stat().st_size for log in self.logs))
         count = max(1, bisect_right(ends, size))
         return self._replace(logs=self.logs[:count], size=ends[count - 1])
 
 
 def log_set(cache: Path, workload: str, size: int, log_bytes: int | None = None) -> LogSet:
-    """The logs of a workload, made if the cache does not hold them.
+    """Return the logs of a workload, which are made if the cache does not hold them.
 
     Args:
         size: bytes of redo, about.

@@ -15,16 +15,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from psycopg import sql
 
-from olr_pg.applier.connection import connect
-from olr_pg.applier.ledger import ensure_ledger
 from olr_pg.applier.settings import ApplierSettings
+from olr_pg.applier.target.connection import connect
+from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.bench.applying import prepare
-from olr_pg.bench.changes import NAMES, POOL_ROWS, ChangeSet, Pool, source_table
 from olr_pg.bench.clusters import Cluster, running
+from olr_pg.bench.made_up_changes import NAMES, POOL_ROWS, ChangeSet, Pool, source_table
 from olr_pg.bench.measure import Result, Sample, compared, measured
 from olr_pg.load.copy_task import LoadJob, LoadTable, PartTask, load_partition
+from olr_pg.load.load_progress import TableProgress
 from olr_pg.load.parquet import find_table
-from olr_pg.load.progress import TableProgress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,7 +72,7 @@ def write_rows(folder: Path, pool: Pool, rows: int) -> TableData:
 
 
 def _empty_table(cluster: Cluster, pool: Pool) -> str:
-    """A new database with the empty table; its connection string."""
+    """Make a new database with the empty table; return its connection string."""
     target = prepare(cluster, ChangeSet("insert", 1, 1), pool)
     with connect(target) as connection:
         ensure_ledger(connection)

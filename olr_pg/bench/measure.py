@@ -22,7 +22,7 @@ _PARENT: Final = 1
 
 
 class Sample(NamedTuple):
-    """One run.
+    """A measured run.
 
     Attributes:
         amount: what was done, in the benchmark's unit (rows, bytes, elements).
@@ -46,7 +46,7 @@ class Sample(NamedTuple):
 
 
 class Result(NamedTuple):
-    """One line of the results; the fields of ``--json``.
+    """A line of the results; the fields of ``--json``.
 
     Attributes:
         name: of the benchmark and its case.
@@ -74,7 +74,7 @@ def cpu_of_process_tree(pid: int) -> float:
 
 
 def descendants(pid: int) -> list[int]:
-    """The running processes below a process."""
+    """Return the running processes below a process."""
     children = _children_by_parent()
     found = list(children[pid])
     for one in found:  # which grows meanwhile
@@ -83,7 +83,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def python_processes(pid: int) -> list[int]:
-    """The running ones of a process and those below it that run Python."""
+    """Return the running ones of a process and those below it that run Python."""
     return [one for one in (pid, *descendants(pid)) if _is_python(one)]
 
 
@@ -95,7 +95,7 @@ def _is_python(pid: int) -> bool:
 
 
 def memory_mib(pid: int, field: str) -> float:
-    """A field of ``/proc/<pid>/status`` in MiB; 0.0 where the process has gone."""
+    """Return a field of ``/proc/<pid>/status`` in MiB; 0.0 where the process has gone."""
     try:
         status = Path(f"/proc/{pid}/status").read_text("ascii", "replace")
     except OSError:
@@ -113,7 +113,7 @@ def _times(pid: int) -> list[int]:
 
 
 def _fields(pid: int) -> list[str]:
-    """What ``/proc/<pid>/stat`` has behind the name; nothing where the process has gone."""
+    """Return what ``/proc/<pid>/stat`` has behind the name; nothing where the process has gone."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text("ascii", "replace")
     except OSError:
@@ -122,7 +122,7 @@ def _fields(pid: int) -> list[str]:
 
 
 def _children_by_parent() -> defaultdict[int, list[int]]:
-    """Of every process. The list that the kernel has of a thread's children misses some, where
+    """Return every process's children. The kernel's list of a thread's children misses some, where
     threads end while it is read: Java's do.
     """
     found: defaultdict[int, list[int]] = defaultdict(list)
@@ -137,7 +137,7 @@ def _reset_peak(pid: int) -> None:
 
 
 def peak_mib(pids: Iterable[int]) -> float:
-    """The highest resident memory, since it was reset, of the process that had most."""
+    """Return the highest resident memory, since it was reset, of the process that had most."""
     return max(memory_mib(pid, "VmHWM") for pid in pids)
 
 

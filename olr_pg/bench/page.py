@@ -73,5 +73,5 @@ def _table(results: Sequence[Result]) -> Iterable[str]:
 
 
 def shown(value: float) -> str:
-    """A figure with as many digits as it deserves."""
+    """Format a figure with as many digits as it deserves."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

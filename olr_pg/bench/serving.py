@@ -15,10 +15,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.bench.applying import ReadySource
-from olr_pg.bench.changes import ChangeSet, Pool
-from olr_pg.bench.client import connect, exchange, leave, subscribe, take
+from olr_pg.bench.made_up_changes import ChangeSet, Pool
 from olr_pg.bench.measure import Result, compared, measured
-from olr_pg.bench.messages import Messages
+from olr_pg.bench.port_client import connect, exchange, leave, subscribe, take
+from olr_pg.bench.stored_messages import Messages
 from olr_pg.server.checkpoint import Checkpoint
 from olr_pg.server.listener import LOOPBACK, Listener
 from olr_pg.server.queue import TRANSACTIONS_MAX
@@ -80,7 +80,7 @@ def _serve(client: ProcessPoolExecutor, messages: Messages, window: int, folder:
 
 
 def _exchange(client: ProcessPoolExecutor, elements: int, size: int, window: int) -> Sample:
-    """As many requests and answers of the same sizes."""
+    """Make as many requests and get answers of the same sizes."""
     with _answering(size, window) as address:
         client.submit(connect, address).result()
         try:
@@ -93,7 +93,7 @@ def _exchange(client: ProcessPoolExecutor, elements: int, size: int, window: int
 
 @contextmanager
 def _answering(size: int, window: int) -> Iterator[tuple[str, int]]:
-    """A port at which each request of one client is answered with so many bytes."""
+    """Open a port at which each request of one client is answered with so many bytes."""
     request = len(encode_request(LastCommitedScn(0), ByteOrder.LITTLE))
     answers = bytes(size * window)
 

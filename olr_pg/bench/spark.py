@@ -10,12 +10,12 @@ from functools import partial
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Final
 
+from olr_pg.appliance.heap import keep_freed_memory
 from olr_pg.bench.decoding import MB, decode_all, decoding, splits_of, subscription_to
 from olr_pg.bench.inputs import log_set
 from olr_pg.bench.measure import Result, compared, measured
-from olr_pg.replicator.heap import keep_freed_memory
+from olr_pg.decoding.split_results import WrittenMessages
 from olr_pg.replicator.spark_decoding import PRELOAD, SparkDecoding
-from olr_pg.replicator.split_results import WrittenMessages
 from olr_pg.spark.jobs import run_tasks
 from olr_pg.spark.session import SparkSettings, get_session, stop_session
 from olr_pg.wire.output import Unkept
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from olr_pg.bench.inputs import LogSet
     from olr_pg.bench.suite import Options
-    from olr_pg.replicator.split import Split, Subscription
+    from olr_pg.decoding.split import Split, Subscription
     from olr_pg.wire.output import MessageOutput
 
 _WORKLOADS: Final = ("orders", "bulk")
@@ -89,7 +89,7 @@ def _amount(workload: str, options: Options) -> str:
 
 
 def _without_spark(workload: str, logs: LogSet, options: Options) -> Iterator[Result]:
-    """What the machine gives: two processes, each with half of the splits, and nothing else."""
+    """Measure what the machine gives: two processes that decode half of the splits each."""
     subscription, splits = subscription_to(logs), splits_of(logs)
     with ProcessPoolExecutor(_CORES, multiprocessing.get_context("spawn")) as processes:
         shares = [splits[number::_CORES] for number in range(_CORES)]
@@ -107,7 +107,7 @@ def _without_spark(workload: str, logs: LogSet, options: Options) -> Iterator[Re
 
 
 def _decode_share(subscription: Subscription, splits: Sequence[Split], keep: bool) -> None:
-    """What a process does."""
+    """Decode the share of one process."""
     keep_freed_memory()
     with _messages(keep) as output:
         decode_all(subscription, splits, output)
@@ -115,7 +115,7 @@ def _decode_share(subscription: Subscription, splits: Sequence[Split], keep: boo
 
 @contextmanager
 def _messages(keep: bool) -> Iterator[Callable[[], MessageOutput]]:
-    """Where the messages of each split go: nowhere, or into a file, over those of the last one."""
+    """Say where each split's messages go: nowhere, or into a file, over those of the last one."""
     if not keep:
         yield Unkept
         return
@@ -160,6 +160,6 @@ def _dropped_by_spark(logs: LogSet) -> Callable[[], float]:
 
 
 def _dropping_task(split: bytes, subscription: bytes) -> bytes:
-    """What a Spark task does that keeps nothing."""
+    """Decode a split as a Spark task does, but keep nothing."""
     decode_all(pickle.loads(subscription), [pickle.loads(split)], Unkept)  # noqa: S301 - ours
     return b""

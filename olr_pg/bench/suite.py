@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.bench.apart import do_apart, results_of
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ CHANGE_BYTES: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a run of the suite is told.
+    """The options of a run of the suite.
 
     Attributes:
         size: bytes of redo of each input.
@@ -55,20 +55,20 @@ BENCHMARKS: Final = {
     "load": "loading:load",
     "end-to-end": "end_to_end:end_to_end",
     "latency": "latency:latency",
-    "memory": "memory:memory",
+    "memory": "process_memory:memory",
 }
 """Module and function of each: loaded by its own process only."""
 
 
 def check_names(names: Sequence[str]) -> list[str]:
-    """The benchmarks to run; all without names.
+    """Return the benchmarks to run; all without names.
 
     Raises:
         OlrPgError: 8100, there is no such benchmark.
     """
     for name in names:
         if name not in BENCHMARKS:
-            raise OlrPgError(8100, f"{name!r}; there are {', '.join(BENCHMARKS)}")
+            raise OlrPgError(Code.BENCHMARK_UNKNOWN, f"{name!r}; there are {', '.join(BENCHMARKS)}")
     return list(names) or list(BENCHMARKS)
 
 
@@ -111,4 +111,4 @@ def results(name: str, options: Options) -> Generator[Result, None, None]:
 
 
 def _compile() -> None:
-    resolve_name("olr_pg.compiling:compile_kernels")()
+    resolve_name("olr_pg.kernel_compilation:compile_kernels")()

@@ -1,1 +1,1 @@
-"""Which archived logs exist, in which order, and reading them."""
+"""Capture: which archived logs exist, in which order, and reading them."""

@@ -1,4 +1,4 @@
-"""Whether a set of logs is one unbroken stream of the right database."""
+"""The check that a set of logs is one unbroken stream of the right database."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from itertools import groupby, pairwise
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from olr_pg.capture.logs import ArchivedLog
+    from olr_pg.capture.archived_log import ArchivedLog
     from olr_pg.dictionary.model import Database
 
 
@@ -32,16 +32,16 @@ class Gap:
     scn: int | None
 
     def lies_in(self, other: Gap) -> bool:
-        """Whether another one has all of its logs."""
+        """Tell whether another one has all of its logs."""
         return (self.resetlogs_id, self.thread) == (other.resetlogs_id, other.thread) and (
             other.first_sequence <= self.first_sequence <= self.last_sequence <= other.last_sequence
         )
 
     def as_error(self) -> OlrPgError:
-        """The gap as the error that stops a run which cannot wait for the logs."""
+        """Return the gap as the error that stops a run which cannot wait for the logs."""
         one = self.first_sequence == self.last_sequence
         return OlrPgError(
-            2010,
+            Code.LOG_MISSING,
             f"sequence {self.first_sequence}"
             + (" is" if one else f" to {self.last_sequence} are")
             + " not among the logs",
@@ -78,7 +78,7 @@ class LogStream:
         )
 
     def with_gaps(self, more: Iterable[Gap]) -> LogStream:
-        """The stream with further gaps, but for those that lie in its own."""
+        """Return the stream with further gaps, but for those that lie in its own."""
         fresh = [gap for gap in more if not any(gap.lies_in(known) for known in self.gaps)]
         if not fresh:
             return self
@@ -87,7 +87,7 @@ class LogStream:
 
 
 def join_logs(logs: Sequence[ArchivedLog], database: Database) -> LogStream:
-    """The logs as one stream of `database`.
+    """Check the logs and return them as one stream of `database`.
 
     Args:
         logs: in the order of `discover_logs`.
@@ -102,7 +102,7 @@ def join_logs(logs: Sequence[ArchivedLog], database: Database) -> LogStream:
 
 
 def find_gaps(logs: Sequence[ArchivedLog]) -> list[Gap]:
-    """The holes in every thread's sequences, in stream order.
+    """Find the holes in every thread's sequences, in stream order.
 
     An incarnation starts again at sequence 1 (dictionary §4): if logs of an earlier one are there
     too, what is missing before its first log is a gap as well. Before the first log of all, and
@@ -128,7 +128,7 @@ def find_gaps(logs: Sequence[ArchivedLog]) -> list[Gap]:
 
 
 def check_chain(logs: Sequence[ArchivedLog]) -> None:
-    """Consecutive logs of a thread must join, and all must come from one database.
+    """Check that consecutive logs of a thread join, and that all come from one database.
 
     Args:
         logs: in the order of `discover_logs`; gaps are not errors here.
@@ -147,7 +147,7 @@ def check_chain(logs: Sequence[ArchivedLog]) -> None:
             consecutive = following.position.sequence == log.position.sequence + 1
             if consecutive and following.header.first_scn != log.next_scn:
                 raise OlrPgError(
-                    2020,
+                    Code.LOGS_DO_NOT_JOIN,
                     f"{log.path} ends at SCN {log.next_scn}, {following.path} begins at SCN"
                     f" {following.header.first_scn}",
                     thread=log.position.thread,
@@ -157,7 +157,7 @@ def check_chain(logs: Sequence[ArchivedLog]) -> None:
 
 
 def check_origin(log: ArchivedLog, database: Database) -> None:
-    """The log must be of the database, and of an incarnation, that the dictionary knows.
+    """Check that the log is of the database, and of an incarnation, that the dictionary knows.
 
     Told by the resetlogs id, by the activation id in the current incarnation, by DB_NAME and the
     byte order. The DBIDs compare only outside of a CDB: a log header has the CDB's, a snapshot the
@@ -183,12 +183,16 @@ def check_origin(log: ArchivedLog, database: Database) -> None:
 
 
 def _threads(logs: Sequence[ArchivedLog]) -> Iterator[list[ArchivedLog]]:
-    """The logs of each (incarnation, thread)."""
+    """Group the logs by (incarnation, thread)."""
     for _, group in groupby(logs, key=lambda log: log.position[:2]):
         yield list(group)
 
 
 def _foreign(log: ArchivedLog, detail: str) -> OlrPgError:
     return OlrPgError(
-        2009, detail, file=log.path, thread=log.header.thread, sequence=log.header.sequence
+        Code.LOG_OF_ANOTHER_DATABASE,
+        detail,
+        file=log.path,
+        thread=log.header.thread,
+        sequence=log.header.sequence,
     )

@@ -10,82 +10,20 @@ import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
+from olr_pg.capture.archived_log import AbsentLog, ArchivedLog, LogPosition
 from olr_pg.capture.readers import read_blocks, read_header, same_content
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.redo.layout import FIRST_DATA_BLOCK
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from olr_pg.redo.header import LogHeader
 
 _log = structlog.get_logger(__name__)
-
-_NOT_A_LOG: Final = 2003
-
-
-class LogPosition(NamedTuple):
-    """The place of a log in the redo stream; orders as the redo was written, thread by thread.
-
-    Resetlogs ids are redo times, so a later incarnation sorts behind an earlier one.
-    """
-
-    resetlogs_id: int
-    thread: int
-    sequence: int
-    dbid: int
-
-
-@dataclass(frozen=True, slots=True)
-class ArchivedLog:
-    """One complete archived log.
-
-    Attributes:
-        path: of the file.
-        size: of the file in bytes, at least `used_bytes`.
-        header: checked; its `next_scn` and `nab` are known.
-        end_scn: the SCN from which the redo is orphaned by a RESETLOGS; None where it is not.
-    """
-
-    path: str
-    size: int
-    header: LogHeader
-    end_scn: int | None = None
-
-    @property
-    def position(self) -> LogPosition:
-        """Where the log belongs."""
-        header = self.header
-        return LogPosition(header.resetlogs_id, header.thread, header.sequence, header.dbid)
-
-    @property
-    def next_scn(self) -> int:
-        """Exclusive end of the log's SCNs."""
-        assert self.header.next_scn is not None
-        return self.header.next_scn
-
-    @property
-    def blocks(self) -> int:
-        """Blocks in use, the headers included (nab)."""
-        assert self.header.nab is not None
-        return self.header.nab
-
-    @property
-    def used_bytes(self) -> int:
-        """Bytes of the blocks in use; what lies behind is not redo."""
-        return self.blocks * self.header.block_size
-
-
-class AbsentLog(NamedTuple):
-    """A log that the source has archived, and of which it names no copy that can be used here."""
-
-    position: LogPosition
-    first_scn: int
-    next_scn: int
 
 
 class SkippedFile(NamedTuple):
@@ -97,7 +35,7 @@ class SkippedFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LogScan:
-    """What was found at the given places.
+    """The logs that were found at the given places.
 
     Attributes:
         logs: complete logs in the order of their positions, one per position.
@@ -119,7 +57,7 @@ class LogScan:
 
 
 def open_log(path: str) -> ArchivedLog:
-    """The archived log at `path`.
+    """Read the header of the archived log at `path`.
 
     Raises:
         OlrPgError: 2002 unreadable, 2003 no redo log, 2004 truncated, 2005 a header block is
@@ -128,7 +66,7 @@ def open_log(path: str) -> ArchivedLog:
     header, size = read_header(path)
     if header.next_scn is None or header.nab is None:
         raise OlrPgError(
-            2008,
+            Code.LOG_COPIED_TOO_EARLY,
             "its next SCN is still open",
             file=path,
             thread=header.thread,
@@ -136,7 +74,7 @@ def open_log(path: str) -> ArchivedLog:
         )
     if header.nab < FIRST_DATA_BLOCK or header.next_scn < header.first_scn:
         raise OlrPgError(
-            2005,
+            Code.BLOCK_CORRUPT,
             f"the header contradicts itself: {header.nab} blocks in use, SCNs"
             f" {header.first_scn} to {header.next_scn}",
             file=path,
@@ -145,7 +83,7 @@ def open_log(path: str) -> ArchivedLog:
     log = ArchivedLog(path, size, header)
     if size < log.used_bytes:
         raise OlrPgError(
-            2004,
+            Code.LOG_TRUNCATED,
             f"expected {log.used_bytes} bytes ({log.blocks} blocks of {header.block_size}),"
             f" found {size}",
             file=path,
@@ -155,7 +93,7 @@ def open_log(path: str) -> ArchivedLog:
     if log.blocks > FIRST_DATA_BLOCK and not read_blocks(log, log.blocks - 1, log.blocks).any():
         # Tools that give the copy its size first and then write it leave its end for last.
         raise OlrPgError(
-            2004,
+            Code.LOG_TRUNCATED,
             "its last block was never written",
             file=path,
             block=log.blocks - 1,
@@ -166,7 +104,7 @@ def open_log(path: str) -> ArchivedLog:
 
 
 def discover_logs(specs: Sequence[str]) -> list[ArchivedLog]:
-    """The archived logs at the given places, every one usable, in stream order.
+    """Find the archived logs at the given places, every one usable, in stream order.
 
     Args:
         specs: paths of files and directories (searched with their sub-directories), and globs
@@ -180,7 +118,7 @@ def discover_logs(specs: Sequence[str]) -> list[ArchivedLog]:
     if scan.unusable:
         raise scan.unusable[0]
     if not scan.logs:
-        raise OlrPgError(2001, f"looked at {', '.join(specs) or 'nothing'}")
+        raise OlrPgError(Code.NO_LOGS, f"looked at {', '.join(specs) or 'nothing'}")
     return list(scan.logs)
 
 
@@ -191,12 +129,12 @@ def report_skipped(files: Iterable[SkippedFile]) -> None:
 
 
 def scan_logs(specs: Sequence[str]) -> LogScan:
-    """What is at the given places, looked at once; see `LogPlaces.scan`."""
+    """Look at the given places once; see `LogPlaces.scan`."""
     return LogPlaces(specs).scan()
 
 
 class _Stamp(NamedTuple):
-    """What tells that a file is the one that was looked at before, unchanged."""
+    """The properties by which a file is the one that was looked at before, unchanged."""
 
     device: int
     inode: int
@@ -205,7 +143,7 @@ class _Stamp(NamedTuple):
 
     @classmethod
     def of(cls, file: os.DirEntry[str] | Path) -> _Stamp | None:
-        """The stamp of a file; None where it cannot be had."""
+        """Return the stamp of a file; None where it cannot be had."""
         try:
             found = file.stat()
         except OSError:
@@ -245,7 +183,7 @@ class LogPlaces:
         self._twins: set[tuple[str, str]] = set()
 
     def scan(self) -> LogScan:
-        """What is there, for callers that wait for logs which are not complete yet.
+        """Look at what is there, for callers that wait for logs which are not complete yet.
 
         A file named by its own path must be a redo log. Of the files in a directory or glob, those
         that are not are skipped; `report_skipped` warns of them.
@@ -262,7 +200,7 @@ class LogPlaces:
             try:
                 log = self._open(file, opened.get(file.path))
             except OlrPgError as error:
-                if error.code != _NOT_A_LOG:
+                if error.code != Code.NOT_A_REDO_LOG:
                     unusable.append(error)
                 elif file.named:
                     raise
@@ -281,7 +219,7 @@ class LogPlaces:
             self._opened[before[1].path] = before
             return before[1]
         if stamp is not None and stamp.size == 0 and not file.named:
-            raise OlrPgError(_NOT_A_LOG, "the file is empty", file=path)
+            raise OlrPgError(Code.NOT_A_REDO_LOG, "the file is empty", file=path)
         self._twins = {pair for pair in self._twins if path not in pair}
         log = open_log(path)
         if stamp is not None:
@@ -294,7 +232,7 @@ class LogPlaces:
             return
         if not same_content(first, log):
             raise OlrPgError(
-                2012,
+                Code.TWO_LOGS_IN_ONE_PLACE,
                 f"{first.path} and {log.path} differ",
                 thread=log.header.thread,
                 sequence=log.header.sequence,
@@ -305,7 +243,7 @@ class LogPlaces:
 
 
 def _files(specs: Sequence[str]) -> Iterator[_File]:
-    """Each file once, whatever leads to it."""
+    """Yield each file once, whatever leads to it."""
     seen: set[str] = set()
     for spec in specs:
         for file in _expand(spec):
@@ -334,7 +272,7 @@ def _expand(spec: str) -> Iterator[_File]:
 
 
 def _walk(folder: str) -> Iterator[_File]:
-    """The regular files below a folder; hidden ones are the temporary files of copy tools."""
+    """Yield the regular files below a folder; hidden ones are the temporary files of copy tools."""
     try:
         with os.scandir(folder) as entries:
             found = sorted(entries, key=lambda entry: entry.name)
@@ -355,4 +293,4 @@ def _walk(folder: str) -> Iterator[_File]:
 
 def _unreadable(path: str, error: OSError | ValueError) -> OlrPgError:
     reason = error.strerror if isinstance(error, OSError) else None
-    return OlrPgError(2002, reason or str(error), file=path)
+    return OlrPgError(Code.LOG_UNREADABLE, reason or str(error), file=path)

@@ -1,4 +1,4 @@
-"""What an ``OPEN RESETLOGS`` has orphaned among logs, told by the logs' headers alone.
+"""Logs that an ``OPEN RESETLOGS`` has orphaned, told by the logs' headers alone.
 
 A log names its incarnation and the SCN at which that began. Where nobody tells which incarnation is
 whose child, those that there are logs of are taken for ancestors of one another.
@@ -9,12 +9,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.capture.logs import AbsentLog
+from olr_pg.capture.archived_log import AbsentLog
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from olr_pg.capture.logs import ArchivedLog, LogScan
+    from olr_pg.capture.archived_log import ArchivedLog
+    from olr_pg.capture.logs import LogScan
 
 _QUIET_SCNS: Final = 2
 """A RESETLOGS SCN lies up to so far behind the end of the redo that was recovered: of the log that
@@ -22,12 +23,12 @@ begins there nothing was wanted, and it may never have been written."""
 
 
 def incarnations_of(logs: Iterable[ArchivedLog]) -> set[tuple[int, int]]:
-    """Resetlogs id and SCN of each incarnation that there are logs of."""
+    """Return resetlogs id and SCN of each incarnation that there are logs of."""
     return {(log.header.resetlogs_id, log.header.resetlogs_scn) for log in logs}
 
 
 def ends_of(incarnations: Collection[tuple[int, int]]) -> dict[int, int]:
-    """The SCN from which the redo of each incarnation but the last is orphaned, by resetlogs id.
+    """Return the SCN from which each incarnation's redo but the last's is orphaned, by its id.
 
     Each ends where the first of the later ones begins.
 
@@ -42,7 +43,7 @@ def ends_of(incarnations: Collection[tuple[int, int]]) -> dict[int, int]:
 
 
 def without_orphans(logs: Iterable[ArchivedLog], ends: Mapping[int, int]) -> list[ArchivedLog]:
-    """The logs, but for what a RESETLOGS has orphaned of them."""
+    """Return the logs, but for what a RESETLOGS has orphaned of them."""
     kept = []
     for log in logs:
         end = ends.get(log.header.resetlogs_id)
@@ -59,7 +60,7 @@ def follow_resetlogs(
     scn: int,
     earlier: Iterable[ArchivedLog] = (),
 ) -> LogScan:
-    """What was found, without orphans; a log that `lost_ends` misses is absent.
+    """Return what was found, without orphans; a log that `lost_ends` misses is absent.
 
     Args:
         incarnations: resetlogs id and SCN of each.
@@ -74,7 +75,7 @@ def follow_resetlogs(
 def lost_ends(
     logs: Iterable[ArchivedLog], ends: Mapping[int, int], scn: int = 0
 ) -> list[AbsentLog]:
-    """What is missing behind the last log of a thread, where its incarnation goes on behind that.
+    """Find what is missing behind a thread's last log, where its incarnation goes on behind that.
 
     The logs do not tell whether a thread was closed by then, so each is taken for open.
 

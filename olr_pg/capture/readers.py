@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.redo.header import PROBE_BYTES, LogHeader, parse_log_header, probe_geometry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from olr_pg.capture.logs import ArchivedLog
+    from olr_pg.capture.archived_log import ArchivedLog
 
 _HEADER_BLOCKS: Final = 2
 
 
 def read_header(path: str) -> tuple[LogHeader, int]:
-    """(header, size in bytes) of the log at `path`.
+    """Return (header, size in bytes) of the log at `path`.
 
     Raises:
         OlrPgError: 2002 unreadable, 2003–2008 what `parse_log_header` finds.
@@ -32,14 +32,16 @@ def read_header(path: str) -> tuple[LogHeader, int]:
         size = os.fstat(handle).st_size
         probe = _pread(handle, PROBE_BYTES, 0, path)
         if 0 < len(probe) < PROBE_BYTES and probe[0] != 0:
-            raise OlrPgError(2003, f"{len(probe)} bytes that begin no redo log", file=path)
+            raise OlrPgError(
+                Code.NOT_A_REDO_LOG, f"{len(probe)} bytes that begin no redo log", file=path
+            )
         block_size, _ = probe_geometry(probe, path=path)
         start = _pread(handle, _HEADER_BLOCKS * block_size, 0, path)
     return parse_log_header(start[:block_size], start[block_size:], path=path), size
 
 
 def map_log(path: str) -> npt.NDArray[np.uint8]:
-    """The bytes of a log, mapped read-only; the mapping lives as long as the array.
+    """Map the bytes of a log read-only; the mapping lives as long as the array.
 
     The file may be deleted or replaced meanwhile: the mapping keeps what was opened. A file that
     is *shortened in place* under the mapping ends the process with a signal, as any mapping does;
@@ -50,17 +52,17 @@ def map_log(path: str) -> npt.NDArray[np.uint8]:
     """
     with _open(path) as handle:
         if os.fstat(handle).st_size == 0:
-            raise OlrPgError(2004, "the file is empty", file=path)
+            raise OlrPgError(Code.LOG_TRUNCATED, "the file is empty", file=path)
         try:
             mapping = mmap.mmap(handle, 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError) as error:
             # ValueError: the file became empty in between.
-            raise OlrPgError(2002, _reason(error), file=path) from error
+            raise OlrPgError(Code.LOG_UNREADABLE, _reason(error), file=path) from error
     return np.frombuffer(mapping, np.uint8)
 
 
 def read_blocks(log: ArchivedLog, first: int, stop: int) -> npt.NDArray[np.uint8]:
-    """Blocks [first, stop) of a log, copied into memory.
+    """Read blocks [first, stop) of a log into memory.
 
     Args:
         first, stop: block numbers, 0 ≤ first ≤ stop ≤ nab.
@@ -76,7 +78,7 @@ def read_blocks(log: ArchivedLog, first: int, stop: int) -> npt.NDArray[np.uint8
         data = _pread(handle, (stop - first) * block_size, first * block_size, log.path)
     if len(data) < (stop - first) * block_size:
         raise OlrPgError(
-            2004,
+            Code.LOG_TRUNCATED,
             f"expected blocks {first} to {stop - 1}",
             file=log.path,
             block=first + len(data) // block_size,
@@ -85,7 +87,7 @@ def read_blocks(log: ArchivedLog, first: int, stop: int) -> npt.NDArray[np.uint8
 
 
 def same_content(one: ArchivedLog, other: ArchivedLog) -> bool:
-    """Whether two logs hold the same bytes in every block that is in use.
+    """Tell whether two logs hold the same bytes in every block that is in use.
 
     Raises:
         OlrPgError: 2002, one of the files vanished or cannot be read.
@@ -103,17 +105,17 @@ def _open(path: str) -> Iterator[int]:
         # O_NONBLOCK: opening a pipe must not wait for its writer.
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except (OSError, ValueError) as error:
-        raise OlrPgError(2002, _reason(error), file=path) from error
+        raise OlrPgError(Code.LOG_UNREADABLE, _reason(error), file=path) from error
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise OlrPgError(2002, "it is no regular file", file=path)
+            raise OlrPgError(Code.LOG_UNREADABLE, "it is no regular file", file=path)
         yield handle
     finally:
         os.close(handle)
 
 
 def _pread(handle: int, size: int, offset: int, path: str) -> bytes:
-    """Up to `size` bytes; fewer only at the end of the file."""
+    """Read up to `size` bytes; fewer only at the end of the file."""
     parts: list[bytes] = []
     try:
         while size > 0 and (part := os.pread(handle, size, offset)):
@@ -121,7 +123,7 @@ def _pread(handle: int, size: int, offset: int, path: str) -> bytes:
             size -= len(part)
             offset += len(part)
     except OSError as error:
-        raise OlrPgError(2002, _reason(error), file=path) from error
+        raise OlrPgError(Code.LOG_UNREADABLE, _reason(error), file=path) from error
     return b"".join(parts)
 
 

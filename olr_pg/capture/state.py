@@ -1,4 +1,4 @@
-"""What capture is doing, and why it waits: for whoever shows or measures it."""
+"""The state of capture, and why it waits: for whoever shows or measures it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from olr_pg.observability.failures import failure_record
+from olr_pg.observability.error_records import failure_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class CapturePhase(StrEnum):
-    """What capture is doing, or what it waits for."""
+    """The phases of capture: what it is doing, or what it waits for."""
 
     WAITING_FOR_CLIENT = "WAITING_FOR_CLIENT"
     """No client has said where to start: nothing is decoded."""
@@ -45,7 +45,7 @@ class CapturePhase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CaptureState:
-    """What capture is doing at a moment.
+    """The state of capture at a moment.
 
     Attributes:
         phase: what it does, or waits for.
@@ -58,13 +58,13 @@ class CaptureState:
     reason: OlrPgError | None = None
 
     def as_record(self) -> dict[str, Any]:
-        """For JSON: ``state``, ``since`` and ``reason``, which is an error's record or None."""
+        """Return ``state``, ``since`` and ``reason``, an error's record or None, for JSON."""
         reason = None if self.reason is None else failure_record(self.reason)
         return {"state": self.phase.value, "since": self.since, "reason": reason}
 
 
 class CaptureMonitor:
-    """The state now; may be read from any thread.
+    """Holds the state of capture; may be read from any thread.
 
     Args:
         clock: seconds of Unix time.
@@ -81,7 +81,7 @@ class CaptureMonitor:
         return self._state
 
     def enter(self, phase: CapturePhase, reason: OlrPgError | None = None) -> bool:
-        """Capture is in `phase` now.
+        """Note that capture is in `phase` now.
 
         Returns:
             Whether that, or the reason, is new; where it is not, the state keeps its beginning.

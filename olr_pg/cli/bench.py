@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from olr_pg.cli.output import log_to_stderr, print_json, print_line
+from olr_pg.cli.printing import log_to_stderr, print_json, print_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +29,7 @@ def parse_size(text: str) -> int:
 
 
 def parse_sizes(texts: Sequence[str]) -> tuple[int, dict[str, int]]:
-    """The size for all benchmarks, and those of single ones, ``spark=2GB``."""
+    """Parse the size for all benchmarks, and those of single ones, ``spark=2GB``."""
     size, own = parse_size(DEFAULT_SIZE), {}
     for text in texts:
         name, equals, rest = text.rpartition("=")

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from olr_pg.cli.output import print_json, print_line
+from olr_pg.cli.printing import print_json, print_line
 
 if TYPE_CHECKING:
     from olr_pg.config.model import Config
 
 app = typer.Typer(help="Check a configuration file; print its schema.", no_args_is_help=True)
 
+CONFIG_NAMES: Final = ("--config", "--file", "-c")
+"""What the option is called; ``--file`` is OLR's name of it."""
+
 ConfigOption = Annotated[
     Path,
     typer.Option(
-        "--config", "-c", metavar="FILE", help="The configuration file (JSON, comments allowed)."
+        *CONFIG_NAMES,
+        metavar="FILE",
+        help="The configuration file (JSON, comments allowed).",
     ),
 ]
 
@@ -40,8 +45,8 @@ def check(
     The files of TLS are looked at, and whether `source.server` can be found here, as `run` does.
     Nothing is connected to, and no secret is printed.
     """
-    from olr_pg.config.load import ConfigError, load_config
     from olr_pg.config.outside import check_outside
+    from olr_pg.config.reading import ConfigError, load_config
 
     try:
         loaded = load_config(config)
@@ -66,13 +71,13 @@ def check(
 @app.command("schema")
 def schema() -> None:
     """Print the JSON Schema of the configuration file, for editors and other tools."""
-    from olr_pg.config.load import json_schema
+    from olr_pg.config.reading import json_schema
 
     print_json(json_schema())
 
 
 def summarize(config: Config) -> dict[str, Any]:
-    """What a valid configuration sets up, without its secrets."""
+    """Summarize what a valid configuration sets up, without its secrets."""
     source = config.source
     if source.kind == "oracle":
         origin = {"source": f"oracle {source.server} as {source.user}"}

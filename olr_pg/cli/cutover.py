@@ -9,13 +9,13 @@ import typer
 
 from olr_pg.cli.config import ConfigOption, TargetOption
 from olr_pg.cli.load import JsonOption, read_config, spark_session_of
-from olr_pg.cli.output import print_json, print_line
+from olr_pg.cli.printing import print_json, print_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from olr_pg.load.cutover import Step
-    from olr_pg.load.cutover_state import StepState
+    from olr_pg.load.cutover.cut_over import Step
+    from olr_pg.load.cutover.steps_done import StepState
 
 
 def cutover(
@@ -59,7 +59,13 @@ def cutover(
     quiet, archived, applied, verified, sequences, constraints, report. End `olr-pg run` before:
     this command applies what is left itself. Nothing is changed in the source.
     """
-    from olr_pg.load.cutover import STEPS, CutoverOptions, cut_over, cutover_state, restart_cutover
+    from olr_pg.load.cutover.cut_over import (
+        STEPS,
+        CutoverOptions,
+        cut_over,
+        cutover_state,
+        restart_cutover,
+    )
     from olr_pg.load.initial import PRELOAD
     from olr_pg.spark.session import stop_session
 
@@ -90,7 +96,7 @@ def _announce(step: Step) -> None:
 
 
 def _show(states: Sequence[StepState], steps: Sequence[Step], *, as_json: bool) -> None:
-    """What has been done, and the way back from there."""
+    """Show what has been done, and the way back from there."""
     over = [state for state in states if state.is_over]
     backs = {step.name: step.way_back for step in steps}
     back = backs[over[-1].step] if over else "nothing is done yet"

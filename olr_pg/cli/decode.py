@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from tempfile import gettempdir
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from olr_pg.cli.output import byte_progress, log_to_stderr, print_json, write_bytes
-from olr_pg.errors import OlrPgError
+from olr_pg.cli.printing import byte_progress, log_to_stderr, print_json, write_bytes
+from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
-    from olr_pg.replicator.accounting import Accounting
+    from olr_pg.dictionary.committed_changes import DictionaryTransaction
+    from olr_pg.ordering.accounting import Accounting
 
 SPILL_BYTES: Final = 32 << 20
 """Bytes of unfinished transactions past which the largest wait in the temporary directory."""
 
 
 def parse_log(text: str) -> Path:
-    """A LOG argument; the empty one of a variable that is not set would be this directory."""
+    """Parse a LOG argument; the empty one of a variable that is not set would be this directory."""
     if not text:
         raise typer.BadParameter("it is empty")
     return Path(text)
@@ -53,7 +55,15 @@ def decode(
         bool,
         typer.Option(
             "--session",
-            help="Print with each begin whose session it was: user, machine, program.",
+            help="Print with each begin whose session it was: redo thread, the transaction's name,"
+            " user, machine, program.",
+        ),
+    ] = False,
+    ddl: Annotated[
+        bool,
+        typer.Option(
+            "--ddl",
+            help='Print DDL statements too, in commit order with the changes: lines with op "ddl".',
         ),
     ] = False,
     account: Annotated[
@@ -79,12 +89,12 @@ def decode(
     Each transaction is a "begin", its changes and a "commit".
     """
     log_to_stderr()
-    from olr_pg.cli.render import render_pieces
-    from olr_pg.cli.values import value_renderer
+    from olr_pg.cli.element_values import value_renderer
+    from olr_pg.cli.render import render_ddl, render_pieces
+    from olr_pg.decoding.spill import SpillFiles
     from olr_pg.dictionary.loader import load_snapshot
     from olr_pg.redo.sessions import SessionDirectory
-    from olr_pg.replicator.decode import decode_logs
-    from olr_pg.replicator.spill import SpillFiles
+    from olr_pg.replicator.decode_once import decode_logs, is_wanted
     from olr_pg.wire.frames import ByteOrder
 
     snapshot = load_snapshot(str(dictionary))
@@ -92,6 +102,12 @@ def decode(
     paths = [str(path) for path in logs]
     incidents = incident_dir or Path(gettempdir())
     accounts: list[Accounting] = []
+    wanted = partial(is_wanted, table or None)
+
+    def print_ddl(transaction: DictionaryTransaction) -> None:
+        for line in render_ddl(transaction, wanted):
+            write_bytes(line)
+
     sessions = SessionDirectory() if session else None
     with byte_progress("decoding") as advance:
         for blob in decode_logs(
@@ -103,6 +119,7 @@ def decode(
             account=accounts.append,
             sessions=sessions,
             storage=SpillFiles(Path(gettempdir()), SPILL_BYTES),
+            ddl=print_ddl if ddl and not account else None,
         ):
             if not account:
                 for piece in render_pieces(blob, ByteOrder.LITTLE, render_value, sessions):
@@ -115,6 +132,6 @@ def decode(
 def _check(accounting: Accounting) -> None:
     if not accounting.closes:
         raise OlrPgError(
-            2070,
+            Code.ACCOUNT_DOES_NOT_CLOSE,
             f"{accounting.vectors_missing} row vectors, {accounting.changes_missing} changes",
         )

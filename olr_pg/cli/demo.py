@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from olr_pg.cli.output import log_to_stderr
+from olr_pg.cli.printing import log_to_stderr
 
 
 def demo() -> None:
@@ -12,7 +12,7 @@ def demo() -> None:
 
     PostgreSQL goes on afterwards, for a look; how to end it is said.
     """
-    from olr_pg.replicator.demo import run_demo
+    from olr_pg.appliance.demo_run import run_demo
 
     log_to_stderr()
     raise typer.Exit(run_demo())

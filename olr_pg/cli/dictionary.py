@@ -8,14 +8,14 @@ from typing import Annotated
 import typer
 
 from olr_pg.cli.config import ConfigOption
-from olr_pg.cli.output import log_to_stderr, print_line
+from olr_pg.cli.printing import log_to_stderr, print_line
 
 app = typer.Typer(help="The dictionary of the source.", no_args_is_help=True)
 
 
 @app.callback()
 def dictionary() -> None:
-    """The dictionary of the source."""
+    """Read the dictionary of the source."""
 
 
 @app.command("export")
@@ -38,8 +38,8 @@ def export(
     ] = 0,
 ) -> None:
     """Write the dictionary of a live source as a snapshot for an offline source."""
-    from olr_pg.config.load import load_config
-    from olr_pg.replicator.export import export_dictionary
+    from olr_pg.appliance.dictionary_export import export_dictionary
+    from olr_pg.config.reading import load_config
 
     log_to_stderr()
     snapshot = export_dictionary(load_config(config), query, scn, out)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from olr_pg.cli.config import ConfigOption, TargetOption
-from olr_pg.cli.output import log_to_stderr, print_json, print_line
+from olr_pg.cli.printing import log_to_stderr, print_json, print_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,11 +32,12 @@ def doctor(
 
     Changes nothing anywhere. Exit codes: 0 nothing found, 10 warnings only, 11 errors.
     """
-    from olr_pg.config.load import load_config, one_target
-    from olr_pg.replicator.doctor import diagnose
+    from olr_pg.appliance.all_checks import diagnose
+    from olr_pg.config.environment import load_for_work
+    from olr_pg.config.reading import one_target
 
     log_to_stderr()
-    findings = diagnose(one_target(load_config(config), target_name), for_load=for_load)
+    findings = diagnose(one_target(load_for_work(config), target_name), for_load=for_load)
     if as_json:
         print_json([finding.as_json() for finding in findings])
     else:

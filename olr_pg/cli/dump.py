@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 import typer
 
 from olr_pg.cli.decode import parse_log
-from olr_pg.cli.output import byte_progress, log_to_stderr, print_json, print_line, report_console
-from olr_pg.errors import OlrPgError
+from olr_pg.cli.printing import byte_progress, log_to_stderr, print_json, print_line, report_console
+from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from rich.table import Table
 
-    from olr_pg.redo.dump import DumpFilter
+    from olr_pg.redo.dump.log_text import DumpFilter
+    from olr_pg.redo.dump.stats import LogStatistics
     from olr_pg.redo.header import LogHeader
-    from olr_pg.redo.stats import LogStatistics
     from olr_pg.redo.window import Log
 
 T = TypeVar("T")
@@ -113,7 +113,7 @@ def dump(
     if stats:
         _print_statistics(list(_statistics(paths)), as_json=as_json)
         return
-    from olr_pg.redo.dump import dump_logs
+    from olr_pg.redo.dump.log_text import dump_logs
 
     for line in dump_logs(_open(paths), wanted, raw=raw):
         print_line(line)
@@ -122,12 +122,19 @@ def dump(
 def _dump_incident(path: Path, mask: Path | None, wanted: DumpFilter, *, raw: bool) -> None:
     import secrets
 
-    from olr_pg.redo.incident import dump_incident, mask_incident, read_incident, write_incident
+    from olr_pg.redo.dump.incident import (
+        dump_incident,
+        mask_incident,
+        read_incident,
+        write_incident,
+    )
 
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise OlrPgError(2002, error.strerror or str(error), file=str(path)) from error
+        raise OlrPgError(
+            Code.LOG_UNREADABLE, error.strerror or str(error), file=str(path)
+        ) from error
     incident = read_incident(content, path=str(path))
     if mask is None:
         for line in dump_incident(incident, wanted, raw=raw):
@@ -138,7 +145,9 @@ def _dump_incident(path: Path, mask: Path | None, wanted: DumpFilter, *, raw: bo
         with mask.open("xb") as target:
             target.write(masked)
     except OSError as error:
-        raise OlrPgError(2102, error.strerror or str(error), file=str(mask)) from error
+        raise OlrPgError(
+            Code.MASKED_INCIDENT_UNWRITABLE, error.strerror or str(error), file=str(mask)
+        ) from error
 
 
 def _filter(
@@ -149,7 +158,7 @@ def _filter(
     opcodes: Sequence[str] | None,
     limit: int | None,
 ) -> DumpFilter:
-    from olr_pg.redo.dump import DumpFilter
+    from olr_pg.redo.dump.log_text import DumpFilter
     from olr_pg.scalars import parse_rba, parse_xid
 
     scn_from, scn_to = (0, None) if scn is None else _parsed("--scn", _scn_range, scn)
@@ -188,7 +197,7 @@ def _opcode(text: str) -> int:
 
 
 def statistics_record(log: Log, counts: LogStatistics) -> dict[str, Any]:
-    """The header fields and counts of a log, as ``--stats --json`` prints them."""
+    """Return the header fields and counts of a log, as ``--stats --json`` prints them."""
     header = log.header
     return {
         "file": log.path,
@@ -226,7 +235,7 @@ def _open(specs: Sequence[str]) -> Iterator[Log]:
 
 
 def _statistics(specs: Sequence[str]) -> Iterator[dict[str, Any]]:
-    from olr_pg.redo.stats import log_statistics
+    from olr_pg.redo.dump.stats import log_statistics
 
     opened = list(_open(specs))
     total = sum(log.raw.size for log in opened)
@@ -265,7 +274,7 @@ def _print_tables(records: list[dict[str, Any]]) -> None:
 
 
 def _wide_table(records: list[dict[str, Any]]) -> Table:
-    """One row per log."""
+    """Make a table with one row per log."""
     from rich.table import Table
 
     columns = [key for key in records[0] if key != "opcodes"]
@@ -278,7 +287,7 @@ def _wide_table(records: list[dict[str, Any]]) -> Table:
 
 
 def _narrow_table(record: dict[str, Any]) -> Table:
-    """One row per field of a log."""
+    """Make a table with one row per field of a log."""
     from rich.table import Table
 
     table = Table(show_header=False)

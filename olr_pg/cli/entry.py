@@ -1,4 +1,4 @@
-"""Where a process of ``olr-pg`` begins: before anything that takes time to import."""
+"""Begins a process of ``olr-pg``: before anything that takes time to import."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ import typer
 
 from olr_pg.cli.config import ConfigOption, TargetOption
 from olr_pg.cli.load import JsonOption, read_config
-from olr_pg.cli.output import print_json, print_line
-from olr_pg.errors import OlrPgError
+from olr_pg.cli.printing import print_json, print_line
+from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -18,11 +18,13 @@ if TYPE_CHECKING:
 
     from psycopg import Connection
 
-    from olr_pg.applier.error_table import ErrorLine, StoppedTable
-    from olr_pg.applier.replay import Replayed
+    from olr_pg.applier.batches.replay import Replayed
     from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.applier.stopped.error_table import ErrorLine, IncompleteLine, StoppedTable
 
 EXIT_STOPPED = 1
+_INCOMPLETE_MAX = 100
+"""Lines of incomplete rows without `--all`."""
 
 app = typer.Typer(
     help="Errors of the applier: list, show, retry, skip.",
@@ -51,21 +53,37 @@ def list_errors(
     target_name: TargetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List stopped tables and their errors; exit code 1 if there are stopped tables."""
-    from olr_pg.applier.error_table import read_errors, read_stopped
+    """List stopped tables, their errors, and rows that lack LOB values.
+
+    Exit code 1 if there are stopped tables.
+    """
+    from olr_pg.applier.stopped.error_table import (
+        count_incomplete,
+        read_errors,
+        read_incomplete,
+        read_stopped,
+    )
 
     with _target(config, target_name) as (connection, settings):
         lines = read_errors(connection, settings.subscription, resolved=every)
         stopped = read_stopped(connection, settings.subscription)
+        counts = count_incomplete(connection, settings.subscription)
+        shown = None if every else _INCOMPLETE_MAX
+        incomplete = read_incomplete(connection, settings.subscription, shown) if counts else []
     if as_json:
         print_json(
             {
                 "stopped": [one._asdict() for one in stopped],
                 "errors": [_line_json(line) for line in lines],
+                "incomplete": {
+                    "tables": counts,
+                    "lines": [_incomplete_json(line) for line in incomplete],
+                },
             }
         )
     else:
         _print_lists(stopped, lines)
+        _print_incomplete(counts, incomplete)
     if stopped:
         raise typer.Exit(EXIT_STOPPED)
 
@@ -79,7 +97,7 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show one error: the change, its place, the statement and PostgreSQL's answer."""
-    from olr_pg.applier.error_table import read_error
+    from olr_pg.applier.stopped.error_table import read_error
 
     with _target(config, target_name) as (connection, settings):
         line = read_error(connection, settings.subscription, number)
@@ -105,7 +123,7 @@ def retry(
     as_json: JsonOption = False,
 ) -> None:
     """Apply the held changes of stopped tables; exit code 1 if one stops again."""
-    from olr_pg.applier.replay import stopped_tables
+    from olr_pg.applier.batches.replay import stopped_tables
     from olr_pg.dictionary.selection import as_known
 
     with _target(config, target_name) as (connection, settings):
@@ -113,7 +131,9 @@ def retry(
         names = as_known(table or (), stopped)
         for name in names:
             if name not in stopped:
-                raise OlrPgError(5144, f"{name} is not", subscription=settings.subscription)
+                raise OlrPgError(
+                    Code.NO_SUCH_STOPPED_TABLE, f"{name} is not", subscription=settings.subscription
+                )
         _go_on(connection, settings, names or stopped, as_json=as_json)
 
 
@@ -130,7 +150,7 @@ def skip(
     Of a DDL: the target table has been brought to what the source has behind it, or needs not be.
     Exit code 1 if the table stops again.
     """
-    from olr_pg.applier.error_table import skip_error
+    from olr_pg.applier.stopped.error_table import skip_error
 
     with _target(config, target_name) as (connection, settings):
         with connection.transaction():
@@ -141,19 +161,19 @@ def skip(
 
 @contextmanager
 def _target(path: Path, name: str | None) -> Iterator[tuple[Connection[Any], ApplierSettings]]:
-    """A connection to the target, and the settings for applying there."""
+    """Open a connection to the target, with the settings for applying there."""
     import psycopg
 
-    from olr_pg.applier.connection import connect, unreachable
-    from olr_pg.applier.ledger import ensure_ledger
+    from olr_pg.appliance.appliance import applier_settings, open_target
+    from olr_pg.appliance.target import target_directory
+    from olr_pg.applier.target.connection import connect, unreachable
+    from olr_pg.applier.target.ledger import ensure_ledger
     from olr_pg.datatypes.convert import DEFAULT_FACTS
-    from olr_pg.replicator.appliance import applier_settings, open_target
-    from olr_pg.replicator.target import target_directory
     from olr_pg.wire.frames import ByteOrder
 
     config = read_config(path, name)
     if config.apply is None:
-        raise OlrPgError(1091, "there is no `apply` section")
+        raise OlrPgError(Code.NO_TARGET, "there is no `apply` section")
     with ExitStack() as stack:
         target = open_target(config.apply, target_directory(config), stack)
         order = ByteOrder(config.port.byte_order)
@@ -174,7 +194,7 @@ def _go_on(
     *,
     as_json: bool,
 ) -> None:
-    from olr_pg.applier.replay import replay
+    from olr_pg.applier.batches.replay import replay
 
     done = [replay(connection, settings, table) for table in tables]
     if as_json:
@@ -189,12 +209,12 @@ def _go_on(
 
 
 def _change(connection: Connection[Any], subscription: str, line: ErrorLine) -> Any:
-    """The change with readable values, while it is held."""
+    """Read the change with readable values, while it is held."""
     import orjson
 
-    from olr_pg.applier.hold import held_messages
+    from olr_pg.applier.stopped.hold import held_messages
+    from olr_pg.cli.element_values import value_renderer
     from olr_pg.cli.render import elements_of, render_line, whole_changes
-    from olr_pg.cli.values import value_renderer
     from olr_pg.dictionary.model import Database
 
     key = subscription, line.source_table
@@ -239,6 +259,26 @@ def _print_lists(stopped: Sequence[StoppedTable], lines: Sequence[ErrorLine]) ->
             f" {line.row_id or ''} XID {line.xid} commit SCN {line.commit_scn}"
             f"  OLR-{line.code:05d} {line.message} ({line.attempts}×)"
         )
+
+
+def _incomplete_json(line: IncompleteLine) -> dict[str, Any]:
+    return {**line._asdict(), "reason": f"OLR-{line.reason:05d}"}
+
+
+def _print_incomplete(counts: dict[str, int], lines: Sequence[IncompleteLine]) -> None:
+    import orjson
+
+    for table, count in counts.items():
+        print_line(f"INCOMPLETE {table}: {count} LOB values are missing (olr-pg fetch-lobs)")
+    for line in lines:
+        key = f"ROWID {line.row_id}" if line.key is None else orjson.dumps(line.key).decode()
+        failure = f": {line.failure}" if line.failure else ""
+        print_line(
+            f"    {line.source_table} {key} {line.column_name} since the {line.operation} of commit"
+            f" SCN {line.commit_scn}, XID {line.xid}  OLR-{line.reason:05d}{failure}"
+        )
+    if sum(counts.values()) > len(lines):
+        print_line(f"    and {sum(counts.values()) - len(lines)} more (--all)")
 
 
 def _replayed_json(one: Replayed) -> dict[str, Any]:

@@ -20,8 +20,8 @@ import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from olr_pg.cli.output import flush
-from olr_pg.errors import OlrPgError
+from olr_pg.cli.printing import flush
+from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -30,7 +30,6 @@ EXIT_INTERRUPTED: Final = 128 + signal.SIGINT
 EXIT_PIPE_CLOSED: Final = 128 + signal.SIGPIPE
 EXIT_TERMINATED: Final = 128 + signal.SIGTERM
 
-_DEFECT: Final = 9001
 _REPEAT_SECONDS: Final = 0.1
 
 
@@ -58,25 +57,27 @@ class ReportingGroup(TyperGroup):
         except Exception as error:  # noqa: BLE001 - every ending is told, a defect with its calls
             _discard_unwritten()
             failure = coded(error)
-            report(failure, as_json=as_json, defect=error if failure.code == _DEFECT else None)
+            report(
+                failure, as_json=as_json, defect=error if failure.code == Code.INTERNAL else None
+            )
             raise typer.Exit(failure.exit_code) from None
         return result
 
 
 def coded(error: Exception) -> OlrPgError:
-    """The catalogue's error for anything that a command may end with."""
+    """Return the catalogue's error for anything that a command may end with."""
     if isinstance(error, OlrPgError):
         return error
     if "psycopg" in sys.modules:
         import psycopg
 
-        from olr_pg.applier.connection import unreachable
+        from olr_pg.applier.target.connection import unreachable
 
         if isinstance(error, psycopg.errors.InsufficientPrivilege):
-            return OlrPgError(5004, str(error.diag.message_primary))
+            return OlrPgError(Code.TARGET_PRIVILEGE, str(error.diag.message_primary))
         if isinstance(error, psycopg.OperationalError):
             return unreachable(error)
-    return OlrPgError(_DEFECT, f"{type(error).__name__}: {error}")
+    return OlrPgError(Code.INTERNAL, f"{type(error).__name__}: {error}")
 
 
 def report(error: OlrPgError, *, as_json: bool, defect: Exception | None = None) -> None:
@@ -85,17 +86,17 @@ def report(error: OlrPgError, *, as_json: bool, defect: Exception | None = None)
     Args:
         defect: what nobody foresaw: with where it came from.
     """
-    from olr_pg.observability.failures import failure_record, format_failure
-    from olr_pg.observability.redaction import Redactor
+    from olr_pg.observability.error_records import failure_record, format_failure
+    from olr_pg.observability.redaction import known_redactor
 
     failure = failure_record(error)
     calls = "" if defect is None else "".join(traceback.format_exception(defect))
     if as_json:
         record = {**failure, "traceback": calls} if calls else failure
         # Before it is JSON: what is masked may reach to the end of a text.
-        text = json.dumps(Redactor().value(record), ensure_ascii=False)
+        text = json.dumps(known_redactor().value(record), ensure_ascii=False)
     else:
-        text = Redactor().text(calls + format_failure(failure))
+        text = known_redactor().text(calls + format_failure(failure))
     sys.stderr.write(text + "\n")
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from olr_pg.cli.config import ConfigOption, TargetOption
-from olr_pg.cli.output import on_terminal, print_json, print_line, report_console
+from olr_pg.cli.printing import on_terminal, print_json, print_line, report_console
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from olr_pg.config.model import Config
     from olr_pg.datatypes.policies import Counters
     from olr_pg.load.initial import LoadedTable
-    from olr_pg.load.structure import Part
     from olr_pg.load.table_data import SourceTable
+    from olr_pg.load.target_structure import Part
     from olr_pg.load.watch import LoadWatch
 
 POLL_SECONDS: Final = 0.5
@@ -78,15 +78,15 @@ def initial_load(
         raise typer.BadParameter("--resume, --restart and --anew exclude each other")
     if anew and not table:
         raise typer.BadParameter("--anew takes the tables to empty: --table OWNER.NAME")
-    from olr_pg.applier.plan import target_name
+    from olr_pg.appliance.appliance import open_target
+    from olr_pg.appliance.data_lock import only_one
+    from olr_pg.appliance.target import data_directory, target_directory
+    from olr_pg.applier.statements.target_plan import target_name
     from olr_pg.load import sources
     from olr_pg.load.initial import PRELOAD, LoadOptions
     from olr_pg.load.initial import initial_load as load
-    from olr_pg.load.structure import StructureBuilder, raise_for_failures
-    from olr_pg.observability.failures import failure_record
-    from olr_pg.replicator.appliance import open_target
-    from olr_pg.replicator.data_lock import only_one
-    from olr_pg.replicator.target import data_directory, target_directory
+    from olr_pg.load.target_structure import StructureBuilder, raise_for_failures
+    from olr_pg.observability.error_records import failure_record
     from olr_pg.spark.session import stop_session
 
     loaded = read_config(config, only_target)
@@ -138,22 +138,24 @@ def initial_load(
 
 
 def read_config(path: Path, target: str | None) -> Config:
-    """The configuration of one target by itself, for a command that prints its result itself.
+    """Read the configuration of one target, for a command that prints its result itself.
 
     Raises:
         OlrPgError: 10xx the file, 1105, 1106 the target.
     """
-    from olr_pg.config.load import load_config, one_target
+    from olr_pg.config.environment import load_for_work
     from olr_pg.config.model import secret_texts
-    from olr_pg.observability.logs import configure_logging
+    from olr_pg.config.reading import one_target
+    from olr_pg.observability.logging_setup import WARNINGS, configure_logging
 
-    config = load_config(path)
-    configure_logging(min(config.log.level, 1), config.log.format, secrets=secret_texts(config))
+    config = load_for_work(path)
+    level = min(config.log.level, WARNINGS)
+    configure_logging(level, config.log.format, secrets=secret_texts(config))
     return one_target(config, target)
 
 
 def spark_session_of(config: Config, preload: tuple[str, ...]) -> Any:
-    """The Spark session that the configuration describes."""
+    """Open the Spark session that the configuration describes."""
     from olr_pg.spark.session import SparkSettings, get_session
 
     return get_session(SparkSettings(config.spark.master, dict(config.spark.conf), preload))
@@ -166,7 +168,7 @@ def load_progress(
     targets: Mapping[str, tuple[str, str]],
     work: Sequence[SourceTable],
 ) -> Iterator[None]:
-    """A bar per table on stderr, shown only where stderr is a terminal."""
+    """Show a bar per table on stderr, if that is a terminal."""
     if not on_terminal():
         yield
         return
@@ -248,7 +250,7 @@ def _json(done: LoadedTable) -> dict[str, Any]:
 
 
 def losses_json(losses: Mapping[str, Counters]) -> dict[str, dict[str, int]]:
-    """What policies changed, by column; counters of zero are left out."""
+    """Return what policies changed, by column; counters of zero are left out."""
     return {
         column: {kind: count for kind, count in asdict(counters).items() if count}
         for column, counters in losses.items()
@@ -280,7 +282,7 @@ def _print_loaded(done: Sequence[LoadedTable]) -> None:
 
 
 def _print_structure(parts: Sequence[Part]) -> None:
-    """How many of each kind were made, and each one that was not."""
+    """Print how many of each kind were made, and each one that was not."""
     for kind in dict.fromkeys(part.kind for part in parts):
         states = Counter(part.state for part in parts if part.kind == kind)
         counts = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))

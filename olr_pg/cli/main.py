@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from olr_pg.appliance.process_setup import tune_process
 from olr_pg.cli import (
     bench,
     config,
@@ -20,7 +21,9 @@ from olr_pg.cli import (
     doctor,
     dump,
     errors,
+    fetch,
     load,
+    logs,
     prepare,
     simulate,
     status,
@@ -29,7 +32,6 @@ from olr_pg.cli import (
 )
 from olr_pg.cli import run as run_command
 from olr_pg.cli.group import ReportingGroup
-from olr_pg.replicator.process import tune_process
 
 app = typer.Typer(
     name="olr-pg",
@@ -74,8 +76,10 @@ def main(
 app.command("run")(run_command.run)
 app.command("status")(status.status)
 app.command("initial-load")(load.initial_load)
+app.command("logs")(logs.logs)
 app.command("verify")(verify.verify)
 app.command("repair")(verify.repair)
+app.command("fetch-lobs")(fetch.fetch_lobs)
 app.add_typer(errors.app, name="errors")
 app.command("cutover")(cutover.cutover)
 app.command("decode")(decode.decode)

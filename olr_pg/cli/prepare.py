@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from olr_pg.cli.output import log_to_stderr, print_json, print_line
+from olr_pg.cli.printing import log_to_stderr, print_json, print_line
 
 
 def prepare(
@@ -19,7 +19,7 @@ def prepare(
     A new version of the package, of Java or of Spark wants it again. Without it the first start
     compiles the kernels, and every session of Spark takes some seconds longer.
     """
-    from olr_pg.compiling import compile_kernels
+    from olr_pg.kernel_compilation import compile_kernels
     from olr_pg.spark.archiving import archive_classes
 
     log_to_stderr()

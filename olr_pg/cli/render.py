@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.redo.sessions import SessionKey
 from olr_pg.scalars import format_xid
 from olr_pg.wire.elements import (
     Begin,
@@ -29,6 +30,7 @@ from olr_pg.wire.elements import (
 from olr_pg.wire.frames import CODE_BYTES, SIZE_BYTES, ByteOrder
 
 if TYPE_CHECKING:
+    from olr_pg.dictionary.committed_changes import DictionaryTransaction
     from olr_pg.redo.sessions import SessionDirectory
     from olr_pg.wire.frames import Buffer
 
@@ -37,6 +39,17 @@ PIECE_BYTES: Final = 16 << 20
 
 ValueRenderer = Callable[[ColumnValue], Any]
 """Gives a column's value as something that orjson writes, `orjson.Fragment` for exact numbers."""
+
+COMMANDS: Final = {
+    1: "CREATE TABLE", 9: "CREATE INDEX", 10: "DROP INDEX", 11: "ALTER INDEX", 12: "DROP TABLE",
+    13: "CREATE SEQUENCE", 14: "ALTER SEQUENCE", 15: "ALTER TABLE", 16: "DROP SEQUENCE",
+    17: "GRANT", 18: "REVOKE", 19: "CREATE SYNONYM", 20: "DROP SYNONYM", 21: "CREATE VIEW",
+    22: "DROP VIEW", 24: "CREATE PROCEDURE", 25: "ALTER PROCEDURE", 28: "RENAME", 29: "COMMENT",
+    59: "CREATE TRIGGER", 60: "ALTER TRIGGER", 61: "DROP TRIGGER", 62: "ANALYZE TABLE",
+    68: "DROP PROCEDURE", 85: "TRUNCATE TABLE", 91: "CREATE FUNCTION", 94: "CREATE PACKAGE",
+    97: "CREATE PACKAGE BODY",
+}  # fmt: skip
+"""Of V$SQLCOMMAND, those that are met most; others are given by their number."""
 
 _OPERATIONS: Final[dict[type, str]] = {
     Begin: "begin",
@@ -48,7 +61,7 @@ _OPERATIONS: Final[dict[type, str]] = {
 
 
 def elements_of(framed: Buffer, order: ByteOrder) -> Iterator[Element]:
-    """The elements of a blob of framed Data messages.
+    """Yield the elements of a blob of framed Data messages.
 
     Raises:
         OlrPgError: 4001, the blob does not end with a whole frame; 4005, an element is malformed.
@@ -59,7 +72,7 @@ def elements_of(framed: Buffer, order: ByteOrder) -> Iterator[Element]:
         size = int.from_bytes(blob[position:start], order.value)
         position = start + size
         if size < CODE_BYTES or position > len(blob):
-            raise OlrPgError(4001, f"a frame of {size} bytes is cut off", offset=start)
+            raise OlrPgError(Code.MESSAGE_SIZE, f"a frame of {size} bytes is cut off", offset=start)
         yield decode_element(blob[start + CODE_BYTES : position], order)
 
 
@@ -88,7 +101,7 @@ class _OpenRow:
 
 
 def whole_changes(elements: Iterable[Element]) -> Iterator[Element]:
-    """The elements with every Chunk put into its row change, which waits for its last one.
+    """Put every Chunk into its row change, which waits for its last one.
 
     Raises:
         OlrPgError: 4005, a Chunk without its row change or a row change without its last Chunk.
@@ -97,14 +110,18 @@ def whole_changes(elements: Iterable[Element]) -> Iterator[Element]:
     for element in elements:
         if isinstance(element, Chunk):
             if row is None:
-                raise OlrPgError(4005, f"a Chunk of {element.column} without its row change")
+                raise OlrPgError(
+                    Code.ELEMENT_MALFORMED, f"a Chunk of {element.column} without its row change"
+                )
             row.parts.setdefault(element.column, []).append(element.data)
             if element.flags & ChunkFlags.LAST_OF_ROW:
                 yield row.complete()
                 row = None
             continue
         if row is not None:
-            raise OlrPgError(4005, "a row change without its last Chunk", scn=row.change.scn)
+            raise OlrPgError(
+                Code.ELEMENT_MALFORMED, "a row change without its last Chunk", scn=row.change.scn
+            )
         if isinstance(element, Insert | Update | Delete) and any(
             column.chunked for column in (*element.before, *element.after)
         ):
@@ -112,13 +129,15 @@ def whole_changes(elements: Iterable[Element]) -> Iterator[Element]:
             continue
         yield element
     if row is not None:
-        raise OlrPgError(4005, "a row change without its last Chunk", scn=row.change.scn)
+        raise OlrPgError(
+            Code.ELEMENT_MALFORMED, "a row change without its last Chunk", scn=row.change.scn
+        )
 
 
 def render_line(
     element: Element, render_value: ValueRenderer, sessions: SessionDirectory | None = None
 ) -> bytes:
-    """The JSON line of an element, with its line break; Chunks have none of their own."""
+    """Render an element as its JSON line, with the line break; Chunks have none of their own."""
     record: dict[str, Any] = {
         "op": _OPERATIONS[type(element)],
         "scn": element.scn,
@@ -138,14 +157,44 @@ def render_line(
 
 
 def _session(begin: Begin, sessions: SessionDirectory) -> dict[str, Any]:
-    """The session's numbers, and the attributes that are set."""
-    attributes = sessions.find_in_any_thread(begin.session, begin.serial)
+    """Return the session's numbers, and the attributes that are set."""
+    thread = sessions.thread_of(begin.xid)
+    attributes = None
+    if thread is not None:
+        attributes = sessions.find(SessionKey(thread, begin.session, begin.serial))
+    attributes = attributes or sessions.find_in_any_thread(begin.session, begin.serial)
     named = {} if attributes is None else attributes._asdict()
+    name = sessions.name_of(begin.xid)
     return {
+        **({} if thread is None else {"thread": thread}),
+        **({"transaction_name": name} if name else {}),
         "session": begin.session,
         "serial": begin.serial,
         **{name: text for name, text in named.items() if text},
     }
+
+
+def render_ddl(
+    transaction: DictionaryTransaction, wanted: Callable[[str, str], bool]
+) -> Iterator[bytes]:
+    """Yield the JSON lines of a transaction's DDL statements.
+
+    Args:
+        wanted: whether those of an object of that owner and name are.
+    """
+    for statement in transaction.statements:
+        if not wanted(statement.owner, statement.name):
+            continue
+        record = {
+            "op": "ddl",
+            "scn": statement.scn,
+            "commit_scn": transaction.commit_scn,
+            "xid": format_xid(transaction.xid),
+            "table": f"{statement.owner}.{statement.name}",
+            "command": COMMANDS.get(statement.command, statement.command),
+            "text": statement.text,
+        }
+        yield orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def render_blob(
@@ -154,7 +203,7 @@ def render_blob(
     render_value: ValueRenderer,
     sessions: SessionDirectory | None = None,
 ) -> bytes:
-    """The JSON lines of a finished transaction's framed messages (`render_pieces`)."""
+    """Return the JSON lines of a finished transaction's framed messages (`render_pieces`)."""
     return b"".join(render_pieces(framed, order, render_value, sessions))
 
 
@@ -164,7 +213,7 @@ def render_pieces(
     render_value: ValueRenderer,
     sessions: SessionDirectory | None = None,
 ) -> Iterator[bytes]:
-    """The same in pieces of whole lines: one, unless the transaction is large.
+    """Yield the same in pieces of whole lines: one, unless the transaction is large.
 
     Args:
         sessions: the session of a transaction goes with its begin; None to leave it out.

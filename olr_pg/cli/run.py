@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import platform
+from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from olr_pg.cli.config import ConfigOption
+from olr_pg.cli.config import CONFIG_NAMES
 from olr_pg.cli.version import platform_text, version_of_package
+from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
     from olr_pg.config.model import Config
+    from olr_pg.ordering.run_end import Until
+
+TIME_FORMATS: Final = ["%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d"]
+FIRST_YEAR: Final = 1988
+"""Redo times begin there."""
+
+
+USUAL_FILE: Final = Path("configs", "Replicator.json")
+"""The configuration where none is named, from the working directory, as in OLR's manual."""
 
 
 class LogForm(StrEnum):
@@ -22,11 +36,38 @@ class LogForm(StrEnum):
 
 
 def run(
-    config: ConfigOption,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            *CONFIG_NAMES,
+            metavar="FILE",
+            help="The configuration file (JSON, comments allowed); by default"
+            f" {USUAL_FILE.as_posix()}.",
+        ),
+    ] = None,
     *,
     once: Annotated[
         bool, typer.Option("--once", help="Apply what is there, confirm it, and exit.")
     ] = False,
+    until_scn: Annotated[
+        int | None,
+        typer.Option(
+            "--until-scn",
+            metavar="N",
+            min=1,
+            help="Apply the transactions that commit at this SCN or before, confirm, and exit.",
+        ),
+    ] = None,
+    until_time: Annotated[
+        datetime | None,
+        typer.Option(
+            "--until-time",
+            metavar="TIME",
+            formats=TIME_FORMATS,
+            help="Apply up to the first transaction that commits later than this time of the"
+            " database server's clock (YYYY-MM-DDTHH:MM:SS), confirm, and exit.",
+        ),
+    ] = None,
     no_apply: Annotated[
         bool, typer.Option("--no-apply", help="Only serve the port; apply nothing here.")
     ] = False,
@@ -35,8 +76,9 @@ def run(
         typer.Option(
             "--log-level",
             min=0,
-            max=3,
-            help="0 errors, 1 warnings, 2 information, 3 debug; overrides the file's log.level.",
+            max=4,
+            help="0 nothing, 1 critical errors only, 2 errors and warnings, 3 information as well,"
+            " 4 debugging detail; overrides the file's log.level, which is 3 by default.",
         ),
     ] = None,
     log_format: Annotated[
@@ -45,28 +87,74 @@ def run(
     ] = None,
 ) -> None:
     """Replicate: decode archived logs, serve the protocol's port, apply to PostgreSQL."""
-    from olr_pg.config.load import load_config
+    until = _until(until_scn, until_time)
+    from olr_pg.config.environment import Environment, load_for_work
     from olr_pg.config.model import secret_texts
     from olr_pg.config.outside import check_outside
-    from olr_pg.observability.logs import configure_logging, get_logger
+    from olr_pg.observability.logging_setup import configure_logging, get_logger
 
     form = log_format.value if log_format else None
+    file = config or _usual_file()
+
+    environment = Environment()
 
     def load() -> Config:
-        return with_log_options(load_config(config), log_level, form)
+        return with_log_options(load_for_work(file, environment), log_level, form)
 
     loaded = load()
-    check_outside(loaded, str(config))
+    check_outside(loaded, str(file))
     configure_logging(loaded.log.level, loaded.log.format, secrets=secret_texts(loaded))
-    get_logger("olr-pg").info(
+    log = get_logger("olr-pg")
+    log.info(
         "starting",
         version=version_of_package(),
+        architecture=platform.machine(),
         platform=platform_text(),
-        config=str(config.absolute()),
+        config=str(file.absolute()),
     )
-    from olr_pg.replicator.appliance import run_appliance
+    if "min_mb" in loaded.context.memory.model_fields_set:
+        log.warning("a key is accepted and ignored", key="context.memory.min-mb")
+    from olr_pg.appliance.appliance import run_appliance
 
-    raise typer.Exit(run_appliance(loaded, once=once, apply=not no_apply, reload=load))
+    appliance = partial(
+        run_appliance, loaded, once=once, apply=not no_apply, reload=load, until=until
+    )
+    if no_apply or not any(part.apply and part.apply.incomplete_lobs for part in loaded.targets):
+        raise typer.Exit(appliance())
+    from olr_pg.load.lob_fetching import fetching_lobs
+
+    with fetching_lobs(loaded):
+        code = appliance()
+    raise typer.Exit(code)
+
+
+def _usual_file() -> Path:
+    """Choose the file that is read where the command line names none.
+
+    Raises:
+        OlrPgError: 1120, it is not there.
+    """
+    if not USUAL_FILE.is_file():
+        raise OlrPgError(
+            Code.NO_CONFIG_FILE,
+            "neither --config nor --file is given",
+            file=str(USUAL_FILE.absolute()),
+        )
+    return USUAL_FILE
+
+
+def _until(scn: int | None, time: datetime | None) -> Until | None:
+    """Return where the run ends; None where it does not."""
+    if scn is not None and time is not None:
+        raise typer.BadParameter("give --until-scn or --until-time, not both")
+    if scn is None and time is None:
+        return None
+    from olr_pg.ordering.run_end import Until
+    from olr_pg.scalars import encode_redo_time
+
+    if time is not None and time.year < FIRST_YEAR:
+        raise typer.BadParameter(f"--until-time is before {FIRST_YEAR}, as no redo is")
+    return Until(scn, None if time is None else encode_redo_time(time))
 
 
 def with_log_options(config: Config, level: int | None, log_format: str | None) -> Config:

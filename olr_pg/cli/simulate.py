@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from olr_pg.cli.output import print_json, print_line
-from olr_pg.errors import OlrPgError
+from olr_pg.cli.printing import print_json, print_line
+from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from olr_pg.simulator.oracle_net.serve import LiveServer
     from olr_pg.simulator.oracle_net.server import StandIn
-    from olr_pg.simulator.simulate import Summary
+    from olr_pg.simulator.simulation import Summary
 
 THREADS_MAX: Final = 8
 
@@ -104,6 +104,14 @@ def simulate(
             help="Tables of orders and wide have rows before the first redo, in tables/.",
         ),
     ] = False,
+    nologging: Annotated[
+        bool,
+        typer.Option(
+            "--nologging",
+            help="Some direct loads of random leave no redo but the range of their blocks (19.2):"
+            " unlogged.jsonl has them.",
+        ),
+    ] = False,
     truth: Annotated[
         bool, typer.Option("--truth/--no-truth", help="Write truth.jsonl (random, lobs: always).")
     ] = True,
@@ -152,10 +160,10 @@ def simulate(
     bytes.
     """
     wanted = None if size is None else _parse_size(size, "--size")
+    from olr_pg.simulator.database_shape import DEFAULT_SIZE, choose_shape
+    from olr_pg.simulator.fields.redo_format import COMPATIBLE
     from olr_pg.simulator.live import LiveOptions, simulate_live
-    from olr_pg.simulator.redo_format import COMPATIBLE
-    from olr_pg.simulator.simulate import DEFAULT_SIZE, choose_shape
-    from olr_pg.simulator.simulate import simulate as write_simulation
+    from olr_pg.simulator.simulation import simulate as write_simulation
 
     size_bytes = DEFAULT_SIZE if wanted is None else wanted
     shape = choose_shape(
@@ -166,6 +174,7 @@ def simulate(
         block_size=None if block_size is None else int(block_size),
         threads=threads,
         size=size_bytes,
+        unlogged=nologging,
     )
     server = _live_server(out, serve) if live and serve is not None else None
     with _writing_to(out):
@@ -211,7 +220,9 @@ def _writing_to(directory: Path) -> Iterator[None]:
     except BrokenPipeError:
         raise  # of the standard output
     except OSError as error:
-        raise OlrPgError(8002, f"{error.filename or directory}: {error.strerror}") from error
+        raise OlrPgError(
+            Code.SIMULATION_DIRECTORY_UNUSABLE, f"{error.filename or directory}: {error.strerror}"
+        ) from error
 
 
 def _live_server(directory: Path, port: int) -> LiveServer:
@@ -245,8 +256,8 @@ def interruption() -> threading.Event:
 
 
 def summary_record(summary: Summary, workload: str, directory: Path) -> dict[str, Any]:
-    """What was written, as ``--json`` prints it."""
-    from olr_pg.simulator.redo_format import COMPATIBLE
+    """Return what was written, as ``--json`` prints it."""
+    from olr_pg.simulator.fields.redo_format import COMPATIBLE
 
     shape, redo = summary.shape, summary.shape.redo
     releases = {compatible: name for name, compatible in COMPATIBLE.items()}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from olr_pg.cli.config import ConfigOption, TargetOption
-from olr_pg.cli.output import print_json, print_line, report_console
+from olr_pg.cli.printing import print_json, print_line, report_console
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,7 +33,7 @@ def status(
     key: Annotated[Path | None, typer.Option(help="Its private key (PEM).")] = None,
 ) -> None:
     """Show what the running appliance does: positions, lag, queue, tables, problems."""
-    from olr_pg.config.load import load_config, one_target
+    from olr_pg.config.reading import load_config, one_target
     from olr_pg.monitor.asking import ask_status
 
     loaded = load_config(config)
@@ -118,7 +118,7 @@ def _print(console: Console, record: dict[str, Any]) -> None:
 
 
 def _left_out(source: dict[str, Any]) -> str:
-    """What was decoded and is not delivered; empty where that is nothing."""
+    """Say what was decoded and is not delivered; empty where that is nothing."""
     counts = {
         "rows by the filter": source["rows_filtered"],
         "whole transactions by the filter": source["transactions_filtered"],
@@ -130,7 +130,7 @@ def _left_out(source: dict[str, Any]) -> str:
 
 def _stopped(table: dict[str, Any]) -> str:
     if not table["stopped"]:
-        return ""
+        return f"lacks {table['incomplete']:,} LOB values" if table["incomplete"] else ""
     return f"STOPPED at SCN {table['held_scn']}" if table["held_scn"] else "STOPPED"
 
 

@@ -17,15 +17,15 @@ from olr_pg.cli.load import (
     read_config,
     spark_session_of,
 )
-from olr_pg.cli.output import on_terminal, print_json, print_line, report_console
+from olr_pg.cli.printing import on_terminal, print_json, print_line, report_console
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from olr_pg.load.differences import TableDifferences
-    from olr_pg.load.repair import RepairedTable
     from olr_pg.load.table_data import SourceTable
-    from olr_pg.load.verify import Verification, VerifiedTable
+    from olr_pg.load.verification.differences import TableDifferences
+    from olr_pg.load.verification.repair import RepairedTable
+    from olr_pg.load.verification.verification import Verification, VerifiedTable
 
 SHOWN_MAX: Final = 20
 """Differences of a table that are printed; the file has all of them."""
@@ -64,12 +64,12 @@ def verify(
     """
     if not 0 < sample <= 100:
         raise typer.BadParameter("--sample is a percentage above 0 up to 100")
+    from olr_pg.appliance.appliance import open_target
+    from olr_pg.appliance.target import target_directory
     from olr_pg.load import sources
-    from olr_pg.load.differences import check_writable, write_differences
     from olr_pg.load.initial import PRELOAD
-    from olr_pg.load.verify import verify as compare
-    from olr_pg.replicator.appliance import open_target
-    from olr_pg.replicator.target import target_directory
+    from olr_pg.load.verification.differences import check_writable, write_differences
+    from olr_pg.load.verification.verification import verify as compare
     from olr_pg.spark.session import stop_session
 
     loaded = read_config(config, target_name)
@@ -120,11 +120,11 @@ def repair(
     Without --yes it only shows what it would do. A row that has changed since then is left alone.
     Where it fails, it says which tables were repaired before, and which not.
     """
+    from olr_pg.appliance.appliance import open_target
+    from olr_pg.appliance.target import target_directory
     from olr_pg.load import sources
-    from olr_pg.load.differences import read_differences
-    from olr_pg.load.repair import repair as mend
-    from olr_pg.replicator.appliance import open_target
-    from olr_pg.replicator.target import target_directory
+    from olr_pg.load.verification.differences import read_differences
+    from olr_pg.load.verification.repair import repair as mend
 
     loaded = read_config(config, target_name)
     tables = read_differences(differences, sources.apply_section(loaded).subscription)
@@ -162,7 +162,7 @@ def _report(repaired: Iterable[RepairedTable], tables: Sequence[str], *, as_json
 
 @contextmanager
 def _progress(work: Sequence[SourceTable]) -> Iterator[Callable[[str, int], None]]:
-    """A bar over the rows of both sides on stderr, shown only where stderr is a terminal."""
+    """Show a bar over the rows of both sides on stderr, if that is a terminal."""
     if not on_terminal():
         yield lambda _table, _rows: None
         return
@@ -181,15 +181,15 @@ def _progress(work: Sequence[SourceTable]) -> Iterator[Callable[[str, int], None
 def _describe(
     target: str, subscription: str, results: Sequence[VerifiedTable]
 ) -> list[dict[str, Any]]:
-    from olr_pg.applier.connection import connect
-    from olr_pg.load.differences import difference_lines
+    from olr_pg.applier.target.connection import connect
+    from olr_pg.load.verification.differences import difference_lines
 
     with connect(target) as connection:
         return list(difference_lines(connection, subscription, results))
 
 
 def _json(found: Verification) -> dict[str, Any]:
-    from olr_pg.observability.failures import failure_record
+    from olr_pg.observability.error_records import failure_record
 
     tables = [
         {
@@ -244,7 +244,7 @@ def _print(found: Verification, lines: Sequence[dict[str, Any]]) -> None:
 
 
 def _print_lines(lines: Sequence[dict[str, Any]]) -> None:
-    """The differing rows in short, up to `SHOWN_MAX` of each table."""
+    """Print the differing rows in short, up to `SHOWN_MAX` of each table."""
     table, shown = "", 0
     for line in lines[1:]:
         if "columns" in line:

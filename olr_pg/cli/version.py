@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from olr_pg.cli.output import print_json, print_line
+from olr_pg.cli.printing import print_json, print_line
 
 
 def version_of_package() -> str:
-    """The installed version of this package."""
+    """Return the installed version of this package."""
     from importlib.metadata import version as installed
 
     return installed("olr-pg")
@@ -26,7 +26,7 @@ def platform_text() -> str:
 
 
 def print_and_exit(wanted: bool) -> None:
-    """The eager ``--version`` option."""
+    """Print the version and exit, for the eager ``--version`` option."""
     if wanted:
         print_line(f"olr-pg {version_of_package()}")
         raise typer.Exit

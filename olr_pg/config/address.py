@@ -7,7 +7,7 @@ import socket
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +33,7 @@ class Address(NamedTuple):
 
 
 def parse_address(text: str) -> Address:
-    """The address of ``host:port``, ``:port`` (loopback) or ``[v6]:port``.
+    """Parse ``host:port``, ``:port`` (loopback) or ``[v6]:port``.
 
     Raises:
         ValueError: the text has none of the forms, or the port is out of range.
@@ -53,7 +53,7 @@ def parse_address(text: str) -> Address:
 
 
 def is_allowed(host: str, networks: Sequence[Network] | None) -> bool:
-    """Whether a peer at that numeric address may talk to a port with that allow-list.
+    """Tell whether a peer at that numeric address may talk to a port with that allow-list.
 
     Loopback always may; without a list everybody may. An IPv4 address that an IPv6 socket reports
     (``::ffff:10.0.0.1``) counts as the IPv4 address.
@@ -67,7 +67,7 @@ def is_allowed(host: str, networks: Sequence[Network] | None) -> bool:
 
 
 def listen(address: Address) -> socket.socket:
-    """A socket that listens on the address; port 0 is any free one.
+    """Open a socket that listens on the address; port 0 is any free one.
 
     Raises:
         OlrPgError: 4009 the address is in use, 4010 it cannot be listened on.
@@ -76,5 +76,5 @@ def listen(address: Address) -> socket.socket:
     try:
         return socket.create_server(address, family=family, backlog=_BACKLOG)
     except OSError as error:
-        code = 4009 if error.errno == errno.EADDRINUSE else 4010
+        code = Code.ADDRESS_IN_USE if error.errno == errno.EADDRINUSE else Code.ADDRESS_UNUSABLE
         raise OlrPgError(code, error.strerror or str(error), address=str(address)) from error

@@ -31,12 +31,21 @@ from pydantic_core import PydanticCustomError
 
 from olr_pg.config.address import Address, Network, parse_address
 from olr_pg.config.names import OWN_SCHEMA, TableName, parse_table_name
-from olr_pg.config.secrets import UnresolvedSecretError, read_secret_file, resolve_secret
+from olr_pg.config.secrets import (
+    UnresolvedSecretError,
+    expand_environment,
+    read_secret_file,
+    resolve_secret,
+)
 
 _OFFSET: Final = re.compile(r"[+-]\d{1,2}:\d{2}")
 _MASTER: Final = re.compile(
     r"local(\[(\*|0*[1-9]\d*)\s*(,\s*\d+)?\])?$|local-cluster\[|(spark|k8s|mesos)://.|yarn$"
 )
+
+_VERSION: Final = re.compile(r"v?([0-9]{1,9})(?:\.[0-9]{1,9})*(?:[-+][0-9A-Za-z.+-]{1,64})?")
+_SECRET_PROPERTY: Final = re.compile(r"password|secret|token|credential|key$", re.IGNORECASE)
+_PLACE_PROPERTY: Final = re.compile(r"(file|path|dir|ur[il])$", re.IGNORECASE)
 
 PROBLEM: Final = "olr_pg_problem"
 SECRET_PROBLEM: Final = "olr_pg_secret"  # noqa: S105 - an error type
@@ -44,7 +53,7 @@ SECRET_PROBLEM: Final = "olr_pg_secret"  # noqa: S105 - an error type
 
 @dataclass(frozen=True, slots=True)
 class LoadContext:
-    """What references inside a configuration file are resolved against.
+    """Holds what references inside a configuration file are resolved against.
 
     Attributes:
         folder: the folder of the file; relative paths start here.
@@ -58,7 +67,7 @@ class LoadContext:
 def problem(
     expected: str, *, show: Literal["value", "kind", "nothing"] = "value"
 ) -> PydanticCustomError:
-    """The error for a value that is not as expected; `show` says how much of it may be printed."""
+    """Make the error for an unexpected value; `show` says how much of it may be printed."""
     return PydanticCustomError(PROBLEM, "expected {expected}", {"expected": expected, "show": show})
 
 
@@ -104,22 +113,57 @@ Secret = Annotated[
 ]
 
 
+class _NoReference(str):
+    """A text that names no file of a secret, whatever it begins with."""
+
+    __slots__ = ()
+
+
+def _settings(value: object) -> object:
+    """Tell URLs from secrets: ``file:`` begins a reference only where the property is a secret."""
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: _NoReference(one) if isinstance(one, str) and not is_secret_property(key) else one
+        for key, one in value.items()
+    }
+
+
+def is_secret_property(key: object) -> bool:
+    """Tell whether a Spark property of that name holds a secret."""
+    return bool(_SECRET_PROPERTY.search(str(key))) and not _PLACE_PROPERTY.search(str(key))
+
+
 def _setting(value: object, info: ValidationInfo) -> object:
     match value:
+        case _NoReference():
+            try:
+                return expand_environment(value, _context(info).environ)
+            except UnresolvedSecretError as error:
+                raise PydanticCustomError(
+                    SECRET_PROBLEM, "{reason}", {"reason": str(error)}
+                ) from error
         case bool():
             return str(value).lower()
         case int() | float():
             return str(value)
         case str():
             return _secret(value, info) if value else value
+        case {"file": str(path), **others} if path and not others:
+            return _secret(value, info)
         case _:
             raise problem("a string, a number or a boolean", show="kind")
 
 
 Setting = Annotated[
-    str, BeforeValidator(_setting), WithJsonSchema({"type": ["string", "number", "boolean"]})
+    str,
+    BeforeValidator(_setting),
+    WithJsonSchema({"type": ["string", "number", "boolean", "object"]}),
 ]
 """A value of `spark.conf`; may hold ``${ENV_NAME}`` and is never printed."""
+
+Settings = Annotated[dict[str, Setting], BeforeValidator(_settings)]
+"""`spark.conf`."""
 
 
 def _server(value: str) -> str:
@@ -305,7 +349,7 @@ _MAPPING_FORMS: Final = (
 )
 
 
-def _path_mapping(value: object) -> object:
+def _path_mapping(value: object, info: ValidationInfo) -> object:
     match value:
         case dict():
             pairs = list(value.items())
@@ -319,7 +363,9 @@ def _path_mapping(value: object) -> object:
             raise problem(_MAPPING_FORMS)
     if not all(len(pair) == 2 and all(isinstance(p, str) and p for p in pair) for pair in pairs):
         raise problem(_MAPPING_FORMS)
-    return tuple(pairs)
+    # No `Path`: a separator at the end of a prefix counts.
+    folder = _context(info).folder
+    return tuple((there, os.path.join(folder, here)) for there, here in pairs)  # noqa: PTH118
 
 
 PathMapping = Annotated[
@@ -344,58 +390,39 @@ PathMapping = Annotated[
         }
     ),
 ]
-"""Pairs (path as Oracle names it, path here); the first prefix that fits wins."""
+"""Pairs (path as Oracle names it, path here); the first prefix that fits wins.
+
+A relative path here starts at the folder of the configuration file.
+"""
+
+
+READS_VERSION: Final = 1
+"""The newest major version of the configuration that this program reads.
+
+A file's minor version is not looked at: what a newer one may add is a key, and an unknown key is
+refused by its name.
+"""
+
+
+def major_version(value: object) -> int | None:
+    """Read the major version that a file's `version` names; None where it is none.
+
+    Args:
+        value: a number, or text such as "1", "1.2", "v1.2.3", "1.3.0-beta".
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    found = _VERSION.fullmatch(str(value))
+    return int(found[1]) if found else None
 
 
 def _version(value: object) -> object:
-    match value:
-        case bool():
-            raise problem("a version: a string or a number")
-        case int() | float() | str():
-            return str(value)
-        case _:
-            raise problem("a version: a string or a number")
+    if major_version(value) is None:
+        raise problem('a version: numbers with dots, such as "1.0" or "1.2.3"')
+    return str(value)
 
 
 Version = Annotated[str, BeforeValidator(_version), WithJsonSchema({"type": ["string", "number"]})]
-
-
-def _is_connection(text: str) -> bool:
-    """Whether libpq can read a connect string, and knows its parameters."""
-    from psycopg import ProgrammingError
-    from psycopg.conninfo import conninfo_to_dict, timeout_from_conninfo
-
-    try:
-        timeout_from_conninfo(conninfo_to_dict(text))
-    except ProgrammingError:  # what it says may hold a part of the password
-        return False
-    return "=" in text or "://" in text
-
-
-_SERVER: Final = (
-    "a PostgreSQL URL (postgresql://…, with % and @ of a password as %25 and %40) or parameters"
-    " that PostgreSQL knows (host=… dbname=…; a value with spaces stands in quotes:"
-    " password='${PG_PASSWORD}', with ' and \\ in it as \\' and \\\\)"
-)
-
-
-def _postgres_server(value: SecretStr) -> SecretStr:
-    if _is_connection(value.get_secret_value()):
-        return value
-    raise problem(_SERVER, show="kind")
-
-
-def _postgres_connection(value: SecretStr) -> SecretStr:
-    if value.get_secret_value() == "embedded" or _is_connection(value.get_secret_value()):
-        return value
-    raise problem(f'"embedded", {_SERVER}', show="kind")
-
-
-PostgresServer = Annotated[Secret, AfterValidator(_postgres_server)]
-"""How to connect to a PostgreSQL that is there."""
-
-PostgresConnection = Annotated[Secret, AfterValidator(_postgres_connection)]
-"""The same, or "embedded"."""
 
 
 def _timezone(value: str) -> str:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
+from olr_pg.conditions.parse import parse_condition
+from olr_pg.config.fields import problem
 from olr_pg.config.section import Section
+from olr_pg.errors import OlrPgError
 
 Patterns = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(strict=False)]
 """Shell patterns: * and ?, [abc]."""
@@ -23,6 +26,29 @@ class TableFilter(Section):
 
     include: Patterns = Field(default=(), description="patterns of OWNER.NAME; empty is all")
     exclude: Patterns = Field(default=(), description="patterns of OWNER.NAME; they win")
+
+
+def _condition(text: str) -> str:
+    try:
+        parse_condition(text)
+    except OlrPgError as error:
+        raise problem(
+            f"a condition of rows ({error.label} {error.detail})", show="nothing"
+        ) from None
+    return text
+
+
+class RowFilter(Section):
+    """An entry of `filter.rows`: which rows of some tables are delivered."""
+
+    table: str = Field(min_length=1, description="a pattern of OWNER.NAME")
+    where: Annotated[str, AfterValidator(_condition)] = Field(
+        description="what rows must fulfil, as in Oracle's SQL: comparisons of columns with"
+        " literals, AND, OR, NOT, IN, BETWEEN, LIKE, IS NULL"
+    )
+
+
+RowFilters = Annotated[tuple[RowFilter, ...], Field(strict=False)]
 
 
 class TransactionFilter(Section):
@@ -47,6 +73,10 @@ class Filter(Section):
     operations: dict[str, Operations] = Field(
         default_factory=dict,
         description="an object: pattern of OWNER.NAME to the operations that are left out",
+    )
+    rows: RowFilters = Field(
+        default=(),
+        description="a list of objects: conditions on rows; all that fit a table count",
     )
     transactions: TransactionFilter = Field(
         default_factory=TransactionFilter, description="an object: transactions that are left out"

@@ -20,35 +20,38 @@ from pydantic import (
 )
 
 from olr_pg.config.address import LOOPBACK, Address
+from olr_pg.config.connect_string import PostgresConnection, PostgresServer
 from olr_pg.config.fields import (
+    READS_VERSION,
     ConfigAddress,
     ConfigNetworks,
     ConfigPath,
     ConfigTables,
-    PostgresConnection,
-    PostgresServer,
     SchemaMapping,
     Secret,
-    Setting,
+    Settings,
     SparkMaster,
     TableMapping,
     Timezone,
     Version,
+    is_secret_property,
     problem,
 )
 from olr_pg.config.filter import Filter
 from olr_pg.config.names import TableName, table_list_query
 from olr_pg.config.section import Section
-from olr_pg.config.source import Source
+from olr_pg.config.source_section import Source
 from olr_pg.datatypes.policies import Calendar, Fraction, Infinity, Nul, Policies, Undecodable
 from olr_pg.scalars import MAX_SCN
 
 MIB: Final = 1024 * 1024
 
+DATA: Final = "olr_data"
+"""`context.data` where the file does not say, as in OLR."""
+
 _PASSWORD_PART: Final = re.compile(
-    r"""://[^\s:/@]*:([^\s@/]+)@|password=('(?:[^'\\]|\\.)*'|[^\s&]+)""", re.IGNORECASE
+    r"""://[^\s:/@]*:([^\s/]+)@|password=('(?:[^'\\]|\\.)*'|[^\s&]+)""", re.IGNORECASE
 )
-_SECRET_PROPERTY: Final = re.compile(r"password|secret|token|credential|key$", re.IGNORECASE)
 
 ONE_TARGET: Final = "[one]"
 SEVERAL_TARGETS: Final = "[several]"
@@ -58,7 +61,12 @@ SEVERAL_TARGETS: Final = "[several]"
 class Memory(Section):
     """`context.memory`: how much decoded data may wait."""
 
-    min_mb: int = Field(default=16, ge=1, description="MiB that are kept allocated")
+    min_mb: int = Field(
+        default=16,
+        ge=1,
+        description="accepted and ignored, with a warning at the start where it is given: memory is"
+        " taken as it is needed",
+    )
     max_mb: int = Field(
         default=512,
         ge=16,
@@ -96,7 +104,7 @@ class Context(Section):
 
     memory: Memory = Field(default_factory=Memory, description="an object of memory limits")
     data: ConfigPath = Field(
-        default="data",
+        default=DATA,
         validate_default=True,
         description="the directory for the checkpoint, spilled transactions and embedded database",
     )
@@ -166,6 +174,13 @@ class Limits(Section):
         le=3_600,
         description="seconds that one request may take to come in, or TLS to be agreed on",
     )
+    silent_seconds: float | None = Field(
+        default=None,
+        gt=0,
+        le=86_400 * 7,
+        description="seconds that the client that replicates may ask for nothing before it is"
+        " ended and its place is free; null is as long as it likes",
+    )
     request_bytes: int = Field(
         default=MIB, ge=1024, le=64 * MIB, description="bytes of the largest request"
     )
@@ -185,6 +200,11 @@ class Target(Section):
     )
     chunk_size: int = Field(
         default=MIB, ge=1024, le=1024 * MIB, description="bytes of a LOB value in one Chunk element"
+    )
+    binary_xml: Literal["text", "raw"] = Field(
+        default="text",
+        description='XMLTYPE stored as binary XML: "text" (ColumnType 112), or "raw" as it is'
+        " stored (58), which a bundled applier does not get",
     )
     tls: Tls | None = Field(default=None, description="an object: encryption of the port")
     allow: ConfigNetworks | None = Field(default=None, description=_ALLOW)
@@ -261,6 +281,11 @@ class Apply(Section):
     on_truncate: Literal["apply", "ignore", "stop"] = Field(
         default="apply", description="what a TRUNCATE of a source table does to the target's"
     )
+    incomplete_lobs: dict[str, Literal["null", "stop", "fetch"]] = Field(
+        default_factory=dict,
+        description="an object: pattern of OWNER.NAME.COLUMN to what is done where redo does not"
+        ' hold a LOB value whole (lobs.md); the first that fits holds, "null" where none does',
+    )
     batch_changes: int = Field(
         default=40_000, ge=1, le=1_000_000, description="changes of one target transaction at most"
     )
@@ -288,7 +313,7 @@ class Apply(Section):
 
     @property
     def embedded(self) -> bool:
-        """Whether the target is the embedded PostgreSQL."""
+        """Is true where the target is the embedded PostgreSQL."""
         return self.connect_string.get_secret_value() == "embedded"
 
     @property
@@ -315,7 +340,7 @@ class Spark(Section):
         description="the Spark master URL; `local[N,F]`: N cores (`*`: all), a task fails when it"
         " has been tried F times: what a killed worker was at is tried again",
     )
-    conf: dict[str, Setting] = Field(
+    conf: Settings = Field(
         default_factory=dict, repr=False, description="an object of Spark properties"
     )
 
@@ -324,7 +349,11 @@ class Log(Section):
     """`log`: what the appliance says on stderr."""
 
     level: int = Field(
-        default=2, ge=0, le=3, description="0 errors, 1 warnings, 2 information, 3 debug"
+        default=3,
+        ge=0,
+        le=4,
+        description="0 nothing, 1 critical errors only (what ends the run, or stops a table or a"
+        " target), 2 errors and warnings, 3 information as well, 4 debugging detail",
     )
     format: Literal["human", "json"] = Field(default="human", description="the form of a log line")
 
@@ -388,7 +417,9 @@ class Config(Section):
     """The whole file."""
 
     version: Version | None = Field(
-        default=None, description="the version the file was written for"
+        default=None,
+        description="the version that the file was written for: of a newer major version than this"
+        f" program reads, {READS_VERSION}, it is refused; without one it is accepted",
     )
     # A default that is validated, so that `context.data` starts at the file's folder too.
     context: Context = Field(default={}, validate_default=True, description="an object: resources")
@@ -435,7 +466,7 @@ class Config(Section):
 
 
 def secret_texts(config: Config) -> tuple[str, ...]:
-    """Every secret of `config`, passwords inside connection strings too, for redaction."""
+    """List every secret of `config`, passwords inside connection strings too, for redaction."""
     texts = list[str]()
     _collect(config, texts)
     inner = [match for text in texts for match in _PASSWORD_PART.findall(text)]
@@ -452,4 +483,4 @@ def _collect(section: Section, texts: list[str]) -> None:
         if isinstance(value, SecretStr):
             texts.append(value.get_secret_value())
     if isinstance(section, Spark):
-        texts += [text for key, text in section.conf.items() if _SECRET_PROPERTY.search(key)]
+        texts += [text for key, text in section.conf.items() if is_secret_property(key)]

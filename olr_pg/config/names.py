@@ -28,7 +28,7 @@ class TableName(NamedTuple):
 
 
 def parse_table_name(text: str) -> TableName:
-    """The table of ``OWNER.NAME``; each part may stand in double quotes, which keeps its case.
+    """Parse ``OWNER.NAME``; each part may stand in double quotes, which keeps its case.
 
     Raises:
         ValueError: the text is not two identifiers with a dot between them.
@@ -40,7 +40,7 @@ def parse_table_name(text: str) -> TableName:
 
 
 def table_list_query(tables: Sequence[TableName]) -> str:
-    """The TableList query that gives exactly these names, in this order.
+    """Make the TableList query that gives exactly these names, in this order.
 
     It selects literals instead of filtering a view, so that a table which does not exist is named
     to the server, and refused there, instead of silently missing. It runs against Oracle and

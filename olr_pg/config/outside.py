@@ -1,4 +1,4 @@
-"""What a configuration names outside its file: certificates of ports, and how Oracle is found.
+"""Checks what a configuration names outside its file: certificates, and how Oracle is found.
 
 Only commands that use them look: others read the same file where neither is at hand.
 """
@@ -9,11 +9,11 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.config.address import PORT_MAX
-from olr_pg.config.load import ConfigError
 from olr_pg.config.problems import Problem, may_hide_secret
-from olr_pg.config.source import OracleSource
+from olr_pg.config.reading import ConfigError
+from olr_pg.config.source_section import OracleSource
 from olr_pg.config.tls import server_context
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,21 +34,23 @@ _NO_NAME: Final = {
 
 
 def check_outside(config: Config, file: str | None = None) -> None:
-    """Whether what `run` will open can be used; nothing is connected to.
+    """Check that what `run` will open can be used; nothing is connected to.
 
     Raises:
         ConfigError: 4030 files of TLS cannot be used, 7013 `source.server` has no form that the
             driver knows, 1002 both.
     """
     found = list(_tls_problems(config))
-    codes = {4030} if found else set[int]()
+    codes = {Code.TLS_FILES_UNUSABLE} if found else set[int]()
     if isinstance(config.source, OracleSource):
         server = _server_problem(config.source)
         if server is not None:
             found.insert(0, server)
-            codes.add(7013)
+            codes.add(Code.ORACLE_ADDRESS_INVALID)
     if found:
-        raise ConfigError(codes.pop() if len(codes) == 1 else 1002, tuple(found), file)
+        raise ConfigError(
+            codes.pop() if len(codes) == 1 else Code.CONFIG_INVALID, tuple(found), file
+        )
 
 
 def _server_problem(source: OracleSource) -> Problem | None:
@@ -63,7 +65,7 @@ def _server_problem(source: OracleSource) -> Problem | None:
 
 
 def _unusable_server(server: str) -> str | None:
-    """Why the driver cannot connect to that, as far as it can be told; None: it can."""
+    """Say why the driver cannot connect to that, as far as it can be told; None: it can."""
     import oracledb
 
     parameters = oracledb.ConnectParams()

@@ -12,7 +12,7 @@ from pydantic import BaseModel, SecretStr
 
 from olr_pg.config.fields import PROBLEM, SECRET_PROBLEM
 from olr_pg.config.model import ONE_TARGET, SEVERAL_TARGETS, Config, NamedTarget, Target
-from olr_pg.config.source import SOURCE_KIND, OfflineSource, OracleSource
+from olr_pg.config.source_section import SOURCE_KIND, OfflineSource, OracleSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -59,7 +59,7 @@ _EXPECTED: Final[dict[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong in the file.
+    """Describes one thing that is wrong in the file.
 
     Attributes:
         key: the path of the key as in the file (``source.logs[1]``); empty for the whole file.
@@ -79,13 +79,13 @@ class Problem:
 
 
 def describe_problems(errors: Iterable[ErrorDetails], data: object) -> tuple[Problem, ...]:
-    """The problems of a failed validation of `data`, in the order of the file's sections."""
+    """Describe what a validation of `data` found wrong, in the order of the file's sections."""
     found = list(errors)
     return tuple(_describe(error, data) for error in found if not _follows(error, found))
 
 
 def _follows(error: ErrorDetails, others: Sequence[ErrorDetails]) -> bool:
-    """Whether a list counts as too short only because something in it is wrong."""
+    """Tell whether a list counts as too short only because something in it is wrong."""
     depth = len(error["loc"])
     return error["type"] == "too_short" and any(
         len(other["loc"]) > depth and other["loc"][:depth] == error["loc"] for other in others
@@ -161,7 +161,7 @@ def _show(value: object, location: Sequence[int | str]) -> str:
 
 
 def may_hide_secret(text: str) -> bool:
-    """Whether a text is not to be printed; nobody can tell what is in a long one."""
+    """Tell whether a text is not to be printed; nobody can tell what is in a long one."""
     return bool(_SECRET_TEXTS.search(text)) or len(text) > _SHOWN_LENGTH_MAX
 
 
@@ -182,7 +182,7 @@ def _models(annotation: Any) -> list[type[BaseModel]]:
 
 
 def _model_at(location: Sequence[int | str], data: object) -> type[BaseModel] | None:
-    """The model of the object at `location`; None where the file may hold any keys."""
+    """Find the model of the object at `location`; None where the file may hold any keys."""
     model: type[BaseModel] = Config
     for part in location:
         if isinstance(part, int):

@@ -44,7 +44,7 @@ def expand_environment(text: str, environ: Mapping[str, str]) -> str:
 
 
 def read_secret_file(path: Path) -> str:
-    """The secret that the file holds.
+    """Read the secret that the file holds.
 
     Raises:
         UnresolvedSecretError: the file cannot be read, is empty, too long or not UTF-8.
@@ -70,7 +70,7 @@ def read_secret_file(path: Path) -> str:
 
 
 def resolve_secret(value: str, folder: Path, environ: Mapping[str, str]) -> str:
-    """The secret of a configuration text; a relative file path starts at `folder`.
+    """Resolve the secret of a configuration text; a relative file path starts at `folder`.
 
     Raises:
         UnresolvedSecretError: the reference leads nowhere.

@@ -1,4 +1,4 @@
-"""What every object of the configuration file is."""
+"""Says what every object of the configuration file is."""
 
 from __future__ import annotations
 

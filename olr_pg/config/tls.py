@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 from typing import TYPE_CHECKING
 
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def server_context(tls: Tls) -> ssl.SSLContext:
-    """What a listening port needs; TLS 1.2 or later, as `ssl` has it by default.
+    """Make what a listening port needs; TLS 1.2 or later, as `ssl` has it by default.
 
     Raises:
         OlrPgError: 4030, a file cannot be used.
@@ -36,4 +36,4 @@ def server_context(tls: Tls) -> ssl.SSLContext:
 
 
 def _unusable(error: OSError, path: Path) -> OlrPgError:
-    return OlrPgError(4030, error.strerror or str(error), file=str(path))
+    return OlrPgError(Code.TLS_FILES_UNUSABLE, error.strerror or str(error), file=str(path))

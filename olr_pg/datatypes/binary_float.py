@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from olr_pg.datatypes.columns import ValueColumn, fixed_width, nulls
-from olr_pg.datatypes.kernel import MALFORMED, OK, Outcome, check, fail, malformed
+from olr_pg.datatypes.outcomes import MALFORMED, OK, Outcome, check, fail, malformed
 from olr_pg.datatypes.policies import Counters
-from olr_pg.errors import OlrPgError
-from olr_pg.kernels import kernel
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.kernels.compile import kernel
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -29,7 +29,7 @@ _NANS: Final = {4: bytes.fromhex("7fc00000"), 8: bytes.fromhex("7ff8000000000000
 
 
 def decode_binary_float(raw: bytes, width: int) -> float:
-    """The value of 4 or 8 bytes; a BINARY_FLOAT as the double of the same value.
+    """Return the value of 4 or 8 bytes; a BINARY_FLOAT as the double of the same value.
 
     Raises:
         OlrPgError: 2050, another length.
@@ -51,12 +51,14 @@ def encode_binary_float(value: float, width: int) -> bytes:
     try:
         plain = struct.pack(_FORMATS[width], value + 0.0 if value else 0.0)
     except OverflowError as error:
-        raise OlrPgError(2058, f"beyond {_NAMES[width]}: {value!r}") from error
+        raise OlrPgError(
+            Code.VALUE_NOT_EXPRESSIBLE_IN_ORACLE, f"beyond {_NAMES[width]}: {value!r}"
+        ) from error
     return _flipped(plain, to_oracle=True)
 
 
 def shortest(value: float, width: int) -> str:
-    """The shortest decimal text that comes back as the same number of `width` bytes."""
+    """Write the shortest decimal text that comes back as the same number of `width` bytes."""
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if width == 4:

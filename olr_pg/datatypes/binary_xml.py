@@ -1,24 +1,30 @@
 """Binary XML (XMLTYPE stored as BLOB) to XML text, as far as its codes are known.
 
 A document is a stream of tokens; names stand in token tables of the database, by id. Facts:
-values-and-lobs §24, published knowledge, not seen in real redo. A code that is not known there, or
-an id that is not in the tables, is an error: the value is unavailable then, never guessed.
+values-and-lobs §24, published knowledge, not seen in real redo. A code that is not known there
+(those of comments, processing instructions and typed values are not), or an id that is not in the
+tables, is an error: the value is unavailable then, never guessed. So is what would not be
+well-formed.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
-from olr_pg.datatypes.kernel import printed
-from olr_pg.errors import OlrPgError
+from olr_pg.datatypes.outcomes import printed
+from olr_pg.errors import Code, OlrPgError
 
 _NO_NAMESPACE: Final = frozenset({"07", "02"})
 """Ids of Oracle's URI for "no namespace" and of xmlns (the token tables of a real database)."""
 
 _XML_NAMESPACE: Final = "01"
+
+_NO_CHARACTER: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_PREFIX: Final = re.compile(r"[^\W\d][\w.-]*")
 
 
 class QualifiedName(NamedTuple):
@@ -46,7 +52,7 @@ NO_TOKENS: Final = XmlTokens()
 
 
 def token_id(number: int) -> str:
-    """The tables' spelling of an id: upper-case hex, whole bytes, no leading zero bytes."""
+    """Spell an id as the token tables do: upper-case hex, whole bytes, no leading zero bytes."""
     return number.to_bytes(max(1, (number.bit_length() + 7) // 8)).hex().upper()
 
 
@@ -63,7 +69,7 @@ class _Declared(NamedTuple):
 
 
 class _Document:
-    """One document on its way to text."""
+    """A document on its way to text."""
 
     def __init__(self, raw: bytes, tokens: XmlTokens) -> None:
         self._raw = raw
@@ -80,7 +86,11 @@ class _Document:
         self._has_root = False
 
     def fail(self, why: str) -> OlrPgError:
-        return OlrPgError(2123, f"binary XML: {why}: {printed(self._raw)}", offset=self._at)
+        return OlrPgError(
+            Code.LOB_CONTENT_UNDECODABLE,
+            f"binary XML: {why}: {printed(self._raw)}",
+            offset=self._at,
+        )
 
     def _take(self, size: int) -> bytes:
         if self._at + size > len(self._raw):
@@ -92,7 +102,7 @@ class _Document:
         return int.from_bytes(self._take(size))
 
     def text(self) -> str:
-        """The whole document.
+        """Return the whole document.
 
         Raises:
             OlrPgError: 2123.
@@ -135,7 +145,7 @@ class _Document:
         return found
 
     def _whole(self, code: int) -> None:
-        """An element or attribute with its text; one-byte lengths count from 1, 8F is 0."""
+        """Write an element or attribute with its text; one-byte lengths count from 1, 8F is 0."""
         if code in (0xC0, 0xC2):
             length = self._number(1)
             length = 0 if length == 0x8F else length + 1
@@ -166,6 +176,8 @@ class _Document:
             text = self._take(size).decode("utf-8")
         except UnicodeDecodeError:
             raise self.fail("its text is not UTF-8") from None
+        if _NO_CHARACTER.search(text):
+            raise self.fail("a character that XML does not have")
         if self._in_attribute:
             self._attributes[-1][1].append(text)
             return
@@ -206,6 +218,8 @@ class _Document:
             parts.append(f" xmlns{prefix}={quoteattr(uri)}")
         for attribute, value in self._attributes:
             parts.append(f" {self._written(attribute)}={quoteattr(''.join(value), _BREAKS)}")
+        if len({part.partition("=")[0] for part in parts}) < len(parts):
+            raise self.fail("an attribute twice")
         self._attributes, self._namespaces = [], []
         if empty:
             self._last = name
@@ -215,7 +229,7 @@ class _Document:
         self._open.append(_Element(name, written))
 
     def _written(self, name: QualifiedName) -> str:
-        """The name with the prefix that was declared last for its namespace."""
+        """Write the name with the prefix that was declared last for its namespace."""
         if name.namespace == _XML_NAMESPACE:
             return f"xml:{name.local}"
         if name.namespace not in _NO_NAMESPACE:
@@ -228,6 +242,8 @@ class _Document:
         flags = self._take(3)[2]
         if not flags & 0x02:
             return
+        if self._out or self._has_root:
+            raise self.fail("a declaration behind the beginning")
         version = "1.1" if flags & 0x80 else "1.0"
         standalone = ""
         if flags & 0x01:
@@ -253,6 +269,8 @@ class _Document:
             prefix = self._take(size).decode("utf-8")
         except UnicodeDecodeError:
             raise self.fail("a prefix is not UTF-8") from None
+        if prefix and not _PREFIX.fullmatch(prefix):
+            raise self.fail("a prefix is no name")
         self._declared.pop(number, None)
         self._declared[number] = _Declared(prefix, namespace)
 
@@ -273,7 +291,7 @@ _HEADERS: Final = {
 
 
 def binary_xml_text(raw: bytes, tokens: XmlTokens) -> str:
-    """The text of a binary XML document.
+    """Write the text of a binary XML document.
 
     Raises:
         OlrPgError: 2123, a code or a name that is not known, or bytes that are no document.

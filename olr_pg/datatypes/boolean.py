@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from olr_pg.datatypes.columns import ValueColumn, fixed_width, nulls
-from olr_pg.datatypes.kernel import Outcome, fail, malformed
+from olr_pg.datatypes.outcomes import Outcome, fail, malformed
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
 
 def decode_boolean(raw: bytes) -> bool:
-    """The value of one byte.
+    """Decode the value of one byte.
 
     Raises:
         OlrPgError: 2050, neither 00 nor 01.
@@ -25,7 +25,7 @@ def decode_boolean(raw: bytes) -> bool:
 
 
 def encode_boolean(value: bool) -> bytes:
-    """One byte."""
+    """Encode a value as its one byte."""
     return b"\x01" if value else b"\x00"
 
 

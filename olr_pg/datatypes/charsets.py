@@ -15,14 +15,14 @@ from functools import cache
 from typing import Final, Literal
 
 from olr_pg.datatypes.charset_tables import TABLES
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 
 Structure = Literal["single-byte", "utf-8", "cesu-8", "utf-16-be", "multi-byte"]
 
 AL32UTF8: Final = 873
 UTF8: Final = 871
 AL16UTF16: Final = 2000
-UNKNOWN_CHARSET: Final = 2056
+UNKNOWN_CHARSET: Final = Code.CHARACTER_SET_UNSUPPORTED
 """The error of a character set without a decoder: no type of the target helps."""
 
 _WIDEST: Final = {AL32UTF8: 4, UTF8: 3, AL16UTF16: 2}
@@ -32,7 +32,7 @@ UNDEFINED: Final = "\ufffe"
 
 @dataclass(frozen=True, slots=True)
 class Charset:
-    """One Oracle character set.
+    """An Oracle character set.
 
     Attributes:
         number: NLS_CHARSET_ID.
@@ -55,7 +55,7 @@ class Charset:
 
     @property
     def ascii_superset(self) -> bool:
-        """Whether bytes below 0x80 are ASCII wherever all bytes of a value are."""
+        """Tell whether bytes below 0x80 are ASCII wherever all bytes of a value are."""
         if self.structure == "single-byte":
             return all(self.table[byte] == chr(byte) for byte in range(128))
         wide = self.codec.startswith("utf-16")
@@ -324,7 +324,7 @@ def _multi_byte(number: int, name: str, codec: str, overrides: str, exact: bool)
 
 
 def _override_pairs(override: str) -> list[tuple[bytes, str]]:
-    """The pairs of ``bytes=code`` or ``first-last=code``."""
+    """Parse the pairs of ``bytes=code`` or ``first-last=code``."""
     key, _, code = override.partition("=")
     first, _, last = key.partition("-")
     start, size = int(first, 16), len(first) // 2
@@ -335,7 +335,7 @@ def _override_pairs(override: str) -> list[tuple[bytes, str]]:
 
 
 def _generated() -> list[Charset]:
-    """The sets of `charset_tables`; nobody compared them with Oracle's."""
+    """Build the sets of `charset_tables`; nobody compared them with Oracle's."""
     found = []
     for names, standard, digits in TABLES:
         table = bytes.fromhex(digits).decode("utf-16-be", "surrogatepass")
@@ -361,7 +361,7 @@ def _by_name() -> dict[str, Charset]:
 
 
 def charset(identity: int | str) -> Charset:
-    """The character set of an Oracle id or name.
+    """Find the character set of an Oracle id or name.
 
     Raises:
         OlrPgError: 2056, not known or without a decoder.
@@ -382,7 +382,7 @@ def supported_charsets() -> tuple[Charset, ...]:
 
 
 def bytes_per_character(charset_id: int) -> int | None:
-    """The most bytes that a character of a set takes in column lengths; None where not known."""
+    """Return the most bytes that a character takes in column lengths; None where not known."""
     if charset_id in _WIDEST:
         return _WIDEST[charset_id]
     found = _by_number().get(charset_id)
@@ -390,7 +390,7 @@ def bytes_per_character(charset_id: int) -> int | None:
 
 
 def lob_charset(charset_form: int | None, charset_id: int | None, database: str) -> Charset:
-    """The character set of a delivered CLOB or NCLOB: the one named, whatever its form says.
+    """Return the character set of a delivered CLOB or NCLOB: the one named, whatever its form says.
 
     Args:
         charset_form: ColumnCSForm; 2 without an id is AL16UTF16.
@@ -408,7 +408,7 @@ def lob_charset(charset_form: int | None, charset_id: int | None, database: str)
 def column_charset(
     charset_form: int | None, charset_id: int | None, database: str, national: str
 ) -> Charset:
-    """The character set of a column (values-and-lobs §2).
+    """Return the character set of a column (values-and-lobs §2).
 
     Args:
         charset_form: COL$.CHARSETFORM.

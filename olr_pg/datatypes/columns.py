@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.datatypes.kernel import located
-from olr_pg.errors import OlrPgError
-from olr_pg.kernels import kernel
+from olr_pg.errors import OlrPgError, located
+from olr_pg.kernels.compile import kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -42,7 +41,7 @@ class ValueColumn(NamedTuple):
 
 
 def column_of(values: Iterable[bytes | None]) -> ValueColumn:
-    """A column that holds `values` one behind the other."""
+    """Build a column that holds `values` one behind the other."""
     present = list(values)
     length = np.array([-1 if v is None else len(v) for v in present], np.int64)
     data = np.frombuffer(b"".join(v for v in present if v is not None), np.uint8)
@@ -50,7 +49,7 @@ def column_of(values: Iterable[bytes | None]) -> ValueColumn:
 
 
 def fixed_width(items: npt.NDArray[Any], null: npt.NDArray[np.bool_]) -> ValueColumn:
-    """A column of equally wide values.
+    """Build a column of equally wide values.
 
     Args:
         items: shape (n), already in the byte order to write.
@@ -63,12 +62,12 @@ def fixed_width(items: npt.NDArray[Any], null: npt.NDArray[np.bool_]) -> ValueCo
 
 
 def nulls(values: ValueColumn) -> npt.NDArray[np.bool_]:
-    """True where a value of Oracle is NULL; length 0 is NULL too (values-and-lobs §0.1)."""
+    """Mark the values that are NULL to Oracle; length 0 is NULL too (values-and-lobs §0.1)."""
     return values.length <= 0
 
 
 def oracle_nulls(values: ValueColumn) -> ValueColumn:
-    """The column with Oracle's zero-length values as NULL (values-and-lobs §0.1)."""
+    """Return the column with Oracle's zero-length values as NULL (values-and-lobs §0.1)."""
     if not (values.length == 0).any():
         return values
     return values._replace(length=np.where(nulls(values), np.int64(-1), values.length))
@@ -91,7 +90,7 @@ def per_distinct(
 
 
 def compact(values: ValueColumn) -> ValueColumn:
-    """The same values; the buffer holds nothing else, and is another one where it did."""
+    """Drop what else the buffer holds: the same values, in another buffer where there was more."""
     size = int(np.maximum(values.length, 0).sum())
     if size >= values.data.size:
         return values

@@ -26,7 +26,6 @@ from olr_pg.datatypes.interval import (
     year_month_to_interval,
 )
 from olr_pg.datatypes.json_text import oson_to_json
-from olr_pg.datatypes.kernel import located
 from olr_pg.datatypes.mapping import (
     OracleColumn,
     OracleType,
@@ -57,7 +56,7 @@ from olr_pg.datatypes.temporal import (
 )
 from olr_pg.datatypes.text import decode_text_by_policy, strip_blanks, text_to_utf8
 from olr_pg.datatypes.vector import vector_text, vector_to_array, vector_to_bits
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError, located
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,7 +68,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseFacts:
-    """What the conversions need to know of the source database.
+    """The facts of the source database that conversions need.
 
     Attributes:
         charset, ncharset: NLS_CHARACTERSET and NLS_NCHAR_CHARACTERSET.
@@ -101,7 +100,7 @@ class Encoder:
     encode: Encode
 
     def __call__(self, values: ValueColumn) -> Encoded:
-        """(the values in PostgreSQL's binary form, what policies changed).
+        """Return (the values in PostgreSQL's binary form, what policies changed).
 
         Raises:
             OlrPgError: 2050–2057; `column` and `row` name the value.
@@ -129,7 +128,7 @@ def encoder_for(
     facts: DatabaseFacts = DEFAULT_FACTS,
     policies: Policies = DEFAULT_POLICIES,
 ) -> Encoder:
-    """The encoder of a column for a PostgreSQL type.
+    """Choose the encoder of a column for a PostgreSQL type.
 
     Args:
         column: the Oracle column.
@@ -145,14 +144,14 @@ def encoder_for(
     reason = refusal(column)
     name = oracle_type_name(column)
     if reason is not None:
-        raise OlrPgError(2055, reason, column=column.name, type=name)
+        raise OlrPgError(Code.ORACLE_TYPE_UNSUPPORTED, reason, column=column.name, type=name)
     plan = None if kind is None else _PLANS.get(OracleType(column.type_code))
     if kind is not None and plan is not None:
         encode = plan(_Request(column, kind, facts, policies))
         if encode is not None:
             return Encoder(column.name, name, kind, encode)
     wanted = target if kind is None else kind.name.lower()
-    raise OlrPgError(2054, f"{name} to {wanted}", column=column.name)
+    raise OlrPgError(Code.TYPE_NOT_CONVERTIBLE, f"{name} to {wanted}", column=column.name)
 
 
 def encode_postgres(
@@ -240,7 +239,7 @@ def _text_in(request: _Request, found: Charset, *, is_lob: bool = False) -> Enco
 
 
 def _text_to_bytea(values: ValueColumn, found: Charset, policies: Policies) -> Encoded:
-    """The text in UTF-8, U+0000 with it, as Oracle wrote it: for who must keep that.
+    """Return the text in UTF-8, U+0000 with it, as Oracle wrote it: for who must keep that.
 
     Not the bytes that Oracle stores: the table data of a load is text, which cannot tell them, and
     whoever reads the column would have to know the source's character set.
@@ -279,7 +278,7 @@ def _text_to_jsonb(values: ValueColumn, utf8: Encode, policies: Policies) -> Enc
         nonlocal with_nul
         if rb"\u0000" in raw and _ESCAPED_NUL.search(raw):
             if policies.nul == "error":
-                raise OlrPgError(2052, "in a JSON document")
+                raise OlrPgError(Code.TEXT_HAS_NUL, "in a JSON document")
             with_nul += 1
             raw = _ESCAPED_NUL.sub(rb"\1" if policies.nul == "remove" else rb"\1\\ufffd", raw)
         return _JSONB_VERSION + raw
@@ -292,7 +291,7 @@ def _uuid_bytes(raw: bytes) -> bytes:
     try:
         return uuid.UUID(raw.decode("utf-8").strip()).bytes
     except ValueError as error:
-        raise OlrPgError(2053, f"no uuid: {raw.decode('utf-8')!r}") from error
+        raise OlrPgError(Code.VALUE_OUT_OF_RANGE, f"no uuid: {raw.decode('utf-8')!r}") from error
 
 
 def _raw(request: _Request) -> Encode | None:

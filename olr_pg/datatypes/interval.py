@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from olr_pg.datatypes.columns import ValueColumn, fixed_width, nulls
-from olr_pg.datatypes.kernel import (
+from olr_pg.datatypes.outcomes import (
     MALFORMED,
     OK,
     OVERFLOW,
@@ -17,8 +17,8 @@ from olr_pg.datatypes.kernel import (
     malformed,
 )
 from olr_pg.datatypes.policies import DEFAULT_POLICIES, Counters, Policies
-from olr_pg.errors import OlrPgError
-from olr_pg.kernels import kernel
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.kernels.compile import kernel
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -45,7 +45,7 @@ class YearMonth(NamedTuple):
     total: int
 
     def isoformat(self) -> str:
-        """An ISO 8601 duration, ``P3Y7M``; each part carries the sign, ``P0M`` is zero."""
+        """Write an ISO 8601 duration, ``P3Y7M``; each part carries the sign, ``P0M`` is zero."""
         years, months = divmod(abs(self.total), 12)
         sign = "-" if self.total < 0 else ""
         text = (f"{sign}{years}Y" if years else "") + (f"{sign}{months}M" if months else "")
@@ -74,7 +74,7 @@ class DaySecond(NamedTuple):
         return days, hours, *divmod(rest, 60), nanos
 
     def isoformat(self) -> str:
-        """An ISO 8601 duration, ``P1DT2H3M4.5S``; each part carries the sign, ``PT0S`` is zero."""
+        """Write an ISO 8601 duration, ``P1DT2H3M4.5S``; each part has a sign, ``PT0S`` is zero."""
         days, hours, minutes, seconds, nanos = self.parts
         sign = "-" if self.total < 0 else ""
         date = f"{sign}{days}D" if days else ""
@@ -98,7 +98,7 @@ class DaySecond(NamedTuple):
 
 
 def decode_year_month(raw: bytes) -> YearMonth:
-    """An INTERVAL YEAR TO MONTH of 5 bytes.
+    """Decode an INTERVAL YEAR TO MONTH of 5 bytes.
 
     Raises:
         OlrPgError: 2050, the bytes are no such value.
@@ -112,20 +112,22 @@ def decode_year_month(raw: bytes) -> YearMonth:
 
 
 def encode_year_month(value: YearMonth) -> bytes:
-    """The 5 bytes of an INTERVAL YEAR TO MONTH.
+    """Encode an INTERVAL YEAR TO MONTH as its 5 bytes.
 
     Raises:
         OlrPgError: 2058, more than 999,999,999 years.
     """
     years, months = divmod(abs(value.total), 12)
     if years > _YEARS_MAX:
-        raise OlrPgError(2058, f"beyond INTERVAL YEAR TO MONTH: {value}")
+        raise OlrPgError(
+            Code.VALUE_NOT_EXPRESSIBLE_IN_ORACLE, f"beyond INTERVAL YEAR TO MONTH: {value}"
+        )
     sign = -1 if value.total < 0 else 1
     return (sign * years + _BIAS).to_bytes(4, "big") + bytes([sign * months + _FIELD_BIAS])
 
 
 def decode_day_second(raw: bytes) -> DaySecond:
-    """An INTERVAL DAY TO SECOND of 11 bytes.
+    """Decode an INTERVAL DAY TO SECOND of 11 bytes.
 
     Raises:
         OlrPgError: 2050, the bytes are no such value.
@@ -148,14 +150,16 @@ def decode_day_second(raw: bytes) -> DaySecond:
 
 
 def encode_day_second(value: DaySecond) -> bytes:
-    """The 11 bytes of an INTERVAL DAY TO SECOND.
+    """Encode an INTERVAL DAY TO SECOND as its 11 bytes.
 
     Raises:
         OlrPgError: 2058, more than 999,999,999 days.
     """
     days, hours, minutes, seconds, nanos = value.parts
     if days > _DAYS_MAX:
-        raise OlrPgError(2058, f"beyond INTERVAL DAY TO SECOND: {value}")
+        raise OlrPgError(
+            Code.VALUE_NOT_EXPRESSIBLE_IN_ORACLE, f"beyond INTERVAL DAY TO SECOND: {value}"
+        )
     sign = -1 if value.total < 0 else 1
     fields = bytes(sign * part + _FIELD_BIAS for part in (hours, minutes, seconds))
     return (

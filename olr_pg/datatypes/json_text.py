@@ -21,7 +21,7 @@ from olr_pg.datatypes.oson import Single, decode_oson
 from olr_pg.datatypes.policies import DEFAULT_POLICIES, Counters, Policies
 from olr_pg.datatypes.temporal import DateTime, ZonedDateTime
 from olr_pg.datatypes.vector import Vector
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,7 +74,7 @@ class _Writer:
         self.nuls = 0
 
     def parts(self, root: Any) -> Iterator[bytes]:
-        """The text in pieces, depth first, without recursion: documents may be deep."""
+        """Yield the text in pieces, depth first, without recursion: documents may be deep."""
         waiting: list[Any] = [root]
         while waiting:
             value = waiting.pop()
@@ -122,12 +122,14 @@ class _Writer:
                 return self._string(_date_time(value).isoformat())
         if hasattr(value, "years") and hasattr(value, "months"):
             return self._string(YearMonth(12 * value.years + value.months).isoformat())
-        raise OlrPgError(2058, f"no JSON value: {type(value).__name__}")
+        raise OlrPgError(
+            Code.VALUE_NOT_EXPRESSIBLE_IN_ORACLE, f"no JSON value: {type(value).__name__}"
+        )
 
     def _string(self, text: str) -> bytes:
         if self._policies is not None and _NUL in text:
             if self._policies.nul == "error":
-                raise OlrPgError(2052, "in a JSON document")
+                raise OlrPgError(Code.TEXT_HAS_NUL, "in a JSON document")
             self.nuls += 1
             text = text.replace(_NUL, "" if self._policies.nul == "remove" else "\ufffd")
         return orjson.dumps(text)

@@ -78,7 +78,7 @@ def json_converter(
     timezone: str = "+00:00",
     policies: Policies = DEFAULT_POLICIES,
 ) -> JsonConverter:
-    """The conversion of a column's values, resolved once per column.
+    """Choose the conversion of a column's values, once per column.
 
     Args:
         column: the column.
@@ -116,7 +116,7 @@ def json_converter(
 
 
 def json_value(column: OracleColumn, raw: bytes | None) -> JsonValue:
-    """One value of a column of a database with AL32UTF8 and AL16UTF16; see `json_converter`."""
+    """Convert one value of a database with AL32UTF8 and AL16UTF16; see `json_converter`."""
     return json_converter(column)(raw)
 
 

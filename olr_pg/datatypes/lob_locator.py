@@ -14,8 +14,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.errors import OlrPgError
-from olr_pg.kernels import kernel
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.kernels.compile import kernel
 
 LOCATOR_HEAD: Final = 20
 LOB_ID_OFFSET: Final = 10
@@ -23,7 +23,7 @@ LOB_ID_BYTES: Final = 10
 
 
 class LobForm(IntEnum):
-    """Where a LOB's bytes are."""
+    """The place of a LOB's bytes."""
 
     EMPTY = 0
     INLINE = 1
@@ -35,7 +35,7 @@ class LobForm(IntEnum):
 
 
 class LobCompression(IntEnum):
-    """How a LOB's stored bytes are to be read (values-and-lobs §22)."""
+    """The way a LOB's stored bytes are to be read (values-and-lobs §22)."""
 
     NONE = 0
     STREAM = 1
@@ -43,7 +43,7 @@ class LobCompression(IntEnum):
 
 
 class LobText(IntEnum):
-    """What a character LOB's bytes are (values-and-lobs §17.1)."""
+    """The text that a character LOB's bytes are (values-and-lobs §17.1)."""
 
     BYTES = 0
     UTF16_BE = 1
@@ -101,7 +101,7 @@ _REASONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Locator:
-    """What a locator says.
+    """The content of a LOB locator.
 
     Attributes:
         lob_id: 10 bytes.
@@ -131,7 +131,7 @@ class Locator:
 
 @kernel
 def number_be(data: Any, at: int, size: int) -> int:
-    """The unsigned big-endian number of `size` ≤ 7 bytes at `at`."""
+    """Read the unsigned big-endian number of `size` ≤ 7 bytes at `at`."""
     value = 0
     for i in range(size):
         value = value << 8 | int(np.int64(data[at + i]))
@@ -140,7 +140,7 @@ def number_be(data: Any, at: int, size: int) -> int:
 
 @kernel
 def lob_number(data: Any, at: int) -> int:
-    """The part of a LOB id that differs: the 6 bytes behind ``00 00 00 01``."""
+    """Return the part of a LOB id that differs: the 6 bytes behind ``00 00 00 01``."""
     return number_be(data, at + 4, 6)
 
 
@@ -305,7 +305,7 @@ def _check_extents(data: Any, p: int, end: int, count: int, compressed: bool) ->
 
 
 def decode_locator(raw: bytes) -> Locator:
-    """What the bytes of a LOB column say.
+    """Decode the bytes of a LOB column.
 
     Raises:
         OlrPgError: 2122, they are no locator.
@@ -314,7 +314,7 @@ def decode_locator(raw: bytes) -> Locator:
     facts = np.zeros(FACTS, np.int64)
     status = read_locator(data, 0, len(raw), facts)
     if status:
-        raise OlrPgError(2122, f"{locator_fault(status)}: {raw[:64].hex()}")
+        raise OlrPgError(Code.LOB_LOCATOR_MALFORMED, f"{locator_fault(status)}: {raw[:64].hex()}")
     return Locator(
         LobForm(int(facts[FORM])),
         raw[LOB_ID_OFFSET:LOCATOR_HEAD],

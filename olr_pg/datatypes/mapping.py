@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Final, Protocol
 
 from olr_pg.datatypes.charsets import AL16UTF16, UTF8
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -131,7 +131,7 @@ class PgType:
 
 
 class OracleColumn(Protocol):
-    """What conversions ask of a column; `dictionary.model.Column` has it."""
+    """The attributes of a column that conversions ask for; `dictionary.model.Column` has them."""
 
     @property
     def name(self) -> str:
@@ -167,7 +167,7 @@ class OracleColumn(Protocol):
 
     @property
     def xml(self) -> bool:
-        """Whether the values are documents of an XMLTYPE."""
+        """Tell whether the values are documents of an XMLTYPE."""
 
 
 _REFUSALS: Final = {
@@ -184,7 +184,7 @@ _REFUSALS: Final = {
 
 
 def oracle_type_name(column: OracleColumn) -> str:
-    """The column's type for messages: ``NUMBER(15,2)``, ``VARCHAR2(20)``."""
+    """Name the column's type for messages: ``NUMBER(15,2)``, ``VARCHAR2(20)``."""
     code = _known(column.type_code)
     if code is None:
         return f"type code {column.type_code}"
@@ -209,14 +209,16 @@ def refusal(column: OracleColumn) -> str | None:
 
 
 def pg_type(column: OracleColumn) -> PgType:
-    """The PostgreSQL type that a new target column gets.
+    """Choose the PostgreSQL type that a new target column gets.
 
     Raises:
         OlrPgError: 2055 where `refusal` has a reason.
     """
     reason = refusal(column)
     if reason is not None:
-        raise OlrPgError(2055, reason, column=column.name, type=oracle_type_name(column))
+        raise OlrPgError(
+            Code.ORACLE_TYPE_UNSUPPORTED, reason, column=column.name, type=oracle_type_name(column)
+        )
     return _MAPPINGS[OracleType(column.type_code)](column)
 
 
@@ -252,7 +254,7 @@ def _integer(digits: int) -> PgType:
 
 
 def _characters(column: OracleColumn) -> int:
-    """How many characters a column takes, else an upper bound by its `length` in bytes."""
+    """Return the characters that a column takes, else an upper bound by its `length` in bytes."""
     if column.char_length is not None:
         return column.char_length
     if column.charset_form == 2:
@@ -389,7 +391,7 @@ _MODIFIER: Final = re.compile(r"\s*\([\d\s,-]*\)")
 
 
 def pg_kind(target: PgKind | int | str) -> PgKind | None:
-    """The kind of a PostgreSQL type by OID, or by name with or without modifiers; or None."""
+    """Find the kind of a PostgreSQL type by OID, or by name with or without modifiers; or None."""
     if isinstance(target, int):
         return PgKind(target) if target in _PG_OIDS else None
     name = " ".join(_MODIFIER.sub("", target).lower().split()).removeprefix("pg_catalog.")
@@ -400,7 +402,7 @@ _PG_OIDS: Final = frozenset(PgKind)
 
 
 def fold_identifier(name: str, *, column: bool = False) -> str:
-    """The PostgreSQL name of an Oracle name; quote it always (type-mapping §2.2).
+    """Fold an Oracle name to its PostgreSQL name; quote it always (type-mapping §2.2).
 
     A name that Oracle would not quote becomes lower case, any other one stays. Names over 63 bytes
     are cut and end in a hash of the whole. Columns with the name of a system column get ``_``.

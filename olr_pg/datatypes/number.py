@@ -5,8 +5,8 @@ from __future__ import annotations
 from decimal import Decimal, InvalidOperation
 from typing import Final
 
-from olr_pg.datatypes.kernel import malformed
-from olr_pg.errors import OlrPgError
+from olr_pg.datatypes.outcomes import malformed
+from olr_pg.errors import Code, OlrPgError
 
 ZERO: Final = 0x80
 POSITIVE_BIAS: Final = 193
@@ -19,7 +19,7 @@ _EXPONENT_MAX: Final = 62
 
 
 def decode_number(raw: bytes) -> str:
-    """The exact value in decimal: no exponent, no needless zeros; ``Infinity``, ``-Infinity``.
+    """Decode exactly, in decimal: no exponent, no needless zeros; ``Infinity``, ``-Infinity``.
 
     Raises:
         OlrPgError: 2050, the bytes are no NUMBER.
@@ -65,16 +65,20 @@ def encode_number(value: Decimal | int | str) -> bytes:
     try:
         number = Decimal(value)
     except InvalidOperation as error:
-        raise OlrPgError(2058, f"not a number: {value!r}") from error
+        raise OlrPgError(
+            Code.VALUE_NOT_EXPRESSIBLE_IN_ORACLE, f"not a number: {value!r}"
+        ) from error
     if number.is_infinite():
         return b"\xff\x65" if number > 0 else b"\x00"
     if number.is_nan():
-        raise OlrPgError(2058, "NUMBER has no NaN")
+        raise OlrPgError(Code.VALUE_NOT_EXPRESSIBLE_IN_ORACLE, "NUMBER has no NaN")
     digits, exponent = _base_100(number)
     if not digits or exponent < _EXPONENT_MIN:
         return b"\x80"
     if exponent > _EXPONENT_MAX:
-        raise OlrPgError(2058, f"out of the range of NUMBER: {value}")
+        raise OlrPgError(
+            Code.VALUE_NOT_EXPRESSIBLE_IN_ORACLE, f"out of the range of NUMBER: {value}"
+        )
     if number > 0:
         return bytes([POSITIVE_BIAS + exponent, *(digit + 1 for digit in digits)])
     terminator = [TERMINATOR] if len(digits) < _DIGITS_MAX else []

@@ -10,7 +10,6 @@ import numpy as np
 
 from olr_pg.datatypes.binary_float import shortest
 from olr_pg.datatypes.columns import ValueColumn, fixed_width, nulls
-from olr_pg.datatypes.kernel import Outcome, check, fail
 from olr_pg.datatypes.number import decode_number
 from olr_pg.datatypes.number_kernels import (
     AS_ERROR,
@@ -21,6 +20,7 @@ from olr_pg.datatypes.number_kernels import (
     numeric_kernel,
 )
 from olr_pg.datatypes.number_text import text_kernel, text_size_kernel
+from olr_pg.datatypes.outcomes import Outcome, check, fail
 from olr_pg.datatypes.policies import DEFAULT_POLICIES, Counters, Policies
 
 _INFINITY_RULES: Final = {"keep": KEEP, "null": AS_NULL, "error": AS_ERROR}
@@ -32,7 +32,7 @@ _FLOAT32_TIE: Final = 1 << 28
 def number_to_integers(
     values: ValueColumn, width: int, policies: Policies = DEFAULT_POLICIES
 ) -> tuple[ValueColumn, Counters]:
-    """NUMBER → int2, int4 or int8.
+    """Convert NUMBER → int2, int4 or int8.
 
     Args:
         values: NUMBER values.
@@ -54,7 +54,7 @@ def number_to_integers(
 def number_to_boolean(
     values: ValueColumn, policies: Policies = DEFAULT_POLICIES
 ) -> tuple[ValueColumn, Counters]:
-    """NUMBER 0 and 1 → bool; any other value does not fit (error 2053)."""
+    """Convert NUMBER 0 and 1 → bool; any other value does not fit (error 2053)."""
     integers, counters = number_to_integers(values, 8, policies)
     number = integers.data.view(">i8")
     odd = np.flatnonzero((integers.length > 0) & ((number < 0) | (number > 1)))
@@ -66,7 +66,7 @@ def number_to_boolean(
 def number_to_numeric(
     values: ValueColumn, policies: Policies = DEFAULT_POLICIES
 ) -> tuple[ValueColumn, Counters]:
-    """NUMBER → numeric in PostgreSQL's binary form (type-mapping §3.2), no trailing zeros.
+    """Convert NUMBER → numeric in PostgreSQL's binary form (type-mapping §3.2), no trailing zeros.
 
     Raises:
         OlrPgError: 2050 malformed, 2053 infinite where the policy forbids it.
@@ -83,7 +83,7 @@ def number_to_numeric(
 def number_to_text(
     values: ValueColumn, policies: Policies = DEFAULT_POLICIES
 ) -> tuple[ValueColumn, Counters]:
-    """NUMBER → the text of `decode_number`, in ASCII.
+    """Convert NUMBER → the text of `decode_number`, in ASCII.
 
     Raises:
         OlrPgError: 2050 malformed, 2053 infinite where the policy forbids it.
@@ -100,7 +100,7 @@ def number_to_text(
 def number_to_floats(
     values: ValueColumn, width: int, policies: Policies = DEFAULT_POLICIES
 ) -> tuple[ValueColumn, Counters]:
-    """NUMBER → float4 or float8, correctly rounded.
+    """Convert NUMBER → float4 or float8, correctly rounded.
 
     The kernel answers where one multiplication or division of exact doubles does; the others
     (many digits, powers beyond 10^22) go through their decimal text, one by one. `inexact` counts
@@ -133,7 +133,7 @@ def number_to_floats(
 
 
 def _nearest_float32(text: str) -> float:
-    """The double that rounds to the float nearest to the decimal `text`."""
+    """Return the double that rounds to the float nearest to the decimal `text`."""
     double = float(text)
     if np.float64(double).view(np.int64) & (2 * _FLOAT32_TIE - 1) != _FLOAT32_TIE:
         return double

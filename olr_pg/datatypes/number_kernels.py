@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.datatypes.kernel import FRACTION, INFINITY, MALFORMED, OK, OVERFLOW, byte_at
 from olr_pg.datatypes.number import LENGTH_MAX, NEGATIVE_BIAS, POSITIVE_BIAS, TERMINATOR, ZERO
-from olr_pg.kernels import inlined_kernel, kernel
+from olr_pg.datatypes.outcomes import FRACTION, INFINITY, MALFORMED, OK, OVERFLOW, byte_at
+from olr_pg.kernels.compile import inlined_kernel, kernel
 
 if TYPE_CHECKING:
     Bytes = npt.NDArray[np.uint8]
@@ -108,7 +108,7 @@ def _integer(
 
 @inlined_kernel
 def short_integer(data: Bytes, start: int, length: int) -> int:
-    """An integer below 10^18 in canonical form, in one pass; `NOT_SHORT` for anything else."""
+    """Decode a canonical integer below 10^18 in one pass; `NOT_SHORT` for anything else."""
     if length < 2:
         return NOT_SHORT
     head = byte_at(data, start)
@@ -143,7 +143,7 @@ def integers_kernel(
     out: Longs,
     null: npt.NDArray[np.bool_],
 ) -> tuple[int, int, int]:
-    """NUMBER → int64 within −high − 1 … high; (row, outcome, infinite values)."""
+    """Convert NUMBER → int64 within −high − 1 … high; (row, outcome, infinite values)."""
     infinite = 0
     for row in range(len(length)):
         short = short_integer(data, offset[row], length[row])
@@ -248,7 +248,7 @@ def numeric_kernel(
     out_offset: Longs,
     out_length: Longs,
 ) -> tuple[int, int, int, int]:
-    """NUMBER → numeric binary in 16-bit units whose bytes are right on a little-endian host.
+    """Convert NUMBER → numeric binary, in 16-bit units that are right on a little-endian host.
 
     Returns:
         (row, outcome, infinite values, units written); `out_offset` and `out_length` are bytes.
@@ -294,7 +294,7 @@ def floats_kernel(
     null: npt.NDArray[np.bool_],
     slow: npt.NDArray[np.bool_],
 ) -> tuple[int, int, int]:
-    """NUMBER → float64 where exact arithmetic gives it, `slow` where not; as `integers_kernel`."""
+    """Convert NUMBER → float64 where exact arithmetic gives it, else mark `slow`."""
     infinite = 0
     for row in range(len(length)):
         kind, sign, first, count, exponent = significant(data, offset[row], length[row])

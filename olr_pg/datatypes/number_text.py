@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from olr_pg.datatypes.kernel import INFINITY, MALFORMED, OK, byte_at
 from olr_pg.datatypes.number import LENGTH_MAX, NEGATIVE_BIAS, POSITIVE_BIAS, ZERO
 from olr_pg.datatypes.number_kernels import (
     AS_ERROR,
@@ -17,7 +16,8 @@ from olr_pg.datatypes.number_kernels import (
     NULL,
     significant,
 )
-from olr_pg.kernels import kernel
+from olr_pg.datatypes.outcomes import INFINITY, MALFORMED, OK, byte_at
+from olr_pg.kernels.compile import kernel
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -31,7 +31,7 @@ _UNITS: Final = np.array([48 + i % 10 for i in range(100)], np.uint8)
 
 @kernel
 def text_size_kernel(data: Bytes, offset: Longs, length: Longs) -> int:
-    """An upper bound for what `text_kernel` writes."""
+    """Bound from above what `text_kernel` writes."""
     total = 0
     for row in range(len(length)):
         if length[row] <= 0:
@@ -118,7 +118,7 @@ def text_kernel(
     out_offset: Longs,
     out_length: Longs,
 ) -> tuple[int, int, int, int]:
-    """NUMBER → decimal text; (row, outcome, infinite values, bytes written)."""
+    """Convert NUMBER → decimal text; (row, outcome, infinite values, bytes written)."""
     at = 0
     infinite = 0
     for row in range(len(length)):

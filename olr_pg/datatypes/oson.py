@@ -20,8 +20,8 @@ from olr_pg.datatypes.interval import (
     encode_day_second,
     encode_year_month,
 )
-from olr_pg.datatypes.kernel import malformed
 from olr_pg.datatypes.number import decode_number, encode_number
+from olr_pg.datatypes.outcomes import malformed
 from olr_pg.datatypes.policies import DEFAULT_POLICIES, Policies
 from olr_pg.datatypes.temporal import (
     DateTime,
@@ -34,7 +34,7 @@ from olr_pg.datatypes.temporal import (
 )
 from olr_pg.datatypes.text import decode_text_by_policy
 from olr_pg.datatypes.vector import Vector, decode_vector, encode_vector
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -285,7 +285,7 @@ _FIXED: Final[dict[int, tuple[int, Callable[[bytes], Leaf]]]] = {
 
 
 def decode_oson(raw: bytes, policies: Policies = DEFAULT_POLICIES) -> tuple[Json, int]:
-    """(the document, how many of its texts were undecodable).
+    """Decode an image; (the document, how many of its texts were undecodable).
 
     Args:
         raw: the image.
@@ -302,7 +302,7 @@ def decode_oson(raw: bytes, policies: Policies = DEFAULT_POLICIES) -> tuple[Json
 
 
 def encode_oson(value: Json) -> bytes:
-    """An image of the document, for tests and generators.
+    """Encode a document as an image, for tests and generators.
 
     Raises:
         OlrPgError: 2058, a field name of more than 255 bytes, or a value without a form.
@@ -312,7 +312,9 @@ def encode_oson(value: Json) -> bytes:
         return _MAGIC + b"\x01" + (_SCALAR | 0x1006).to_bytes(2) + len(leaf).to_bytes(4) + leaf
     names = sorted(_field_names(value), key=lambda name: (_hash(name) & 0xFF, len(name), name))
     if any(len(name) > 255 for name in names):
-        raise OlrPgError(2058, "a JSON field name of more than 255 bytes")
+        raise OlrPgError(
+            Code.VALUE_NOT_EXPRESSIBLE_IN_ORACLE, "a JSON field name of more than 255 bytes"
+        )
     segment, offsets = bytearray(), []
     for name in names:
         offsets.append(len(segment))
@@ -383,7 +385,7 @@ def _sized(raw: bytes, codes: dict[int, int]) -> bytes:
     for code, width in codes.items():
         if len(raw) < 1 << 8 * width:
             return bytes([code]) + len(raw).to_bytes(width) + raw
-    raise OlrPgError(2058, f"a JSON value of {len(raw)} bytes")
+    raise OlrPgError(Code.VALUE_NOT_EXPRESSIBLE_IN_ORACLE, f"a JSON value of {len(raw)} bytes")
 
 
 def _leaf_bytes(value: Any) -> bytes:
@@ -415,4 +417,4 @@ def _leaf_bytes(value: Any) -> bytes:
         case Vector():
             raw = encode_vector(value)
             return b"\x7b\x01" + len(raw).to_bytes(4) + raw
-    raise OlrPgError(2058, f"no JSON value: {type(value).__name__}")
+    raise OlrPgError(Code.VALUE_NOT_EXPRESSIBLE_IN_ORACLE, f"no JSON value: {type(value).__name__}")

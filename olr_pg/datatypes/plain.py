@@ -18,8 +18,8 @@ from olr_pg.datatypes.mapping import OracleColumn, OracleType, PgKind
 from olr_pg.datatypes.number_kernels import NOT_SHORT, short_integer, write_canonical
 from olr_pg.datatypes.temporal import label_micros
 from olr_pg.datatypes.text import ascii_run, utf8_step
-from olr_pg.kernel_bytes import copy_forward, store
-from olr_pg.kernels import inlined
+from olr_pg.kernels.bytes import copy_forward, store
+from olr_pg.kernels.compile import inlined
 
 if TYPE_CHECKING:
     from olr_pg.datatypes.convert import DatabaseFacts
@@ -67,7 +67,7 @@ _NUMBERS: Final = {
 
 
 def plain_form(column: OracleColumn, kind: PgKind, facts: DatabaseFacts) -> PlainForm:
-    """The conversion of a column's plain values into `kind`, `NONE` where there is none here.
+    """Choose the conversion of a column's plain values into `kind`; `NONE` where there is none.
 
     Args:
         column: as `encoder_for` took it.

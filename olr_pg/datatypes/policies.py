@@ -1,4 +1,4 @@
-"""What becomes of values that PostgreSQL cannot hold as they are, and the count of such values."""
+"""Policies for values that PostgreSQL cannot hold as they are, and the count of such values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Calendar = Literal["label", "error"]
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    r"""One choice per trap of type-mapping part 4; the defaults are its recommendations.
+    r"""A choice per trap of type-mapping part 4; the defaults are its recommendations.
 
     Attributes:
         undecodable: bytes that are no character: an error, U+FFFD, or ``\xNN`` text.
@@ -42,7 +42,7 @@ DEFAULT_POLICIES = Policies()
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """How many values were changed by a policy."""
+    """The number of values that each policy changed."""
 
     undecodable: int = 0
     nul: int = 0

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from olr_pg.datatypes.columns import ValueColumn, oracle_nulls
-from olr_pg.datatypes.kernel import Outcome, byte_at, fail
-from olr_pg.errors import OlrPgError
-from olr_pg.kernels import kernel
+from olr_pg.datatypes.outcomes import Outcome, byte_at, fail
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.kernels.compile import kernel
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -26,7 +26,7 @@ def decode_raw(raw: bytes) -> str:
 
 
 def encode_raw(text: str) -> bytes:
-    """The bytes of hex digits.
+    """Encode hex digits as their bytes.
 
     Raises:
         OlrPgError: 2058, not hex.
@@ -34,7 +34,7 @@ def encode_raw(text: str) -> bytes:
     try:
         return bytes.fromhex(text)
     except ValueError as error:
-        raise OlrPgError(2058, f"not hex: {text!r}") from error
+        raise OlrPgError(Code.VALUE_NOT_EXPRESSIBLE_IN_ORACLE, f"not hex: {text!r}") from error
 
 
 def raw_to_bytea(values: ValueColumn) -> ValueColumn:
@@ -52,7 +52,7 @@ def raw_to_uuid(values: ValueColumn) -> ValueColumn:
 
 
 def blob_to_uuid(values: ValueColumn) -> ValueColumn:
-    """The same of a BLOB's content, of which no bytes are no NULL.
+    """Convert a BLOB's content as `raw_to_uuid` does a RAW; no bytes are no NULL here.
 
     Raises:
         OlrPgError: 2053, a value of another length.

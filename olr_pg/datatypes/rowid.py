@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from olr_pg.datatypes.columns import ValueColumn, nulls, per_distinct
-from olr_pg.datatypes.kernel import byte_at, check, malformed
-from olr_pg.errors import OlrPgError
-from olr_pg.kernels import kernel
+from olr_pg.datatypes.outcomes import byte_at, check, malformed
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.kernels.compile import kernel
 from olr_pg.scalars import format_rowid, parse_rowid
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _ALPHABET: Final = np.frombuffer(_ALPHABET_TEXT.encode("ascii"), np.uint8)
 
 
 def decode_rowid(raw: bytes) -> str:
-    """The text of a ROWID: 18 characters, or ``BBBBBBBB.RRRR.FFFF`` of the restricted form.
+    """Write a ROWID as text: 18 characters, or ``BBBBBBBB.RRRR.FFFF`` of the restricted form.
 
     Raises:
         OlrPgError: 2050, neither 10 nor 6 bytes.
@@ -46,7 +46,7 @@ def decode_rowid(raw: bytes) -> str:
 
 
 def encode_rowid(text: str) -> bytes:
-    """The 10 bytes of an extended ROWID of 18 characters.
+    """Encode an extended ROWID of 18 characters as its 10 bytes.
 
     Raises:
         OlrPgError: 2058, not such a text.
@@ -57,11 +57,13 @@ def encode_rowid(text: str) -> bytes:
             part.to_bytes(size, "big") for part, size in ((data_object, 4), (dba, 4), (slot, 2))
         )
     except (ValueError, OverflowError) as error:
-        raise OlrPgError(2058, f"no extended ROWID: {text!r}") from error
+        raise OlrPgError(
+            Code.VALUE_NOT_EXPRESSIBLE_IN_ORACLE, f"no extended ROWID: {text!r}"
+        ) from error
 
 
 def decode_urowid(raw: bytes) -> str:
-    """The text of a UROWID: physical ones as ROWID, others ``*`` and base 64 of the bytes.
+    """Write a UROWID as text: physical ones as ROWID, others ``*`` and base 64 of the bytes.
 
     The physical form is ``01, object u32, file u16, block u32, slot u16``, which two clients agree
     on and no redo has confirmed.
@@ -82,7 +84,7 @@ def decode_urowid(raw: bytes) -> str:
 
 
 def encode_urowid(text: str) -> bytes:
-    """The bytes of a UROWID's text, physical or logical.
+    """Encode a UROWID's text, physical or logical, as its bytes.
 
     Raises:
         OlrPgError: 2058, neither form.
@@ -113,7 +115,7 @@ def _from_base_64(text: str) -> bytes:
     for char in text:
         digit = _ALPHABET_TEXT.find(char)
         if digit < 0:
-            raise OlrPgError(2058, f"no logical UROWID: *{text}")
+            raise OlrPgError(Code.VALUE_NOT_EXPRESSIBLE_IN_ORACLE, f"no logical UROWID: *{text}")
         bits = bits << 6 | digit
     size = 6 * len(text) // 8
     return (bits >> 6 * len(text) % 8).to_bytes(size, "big")
@@ -155,7 +157,7 @@ def _write_digits(value: int, count: int, alphabet: Bytes, out: Bytes, at: int) 
 def rowid_kernel(
     data: Bytes, offset: Longs, length: Longs, alphabet: Bytes, out: Bytes
 ) -> tuple[int, int]:
-    """Extended ROWIDs → 18 characters each; (row, outcome)."""
+    """Convert extended ROWIDs → 18 characters each; (row, outcome)."""
     for row in range(len(length)):
         if length[row] <= 0:
             continue

@@ -19,8 +19,8 @@ from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import AES
 from cryptography.hazmat.primitives.ciphers.modes import CBC
 
-from olr_pg.datatypes.kernel import printed
-from olr_pg.errors import OlrPgError
+from olr_pg.datatypes.outcomes import printed
+from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives._cipheralgorithm import CipherAlgorithm
@@ -48,7 +48,7 @@ _KEY_BYTES: Final = {
 def decrypt_column(
     stored: bytes, key: bytes, cipher: ColumnCipher, *, salted: bool, has_mac: bool
 ) -> bytes:
-    """The clear value, in Oracle's internal representation.
+    """Decrypt a value into its clear form, in Oracle's internal representation.
 
     Args:
         stored: the column's bytes in the row.
@@ -61,17 +61,19 @@ def decrypt_column(
         OlrPgError: 2080, the bytes are no value encrypted so.
     """
     if len(key) != _KEY_BYTES[cipher]:
-        raise OlrPgError(2080, f"a key of {len(key)} bytes for {cipher.name}")
+        raise OlrPgError(Code.COLUMN_NOT_DECRYPTED, f"a key of {len(key)} bytes for {cipher.name}")
     algorithm: CipherAlgorithm = TripleDES(key) if cipher is ColumnCipher.TRIPLE_DES else AES(key)
     block = 8 if cipher is ColumnCipher.TRIPLE_DES else 16
     tail = (_MAC_BYTES if has_mac else 0) + (block if salted else 0)
     size = len(stored) - tail
     if size < block or size % block:
-        raise OlrPgError(2080, f"{size} bytes of cipher text: {printed(stored)}")
+        raise OlrPgError(
+            Code.COLUMN_NOT_DECRYPTED, f"{size} bytes of cipher text: {printed(stored)}"
+        )
     vector = stored[-block:] if salted else bytes(block)
     decryptor = Cipher(algorithm, CBC(vector)).decryptor()
     clear = decryptor.update(stored[:size]) + decryptor.finalize()
     padding = clear[-1]
     if not 1 <= padding <= block or clear[-padding:] != bytes([padding]) * padding:
-        raise OlrPgError(2080, f"the key does not fit: {printed(stored)}")
+        raise OlrPgError(Code.COLUMN_NOT_DECRYPTED, f"the key does not fit: {printed(stored)}")
     return clear[:-padding]

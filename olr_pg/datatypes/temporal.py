@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.datatypes.columns import ValueColumn, fixed_width, nulls
-from olr_pg.datatypes.kernel import (
+from olr_pg.datatypes.outcomes import (
     CALENDAR,
     MALFORMED,
     OK,
@@ -30,8 +30,8 @@ from olr_pg.datatypes.kernel import (
     malformed,
 )
 from olr_pg.datatypes.policies import DEFAULT_POLICIES, Counters, Policies
-from olr_pg.errors import OlrPgError
-from olr_pg.kernels import inlined_kernel, kernel
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.kernels.compile import inlined_kernel, kernel, uncompiled
 
 if TYPE_CHECKING:
     Bytes = npt.NDArray[np.uint8]
@@ -119,7 +119,7 @@ class ZonedDateTime(NamedTuple):
 
 
 def decode_date(raw: bytes) -> DateTime:
-    """A DATE of 7 bytes.
+    """Decode a DATE of 7 bytes.
 
     Raises:
         OlrPgError: 2050, the bytes are no DATE.
@@ -130,7 +130,7 @@ def decode_date(raw: bytes) -> DateTime:
 
 
 def decode_timestamp(raw: bytes) -> DateTime:
-    """A TIMESTAMP, with or without local time zone, of 7 or 11 bytes.
+    """Decode a TIMESTAMP, with or without local time zone, of 7 or 11 bytes.
 
     Raises:
         OlrPgError: 2050, the bytes are no TIMESTAMP.
@@ -144,7 +144,7 @@ def decode_timestamp(raw: bytes) -> DateTime:
 
 
 def decode_timestamp_tz(raw: bytes) -> ZonedDateTime:
-    """A TIMESTAMP WITH TIME ZONE of 13 bytes (9 without a fraction are tolerated).
+    """Decode a TIMESTAMP WITH TIME ZONE of 13 bytes (9 without a fraction are tolerated).
 
     Raises:
         OlrPgError: 2050, the bytes are no such value.
@@ -163,7 +163,7 @@ def decode_timestamp_tz(raw: bytes) -> ZonedDateTime:
 
 
 def encode_date(value: DateTime) -> bytes:
-    """The 7 bytes of a DATE; the fraction is dropped.
+    """Encode a DATE as its 7 bytes; the fraction is dropped.
 
     Raises:
         OlrPgError: 2058, no such date in Oracle's calendar or range.
@@ -186,24 +186,28 @@ def encode_date(value: DateTime) -> bytes:
         and _is_date(bytes(fields))
     )
     if not valid:
-        raise OlrPgError(2058, f"no date of Oracle's calendar: {tuple(value)}")
+        raise OlrPgError(
+            Code.VALUE_NOT_EXPRESSIBLE_IN_ORACLE, f"no date of Oracle's calendar: {tuple(value)}"
+        )
     return bytes(fields)
 
 
 def encode_timestamp(value: DateTime) -> bytes:
-    """The 7 bytes, or 11 where there is a fraction, of a TIMESTAMP.
+    """Encode a TIMESTAMP as its 7 bytes, or 11 where there is a fraction.
 
     Raises:
         OlrPgError: 2058, as `encode_date`.
     """
     if not 0 <= value.nanosecond <= _NANOS_MAX:
-        raise OlrPgError(2058, f"no nanoseconds of a second: {value.nanosecond}")
+        raise OlrPgError(
+            Code.VALUE_NOT_EXPRESSIBLE_IN_ORACLE, f"no nanoseconds of a second: {value.nanosecond}"
+        )
     fraction = value.nanosecond.to_bytes(4, "big") if value.nanosecond else b""
     return encode_date(value) + fraction
 
 
 def encode_timestamp_tz(value: ZonedDateTime) -> bytes:
-    """The 13 bytes of a TIMESTAMP WITH TIME ZONE.
+    """Encode a TIMESTAMP WITH TIME ZONE as its 13 bytes.
 
     Raises:
         OlrPgError: 2058, as `encode_timestamp`, or the zone is out of range.
@@ -216,12 +220,14 @@ def encode_timestamp_tz(value: ZonedDateTime) -> bytes:
         sign = -1 if offset < 0 else 1
         zone = bytes([20 + sign * hours, 60 + sign * minutes])
     else:
-        raise OlrPgError(2058, f"no time zone of Oracle's range: {value.zone}")
+        raise OlrPgError(
+            Code.VALUE_NOT_EXPRESSIBLE_IN_ORACLE, f"no time zone of Oracle's range: {value.zone}"
+        )
     return encode_timestamp(value.utc)[:7] + value.utc.nanosecond.to_bytes(4, "big") + zone
 
 
 def local_isoformat(value: DateTime, zone: str) -> str:
-    """A label of `zone` as ISO 8601: with ``+HH:MM`` for an offset, in UTC with ``Z`` for a region.
+    """Write a label of `zone` as ISO 8601: ``+HH:MM`` for an offset, in UTC ``Z`` for a region.
 
     Raises:
         OlrPgError: 2059, the zone is not known.
@@ -236,7 +242,7 @@ def local_isoformat(value: DateTime, zone: str) -> str:
 
 
 def _is_date(raw: bytes) -> bool:
-    return bool(date_days.py_func(np.frombuffer(raw, np.uint8), 0)[0] >= 0)  # type: ignore[attr-defined]
+    return bool(uncompiled(date_days)(np.frombuffer(raw, np.uint8), 0)[0] >= 0)
 
 
 def _fields(raw: bytes, nanosecond: int) -> DateTime:
@@ -248,10 +254,10 @@ def _fields(raw: bytes, nanosecond: int) -> DateTime:
 def shifted(value: DateTime, seconds: int) -> DateTime:
     """`value` moved by `seconds` in the proleptic Gregorian calendar."""
     astronomical = value.year + 1 if value.year < 0 else value.year
-    days = int(civil_days.py_func(astronomical, value.month, value.day))  # type: ignore[attr-defined]
+    days = int(uncompiled(civil_days)(astronomical, value.month, value.day))
     total = days * 86_400 + value.hour * 3600 + value.minute * 60 + value.second + seconds
     days, rest = divmod(total, 86_400)
-    year, month, day = civil_date.py_func(days)  # type: ignore[attr-defined]
+    year, month, day = uncompiled(civil_date)(days)
     hour, rest = divmod(rest, 3600)
     minute, second = divmod(rest, 60)
     label = year if year > 0 else year - 1
@@ -318,7 +324,7 @@ def temporal_to_date(
 
 
 def offset_minutes(zone: str) -> int | None:
-    """The minutes of a zone written as an offset (``+02:00``); None for anything else."""
+    """Parse the minutes of a zone written as an offset (``+02:00``); None for anything else."""
     match = _OFFSET.fullmatch(zone.strip())
     if not match:
         return None
@@ -341,7 +347,7 @@ def to_utc(micros: Longs, zone: str) -> Longs:
     try:
         region = ZoneInfo(zone)
     except (ZoneInfoNotFoundError, ValueError) as error:
-        raise OlrPgError(2059, f"{zone!r} is no offset and no region") from error
+        raise OlrPgError(Code.TIME_ZONE_UNKNOWN, f"{zone!r} is no offset and no region") from error
     # No zone changes its offset within a quarter of an hour.
     quarters, inverse = np.unique(micros // _QUARTER_HOUR, return_inverse=True)
     offsets = np.array([_region_offset(region, quarter) for quarter in quarters.tolist()], np.int64)
@@ -381,7 +387,7 @@ def civil_days(year: int, month: int, day: int) -> int:
 
 @inlined_kernel
 def civil_date(days: int) -> tuple[int, int, int]:
-    """The inverse of `civil_days`: (year, 0 for 1 BC; month; day) of days from 2000-01-01.
+    """Invert `civil_days`: (year, 0 for 1 BC; month; day) of days from 2000-01-01.
 
     Counted in cycles of 400 years from 1 March of year 0.
     """
@@ -429,7 +435,7 @@ def date_days(data: Bytes, at: int) -> tuple[int, int]:
 
 @inlined_kernel
 def label_micros(data: Bytes, at: int, size: int) -> tuple[int, int, int]:
-    """A label of 7 or 11 bytes.
+    """Count the microseconds of a label of 7 or 11 bytes.
 
     Returns:
         (moved, micros, rest): −1 malformed, 0, or 1 where the calendar moved a 29 February; µs

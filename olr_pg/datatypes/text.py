@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.datatypes.columns import ValueColumn, nulls, oracle_nulls, replace_rows
-from olr_pg.datatypes.kernel import byte_at, printed
+from olr_pg.datatypes.outcomes import byte_at, printed
 from olr_pg.datatypes.policies import DEFAULT_POLICIES, Counters, Policies
-from olr_pg.errors import OlrPgError
-from olr_pg.kernels import inlined_kernel, kernel
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.kernels.compile import inlined_kernel, kernel
 
 if TYPE_CHECKING:
     from olr_pg.datatypes.charsets import Charset
@@ -45,14 +45,14 @@ _CHARACTERS: Final = {
 
 
 def decode_text(raw: bytes, charset: Charset) -> str:
-    """The text of a value; nothing is replaced.
+    """Decode the text of a value; nothing is replaced.
 
     Raises:
         OlrPgError: 2051, the bytes are not valid in the character set.
     """
     text, bad = _decode(raw, charset, "strict")
     if bad:
-        raise OlrPgError(2051, f"{charset.name} {printed(raw)}")
+        raise OlrPgError(Code.TEXT_UNDECODABLE, f"{charset.name} {printed(raw)}")
     return text
 
 
@@ -68,13 +68,13 @@ def decode_text_by_policy(
     if not bad:
         return text, False
     if policies.undecodable == "error":
-        raise OlrPgError(2051, f"{charset.name} {printed(raw)}")
+        raise OlrPgError(Code.TEXT_UNDECODABLE, f"{charset.name} {printed(raw)}")
     errors = "replace" if policies.undecodable == "replace" else "backslashreplace"
     return _decode(raw, charset, errors)[0], True
 
 
 def encode_text(text: str, charset: Charset) -> bytes:
-    """The bytes of `text` in a character set.
+    """Encode `text` as the bytes of a character set.
 
     Raises:
         OlrPgError: 2058, a character is not in the set.
@@ -82,9 +82,15 @@ def encode_text(text: str, charset: Charset) -> bytes:
     try:
         raw = _encode(text, charset)
     except UnicodeEncodeError as error:
-        raise OlrPgError(2058, f"{error.object[error.start]!r} is not in {charset.name}") from error
+        raise OlrPgError(
+            Code.VALUE_NOT_EXPRESSIBLE_IN_ORACLE,
+            f"{error.object[error.start]!r} is not in {charset.name}",
+        ) from error
     if charset.structure == "multi-byte" and _decode(raw, charset, "strict") != (text, False):
-        raise OlrPgError(2058, f"not every character is in {charset.name}: {text!r}")
+        raise OlrPgError(
+            Code.VALUE_NOT_EXPRESSIBLE_IN_ORACLE,
+            f"not every character is in {charset.name}: {text!r}",
+        )
     return raw
 
 
@@ -126,7 +132,7 @@ def _decode(raw: bytes, charset: Charset, errors: str) -> tuple[str, bool]:
 
 @cache
 def _overridden(charset: Charset) -> re.Pattern[bytes]:
-    """Finds a sequence that may be an overridden character."""
+    """Find a sequence that may be an overridden character."""
     return re.compile(b"|".join(re.escape(key) for key, _ in charset.overrides), re.DOTALL)
 
 
@@ -168,14 +174,14 @@ class _Cleaner:
         self.with_nul: set[bytes] = set()
 
     def utf8(self, raw: bytes) -> bytes:
-        """The UTF-8 that PostgreSQL takes."""
+        """Return the UTF-8 that PostgreSQL takes."""
         text, bad = decode_text_by_policy(raw, self._charset, self._policies)
         if bad:
             self.undecodable.add(raw)
         if _NUL in text:
             self.with_nul.add(raw)
             if self._policies.nul == "error":
-                raise OlrPgError(2052, f"{self._charset.name} {printed(raw)}")
+                raise OlrPgError(Code.TEXT_HAS_NUL, f"{self._charset.name} {printed(raw)}")
             text = text.replace(_NUL, "" if self._policies.nul == "remove" else _REPLACEMENT)
         return text.encode("utf-8")
 
@@ -263,7 +269,7 @@ def _from_utf16(values: ValueColumn, dirty: Flags) -> ValueColumn:
 
 @inlined_kernel
 def ascii_run(data: Bytes, start: int, end: int) -> int:
-    """The position behind the bytes from `start` on that are 0x01 … 0x7F, eight at a time."""
+    """Find the end of the bytes from `start` on that are 0x01 … 0x7F, eight at a time."""
     at = np.uint64(start)
     stop = np.uint64(end)
     eight = np.uint64(8)

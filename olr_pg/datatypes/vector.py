@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.datatypes.binary_float import shortest
-from olr_pg.datatypes.kernel import malformed
-from olr_pg.errors import OlrPgError
+from olr_pg.datatypes.outcomes import malformed
+from olr_pg.errors import Code, OlrPgError
 
 DIMENSIONS_MAX: Final = 65_535
 """Oracle's own limit; BINARY vectors count bits."""
@@ -29,7 +29,7 @@ _TYPE: Final = "VECTOR"
 
 
 class VectorFormat(IntEnum):
-    """How elements are stored."""
+    """The way elements are stored."""
 
     FLOAT32 = 2
     FLOAT64 = 3
@@ -51,7 +51,7 @@ _VALUES: Final[dict[VectorFormat, np.dtype[Any]]] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Vector:
-    """One vector.
+    """A VECTOR value.
 
     Attributes:
         format: of the elements.
@@ -75,7 +75,7 @@ class Vector:
 
 
 def decode_vector(raw: bytes) -> Vector:
-    """The vector of an image.
+    """Decode the vector of an image.
 
     Raises:
         OlrPgError: 2050, no such image.
@@ -123,7 +123,7 @@ def _floats(bits: npt.NDArray[Any], form: VectorFormat) -> npt.NDArray[Any]:
 
 
 def encode_vector(vector: Vector) -> bytes:
-    """An image of the vector, without a norm.
+    """Encode the vector as an image, without a norm.
 
     Raises:
         OlrPgError: 2058, the number of elements does not fit the dimensions.
@@ -134,7 +134,10 @@ def encode_vector(vector: Vector) -> bytes:
     if vector.indexes is not None:
         expected = len(vector.indexes)
     if count != expected or not 0 < vector.dimensions <= DIMENSIONS_MAX:
-        raise OlrPgError(2058, f"{count} elements for a VECTOR of {vector.dimensions}")
+        raise OlrPgError(
+            Code.VALUE_NOT_EXPRESSIBLE_IN_ORACLE,
+            f"{count} elements for a VECTOR of {vector.dimensions}",
+        )
     sparse = b""
     version = 1 if vector.format is VectorFormat.BINARY else 0
     if vector.indexes is not None:
@@ -157,7 +160,7 @@ def _quiet_nan(width: int) -> Any:
 
 
 def vector_text(raw: bytes) -> str:
-    """The text of an image with every element, of a sparse one too: ``[1.5,0]``.
+    """Write an image as text with every element, of a sparse one too: ``[1.5,0]``.
 
     Raises:
         OlrPgError: 2050.
@@ -181,7 +184,7 @@ _ARRAYS: Final[dict[str, tuple[int, np.dtype[Any]]]] = {
 
 
 def vector_to_array(raw: bytes, element: str) -> bytes:
-    """An image as a one-dimensional PostgreSQL array in binary form; sparse vectors become dense.
+    """Convert an image to a one-dimensional array in binary form; sparse vectors become dense.
 
     Args:
         raw: the image.
@@ -193,11 +196,11 @@ def vector_to_array(raw: bytes, element: str) -> bytes:
     values = decode_vector(raw).dense()
     oid, stored = _ARRAYS[element]
     if element == "i2" and values.dtype.kind == "f":
-        raise OlrPgError(2057, f"VECTOR of {values.dtype} to smallint[]")
+        raise OlrPgError(Code.VALUE_WOULD_LOSE, f"VECTOR of {values.dtype} to smallint[]")
     with np.errstate(over="ignore", invalid="ignore"):
         converted = values.astype(stored)
     if element == "f4" and (np.isinf(converted) & ~np.isinf(values.astype("f8"))).any():
-        raise OlrPgError(2053, "VECTOR to real[]: an element is out of range")
+        raise OlrPgError(Code.VALUE_OUT_OF_RANGE, "VECTOR to real[]: an element is out of range")
     items = np.empty(len(values), [("size", ">i4"), ("value", stored)])
     items["size"] = stored.itemsize
     items["value"] = converted
@@ -205,12 +208,12 @@ def vector_to_array(raw: bytes, element: str) -> bytes:
 
 
 def vector_to_bits(raw: bytes) -> bytes:
-    """A BINARY vector as a PostgreSQL bit string in binary form; its first byte comes first.
+    """Convert a BINARY vector to a bit string in binary form; its first byte comes first.
 
     Raises:
         OlrPgError: 2050 no such image; 2053 another element format.
     """
     vector = decode_vector(raw)
     if vector.format is not VectorFormat.BINARY:
-        raise OlrPgError(2053, f"VECTOR of {vector.format.name} to a bit string")
+        raise OlrPgError(Code.VALUE_OUT_OF_RANGE, f"VECTOR of {vector.format.name} to a bit string")
     return struct.pack(">i", vector.dimensions) + vector.values.tobytes()

@@ -17,18 +17,18 @@ from olr_pg.datatypes.charsets import charset
 from olr_pg.datatypes.lob_locator import LobCompression, LobForm, decode_locator
 from olr_pg.datatypes.number import decode_number
 from olr_pg.datatypes.text import decode_text_by_policy
-from olr_pg.dictionary.changes import RowOperation
 from olr_pg.dictionary.column_support import LOB_TYPES
+from olr_pg.dictionary.committed_changes import RowOperation
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
 from olr_pg.dictionary.sys_columns import SYS_COLUMNS, absent
 from olr_pg.dictionary.sys_rows import SysRow, SysRows
 from olr_pg.dictionary.sys_tables import join_tables
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from olr_pg.dictionary.changes import DictionaryTransaction, RowChange
+    from olr_pg.dictionary.committed_changes import DictionaryTransaction, RowChange
     from olr_pg.dictionary.model import Column, Snapshot, Table
 
 SYS: Final = "SYS"
@@ -43,7 +43,7 @@ _ADDED_WITH_DEFAULT: Final = 1 << 30
 
 
 class _Section(NamedTuple):
-    """How a SYS table is kept.
+    """The way a SYS table is kept.
 
     Attributes:
         name: of the field of `SysRows`.
@@ -82,7 +82,7 @@ _SECTIONS: Final = {
 
 
 def followed_tables(snapshot: Snapshot) -> tuple[Table, ...]:
-    """The SYS tables to decode so that the dictionary can be followed; empty where it cannot."""
+    """Return the SYS tables to decode for following the dictionary; empty where it cannot be."""
     if snapshot.sys_rows is None:
         return ()
     found = tuple(
@@ -122,7 +122,7 @@ class _Rows:
         return list(self._rows.values())
 
     def of(self, *numbers: int) -> list[Any]:
-        """The rows whose key field is one of `numbers`."""
+        """Return the rows whose key field is one of `numbers`."""
         return [row for number in numbers for row in self._index.get(number, {}).values()]
 
 
@@ -178,13 +178,13 @@ class Catalogue:
 
     @staticmethod
     def _known(transaction: DictionaryTransaction) -> list[RowChange]:
-        """The changes of kept tables, those that others refer to first."""
+        """Order the changes of kept tables, those that others refer to first."""
         known = [change for change in transaction.changes if change.table in _SECTIONS]
         order = list(_SECTIONS)
         return sorted(known, key=lambda change: order.index(change.table))
 
     def table(self, obj: int) -> Table | None:
-        """The table with that OBJ# as it is now; None where there is none.
+        """Build the table with that OBJ# as it is now; None where there is none.
 
         Raises:
             OlrPgError: 3005, its rows do not fit each other.
@@ -237,7 +237,9 @@ class Catalogue:
             return model(**values)
         except ValidationError as error:
             raise OlrPgError(
-                3070, f"{change.table}: {error.errors()[0]['msg']}", rowid=change.row_id
+                Code.DICTIONARY_ROW_UNREADABLE,
+                f"{change.table}: {error.errors()[0]['msg']}",
+                rowid=change.row_id,
             ) from error
 
     def _value(self, field: str, raw: bytes | None) -> Any:
@@ -251,7 +253,7 @@ class Catalogue:
         try:
             return int(number)
         except ValueError as error:
-            raise OlrPgError(3070, f"{field} is {number}") from error
+            raise OlrPgError(Code.DICTIONARY_ROW_UNREADABLE, f"{field} is {number}") from error
 
     def _is_captured(self, table: str, row: Any) -> bool:
         if table in ("USER$", "TS$"):
@@ -282,7 +284,7 @@ class Catalogue:
             yield from self._roots(row.parent_obj)
 
     def _roots(self, obj: int) -> Iterator[int]:
-        """The table itself, or the one that a LOB segment or partition belongs to."""
+        """Return the table itself, or the one that a LOB segment or partition belongs to."""
         if self._rows["TAB$"].of(obj):
             yield obj
             return
@@ -300,7 +302,7 @@ class Catalogue:
     # --- joining ---
 
     def _rows_of(self, obj: int) -> SysRows:
-        """The rows that one table is made of."""
+        """Return the rows that one table is made of."""
         composite = self._rows["TABCOMPART$"].of(obj)
         lobs = self._rows["LOB$"].of(obj)
         lob_objects = [row.l_obj for row in lobs]
@@ -342,7 +344,7 @@ class Catalogue:
 
 
 def as_followed(table: Table) -> Table:
-    """A SYS table with its LOB columns as it is decoded for following.
+    """Return a SYS table with its LOB columns as it is decoded for following.
 
     Those that nothing is read from are left out. The default of an added column (ECOL$) is read
     from the locator in the row, which the others never need: so following costs no LOB decoding.
@@ -360,7 +362,7 @@ def as_followed(table: Table) -> Table:
 
 
 def _row_default(locator: bytes) -> str | None:
-    """The bytes that a locator has in the row, in hex; None where they are elsewhere."""
+    """Return the bytes that a locator has in the row, in hex; None where they are elsewhere."""
     try:
         found = decode_locator(locator)
     except OlrPgError:

@@ -1,4 +1,4 @@
-"""What COL$.PROPERTY says of a column (dictionary §2.4, values-and-lobs §15)."""
+"""The bits of COL$.PROPERTY that tell of a column (dictionary §2.4, values-and-lobs §15)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _BLOCKCHAIN_PREFIX: Final = "ORABCTAB_"
 
 
 def is_hidden(name: str, properties: int) -> bool:
-    """Whether the column is none of the user's data.
+    """Tell whether the column holds nothing that the user stored.
 
     A user-invisible column has the hidden bit too, but an ordinary name and no bit that marks it
     as Oracle's own: it is the user's data, and not hidden in this sense.
@@ -66,22 +66,22 @@ def _has_internal_name(name: str) -> bool:
 
 
 def is_virtual(properties: int) -> bool:
-    """Whether the column is computed and stores nothing."""
+    """Tell whether the column is computed and stores nothing."""
     return bool(properties & (VIRTUAL | VIRTUAL_ATTRIBUTE))
 
 
 def is_encrypted(properties: int) -> bool:
-    """Whether the column's bytes are cipher text (TDE column encryption)."""
+    """Tell whether the column's bytes are cipher text (TDE column encryption)."""
     return bool(properties & ENCRYPTED)
 
 
 def is_guard(properties: int) -> bool:
-    """Whether the column is its table's guard column (values-and-lobs §14)."""
+    """Tell whether the column is its table's guard column (values-and-lobs §14)."""
     return bool(properties & GUARD)
 
 
 def char_length(type_code: int, length: int, properties: int, bytes_max: int | None) -> int | None:
-    """The length in characters of a column declared so, None where LENGTH does not tell it.
+    """Return the length in characters of a column declared so, None where LENGTH does not tell it.
 
     LENGTH is the number of characters times `bytes_max`, the most bytes that a character of the
     column's set takes, unless that is more than the type may have (values-and-lobs §1.1).
@@ -94,5 +94,5 @@ def char_length(type_code: int, length: int, properties: int, bytes_max: int | N
 
 
 def is_string_stored_as_lob(type_code: int, properties: int) -> bool:
-    """Whether a string or RAW column is an extended one, kept as a LOB (values-and-lobs §15.4)."""
+    """Tell whether a string or RAW is an extended one, kept as a LOB (values-and-lobs §15.4)."""
     return type_code in _STRING_TYPES and bool(properties & STORED_AS_LOB)

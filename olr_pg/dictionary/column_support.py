@@ -1,4 +1,4 @@
-"""Which column types can be replicated, and why the others cannot."""
+"""The column types that can be replicated, and why the others cannot."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 def sort_columns(columns: Iterable[Column]) -> tuple[Column, ...]:
-    """The columns in the order that a `Table` keeps them: SEGCOL#, then INTCOL#."""
+    """Put the columns in the order that a `Table` keeps them: SEGCOL#, then INTCOL#."""
     return tuple(sorted(columns, key=lambda column: (column.segcol, column.intcol)))
 
 
 def column_fault(columns: Sequence[Column]) -> str | None:
-    """What is wrong with the numbering of a table's columns; None where nothing is.
+    """Find what is wrong with the numbering of a table's columns; None where nothing is.
 
     SEGCOL# must be 1 … n without holes and repetitions (dictionary §2.4: a hole is a dictionary
     row that was missed), INTCOL# and names must be unique.
@@ -41,7 +41,7 @@ def column_fault(columns: Sequence[Column]) -> str | None:
 
 
 def check_unique_tables(snapshot: Snapshot, path: str) -> None:
-    """No name and no object number may belong to two tables.
+    """Check that no name and no object number belongs to two tables.
 
     Raises:
         OlrPgError: 3005, naming both.
@@ -50,12 +50,16 @@ def check_unique_tables(snapshot: Snapshot, path: str) -> None:
     objects: dict[int, str] = {}
     for table in snapshot.tables:
         if (table.owner, table.name) in names:
-            raise OlrPgError(3005, f"there are two tables {table.full_name}", file=path)
+            raise OlrPgError(
+                Code.DICTIONARY_CONTRADICTS_ITSELF,
+                f"there are two tables {table.full_name}",
+                file=path,
+            )
         names.add((table.owner, table.name))
         for obj in (table.obj, *table.partitions):
             if obj in objects:
                 raise OlrPgError(
-                    3005,
+                    Code.DICTIONARY_CONTRADICTS_ITSELF,
                     f"object number {obj} belongs to {objects[obj]} and to {table.full_name}",
                     file=path,
                 )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Missing(IntEnum):
-    """What it means that a row does not store a column."""
+    """The meaning of a column that a row does not store."""
 
     NULL = 0
     DEFAULT = 1
@@ -56,7 +56,7 @@ NO_DEFAULTS: Final = Defaults(
 
 
 def column_defaults(columns: Sequence[Column], guarded: Sequence[bool]) -> Defaults:
-    """The defaults of planned columns.
+    """Return the defaults of planned columns.
 
     Args:
         columns: of all tables.

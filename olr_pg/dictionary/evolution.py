@@ -1,4 +1,4 @@
-"""What a change of a table's definition means for a copy of the table.
+"""The consequences of a changed table definition for a copy of the table.
 
 The rule: what neither changes rows nor how they are stored in the copy is followed silently; a
 nullable column without default is added; TRUNCATE is carried out; everything else stops the table,
@@ -31,12 +31,12 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from olr_pg.datatypes.mapping import pg_type
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from olr_pg.dictionary.changes import Statement
+    from olr_pg.dictionary.committed_changes import Statement
     from olr_pg.dictionary.model import Column, Table
 
 DROP_TABLE: Final = 12
@@ -49,7 +49,7 @@ ROW_COMMANDS: Final = {
 }
 """The commands that may change a table's rows or columns (redo-format §8.1)."""
 
-UNKNOWN_DDL: Final = 2013
+UNKNOWN_DDL: Final = Code.DDL_NOT_FOLLOWED
 """The error of a DDL whose effect on the definition nobody tells."""
 
 _PART = r"(?:SUB)?PARTITION"
@@ -60,7 +60,7 @@ _KEEPS: Final = re.compile(
 
 
 class Verdict(Enum):
-    """What becomes of the copy."""
+    """The fate of the copy."""
 
     FOLLOW = "follow"
     ADD_COLUMNS = "add columns"
@@ -69,7 +69,7 @@ class Verdict(Enum):
 
 
 class Evolution(NamedTuple):
-    """What a DDL means.
+    """The meaning of a DDL for the copy.
 
     Attributes:
         columns: to be added.
@@ -87,7 +87,7 @@ def judge(
     statements: Sequence[Statement],
     with_default: frozenset[int] = frozenset(),
 ) -> Evolution:
-    """What the change from `old` to `new` means.
+    """Judge what the change from `old` to `new` means.
 
     Args:
         old, new: the definitions; None as `new` where the table is gone.
@@ -96,24 +96,24 @@ def judge(
     """
     if new is None or new.refusal is not None:
         reason = "it was dropped" if new is None else new.refusal
-        return _stop(3071, f"{reason}", old, statements)
+        return _stop(Code.TABLE_GONE, f"{reason}", old, statements)
     if (new.owner, new.name) != (old.owner, old.name):
-        return _stop(3071, f"it was renamed to {new.full_name}", old, statements)
+        return _stop(Code.TABLE_GONE, f"it was renamed to {new.full_name}", old, statements)
     added, fault = _added_columns(old, new, with_default)
     if fault is not None:
-        return _stop(3072, fault, old, statements)
+        return _stop(Code.COLUMNS_CHANGED, fault, old, statements)
     if any(statement.command == TRUNCATE_TABLE for statement in statements):
         return Evolution(Verdict.TRUNCATE, added)
     fault = _segment_fault(old, new, statements)
     if fault is not None:
-        return _stop(3073, fault, old, statements)
+        return _stop(Code.ROWS_CHANGED_BY_DDL, fault, old, statements)
     if added:
         return Evolution(Verdict.ADD_COLUMNS, added)
     return Evolution(Verdict.FOLLOW, error=_dropped_partitions(old, new, statements))
 
 
 def unknown_ddl(table: Table, statement: Statement) -> Evolution:
-    """The verdict on a statement whose effect on the dictionary is not in sight.
+    """Return the verdict on a statement whose effect on the dictionary is not in sight.
 
     Also after TRUNCATE: new segments have new numbers, by which direct loads and LOBs are known.
     """
@@ -181,4 +181,4 @@ def _dropped_partitions(
     if not gone or _KEEPS.search(text):
         return None
     numbers = ", ".join(map(str, sorted(gone)))
-    return OlrPgError(3074, f"partitions {numbers}", table=old.full_name)
+    return OlrPgError(Code.PARTITION_DROPPED, f"partitions {numbers}", table=old.full_name)

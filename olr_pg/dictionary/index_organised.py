@@ -31,12 +31,12 @@ _COMPRESSED: Final = 0x8
 
 
 def is_index_organised(tab: TabRow) -> bool:
-    """Whether the rows of the table are in an index."""
+    """Tell whether the rows of the table are in an index."""
     return bool(tab.property & _ORGANISED)
 
 
 def rows_index(indexes: Sequence[IndexRow]) -> IndexRow | None:
-    """The index that holds the rows; None where the dictionary at hand names none.
+    """Find the index that holds the rows; None where the dictionary at hand names none.
 
     Args:
         indexes: of the table. A schema checkpoint has none.

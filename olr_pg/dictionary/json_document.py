@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import orjson
 from pydantic import BaseModel, ValidationError
 
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -20,7 +20,7 @@ _UTF8_BOM: Final = b"\xef\xbb\xbf"
 
 
 def read_bytes(path: str) -> bytes:
-    """The bytes of a dictionary file.
+    """Read the bytes of a dictionary file.
 
     Raises:
         OlrPgError: 3001, the file cannot be read.
@@ -29,11 +29,11 @@ def read_bytes(path: str) -> bytes:
         return Path(path).read_bytes()
     except (OSError, ValueError) as error:
         # ValueError: a path with a NUL character.
-        raise OlrPgError(3001, _reason(error), file=path) from error
+        raise OlrPgError(Code.DICTIONARY_UNREADABLE, _reason(error), file=path) from error
 
 
 def parse_object(data: bytes, path: str) -> dict[str, Any]:
-    """The JSON object that `data` holds.
+    """Parse the JSON object that `data` holds.
 
     Raises:
         OlrPgError: 3002 not JSON; 3003 JSON, but not an object.
@@ -42,10 +42,12 @@ def parse_object(data: bytes, path: str) -> dict[str, Any]:
         document = orjson.loads(data.removeprefix(_UTF8_BOM))
     except orjson.JSONDecodeError as error:
         raise OlrPgError(
-            3002, error.msg, file=path, line=error.lineno, column=error.colno
+            Code.DICTIONARY_NOT_JSON, error.msg, file=path, line=error.lineno, column=error.colno
         ) from error
     if not isinstance(document, dict):
-        raise OlrPgError(3003, f"expected a JSON object, found {_describe(document)}", file=path)
+        raise OlrPgError(
+            Code.NOT_A_DICTIONARY, f"expected a JSON object, found {_describe(document)}", file=path
+        )
     return document
 
 
@@ -62,7 +64,7 @@ def validate(model: type[_Model], document: dict[str, Any], path: str) -> _Model
         shown = "; ".join(_explain(problem) for problem in problems[:_ERRORS_SHOWN])
         rest = len(problems) - _ERRORS_SHOWN
         raise OlrPgError(
-            3004,
+            Code.DICTIONARY_INVALID,
             shown + (f"; and {rest} more" if rest > 0 else ""),
             file=path,
             key=json_path(problems[0]["loc"]),

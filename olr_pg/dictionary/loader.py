@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from olr_pg.dictionary.json_document import parse_object, read_bytes
 from olr_pg.dictionary.schema_checkpoint import is_schema_checkpoint, parse_schema_checkpoint
 from olr_pg.dictionary.snapshot_file import FORMAT, parse_snapshot
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
     from olr_pg.dictionary.model import Snapshot
@@ -16,7 +16,7 @@ _KEYS_SHOWN = 5
 
 
 def load_snapshot(path: str) -> Snapshot:
-    """The dictionary in the file at `path`: our own format, or a schema checkpoint.
+    """Load the dictionary in the file at `path`: our own format, or a schema checkpoint.
 
     The form is told by the content, not by the name.
 
@@ -31,7 +31,7 @@ def load_snapshot(path: str) -> Snapshot:
         return parse_schema_checkpoint(document, path)
     keys = ", ".join(list(document)[:_KEYS_SHOWN]) or "none"
     raise OlrPgError(
-        3003,
+        Code.NOT_A_DICTIONARY,
         f'expected the key "format" with {FORMAT!r}, or the keys of a schema checkpoint'
         f" (sys-obj, sys-tab, …); found the keys {keys}",
         file=path,

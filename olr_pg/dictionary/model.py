@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class KeyKind(Enum):
-    """Where the row identity of a table comes from (dictionary §8)."""
+    """The origin of the row identity of a table (dictionary §8)."""
 
     PRIMARY = "primary key"
     UNIQUE = "unique key"
@@ -25,7 +25,7 @@ class KeyKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AddedColumn:
-    """What ECOL$ says of a column that was added with a default and without rewriting the rows.
+    """An ECOL$ row: a column that was added with a default and without rewriting the rows.
 
     Rows that were there before lack the column and mean the default (values-and-lobs §14).
 
@@ -40,7 +40,7 @@ class AddedColumn:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a table, as COL$ has it.
+    """A column of a table, as COL$ has it.
 
     Attributes:
         name: as in the dictionary, case kept.
@@ -64,6 +64,7 @@ class Column:
         added: added with a default that old rows do not store; None for other columns.
         guard: the hidden column whose bits say which added columns a row does store.
         xml: a CLOB or BLOB that holds the documents of an XMLTYPE: as text, as binary XML.
+        raw_xml: its binary XML is delivered as it is stored; never set in a snapshot.
     """
 
     name: str
@@ -86,6 +87,7 @@ class Column:
     char_length: int | None = None
     added: AddedColumn | None = None
     guard: bool = False
+    raw_xml: bool = False
 
     @property
     def unsupported(self) -> str | None:
@@ -100,7 +102,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table with everything that decoding its redo needs.
+    """A table with everything that decoding its redo needs.
 
     Attributes:
         obj: OBJ#.
@@ -211,7 +213,7 @@ class Snapshot:
     structure: Structure = field(default=NO_STRUCTURE, repr=False)
 
     def find(self, owner: str, name: str) -> Table | None:
-        """The table of that exact owner and name, or None."""
+        """Find the table of that exact owner and name, or None."""
         for table in self.tables:
             if table.name == name and table.owner == owner:
                 return table

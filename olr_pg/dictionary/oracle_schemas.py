@@ -69,5 +69,5 @@ _APEX_SCHEMA: Final = re.compile(r"APEX_\d{6}")
 
 
 def is_oracle_schema(owner: str) -> bool:
-    """Whether the schema is Oracle's own, so that its tables are nobody's data."""
+    """Tell whether the schema is Oracle's own, so that its tables are nobody's data."""
     return owner in ORACLE_SCHEMAS or _APEX_SCHEMA.fullmatch(owner) is not None

@@ -19,7 +19,7 @@ from olr_pg.dictionary.json_document import validate
 from olr_pg.dictionary.model import Database, Snapshot
 from olr_pg.dictionary.sys_rows import Number, SysDocument, SysRows
 from olr_pg.dictionary.sys_tables import join_tables
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.scalars import MAX_SCN
 
 
@@ -69,12 +69,12 @@ class _Checkpoint(SysRows):
 
 
 def is_schema_checkpoint(document: dict[str, Any]) -> bool:
-    """Whether a JSON object looks like a checkpoint file, with a schema or without."""
+    """Tell whether a JSON object looks like a checkpoint file, with a schema or without."""
     return any(key in document for key in ("sys-obj", "sys-tab", "schema-ref-scn", "incarnations"))
 
 
 def parse_schema_checkpoint(document: dict[str, Any], path: str) -> Snapshot:
-    """The snapshot that a schema checkpoint holds.
+    """Parse the snapshot that a schema checkpoint holds.
 
     Args:
         document: the parsed JSON.
@@ -85,7 +85,11 @@ def parse_schema_checkpoint(document: dict[str, Any], path: str) -> Snapshot:
             3006 the checkpoint has no schema of its own.
     """
     if "sys-obj" not in document and "schema-ref-scn" in document:
-        raise OlrPgError(3006, f"its schema is that of SCN {document['schema-ref-scn']}", file=path)
+        raise OlrPgError(
+            Code.SCHEMA_CHECKPOINT_EMPTY,
+            f"its schema is that of SCN {document['schema-ref-scn']}",
+            file=path,
+        )
     parsed = validate(_Checkpoint, document, path)
     snapshot = Snapshot(
         scn=parsed.scn if parsed.schema_scn is None else parsed.schema_scn,
@@ -101,7 +105,7 @@ def parse_schema_checkpoint(document: dict[str, Any], path: str) -> Snapshot:
 
 
 def _read_xml_tokens(document: dict[str, Any], checkpoint: _Checkpoint) -> XmlTokens:
-    """The token tables of the default token set (dictionary §2.10, §11)."""
+    """Read the token tables of the default token set (dictionary §2.10, §11)."""
     sets = [row for row in checkpoint.xdb_ttset if row.flags == 0]
     if not sets:
         return NO_TOKENS
@@ -110,7 +114,9 @@ def _read_xml_tokens(document: dict[str, Any], checkpoint: _Checkpoint) -> XmlTo
         namespaces = _NAMESPACES.validate_python(document.get(f"xdb-xnm{suffix}", []))
         names = _NAMES.validate_python(document.get(f"xdb-xqn{suffix}", []))
     except ValidationError as error:
-        raise OlrPgError(3004, f"xdb-…{suffix}: {error.errors()[0]['msg']}") from None
+        raise OlrPgError(
+            Code.DICTIONARY_INVALID, f"xdb-…{suffix}: {error.errors()[0]['msg']}"
+        ) from None
     return XmlTokens(
         {row.id: row.nmspcuri for row in namespaces},
         {
@@ -137,7 +143,7 @@ def _read_database(checkpoint: _Checkpoint) -> Database:
 
 
 def _lineage(checkpoint: _Checkpoint) -> tuple[int, ...]:
-    """The resetlogs ids of the current incarnation and its ancestors; orphans are none of them."""
+    """Trace the resetlogs ids of the current incarnation and its ancestors, without orphans."""
     by_number = {row.incarnation: row for row in checkpoint.incarnations}
     current = [row for row in checkpoint.incarnations if row.resetlogs == checkpoint.resetlogs]
     ids = [checkpoint.resetlogs]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -35,7 +35,7 @@ def parse_table_name(text: str) -> tuple[str, str]:
     """
     match = _QUALIFIED_NAME.fullmatch(text)
     if match is None:
-        raise OlrPgError(3018, f"found {text!r}")
+        raise OlrPgError(Code.TABLE_NAME_MALFORMED, f"found {text!r}")
     quoted_owner, owner, quoted_name, name = match.groups()
     return quoted_owner or owner.upper(), quoted_name or name.upper()
 
@@ -46,7 +46,7 @@ def as_known(names: Iterable[str], known: Collection[str]) -> list[str]:
 
 
 def select_tables(snapshot: Snapshot, names: Iterable[str]) -> tuple[Table, ...]:
-    """The tables of those names, in their order, each once.
+    """Select the tables of those names, in their order, each once.
 
     Args:
         names: ``OWNER.NAME`` or ``"Owner"."Name"``.
@@ -58,7 +58,7 @@ def select_tables(snapshot: Snapshot, names: Iterable[str]) -> tuple[Table, ...]
 
 
 def find_tables(snapshot: Snapshot, names: Iterable[tuple[str, str]]) -> tuple[Table, ...]:
-    """The tables of those exact (owner, name) pairs, in their order, each once.
+    """Find the tables of those exact (owner, name) pairs, in their order, each once.
 
     Raises:
         OlrPgError: 3012 no such table, 3013 a table that cannot be replicated.
@@ -68,7 +68,7 @@ def find_tables(snapshot: Snapshot, names: Iterable[tuple[str, str]]) -> tuple[T
     for pair in names:
         if pair not in known:
             raise OlrPgError(
-                3012,
+                Code.TABLE_UNKNOWN,
                 f"there is no {'.'.join(pair)}{_similar(snapshot, pair)}",
                 table=".".join(pair),
             )
@@ -94,7 +94,7 @@ def _check_replicable(refused: Sequence[Table]) -> None:
     )
     rest = len(refused) - _REFUSED_SHOWN
     raise OlrPgError(
-        3013,
+        Code.TABLE_NOT_REPLICABLE,
         reasons + (f"; and {rest} more" if rest > 0 else ""),
         table=refused[0].full_name,
     )

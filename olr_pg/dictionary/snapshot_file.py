@@ -45,14 +45,14 @@ from olr_pg.dictionary.lob import Lob, LobSegment
 from olr_pg.dictionary.model import AddedColumn, Column, Database, KeyKind, Snapshot, Table
 from olr_pg.dictionary.structure import NO_STRUCTURE, Structure
 from olr_pg.dictionary.sys_rows import SysRows
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.scalars import MAX_SCN
 
 FORMAT_PREFIX: Final = "olr-pg-dictionary/"
 FORMAT: Final = FORMAT_PREFIX + "1"
 
 _NAME_BYTES_MAX: Final = 255
-"""The protocol gives the size of a name in one byte (protocol, "Limits")."""
+"""The protocol gives the size of a name in one byte (protocol, “Elements”)."""
 
 
 def _check_name(name: str) -> str:
@@ -175,7 +175,7 @@ class _Snapshot(_Document):
 
 
 def parse_snapshot(document: dict[str, Any], path: str) -> Snapshot:
-    """The snapshot that a JSON object in our own format holds.
+    """Parse the snapshot that a JSON object in our own format holds.
 
     Args:
         document: the parsed JSON.
@@ -187,7 +187,9 @@ def parse_snapshot(document: dict[str, Any], path: str) -> Snapshot:
     """
     found = document.get("format")
     if found != FORMAT:
-        raise OlrPgError(3003, f"expected format {FORMAT!r}, found {found!r}", file=path)
+        raise OlrPgError(
+            Code.NOT_A_DICTIONARY, f"expected format {FORMAT!r}, found {found!r}", file=path
+        )
     parsed = validate(_Snapshot, document, path)
     database = parsed.database.model_dump()
     snapshot = Snapshot(
@@ -218,14 +220,17 @@ def _read_table(table: _Table, place: str, path: str) -> Table:
     fault = column_fault(columns)
     if fault is not None and table.refusal is None:
         raise OlrPgError(
-            3004, f"{table.owner}.{table.name}: {fault}", file=path, key=f"{place}.columns"
+            Code.DICTIONARY_INVALID,
+            f"{table.owner}.{table.name}: {fault}",
+            file=path,
+            key=f"{place}.columns",
         )
     intcols = {column.name: column.intcol for column in columns}
     key = table.key.columns if table.key else []
     for i, name in enumerate(key):
         if name not in intcols or name in key[:i]:
             raise OlrPgError(
-                3004,
+                Code.DICTIONARY_INVALID,
                 f"expected the names of different columns of {table.owner}.{table.name},"
                 f" found {name!r}",
                 file=path,
@@ -267,7 +272,7 @@ def _read_lob(lob: _Lob) -> Lob:
 
 
 def dump_snapshot(snapshot: Snapshot) -> bytes:
-    """The snapshot as the bytes of a file: a line for the head, then one line per table."""
+    """Write the snapshot as the bytes of a file: a line for the head, then one line per table."""
     head = orjson.dumps(
         {
             "format": FORMAT,
@@ -333,7 +338,9 @@ def write_snapshot(snapshot: Snapshot, path: str) -> None:
             Path(temporary).unlink(missing_ok=True)
             raise
     except OSError as error:
-        raise OlrPgError(3007, error.strerror or str(error), file=path) from error
+        raise OlrPgError(
+            Code.DICTIONARY_UNWRITABLE, error.strerror or str(error), file=path
+        ) from error
 
 
 def _write_table(table: Table) -> dict[str, Any]:
@@ -365,7 +372,7 @@ def _write_column(column: Column) -> dict[str, Any]:
 
 
 def _set_attributes(value: Column | Table | Lob | LobSegment) -> dict[str, Any]:
-    """The attributes that are not at their default."""
+    """Collect the attributes that are not at their default."""
     return {
         field.name: getattr(value, field.name)
         for field in fields(value)

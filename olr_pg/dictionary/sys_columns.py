@@ -86,5 +86,5 @@ _ABSENT: Final[dict[str, Any]] = {"precision": -1, "scale": -1, "guard_id": -1, 
 
 
 def absent(field: str) -> Any:
-    """What stands for NULL in a field of a row: 0, where nothing else is agreed on."""
+    """Return what stands for NULL in a field of a row: 0, where nothing else is agreed on."""
     return _ABSENT.get(field, 0)

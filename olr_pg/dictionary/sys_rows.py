@@ -39,7 +39,7 @@ class SysDocument(BaseModel):
 
 
 class SysRow(SysDocument):
-    """One row; `row_id` is empty where nobody told it."""
+    """A row of a SYS table; `row_id` is empty where nobody told it."""
 
     row_id: str = ""
 
@@ -220,7 +220,7 @@ class SysRows(SysDocument):
     sys_icol: list[IndexColumnRow] = []
 
     def as_json(self) -> dict[str, list[dict[str, Any]]]:
-        """The rows in their JSON form; numbers of more than 64 bits as two halves."""
+        """Write the rows in their JSON form; numbers of more than 64 bits as two halves."""
         return {
             name.replace("_", "-"): [_row_as_json(row) for row in getattr(self, name)]
             for name in SysRows.model_fields

@@ -14,10 +14,11 @@ from olr_pg.datatypes.charsets import bytes_per_character
 from olr_pg.dictionary import column_bits
 from olr_pg.dictionary.consistency import column_fault, sort_columns
 from olr_pg.dictionary.index_organised import index_obstacle, is_index_organised, rows_index
-from olr_pg.dictionary.lob import BLOB, CLOB, Lob, LobSegment
+from olr_pg.dictionary.lob import Lob, LobSegment
+from olr_pg.dictionary.lob_delivery import BLOB, CLOB
 from olr_pg.dictionary.model import AddedColumn, Column, KeyKind, Table
 from olr_pg.dictionary.refusal import table_refusal
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -48,6 +49,11 @@ _COMPRESSED: Final = 4
 """Bit of DEFERRED_STG$.FLAGS_STG (dictionary §2.10)."""
 
 _OPAQUE: Final = 58
+
+_INDEX: Final = 1
+_INDEX_PARTITION: Final = 20
+_INDEX_SUBPARTITION: Final = 35
+"""OBJ$.TYPE# (dictionary §2.1)."""
 
 _NORMAL_INDEX: Final = 1
 _UNIQUE: Final = 0x1
@@ -88,7 +94,7 @@ def join_tables(
     all_columns_logged: bool = True,
     compression: Compression = _NOT_TOLD,
 ) -> tuple[Table, ...]:
-    """The tables that rows of SYS tables define.
+    """Join the rows of SYS tables into the tables that they define.
 
     Args:
         rows: the rows.
@@ -198,7 +204,7 @@ class _TableReader:
         )
 
     def _unique_key(self, obj: int, columns: Sequence[Column]) -> tuple[int, ...]:
-        """The unique key that finds a row best: one without NULLs, of the fewest columns."""
+        """Choose the unique key that finds a row best: one without NULLs, of the fewest columns."""
         filled = {column.intcol for column in columns if not column.nullable}
         usable = [
             key
@@ -208,7 +214,11 @@ class _TableReader:
         return min(usable, key=len, default=())
 
     def _unrelated(self, what: str, number: int, where: str) -> OlrPgError:
-        return OlrPgError(3005, f"{what} {number} has no row in {where}", file=self._path)
+        return OlrPgError(
+            Code.DICTIONARY_CONTRADICTS_ITSELF,
+            f"{what} {number} has no row in {where}",
+            file=self._path,
+        )
 
 
 def _added(row: EcolRow) -> AddedColumn:
@@ -245,7 +255,7 @@ def _read_column(
 
 
 def _as_xml(column: Column, rows: Sequence[ColRow]) -> Column:
-    """The two columns of an XMLTYPE with their names changed over.
+    """Return the two columns of an XMLTYPE with their names changed over.
 
     The visible column stores nothing; a hidden CLOB or BLOB of the same COL# has the documents, as
     text or as binary XML, and is delivered in its place (values-and-lobs §15.3).
@@ -296,7 +306,7 @@ def _unique_keys(
 
 
 def _partitions(rows: SysRows) -> dict[int, list[PartitionRow | SubPartitionRow]]:
-    """The partitions and sub-partitions with rows, by OBJ# of the table."""
+    """Group the partitions and sub-partitions with rows by OBJ# of the table."""
     table_of_composite = {row.obj: row.bo for row in rows.sys_tabcompart}
     found: dict[int, list[PartitionRow | SubPartitionRow]] = defaultdict(list)
     for row in rows.sys_tabpart:
@@ -309,9 +319,17 @@ def _partitions(rows: SysRows) -> dict[int, list[PartitionRow | SubPartitionRow]
 
 
 def _lobs(rows: SysRows, objects: dict[int, ObjectRow]) -> dict[tuple[int, int], Lob]:
-    """LOBs by (OBJ#, INTCOL#). Where no row names a LOB index, the table's is known by its name."""
+    """LOBs by (OBJ#, INTCOL#).
+
+    Where no row names a LOB index, it is known by its name. Its partitions bear the same name;
+    they are numbered in the order of the LOB's.
+    """
     block_sizes = {row.ts: row.block_size for row in rows.sys_ts}
-    indexes = {row.name: row for row in objects.values() if row.name.startswith("SYS_IL")}
+    indexes = {row.name: row for row in objects.values() if _is_lob_index(row, _INDEX)}
+    index_parts: dict[str, list[ObjectRow]] = defaultdict(list)
+    for part in sorted(objects.values(), key=lambda one: one.obj):
+        if _is_lob_index(part, _INDEX_PARTITION, _INDEX_SUBPARTITION):
+            index_parts[part.name].append(part)
     lob_of_part = {row.part_obj: row.l_obj for row in rows.sys_lob_comp_part}
     fragments: dict[int, list[LobFragmentRow]] = defaultdict(list)
     for fragment in rows.sys_lob_frag:
@@ -329,13 +347,24 @@ def _lobs(rows: SysRows, objects: dict[int, ObjectRow]) -> dict[tuple[int, int],
 
     found: dict[tuple[int, int], Lob] = {}
     for row in rows.sys_lob:
-        named = indexes.get(f"SYS_IL{row.obj:010d}C{row.int_col:05d}$$")
-        index = objects.get(row.ind, named)
-        ordered = sorted(fragments[row.l_obj], key=lambda part: part.frag_obj)
-        parts = [segment(part.frag_obj, part.ts, objects.get(part.ind)) for part in ordered]
+        name = f"SYS_IL{row.obj:010d}C{row.int_col:05d}$$"
+        index = objects.get(row.ind, indexes.get(name))
+        ordered = sorted(fragments[row.l_obj], key=lambda one: one.frag_obj)
+        named: Sequence[ObjectRow | None] = index_parts[name]
+        if len(named) != len(ordered):
+            named = [None] * len(ordered)
+        parts = [
+            segment(one.frag_obj, one.ts, objects.get(one.ind, of_name))
+            for one, of_name in zip(ordered, named, strict=True)
+        ]
         segments = (segment(row.l_obj, row.ts, index), *parts)
         found[row.obj, row.int_col] = _describe_lob(row, segments)
     return found
+
+
+def _is_lob_index(row: ObjectRow, *kinds: int) -> bool:
+    """Tell whether an object is a LOB index (or a partition of one) of one of these kinds."""
+    return row.type in kinds and row.name.startswith("SYS_IL")
 
 
 def _describe_lob(row: LobRow, segments: tuple[LobSegment, ...]) -> Lob:
@@ -352,7 +381,7 @@ def _describe_lob(row: LobRow, segments: tuple[LobSegment, ...]) -> Lob:
 
 
 def carry_over(known: Table, before: Table, after: Table) -> Table:
-    """The table `after` with what is known of it beside its rows of SYS tables.
+    """Return the table `after` with what is known of it beside its rows of SYS tables.
 
     Args:
         known: the table so far, whoever told it.
@@ -387,7 +416,7 @@ def _carry_column(known: Column, before: Column, after: Column) -> Column:
 
 
 def _is_usable_key(key: Sequence[int], columns: Sequence[Column]) -> bool:
-    """Whether every column of the key is delivered, so that clients can find the row by it."""
+    """Tell whether every column of the key is delivered, so that clients can find the row by it."""
     delivered = {
         column.intcol
         for column in columns

@@ -6,12 +6,15 @@ TABLE_NAME, for queries that were written for other views), each with or without
 ``SYS.``. USER_TABLES leaves Oracle's own schemas out. DUAL, NVL, Unicode UPPER and LOWER and a
 case-sensitive LIKE are as in Oracle.
 
-The query comes from a client over the network: it may only read, and neither its run time nor the
-size of its values, nor what is kept of its rows, is unbounded.
+The query comes from a client over the network. It may only read, and call no functions but those
+of `FUNCTIONS`: while one runs nothing can stop it, so that each must be short whatever it is given.
+Run time, memory, the size of values and what is kept of the rows are bounded, and a query that
+nobody waits for any more is stopped.
 """
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import time
 from contextlib import closing
@@ -19,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
 from olr_pg.dictionary.selection import find_tables
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
@@ -33,7 +36,25 @@ STEPS_MAX: Final = 20_000_000
 
 SECONDS_MAX: Final = 10.0
 
-_STEPS_BETWEEN_CHECKS: Final = 1_000
+MEMORY_BYTES: Final = 256 << 20
+"""Of SQLite in this process, which has no other use for it; a dictionary of 500,000 tables takes
+170 MiB."""
+
+FUNCTIONS: Final = frozenset(
+    {
+        *("abs", "avg", "coalesce", "count", "ifnull", "instr", "length", "like", "lower"),
+        *("ltrim", "max", "min", "nullif", "nvl", "replace", "round", "rtrim", "substr"),
+        *("substring", "sum", "trim", "upper"),
+    }
+)
+"""What a query may call. Not among them is what makes large values of small ones (``printf``,
+``zeroblob``, ``hex``, ``group_concat``), what parses (``json_…``), and what is not about names."""
+
+_NAMED_STEPS_MAX: Final = 2_000_000
+_NAMED_SECONDS_MAX: Final = 1.0
+"""Of a query that is run again while redo is decoded, against one table."""
+
+_STEPS_BETWEEN_CHECKS: Final = 200
 _ALLOWED: Final = frozenset(
     {
         sqlite3.SQLITE_SELECT,
@@ -45,11 +66,16 @@ _ALLOWED: Final = frozenset(
 _LIMITS: Final = (
     (sqlite3.SQLITE_LIMIT_LENGTH, 2_000),
     (sqlite3.SQLITE_LIMIT_SQL_LENGTH, 1_000_000),
+    (sqlite3.SQLITE_LIMIT_COLUMN, 200),
     (sqlite3.SQLITE_LIMIT_EXPR_DEPTH, 500),
+    (sqlite3.SQLITE_LIMIT_FUNCTION_ARG, 16),
+    (sqlite3.SQLITE_LIMIT_VDBE_OP, 5_000_000),
     (sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 256),
     (sqlite3.SQLITE_LIMIT_WORKER_THREADS, 0),
 )
+_REFUSED: Final = re.compile(r"^not authorized to use function:")
 _SCHEMA: Final = """
+    PRAGMA temp_store = MEMORY;
     PRAGMA case_sensitive_like = ON;
     ATTACH ':memory:' AS SYS;
     CREATE TABLE SYS.ALL_TABLES (OWNER TEXT, TABLE_NAME TEXT, NAME TEXT);
@@ -64,59 +90,112 @@ def query_tables(
     snapshot: Snapshot,
     query: str,
     *,
+    is_abandoned: Callable[[], bool] | None = None,
     steps_max: int = STEPS_MAX,
     seconds_max: float = SECONDS_MAX,
 ) -> tuple[Table, ...]:
-    """The tables that a TableList query names, in the query's order, each once.
+    """Find the tables that a TableList query names, in the query's order, each once.
 
     Args:
         query: one SELECT of two columns, owner and table name.
+        is_abandoned: whether nobody waits for the answer any more; asked again and again.
         steps_max: SQLite instructions after which the query is stopped.
         seconds_max: run time after which the query is stopped.
 
     Raises:
         OlrPgError: 3010 not valid, 3011 not two columns, 3012 unknown table, 3013 table that
-            cannot be replicated, 3014 no rows, 3015 too slow, 3016 not only reading, 3017 a value
-            that is no name.
+            cannot be replicated, 3014 no rows, 3015 too slow, too large or abandoned, 3016 not only
+            reading, or by a function that is not allowed, 3017 a value that is no name.
     """
     names = [(table.owner, table.name) for table in snapshot.tables]
-    with closing(_run(names, query, steps_max, seconds_max)) as rows:
+    watch = _Watch(steps_max, seconds_max, is_abandoned)
+    with closing(_run(names, query, watch)) as rows:
         tables = find_tables(snapshot, rows)
     if not tables:
-        raise OlrPgError(3014, "it returns no row")
+        raise OlrPgError(Code.TABLE_QUERY_SELECTS_NOTHING, "it returns no row")
     return tables
 
 
 def would_name(query: str, owner: str, name: str) -> bool:
-    """Whether a TableList query names a table, if there is one of that owner and name.
+    """Tell whether a TableList query names a table, if there is one of that owner and name.
 
-    True where the query cannot be run here, because it was written for a live Oracle.
+    True where the query cannot be run here, because it was written for a live Oracle or takes long.
     """
+    watch = _Watch(_NAMED_STEPS_MAX, _NAMED_SECONDS_MAX)
     try:
-        with closing(_run([(owner, name)], query, STEPS_MAX, SECONDS_MAX)) as rows:
+        with closing(_run([(owner, name)], query, watch)) as rows:
             return (owner, name) in rows
     except OlrPgError:
         return True
 
 
-def _run(
-    names: Sequence[tuple[str, str]], query: str, steps_max: int, seconds_max: float
-) -> Generator[tuple[str, str]]:
-    """The rows of a query, in a database of the tables of these owners and names.
+class _Watch:
+    """Stops a query: at its limits, and when nobody waits for it any more.
+
+    SQLite asks it between instructions; while it compiles, only of each SELECT, column and function
+    that it meets.
+
+    Attributes:
+        reason: why the query was stopped, or refused; None: it was not.
+    """
+
+    def __init__(
+        self,
+        steps_max: int,
+        seconds_max: float,
+        is_abandoned: Callable[[], bool] | None = None,
+    ) -> None:
+        self._deadline = time.monotonic() + seconds_max
+        self._seconds = seconds_max
+        self._checks_left = max(steps_max // _STEPS_BETWEEN_CHECKS, 1)
+        self._is_abandoned = is_abandoned
+        self.reason: str | None = None
+
+    def progress(self) -> int:
+        """Handle SQLite's progress; a non-zero return interrupts."""
+        self._checks_left -= 1
+        if self._checks_left < 0:
+            self.reason = "it has taken too many steps"
+        return int(self._is_over())
+
+    def authorize(
+        self, action: int, _1: str | None, name: str | None, _3: str | None, _4: str | None, /
+    ) -> int:
+        """Authorize SQLite's actions."""
+        if self._is_over():
+            return sqlite3.SQLITE_DENY
+        if action not in _ALLOWED:
+            return sqlite3.SQLITE_DENY
+        if action == sqlite3.SQLITE_FUNCTION and (name or "").lower() not in FUNCTIONS:
+            return sqlite3.SQLITE_DENY
+        return sqlite3.SQLITE_OK
+
+    def _is_over(self) -> bool:
+        if self.reason is None:
+            if time.monotonic() > self._deadline:
+                self.reason = f"it has taken more than {self._seconds:g} s"
+            elif self._is_abandoned is not None and self._is_abandoned():
+                self.reason = "nobody waits for it any more"
+        return self.reason is not None
+
+
+def _run(names: Sequence[tuple[str, str]], query: str, watch: _Watch) -> Generator[tuple[str, str]]:
+    """Run a query in a database of the tables of these owners and names; return its rows.
 
     One by one: a client's query may have any number of them.
     """
     with closing(_open_catalogue(names)) as connection:
-        connection.set_authorizer(_authorize)
-        connection.set_progress_handler(_limiter(steps_max, seconds_max), _STEPS_BETWEEN_CHECKS)
+        connection.set_authorizer(watch.authorize)
+        connection.set_progress_handler(watch.progress, _STEPS_BETWEEN_CHECKS)
         try:
             yield from _rows(connection, query)
-        except (sqlite3.Error, sqlite3.Warning, UnicodeEncodeError) as error:
-            raise _coded(error) from error
+        except (sqlite3.Error, sqlite3.Warning, UnicodeEncodeError, MemoryError) as error:
+            raise _coded(error, watch.reason) from error
 
 
 def _open_catalogue(names: Sequence[tuple[str, str]]) -> sqlite3.Connection:
     connection = sqlite3.connect(":memory:", isolation_level=None)
+    connection.execute(f"PRAGMA hard_heap_limit = {MEMORY_BYTES}")
     connection.executescript(_SCHEMA)
     rows = [(owner, name, name) for owner, name in names]
     connection.execute("BEGIN")
@@ -137,44 +216,34 @@ def _open_catalogue(names: Sequence[tuple[str, str]]) -> sqlite3.Connection:
 
 def _rows(connection: sqlite3.Connection, query: str) -> Iterator[tuple[str, str]]:
     if "\0" in query:
-        raise OlrPgError(3010, "it holds a NUL character")
+        raise OlrPgError(Code.TABLE_QUERY_INVALID, "it holds a NUL character")
     cursor = connection.execute(query)
     width = len(cursor.description or ())
     if width != 2:
-        raise OlrPgError(3011, f"it returns {width} columns" if width else "it is no query")
+        raise OlrPgError(
+            Code.TABLE_QUERY_NOT_TWO_COLUMNS,
+            f"it returns {width} columns" if width else "it is no query",
+        )
     for number, (owner, name) in enumerate(cursor, 1):
         if not isinstance(owner, str) or not isinstance(name, str):
-            raise OlrPgError(3017, f"found {owner!r} and {name!r}", row=number)
+            raise OlrPgError(
+                Code.TABLE_QUERY_RETURNS_NO_NAME, f"found {owner!r} and {name!r}", row=number
+            )
         yield owner, name
 
 
-def _authorize(
-    action: int, _1: str | None, _2: str | None, _3: str | None, _4: str | None, /
-) -> int:
-    return sqlite3.SQLITE_OK if action in _ALLOWED else sqlite3.SQLITE_DENY
-
-
-def _limiter(steps_max: int, seconds_max: float) -> Callable[[], int]:
-    """A progress handler that stops the query at either limit (a non-zero return interrupts)."""
-    deadline = time.monotonic() + seconds_max
-    checks_left = max(steps_max // _STEPS_BETWEEN_CHECKS, 1)
-
-    def check() -> int:
-        nonlocal checks_left
-        checks_left -= 1
-        return int(checks_left < 0 or time.monotonic() > deadline)
-
-    return check
-
-
-def _coded(error: Exception) -> OlrPgError:
-    name = getattr(error, "sqlite_errorname", "")
-    if name == "SQLITE_INTERRUPT":
-        return OlrPgError(3015, "it was stopped")
-    if name == "SQLITE_AUTH":
-        return OlrPgError(3016, str(error))
+def _coded(error: Exception, stopped: str | None) -> OlrPgError:
+    if stopped is not None:
+        return OlrPgError(Code.TABLE_QUERY_TOO_SLOW, stopped)
+    if isinstance(error, MemoryError):
+        return OlrPgError(
+            Code.TABLE_QUERY_TOO_SLOW, f"it has taken more than {MEMORY_BYTES >> 20} MiB of memory"
+        )
+    # A refused function is a mere error to SQLite, a refused action one of its own.
+    if getattr(error, "sqlite_errorname", "") == "SQLITE_AUTH" or _REFUSED.search(str(error)):
+        return OlrPgError(Code.TABLE_QUERY_NOT_READ_ONLY, str(error))
     return OlrPgError(
-        3010,
+        Code.TABLE_QUERY_INVALID,
         f"{error} (the snapshot offers ALL_TABLES, DBA_TABLES and USER_TABLES with OWNER,"
         " TABLE_NAME and NAME)",
     )

@@ -31,10 +31,10 @@ import orjson
 import pyarrow as pa
 
 from olr_pg.datatypes.columns import ValueColumn, column_of, fixed_width
-from olr_pg.datatypes.kernel import check
 from olr_pg.datatypes.mapping import CHARACTER_TYPES, OracleType, oracle_type_name
+from olr_pg.datatypes.outcomes import check
 from olr_pg.datatypes.vector import Vector, VectorFormat, encode_vector
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.arrow_kernels import (
     DIGITS_MAX,
     NO_ZONE,
@@ -70,7 +70,7 @@ _SECONDS_OF_DAY: Final = 86_400
 
 @dataclass(frozen=True, slots=True)
 class ArrowColumn:
-    """How the arrays of one column become Oracle's internal form.
+    """Converts the arrays of one column into Oracle's internal form.
 
     Attributes:
         described: the column as the encoder must take it, which may differ from the dictionary's.
@@ -84,7 +84,7 @@ class ArrowColumn:
 
 
 def arrow_column(column: Column, kind: pa.DataType) -> ArrowColumn:
-    """How arrays of `kind` are values of `column`.
+    """Make the conversion of arrays of `kind` into values of `column`.
 
     Raises:
         OlrPgError: 5101, they cannot be.
@@ -100,7 +100,9 @@ def arrow_column(column: Column, kind: pa.DataType) -> ArrowColumn:
         found = ArrowColumn(column, value_column)
     if found is None:
         raise OlrPgError(
-            5101, f"{oracle_type_name(column)} from Arrow's {kind}", column=column.name
+            Code.TABLE_DATA_TYPE_UNFIT,
+            f"{oracle_type_name(column)} from Arrow's {kind}",
+            column=column.name,
         )
     return found
 
@@ -109,14 +111,14 @@ def arrow_column(column: Column, kind: pa.DataType) -> ArrowColumn:
 
 
 def null_mask(array: Array) -> npt.NDArray[np.bool_]:
-    """True where the array has no value."""
+    """Tell of every element whether it has no value."""
     if array.null_count == 0:
         return np.zeros(len(array), np.bool_)
     return np.asarray(array.is_null().to_numpy(zero_copy_only=False), np.bool_)
 
 
 def value_column(array: Array) -> ValueColumn:
-    """The values of a string or binary array; the bytes are copied, so that kernels may have them.
+    """Take the values of a string or binary array; the bytes are copied, for the kernels.
 
     A kernel for buffers that may not be written would be compiled a second time.
     """
@@ -139,13 +141,13 @@ def value_column(array: Array) -> ValueColumn:
 
 
 def _nothing(array: Array) -> ValueColumn:
-    """As many NULLs."""
+    """Make as many NULLs as the array has elements."""
     zero = np.zeros(len(array), np.int64)
     return ValueColumn(np.zeros(0, np.uint8), zero, zero - 1)
 
 
 def _items(array: Array, dtype: str) -> npt.NDArray[Any]:
-    """The fixed-width items of an array; what NULLs have is undefined."""
+    """View the fixed-width items of an array; where it has NULL they are undefined."""
     data = array.buffers()[1]
     if data is None:
         return np.zeros(len(array), dtype)
@@ -312,7 +314,7 @@ def _interval(text_bytes: Callable[[str], bytes]) -> Plan:
 
 
 def _durations(array: Array, *, per_second: int) -> ValueColumn:
-    """The 11 bytes of INTERVAL DAY TO SECOND; each part has the sign (values-and-lobs §9)."""
+    """Write the 11 bytes of INTERVAL DAY TO SECOND; each part has the sign (values-and-lobs §9)."""
     ticks = _items(array, "i8")
     size = np.abs(ticks)
     sign = np.where(ticks < 0, np.int64(-1), np.int64(1))
@@ -358,13 +360,13 @@ def _parsed_vector(text: str | None) -> bytes | None:
             return _vector_bytes(elements[2], form, (elements[0], elements[1]))
         return _vector_bytes(elements, form)
     except (ValueError, TypeError, KeyError, OverflowError) as error:
-        raise OlrPgError(5102, f"no VECTOR: {text[:80]!r}") from error
+        raise OlrPgError(Code.TABLE_DATA_VALUE_UNFIT, f"no VECTOR: {text[:80]!r}") from error
 
 
 def _vector_bytes(
     elements: list[float] | None, form: VectorFormat, sparse: tuple[int, list[int]] | None = None
 ) -> bytes | None:
-    """An image.
+    """Write the image of a vector.
 
     Args:
         sparse: the dimensions, and the places of the elements.

@@ -1,7 +1,7 @@
 """Numbers and dates of Arrow arrays in Oracle's internal form (values-and-lobs §3, §5–§7).
 
 A kernel stops at the first row that it cannot convert and returns ``(row, outcome)``, or
-``(-1, 0)``; the outcomes are those of `datatypes.kernel`.
+``(-1, 0)``; the outcomes are those of `datatypes.outcomes`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from olr_pg.datatypes.kernel import Outcome, byte_at
+from olr_pg.datatypes.outcomes import Outcome, byte_at
 from olr_pg.datatypes.temporal import DAYS_1970_TO_2000, civil_date, civil_days
-from olr_pg.kernels import inlined, kernel
+from olr_pg.kernels.compile import inlined, kernel
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -128,7 +128,7 @@ def _is_infinite(data: U8, at: int, end: int) -> bool:
 
 @inlined
 def _exponent(data: U8, at: int, end: int) -> tuple[int, int]:
-    """The power of ten that ``E…`` gives, and the place behind it."""
+    """Read the power of ten that ``E…`` gives, and the place behind it."""
     if at + 1 >= end or (data[at] & 0xDF) != _UPPER_E:
         return 0, at
     at += 1
@@ -184,7 +184,7 @@ def _put_number(
 def _put_label(
     year: int, month: int, day: int, second: int, nanosecond: int, width: int, out: U8, at: int
 ) -> bool:
-    """The 7, 11 or 13 bytes of a date and a second of the day; False out of range."""
+    """Write the 7, 11 or 13 bytes of a date and a second of the day; False out of range."""
     if year < _YEAR_MIN or year > _YEAR_MAX:
         return False
     sign = -1 if year < 0 else 1
@@ -208,7 +208,7 @@ def _put_label(
 
 @inlined
 def _put_time(days: int, second: int, nanosecond: int, width: int, out: U8, at: int) -> bool:
-    """The same of a day since 1970 in the proleptic Gregorian calendar."""
+    """Write a day since 1970 (proleptic Gregorian) and a second of it; False out of range."""
     year, month, day = civil_date(days - DAYS_1970_TO_2000)
     if year <= 0:
         year -= 1
@@ -240,7 +240,7 @@ def ticks_kernel(ticks: I64, null: U8, per_second: int, width: int, out: U8) -> 
 
 @inlined
 def _digits(data: U8, at: int, end: int, count: int) -> int:
-    """The number of `count` digits at `at`, −1 where there are not so many."""
+    """Read the number of `count` digits at `at`; −1 where there are not so many."""
     if at + count > end:
         return -1
     value = 0
@@ -254,7 +254,7 @@ def _digits(data: U8, at: int, end: int, count: int) -> int:
 
 @inlined
 def _marked(data: U8, at: int) -> bool:
-    """Whether the marks between the digits of a date and time are right."""
+    """Tell whether the marks between the digits of a date and time are right."""
     date = data[at + 4] == _MINUS and data[at + 7] == _MINUS
     clock = data[at + 13] == _COLON and data[at + 16] == _COLON
     blank = data[at + 10] == _BLANK or data[at + 10] == _UPPER_T

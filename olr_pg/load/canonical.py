@@ -27,7 +27,7 @@ from olr_pg.load.canonical_json import canonical_json
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from olr_pg.applier.target import TargetColumn
+    from olr_pg.applier.target.catalogue import TargetColumn
 
 _NUMERIC_HEAD: Final = 8
 """Bytes of a numeric without digits: their number, weight, sign, scale."""
@@ -41,7 +41,7 @@ _INFINITE_SCALE: Final = 32
 
 
 def canonical_type(column: TargetColumn) -> int:
-    """The OID of a column's canonical form."""
+    """Return the OID of a column's canonical form."""
     as_text = (PgKind.BPCHAR, PgKind.XML)
     return int(PgKind.TEXT) if column.base_oid in as_text else column.base_oid
 
@@ -75,7 +75,7 @@ def _infinities(values: ValueColumn) -> ValueColumn:
 
 
 def canonical_expression(column: TargetColumn) -> sql.Composable:
-    """The canonical form of a column of the table ``t``."""
+    """Make the expression of the canonical form of a column of the table ``t``."""
     name = sql.SQL("t.{}").format(sql.Identifier(column.name))
     if column.base_oid == PgKind.NUMERIC:
         return sql.SQL("trim_scale({}::numeric)").format(name)
@@ -87,13 +87,13 @@ def canonical_expression(column: TargetColumn) -> sql.Composable:
 
 
 def image_expression(columns: Sequence[TargetColumn]) -> sql.Composed:
-    """The image of a row of the table ``t``, or of some of its columns."""
+    """Make the expression of the image of a row of the table ``t``, or of some of its columns."""
     parts = sql.SQL(", ").join(map(canonical_expression, columns))
     return sql.SQL("record_send(ROW({}))").format(parts)
 
 
 def digest_expression(columns: Sequence[TargetColumn]) -> sql.Composed:
-    """The digest of the same."""
+    """Make the expression of the digest of such an image."""
     return sql.SQL("hashtextextended(encode({}, 'hex') COLLATE \"C\", 0)").format(
         image_expression(columns)
     )

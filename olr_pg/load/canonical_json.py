@@ -10,7 +10,7 @@ import re
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,7 +42,7 @@ _SHOWN_MAX: Final = 40
 
 
 def canonical_json(raw: bytes) -> bytes:
-    """A jsonb as it is sent (version, text) → as PostgreSQL sends it back.
+    """Turn a jsonb as it is sent (version, text) into what PostgreSQL sends back.
 
     Raises:
         OlrPgError: 5017, it is no JSON, or PostgreSQL would refuse it.
@@ -91,7 +91,7 @@ def _key(part: str) -> str:
 
 
 def _begun(part: str) -> _Document:
-    """A scalar or an empty container as it is printed; another container without what is in it."""
+    """Print a scalar or an empty container; of another container only its beginning."""
     match part[0]:
         case '"' if part[-1] == '"' != part:
             return _quoted(_decoded(part)) if "\\" in part else part
@@ -109,7 +109,7 @@ def _begun(part: str) -> _Document:
 
 
 def _numeric(part: str) -> str:
-    """A number as numeric prints it; one that numeric takes is some digits, not gigabytes."""
+    """Print a number as numeric does; one that numeric takes is some digits, not gigabytes."""
     try:
         number = Decimal(part)
     except InvalidOperation as error:
@@ -122,15 +122,20 @@ def _numeric(part: str) -> str:
 
 
 def _no_numeric(part: str) -> OlrPgError:
-    return OlrPgError(5017, f"jsonb takes no number as large or as fine as {part[:_SHOWN_MAX]}")
+    return OlrPgError(
+        Code.VALUE_NOT_EXPRESSIBLE_IN_POSTGRES,
+        f"jsonb takes no number as large or as fine as {part[:_SHOWN_MAX]}",
+    )
 
 
 def _no_json() -> OlrPgError:
-    return OlrPgError(5017, "the text for a jsonb column is no JSON")
+    return OlrPgError(
+        Code.VALUE_NOT_EXPRESSIBLE_IN_POSTGRES, "the text for a jsonb column is no JSON"
+    )
 
 
 def _printed(document: _Document) -> Iterator[str]:
-    """The text in pieces, depth first."""
+    """Yield the text in pieces, depth first."""
     waiting = [document]
     while waiting:
         value = waiting.pop()
@@ -164,7 +169,10 @@ def _decoded(string: str) -> str:
         text.encode()
     except UnicodeEncodeError as error:
         half = f"\\u{ord(text[error.start]):04x}"
-        raise OlrPgError(5017, f"jsonb takes no half of a surrogate pair: {half}") from error
+        raise OlrPgError(
+            Code.VALUE_NOT_EXPRESSIBLE_IN_POSTGRES,
+            f"jsonb takes no half of a surrogate pair: {half}",
+        ) from error
     return text
 
 

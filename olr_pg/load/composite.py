@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import orjson
 from psycopg import sql
 
-from olr_pg.applier.connection import Binary
-from olr_pg.applier.verbatim import verbatim
+from olr_pg.applier.target.connection import Binary
+from olr_pg.applier.target.percent_signs import verbatim
 from olr_pg.datatypes.mapping import PgKind
 from olr_pg.load.canonical import canonical_type
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
     from psycopg import Connection
 
-    from olr_pg.applier.target import TargetColumn
+    from olr_pg.applier.target.catalogue import TargetColumn
 
 
 class Field(NamedTuple):
-    """One column's value in a row; None is NULL."""
+    """Holds one column's value in a row; None is NULL."""
 
     column: TargetColumn
     value: bytes | None
@@ -35,7 +35,7 @@ class Field(NamedTuple):
 
 
 def fields_of(image: bytes, columns: Sequence[TargetColumn]) -> list[Field]:
-    """The values of a composite image (`load.images.composites`, ``record_send``)."""
+    """Split a composite image (`load.row_images.composites`, ``record_send``) into its values."""
     fields, at = [], 4
     for column in columns:
         size = int.from_bytes(image[at + 4 : at + 8], "big", signed=True)
@@ -47,7 +47,7 @@ def fields_of(image: bytes, columns: Sequence[TargetColumn]) -> list[Field]:
 
 
 def placeholder(column: TargetColumn) -> sql.Composable:
-    """A value in the canonical form as a value of the column's type."""
+    """Make the expression that turns a value in the canonical form into the column's type."""
     own = verbatim(sql.SQL(column.base_name))
     if canonical_type(column) == column.base_oid:
         return sql.SQL("%b::{}").format(own)

@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import psycopg
 from psycopg import sql
 
-from olr_pg.applier.connection import connect, unreachable
-from olr_pg.applier.plan import TablePlan
-from olr_pg.applier.target import read_table
-from olr_pg.datatypes.kernel import located
+from olr_pg.applier.statements.target_plan import TablePlan
+from olr_pg.applier.target.catalogue import read_table
+from olr_pg.applier.target.connection import connect, unreachable
 from olr_pg.datatypes.policies import Counters
-from olr_pg.errors import OlrPgError
-from olr_pg.load.columns import add_losses, bind_columns, encode_batch
-from olr_pg.load.images import COPY_HEADER, COPY_TRAILER, copy_tuples
-from olr_pg.load.progress import TableProgress
+from olr_pg.errors import Code, OlrPgError, located
+from olr_pg.load.column_binding import add_losses, bind_columns, encode_batch
+from olr_pg.load.large_rows import RowSpool
+from olr_pg.load.load_progress import TableProgress
 from olr_pg.load.retry import retried
-from olr_pg.load.spooled import RowSpool
+from olr_pg.load.row_images import COPY_HEADER, COPY_TRAILER, copy_tuples
 from olr_pg.load.table_data import schema_of
 from olr_pg.oracle.large_row import LargeRow
 
@@ -39,7 +38,7 @@ operator, system, defects."""
 
 
 class LoadTable(NamedTuple):
-    """One table of a load.
+    """Describes one table of a load.
 
     Attributes:
         source: as the dictionary has it.
@@ -54,14 +53,14 @@ class LoadTable(NamedTuple):
 
 
 class LoadJob(NamedTuple):
-    """What every task of a load needs."""
+    """Holds what every task of a load needs."""
 
     settings: ApplierSettings
     tables: tuple[LoadTable, ...]
 
 
 class PartTask(NamedTuple):
-    """One task.
+    """Describes one task: a partition of a table.
 
     Attributes:
         table: number in `LoadJob.tables`.
@@ -76,7 +75,7 @@ class PartTask(NamedTuple):
 
 
 class PartDone(NamedTuple):
-    """What a task has done.
+    """Counts what a task has done.
 
     Attributes:
         claimed: False where the partition was in already.
@@ -91,7 +90,7 @@ class PartDone(NamedTuple):
 
 
 def copy_task(payload: bytes, job: bytes) -> bytes:
-    """What a Spark task does; a pickled `PartDone`, or why the table does not take the partition.
+    """Copy one partition, in a Spark task; returns a pickled `PartDone` or the table's refusal.
 
     That is the `OlrPgError` of a row: it concerns its table, not the others.
 
@@ -111,7 +110,7 @@ def copy_task(payload: bytes, job: bytes) -> bytes:
 
 
 def _is_of_rows(error: OlrPgError) -> bool:
-    """Whether an error is that of a value, or of rows that this table does not take."""
+    """Tell whether an error is that of a value, or of rows that this table does not take."""
     state = str(error.where.get("sqlstate", ""))
     return "column" in error.where or (bool(state) and not state.startswith(_OF_SERVER))
 
@@ -155,7 +154,7 @@ def _copy(
 
 
 def plan_of(connection: Connection[Any], settings: ApplierSettings, table: LoadTable) -> TablePlan:
-    """The table's plan.
+    """Make the plan of the table.
 
     Raises:
         OlrPgError: 5005, the target table is not there any more.
@@ -163,7 +162,9 @@ def plan_of(connection: Connection[Any], settings: ApplierSettings, table: LoadT
     target = read_table(connection, table.schema, table.name)
     if target is None:
         raise OlrPgError(
-            5005, f"{table.schema}.{table.name} does not exist", table=table.source.full_name
+            Code.TARGET_TABLE_MISSING,
+            f"{table.schema}.{table.name} does not exist",
+            table=table.source.full_name,
         )
     return TablePlan(table.source.full_name, target, table.source, settings)
 
@@ -216,7 +217,7 @@ def _refused(error: psycopg.Error, table: LoadTable, task: PartTask) -> OlrPgErr
     # "COPY t, line 5, column v": the line counts from 1 within the partition.
     place = error.diag.context
     return OlrPgError(
-        5109,
+        Code.TABLE_DATA_REFUSED,
         ": ".join(word for word in words if word) + (f" ({place})" if place else ""),
         action=None,
         table=table.source.full_name,

@@ -2,8 +2,8 @@
 
 A table is in once all its partitions are: then it is analysed, and its line in the ledger says that
 it has everything up to the SCN. `olr-pg run` skips what the ledger knows, and starts at the begin
-SCN of the oldest transaction that was open then (`applier.handover`). Until that moment `run`
-refuses to touch the table.
+SCN of the oldest transaction that was open then (`applier.session.handover`). Until that moment
+`run` refuses to touch the table.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import structlog
 from psycopg import sql
 
-from olr_pg.applier.connection import connect
-from olr_pg.applier.ledger import check_source, ensure_ledger
-from olr_pg.applier.plan import check_names, plan_table
-from olr_pg.applier.target import empty_table
+from olr_pg.applier.statements.target_plan import check_names, plan_table
+from olr_pg.applier.target.catalogue import empty_table
+from olr_pg.applier.target.connection import connect
+from olr_pg.applier.target.ledger import check_source, ensure_ledger
 from olr_pg.datatypes.policies import NOTHING, Counters
-from olr_pg.errors import OlrPgError
-from olr_pg.load.columns import bind_columns
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.load.column_binding import bind_columns
 from olr_pg.load.copy_task import LoadJob, LoadTable, PartTask, copy_task
-from olr_pg.load.progress import TableProgress, lock_subscription
+from olr_pg.load.load_progress import TableProgress, lock_subscription
 from olr_pg.load.table_data import UNDO_GONE, SourceTable
 from olr_pg.spark.jobs import run_tasks
 
@@ -35,22 +35,22 @@ if TYPE_CHECKING:
     from psycopg import Connection
     from pyspark.sql import SparkSession
 
-    from olr_pg.applier.plan import TablePlan
     from olr_pg.applier.settings import ApplierSettings
-    from olr_pg.load.progress import LoadState
-    from olr_pg.load.structure import StructureBuilder
+    from olr_pg.applier.statements.target_plan import TablePlan
+    from olr_pg.load.load_progress import LoadState
+    from olr_pg.load.target_structure import StructureBuilder
 
 RESTARTS_MAX: Final = 3
 """How often one table is begun anew in one load."""
 
-PRELOAD: Final = ("olr_pg.load.warm:warm_load",)
+PRELOAD: Final = ("olr_pg.load.kernel_warmup:warm_load",)
 """What Spark's daemon does before it forks workers."""
 
 _log = structlog.get_logger(__name__)
 
 
 class LoadedTable(NamedTuple):
-    """How a table was loaded.
+    """Says how a table was loaded.
 
     Attributes:
         table, target: names.
@@ -73,7 +73,7 @@ class LoadedTable(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    """What a load has done.
+    """Says what a load has done.
 
     Attributes:
         tables: those that are in.
@@ -85,7 +85,7 @@ class Loaded(NamedTuple):
 
 
 class LoadOptions(NamedTuple):
-    """How to begin.
+    """Says how to begin.
 
     Attributes:
         resume: go on with an interrupted load.
@@ -109,7 +109,7 @@ class LoadOptions(NamedTuple):
 
 
 class _Work:
-    """One table while it is loaded."""
+    """Holds one table while it is loaded."""
 
     def __init__(
         self, source: SourceTable, table: LoadTable, plan: TablePlan, state: LoadState
@@ -147,7 +147,8 @@ def initial_load(
     """
     check_names(settings, [source.table for source in sources])
     with connect(settings.connect_string) as connection:
-        dbid = settings.dbid if ensure_ledger(connection) else None
+        ensure_ledger(connection)
+        dbid = settings.dbid
         names = [source.table.full_name for source in sources]
         check_source(connection, settings.subscription, dbid, names)
         lock_subscription(connection, settings.subscription)
@@ -200,17 +201,23 @@ def _check(
     if state is not None and state.finished:
         return
     if table.progress.applied_scn(connection) > 0:
-        raise OlrPgError(5105, "the ledger has it", table=name)
+        raise OlrPgError(Code.TABLE_REPLICATED_ALREADY, "the ledger has it", table=name)
     if state is None:
         if _has_rows(connection, table):
-            raise OlrPgError(5104, f"{table.schema}.{table.name}", table=name)
+            raise OlrPgError(
+                Code.TARGET_TABLE_NOT_EMPTY, f"{table.schema}.{table.name}", table=name
+            )
         return
     if options.restart:
         return
     if not options.resume:
-        raise OlrPgError(5106, f"{len(state.done)} of {state.parts} partitions are in", table=name)
+        raise OlrPgError(
+            Code.LOAD_INTERRUPTED,
+            f"{len(state.done)} of {state.parts} partitions are in",
+            table=name,
+        )
     if (state.source, state.scn) != (source.data.identity, source.scn):
-        raise OlrPgError(5110, f"it began at SCN {state.scn}", table=name)
+        raise OlrPgError(Code.TABLE_DATA_CHANGED, f"it began at SCN {state.scn}", table=name)
 
 
 def _has_rows(connection: Connection[Any], table: LoadTable) -> bool:
@@ -280,7 +287,7 @@ def _run(
 def _anew(
     connection: Connection[Any], work: _Work, options: LoadOptions, error: OlrPgError
 ) -> _Work | None:
-    """The table from its beginning, as of a later SCN, which its line of the ledger will have.
+    """Begin a table again as of a later SCN, which its line of the ledger will have.
 
     The whole table, not the range alone: the ledger has one SCN per table, and `run` skips what was
     committed up to it. With a range as of a later SCN, either what was committed between the two

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.table_data import TableData
 
 if TYPE_CHECKING:
@@ -66,11 +66,11 @@ class Partition(NamedTuple):
                 )
         except (OSError, pa.ArrowException) as error:
             reason = str(error).splitlines()[0]
-            raise OlrPgError(5103, reason, action=None, **self.place) from error
+            raise OlrPgError(Code.TABLE_DATA_UNUSABLE, reason, action=None, **self.place) from error
 
 
 def find_table(folder: Path, name: str) -> TableData:
-    """The data of the table `name` (``OWNER.NAME``).
+    """Find the data of the table `name` (``OWNER.NAME``).
 
     Raises:
         OlrPgError: 5103, there is none, it cannot be read, or files contradict each other.
@@ -87,16 +87,20 @@ def find_table(folder: Path, name: str) -> TableData:
                 own = file.schema_arrow
             status = path.stat()
         except (OSError, pa.ArrowException) as error:
-            raise OlrPgError(5103, str(error).splitlines()[0], file=str(path)) from error
+            raise OlrPgError(
+                Code.TABLE_DATA_UNUSABLE, str(error).splitlines()[0], file=str(path)
+            ) from error
         identity.append(f"{path.name}:{status.st_size}:{status.st_mtime_ns}")
         found.append(tuple(_scn(own, key, path) for key in (SCN_KEY, START_SCN_KEY)))  # type: ignore[arg-type]
         if schema is not None and not own.equals(schema):
             raise OlrPgError(
-                5103, f"its columns differ from those of {files[0].name}", file=str(path)
+                Code.TABLE_DATA_UNUSABLE,
+                f"its columns differ from those of {files[0].name}",
+                file=str(path),
             )
         schema = own
     if len(set(found)) > 1:
-        raise OlrPgError(5103, "its files are as of different SCNs", table=name)
+        raise OlrPgError(Code.TABLE_DATA_UNUSABLE, "its files are as of different SCNs", table=name)
     assert schema is not None
     rows = sum(partition.rows for partition in partitions)
     return TableData(schema, tuple(partitions), rows, *found[0], " ".join(identity))
@@ -108,7 +112,11 @@ def _files(folder: Path, name: str) -> list[Path]:
         return [single]
     files = sorted(several.glob("*.parquet")) if several.is_dir() else []
     if not files:
-        raise OlrPgError(5103, f"neither {single.name} nor {name}/*.parquet", folder=str(folder))
+        raise OlrPgError(
+            Code.TABLE_DATA_UNUSABLE,
+            f"neither {single.name} nor {name}/*.parquet",
+            folder=str(folder),
+        )
     return files
 
 
@@ -128,5 +136,7 @@ def _scn(schema: pa.Schema, key: bytes, path: Path) -> int | None:
         return int(text)
     except ValueError as error:
         raise OlrPgError(
-            5103, f"its metadata {key.decode()} is no SCN: {text!r}", file=str(path)
+            Code.TABLE_DATA_UNUSABLE,
+            f"its metadata {key.decode()} is no SCN: {text!r}",
+            file=str(path),
         ) from error

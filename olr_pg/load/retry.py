@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential
 
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 ATTEMPTS: Final = 4
-LOST: Final = frozenset({7001, 7007})
-"""The source cannot be reached, or the connection is lost. (`oracle.failures` is not asked: it
-loads the driver, which tasks that read files do not need.)"""
+LOST: Final = frozenset({Code.ORACLE_UNREACHABLE, Code.ORACLE_CONNECTION_LOST})
+"""The source cannot be reached, or the connection is lost. (`oracle.driver_failures` is not asked:
+it loads the driver, which tasks that read files do not need.)"""
 
 _Result = TypeVar("_Result")
 
 
 def retried(work: Callable[[], _Result]) -> _Result:
-    """The result of `work`, which is called again where the connection is lost.
+    """Return the result of `work`, which is called again where the connection is lost.
 
     Args:
         work: must leave nothing behind where it fails.

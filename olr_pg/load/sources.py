@@ -1,4 +1,4 @@
-"""Which tables are loaded or verified, and where their rows are."""
+"""Chooses the tables that are loaded or verified, and finds where their rows are."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.config.source import OfflineSource
+from olr_pg.appliance.appliance import applier_settings
+from olr_pg.config.source_section import OfflineSource
 from olr_pg.datatypes.convert import DatabaseFacts
+from olr_pg.decoding.filters import filters_of_target, report_idle
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.table_list import query_tables
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.parquet import find_table
+from olr_pg.load.row_filter import FilteredTables
 from olr_pg.load.table_data import SourceTable, TableSource, named_tables
-from olr_pg.replicator.appliance import applier_settings
-from olr_pg.replicator.filters import filters_of_target
-from olr_pg.replicator.losses import report_idle
 from olr_pg.wire.frames import ByteOrder
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from olr_pg.config.model import Apply, Config
     from olr_pg.dictionary.model import Snapshot, Table
 
-NO_FOLDER: Final = 5113
+NO_FOLDER: Final = Code.NO_TABLE_DATA
 """Error: nothing says where table data is."""
 
 
@@ -38,7 +38,7 @@ def open_tables(
     scn: int | None = None,
     for_load: bool = False,
 ) -> Iterator[TableSource]:
-    """The tables of the configuration's source.
+    """Open the tables of the configuration's source.
 
     Args:
         folder: of the data, instead of where the configuration says.
@@ -52,21 +52,21 @@ def open_tables(
     if isinstance(config.source, OfflineSource):
         offline = _OfflineTables(config, folder, scn)
         report_idle(filters, offline.snapshot.tables)
-        yield offline
+        yield FilteredTables(offline, filters)
         return
     if folder is not None:
         raise OlrPgError(
-            1090,
+            Code.NOT_SUPPORTED,
             "a live source is read itself: --tables is for an offline one",
             action="leave --tables out",
         )
-    from olr_pg.load.live import LiveTables
+    from olr_pg.load.live_rows import LiveTables
 
     query = apply_section(config).table_query
     live = LiveTables(config.source, query, filters, scn, for_load=for_load)
     try:
         report_idle(filters, live.snapshot.tables)
-        yield live
+        yield FilteredTables(live, filters)
     finally:
         live.close()
 
@@ -101,34 +101,34 @@ class _OfflineTables:
 
 
 def offline_source(config: Config) -> OfflineSource:
-    """The configuration's source.
+    """Return the configuration's source.
 
     Raises:
         OlrPgError: 1090, it is a live one.
     """
     if not isinstance(config.source, OfflineSource):
-        raise OlrPgError(1090, "this needs an offline source")
+        raise OlrPgError(Code.NOT_SUPPORTED, "this needs an offline source")
     return config.source
 
 
 def apply_section(config: Config) -> Apply:
-    """The configuration's `apply`.
+    """Return the configuration's `apply`.
 
     Raises:
         OlrPgError: 1091, there is none.
     """
     if config.apply is None:
-        raise OlrPgError(1091, "there is no `apply` section")
+        raise OlrPgError(Code.NO_TARGET, "there is no `apply` section")
     return config.apply
 
 
 def read_snapshot(config: Config) -> Snapshot:
-    """The source's dictionary."""
+    """Read the source's dictionary."""
     return load_snapshot(str(offline_source(config).dictionary))
 
 
 def target_settings(config: Config, snapshot: Snapshot, target: str) -> ApplierSettings:
-    """The applier's settings for work that does not go over the port."""
+    """Make the applier's settings for work that does not go over the port."""
     database = snapshot.database
     settings = applier_settings(
         apply_section(config),
@@ -141,14 +141,14 @@ def target_settings(config: Config, snapshot: Snapshot, target: str) -> ApplierS
 
 
 def choose_tables(config: Config, snapshot: Snapshot, names: Collection[str]) -> tuple[Table, ...]:
-    """The tables of `apply.tables`, or those of them that `names` lists.
+    """Choose the tables of `apply.tables`, or those of them that `names` lists.
 
     Raises:
         OlrPgError: 3xxx the tables cannot be replicated, 3012 a name is not among them, 1095 and
             1096 the filter leaves too little.
     """
     tables = query_tables(snapshot, apply_section(config).table_query)
-    return named_tables(tables, names, filters_of_target(config))
+    return named_tables(tables, names, filters_of_target(config), snapshot.database)
 
 
 def table_sources(
@@ -159,7 +159,7 @@ def table_sources(
     folder: Path | None = None,
     scn: int | None = None,
 ) -> tuple[SourceTable, ...]:
-    """The tables with their data.
+    """Find the data of the tables.
 
     Args:
         folder: of the data; None for the configuration's.

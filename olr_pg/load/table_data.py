@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from olr_pg.dictionary.selection import as_known
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.large_row import LargeRow
 
 if TYPE_CHECKING:
@@ -14,27 +14,27 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from olr_pg.dictionary.model import Snapshot, Table
+    from olr_pg.decoding.filters import Filters
+    from olr_pg.dictionary.model import Database, Snapshot, Table
     from olr_pg.errors import Place
-    from olr_pg.replicator.filters import Filters
 
-UNDO_GONE: Final = 7040
+UNDO_GONE: Final = Code.LOAD_SCN_TOO_OLD
 """The source cannot read the rows as of the SCN any more."""
 
 
 class SourcePartition(Protocol):
-    """What one task reads; goes to it by pickle."""
+    """Is the part of a table that one task reads; goes to it by pickle."""
 
     @property
     def rows(self) -> int:
-        """How many there are; 0 not known."""
+        """Is the number of rows; 0 where it is not known."""
 
     @property
     def place(self) -> dict[str, Place]:
-        """Where it is, for messages."""
+        """Is where it is, for messages."""
 
     def batches(self) -> Iterator[pa.RecordBatch | LargeRow]:
-        """Its rows, and every time the same; those with large values one by one.
+        """Yield its rows, every time the same; those with large values one by one.
 
         Raises:
             OlrPgError: 5103 or 70xx, they cannot be read.
@@ -80,7 +80,7 @@ class SourceTable(NamedTuple):
 
 
 class TableSource(Protocol):
-    """Where whole tables come from.
+    """Says where whole tables come from.
 
     Attributes:
         snapshot: the dictionary.
@@ -89,35 +89,35 @@ class TableSource(Protocol):
     snapshot: Snapshot
 
     def choose(self, names: Collection[str]) -> tuple[Table, ...]:
-        """The tables of `apply.tables`, or those of them that `names` lists.
+        """Choose the tables of `apply.tables`, or those of them that `names` lists.
 
         Raises:
             OlrPgError: 3xxx the tables cannot be replicated, 3012 a name is not among them.
         """
 
     def sources(self, tables: Sequence[Table]) -> tuple[SourceTable, ...]:
-        """The tables with their data.
+        """Find the data of the tables.
 
         Raises:
             OlrPgError: 5103, 5113 or 70xx, a table's data cannot be had.
         """
 
     def later(self, source: SourceTable) -> SourceTable | None:
-        """The same table as of now; None where there is only the one SCN."""
+        """Read the same table as of now; None where there is only the one SCN."""
 
     def undo_retention(self) -> str:
-        """How long the source keeps undo, in words; empty where nobody knows."""
+        """Say for how long the source keeps undo, in words; empty where nobody knows."""
 
 
 def schema_of(rows: pa.RecordBatch | LargeRow) -> pa.Schema:
-    """The schema of what `SourcePartition.batches` gives."""
+    """Return the schema of what `SourcePartition.batches` gives."""
     return rows.batch.schema if isinstance(rows, LargeRow) else rows.schema
 
 
 def named_tables(
-    tables: Sequence[Table], names: Collection[str], filters: Filters
+    tables: Sequence[Table], names: Collection[str], filters: Filters, database: Database
 ) -> tuple[Table, ...]:
-    """Those of `tables` that `names` lists, without what the filter leaves out.
+    """Choose those of `tables` that `names` lists, without what the filter leaves out.
 
     Args:
         names: ``OWNER.NAME`` of each, as it is or in upper case; all where it lists none.
@@ -129,6 +129,6 @@ def named_tables(
     wanted = set(as_known(names, known))
     unknown = wanted - known
     if unknown:
-        raise OlrPgError(3012, f"not in `apply.tables`: {', '.join(sorted(unknown))}")
-    chosen = filters.chosen(tables)
+        raise OlrPgError(Code.TABLE_UNKNOWN, f"not in `apply.tables`: {', '.join(sorted(unknown))}")
+    chosen = filters.chosen(tables, database)
     return tuple(table for table in chosen if not wanted or table.full_name in wanted)

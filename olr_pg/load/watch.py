@@ -1,4 +1,4 @@
-"""How far a load is, seen from outside: what is in, and what PostgreSQL is taking in just now."""
+"""Looks at a load from outside: what is in, and what PostgreSQL is taking in just now."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 import psycopg
 
-from olr_pg.config.vigilance import vigilant
+from olr_pg.postgres.keepalive import vigilant
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,7 +53,7 @@ class LoadWatch:
         self._connection.close()
 
     def read(self) -> dict[str, Amount]:
-        """What each table has, by ``OWNER.NAME``."""
+        """Read what each table has, by ``OWNER.NAME``."""
         found = {
             name: Amount(rows, size)
             for name, rows, size in self._connection.execute(_PARTS, (self._subscription,))

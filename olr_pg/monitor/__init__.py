@@ -1,1 +1,1 @@
-"""What a running appliance tells of itself: its status as values, metrics, a page."""
+"""Tells how a running appliance is: its status as values, metrics, a page."""

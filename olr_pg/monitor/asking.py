@@ -10,7 +10,7 @@ import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.monitor.service import FILE_NAME, INSTANCE_HEADER
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def ask_status(
     *,
     page: str = "status.json",
 ) -> dict[str, Any]:
-    """The status of the appliance that runs with that configuration, as `Status.as_record`.
+    """Ask the appliance that runs with that configuration for its status, as `Status.as_record`.
 
     Args:
         certificate, key: of a client, where the page wants one.
@@ -43,9 +43,9 @@ def ask_status(
         announced = json.loads(file.read_bytes())
         url, instance = announced["url"], announced.get("instance")
     except FileNotFoundError as error:
-        raise OlrPgError(9010, "it has left no address", file=str(file)) from error
+        raise OlrPgError(Code.NO_APPLIANCE, "it has left no address", file=str(file)) from error
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise OlrPgError(9011, str(error), file=str(file)) from error
+        raise OlrPgError(Code.APPLIANCE_SILENT, str(error), file=str(file)) from error
     tls = config.status.tls
     context = None if tls is None else _trusting(tls, certificate, key)
     # Nothing between: a proxy of the environment has no part in this.
@@ -60,23 +60,29 @@ def ask_status(
         with error:
             _check_instance(error.headers, instance, url)
             said = error.read().decode("utf-8", "replace")
-        raise OlrPgError(9011, f"it answers {error.code}: {said}", address=url) from error
+        raise OlrPgError(
+            Code.APPLIANCE_SILENT, f"it answers {error.code}: {said}", address=url
+        ) from error
     except urllib.error.URLError as error:
         # A killed one leaves its file behind.
-        code = 9010 if isinstance(error.reason, ConnectionRefusedError) else 9011
+        code = (
+            Code.NO_APPLIANCE
+            if isinstance(error.reason, ConnectionRefusedError)
+            else Code.APPLIANCE_SILENT
+        )
         raise OlrPgError(code, str(error.reason), address=url) from error
     except (OSError, ValueError, http.client.HTTPException) as error:
         # The port of one that was killed may be another service's by now.
-        raise OlrPgError(9011, str(error), address=url) from error
+        raise OlrPgError(Code.APPLIANCE_SILENT, str(error), address=url) from error
     return record
 
 
 def _check_instance(headers: Message, instance: str | None, url: str) -> None:
-    """Whether it is the one that has left the address."""
+    """Check that the answer is of the appliance that has left the address."""
     found = headers[INSTANCE_HEADER]
     if found is not None and found != instance:
         detail = "another one answers at the address that it has left: it was killed"
-        raise OlrPgError(9010, detail, address=url)
+        raise OlrPgError(Code.NO_APPLIANCE, detail, address=url)
 
 
 def _trusting(tls: Tls, certificate: Path | None, key: Path | None) -> ssl.SSLContext:
@@ -89,5 +95,7 @@ def _trusting(tls: Tls, certificate: Path | None, key: Path | None) -> ssl.SSLCo
         if certificate is not None:
             context.load_cert_chain(certificate, key)
     except OSError as error:
-        raise OlrPgError(4030, str(error), file=str(certificate or tls.certificate)) from error
+        raise OlrPgError(
+            Code.TLS_FILES_UNUSABLE, str(error), file=str(certificate or tls.certificate)
+        ) from error
     return context

@@ -14,9 +14,10 @@ import structlog
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from olr_pg.config.vigilance import vigilant
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.periodic import Periodic
+from olr_pg.observability.redaction import mask
+from olr_pg.postgres.keepalive import vigilant
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -40,7 +41,7 @@ _log = structlog.get_logger(__name__)
 
 
 class MetricsTable(NamedTuple):
-    """Where the metrics go.
+    """Says where the metrics go.
 
     Attributes:
         interval: seconds between two writes.
@@ -90,9 +91,11 @@ class PostgresExporter:
             self._disconnect()
             if not self._failing:
                 self._failing = True
-                reason = error.diag.message_primary or str(error).strip()
+                reason = mask(error.diag.message_primary or str(error).strip())
                 failure = OlrPgError(
-                    9012, reason, table=f"{self._target.schema}.{self._target.table}"
+                    Code.METRICS_UNWRITABLE,
+                    reason,
+                    table=f"{self._target.schema}.{self._target.table}",
                 )
                 _log.warning("metrics", error=failure)
         else:

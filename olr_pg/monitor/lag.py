@@ -39,7 +39,7 @@ class Lag(NamedTuple):
 
 
 class Milestones:
-    """When a stage came how far; may be used from any thread.
+    """Keeps when a stage came how far; may be used from any thread.
 
     The latest `MILESTONES_MAX`, and up to an eighth more, are kept. What lies before them counts as
     passed when the first of them was.
@@ -52,7 +52,7 @@ class Milestones:
         self._times = array("d")
 
     def add(self, scn: int, at: float) -> None:
-        """The stage has come to `scn`, and lacks nothing below it; not further is no news.
+        """Note that the stage has come to `scn` and lacks nothing below it; not further is no news.
 
         Args:
             at: seconds of Unix time.
@@ -66,26 +66,26 @@ class Milestones:
                     del self._times[:_FORGOTTEN]
 
     def passed(self, scn: int) -> float | None:
-        """When the stage came past `scn`; None where it has not."""
+        """Return when the stage came past `scn`; None where it has not."""
         with self._lock:
             index = bisect_right(self._scns, scn)
             return None if index == len(self._scns) else self._times[index]
 
     @property
     def scn(self) -> int:
-        """How far the stage has come; 0 where it has not begun."""
+        """Is how far the stage has come; 0 where it has not begun."""
         with self._lock:
             return self._scns[-1] if self._scns else 0
 
     @property
     def at(self) -> float | None:
-        """When it came there."""
+        """Is the time at which it came there."""
         with self._lock:
             return self._times[-1] if self._times else None
 
 
 def held_lag(lag: Lag, since: float, now: float) -> Lag:
-    """That of a stopped table, which is behind by its first held change, whatever it receives.
+    """Return the lag of a stopped table, which is behind by its first held change.
 
     Args:
         lag: of that change, as far as the stages before still tell.
@@ -98,7 +98,7 @@ def held_lag(lag: Lag, since: float, now: float) -> Lag:
 def split_lag(
     scn: int, now: float, *, archived: Milestones, queued: Milestones, taken: Milestones
 ) -> Lag:
-    """Where the change at `scn` has spent its time; nothing where nothing of it is archived.
+    """Split the time of the change at `scn` into stages; nothing where nothing of it is archived.
 
     Args:
         scn: of the first commit that a table may lack.

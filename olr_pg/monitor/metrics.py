@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from prometheus_client import Metric
 
-    from olr_pg.monitor.status import Status, TableStatus
+    from olr_pg.monitor.status_values import Status, TableStatus
 
 _PREFIX = "olr_pg_"
 STATES = (
@@ -25,6 +25,7 @@ STATES = (
     "SPILLING",
     "PAUSED_FOR_FLOW_CONTROL",
     "CAUGHT_UP",
+    "TARGET_BEHIND",
     "WAITING_FOR_REDO",
     "WAITING_FOR_SOURCE",
     "STOPPED",
@@ -132,6 +133,11 @@ _TABLE_VALUES = (
         lambda t: t.altered,
         is_counter=True,
     ),
+    _TableValue(
+        "table_incomplete_values",
+        "LOB values that the table lacks, because redo did not hold them whole",
+        lambda t: t.incomplete,
+    ),
 )
 
 
@@ -189,7 +195,16 @@ def _labelled(
                 causes.add_metric((*mark, table.name, cause), seconds)
         for code, count in status.port.refused.items():
             refused.add_metric((*mark, code), count)
-    yield from (state, causes, refused)
+    passed = _family(
+        "vectors_not_interpreted",
+        "Change vectors that nothing interprets, up to the last whole log",
+        (*labels, "opcode"),
+        is_counter=True,
+    )
+    for mark, status in marked:
+        for opcode, count in status.source.not_interpreted.items():
+            passed.add_metric((*mark, opcode), count)
+    yield from (state, causes, refused, passed)
     for attribute, text in (
         ("archived_scn", "Exclusive end of the last archived log"),
         ("decoded_scn", "Up to which the redo thread has been read"),
@@ -205,7 +220,7 @@ def _labelled(
 def make_registry(
     status: Callable[[], Status], targets: Mapping[str, Callable[[], Status]] | None = None
 ) -> CollectorRegistry:
-    """The registry of an appliance: its own metrics, and those of its process.
+    """Make the registry of an appliance: its own metrics, and those of its process.
 
     Args:
         status: the status of now.

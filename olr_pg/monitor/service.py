@@ -2,7 +2,9 @@
 
 `starlette` and `uvicorn` were chosen over `aiohttp`: pure Python, with their dependencies a third
 of its size, and `uvicorn` takes an `ssl.SSLContext` and a protocol class of ours. That class closes
-what uvicorn would wait for: connections from elsewhere, and those that do not ask in time.
+what uvicorn would wait for: connections from elsewhere, and those that do not ask in time. Where
+all places are taken, whoever has not asked gives way to a new connection, so that nobody keeps the
+health from being asked for.
 """
 
 from __future__ import annotations
@@ -25,8 +27,8 @@ from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from olr_pg.config.address import Address, is_allowed, listen
-from olr_pg.errors import OlrPgError
-from olr_pg.monitor.status import overall_health
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.monitor.status_values import overall_health
 
 if TYPE_CHECKING:
     import ssl
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from olr_pg.config.address import Network
-    from olr_pg.monitor.status import Status
+    from olr_pg.monitor.status_values import Status
 
 DEFAULT_ADDRESS: Final = Address("127.0.0.1", 9701)
 FILE_NAME: Final = "status.json"
@@ -55,8 +57,10 @@ REQUEST_SECONDS: Final = 10.0
 """That a client may take to ask, and a connection may be kept without a question."""
 
 CONNECTIONS_MAX: Final = 64
+STREAMS_MAX: Final = 32
+"""Of the connections, those that are sent events, which end only with their client."""
+
 _HEADER_BYTES_MAX: Final = 16 << 10
-_IN_USE: Final = 4009
 
 _HEADERS: Final = {
     "Cache-Control": "no-store",
@@ -123,7 +127,7 @@ class StatusService:
 
     @property
     def url(self) -> str:
-        """Of the page, after `start`."""
+        """Is the address of the page, after `start`."""
         assert self._socket is not None
         address = Address(*self._socket.getsockname()[:2])
         return f"{'http' if self._tls is None else 'https'}://{address}/"
@@ -154,7 +158,6 @@ class StatusService:
             access_log=False,
             server_header=False,
             headers=[(INSTANCE_HEADER, self._instance)],
-            limit_concurrency=CONNECTIONS_MAX,
             timeout_keep_alive=int(REQUEST_SECONDS),
             timeout_graceful_shutdown=1,
             h11_max_incomplete_event_size=_HEADER_BYTES_MAX,
@@ -184,7 +187,7 @@ class StatusService:
         try:
             return listen(DEFAULT_ADDRESS)
         except OlrPgError as error:
-            if error.code != _IN_USE:
+            if error.code != Code.ADDRESS_IN_USE:
                 raise
             # Nobody has asked for this very port: another appliance may have it.
             return listen(Address(DEFAULT_ADDRESS.host, 0))
@@ -224,6 +227,10 @@ class StatusService:
         name = request.query_params.get("target")
         if self._status_of(name) is None:
             return _json({"error": f"there is no target {name!r}"}, 404)
+        assert self._server is not None
+        open_now = self._server.server_state.connections
+        if sum(isinstance(one, _Asked) and one.is_streaming for one in open_now) > STREAMS_MAX:
+            return _json({"error": f"{STREAMS_MAX} pages are open already"}, 503)
         return StreamingResponse(
             self._stream(name), media_type="text/event-stream", headers=_HEADERS
         )
@@ -237,12 +244,12 @@ class StatusService:
             await asyncio.sleep(EVENT_SECONDS)
 
     def _status_of(self, name: str | None) -> Status | None:
-        """The status of a target, without a name of the first; None where there is none."""
+        """Return the status of a target, without a name of the first; None where there is none."""
         status = self._targets.get(next(iter(self._targets)) if name is None else name)
         return None if status is None else status()
 
     def _overview(self, *, whole: bool) -> dict[str, Any]:
-        """The health of all targets, and their whole status or the most important of it."""
+        """Return the health of all targets, and their whole status or the most important of it."""
         statuses = {name: status() for name, status in self._targets.items()}
         found = {
             name: status.as_record()
@@ -259,8 +266,42 @@ class StatusService:
         return {"health": overall_health(list(statuses.values())), "targets": found}
 
 
+class _Asked(H11Protocol):
+    """Holds what a connection has asked for, and whether it may keep its place."""
+
+    began: float = 0.0
+    is_leaving: bool = False
+
+    @property
+    def is_answered(self) -> bool:
+        """Is true where nothing is under way."""
+        return self.cycle is None or self.cycle.response_complete
+
+    @property
+    def is_streaming(self) -> bool:
+        """Is true where it is sent events."""
+        return not self.is_answered and self.cycle.scope["path"] == "/events"
+
+    def make_room(self) -> None:
+        """Let the one leave that is least missed, where there are too many."""
+        others = [
+            one
+            for one in self.connections
+            if isinstance(one, _Asked) and one is not self and not one.is_leaving
+        ]
+        if len(others) < CONNECTIONS_MAX:
+            return
+        # Those that have never asked, then those that were answered, each the oldest first.
+        leaving = min(
+            (one for one in others if not one.is_streaming),
+            key=lambda one: (one.cycle is not None, not one.is_answered, one.began),
+        )
+        leaving.is_leaving = True
+        leaving.transport.abort()
+
+
 def _guarded(service: StatusService) -> type[H11Protocol]:
-    class Guarded(H11Protocol):
+    class Guarded(_Asked):
         """Talks to allowed addresses only, and only for so long before they ask."""
 
         _looking: asyncio.TimerHandle | None = None
@@ -269,15 +310,17 @@ def _guarded(service: StatusService) -> type[H11Protocol]:
             super().connection_made(transport)
             host = transport.get_extra_info("peername")[0]
             if not is_allowed(host, service.allow):
+                self.is_leaving = True
                 transport.abort()
                 return
+            self.began = self.loop.time()
+            self.make_room()
             self._looked_at = self.cycle
             self._looking = self.loop.call_later(REQUEST_SECONDS, self._look)
 
         def _look(self) -> None:
             """Twice the same, and nothing under way: it is silent, or asks too slowly."""
-            answered = self.cycle is None or self.cycle.response_complete
-            if answered and self.cycle is self._looked_at:
+            if self.is_answered and self.cycle is self._looked_at:
                 self.transport.abort()
                 return
             self._looked_at = self.cycle

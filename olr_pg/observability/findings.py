@@ -1,4 +1,4 @@
-"""What ``olr-pg doctor`` finds: one value per thing that is wrong, with what mends it."""
+"""Describes what ``olr-pg doctor`` finds: one value per thing that is wrong, with what mends it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Severity(IntEnum):
-    """How bad a finding is."""
+    """Says how bad a finding is."""
 
     WARNING = 1
     ERROR = 2
@@ -21,7 +21,7 @@ class Severity(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong.
+    """Describes one thing that is wrong.
 
     Attributes:
         check: of which check, a short stable name such as ``oracle.archivelog``.
@@ -35,7 +35,7 @@ class Finding:
     mend: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """For ``--json``."""
+        """Return the finding for ``--json``."""
         return {
             "severity": self.severity.name.lower(),
             "check": self.check,
@@ -55,7 +55,7 @@ def warning(check: str, what: str, *mend: str) -> Finding:
 
 
 def coded(check: str, problem: OlrPgError, *, severe: bool = True) -> Finding:
-    """What an error of the catalogue says; a warning where it is not `severe`."""
+    """Make a finding of an error of the catalogue; a warning where it is not `severe`."""
     report = error if severe else warning
     place = format_place(problem.where)
     what = f"{problem.label} {problem.title}: {problem.detail}" + (f" [{place}]" if place else "")

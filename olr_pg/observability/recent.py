@@ -20,7 +20,7 @@ _lock = threading.Lock()
 def remember(
     _logger: object, _method: str, event: MutableMapping[str, Any]
 ) -> MutableMapping[str, Any]:
-    """A structlog processor, to stand behind the one that takes secrets out."""
+    """Keep an event, as a structlog processor behind the one that takes secrets out."""
     if event.get("level") in _GRAVE:
         kept = {
             key: value if isinstance(value, int | float | None) else _short(value)
@@ -33,7 +33,7 @@ def remember(
 
 
 def recent_events() -> tuple[Mapping[str, object], ...]:
-    """The latest warnings and errors, the newest last."""
+    """Return the latest warnings and errors, the newest last."""
     with _lock:
         return tuple(_events)
 

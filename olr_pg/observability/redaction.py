@@ -15,7 +15,8 @@ _SECRET_KEY: Final = re.compile(
     r"password|passwd|passphrase|secret|token|credential|connect[-_]?string|conninfo|dsn",
     re.IGNORECASE,
 )
-_URL_PASSWORD: Final = re.compile(r"(://[^\s:/@]*):[^\s@/]+@")
+# To the last @: one that should have been %40 must not show what is behind it.
+_URL_PASSWORD: Final = re.compile(r"(://[^\s:/@]*):[^\s/]+@")
 # password=… anywhere; with a colon only where the key is quoted, as in JSON.
 _PARAMETER: Final = re.compile(
     r"""(\b(?:password|passwd|passphrase|secret)\s*(?:=|["']\s*[=:])\s*)"""
@@ -69,3 +70,22 @@ class Redactor:
         if _SECRET_KEY.search(key) and value is not None and not isinstance(value, bool):
             return MASK
         return self.value(value)
+
+
+_known = Redactor()
+
+
+def know_secrets(secrets: Iterable[str | SecretStr]) -> None:
+    """Let `mask` know what must never be printed by this process."""
+    global _known
+    _known = Redactor(secrets)
+
+
+def known_redactor() -> Redactor:
+    """Return what replaces everything that this process knows to be secret."""
+    return _known
+
+
+def mask(text: str) -> str:
+    """Hide what must not be printed in a text that is not ours, such as a driver's message."""
+    return _known.text(text)

@@ -6,12 +6,12 @@ Source of the facts: dictionary §5.
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import not_, select
 
 from olr_pg.capture.logs import open_log
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.tables import ARCHIVED_LOG, LOG, THREAD, among, bound
 
 if TYPE_CHECKING:
@@ -19,10 +19,8 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from olr_pg.capture.logs import ArchivedLog
-    from olr_pg.config.source import OracleSource
-
-_UNREADABLE: Final = 2002
+    from olr_pg.capture.archived_log import ArchivedLog
+    from olr_pg.config.source_section import OracleSource
 
 
 class ListedLog(NamedTuple):
@@ -51,7 +49,7 @@ class ListedLog(NamedTuple):
 def list_logs(
     connection: Connection, source: OracleSource, incarnations: Sequence[int], scn: int
 ) -> dict[tuple[int, int, int], list[ListedLog]]:
-    """The logs with redo from `scn` on, every copy of each, by position.
+    """List the logs with redo from `scn` on, every copy of each, by position.
 
     Args:
         incarnations: resetlogs ids; logs of others are orphans.
@@ -128,7 +126,7 @@ def list_positions(
 
 
 def open_threads(connection: Connection) -> frozenset[int]:
-    """The redo threads that more archived logs are to be expected from.
+    """Find the redo threads that more archived logs are to be expected from.
 
     An instance that was shut down closes its thread; what it wrote last is archived by another
     one, a while later.
@@ -145,7 +143,7 @@ def open_threads(connection: Connection) -> frozenset[int]:
 
 
 def map_path(name: str, mapping: Iterable[tuple[str, str]]) -> str:
-    """Where a file is here: the first prefix that fits is replaced.
+    """Find where a file is here: the first prefix that fits is replaced.
 
     A prefix fits whole directories only, unless it ends in a separator or is a whole path; both
     kinds of separator are known, as the database may run on Windows.
@@ -159,7 +157,7 @@ def map_path(name: str, mapping: Iterable[tuple[str, str]]) -> str:
 
 
 def open_listed(copies: Sequence[ListedLog]) -> ArchivedLog:
-    """The log, from the first of its copies that is here and whole.
+    """Open the log, from the first of its copies that is here and whole.
 
     Raises:
         OlrPgError: 2004 or 2008 it is still being copied, 7010 the file is another log, 7011 none
@@ -174,13 +172,13 @@ def open_listed(copies: Sequence[ListedLog]) -> ArchivedLog:
             problems.append(error)
             continue
         return log
-    unreadable = [error for error in problems if error.code == _UNREADABLE]
+    unreadable = [error for error in problems if error.code == Code.LOG_UNREADABLE]
     if len(unreadable) < len(problems):
-        raise next(error for error in problems if error.code != _UNREADABLE)
+        raise next(error for error in problems if error.code != Code.LOG_UNREADABLE)
     first = copies[0]
     places = ", ".join(f"{listed.path} ({listed.name} in Oracle)" for listed in copies)
     raise OlrPgError(
-        7011,
+        Code.ARCHIVED_LOG_UNREADABLE,
         f"looked at {places}: {unreadable[0].detail}",
         thread=first.thread,
         sequence=first.sequence,
@@ -200,7 +198,7 @@ def _check(log: ArchivedLog, listed: ListedLog) -> None:
     for what, found, expected in pairs:
         if found != expected:
             raise OlrPgError(
-                7010,
+                Code.NOT_THE_LISTED_LOG,
                 f"its {what} is {found}, in V$ARCHIVED_LOG {expected}",
                 file=log.path,
                 thread=listed.thread,

@@ -1,4 +1,4 @@
-"""Which tables have compressed segments, as of an SCN.
+"""Finds the tables with compressed segments, as of an SCN.
 
 Facts: the text of Oracle's own views DBA_TABLES and DBA_TAB_PARTITIONS (11.2 to 19c), which find a
 segment by its header block and read its kind from SEG$.SPARE1.
@@ -30,7 +30,7 @@ _BATCH: Final = 500
 
 
 def read_compression(connection: Connection, rows: SysRows, scn: int) -> Compression:
-    """The tables of `rows` with a compressed segment of their own or of a partition.
+    """Find the tables of `rows` with a compressed segment of their own or of a partition.
 
     Raises:
         sqlalchemy.exc.DBAPIError: what Oracle reports.

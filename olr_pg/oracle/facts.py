@@ -1,4 +1,4 @@
-"""What the database says of itself: identity, incarnations, character sets, SCN (dictionary §4)."""
+"""Reads a database's identity, incarnations, character sets and SCN (dictionary §4)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sqlalchemy import func, select
 
+from olr_pg.capture.lineage import Incarnation
 from olr_pg.dictionary.model import Database
 from olr_pg.oracle.tables import DATABASE, DUAL, INCARNATION, PLATFORM, PROPERTIES, among, bound
 
@@ -14,18 +15,6 @@ if TYPE_CHECKING:
 
 _FIRST_CDB: Final = (12, 1)
 _PROPERTIES: Final = ("NLS_CHARACTERSET", "NLS_NCHAR_CHARACTERSET", "DBTIMEZONE")
-
-
-class Incarnation(NamedTuple):
-    """One incarnation of the database.
-
-    Attributes:
-        resetlogs_id: as in log headers.
-        resetlogs_scn: where it began; redo of its parent from there on is orphaned.
-    """
-
-    resetlogs_id: int
-    resetlogs_scn: int
 
 
 class DatabaseFacts(NamedTuple):
@@ -45,7 +34,7 @@ class DatabaseFacts(NamedTuple):
 
 
 def read_facts(connection: Connection) -> DatabaseFacts:
-    """The facts of the container that the connection is in."""
+    """Read the facts of the container that the connection is in."""
     is_cdb_release = (connection.dialect.server_version_info or ()) >= _FIRST_CDB
     left_out = () if is_cdb_release else ("CDB", "CON_DBID")
     columns = [column for column in DATABASE.c if column.name not in left_out]
@@ -77,18 +66,18 @@ def read_facts(connection: Connection) -> DatabaseFacts:
 
 
 def read_scn(connection: Connection) -> int:
-    """The current SCN."""
+    """Read the current SCN."""
     return int(connection.execute(select(DATABASE.c.CURRENT_SCN)).scalar_one())
 
 
 def is_physical_standby(connection: Connection) -> bool:
-    """Whether the database only applies another one's redo."""
+    """Tell whether the database only applies another one's redo."""
     role = connection.execute(select(DATABASE.c.DATABASE_ROLE)).scalar_one()
     return str(role) == "PHYSICAL STANDBY"
 
 
 def read_incarnations(connection: Connection) -> tuple[Incarnation, ...]:
-    """The current incarnation and its ancestors; orphans are none of them."""
+    """Read the current incarnation and its ancestors; orphans are none of them."""
     rows: list[Any] = list(connection.execute(select(INCARNATION)).mappings())
     by_number = {row["INCARNATION#"]: row for row in rows}
     number = next((row["INCARNATION#"] for row in rows if row["STATUS"] == "CURRENT"), None)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class LargeRow(NamedTuple):
-    """One row.
+    """Holds one row with large values.
 
     Attributes:
         batch: the row, with NULL in place of its large values.

@@ -15,10 +15,10 @@ import structlog
 
 from olr_pg.datatypes.charsets import charset
 from olr_pg.datatypes.text import encode_text
-from olr_pg.dictionary.lob import BLOB, CLOB, LobDelivery, lob_delivery
-from olr_pg.errors import OlrPgError
-from olr_pg.oracle.failures import PASSING
-from olr_pg.transactions.lob_source import FetchedLob
+from olr_pg.dictionary.lob_delivery import BLOB, CLOB, LobDelivery, lob_delivery
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.oracle.driver_failures import PASSING
+from olr_pg.transactions.lobs.source_reads import FetchedLob
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,15 +26,13 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from olr_pg.dictionary.model import Column, Table
-    from olr_pg.oracle.connection import OracleDatabase
-    from olr_pg.transactions.storage import Allocate
+    from olr_pg.oracle.oracle_connection import OracleDatabase
+    from olr_pg.transactions.waiting_storage import Allocate
 
 MOST_BYTES: Final = 1 << 30
 """Of a value; PostgreSQL holds less."""
 
 PIECE_BYTES: Final = 1 << 20
-_UNREADABLE: Final = 2130
-_CURRENT: Final = 2131
 _AS_LONG: Final = {
     oracledb.DB_TYPE_CLOB: oracledb.DB_TYPE_LONG,
     oracledb.DB_TYPE_NCLOB: oracledb.DB_TYPE_LONG_NVARCHAR,
@@ -46,7 +44,7 @@ _log = structlog.get_logger(__name__)
 
 
 class LobFetcher:
-    """A `transactions.lob_source.LobSource` over connections to the source database."""
+    """A `transactions.lobs.source_reads.LobSource` over connections to the source database."""
 
     def __init__(self, oracle: OracleDatabase) -> None:
         self._oracle = oracle
@@ -63,21 +61,21 @@ class LobFetcher:
         except OlrPgError as error:
             past = error.detail
             if error.code in PASSING:
-                self._say(_UNREADABLE, table, column, past)
+                self._say(Code.LOB_UNREADABLE_IN_SOURCE, table, column, past)
                 return None
         try:
             found = self._read(table, column, rowid, None, allocate)
         except OlrPgError as error:
-            self._say(_UNREADABLE, table, column, error.detail)
+            self._say(Code.LOB_UNREADABLE_IN_SOURCE, table, column, error.detail)
             return None
         if found is not None:
-            self._say(_CURRENT, table, column, past)
+            self._say(Code.LOB_READ_AS_OF_NOW, table, column, past)
         return found
 
     def _read(
         self, table: Table, column: Column, rowid: str, scn: int | None, allocate: Allocate
     ) -> FetchedLob | None:
-        """The value as of an SCN, or as it is now.
+        """Read the value as of an SCN, or as it is now.
 
         Raises:
             OlrPgError: 7001 to 7009.
@@ -89,7 +87,7 @@ class LobFetcher:
         found = self._oracle.read(f"reading a LOB of {table.full_name}", read)
         if found is None:
             reason = f"there is no row {rowid}, or its value is too large"
-            self._say(_UNREADABLE, table, column, reason)
+            self._say(Code.LOB_UNREADABLE_IN_SOURCE, table, column, reason)
         return found
 
     def _say(self, code: int, table: Table, column: Column, reason: str) -> None:
@@ -109,12 +107,15 @@ class LobFetcher:
 
 
 def is_readable(column: Column) -> bool:
-    """Whether the driver gives the values of a column as redo has them: not JSON and VECTOR."""
-    return column.type_code in (CLOB, BLOB, *_STRINGS)
+    """Tell whether the driver gives the values of a column as they are delivered.
+
+    Not JSON and VECTOR; of binary XML a query gives the text only.
+    """
+    return column.type_code in (CLOB, BLOB, *_STRINGS) and not column.raw_xml
 
 
 def query_of(table: Table, column: Column, scn: int | None) -> str:
-    """The query of a value; its binds are the SCN, if there is one, and the ROWID."""
+    """Make the query of a value; its binds are the SCN, if there is one, and the ROWID."""
     # A name in Oracle holds no quotation mark.
     value = f't."{column.name}"'
     if column.xml:
@@ -169,7 +170,7 @@ def _replacing(cursor: Any, metadata: Any) -> Any:
 
 
 def _content(value: Any, column: Column, allocate: Allocate) -> FetchedLob | None:
-    """The bytes to deliver, of a LOB, a string or bytes; None where there are too many."""
+    """Return the bytes to deliver of a LOB, a string or bytes; None where there are too many."""
     if value is None:
         return FetchedLob(None)
     if hasattr(value, "read"):

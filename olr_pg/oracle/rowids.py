@@ -67,7 +67,7 @@ def segments_of(table: Table) -> tuple[int, ...]:
 
 
 def read_extents(connection: Connection, table: Table) -> list[Extent]:
-    """The extents of a table's segments.
+    """Read the extents of a table's segments.
 
     Raises:
         sqlalchemy.exc.DBAPIError: DBA_EXTENTS may not be read.
@@ -141,7 +141,7 @@ def read_sample(connection: Connection, table: Table) -> list[str]:
 
 
 def _between(data_obj: int, cuts: Sequence[int]) -> list[RowidRange]:
-    """The ranges of a segment that begin at its first block and at each of `cuts`."""
+    """Make the ranges of a segment that begin at its first block and at each of `cuts`."""
     edges = [0, *cuts, _DBA_MAX + 1]
     return [
         RowidRange(

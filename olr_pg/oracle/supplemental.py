@@ -1,8 +1,8 @@
-"""Whether supplemental logging puts the key of every changed row into redo (dictionary §9)."""
+"""Tells whether supplemental logging has the key of every changed row in redo (dictionary §9)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sqlalchemy import select
 
@@ -30,13 +30,40 @@ _SCHEMA_ALL: Final = 8
 """Bits of USER$.SPARE1 (dictionary §2.2)."""
 
 
+class Logged(NamedTuple):
+    """Says what of a changed row is always in redo.
+
+    Attributes:
+        everything: every column.
+        primary_key: the columns of the primary key.
+        grouped: INTCOL# of the columns of named log groups.
+    """
+
+    everything: bool
+    primary_key: bool
+    grouped: frozenset[int]
+
+
 def unlogged_tables(
     connection: Connection, snapshot: Snapshot, chosen: Sequence[Table]
 ) -> Iterator[tuple[Table, str]]:
-    """The tables whose key is not logged, with the level that would do.
+    """Find the tables whose key is not logged, with the level that would do.
 
     Minimal logging is not looked at: without it nothing else counts, and it is checked apart.
     """
+    for table, logged in logged_columns(connection, snapshot, chosen):
+        has_primary_key = table.key_kind is KeyKind.PRIMARY
+        if logged.everything or (has_primary_key and logged.primary_key):
+            continue
+        if table.key and logged.grouped.issuperset(table.key):
+            continue
+        yield table, PRIMARY_KEY if has_primary_key else ALL
+
+
+def logged_columns(
+    connection: Connection, snapshot: Snapshot, chosen: Sequence[Table]
+) -> Iterator[tuple[Table, Logged]]:
+    """Read what is logged of each table; minimal logging is not looked at."""
     assert snapshot.sys_rows is not None
     columns = tables.DATABASE.c
     database = connection.execute(
@@ -52,19 +79,16 @@ def unlogged_tables(
     for table in chosen:
         bits = _schema_bits(connection, table.owner)
         here = levels.get(table.obj, set())
-        if database.SUPPLEMENTAL_LOG_DATA_ALL == "YES" or _TABLE_ALL in here or bits & _SCHEMA_ALL:
-            continue
-        has_primary_key = table.key_kind is KeyKind.PRIMARY
-        by_key = (
-            database.SUPPLEMENTAL_LOG_DATA_PK == "YES"
-            or _TABLE_PRIMARY_KEY in here
-            or bits & _SCHEMA_PRIMARY_KEY
+        everything = database.SUPPLEMENTAL_LOG_DATA_ALL == "YES" or _TABLE_ALL in here
+        by_key = database.SUPPLEMENTAL_LOG_DATA_PK == "YES" or _TABLE_PRIMARY_KEY in here
+        yield (
+            table,
+            Logged(
+                everything or bool(bits & _SCHEMA_ALL),
+                by_key or bool(bits & _SCHEMA_PRIMARY_KEY),
+                frozenset(logged.get(table.obj, ())),
+            ),
         )
-        if has_primary_key and by_key:
-            continue
-        if table.key and logged.get(table.obj, set()).issuperset(table.key):
-            continue
-        yield table, PRIMARY_KEY if has_primary_key else ALL
 
 
 def _grouped_columns(connection: Connection, groups: dict[int, int]) -> dict[int, set[int]]:

@@ -5,18 +5,19 @@ Arrow forms are used where they hold every value of the type, and Oracle's own t
 NUMBER without precision would come as a double; dates before the year 1, and nanoseconds before
 1677, have no place in the driver's timestamps; a time zone would be dropped (python-oracledb's
 "Converting Oracle data types to Arrow"). LOBs would come whole, and half a surrogate pair of
-NVARCHAR2 not at all: `lob_rows` reads tables that have any of these. What is text only by a
+NVARCHAR2 not at all: `lob_row_reading` reads tables that have any of these. What is text only by a
 function (XMLTYPE, JSON, VECTOR) does come whole, and so does LONG, which Oracle lets nobody cut.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from olr_pg.datatypes.mapping import OracleType
-from olr_pg.oracle.lob_rows import ROWS, read_lob_rows, selected
+from olr_pg.oracle.lob_row_reading import ROWS, read_lob_rows, selected
+from olr_pg.oracle.query_field import Field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,24 +46,8 @@ _ADDRESSES: Final = frozenset({OracleType.ROWID, OracleType.UROWID})
 _NATIONAL_FORM: Final = 2
 
 
-class Field(NamedTuple):
-    """A column of the query.
-
-    Attributes:
-        name: of the table's column.
-        expression: that gives its values.
-        kind: what the driver makes of them.
-        is_lob: they are read by `lob_rows`.
-    """
-
-    name: str
-    expression: str
-    kind: pa.DataType
-    is_lob: bool = False
-
-
 def fields_of(table: Table, *, has_sparse: bool = False) -> tuple[Field, ...]:
-    """What is read of a table: every column that is replicated.
+    """Choose what is read of a table: every column that is replicated.
 
     Args:
         has_sparse: the database knows sparse vectors.
@@ -72,7 +57,7 @@ def fields_of(table: Table, *, has_sparse: bool = False) -> tuple[Field, ...]:
 
 
 def _is_read_row_by_row(table: Table) -> bool:
-    """Whether `lob_rows` reads it."""
+    """Tell whether `lob_row_reading` reads the table."""
     return any(_is_lob(one) or one.charset_form == _NATIONAL_FORM for one in table.delivered)
 
 
@@ -81,7 +66,7 @@ def _is_lob(column: Column) -> bool:
 
 
 def quoted(name: str) -> str:
-    """A name as SQL takes it; Oracle's names cannot hold a double quote."""
+    """Quote a name for SQL; Oracle's names cannot hold a double quote."""
     return f'"{name}"'
 
 
@@ -148,7 +133,7 @@ def _in_format(value: str, form: str) -> str:
 
 
 def schema_of(table: Table) -> pa.Schema:
-    """What `read_rows` gives."""
+    """Return the schema of what `read_rows` gives."""
     fields = [pa.field(field.name, field.kind) for field in fields_of(table)]
     first = [] if table.index_organised else [pa.field(ROWID, pa.string())]
     return pa.schema([*first, *fields])
@@ -157,7 +142,7 @@ def schema_of(table: Table) -> pa.Schema:
 def rows_statement(
     table: Table, scn: int, part: RowidRange | None, version: str
 ) -> tuple[str, dict[str, Any]]:
-    """The query for the rows of a part of a table as of an SCN, and its binds.
+    """Make the query for the rows of a part of a table as of an SCN, and its binds.
 
     Args:
         part: its ROWIDs; None for the whole table.
@@ -191,10 +176,10 @@ def read_rows(
     part: RowidRange | None,
     batch_rows: int,
 ) -> Iterator[pa.RecordBatch | LargeRow]:
-    """The rows of a part of a table as of an SCN.
+    """Read the rows of a part of a table as of an SCN.
 
     Args:
-        batch_rows: fetched at a time; `lob_rows.ROWS` of a table with LOBs.
+        batch_rows: fetched at a time; `lob_row_reading.ROWS` of a table with LOBs.
 
     Raises:
         oracledb.Error: what Oracle reports.

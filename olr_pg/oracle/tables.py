@@ -31,14 +31,14 @@ def _table(name: str, numbers: str, texts: str = "", *, schema: str | None = Non
 
 
 def _sys(name: str, numbers: str, texts: str = "") -> Table:
-    """A dictionary table, with the pseudo-column ROWID, which must not be quoted."""
+    """Describe a dictionary table, with the pseudo-column ROWID, which must not be quoted."""
     table = _table(name, numbers, texts, schema="SYS")
     table.append_column(Column(quoted_name("ROWID", quote=False), String, key="ROWID"))
     return table
 
 
 def of_user(table: SourceTable) -> Table:
-    """A table whose rows are read; without its columns."""
+    """Describe a table whose rows are read; without its columns."""
     name, owner = (quoted_name(part, quote=True) for part in (table.name, table.owner))
     return Table(name, MetaData(), schema=owner)
 
@@ -107,6 +107,18 @@ TRANSACTION: Final = _table("GV$TRANSACTION", "INST_ID START_SCN")
 EXTENTS: Final = _table(
     "DBA_EXTENTS", "RELATIVE_FNO BLOCK_ID BLOCKS", "OWNER SEGMENT_NAME PARTITION_NAME"
 )
+DATAFILE: Final = _table("V$DATAFILE", "FILE# UNRECOVERABLE_CHANGE#", "NAME UNRECOVERABLE_TIME")
+ALL_TABLES: Final = _table("DBA_TABLES", "", "OWNER TABLE_NAME LOGGING")
+TAB_PARTITIONS: Final = _table(
+    "DBA_TAB_PARTITIONS", "", "TABLE_OWNER TABLE_NAME PARTITION_NAME LOGGING"
+)
+TAB_SUBPARTITIONS: Final = _table(
+    "DBA_TAB_SUBPARTITIONS", "", "TABLE_OWNER TABLE_NAME PARTITION_NAME LOGGING"
+)
+LOBS: Final = _table("DBA_LOBS", "", "OWNER TABLE_NAME COLUMN_NAME LOGGING")
+LOB_PARTITIONS: Final = _table(
+    "DBA_LOB_PARTITIONS", "", "TABLE_OWNER TABLE_NAME COLUMN_NAME PARTITION_NAME LOGGING"
+)
 PARAMETER: Final = _table("V$PARAMETER", "", "NAME VALUE")
 UNDOSTAT: Final = _table("V$UNDOSTAT", "TUNED_UNDORETENTION", "BEGIN_TIME")
 PROPERTIES: Final = _table("DATABASE_PROPERTIES", "", "PROPERTY_NAME PROPERTY_VALUE")
@@ -128,6 +140,11 @@ VIEWS: Final = (
     *(DATABASE, INCARNATION, PLATFORM, ARCHIVED_LOG, ARCHIVE_DEST, LOG, THREAD, TRANSACTION),
 )
 """What the account must be able to SELECT, under the name that grants take (``V_$…``)."""
+
+LOGGING_VIEWS: Final = (
+    *(DATAFILE, ALL_TABLES, TAB_PARTITIONS, TAB_SUBPARTITIONS, LOBS, LOB_PARTITIONS),
+)
+"""What tells of work without redo; without them nothing is said of it before it is decoded."""
 
 LOAD_VIEWS: Final = {
     EXTENTS: "tables are cut at a sample of their rows",

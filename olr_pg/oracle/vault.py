@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from olr_pg.capture.logs import open_log
-from olr_pg.durable_files import leaving_nothing, sync_directory
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.files.durable import leaving_nothing, sync_directory
 from olr_pg.oracle.archive import open_listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from olr_pg.capture.logs import ArchivedLog
-    from olr_pg.config.source import Vault
+    from olr_pg.capture.archived_log import ArchivedLog
+    from olr_pg.config.source_section import Vault
     from olr_pg.oracle.archive import ListedLog
 
 _NAME: Final = "{log.resetlogs_id}_{log.thread}_{log.sequence}_{log.first_scn}"
@@ -61,7 +61,7 @@ class LogVault:
             raise self._unusable(error) from error
 
     def logs(self) -> list[ArchivedLog]:
-        """Every copy there is.
+        """List every copy there is.
 
         Raises:
             OlrPgError: 2002 to 2008, a copy was damaged since; 7030, the directory cannot be read.
@@ -69,7 +69,7 @@ class LogVault:
         return [open_log(str(path)) for path in self._named(_COPY)]
 
     def keep(self, copies: Sequence[ListedLog]) -> ArchivedLog:
-        """The vault's copy of a log, made now if it is not there yet.
+        """Return the vault's copy of a log, made now if it is not there yet.
 
         Raises:
             OlrPgError: 7030, the copy cannot be made; what `open_listed` raises.
@@ -123,7 +123,7 @@ class LogVault:
                 raise self._unusable(error) from error
 
     def _named(self, suffix: str) -> list[Path]:
-        """The vault's own files of a kind."""
+        """List the vault's own files of a kind."""
         try:
             found = [path for path in self._directory.iterdir() if path.suffix == suffix]
             return sorted(path for path in found if _OWN_STEM.fullmatch(path.stem))
@@ -131,7 +131,7 @@ class LogVault:
             raise self._unusable(error) from error
 
     def _unusable(self, error: OSError) -> OlrPgError:
-        return OlrPgError(7030, str(error), path=str(self._directory))
+        return OlrPgError(Code.VAULT_UNUSABLE, str(error), path=str(self._directory))
 
 
 def _digest(path: Path) -> bytes:

@@ -23,7 +23,7 @@ _ATTRIBUTE: Final = 1
 
 
 def read_xml_tokens(connection: Connection, scn: int) -> XmlTokens:
-    """The token tables as of `scn`; empty where the database has no XML DB token set.
+    """Read the token tables as of `scn`; empty where the database has no XML DB token set.
 
     Raises:
         sqlalchemy.exc.DBAPIError: what Oracle reports.

@@ -1,4 +1,4 @@
-"""What a window holds of interest, as columns: transaction events, row pieces, column values.
+"""The columns of what a window holds: transaction events, row pieces, column values.
 
 An event is one thing that happened to a transaction; a CHANGE event has the row pieces of its
 vector pair (one, or one per row for multi-row vectors); a piece has column values. Values stay in
@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.redo.columns import Table, row_type
+from olr_pg.redo.column_tables import Table, row_type
 
 U8 = npt.NDArray[np.uint8]
 U16 = npt.NDArray[np.uint16]
@@ -28,7 +28,7 @@ I64 = npt.NDArray[np.int64]
 
 
 class EventKind(IntEnum):
-    """What happened to a transaction."""
+    """The kinds of event of a transaction."""
 
     BEGIN = 1
     COMMIT = 2
@@ -44,7 +44,7 @@ class EventKind(IntEnum):
 
 
 class Role(IntFlag):
-    """Which state of the row a value belongs to, and how it was logged (redo-format §7.6)."""
+    """The state of the row that a value belongs to, and how it was logged (redo-format §7.6)."""
 
     BEFORE = 1
     AFTER = 2
@@ -60,7 +60,7 @@ class Part(IntFlag):
 
 
 class Packed(IntFlag):
-    """Which row images of a piece are stored compressed (redo-format §5.4)."""
+    """The row images of a piece that are stored compressed (redo-format §5.4)."""
 
     OLD = 1
     NEW = 2
@@ -212,5 +212,5 @@ def empty_entries(capacity: int) -> EntryColumns:
 
 
 def empty_batch() -> ChangeBatch:
-    """A batch of nothing."""
+    """Build a batch of nothing."""
     return ChangeBatch(empty_events(0), empty_pieces(0), empty_entries(0), np.empty(0, np.uint8))

@@ -16,9 +16,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.kernels import inlined, kernel
-from olr_pg.redo.columns import Table, row_type
-from olr_pg.redo.kernel import scn8, u16, u32
+from olr_pg.kernels.compile import inlined, kernel
+from olr_pg.redo.column_tables import Table, row_type
+from olr_pg.redo.integers import scn8, u16, u32
 from olr_pg.redo.layout import BLOCK_HEADER, LWN_RECORD_HEADER, RECORD_HEADER, VLD_LWN
 
 _HEADER = BLOCK_HEADER
@@ -28,7 +28,7 @@ _LWN_BIT = VLD_LWN
 
 
 class BlockStatus(IntEnum):
-    """What a block kernel found; a position comes with everything but OK."""
+    """The outcomes of a block kernel; a position comes with everything but OK."""
 
     OK = 0
     EMPTY = 1
@@ -58,7 +58,7 @@ _CAPACITY = int(BlockStatus.CAPACITY)
 
 
 class LwnColumns(NamedTuple):
-    """One row per LWN chunk of a window.
+    """The LWN chunks of a window, a row each.
 
     Attributes:
         block: first block.
@@ -74,7 +74,7 @@ class LwnColumns(NamedTuple):
 
 
 class RecordColumns(NamedTuple):
-    """One row per redo record of a window, void ones too.
+    """The redo records of a window, void ones too, a row each.
 
     Attributes:
         position: of the record header, in the window's payload.

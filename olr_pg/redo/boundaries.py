@@ -5,12 +5,12 @@ Facts: redo-format §4, §8.1; checked on real logs of 19c and 23ai and real rec
 
 from __future__ import annotations
 
-from olr_pg.kernels import inlined
+from olr_pg.kernels.compile import inlined
 from olr_pg.redo.batch import EventKind
 from olr_pg.redo.events import field_of, push_event, xid_of
-from olr_pg.redo.kernel import u16, u32
-from olr_pg.redo.opcodes import PIECES, push
+from olr_pg.redo.integers import u16, u32
 from olr_pg.redo.pieces import ChangeStatus, open_piece
+from olr_pg.redo.row_vectors import PIECES, push
 from olr_pg.redo.vectors import container_of
 from olr_pg.redo.walk import CONTAINER, XID, Walk
 
@@ -25,7 +25,7 @@ _SHORT_FIELD = int(ChangeStatus.SHORT_FIELD)
 
 @inlined
 def boundary(walk: Walk, at: int, op: int) -> int:
-    """A 5.2 or 5.4: a BEGIN, COMMIT or ROLLBACK event."""
+    """Push the BEGIN, COMMIT or ROLLBACK event of a 5.2 or 5.4."""
     payload, big = walk.payload, walk.big
     f1, size = field_of(walk, at, 1)
     if size < (8 if op == 0x0502 else 17):
@@ -45,7 +45,7 @@ def boundary(walk: Walk, at: int, op: int) -> int:
 
 @inlined
 def session(walk: Walk, at: int, op: int) -> int:
-    """A 5.19 or 5.20: a SESSION event of the record's transaction."""
+    """Push the SESSION event of a 5.19 or 5.20, for the record's transaction."""
     payload, big = walk.payload, walk.big
     f1, size = field_of(walk, at, 1)
     if walk.current[XID] == 0 or size < (8 if walk.long_session else 4):
@@ -68,7 +68,7 @@ def _push_text(walk: Walk, at: int, field: int, number: int) -> None:
 
 @inlined
 def ddl(walk: Walk, at: int) -> int:
-    """A 24.1: a DDL event, whatever its object is; the values of its piece are texts.
+    """Push the DDL event of a 24.1, whatever its object is; the values of its piece are texts.
 
     Facts: redo-format §8.1, by published field sizes; no real record of it was at hand.
     """

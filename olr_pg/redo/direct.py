@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from olr_pg.kernels import inlined
+from olr_pg.kernels.compile import inlined
 from olr_pg.redo.batch import EntryColumns, PieceColumns, Role
-from olr_pg.redo.kernel import u16, u32
-from olr_pg.redo.opcodes import ENTRIES, FB_DELETED, FB_WHOLE, FULL, PIECES, QMI, push_row
+from olr_pg.redo.integers import u16, u32
 from olr_pg.redo.pieces import ChangeStatus, open_piece
+from olr_pg.redo.row_vectors import ENTRIES, FB_DELETED, FB_WHOLE, FULL, PIECES, QMI, push_row
 
 TABLE_DATA: Final = 1
 _ITL_ENTRY: Final = 24
@@ -26,7 +26,7 @@ _OPERATION = int(ChangeStatus.OPERATION)
 
 @inlined
 def block_object(payload: Any, at: int, size: int, big: bool) -> int:
-    """The data object number of a table block image, −1 for another image."""
+    """Return the data object number of a table block image, −1 for another image."""
     if size < 24 or payload[at] != TABLE_DATA:
         return -1
     return u32(payload, at + 4, big)
@@ -34,7 +34,7 @@ def block_object(payload: Any, at: int, size: int, big: bool) -> int:
 
 @inlined
 def _data_header(payload: Any, at: int, size: int, big: bool) -> int:
-    """Where the data header is, −1 where it does not fit or the block is compressed."""
+    """Find the data header; −1 where it does not fit or the block is compressed."""
     header = at + 24 + _ITL_ENTRY * (u16(payload, at + 16, big) & 0xFF)
     if payload[at + 18] & _ASSM:
         header += 8
@@ -54,7 +54,7 @@ def block_rows(
     entries: EntryColumns,
     state: Any,
 ) -> int:
-    """One piece per row of the block image at `at`; a `ChangeStatus`."""
+    """Push one piece per row of the block image at `at`; a `ChangeStatus`."""
     header = _data_header(payload, at, size, big)
     if header < 0:
         return _ROWS

@@ -8,14 +8,14 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from olr_pg.kernels import inlined, inlined_for
+from olr_pg.kernels.compile import inlined, inlined_for
 from olr_pg.redo.batch import EventKind
-from olr_pg.redo.columns import Table
-from olr_pg.redo.kernel import u16, u32
+from olr_pg.redo.column_tables import Table
+from olr_pg.redo.integers import u16, u32
 from olr_pg.redo.layout import BLOCK_HEADER
-from olr_pg.redo.opcodes import EVENTS
+from olr_pg.redo.row_vectors import EVENTS
 from olr_pg.redo.vectors import field_at
-from olr_pg.redo.walk import RECORD_AT_HAND, Walk
+from olr_pg.redo.walk import RECORD_AT_HAND, VECTORS, Walk
 
 _BLOCK_HEADER = BLOCK_HEADER
 _UNDECODED = int(EventKind.UNDECODED)
@@ -23,7 +23,7 @@ _UNDECODED = int(EventKind.UNDECODED)
 
 @inlined
 def find(objects: Table, con_id: int, number: int, scn: int) -> int:
-    """The table that an object is at an SCN, −1 where it is none."""
+    """Find the table that an object is at an SCN, −1 where it is none."""
     wanted = np.uint64(con_id) << np.uint64(32) | np.uint64(number)
     key = objects.key
     low = 0
@@ -41,13 +41,13 @@ def find(objects: Table, con_id: int, number: int, scn: int) -> int:
 
 @inlined
 def find_table(walk: Walk, con_id: int, obj: int) -> int:
-    """The table that an OBJ# is at the record at hand, −1 where it is none."""
+    """Find the table that an OBJ# is at the record at hand, −1 where it is none."""
     return find(walk.objects.tables, con_id, obj, walk.records.scn[walk.current[RECORD_AT_HAND]])
 
 
 @inlined_for(numba.int64(numba.int64, numba.int64, numba.int64))
 def xid_of(usn: int, slot: int, sequence: int) -> int:
-    """The transaction's id as `EventColumns` has it."""
+    """Pack the transaction's id as `EventColumns` has it."""
     return usn << 48 | slot << 32 | sequence
 
 
@@ -58,8 +58,23 @@ def field_of(walk: Walk, at: int, number: int) -> tuple[int, int]:
 
 
 @inlined
+def direct_load_xid(walk: Walk) -> int:
+    """Return the transaction that the 24.6 of the same record names, 0 where there is none."""
+    for vector in range(walk.current[VECTORS]):
+        if walk.vectors.opcode[vector] == 0x1806:
+            f1, size = field_of(walk, walk.vectors.position[vector], 1)
+            if size >= 16:
+                return xid_of(
+                    u16(walk.payload, f1 + 8, walk.big),
+                    u16(walk.payload, f1 + 10, walk.big),
+                    u32(walk.payload, f1 + 12, walk.big),
+                )
+    return 0
+
+
+@inlined
 def push_event(walk: Walk, kind: int, con_id: int, xid: int) -> int:
-    """The row of a new event of the record at hand; its other columns are 0, its table −1."""
+    """Push an event of the record at hand; its row: other columns are 0, its table −1."""
     at = walk.state[EVENTS]
     record = walk.current[RECORD_AT_HAND]
     event = walk.events[np.uint64(at)]
@@ -91,7 +106,7 @@ def push_event(walk: Walk, kind: int, con_id: int, xid: int) -> int:
 
 @inlined
 def push_undecoded(walk: Walk, status: int, con_id: int, xid: int, table: int) -> int:
-    """An event of a row change that is known, but not its row."""
+    """Push the event of a row change that is known, but not its row."""
     event = push_event(walk, _UNDECODED, con_id, xid)
     walk.events.table[event] = table
     walk.events.session[event] = status

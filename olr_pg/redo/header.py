@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.redo.layout import (
     BLOCK_SIZES,
     NAB_OPEN,
@@ -32,7 +32,7 @@ _LONG_SCN: Final = 0x8000
 
 @dataclass(frozen=True, slots=True)
 class LogHeader:
-    """What blocks 0 and 1 say of a log.
+    """The content of a log's blocks 0 and 1.
 
     Attributes:
         block_size: 512, 1024 or 4096 bytes.
@@ -66,7 +66,7 @@ class LogHeader:
 
     @property
     def layout(self) -> RedoLayout:
-        """How the vectors of this log are laid out."""
+        """The way the vectors of this log are laid out."""
         return layout_of(self.compat_version, big_endian=self.big_endian)
 
     @property
@@ -83,17 +83,20 @@ def probe_geometry(start: bytes | memoryview, *, path: str) -> tuple[int, bool]:
     """
     start = bytes(start[:PROBE_BYTES])
     if len(start) < PROBE_BYTES:
-        raise OlrPgError(2004, f"{len(start)} bytes are no whole block 0", file=path)
+        raise OlrPgError(Code.LOG_TRUNCATED, f"{len(start)} bytes are no whole block 0", file=path)
     magic = start[28:32]
     if start[0] != 0 or magic not in (_MAGIC_LITTLE, _MAGIC_BIG):
         raise OlrPgError(
-            2003, f"no byte-order mark at offset 28 (found {magic.hex()})", file=path, offset=28
+            Code.NOT_A_REDO_LOG,
+            f"no byte-order mark at offset 28 (found {magic.hex()})",
+            file=path,
+            offset=28,
         )
     big_endian = magic == _MAGIC_BIG
     block_size = int.from_bytes(start[20:24], "big" if big_endian else "little")
     if block_size not in BLOCK_SIZES or start[1] != _block_type(block_size):
         raise OlrPgError(
-            2003,
+            Code.NOT_A_REDO_LOG,
             f"block size {block_size} with block type 0x{start[1]:02x} does not exist",
             file=path,
             offset=20,
@@ -102,7 +105,7 @@ def probe_geometry(start: bytes | memoryview, *, path: str) -> tuple[int, bool]:
 
 
 def parse_log_header(block0: bytes, block1: bytes, *, path: str) -> LogHeader:
-    """The header of a log from its first two blocks, checked.
+    """Parse and check the header of a log from its first two blocks.
 
     Args:
         block0, block1: exactly one block each.
@@ -115,19 +118,28 @@ def parse_log_header(block0: bytes, block1: bytes, *, path: str) -> LogHeader:
     block_size, big_endian = probe_geometry(block0, path=path)
     for number, block in enumerate((block0, block1)):
         if len(block) != block_size:
-            raise OlrPgError(2004, f"block {number} has {len(block)} bytes", file=path)
+            raise OlrPgError(
+                Code.LOG_TRUNCATED, f"block {number} has {len(block)} bytes", file=path
+            )
         if block_checksum(block):
-            raise OlrPgError(2005, "the checksum is wrong", file=path, block=number)
+            raise OlrPgError(Code.BLOCK_CORRUPT, "the checksum is wrong", file=path, block=number)
     order = ">" if big_endian else "<"
     kind, block_type, _, number, sequence = struct.unpack_from(order + "BBHII", block1)
     if (kind, block_type, number) != (1, _block_type(block_size), 1):
-        raise OlrPgError(2005, "the block header is not that of block 1", file=path, block=1)
+        raise OlrPgError(
+            Code.BLOCK_CORRUPT, "the block header is not that of block 1", file=path, block=1
+        )
     compat, dbid = struct.unpack_from(order + "II", block1, 20)
     if compat == 0:
-        raise OlrPgError(2008, "its header was not yet written", file=path, block=1)
+        raise OlrPgError(
+            Code.LOG_COPIED_TOO_EARLY, "its header was not yet written", file=path, block=1
+        )
     if not is_known_version(compat):
         raise OlrPgError(
-            2007, f"COMPATIBLE {format_version(compat)} (0x{compat:08x})", file=path, block=1
+            Code.REDO_VERSION_UNSUPPORTED,
+            f"COMPATIBLE {format_version(compat)} (0x{compat:08x})",
+            file=path,
+            block=1,
         )
     activation = struct.unpack_from(order + "I", block1, 52)[0]
     nab, resetlogs_id = struct.unpack_from(order + "II", block1, 156)
@@ -161,7 +173,7 @@ def block_checksum(block: bytes) -> int:
 
 
 def read_scn(data: bytes, offset: int, *, big_endian: bool) -> int:
-    """An SCN slot of 8 bytes, either form; `SCN_NONE` where there is none (redo-format §0.3)."""
+    """Read an SCN slot of 8 bytes, either form; `SCN_NONE` for none (redo-format §0.3)."""
     base, wrap, extra = struct.unpack_from((">" if big_endian else "<") + "IHH", data, offset)
     if base == 0xFFFFFFFF and wrap == 0xFFFF:
         return SCN_NONE

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from olr_pg.kernels import inlined
-from olr_pg.redo.kernel import u16, u32
+from olr_pg.kernels.compile import inlined
+from olr_pg.redo.integers import u16, u32
 from olr_pg.redo.vectors import dba_of, field_at
 from olr_pg.redo.walk import Walk
 
@@ -27,13 +27,13 @@ _KTB_CONTINUE: Final = 2
 
 @inlined
 def _has_undo(op: int) -> bool:
-    """Whether vectors of an opcode stand behind their undo record otherwise."""
+    """Tell whether vectors of an opcode stand behind their undo record otherwise."""
     return op >> 8 == 11 or op >> 8 == 10 or op == _LOB_PAGE
 
 
 @inlined
 def _uba_in(walk: Walk, at: int) -> int:
-    """Where a block change names its undo record (KTB redo F and C), −1 where it does not."""
+    """Read the undo record's UBA in a block change (KTB redo F and C), −1 where there is none."""
     ktb, size = field_at(walk.payload, at, walk.header, 1, walk.big)
     if size < 2:
         return -1
@@ -46,7 +46,7 @@ def _uba_in(walk: Walk, at: int) -> int:
 
 @inlined
 def _is_undo_at(walk: Walk, vector: int, uba: int) -> bool:
-    """Whether a vector is the undo record with that UBA."""
+    """Tell whether a vector is the undo record with that UBA."""
     if walk.vectors.opcode[vector] != _UNDO:
         return False
     at = walk.vectors.position[vector]
@@ -75,7 +75,7 @@ def _move(vectors: Any, at: int, to: int) -> None:
 
 @inlined
 def _is_alone(walk: Walk, vector: int, count: int) -> bool:
-    """Whether a vector that has undo stands neither behind it nor before its application."""
+    """Tell whether a vector that has undo stands neither behind it nor before its application."""
     opcode = walk.vectors.opcode
     if not _has_undo(opcode[vector]) or (vector > 0 and opcode[vector - 1] == _UNDO):
         return False
@@ -84,7 +84,7 @@ def _is_alone(walk: Walk, vector: int, count: int) -> bool:
 
 @inlined
 def _is_before(walk: Walk, undo: int, vector: int) -> bool:
-    """Whether an undo record stands right before a vector that names it."""
+    """Tell whether an undo record stands right before a vector that names it."""
     if undo < 0 or undo + 1 != vector or not _has_undo(walk.vectors.opcode[vector]):
         return False
     uba = _uba_in(walk, walk.vectors.position[vector])
@@ -93,7 +93,7 @@ def _is_before(walk: Walk, undo: int, vector: int) -> bool:
 
 @inlined
 def _undo_apart(walk: Walk, vector: int, count: int) -> int:
-    """The undo record that a vector names and that stands apart, −1 where there is none.
+    """Find the undo record that a vector names and that stands apart, −1 where there is none.
 
     One that stands before another vector that names it is that one's.
     """
@@ -111,7 +111,7 @@ def _undo_apart(walk: Walk, vector: int, count: int) -> int:
 
 @inlined
 def _is_private(walk: Walk, count: int) -> bool:
-    """Whether a change of a record stands apart from its undo record."""
+    """Tell whether a change of a record stands apart from its undo record."""
     for vector in range(count):
         if _is_alone(walk, vector, count) and _undo_apart(walk, vector, count) >= 0:
             return True

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from olr_pg.kernels import inlined
+from olr_pg.kernels.compile import inlined
 from olr_pg.redo.batch import I64, U8, EntryColumns, PieceColumns
-from olr_pg.redo.kernel import u16, u32
-from olr_pg.redo.opcodes import (
+from olr_pg.redo.integers import u16, u32
+from olr_pg.redo.pieces import NO_ROW, ChangeStatus, open_piece
+from olr_pg.redo.row_vectors import (
     DRP,
     ENTRIES,
     FB_LAST,
@@ -29,7 +30,6 @@ from olr_pg.redo.opcodes import (
     push_supplemental,
     supplemental_header,
 )
-from olr_pg.redo.pieces import NO_ROW, ChangeStatus, open_piece
 
 NO_ROWID: Final = 0x80
 """Set in `PieceColumns.sup_flags` of a piece without supplemental header: the row has no ROWID."""
@@ -58,7 +58,7 @@ STRUCTURE: Final = (6, 7, 8, 9, 11, 13, 15, 16, 31)
 def _push_key(
     payload: Any, at: int, end: int, big: bool, role: int, entries: EntryColumns, state: Any
 ) -> int:
-    """The key's length-prefixed columns as columns 1, 2, …; how many, or −1."""
+    """Push the key's length-prefixed columns as columns 1, 2, …; how many, or −1."""
     count = 0
     while at < end:
         after = push_row(payload, at, end, 1, big, role, count + 1, entries, state)
@@ -81,7 +81,7 @@ def _push_others(
     entries: EntryColumns,
     state: Any,
 ) -> bool:
-    """The columns behind the key (row flags, lock, count, values); NULL up to `least` of them."""
+    """Push the columns behind the key (flags, lock, count, values); NULL up to `least` of them."""
     count = 0
     if size > 0:
         if size < 3:
@@ -262,7 +262,7 @@ def _row_change(pair: Pair, code: int) -> tuple[int, int]:
 
 @inlined
 def _header(pair: Pair, field: int) -> int:
-    """The supplemental header, at or after an undo field; 0 where there is none."""
+    """Find the supplemental header, at or after an undo field; 0 where there is none."""
     if not pair.payload[pair.undo_offset[4] + 2] & _HAS_SUPPLEMENTAL:
         return 0
     return supplemental_header(pair.undo_length, field, pair.undo_fields)
@@ -270,7 +270,7 @@ def _header(pair: Pair, field: int) -> int:
 
 @inlined
 def _continues(pair: Pair, code: int) -> bool:
-    """Whether the row of a leaf change has another piece, in the overflow segment."""
+    """Tell whether the row of a leaf change has another piece, in the overflow segment."""
     payload = pair.payload
     found = False
     if code in (2, 18, 30):
@@ -301,7 +301,7 @@ def _supplemental(pair: Pair, field: int, op: int) -> int:
 
 @inlined
 def index_piece(pair: Pair, code: int) -> int:
-    """One row piece from an index pair; a `ChangeStatus`, or NO_ROW."""
+    """Push one row piece from an index pair; a `ChangeStatus`, or NO_ROW."""
     if pair.undo_fields < 5 or pair.undo_length[4] < 20:
         return _SHORT_FIELD
     if pair.redo_fields < 2 or pair.redo_length[2] < 4:

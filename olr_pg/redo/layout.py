@@ -38,7 +38,7 @@ _VERSIONS: Final = (
 
 
 class RedoLayout(NamedTuple):
-    """What the kernels must know of a file to read its vectors; chosen once per file.
+    """The differences between files that kernels must know to read vectors; chosen once per file.
 
     Attributes:
         big_endian: byte order of the platform that wrote the log.
@@ -54,12 +54,12 @@ class RedoLayout(NamedTuple):
 
 
 def is_known_version(compat: int) -> bool:
-    """Whether redo of this COMPATIBLE value is understood (redo-format §0.4)."""
+    """Tell whether redo of this COMPATIBLE value is understood (redo-format §0.4)."""
     return any(low <= compat <= high for low, high in _VERSIONS)
 
 
 def layout_of(compat: int, *, big_endian: bool) -> RedoLayout:
-    """The layout of redo written with COMPATIBLE `compat`."""
+    """Choose the layout of redo written with COMPATIBLE `compat`."""
     return RedoLayout(
         big_endian,
         32 if compat >= VERSION_12_1 else 24,

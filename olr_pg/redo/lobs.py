@@ -17,20 +17,18 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.kernels import inlined
+from olr_pg.kernels.compile import inlined
 from olr_pg.redo.batch import EntryColumns, PieceColumns
-from olr_pg.redo.kernel import u16, u32
-from olr_pg.redo.opcodes import ENTRIES, FULL, PIECES
+from olr_pg.redo.integers import u16, u32
+from olr_pg.redo.row_vectors import ENTRIES, FULL, PIECES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from olr_pg.redo.columns import Table
+    from olr_pg.redo.column_tables import Table
     from olr_pg.redo.walk import ObjectTables
 
 
 class LobOp(IntEnum):
-    """What a LOB piece is.
+    """The kinds of LOB piece.
 
     PAGE is a block's whole payload (`head_bdba`: its page number, 19.1 only). FILL and ZERO write
     at offset `slot` of the block's payload; ZERO has no bytes, `head_bdba` is its size. LIST is
@@ -72,36 +70,6 @@ MALFORMED: Final = -2
 """Instead of how many pieces were pushed: the vector's fields do not fit."""
 
 
-class LobObjects(NamedTuple):
-    """Segments and indexes of subscribed LOB columns.
-
-    Attributes:
-        key: ascending ``con_id << 32 | number``.
-        is_index: 1 for a LOB index.
-        table: the column's table in the row plan.
-    """
-
-    key: npt.NDArray[np.uint64]
-    is_index: npt.NDArray[np.uint8]
-    table: npt.NDArray[np.int32]
-
-
-def lob_objects(rows: Iterable[tuple[int, bool, int]]) -> LobObjects:
-    """The objects of (key, is an index, table); of equal keys the first counts."""
-    found: dict[int, tuple[bool, int]] = {}
-    for key, is_index, table in rows:
-        found.setdefault(key, (is_index, table))
-    keys = sorted(found)
-    return LobObjects(
-        np.array(keys, np.uint64),
-        np.array([found[key][0] for key in keys], np.uint8),
-        np.array([found[key][1] for key in keys], np.int32),
-    )
-
-
-NO_LOB_OBJECTS: Final = lob_objects([])
-
-
 class LobFields(NamedTuple):
     """A vector of the window and its fields, read by `vectors.read_fields`.
 
@@ -120,7 +88,7 @@ class LobFields(NamedTuple):
 
 
 class LobSink(NamedTuple):
-    """Where pieces and entries go; `state` as in `opcodes`."""
+    """The place where pieces and entries go; `state` as in `row_vectors`."""
 
     pieces: PieceColumns
     entries: EntryColumns
@@ -129,7 +97,7 @@ class LobSink(NamedTuple):
 
 @inlined
 def find_lob(objects: Table, con_id: int, number: int, wanted: int) -> int:
-    """The table of a LOB segment (`wanted` 0) or index (1), −1 for other objects."""
+    """Find the table of a LOB segment (`wanted` 0) or index (1), −1 for other objects."""
     key = np.uint64(con_id) << np.uint64(32) | np.uint64(number)
     at = np.searchsorted(objects.key, key)
     if at < objects.key.size and objects.key[at] == key and objects.is_index[at] == wanted:
@@ -139,10 +107,17 @@ def find_lob(objects: Table, con_id: int, number: int, wanted: int) -> int:
 
 @inlined
 def is_lob_object(objects: Table, con_id: int, number: int) -> bool:
-    """Whether the object is a LOB segment or index of the subscription."""
+    """Tell whether the object is a LOB segment or index of the subscription."""
     key = np.uint64(con_id) << np.uint64(32) | np.uint64(number)
     at = np.searchsorted(objects.key, key)
     return bool(at < objects.key.size and objects.key[at] == key)
+
+
+@inlined
+def table_of_lob(objects: Table, con_id: int, number: int) -> int:
+    """Find the table of a LOB segment or index of the subscription (`is_lob_object`)."""
+    key = np.uint64(con_id) << np.uint64(32) | np.uint64(number)
+    return int(objects.table[np.searchsorted(objects.key, key)])
 
 
 @inlined
@@ -164,7 +139,7 @@ def _push_entry(sink: LobSink, offset: int, length: int) -> None:
 def _push_piece(
     sink: LobSink, op: int, dba: int, slot: int, number: int, lob: int, offset: int, length: int
 ) -> int:
-    """One piece; its row. `lob` is where the LOB id is, −1 = nowhere. No room sets state[FULL]."""
+    """Push a piece; its row. `lob`: place of the LOB id, −1 = nowhere. No room sets state[FULL]."""
     pieces, state = sink.pieces, sink.state
     at = state[PIECES]
     if at >= pieces.op.size:
@@ -191,7 +166,7 @@ def _push_piece(
 
 @inlined
 def _item_lob(payload: Any, at: int, size: int) -> int:
-    """Where a KDLI item has its LOB id, −1 = nowhere."""
+    """Find the LOB id of a KDLI item, −1 = nowhere."""
     if size < 1:
         return -1
     code = payload[at]
@@ -204,7 +179,7 @@ def _item_lob(payload: Any, at: int, size: int) -> int:
 
 @inlined
 def kdli_lob(payload: Any, offset: Any, length: Any, fields: int, first: int) -> int:
-    """Where the LOB id of a 26.x vector is, −1 = nowhere; items begin at field `first`."""
+    """Find the LOB id of a 26.x vector, −1 = nowhere; items begin at field `first`."""
     field = first
     while field <= fields:
         found = _item_lob(payload, offset[field], length[field])
@@ -218,7 +193,7 @@ def kdli_lob(payload: Any, offset: Any, length: Any, fields: int, first: int) ->
 def kdli_item(
     payload: Any, offset: Any, length: Any, fields: int, first: int, code: int, size: int
 ) -> int:
-    """Where the item of that code and least size begins, −1 = there is none."""
+    """Find the item of that code and least size, −1 = there is none."""
     field = first
     while field <= fields:
         if length[field] >= size and payload[offset[field]] == code:
@@ -233,7 +208,7 @@ def kdli_item(
 def push_kdli(
     payload: Any, big: bool, offset: Any, length: Any, fields: int, common: int, sink: LobSink
 ) -> int:
-    """The pieces of a 26.2 or 26.6 whose KDLI common is field `common`; how many, or MALFORMED."""
+    """Push the pieces of a 26.2 or 26.6 whose KDLI common is field `common`; count or MALFORMED."""
     if fields < common or length[common] < 12:
         return MALFORMED
     dba = u32(payload, offset[common] + 8, big)
@@ -296,7 +271,7 @@ def _push_list(
 def push_long_field(
     payload: Any, big: bool, offset: Any, length: Any, fields: int, dba: int, sink: LobSink
 ) -> int:
-    """The page of a 19.1 in its LOB form; 1, or 0 for other forms."""
+    """Push the page of a 19.1 in its LOB form; 1, or 0 for other forms."""
     if fields < 1 or length[1] < 36:
         return 0
     if fields >= 2 and length[2] > 0 and payload[offset[2]] == 6:
@@ -310,7 +285,7 @@ def push_long_field(
 
 @inlined
 def _push_index_row(payload: Any, key: int, data: int, sink: LobSink) -> int:
-    """The LOB index row of a 16-byte key and 32 bytes of data; 1, or 0 where it is none."""
+    """Push the LOB index row of a 16-byte key and 32 bytes of data; 1, or 0 where it is none."""
     if payload[key] != 0x0A or payload[key + 11] != 0x04 or u32(payload, key + 1, True) != 1:
         return 0
     _push_piece(sink, _INDEX, 0, 0, u32(payload, key + 12, True), key + 1, data, 32)
@@ -329,7 +304,7 @@ def push_index(
     fields: int,
     sink: LobSink,
 ) -> int:
-    """The LOB index row of a 10.2, 10.8 or 10.18 and its undo; 1, or 0 where there is none."""
+    """Push the LOB index row of a 10.2, 10.8 or 10.18 and its undo; 1, or 0 where there is none."""
     if code == 2:
         if fields < 4 or length[3] != 16 or length[4] != 32:
             return 0
@@ -347,7 +322,7 @@ def push_index(
 def push_operation(
     payload: Any, big: bool, offset: Any, length: Any, fields: int, sink: LobSink
 ) -> int:
-    """An 11.17 of kind 1 or 3; 1, or 0 for other kinds."""
+    """Push an 11.17 of kind 1 or 3; 1, or 0 for other kinds."""
     if fields < 3 or length[2] < 1:
         return 0
     kind = int(payload[offset[2]])
@@ -376,7 +351,7 @@ def push_operation(
 
 @inlined
 def find_table(objects: ObjectTables, con_id: int, number: int) -> int:
-    """The table with LOB columns that an OBJ# belongs to, −1 = none."""
+    """Find the table with LOB columns that an OBJ# belongs to, −1 = none."""
     key = np.uint64(con_id) << np.uint64(32) | np.uint64(number)
     at = np.searchsorted(objects.tables.key, key)
     if at < objects.tables.key.size and objects.tables.key[at] == key:
@@ -394,7 +369,7 @@ def _read_xid(payload: Any, at: int, big: bool) -> int:
 def lob_alone(
     op: int, vector: LobFields, objects: ObjectTables, sink: LobSink
 ) -> tuple[int, int, int]:
-    """A 11.17, 19.1 or 26.6; (pieces pushed or MALFORMED, XID or 0, table).
+    """Push an 11.17, 19.1 or 26.6; (pieces or MALFORMED, XID or 0, table).
 
     A page of 19.1 names no transaction: whoever maps its LOB id owns it.
     """
@@ -446,7 +421,7 @@ def _direct_load_owner(vector: LobFields, objects: ObjectTables) -> tuple[int, i
 def lob_pair(
     op: int, vector: LobFields, undo: LobFields, objects: ObjectTables, sink: LobSink
 ) -> tuple[int, int]:
-    """A 26.2, 10.2, 10.8 or 10.18 behind its undo record; (pieces pushed or MALFORMED, table)."""
+    """Push a 26.2, 10.2, 10.8 or 10.18 behind its undo; (pieces or MALFORMED, table)."""
     if undo.fields < 2 or undo.length[2] < 24:
         return MALFORMED, -1
     ktub = undo.offset[2]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from olr_pg.kernels import inlined
+from olr_pg.kernels.compile import inlined
 from olr_pg.redo.batch import Role
 from olr_pg.redo.iot import index_piece
-from olr_pg.redo.opcodes import CFA, CMP, DRP, IRP, LKR, LMN, ORP, QMD, QMI, URP
 from olr_pg.redo.pieces import NO_ROW, ChangeStatus, multi_row_pieces, single_piece
+from olr_pg.redo.row_vectors import CFA, CMP, DRP, IRP, LKR, LMN, ORP, QMD, QMI, URP
 
 if TYPE_CHECKING:
     from olr_pg.redo.iot import Pair
@@ -24,7 +24,7 @@ _OPERATION = int(ChangeStatus.OPERATION)
 
 @inlined
 def pair_pieces(pair: Pair, layer: int, code: int, row_scn: int, clustered: int) -> int:
-    """The row pieces of a pair; a `ChangeStatus`, or NO_ROW.
+    """Push the row pieces of a pair; a `ChangeStatus`, or NO_ROW.
 
     Args:
         pair: the fields of both vectors, and where pieces and values go.

@@ -10,10 +10,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from olr_pg.kernels import inlined
+from olr_pg.errors import Code
+from olr_pg.kernels.compile import inlined
 from olr_pg.redo.batch import EntryColumns, Packed, PieceColumns
-from olr_pg.redo.kernel import u16, u32
-from olr_pg.redo.opcodes import (
+from olr_pg.redo.integers import u16, u32
+from olr_pg.redo.row_vectors import (
     CFA,
     CMP,
     DRP,
@@ -43,7 +44,7 @@ from olr_pg.redo.opcodes import (
 
 
 class ChangeStatus(IntEnum):
-    """What the extraction found."""
+    """The outcomes of the extraction."""
 
     OK = 0
     CAPACITY = 1
@@ -56,6 +57,8 @@ class ChangeStatus(IntEnum):
     OPERATION = 8
     NO_TRANSACTION = 9
     OVERFLOW = 10
+    UNLOGGED = 11
+    UNLOGGED_LOB = 12
 
 
 REASONS: Final = {
@@ -68,20 +71,26 @@ REASONS: Final = {
     ChangeStatus.OPERATION: "the row operation is not supported",
     ChangeStatus.NO_TRANSACTION: "a direct-path block names no transaction",
     ChangeStatus.OVERFLOW: "the row continues in an overflow segment",
+    ChangeStatus.UNLOGGED: "blocks of the table were written without redo",
+    ChangeStatus.UNLOGGED_LOB: "LOB pages of the table were written without redo",
+}
+
+_CODES: Final = {
+    ChangeStatus.SHORT_FIELD: Code.RECORD_MALFORMED,
+    ChangeStatus.SPLIT_UNDO: Code.UNDO_NOT_WHOLE,
+    ChangeStatus.OVERFLOW: Code.OVERFLOW_PIECE,
+    ChangeStatus.UNLOGGED: Code.ROWS_WITHOUT_REDO,
+    ChangeStatus.UNLOGGED_LOB: Code.LOB_PAGES_WITHOUT_REDO,
 }
 
 
 def error_code(status: ChangeStatus) -> int:
-    """The catalogue's number for a status that is an error.
+    """Return the catalogue's number for a status that is an error.
 
     SHORT_FIELD and NO_TRANSACTION end the decoding; the others are known of one change, which is an
     UNDECODED event then.
     """
-    if status is ChangeStatus.SHORT_FIELD:
-        return 2006
-    if status is ChangeStatus.SPLIT_UNDO:
-        return 2060
-    return 2062 if status is ChangeStatus.OVERFLOW else 2011
+    return _CODES.get(status, Code.CHANGE_UNDECODABLE)
 
 
 NO_ROW: Final = -1
@@ -100,7 +109,7 @@ _NEW_PACKED = int(Packed.NEW)
 
 @inlined
 def open_piece(pieces: PieceColumns, at: int, op: int) -> None:
-    """A piece of operation `op` with everything else zero."""
+    """Open a piece of operation `op` with everything else zero."""
     piece = pieces[np.uint64(at)]
     piece.op = op
     piece.supplemental = 0
@@ -165,7 +174,7 @@ def _next_piece(payload: Any, at: int, size: int, big: bool) -> tuple[int, int, 
 @inlined
 def _links(payload: Any, kdo: int, size: int, undo: int, undo_size: int, big: bool,
            pieces: PieceColumns, piece: int) -> None:  # fmt: skip
-    """How the piece hangs together with the others of its row, before and after the change."""
+    """Note how the piece hangs together with the others of its row, before and after the change."""
     columns, bdba, slot = _next_piece(payload, kdo, size, big)
     pieces.width[piece] = columns
     pieces.next_bdba[piece] = bdba
@@ -187,7 +196,10 @@ def _links(payload: Any, kdo: int, size: int, undo: int, undo_size: int, big: bo
 def _describe(
     payload: Any, at: int, size: int, big: bool, pieces: PieceColumns, piece: int
 ) -> tuple[int, int]:
-    """Take over what a supplemental header says of the change; its first columns (§5.7)."""
+    """Take over what a supplemental header says of the change; its first columns.
+
+    Facts: redo-format §5.7.
+    """
     pieces.supplemental[piece] = 1
     pieces.sup_type[piece] = payload[at]
     pieces.sup_flags[piece] = payload[at + 1]
@@ -200,7 +212,7 @@ def _describe(
 @inlined
 def _changed_columns(payload: Any, header: int, offset: Any, length: Any, field: int, big: bool,
                      pieces: PieceColumns, piece: int) -> None:  # fmt: skip
-    """The bitmap of the columns really changed, if the supplemental header announces one."""
+    """Note the bitmap of the columns really changed, if the supplemental header announces one."""
     if not payload[header + 17] & 0x20 and not u16(payload, header + 16, big) & 0x2000:
         return
     if length[field + 1] == (u16(payload, offset[field], big) + 7) >> 3:
@@ -224,7 +236,7 @@ def single_piece(
     entries: EntryColumns,
     state: Any,
 ) -> int:
-    """One row piece from a pair; a `ChangeStatus`, or NO_ROW."""
+    """Push one row piece from a pair; a `ChangeStatus`, or NO_ROW."""
     piece = state[PIECES]
     open_piece(pieces, piece, op)
     if redo_fields < 2 or redo_length[2] < 16 or undo_fields < 4 or undo_length[4] < 16:
@@ -313,7 +325,7 @@ def multi_row_pieces(
     entries: EntryColumns,
     state: Any,
 ) -> int:
-    """One piece per row of a QMI field group (KDO is field `kdo`); a `ChangeStatus`."""
+    """Push one piece per row of a QMI field group (KDO is field `kdo`); a `ChangeStatus`."""
     if fields < kdo or length[kdo] < 20:
         return _SHORT_FIELD
     at = offset[kdo]

@@ -45,7 +45,7 @@ class Fields:
 
     @property
     def count(self) -> int:
-        """How many fields there are."""
+        """Count the fields."""
         return len(self.length)
 
     def size(self, number: int) -> int:
@@ -53,7 +53,7 @@ class Fields:
         return self.length[number - 1] if 1 <= number <= len(self.length) else 0
 
     def bytes(self, number: int) -> bytes:
-        """A field; empty where the vector has no such field."""
+        """Return a field; empty where the vector has no such field."""
         size = self.size(number)
         if size == 0:
             return b""
@@ -61,19 +61,19 @@ class Fields:
         return self.data[start : start + size]
 
     def number(self, field: int, at: int, width: int) -> int:
-        """The unsigned integer of `width` bytes at `at` of a field; 0 where it does not fit."""
+        """Read an unsigned integer of `width` bytes at `at` of a field; 0 where it does not fit."""
         data = self.bytes(field)[at : at + width]
         if len(data) < width:
             return 0
         return int.from_bytes(data, "big" if self.big else "little")
 
     def numbers(self, field: int) -> list[int]:
-        """A field as unsigned 16-bit integers."""
+        """Read a field as unsigned 16-bit integers."""
         return u16_list(self.bytes(field), big=self.big)
 
 
 class Vector(NamedTuple):
-    """One change vector (redo-format §3.1).
+    """A change vector (redo-format §3.1).
 
     Attributes:
         start, end: where it stands in the record.
@@ -103,12 +103,12 @@ class Vector(NamedTuple):
 
     @property
     def undo_segment(self) -> int:
-        """The undo segment that a vector on an undo header or block belongs to (§3.1)."""
+        """The undo segment of a vector on an undo header or block (redo-format §3.1)."""
         return max(0, self.cls - 15) >> 1
 
 
 class Record(NamedTuple):
-    """One redo record with its vectors.
+    """A redo record with its vectors.
 
     Attributes:
         block, offset: where it begins in its log.
@@ -161,7 +161,7 @@ def records_of(window: Window) -> Iterator[Record]:
 
 
 def _spans(vectors: VectorColumns) -> dict[int, tuple[int, int]]:
-    """Where each record's vectors stand: a record's vectors follow each other."""
+    """Find where each record's vectors stand: a record's vectors follow each other."""
     record = vectors.record
     if record.size == 0:
         return {}
@@ -213,7 +213,7 @@ def _record(window: Window, row: int, vectors: VectorColumns, low: int, high: in
 
 
 def read_vector(data: bytes, start: int, end: int, header: int, *, big: bool) -> Vector:
-    """The vector at [start, end) of a record whose list of fields was checked by `vectors_of`."""
+    """Read the vector at [start, end) of a record; `vectors_of` has checked its list of fields."""
 
     def number(at: int, width: int) -> int:
         return int.from_bytes(data[start + at : start + at + width], "big" if big else "little")
@@ -257,7 +257,7 @@ _ROW_REDO: Final = (10, 11)
 
 
 def vector_xids(vector: Vector) -> set[int]:
-    """The transactions a vector names; the sequence is 0 where only the slot is told (5.6/5.11)."""
+    """List the transactions a vector names; sequence 0 where only the slot is told (5.6/5.11)."""
     fields, opcode = vector.fields, vector.opcode
     if opcode == UNDO:
         return _xid_at(fields, 1, 8)
@@ -299,7 +299,7 @@ def vector_objects(vector: Vector) -> set[int]:
 
 
 def same_transaction(one: int, other: int) -> bool:
-    """Whether two XIDs may be one: the sequence and the slot's high byte are not always told."""
+    """Tell whether two XIDs may be one: sequence and high byte of the slot are not always told."""
     if one & 0xFFFFFFFF and other & 0xFFFFFFFF:
         return one == other
     return one >> 48 == other >> 48 and (one ^ other) >> 32 & 0xFF == 0
@@ -327,5 +327,5 @@ def _lob_xids(fields: Fields) -> set[int]:
 
 
 def scn_text(scn: int) -> str:
-    """An SCN in hexadecimal, ``none`` where there is none."""
+    """Write an SCN in hexadecimal, ``none`` where there is none."""
     return "none" if scn == SCN_NONE else f"0x{scn:016x}"

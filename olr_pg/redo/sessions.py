@@ -1,4 +1,4 @@
-"""Who did it: the attributes of database sessions, from 5.19 vectors.
+"""The attributes of the database sessions that made changes, from 5.19 vectors.
 
 A 5.19 comes with the first transaction of a session in a log; later transactions bear only the
 session and serial number (5.20), by which they find it. It holds no module or action: these are not
@@ -23,10 +23,12 @@ if TYPE_CHECKING:
     from olr_pg.redo.record_view import Fields
 
 _SESSION: Final = 0x0513
+_CONTINUED: Final = 0x0514
+_NAME_FIELD: Final = {_SESSION: 10, _CONTINUED: 2}
 
 
 class SessionKey(NamedTuple):
-    """What identifies a session: it lives in one instance, which writes one redo thread."""
+    """The identity of a session: it lives in one instance, which writes one redo thread."""
 
     thread: int
     session: int
@@ -54,21 +56,41 @@ _FIELDS: Final = (2, 3, 4, 5, 6, 7, 8, 9, 14)
 def sessions_of(
     header: LogHeader, first_block: int, batch: ChangeBatch
 ) -> dict[SessionKey, SessionAttributes]:
-    """The sessions that a batch announces; its data are the payload from `first_block` on."""
+    """List the sessions that a batch announces; its data are the payload from `first_block` on."""
     events = batch.events
     rows = np.flatnonzero((events.kind == EventKind.SESSION) & (events.slot_head != 0))
-    width = header.block_size - BLOCK_HEADER
     found = {}
     for row in rows.tolist():
-        at = (int(events.block[row]) - first_block) * width + int(events.offset[row]) - BLOCK_HEADER
-        for fields in _announcements(batch, at, header):
-            key = SessionKey(header.thread, int(events.session[row]), int(events.serial[row]))
-            found[key] = SessionAttributes(*(_text(fields, number) for number in _FIELDS))
+        for opcode, fields in _session_vectors(header, first_block, batch, row):
+            if opcode == _SESSION:
+                key = SessionKey(header.thread, int(events.session[row]), int(events.serial[row]))
+                found[key] = SessionAttributes(*(_text(fields, number) for number in _FIELDS))
     return found
 
 
-def _announcements(batch: ChangeBatch, at: int, header: LogHeader) -> Iterator[Fields]:
-    """The fields of the 5.19 vectors of the record at a payload position."""
+def names_of(header: LogHeader, first_block: int, batch: ChangeBatch) -> dict[int, str]:
+    """Collect the names of transactions (SET TRANSACTION … NAME) by packed XID, if they have one.
+
+    Looks at every transaction's vector by itself: for those who ask for names.
+
+    Args:
+        header, first_block, batch: as of `sessions_of`.
+    """
+    found = {}
+    for row in np.flatnonzero(batch.events.kind == EventKind.SESSION).tolist():
+        for opcode, fields in _session_vectors(header, first_block, batch, row):
+            name = _text(fields, _NAME_FIELD[opcode])
+            if name:
+                found[int(batch.events.xid[row])] = name
+    return found
+
+
+def _session_vectors(
+    header: LogHeader, first_block: int, batch: ChangeBatch, row: int
+) -> Iterator[tuple[int, Fields]]:
+    """Yield the 5.19 and 5.20 vectors of the record of a SESSION event: opcode, fields."""
+    events, width = batch.events, header.block_size - BLOCK_HEADER
+    at = (int(events.block[row]) - first_block) * width + int(events.offset[row]) - BLOCK_HEADER
     layout = header.layout
     order = "big" if layout.big_endian else "little"
     size = int.from_bytes(batch.data[at : at + 4].tobytes(), order)  # type: ignore[arg-type]
@@ -76,13 +98,13 @@ def _announcements(batch: ChangeBatch, at: int, header: LogHeader) -> Iterator[F
     start = LWN_RECORD_HEADER if record[4] & VLD_LWN else RECORD_HEADER
     while start < size:
         vector = read_vector(record, start, size, layout.vector_header, big=layout.big_endian)
-        if vector.opcode == _SESSION:
-            yield vector.fields
+        if vector.opcode in _NAME_FIELD:
+            yield vector.opcode, vector.fields
         start = _end(vector.fields, start + layout.vector_header)
 
 
 def _end(fields: Fields, list_at: int) -> int:
-    """Where a vector ends: behind its last field, else behind its list of fields."""
+    """Return where a vector ends: behind its last field, else behind its list of fields."""
     if fields.count == 0:
         return list_at + 4
     return fields.offset[-1] + ((fields.length[-1] + 3) & ~3)
@@ -99,17 +121,35 @@ class SessionDirectory:
 
     def __init__(self) -> None:
         self._known: dict[SessionKey, SessionAttributes] = {}
+        self._names: dict[int, str] = {}
+        self._threads: dict[int, int] = {}
 
     def add(self, sessions: Mapping[SessionKey, SessionAttributes]) -> None:
         """Take announcements in; a later one of the same session wins."""
         self._known.update(sessions)
 
+    def add_names(self, names: Mapping[int, str]) -> None:
+        """Take the names of transactions in, by packed XID."""
+        self._names.update(names)
+
+    def name_of(self, xid: int) -> str:
+        """Return the name of a transaction; empty where it has none, or nobody asked for names."""
+        return self._names.get(xid, "")
+
+    def delivering(self, xid: int, thread: int) -> None:
+        """Look at a transaction that a redo thread committed from now on."""
+        self._threads = {xid: thread}
+
+    def thread_of(self, xid: int) -> int | None:
+        """Return the redo thread of the transaction that is looked at now; None of any other."""
+        return self._threads.get(xid)
+
     def find(self, key: SessionKey) -> SessionAttributes | None:
-        """The attributes of a session; None where its 5.19 was not read."""
+        """Find the attributes of a session; None where its 5.19 was not read."""
         return self._known.get(key)
 
     def of_batches(self, batches: Iterable[ChangeBatch]) -> dict[SessionKey, SessionAttributes]:
-        """The sessions that the SESSION events of batches name, as far as they are known."""
+        """Find the sessions that the SESSION events of batches name, as far as they are known."""
         named = set[tuple[int, int]]()
         for batch in batches:
             events = batch.events[batch.events.kind == EventKind.SESSION]
@@ -121,7 +161,7 @@ class SessionDirectory:
         }
 
     def find_in_any_thread(self, session: int, serial: int) -> SessionAttributes | None:
-        """The same where the redo thread is not known: of the thread announced last."""
+        """Find a session where the redo thread is not known: of the thread announced last."""
         for key in reversed(self._known):
             if (key.session, key.serial) == (session, serial):
                 return self._known[key]

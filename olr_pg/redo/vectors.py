@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.kernels import inlined, kernel
+from olr_pg.errors import Code
+from olr_pg.kernels.compile import inlined, kernel
 from olr_pg.redo.blocks import RecordColumns
-from olr_pg.redo.columns import Table, head, row_type
-from olr_pg.redo.kernel import u16, u32
+from olr_pg.redo.column_tables import Table, head, row_type
+from olr_pg.redo.integers import u16, u32
 from olr_pg.redo.layout import LWN_RECORD_HEADER, RECORD_HEADER, VLD_LWN
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ MAX_FIELDS: Final = 32_767
 
 
 class VectorStatus(IntEnum):
-    """What a vector kernel found."""
+    """The outcomes of a vector kernel."""
 
     OK = 0
     HEADER = 1
@@ -46,7 +47,7 @@ VECTOR_FAULTS: Final = {
 
 
 class VectorColumns(NamedTuple):
-    """One row per change vector of a window, in processing order.
+    """The change vectors of a window, in processing order, a row each.
 
     Attributes:
         position: of the vector header, in the window's payload.
@@ -158,7 +159,7 @@ def container_of(payload: Any, position: int, header: int, big: bool) -> int:
 
 @inlined
 def dba_of(payload: Any, position: int, big: bool) -> int:
-    """Data block address of a vector header."""
+    """Read the data block address of a vector header."""
     return u32(payload, position + 8, big)
 
 
@@ -180,7 +181,7 @@ def field_at(payload: Any, at: int, header: int, number: int, big: bool) -> tupl
 
 
 def vectors_of(window: Window) -> VectorColumns:
-    """The change vectors of a window's valid records.
+    """List the change vectors of a window's valid records.
 
     Raises:
         OlrPgError: 2006, with the place.
@@ -205,5 +206,5 @@ def vectors_of(window: Window) -> VectorColumns:
         if status == VectorStatus.OK:
             return head(vectors, count)
         if status != VectorStatus.CAPACITY:
-            raise window.error(2006, VECTOR_FAULTS[VectorStatus(status)], position)
+            raise window.error(Code.RECORD_MALFORMED, VECTOR_FAULTS[VectorStatus(status)], position)
         capacity *= 3

@@ -1,4 +1,4 @@
-"""What the walk over change vectors is given, what it fills, and what it counts."""
+"""The arguments of the walk over change vectors, the tables it fills, and its counts."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.redo.batch import EntryColumns, EventColumns, PieceColumns
-from olr_pg.redo.columns import Table
-from olr_pg.redo.lobs import NO_LOB_OBJECTS, LobObjects
+from olr_pg.redo.column_tables import Table
+from olr_pg.redo.lob_objects import NO_LOB_OBJECTS, LobObjects
 
 _FROM_THE_BEGINNING: Final = np.empty(0, np.int64)
 
 
 class Objects(NamedTuple):
-    """The subscribed objects, as `dictionary.plan.RowPlan` has them.
+    """The subscribed objects, as `dictionary.decoding_plan.RowPlan` has them.
 
     Attributes:
         key: ascending ``con_id << 32 | obj#``.
@@ -43,12 +43,12 @@ class Objects(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """Accounting of row-change vectors in a stretch of redo (design §5).
+    """Accounting of row-change vectors in a stretch of redo (architecture, “Accounting”).
 
     Attributes:
         vectors: change vectors parsed.
-        row_vectors: 11.x vectors among them, and of subscribed tables 10.x (index-organised) and
-            19.1 (direct path).
+        row_vectors: 11.x vectors among them, and of subscribed tables 10.x (index-organised), 19.1
+            (direct path), 19.2 and 19.4 (unlogged blocks, LOB pages too).
         changes: row vectors that became CHANGE events.
         filtered: row vectors of objects that are not subscribed, with or without undo.
         undoing: row vectors that undo a change (before 5.6/5.11).
@@ -66,7 +66,7 @@ class Tally(NamedTuple):
     unpaired: int = 0
 
     def plus(self, other: Tally) -> Tally:
-        """The sums of both."""
+        """Add up both."""
         return Tally(*(a + b for a, b in zip(self, other, strict=True)))
 
 
@@ -100,7 +100,7 @@ class ObjectTables(NamedTuple):
 
 
 class Walk(NamedTuple):
-    """What the walk over a window's vectors needs at hand, so that all its kernels share it.
+    """The tables that the walk over a window's vectors needs at hand, shared by all its kernels.
 
     Attributes:
         payload: shape (bytes), the window.
@@ -111,11 +111,13 @@ class Walk(NamedTuple):
         objects: the subscription.
         events, pieces, entries: to be filled; CAPACITY asks for more room.
         scratch: shape (4, MAX_FIELDS + 1); field offsets and lengths of undo and redo.
-        state: shape (STATE_SIZE); the counts of rows and more (`opcodes`).
+        state: shape (STATE_SIZE); the counts of rows and more (`row_vectors`).
         place: [thread, sequence].
         current: by RECORD_AT_HAND …: the record, the vector that waits for the next one or −1, the
             transaction and its container, vectors of the record.
         tally: shape (len(Tally)), the counts of `Tally`, by TALLY_VECTORS ….
+        passed: operation codes of the vectors that nothing interprets; room for all of the window.
+        notes: `passed.NOTE` rows to be filled; CAPACITY asks for more room.
     """
 
     payload: npt.NDArray[np.uint8]
@@ -137,3 +139,5 @@ class Walk(NamedTuple):
     place: npt.NDArray[np.int64]
     current: npt.NDArray[np.int64]
     tally: npt.NDArray[np.int64]
+    passed: npt.NDArray[np.uint16]
+    notes: Table

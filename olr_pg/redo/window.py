@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.redo.blocks import (
     BlockStatus,
     LwnColumns,
@@ -17,7 +17,7 @@ from olr_pg.redo.blocks import (
     unpack_blocks,
     window_end,
 )
-from olr_pg.redo.columns import head
+from olr_pg.redo.column_tables import head
 from olr_pg.redo.layout import BLOCK_HEADER, FIRST_DATA_BLOCK, VLD_VALID
 
 if TYPE_CHECKING:
@@ -30,16 +30,16 @@ WINDOW_BYTES: Final = 16 << 20
 more of the processor, those of 32 MB more memory and no less of it."""
 
 _REASONS: Final = {
-    BlockStatus.EMPTY: (2004, "the block was never written"),
-    BlockStatus.TYPE: (2005, "the block header's type is wrong"),
-    BlockStatus.NUMBER: (2005, "the block header bears another block's number"),
-    BlockStatus.SEQUENCE: (2005, "the block header bears another log's sequence"),
-    BlockStatus.CHECKSUM: (2005, "the checksum is wrong"),
-    BlockStatus.NO_LWN: (2006, "no LWN group begins where the one before it ends"),
-    BlockStatus.LWN_SIZE: (2006, "the LWN's size leads past the end of the log"),
-    BlockStatus.LWN_CHUNK: (2006, "a chunk of the LWN group is missing"),
-    BlockStatus.RECORD_LENGTH: (2006, "the record's length does not fit its LWN"),
-    BlockStatus.RECORD_LWN: (2006, "an LWN header stands where none belongs"),
+    BlockStatus.EMPTY: (Code.LOG_TRUNCATED, "the block was never written"),
+    BlockStatus.TYPE: (Code.BLOCK_CORRUPT, "the block header's type is wrong"),
+    BlockStatus.NUMBER: (Code.BLOCK_CORRUPT, "the block header bears another block's number"),
+    BlockStatus.SEQUENCE: (Code.BLOCK_CORRUPT, "the block header bears another log's sequence"),
+    BlockStatus.CHECKSUM: (Code.BLOCK_CORRUPT, "the checksum is wrong"),
+    BlockStatus.NO_LWN: (Code.RECORD_MALFORMED, "no LWN group begins where the one before it ends"),
+    BlockStatus.LWN_SIZE: (Code.RECORD_MALFORMED, "the LWN's size leads past the end of the log"),
+    BlockStatus.LWN_CHUNK: (Code.RECORD_MALFORMED, "a chunk of the LWN group is missing"),
+    BlockStatus.RECORD_LENGTH: (Code.RECORD_MALFORMED, "the record's length does not fit its LWN"),
+    BlockStatus.RECORD_LWN: (Code.RECORD_MALFORMED, "an LWN header stands where none belongs"),
 }
 
 
@@ -78,7 +78,7 @@ class Window(NamedTuple):
         return address_of(self.log, self.first, position)
 
     def error(self, code: int, detail: str, position: int, **where: str | int | None) -> OlrPgError:
-        """A catalogue error at a payload position."""
+        """Build a catalogue error at a payload position."""
         return place_error(self.log, self.first, code, detail, position, **where)
 
 
@@ -91,13 +91,13 @@ def address_of(log: Log, first: int, position: int) -> tuple[int, int]:
 def place_error(
     log: Log, first: int, code: int, detail: str, position: int, **where: str | int | None
 ) -> OlrPgError:
-    """A catalogue error at a position in the payload that begins with block `first`."""
+    """Build a catalogue error at a position in the payload that begins with block `first`."""
     block, offset = address_of(log, first, position)
     return _error(log, code, detail, block, offset, **where)
 
 
 def blocks_in_use(log: Log) -> int:
-    """How many blocks of the file hold redo, blocks 0 and 1 included.
+    """Count the blocks of the file that hold redo, blocks 0 and 1 included.
 
     Raises:
         OlrPgError: 2004 the file is shorter than that, 2008 it was copied while current.
@@ -105,7 +105,7 @@ def blocks_in_use(log: Log) -> int:
     header = log.header
     if header.nab is None or header.next_scn is None:
         raise OlrPgError(
-            2008,
+            Code.LOG_COPIED_TOO_EARLY,
             "its header names no end",
             file=log.path,
             thread=header.thread,
@@ -114,7 +114,7 @@ def blocks_in_use(log: Log) -> int:
     whole = log.raw.size // header.block_size
     if whole < header.nab:
         raise OlrPgError(
-            2004,
+            Code.LOG_TRUNCATED,
             f"{whole} blocks of {header.nab} are there",
             file=log.path,
             thread=header.thread,
@@ -151,7 +151,7 @@ def group_runs(
     verify: bool = True,
     window_bytes: int = WINDOW_BYTES,
 ) -> Iterator[GroupRun]:
-    """The LWN groups that begin in blocks [first_block, end_block), a window's worth at a time.
+    """Yield the LWN groups that begin in blocks [first_block, end_block), a window at a time.
 
     Args:
         log: the log.
@@ -193,7 +193,7 @@ def read_windows(
     verify: bool = True,
     window_bytes: int = WINDOW_BYTES,
 ) -> Iterator[Window]:
-    """The windows of the LWN groups that begin in a split, unpacked; as `group_runs`.
+    """Yield the windows of the LWN groups that begin in a split, unpacked; as `group_runs`.
 
     Raises:
         OlrPgError: 2004, 2005, 2006, 2008 with the place.
@@ -234,7 +234,7 @@ def _empty_records(capacity: int) -> RecordColumns:
 
 
 def processing_order(lwns: LwnColumns, records: RecordColumns) -> npt.NDArray[np.int64]:
-    """Valid records by (LWN group, SCN, SUBSCN, position): redo-format §2.5.
+    """Order valid records by (LWN group, SCN, SUBSCN, position): redo-format §2.5.
 
     One strand is in that order already; with several, the chunks of a group must be merged.
     """

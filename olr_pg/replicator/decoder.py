@@ -12,29 +12,32 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
+from olr_pg.capture.redo_threads import KnownThreads
+from olr_pg.capture.wanted_logs import check_beginning
+from olr_pg.decoding.dictionary_follower import DictionaryFollower
+from olr_pg.decoding.filters import NO_FILTERS, Filters
 from olr_pg.errors import OlrPgError
 from olr_pg.replicator.decoding_run import DecodingRun
-from olr_pg.replicator.filters import NO_FILTERS, Filters
-from olr_pg.replicator.follower import DictionaryFollower
-from olr_pg.replicator.runs import Runs
+from olr_pg.replicator.follower_pool import FollowerPool
+from olr_pg.replicator.run_control import Runs
+from olr_pg.replicator.run_parts import RunParts
+from olr_pg.replicator.shared_logs import SharedLogs
 from olr_pg.replicator.spark_decoding import SparkDecoding
-from olr_pg.replicator.threads import KnownThreads
-from olr_pg.replicator.wanted_logs import check_beginning
-from olr_pg.transactions.storage import IN_MEMORY
+from olr_pg.transactions.waiting_storage import IN_MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from olr_pg.capture.logs import LogScan
+    from olr_pg.capture.source_database import SourceDatabase
+    from olr_pg.decoding.target_view import TargetView
     from olr_pg.dictionary.model import Snapshot, Table
-    from olr_pg.replicator.delivery import Feed
-    from olr_pg.replicator.progress import DecodeProgress
-    from olr_pg.replicator.recovery import BoundedRecovery, NamedImage
-    from olr_pg.replicator.source_database import SourceDatabase
-    from olr_pg.replicator.view import TargetView
+    from olr_pg.ordering.run_end import Until
+    from olr_pg.replicator.decoding_progress import DecodeProgress
+    from olr_pg.replicator.feed import Feed
+    from olr_pg.replicator.recovery.bounded_recovery import BoundedRecovery, NamedImage
     from olr_pg.spark.session import SparkSettings
-    from olr_pg.transactions.storage import Storage
+    from olr_pg.transactions.waiting_storage import Storage
 
 
 def _follow_alone(snapshot: Snapshot) -> DictionaryFollower:
@@ -57,11 +60,13 @@ class Decoder:
         filters: which tables, columns, operations and transactions are left out for everyone.
         expected: names of the targets that are started together.
         recovery: keeps what open transactions changed over restarts; None: they are read again.
+        until: where everything ends, as with `once`; None: nowhere.
 
     Attributes:
         runs: the runs of decoding.
         decode: decodes splits on Spark.
-        source, once, storage, incidents, filters, recovery: as given.
+        filters, recovery, until: as given.
+        logs: of the source, for everyone who reads them.
         threads: the redo threads that were read.
     """
 
@@ -78,32 +83,23 @@ class Decoder:
         filters: Filters = NO_FILTERS,
         expected: Sequence[str] = (),
         recovery: BoundedRecovery | None = None,
+        until: Until | None = None,
     ) -> None:
-        self.source = source
+        self.until = until
+        self.logs = SharedLogs(source)
         self.recovery = recovery
-        self.storage = storage
+        self._storage = storage
         self.filters = filters
-        self.incidents = incidents
-        self._make_follower = follow or _follow_alone
+        self._incidents = incidents
+        self._followers = FollowerPool(follow or _follow_alone)
         self._snapshot: Snapshot | None = None
-        self._followers: list[DictionaryFollower] = []
         self.threads = KnownThreads(threads_file)
         self.decode = SparkDecoding(spark).decode
-        self.once = once
+        self._once = once
         self._lock = threading.Lock()
-        self._followers_lock = threading.Lock()
-        self._wanted: dict[object, tuple[int, int]] = {}
         self._connected: list[Feed] = []
-        self.runs = Runs(self._make_run, self._groups, joins=not once, expected=expected)
-
-    def resolve(self, sql: str) -> tuple[Snapshot, tuple[Table, ...]]:
-        """The tables that a TableList query names, and the dictionary they are from.
-
-        Raises:
-            OlrPgError: 3xxx or 7xxx, why it cannot be done.
-        """
-        with self._lock:
-            return self.source.resolve(sql)
+        ends = once or until is not None
+        self.runs = Runs(self._make_run, self._groups, joins=not ends, expected=expected)
 
     def start(self, feed: Feed, image: str | None = None) -> None:
         """Begin to decode for a target, from its start SCN on.
@@ -122,10 +118,10 @@ class Decoder:
             try:
                 # What a checkpoint has saved was delivered up to there, by whichever process.
                 delivered = feed.start_scn if feed.resumed else 0
-                logs = self.scan(feed, feed.start_scn, delivered).logs
+                logs = self.logs.scan(feed, feed.start_scn, delivered).logs
                 check_beginning(logs, feed.start_scn)
             finally:
-                self.scanned_last(feed)
+                self.logs.scanned_last(feed)
         if feed.start_scn == 0:
             self.threads.forget()
         snapshot = feed.chosen.snapshot
@@ -140,7 +136,7 @@ class Decoder:
             raise
 
     def leave(self, feed: Feed) -> None:
-        """The client of a target has left."""
+        """Let a target go whose client has left."""
         self._forget(feed)
         self.runs.leave(feed)
 
@@ -148,34 +144,13 @@ class Decoder:
         with self._lock:
             self._connected = [one for one in self._connected if one is not feed]
 
-    def scan(self, reader: object, scn: int, delivered_scn: int) -> LogScan:
-        """See `SourceDatabase.scan`: what everyone wants together, who may be at different places.
-
-        Args:
-            reader: who asks.
-        """
-        with self._lock:
-            self._wanted[reader] = scn, delivered_scn
-            lowest, highest = zip(*self._wanted.values(), strict=True)
-            return self.source.scan(min(lowest), max(highest))
-
-    def delivering(self, scn: int) -> None:
-        """See `SourceDatabase.delivering`."""
-        with self._lock:
-            self.source.delivering(scn)
-
-    def scanned_last(self, reader: object) -> None:
-        """That was the last time that a reader asked."""
-        with self._lock:
-            self._wanted.pop(reader, None)
-
     def _make_run(self, feeds: Sequence[Feed], progress: DecodeProgress) -> DecodingRun:
         assert self._snapshot is not None  # a target was started
-        follower = self._take_follower(self._snapshot)
+        follower = self._followers.take(self._snapshot)
         try:
             return self._make_run_with(follower, feeds, progress)
         except OlrPgError:
-            self.give_back(follower)
+            self._followers.give_back(follower)
             raise
 
     def _make_run_with(
@@ -200,20 +175,42 @@ class Decoder:
         )
         filters = [view.filters for view in views]
         numbered = dict(zip(feeds, numbers, strict=True))
-        run = DecodingRun(self, subscription, follower, numbered, filters, progress)
+        run = DecodingRun(
+            self._parts(), self.runs, subscription, follower, numbered, filters, progress
+        )
         if image is not None:
             run.restore(image)
         return run
 
+    def _parts(self) -> RunParts:
+        return RunParts(
+            logs=self.logs,
+            decode=self.decode,
+            followers=self._followers,
+            threads=self.threads,
+            storage=self._storage,
+            filters=self.filters,
+            incidents=self._incidents,
+            recovery=self.recovery,
+            once=self._once,
+            until=self.until,
+        )
+
     def _groups(self, feeds: Sequence[Feed]) -> list[list[Feed]]:
         """Which targets can be fed by one run that begins now."""
+        raw = [feed for feed in feeds if feed.delivery.view.raw_xml]
+        text = [feed for feed in feeds if not feed.delivery.view.raw_xml]
+        return [group for alike in (raw, text) if alike for group in self._restartable(alike)]
+
+    def _restartable(self, feeds: Sequence[Feed]) -> list[list[Feed]]:
+        """Which targets of one form recovery images let begin together."""
         if self.recovery is None:
             return [list(feeds)]
         groups = self.recovery.groups([feed.need for feed in feeds])
         return [[feeds[number] for number in group] for group in groups]
 
     def _tables_of_run(self, feeds: Sequence[Feed], image: NamedImage | None) -> list[Table]:
-        """What a run decodes: the tables of its image; without one, those of its feeds.
+        """Choose what a run decodes: the tables of its image; without one, those of its feeds.
 
         And those of everyone else, if its images are to serve them, too.
         """
@@ -226,23 +223,9 @@ class Decoder:
         return list({table.obj: table for part in chosen for table in part}.values())
 
     def _tables_of(self, feed: Feed) -> Sequence[Table]:
-        """A target's tables in the newest dictionary."""
+        """Find a target's tables in the newest dictionary."""
         assert self._snapshot is not None
         if feed.chosen.snapshot is self._snapshot:
             return feed.chosen.tables
         found = [self._snapshot.find(table.owner, table.name) for table in feed.chosen.tables]
         return self.filters.chosen([table for table in found if table is not None])
-
-    def _take_follower(self, snapshot: Snapshot) -> DictionaryFollower:
-        """A follower that no run uses: the one that has come furthest, or a new one."""
-        with self._followers_lock:
-            idle = [one for one in self._followers if one.snapshot is snapshot]
-            self._followers = []
-            if not idle:
-                return self._make_follower(snapshot)
-            return max(idle, key=lambda one: one.done)
-
-    def give_back(self, follower: DictionaryFollower) -> None:
-        """The run of a follower is over."""
-        with self._followers_lock:
-            self._followers.append(follower)

@@ -10,45 +10,48 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
+from olr_pg.capture.finished_logs import DecodedLogs
 from olr_pg.capture.logs import report_skipped
 from olr_pg.capture.state import CapturePhase
-from olr_pg.errors import OlrPgError
-from olr_pg.replicator.admission import Admission
-from olr_pg.replicator.decoded_logs import DecodedLogs
-from olr_pg.replicator.event_feed import EventFeed, FaultReporter
-from olr_pg.replicator.incarnations import Incarnations
-from olr_pg.replicator.incidents import LogFile, with_incident
-from olr_pg.replicator.leaving import Leaving
-from olr_pg.replicator.merge import Merger, ThreadSplit
-from olr_pg.replicator.merging import merge_splits, move_on
-from olr_pg.replicator.recovery_run import RecoveryRun
-from olr_pg.replicator.split import plan_splits
-from olr_pg.replicator.transaction_filters import TransactionFilters
-from olr_pg.replicator.wanted_logs import (
+from olr_pg.capture.wanted_logs import (
     check_beginning,
     check_order,
     orphaning_log,
     unread_logs,
     wanted_stream,
 )
-from olr_pg.server.ready import by_view
+from olr_pg.decoding.incidents import LogFile, with_incident
+from olr_pg.decoding.split import plan_splits
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.ordering.merger import Merger
+from olr_pg.ordering.merger_state import ThreadSplit
+from olr_pg.ordering.new_incarnation import Incarnations
+from olr_pg.ordering.ready_transactions import by_view
+from olr_pg.ordering.release import Leaving
+from olr_pg.ordering.split_merging import merge_splits, move_on
+from olr_pg.ordering.table_events import EventFeed, FaultReporter
+from olr_pg.ordering.transaction_filters import TransactionFilters
+from olr_pg.replicator.recovery.run_images import RecoveryRun
+from olr_pg.replicator.thread_admission import Admission
+from olr_pg.scalars import MAX_SCN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from olr_pg.applier.schema_events import SchemaEvent
-    from olr_pg.capture.logs import ArchivedLog, LogScan
-    from olr_pg.replicator.decoder import Decoder
-    from olr_pg.replicator.delivery import Feed
-    from olr_pg.replicator.filters import Filters
-    from olr_pg.replicator.follower import DictionaryFollower
-    from olr_pg.replicator.merging import Merged
-    from olr_pg.replicator.progress import DecodeProgress
-    from olr_pg.replicator.recovery import NamedImage
-    from olr_pg.replicator.recovery_run import Reached
-    from olr_pg.replicator.split import Split, Subscription
-    from olr_pg.server.ready import ReadyRun
-    from olr_pg.transactions.faults import RowFault
+    from olr_pg.capture.archived_log import ArchivedLog, Reached
+    from olr_pg.capture.logs import LogScan
+    from olr_pg.decoding.dictionary_follower import DictionaryFollower
+    from olr_pg.decoding.filters import Filters
+    from olr_pg.decoding.split import Split, Subscription
+    from olr_pg.ordering.ready_transactions import ReadyRun
+    from olr_pg.ordering.split_merging import Merged
+    from olr_pg.replicator.decoding_progress import DecodeProgress
+    from olr_pg.replicator.feed import Feed
+    from olr_pg.replicator.recovery.bounded_recovery import NamedImage
+    from olr_pg.replicator.run_control import Runs
+    from olr_pg.replicator.run_parts import RunParts
+    from olr_pg.transactions.row_fault import RowFault
+    from olr_pg.transactions.schema_event import SchemaEvent
 
 _ROOM_SECONDS: Final = 0.2
 """How long room in a full queue is waited for before looking whether the run is to end."""
@@ -64,14 +67,16 @@ class DecodingRun:
 
     def __init__(
         self,
-        decoder: Decoder,
+        parts: RunParts,
+        listener: Runs,
         subscription: Subscription,
         follower: DictionaryFollower,
         feeds: dict[Feed, int],
         view_filters: Sequence[Filters],
         progress: DecodeProgress,
     ) -> None:
-        self._decoder = decoder
+        self._parts = parts
+        self._listener = listener
         self._follower = follower
         self._views = feeds
         self.feeds = tuple(feeds)
@@ -83,10 +88,12 @@ class DecodingRun:
             self._scn,
             {},
             follower,
-            decoder.storage,
-            decoder.source.lob_source,
-            TransactionFilters(decoder.filters, view_filters),
+            parts.storage,
+            parts.logs.source.lob_source,
+            TransactionFilters(parts.filters, view_filters),
+            parts.until,
         )
+        self._until = parts.until
         self.reached = self.recent_scn = self._scn
         self.ending = threading.Event()
         self._events = EventFeed(follower, self._publish, FaultReporter(self._with_incident))
@@ -94,11 +101,12 @@ class DecodingRun:
         self._decoded = DecodedLogs()
         self._skipped: set[str] = set()
         self._incarnations = Incarnations(self.merger)
-        self._admission = Admission(self.merger, decoder.threads, self._scn)
+        self._admission = Admission(self.merger, parts.threads, self._scn)
         self._recovery: RecoveryRun | None = None
-        if decoder.recovery is not None:
-            self._recovery = RecoveryRun(decoder.recovery, self._scn, self._target_names)
+        if parts.recovery is not None:
+            self._recovery = RecoveryRun(parts.recovery, self._scn, self._target_names)
         self._reached: Mapping[int, Reached] = {}
+        self._lobs_scn = -1
         self._thread = threading.Thread(target=self.run, name="olr-decode", daemon=True)
 
     def _target_names(self) -> list[str]:
@@ -120,9 +128,9 @@ class DecodingRun:
     def _restore(self, recovery: RecoveryRun, image: NamedImage) -> None:
         restored = recovery.restore(image, self.merger.subscription)
         try:
-            logs = self._decoder.scan(self, self._scn, 0).logs
+            logs = self._parts.logs.scan(self, self._scn, 0).logs
         finally:
-            self._decoder.scanned_last(self)
+            self._parts.logs.scanned_last(self)
         if restored is not None:
             orphaning = orphaning_log(unread_logs(logs, self._scn, restored.marks), restored.marks)
             if orphaning is None:
@@ -132,7 +140,7 @@ class DecodingRun:
             else:
                 first_scn = orphaning.header.first_scn
                 detail = f"{orphaning.path} begins at SCN {first_scn}, before its end"
-                recovery.refuse(image, OlrPgError(2073, detail))
+                recovery.refuse(image, OlrPgError(Code.RECOVERY_IMAGE_UNFIT, detail))
         check_beginning(logs, self._scn, self._reached)
 
     def begin(self) -> None:
@@ -154,16 +162,16 @@ class DecodingRun:
             self._fail(error)
         except Exception as error:  # noqa: BLE001 - the thread's outer edge: the client must hear
             _log.exception("decoding has stopped")
-            self._fail(OlrPgError(9001, f"{type(error).__name__}: {error}"))
+            self._fail(OlrPgError(Code.INTERNAL, f"{type(error).__name__}: {error}"))
         finally:
-            self._decoder.scanned_last(self)
+            self._parts.logs.scanned_last(self)
             if not failed:
                 # Else it may have taken a half of what ended the run: the next one begins with what
                 # is durable.
-                self._decoder.give_back(self._follower)
+                self._parts.followers.give_back(self._follower)
             if self._recovery is not None:
                 self._recovery.end()
-            self._decoder.runs.ended(self, failed=failed)
+            self._listener.ended(self, failed=failed)
 
     def _fail(self, error: OlrPgError) -> None:
         error = self._with_incident(error)
@@ -171,7 +179,7 @@ class DecodingRun:
             feed.fail(error)
 
     def _with_incident(self, error: OlrPgError) -> OlrPgError:
-        return with_incident(error, self._logs, self._decoder.incidents)
+        return with_incident(error, self._logs, self._parts.incidents)
 
     def _enter(self, phase: CapturePhase, reason: OlrPgError | None = None) -> bool:
         """Tell the targets what is done; whether that is new."""
@@ -179,7 +187,7 @@ class DecodingRun:
         return any(news)
 
     def _note_decoding(self) -> None:
-        spilled = self._decoder.storage.waiting_bytes > 0
+        spilled = self._parts.storage.waiting_bytes > 0
         self._enter(CapturePhase.SPILLING if spilled else CapturePhase.DECODING)
 
     def _note_waiting(self, scan: LogScan, missing: Sequence[OlrPgError]) -> None:
@@ -189,8 +197,35 @@ class DecodingRun:
         phase = CapturePhase.WAITING_FOR_REDO if reason else CapturePhase.CAUGHT_UP
         if not scan.source_answers:
             phase = CapturePhase.WAITING_FOR_SOURCE
-        if self._enter(phase, reason) and reason is not None:
+        is_caught_up = phase is CapturePhase.CAUGHT_UP
+        is_new = self._note_caught_up() if is_caught_up else self._enter(phase, reason)
+        if is_new and reason is not None:
             _log.warning(phase.value, reason=str(reason))
+        elif is_new and self._until is not None:
+            _log.info(
+                "waiting for redo: the end is not reached",
+                read_up_to_scn=self.merger.watermark,
+                until_scn="not known yet" if self._until.scn == MAX_SCN else self._until.scn,
+            )
+
+    def _note_caught_up(self) -> bool:
+        """Say that there is no more to decode now; for who starts behind it, nothing at all was.
+
+        Returns:
+            Whether that is new for any target.
+        """
+        reach_scn, is_new = self._parts.logs.reach_scn, False
+        for feed in self.feeds:
+            monitor = feed.delivery.monitor
+            if feed.start_scn <= reach_scn:
+                is_new |= monitor.enter(CapturePhase.CAUGHT_UP)
+                continue
+            error = OlrPgError(
+                Code.START_BEYOND_REDO, f"SCN {feed.start_scn}, the redo ends at {reach_scn}"
+            )
+            if monitor.enter(CapturePhase.WAITING_FOR_REDO, error):
+                _log.warning(CapturePhase.WAITING_FOR_REDO.value, reason=str(error))
+        return is_new
 
     def _follow(self) -> None:
         idle = 0
@@ -198,30 +233,43 @@ class DecodingRun:
             if self._recovery is not None:
                 self._recovery.settle(self.merger)
             logs = self._new_logs()
-            if logs and not self._decode(logs):
+            if not self._is_through() and logs and not self._decode(logs):
                 return
-            self._decoder.runs.consider(self)
+            if self._is_through():
+                self._end_until()
+                return
+            self._listener.consider(self)
             if logs:
                 idle = 0
                 continue
-            if self._decoder.once:
+            if self._parts.once:
                 self.merger.report_waiting()
                 for feed in self.feeds:
                     feed.delivery.drained.set()
                 return
-            self.ending.wait(self._decoder.source.pause(idle))
+            self.ending.wait(self._parts.logs.source.pause(idle))
             idle += 1
 
+    def _is_through(self) -> bool:
+        """Whether all is delivered that a run with an end is to deliver."""
+        return self._until is not None and self._until.is_passed(self.merger.watermark)
+
+    def _end_until(self) -> None:
+        assert self._until is not None
+        _log.info("all is read that is to be applied", until_scn=self._until.scn)
+        for feed in self.feeds:
+            feed.delivery.drained.set()
+
     def _new_logs(self) -> list[ArchivedLog]:
-        """Logs to decode now, oldest first."""
+        """Find the logs to decode now, oldest first."""
         delivered = max(self._scn, self.merger.watermark)
-        scan = self._decoder.scan(self, delivered, self.merger.watermark)
+        scan = self._parts.logs.scan(self, delivered, self.merger.watermark)
         report_skipped([file for file in scan.skipped if file.path not in self._skipped])
         self._skipped = {file.path for file in scan.skipped}
-        if self._decoder.once and scan.unusable:
+        if self._parts.once and scan.unusable:
             raise scan.unusable[0]
         self._admission.check_beginnings(scan.logs, self._reached)
-        database = self._decoder.source.database
+        database = self._parts.logs.source.database
         stream = wanted_stream(scan, database, self._scn, self._reached, self._decoded)
         self.progress.scanned(stream)
         self._incarnations.limit(stream.logs)
@@ -237,7 +285,7 @@ class DecodingRun:
         logs = self._incarnations.readable(sorted(logs, key=lambda log: log.header.first_scn))
         if not logs:
             missing = [*(gap.as_error() for gap in stream.gaps), *self._incarnations.reasons()]
-            if missing and self._decoder.once:
+            if missing and self._parts.once:
                 raise missing[0]
             self._note_waiting(scan, missing)
         return logs
@@ -253,11 +301,14 @@ class DecodingRun:
 
     def _move_on(self, step: Callable[[], list[ReadyRun]]) -> bool:
         """Deliver what leaves the merger with a step; False where the session has ended."""
-        return self._take(move_on(self.merger, step, self._decoder.decode), {})
+        return self._take(move_on(self.merger, step, self._parts.decode), {})
 
     def _decode(self, logs: Sequence[ArchivedLog]) -> bool:
         """Decode whole logs of one incarnation; False where the session has ended."""
         self._logs += map(LogFile.of, logs)
+        if self._until is not None:
+            for log in logs:
+                self._until.see_log(log)
         self._note_decoding()
         scn = self._incarnations.begin(logs[0])
         if scn is not None and not self._begin_incarnation(scn):
@@ -267,7 +318,7 @@ class DecodingRun:
             for log in logs
             for split in plan_splits(log)
         ]
-        merged = merge_splits(self.merger, sources, self._decoder.decode)
+        merged = merge_splits(self.merger, sources, self._parts.decode)
         return self._take(merged, {log.path: log for log in logs})
 
     def _take(self, merged: Iterable[Merged], logs: Mapping[str, ArchivedLog]) -> bool:
@@ -283,6 +334,8 @@ class DecodingRun:
                 return False
             if self.merger.failure is not None:
                 raise self.merger.failure
+            if self._is_through():
+                return True  # nothing more is wanted: the rest is not decoded
         return True
 
     def _merged(self, split: Split, log: ArchivedLog | None) -> bool:
@@ -304,6 +357,8 @@ class DecodingRun:
     def _log_read(self, log: ArchivedLog) -> bool:
         """Note that a log was read to its end; False where the session has ended."""
         self._decoded.add(log.position)
+        if self._until is not None:
+            self._until.see_end(log)
         self.progress.decoded(log, self.merger)
         self._report(log)
         self._incarnations.decoded(log)
@@ -311,11 +366,11 @@ class DecodingRun:
             self._recovery.log_read(log, self.merger)
         self.reached = self.merger.watermark
         self.recent_scn = log.header.first_scn
-        self._decoder.runs.consider(self)
+        self._listener.consider(self)
         return not self.ending.is_set()
 
     def _begin_incarnation(self, scn: int) -> bool:
-        """The redo from `scn` on was given up by a RESETLOGS; other redo takes its place.
+        """Give up the redo from `scn` on after a RESETLOGS: other redo takes its place.
 
         False where the session has ended.
         """
@@ -335,7 +390,7 @@ class DecodingRun:
         `Feed.open_scn` covers a transaction until it is queued.
         """
         # The source may be opened with RESETLOGS behind this before it is looked at again.
-        self._decoder.delivering(self.merger.left_scn)
+        self._parts.logs.delivering(self.merger.left_scn)
         self._events.add(left_out)
         rest = min([self.merger.open_scn(), *self._events.begins()])
         leaving = Leaving(released)
@@ -348,9 +403,9 @@ class DecodingRun:
                 return False
             self.progress.queued.add(last, time.time())
             self._note_decoding()
-        if not self._events.publish_before(self.merger.watermark):
+        if not self._events.publish_before(self.merger.deliverable_scn):
             return False
-        self.progress.queued.add(self.merger.watermark, time.time())
+        self.progress.queued.add(self.merger.deliverable_scn, time.time())
         self._note_open(min([self.merger.open_scn(), *self._events.begins()]))
         for feed in self.feeds:
             feed.note_passed(self.merger.left_scn - 1)
@@ -387,7 +442,7 @@ class DecodingRun:
             has_room: whether there is room, after so many seconds at the latest.
         """
         if feed.queue.closed:
-            self._decoder.runs.drop(self, feed)
+            self._listener.drop(self, feed)
             return False
         if len(self.feeds) > 1:
             self._detach(feed)
@@ -401,26 +456,34 @@ class DecodingRun:
     def _detach(self, feed: Feed) -> None:
         held = feed.queue.status()
         reason = OlrPgError(
-            4040,
+            Code.TARGET_TOO_FAR_BEHIND,
             f"{held.ready} transactions are ready, {held.spilled_bytes} bytes of them on disk,"
             f" {held.transmitted} are not confirmed",
             target=feed.delivery.name,
         )
         _log.warning("a target is at its limit", code=reason.label, reason=str(reason))
-        self._decoder.runs.detach(self, feed)
+        self._listener.detach(self, feed)
 
     def _publish(self, event: SchemaEvent) -> bool:
         """Tell the targets what happened to a table; False where the run is to end."""
         for feed in self.feeds:
-            if event.is_fault and not (
+            if event.view not in (None, self._views[feed]):
+                continue
+            if self._waits_for_room(event) and not (
                 feed.await_room_for_fault(0) or self._await(feed, feed.await_room_for_fault)
             ):
                 continue
             error = feed.publish(event)
             if error is not None:
                 feed.fail(error)
-                self._decoder.runs.drop(self, feed)
+                self._listener.drop(self, feed)
+        if event.lobs:
+            self._lobs_scn = event.commit_scn
         return not self.ending.is_set()
+
+    def _waits_for_room(self, event: SchemaEvent) -> bool:
+        """LOB values of transactions that are queued behind them must not wait for one another."""
+        return event.is_fault or (bool(event.lobs) and event.commit_scn != self._lobs_scn)
 
     def _report(self, log: ArchivedLog) -> None:
         account = self.merger.account

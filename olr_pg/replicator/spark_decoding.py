@@ -7,25 +7,25 @@ from contextlib import closing
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.replicator.split import Split, SplitResult, Subscription, open_for_decoding
-from olr_pg.replicator.split_results import read_result, write_split
+from olr_pg.decoding.split import Split, SplitResult, Subscription, open_for_decoding
+from olr_pg.decoding.split_results import read_result, write_split
 from olr_pg.spark.jobs import run_tasks
 from olr_pg.spark.session import SparkSettings, get_session
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-    from olr_pg.spark.cells import TaskResult
+    from olr_pg.spark.result_cells import TaskResult
 
 PRELOAD: Final = (
-    "olr_pg.replicator.heap:keep_freed_memory",
-    "olr_pg.replicator.warm:warm_kernels",
+    "olr_pg.appliance.heap:keep_freed_memory",
+    "olr_pg.replicator.kernel_warmup:warm_kernels",
 )
 """What Spark's daemon does before it forks workers."""
 
 
 def decode_task(payload: bytes, subscription: bytes, result: TaskResult) -> None:
-    """What a Spark task does: decode one split, write its result."""
+    """Do what a Spark task does: decode one split, write its result."""
     split: Split = pickle.loads(payload)  # noqa: S301 - made by this driver
     log = open_for_decoding(split.path)
     write_split(
@@ -53,7 +53,7 @@ class SparkDecoding:
     def decode(
         self, subscription: Subscription, splits: Sequence[Split]
     ) -> Generator[SplitResult, None, None]:
-        """The results of Spark tasks, in order; closing it cancels what is under way."""
+        """Yield the results of Spark tasks, in order; closing it cancels what is under way."""
         tasks = run_tasks(
             get_session(self._settings),
             [pickle.dumps(split) for split in splits],

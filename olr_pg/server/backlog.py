@@ -1,4 +1,4 @@
-"""Ready transactions on disk: what one target has not taken while others go on.
+"""The backlog: ready transactions on disk that one target has not taken while others go on.
 
 Transactions are collected in memory until they make a segment, which then goes into a file of its
 own; a segment is read back when everything before it was taken. The files belong to one run of
@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import structlog
 
-from olr_pg.durable_files import leaving_nothing
-from olr_pg.errors import OlrPgError
-from olr_pg.server.ready import ReadyBatch, ReadyRun, appended, joined, whole
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.files.durable import leaving_nothing
+from olr_pg.ordering.ready_transactions import ReadyBatch, ReadyRun, appended, joined, whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,11 +72,11 @@ class Backlog:
             left.unlink(missing_ok=True)
 
     def has_room(self, size: int) -> bool:
-        """Whether so many bytes more may be put behind the others, or tried again to."""
+        """Tell whether so many bytes more may be put behind the others, or tried again to."""
         return self.size + size <= self.bytes_max and time.monotonic() >= self._again_at
 
     def append(self, run: ReadyRun) -> int:
-        """More of them, behind all others; of how many there was room."""
+        """Put more of them behind all others; return of how many there was room."""
         run, _ = run.cut(run.count_fitting(self.bytes_max - self.size))
         rest = run
         while rest:
@@ -97,7 +97,7 @@ class Backlog:
         return taken
 
     def pop(self) -> Sequence[ReadyRun]:
-        """The oldest ones; empty where there are none.
+        """Take the oldest ones; nothing where there are none.
 
         Raises:
             OlrPgError: 4042, their file cannot be read.
@@ -133,7 +133,9 @@ class Backlog:
                 file.write(batch.blob)
         except OSError as error:
             if not self._again_at:
-                reason = OlrPgError(4041, f"{error.strerror or error}", file=str(path))
+                reason = OlrPgError(
+                    Code.BACKLOG_UNWRITABLE, f"{error.strerror or error}", file=str(path)
+                )
                 _log.warning("ready transactions cannot be put on disk", error=reason)
             self._again_at = time.monotonic() + AGAIN_SECONDS
             return False
@@ -153,7 +155,9 @@ def _read(segment: _Segment) -> list[ReadyRun]:
                 data = memoryview(file.read())
         segment.path.unlink()
     except OSError as error:
-        raise OlrPgError(4042, f"{error.strerror or error}", file=str(segment.path)) from error
+        raise OlrPgError(
+            Code.BACKLOG_UNREADABLE, f"{error.strerror or error}", file=str(segment.path)
+        ) from error
     at = _SIZE_BYTES + int.from_bytes(data[:_SIZE_BYTES], "little")
     heads = pickle.loads(data[_SIZE_BYTES:at])  # noqa: S301 - this process wrote it
     columns, first, message_first, order, view = heads

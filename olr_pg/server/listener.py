@@ -17,11 +17,13 @@ import structlog
 
 from olr_pg.config.address import Address, is_allowed, listen
 from olr_pg.config.model import Limits
-from olr_pg.errors import OlrPgError
-from olr_pg.server.connection import Connection, shut
-from olr_pg.server.inside import PIECE_BYTES, InsideLink
-from olr_pg.server.refusals import Refusals
-from olr_pg.server.session import Claim, Session
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.observability.periodic import Periodic
+from olr_pg.server.in_process_link import PIECE_BYTES, InsideLink
+from olr_pg.server.port_connection import Connection, shut
+from olr_pg.server.port_session import BUNDLED, Claim, Session
+from olr_pg.server.refused_connections import Refusals
+from olr_pg.server.silent_client import LOOK_SECONDS, Silence
 from olr_pg.wire.frames import ByteOrder
 
 if TYPE_CHECKING:
@@ -31,11 +33,10 @@ if TYPE_CHECKING:
 
     from olr_pg.config.address import Network
     from olr_pg.server.checkpoint import Checkpoint
-    from olr_pg.server.source import Source
+    from olr_pg.server.replication_source import Source
 
 LOOPBACK: Final = "127.0.0.1"
 
-_LOCAL: Final = "bundled applier"
 _EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _EXHAUSTED_SECONDS: Final = 0.1
 _LOST_BEFORE: Final = (
@@ -72,6 +73,8 @@ class Listener:
         limits: of each connection, and of their number.
         tls: what encrypts the connections.
         allow: networks that may connect beside loopback; None = all.
+        applier: what the bundled applier is to the checkpoint: the place is kept for `connect`
+            then, from the first moment; None where there is none.
 
     Attributes:
         limits, allow: as above; may be set while it runs, for connections to come.
@@ -89,13 +92,17 @@ class Listener:
         limits: Limits | None = None,
         tls: ssl.SSLContext | None = None,
         allow: Sequence[Network] | None = None,
+        applier: str | None = None,
     ) -> None:
         self._source = source
         self._checkpoint = checkpoint
         self._wanted = Address(host, port)
         self._order = order
         self._tls = tls
-        self._claim = Claim()
+        self._applier = applier
+        self._claim = Claim(is_kept=applier is not None)
+        self._silence = Silence()
+        self._watch = Periodic("olr-silence", LOOK_SECONDS, self._look_at_silence)
         self._lock = threading.Lock()
         self._left = threading.Condition(self._lock)
         self._connections: dict[Connection, threading.Thread] = {}
@@ -133,8 +140,16 @@ class Listener:
         return self._claim.holder
 
     @property
+    def silence(self) -> OlrPgError | None:
+        """The warning 4054, where the client that replicates has asked for nothing for long."""
+        holder = self._claim.holder
+        if holder is None or holder.applier is not None:
+            return None
+        return self._silence.of(holder, self._checkpoint.saved, self.limits.silent_seconds)
+
+    @property
     def connections(self) -> int:
-        """How many connections there are."""
+        """The number of connections."""
         with self._lock:
             return len(self._connections)
 
@@ -147,6 +162,7 @@ class Listener:
         self._socket = listen(self._wanted)
         self._acceptor = threading.Thread(target=self._accept, name="olr-accept", daemon=True)
         self._acceptor.start()
+        self._watch.start()
         _log.info(
             "listening", host=self.address[0], port=self.address[1], tls=self._tls is not None
         )
@@ -161,6 +177,7 @@ class Listener:
             shut(self._socket)  # wakes accept()
         if self._acceptor is not None:
             self._acceptor.join()
+            self._watch.stop()
         for connection, thread in open_now.items():
             connection.shut()  # wakes recv() and sendall()
             thread.join()
@@ -170,8 +187,11 @@ class Listener:
             self._socket.close()
 
     def connect(self) -> InsideLink:
-        """A link from inside this process: no connection of the port, so nothing that guards it."""
-        session = Session(self._source, self._checkpoint, self._claim, _LOCAL, PIECE_BYTES)
+        """Return a link from inside this process; the port's guards do not apply to it."""
+        session = Session(
+            self._source, self._checkpoint, self._claim, BUNDLED, PIECE_BYTES, self._applier
+        )
+        session.is_abandoned = self._stopping.is_set
         link = InsideLink(session, self._order, self._links.discard)
         with self._lock:
             self._links.add(link)
@@ -201,7 +221,9 @@ class Listener:
                 self._admit(connected, peer)
             else:
                 connected.close()
-                self.refusals.add(OlrPgError(4031, "it was not let in", client=host), peer)
+                self.refusals.add(
+                    OlrPgError(Code.ADDRESS_NOT_ALLOWED, "it was not let in", client=host), peer
+                )
 
     def _admit(self, connected: socket.socket, peer: str) -> None:
         session = Session(self._source, self._checkpoint, self._claim, peer)
@@ -217,16 +239,21 @@ class Listener:
                     thread.start()
                 except RuntimeError as error:  # the system gives no more threads
                     del self._connections[connection]
-                    refusal = OlrPgError(4032, str(error), limit=self.limits.clients)
+                    refusal = OlrPgError(
+                        Code.TOO_MANY_CONNECTIONS, str(error), limit=self.limits.clients
+                    )
                 else:
                     return
         connected.close()
         if not self._stopping.is_set():
             limit = self.limits.clients
-            self.refusals.add(refusal or OlrPgError(4032, "none gives way", limit=limit), peer)
+            self.refusals.add(
+                refusal or OlrPgError(Code.TOO_MANY_CONNECTIONS, "none gives way", limit=limit),
+                peer,
+            )
 
     def _make_room(self) -> bool:
-        """Room for one more connection, made where there is none; False where none gives way."""
+        """Make room for one more connection where there is none; False where none gives way."""
         limit = self.limits.clients
         if len(self._connections) - len(self._leaving) < limit:
             return True
@@ -241,12 +268,14 @@ class Listener:
         idlest = min(idle, key=lambda one: one.active)
         self._leaving.add(idlest)
         idlest.shut()
-        error = OlrPgError(4032, "the idlest gave way to a new one", limit=limit)
+        error = OlrPgError(
+            Code.TOO_MANY_CONNECTIONS, "the idlest gave way to a new one", limit=limit
+        )
         self.refusals.add(error, idlest.peer)
         return True
 
     def _serve(self, connection: Connection) -> None:
-        """A connection's thread, and its supervisor: whatever happens, its session is closed."""
+        """Serve a connection in its thread, and close its session whatever happens."""
         log = _log.bind(peer=connection.peer)
         reason: dict[str, str] = {}
         try:
@@ -257,7 +286,7 @@ class Listener:
         except OSError as error:
             reason = {"reason": str(error)}
         except Exception as error:  # a bug must end this connection, not the server
-            unexpected = OlrPgError(4019, repr(error))
+            unexpected = OlrPgError(Code.CONNECTION_FAILED, repr(error))
             log.error("disconnected", code=unexpected.label, exc_info=True)
         finally:
             # Who never asked anything is noise.
@@ -268,6 +297,23 @@ class Listener:
                 log.exception("the session could not be closed")
             finally:
                 self._forget(connection)
+
+    def _look_at_silence(self) -> None:
+        """Warn of a client that asks for nothing, and end it where it took too long."""
+        holder, limit = self._claim.holder, self.limits.silent_seconds
+        if holder is None or holder.applier is not None:
+            return
+        self._silence.report(holder, self.silence)
+        if limit is None or self._silence.seconds(holder) < limit:
+            return
+        with self._lock:
+            found = [one for one in self._connections if one.session is holder]
+        for connection in found:
+            connection.fail(
+                OlrPgError(
+                    Code.CLIENT_SILENT_ENDED, f"for more than {limit:g} s", client=holder.peer
+                )
+            )
 
     def _forget(self, connection: Connection) -> None:
         try:

@@ -48,14 +48,8 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import numpy as np
-import structlog
-
 from olr_pg.errors import OlrPgError
-from olr_pg.scalars import format_xid
-from olr_pg.server.confirmed import ConfirmedMessages
-from olr_pg.server.lowest import LowestBegin
-from olr_pg.server.ready import (
+from olr_pg.ordering.ready_transactions import (
     SMALL_BYTES,
     JoinedMessages,
     ReadyRun,
@@ -63,7 +57,15 @@ from olr_pg.server.ready import (
     joined,
     prepended,
 )
-from olr_pg.wire.offsets import message_run
+from olr_pg.server.confirmed_memory import ConfirmedMessages
+from olr_pg.server.held_back import HeldBack
+from olr_pg.server.lowest_begin import LowestBegin
+from olr_pg.server.taken_messages import (
+    TakenBefore,
+    TakenMessages,
+    check_commit_order,
+    next_messages,
+)
 from olr_pg.wire.protocol import ANSWER_BYTES, Batch
 
 if TYPE_CHECKING:
@@ -71,15 +73,12 @@ if TYPE_CHECKING:
 
 TRANSACTIONS_MAX: Final = 10_000
 BYTES_MAX: Final = 100 << 20
-_SIZE_BYTES: Final = 4
 _MESSAGES_MIN: Final = 2
 """Of a transaction: Begin and Commit."""
 
-_log = structlog.get_logger(__name__)
-
 
 class QueueStatus(NamedTuple):
-    """What the queue holds.
+    """The content of the queue in numbers.
 
     Attributes:
         ready: transactions whose first message has not been taken.
@@ -103,20 +102,8 @@ class QueueStatus(NamedTuple):
     spilled_bytes: int = 0
 
 
-class _Part(NamedTuple):
-    """Messages that are taken: bytes `first` to `end` of what the batch of `run` has.
-
-    They are whole transactions, or of one transaction.
-    """
-
-    run: ReadyRun
-    first: int
-    end: int
-    messages: int
-
-
 class ReadyQueue:
-    """See the module's theory of operation. All methods may be called from any thread.
+    """The queue of one run: see the module's theory of operation. Any thread may call any method.
 
     Args:
         transactions_max: `context.memory.max-tx-msgs`, of those that wait to be transmitted.
@@ -137,13 +124,12 @@ class ReadyQueue:
         self._ready: deque[ReadyRun] = deque()
         self._confirmed = ConfirmedMessages()
         self._sent_count = self._ready_count = 0
-        # how far the head of _ready is transmitted
-        self._taken_messages = 0
-        self._taken_bytes = 0
+        self._begun = TakenBefore()  # how far the head of _ready is transmitted
         self._held_bytes = 0
         self._lowest = LowestBegin()  # over _sent, then _ready
         self._last_commit_scn = -1
-        self._held_back = False
+        self._sent_scn: int | None = None
+        self._held_back = HeldBack(bytes_max)
         self._failure: OlrPgError | None = None
         self._closed = False
         self._changed = threading.Condition()
@@ -151,7 +137,7 @@ class ReadyQueue:
     # the decoder's side
 
     def put(self, run: ReadyRun) -> bool:
-        """Append committed transactions; waits before each one that finds the queue full.
+        """Append committed transactions; wait before each one that finds the queue full.
 
         Until this returns, the decoder must count the transactions among its open ones.
 
@@ -181,11 +167,11 @@ class ReadyQueue:
         with self._changed:
             if self._closed or not run:
                 return 0
-            self._check_order(run)
+            check_commit_order(run, self._last_commit_scn)
             taken = self._append(run)
             if taken:
                 self._last_commit_scn = run.cut(taken)[0].last_commit_scn
-            self._report_held_back()
+            self._look_at_held_back()
             return taken
 
     def await_room(self, run: ReadyRun, timeout: float | None = None) -> bool:
@@ -201,23 +187,8 @@ class ReadyQueue:
         with self._changed:
             return self._changed.wait_for(lambda: self._closed or self._has_room(size), timeout)
 
-    def _check_order(self, run: ReadyRun) -> None:
-        scns = run.commit_scn
-        if run.first_commit_scn >= self._last_commit_scn and (scns[1:] >= scns[:-1]).all():
-            return
-        last = self._last_commit_scn
-        for one in run.transactions():
-            if one.commit_scn < last:
-                raise OlrPgError(
-                    4015,
-                    f"commit SCN {one.commit_scn} after {last}",
-                    xid=format_xid(one.xid),
-                    **one.position._asdict(),
-                )
-            last = one.commit_scn
-
     def _append(self, run: ReadyRun) -> int:
-        """How many there was room for."""
+        """Append them; return how many there was room for."""
         backlog = self._backlog
         if backlog is None:
             return self._append_ready(run)
@@ -229,7 +200,7 @@ class ReadyQueue:
         return taken + len(spilled)
 
     def _append_ready(self, run: ReadyRun) -> int:
-        """How many there was room for in memory."""
+        """Append them in memory; return how many there was room for."""
         room = max(self._transactions_max - self._ready_count, 0)
         first, _ = run.cut(min(room, len(run)))
         count = first.count_fitting(self._bytes_max - self._held_bytes)
@@ -259,7 +230,7 @@ class ReadyQueue:
         return backlog.has_room(size)
 
     def fail(self, error: OlrPgError) -> None:
-        """The decoder cannot go on: what is ready is still delivered, then `take` raises this."""
+        """Note that decoding cannot go on: what is ready is delivered, then `take` raises this."""
         with self._changed:
             self._failure = error
             self._changed.notify_all()
@@ -267,7 +238,7 @@ class ReadyQueue:
     # the client's side
 
     def take(self, messages: int, *, stop_scn: int = -1, bytes_max: int = ANSWER_BYTES) -> Batch:
-        """The next messages, in order.
+        """Take the next messages, in order.
 
         Args:
             messages: at most so many (at least 1).
@@ -289,9 +260,10 @@ class ReadyQueue:
                 if taken.messages == 0:
                     break
                 parts.add(taken.run.batch, taken.first, taken.end)
+                self._sent_scn = max(self._sent_scn or 0, taken.run.last_commit_scn)
                 count += taken.messages
                 bytes_max -= taken.end - taken.first
-                if self._taken_messages == 0 and taken.run.last_commit_scn <= stop_scn:
+                if self._begun.messages == 0 and taken.run.last_commit_scn <= stop_scn:
                     break
             self._refill()
             self._changed.notify_all()  # the bound gives way to what is transmitted
@@ -299,8 +271,13 @@ class ReadyQueue:
                 raise self._failure
         return Batch(parts.joined(), count)
 
+    @property
+    def sent_scn(self) -> int | None:
+        """The highest commit SCN of which a message was taken; None before the first."""
+        return self._sent_scn
+
     def confirm(self, scn: int) -> int:
-        """Drop every transmitted transaction with commit SCN up to `scn`; returns how many."""
+        """Drop every transmitted transaction with commit SCN up to `scn`; return how many."""
         with self._changed:
             count = self._count_sent(scn)
             self._sent_count -= count
@@ -315,14 +292,14 @@ class ReadyQueue:
                     self._sent.appendleft(rest)
             if count:
                 self._lowest.drop(count)
-                self._report_held_back()
+                self._look_at_held_back()
                 self._changed.notify_all()
             return count
 
     def rewind(self, scn: int) -> None:
-        """BackToSCN: see the theory of operation."""
+        """Answer BackToSCN: see the theory of operation."""
         with self._changed:
-            self._taken_messages = self._taken_bytes = 0
+            self._begun = TakenBefore()
             while self._sent and self._sent[-1].last_commit_scn > scn:
                 run = self._sent.pop()
                 kept, again = run.cut(run.count_up_to(scn))
@@ -336,12 +313,12 @@ class ReadyQueue:
     # both sides
 
     def confirms(self, scn: int) -> bool:
-        """Whether `confirm(scn)` would drop anything."""
+        """Tell whether `confirm(scn)` would drop anything."""
         with self._changed:
             return bool(self._sent) and self._sent[0].first_commit_scn <= scn
 
     def lowest_begin_scn(self, confirming: int = -1) -> int | None:
-        """The lowest begin SCN of what is held, less what `confirm(confirming)` would drop.
+        """Return the lowest begin SCN of what is held, less what `confirm(confirming)` would drop.
 
         None where nothing is left.
         """
@@ -349,7 +326,7 @@ class ReadyQueue:
             return self._lowest.lowest(dropping=self._count_sent(confirming))
 
     def lowest_commit_scn(self, confirming: int = -1) -> int | None:
-        """The lowest commit SCN of what is held, less what `confirm(confirming)` would drop.
+        """Return the lowest commit SCN of what is held, less what `confirm(confirming)` would drop.
 
         None where nothing is left; 0 where nothing is left in memory, but in the backlog.
         """
@@ -363,7 +340,7 @@ class ReadyQueue:
             return 0 if self._backlog is not None and self._backlog.transactions else None
 
     def is_empty(self) -> bool:
-        """Whether every transaction put so far is confirmed."""
+        """Tell whether every transaction put so far is confirmed."""
         with self._changed:
             return self._is_empty
 
@@ -380,7 +357,7 @@ class ReadyQueue:
 
     @property
     def closed(self) -> bool:
-        """Whether `close` was called."""
+        """Tell whether `close` was called."""
         return self._closed
 
     def wait_until_confirmed(self, timeout: float | None = None) -> bool:
@@ -397,7 +374,7 @@ class ReadyQueue:
             return self._is_empty
 
     def is_calm(self) -> bool:
-        """Whether it is so far from full that it will not soon be again."""
+        """Tell whether it is so far from full that it will not soon be again."""
         with self._changed:
             return (
                 (self._backlog is None or not self._backlog.transactions)
@@ -406,21 +383,21 @@ class ReadyQueue:
             )
 
     def status(self) -> QueueStatus:
-        """What the queue holds now."""
+        """Return what the queue holds now."""
         with self._changed:
-            transmitting = 1 if self._taken_messages else 0
+            transmitting = 1 if self._begun.messages else 0
             backlog = self._backlog
             spilled = 0 if backlog is None else backlog.transactions
             return QueueStatus(
-                self._ready_count - transmitting + spilled,
-                transmitting,
-                self._sent_count,
-                self._held_bytes,
-                not self._has_room(backlog.size // spilled if backlog and spilled else 0),
-                self._held_back,
-                self._ready[0].first_commit_scn if self._ready else None,
-                0 if backlog is None else backlog.transactions,
-                0 if backlog is None else backlog.size,
+                ready=self._ready_count - transmitting + spilled,
+                transmitting=transmitting,
+                transmitted=self._sent_count,
+                held_bytes=self._held_bytes,
+                full=not self._has_room(backlog.size // spilled if backlog and spilled else 0),
+                held_back=self._held_back.now,
+                next_scn=self._ready[0].first_commit_scn if self._ready else None,
+                spilled=spilled,
+                spilled_bytes=0 if backlog is None else backlog.size,
             )
 
     def _is_full(self, size: int) -> bool:
@@ -434,7 +411,7 @@ class ReadyQueue:
         return not (self._sent or self._ready or spilled)
 
     def _refill(self) -> bool:
-        """Whether anything is ready; what is next in the backlog is fetched for that."""
+        """Tell whether anything is ready; what is next in the backlog is fetched for that."""
         if not self._ready and self._backlog is not None and self._backlog.transactions:
             try:
                 for run in self._backlog.pop():
@@ -447,7 +424,7 @@ class ReadyQueue:
         return bool(self._ready)
 
     def _count_sent(self, scn: int) -> int:
-        """How many transmitted transactions commit at `scn` or before."""
+        """Count the transmitted transactions that commit at `scn` or before."""
         count = 0
         for run in self._sent:
             found = run.count_up_to(scn)
@@ -456,54 +433,40 @@ class ReadyQueue:
                 break
         return count
 
-    def _take_some(self, messages: int, bytes_max: int, stop_scn: int, *, must: bool) -> _Part:
-        """Whole transactions, or messages of the next one.
+    def _take_some(
+        self, messages: int, bytes_max: int, stop_scn: int, *, must: bool
+    ) -> TakenMessages:
+        """Take whole transactions, or messages of the next one.
 
         Args:
             stop_scn: whole ones are no more than one where it commits at this SCN or before.
             must: whether it has to be one message at least.
         """
         head = self._ready[0]
-        one_by_one = messages < _MESSAGES_MIN or self._taken_messages
+        one_by_one = messages < _MESSAGES_MIN or self._begun.messages
         whole = 0 if one_by_one else head.count_whole(messages, bytes_max)
         if not whole:
             return self._take_part(messages, bytes_max, must=must)
         sent = self._transmitted(1 if head.first_commit_scn <= stop_scn else whole)
-        return _Part(sent, sent.start, sent.start + sent.size, sent.messages)
+        return TakenMessages(sent, sent.start, sent.start + sent.size, sent.messages)
 
-    def _take_part(self, messages: int, bytes_max: int, *, must: bool) -> _Part:
-        """The next messages of the head of `_ready`.
+    def _take_part(self, messages: int, bytes_max: int, *, must: bool) -> TakenMessages:
+        """Take the next messages of the head of `_ready`.
 
         None where the first is too large, unless one `must` be.
         """
         head, _ = self._ready[0].cut(1)
-        batch, start = head.batch, head.start + self._taken_bytes
-        end = head.start + head.size
-        left = head.messages - self._taken_messages
-        if messages < left or end - start > bytes_max:
-            messages = min(messages, left)
-            count = 0
-            if messages > 1:
-                blob = np.frombuffer(batch.blob, np.uint8)
-                count, end = message_run(blob, start, batch.order.is_big, messages, bytes_max)
-            if count == 0:
-                size = int.from_bytes(batch.blob[start : start + _SIZE_BYTES], batch.order.value)
-                count, end = 1, start + _SIZE_BYTES + size
-                if end - start > bytes_max and not must:
-                    return _Part(head, start, start, 0)
-            messages = count
-        else:
-            messages = left
-        if messages == left:
+        part = next_messages(head, self._begun, messages, bytes_max, must=must)
+        taken = self._begun.messages + part.messages
+        if taken == head.messages:
             self._transmitted(1)
         else:
-            self._taken_messages += messages
-            self._taken_bytes = end - head.start
-        return _Part(head, start, end, messages)
+            self._begun = TakenBefore(taken, part.end - head.start)
+        return part
 
     def _transmitted(self, count: int) -> ReadyRun:
-        """The first `count` of the head of `_ready` were taken to their end."""
-        self._taken_messages = self._taken_bytes = 0
+        """Note that the first `count` of the head of `_ready` were taken to their end."""
+        self._begun = TakenBefore()
         sent, rest = self._ready.popleft().cut(count)
         if rest:
             self._ready.appendleft(rest)
@@ -513,31 +476,5 @@ class ReadyQueue:
             self._sent.append(sent)
         return sent
 
-    def _is_held_back(self) -> bool:
-        """Whether a client has more than the bound, its largest transaction aside.
-
-        That may be of any size, and is not confirmed before it is applied.
-        """
-        sent = self._held_bytes - sum(run.cost for run in self._ready)
-        return sent > self._bytes_max and (
-            sent - max((run.largest_cost for run in self._sent), default=0) > self._bytes_max
-        )
-
-    def _report_held_back(self) -> None:
-        """Log once when what a client does not confirm passes the bound, and once it is half."""
-        if self._held_back:
-            over = bool(self._sent) and self._held_bytes > self._bytes_max // 2
-        else:
-            over = self._held_bytes > self._bytes_max and self._is_held_back()
-        if over == self._held_back:
-            return
-        self._held_back = over
-        reason = OlrPgError(
-            4016,
-            f"{self._sent_count} transmitted transactions, {self._held_bytes} bytes in all",
-            bytes_max=self._bytes_max,
-        )
-        if over:
-            _log.warning("held_back", code=reason.label, reason=str(reason))
-        else:
-            _log.info("held_back_ended", code=reason.label)
+    def _look_at_held_back(self) -> None:
+        self._held_back.look(self._sent, self._ready, self._sent_count, self._held_bytes)

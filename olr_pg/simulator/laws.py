@@ -1,7 +1,7 @@
 """The laws that hold in every real log, checked on parsed logs.
 
 Each law returns the places where it is broken. Facts: redo-format §1.3, §2.5, §3.1, §4.1–§4.5,
-§4.8 (consistency of a pair), §5.2 (KDO sizes), §5.4 (tl), §11.5.
+§4.2 (split undo), §4.8 (consistency of a pair), §5.2 (KDO sizes), §5.4 (tl), §11.5.
 """
 
 from __future__ import annotations
@@ -9,14 +9,23 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.simulator.layout import LWN_LENGTH, checksum, lay_out_group
-from olr_pg.simulator.vectors import NO_OBJECT, TYP_DELAYED, TYP_MARKER, TYP_NEW, undo_size
+from olr_pg.simulator.fields.block_layout import LWN_LENGTH, checksum, lay_out_group
+from olr_pg.simulator.fields.vector_fields import (
+    KTUB_BUFFER_SPLIT,
+    KTUB_HEAD,
+    KTUB_TAIL,
+    NO_OBJECT,
+    TYP_DELAYED,
+    TYP_MARKER,
+    TYP_NEW,
+    undo_size,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from olr_pg.simulator.fields.redo_format import RedoFormat
     from olr_pg.simulator.reader import ParsedLog, ParsedRecord, ParsedVector
-    from olr_pg.simulator.redo_format import RedoFormat
 
     LogLaw = Callable[[ParsedLog], Iterator[str]]
 
@@ -54,7 +63,7 @@ def broken_headers(log: ParsedLog) -> Iterator[str]:
 
 
 def broken_layout(log: ParsedLog) -> Iterator[str]:
-    """The records laid out again give the payload of each LWN."""
+    """Lay the records out again: what they give must be the payload of each LWN."""
     size = log.format.block_size
     for lwn in log.lwns:
         stream, first = lay_out_group(log.format, [record.raw for record in lwn.records])
@@ -90,7 +99,7 @@ def broken_order(log: ParsedLog) -> Iterator[str]:
 
 
 def broken_pairs(log: ParsedLog) -> Iterator[str]:
-    """An undo vector and the change after it agree: UBA, block, object."""
+    """Compare each undo vector with the change after it: UBA, block and object must agree."""
     for record in log.records:
         for undo, redo_vector in zip(record.vectors, record.vectors[1:], strict=False):
             if undo.opcode == "5.1" and redo_vector.layer in (10, 11):
@@ -169,8 +178,44 @@ def broken_rows(log: ParsedLog) -> Iterator[str]:
 
 
 def _is_undo_part(redo: RedoFormat, vector: ParsedVector) -> bool:
-    """Whether a vector has only a part of the undo of a change (redo-format §4.2)."""
+    """Tell whether a vector has only a part of the undo of a change (redo-format §4.2)."""
     return vector.opcode == "5.1" and bool(redo.unpack("H", vector.fields[1], 20)[0] & 0x103)
+
+
+def broken_undo_parts(log: ParsedLog) -> Iterator[str]:
+    """Undo is split only where no undo block holds it, and a field only at a multiple of four.
+
+    The rule is reasoned from how parts are joined; no real split undo is known.
+    """
+    redo = log.format
+    open_parts: dict[tuple[int, bytes], list[ParsedVector]] = {}
+    for record in log.records:
+        for vector in record.vectors:
+            if vector.opcode != "5.1" or not _is_undo_part(redo, vector):
+                continue
+            place = f"{record.block}.{record.offset}"
+            (flags,) = redo.unpack("H", vector.fields[1], 20)
+            if flags & KTUB_BUFFER_SPLIT and len(vector.fields[-1]) % 4:
+                yield f"{place}: a field is cut behind {len(vector.fields[-1])} bytes"
+            parts = open_parts.setdefault((vector.con_id, vector.fields[0][8:16]), [])
+            if flags & KTUB_TAIL:
+                parts.clear()
+            parts.append(vector)
+            if flags & KTUB_HEAD and _joined_size(redo, parts) <= UNDO_SPACE - 2:
+                yield f"{place}: {_joined_size(redo, parts)} bytes of undo in {len(parts)} parts"
+
+
+def _joined_size(redo: RedoFormat, parts: list[ParsedVector]) -> int:
+    """Return the size of one change's undo as if it were one record; its HEAD is the last part."""
+    sizes = [len(parts[0].fields[1])]
+    goes_on = False
+    for part in reversed(parts):
+        own = [len(data) for data in part.fields[2:]]
+        if goes_on:
+            sizes[-1] += own.pop(0)
+        sizes += own
+        goes_on = bool(redo.unpack("H", part.fields[1], 20)[0] & KTUB_BUFFER_SPLIT)
+    return undo_size(sizes)
 
 
 def _row_size(redo: RedoFormat, kdo: bytes, columns: tuple[bytes, ...]) -> int:
@@ -255,7 +300,7 @@ def _commit_faults(
 
 
 def broken_block_states(logs: Iterable[ParsedLog]) -> Iterator[str]:
-    """A vector's SCN and sequence are the state that the block's last change left.
+    """Check that a vector's SCN and sequence are the state that the block's last change left.
 
     Threads are merged by SCN: a block goes to another instance at a new SCN only.
     """
@@ -276,7 +321,10 @@ def broken_block_states(logs: Iterable[ParsedLog]) -> Iterator[str]:
             states[key] = (record.scn, vector.seq + 1 if same else 1)
 
 
-LOG_LAWS: Final = (broken_blocks, broken_headers, broken_order, broken_pairs, broken_rows)
+LOG_LAWS: Final = (
+    *(broken_blocks, broken_headers, broken_order, broken_pairs, broken_rows),
+    broken_undo_parts,
+)
 """The laws of a single log that real logs keep to the letter."""
 
 

@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
-from olr_pg.errors import OlrPgError
-from olr_pg.simulator.columnar.source import NAMED
-from olr_pg.simulator.named import NamedSimulation
-from olr_pg.simulator.simulate import Summary, prepare_directory
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.simulator.named.named_tables import NAMED
+from olr_pg.simulator.named.named_workload import NamedSimulation
+from olr_pg.simulator.simulation import Summary, prepare_directory
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Sequence
 
-    from olr_pg.simulator.named import LogSink
-    from olr_pg.simulator.simulate import DatabaseShape
+    from olr_pg.simulator.database_shape import DatabaseShape
+    from olr_pg.simulator.named.named_workload import LogSink
 
 TICK: Final = 0.2
 LONGEST_TICK: Final = 1.0
@@ -33,7 +33,7 @@ _SECONDS_AHEAD: Final = 30
 
 
 def archive_by_rename(directory: Path, logs: list[Path]) -> LogSink:
-    """Logs appear in ``logs/`` whole, renamed from ``archiving/``."""
+    """Return a sink by which logs appear in ``logs/`` whole, renamed from ``archiving/``."""
     (directory / "archiving").mkdir(exist_ok=True)
 
     def archive(name: str, headers: bytes, data: memoryview) -> None:
@@ -47,7 +47,7 @@ def archive_by_rename(directory: Path, logs: list[Path]) -> LogSink:
 
 
 def archive_by_copy(directory: Path, logs: list[Path]) -> LogSink:
-    """Logs grow in ``logs/``, as ``cp`` makes them."""
+    """Return a sink by which logs grow in ``logs/``, as ``cp`` makes them."""
 
     def archive(name: str, headers: bytes, data: memoryview) -> None:
         path = directory / "logs" / name
@@ -63,7 +63,7 @@ def archive_by_copy(directory: Path, logs: list[Path]) -> LogSink:
 
 @dataclass(frozen=True, slots=True)
 class LiveOptions:
-    """How a database runs on.
+    """The options of a database that runs on.
 
     Attributes:
         rate: bytes of redo per second.
@@ -80,10 +80,10 @@ class LiveWatch(Protocol):
     """Looks on while a database works."""
 
     def begin(self, simulation: NamedSimulation) -> None:
-        """It is about to work."""
+        """Look at a database that is about to work."""
 
     def worked(self, simulation: NamedSimulation, logs: Sequence[Path]) -> None:
-        """It has worked on, and archived `logs` since the beginning."""
+        """Look at a database that has worked on, and archived `logs` since the beginning."""
 
     def ended(self, logs: Sequence[Path]) -> None:
         """Everything is committed and archived."""
@@ -101,7 +101,7 @@ def simulate_live(
     truth: bool = True,
     watch: LiveWatch | None = None,
 ) -> Summary:
-    """As `simulate`, until `stop` is set; then what is open is committed and archived.
+    """Simulate as `simulate` does, until `stop` is set; then commit and archive what is open.
 
     Args:
         watch: is told how the work goes on.
@@ -110,7 +110,7 @@ def simulate_live(
         OlrPgError: 8050 the workload cannot run on, 8002 the directory cannot be used.
     """
     if workload not in NAMED:
-        raise OlrPgError(8050, f"{workload} is not among {', '.join(NAMED)}")
+        raise OlrPgError(Code.WORKLOAD_NOT_LIVE, f"{workload} is not among {', '.join(NAMED)}")
     directory = prepare_directory(out_dir)
     logs = list[Path]()
     archive = (archive_by_copy if options.growing else archive_by_rename)(directory, logs)

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Final
 
-from olr_pg.simulator.headers import BIG_ENDIAN, LITTLE_ENDIAN, LogHeader, OsHeader
-from olr_pg.simulator.redo_format import RedoFormat, padding
+from olr_pg.simulator.fields.headers import BIG_ENDIAN, LITTLE_ENDIAN, LogHeader, OsHeader
+from olr_pg.simulator.fields.redo_format import RedoFormat, padding
 
 RECORD_HEADER_SIZE: Final = 24
 LWN_HEADER_SIZE: Final = 68
@@ -19,7 +19,7 @@ LWN_HEADER_SIZE: Final = 68
 
 @dataclass(frozen=True, slots=True)
 class ParsedVector:
-    """One change vector (redo-format §3.1). `offset` is its place in the record."""
+    """A change vector (redo-format §3.1); `offset` is its place in the record."""
 
     layer: int
     code: int
@@ -44,7 +44,7 @@ class ParsedVector:
 
 @dataclass(frozen=True, slots=True)
 class ParsedRecord:
-    """One redo record. `raw` is the whole record, block headers taken out."""
+    """A redo record; `raw` is the whole record, block headers taken out."""
 
     raw: bytes = field(repr=False)
     block: int
@@ -58,7 +58,7 @@ class ParsedRecord:
 
 @dataclass(frozen=True, slots=True)
 class ParsedLwn:
-    """One chunk of an LWN group; number 0 begins the group."""
+    """A chunk of an LWN group; number 0 begins the group."""
 
     chunk: int
     block: int
@@ -70,7 +70,7 @@ class ParsedLwn:
 
 @dataclass(frozen=True, slots=True)
 class ParsedLog:
-    """One archived log. `blocks` is the file, `lwns` its groups in file order."""
+    """An archived log; `blocks` is the file, `lwns` its groups in file order."""
 
     format: RedoFormat
     blocks: bytes = field(repr=False)
@@ -92,7 +92,7 @@ class ParsedLog:
 
 
 def parse_vectors(redo: RedoFormat, raw: bytes, start: int) -> tuple[ParsedVector, ...]:
-    """The change vectors of a record from byte `start` on.
+    """Read the change vectors of a record from byte `start` on.
 
     Raises:
         ValueError: the vectors do not end exactly at the record's end.
@@ -165,7 +165,7 @@ def _chunk_records(redo: RedoFormat, data: bytes, first: int, end: int) -> list[
 
 
 def parse_log(data: bytes) -> ParsedLog:
-    """The whole archived log in `data`.
+    """Read the whole archived log in `data`.
 
     Raises:
         ValueError: the bytes break the container's rules.

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from olr_pg.simulator.cells import Cell
-    from olr_pg.simulator.tables import ColumnType, SimTable
+    from olr_pg.simulator.fields.cells import Cell
+    from olr_pg.simulator.model.tables import ColumnType, SimTable
 
 NUMBER: Final = 2
 DATE: Final = 12
@@ -50,7 +50,7 @@ _MICROSECOND_DIGITS: Final = 6
 
 
 def arrow_type(kind: ColumnType) -> pa.DataType:
-    """The Parquet type of a column."""
+    """Return the Parquet type of a column."""
     code, scale = kind.type_code, kind.scale
     if code == NUMBER and kind.precision is not None and 0 <= (scale or 0) <= kind.precision:
         return pa.decimal128(kind.precision, scale or 0)
@@ -66,7 +66,7 @@ def arrow_type(kind: ColumnType) -> pa.DataType:
 
 
 def cell_value(kind: ColumnType, cell: Cell | None) -> Any:
-    """A cell as a value of its column's Parquet type."""
+    """Return a cell as a value of its column's Parquet type."""
     if cell is None:
         return None
     target = arrow_type(kind)
@@ -105,14 +105,14 @@ def write_table(folder: Path, table: SimTable, columns: Sequence[pa.Array[Any]],
 
 
 def read_table(folder: Path, full_name: str) -> pa.Table:
-    """The file of a table named ``OWNER.NAME``."""
+    """Read the file of a table named ``OWNER.NAME``."""
     return pq.read_table(folder / f"{full_name}.parquet")
 
 
 def write_rows(
     folder: Path, table: SimTable, rows: Iterable[tuple[str, Sequence[Cell | None]]], scn: int
 ) -> None:
-    """The file of a table whose rows are cells by ROWID, empty in an index-organised table."""
+    """Write a table's file; its rows are cells by ROWID, empty in an index-organised table."""
     ordered = list(rows)
     columns: list[pa.Array[Any]] = [pa.array([rowid for rowid, _ in ordered], pa.string())]
     for at, column in enumerate(table.columns):

@@ -4,7 +4,8 @@ The old values of a changed row are those that its redo tells: the columns that 
 the supplemental ones. Where an update makes a row longer, its undo need not name the columns behind
 the old end of the row; unless they are logged supplementally, they are then absent from ``before``,
 though SQL would have found NULL in them. Real records say the same: the WHERE that LogMiner shows
-for such an update lists no such column. Old LOB values are never told (`lobs.delivered_changes`).
+for such an update lists no such column. Old LOB values are never told
+(`transactions.delivered_changes`).
 """
 
 from __future__ import annotations
@@ -13,15 +14,16 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.scalars import format_rowid, format_xid, pack_xid
-from olr_pg.simulator.transactions import TRUNCATE
-from olr_pg.transactions.batch import DmlKind
+from olr_pg.simulator.model.transactions import TRUNCATE
+from olr_pg.transactions.finished_columns import DmlKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from olr_pg.simulator.cells import Cell
-    from olr_pg.simulator.tables import SimColumn, SimTable
-    from olr_pg.simulator.transactions import Change, DdlEffect, Image, Transaction
+    from olr_pg.simulator.fields.cells import Cell
+    from olr_pg.simulator.model.tables import SimColumn, SimTable
+    from olr_pg.simulator.model.transactions import Change, DdlEffect, Image, Transaction
+    from olr_pg.simulator.writer.instance import UnloggedRange
 
     Rows = dict[str, Image]
     """The rows of a table by ROWID, or by their key where they have none."""
@@ -46,7 +48,7 @@ def _value(column: SimColumn, cell: Cell | None) -> str:
 
 
 def _identity(change: Change) -> str:
-    """The ROWID of the row, or its key where it has none."""
+    """Return the ROWID of the row, or its key where it has none."""
     if change.dataobj:
         return format_rowid(change.dataobj, change.dba, change.slot)
     image = change.after if change.kind is DmlKind.INSERT else change.before
@@ -67,7 +69,7 @@ def _change_line(change: Change, commit_scn: int, xid: str) -> str:
 
 
 def truth_lines(transactions: Iterable[Transaction]) -> Iterator[str]:
-    """The JSON lines of committed transactions, which come in commit order."""
+    """Yield the JSON lines of committed transactions, which come in commit order."""
     for transaction in transactions:
         if not transaction.delivered:
             continue
@@ -80,7 +82,7 @@ def truth_lines(transactions: Iterable[Transaction]) -> Iterator[str]:
 
 
 def ddl_lines(transactions: Iterable[Transaction]) -> Iterator[str]:
-    """The JSON lines of DDL in commit order, with the rows' new ROWIDs or the new column."""
+    """Yield the JSON lines of DDL in commit order, with the rows' new ROWIDs or the new column."""
     for transaction in transactions:
         xid = format_xid(pack_xid(transaction.segment.usn, transaction.slot, transaction.sequence))
         for effect in transaction.ddl:
@@ -93,6 +95,17 @@ def ddl_lines(transactions: Iterable[Transaction]) -> Iterator[str]:
                 column = effect.table.columns[effect.column]
                 line += f',"column":"{column.name}","default":{_value(column, None)}'
             yield line + "}"
+
+
+def unlogged_lines(ranges: Iterable[UnloggedRange]) -> Iterator[str]:
+    """Yield the JSON lines of blocks without redo; `stop_scn` is null where nothing was lost."""
+    for one in ranges:
+        yield json.dumps(
+            {
+                "table": one.table, "scn": one.scn, "stop_scn": one.stop_scn,
+                "object": one.dataobj, "dba": one.dba, "blocks": one.blocks,
+            }
+        )  # fmt: skip
 
 
 def tables_at(

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.spark.class_archive import (
     archive_file,
     archive_of,
@@ -43,7 +43,9 @@ def archive_classes() -> bool:
             if all(_make_base(java, base) for base in own_base(java)):
                 _make(java, archive_of(java, spark_home()))
         except OSError as error:
-            raise OlrPgError(6002, f"{error.strerror}", file=str(java.home)) from error
+            raise OlrPgError(
+                Code.JAVA_FILES_UNWRITABLE, f"{error.strerror}", file=str(java.home)
+            ) from error
     return bool(archive_options(java, spark_home()))
 
 

@@ -31,7 +31,7 @@ class _Held:
 
 
 class Broadcasts:
-    """Those of this process, the least recently used first; for any thread."""
+    """Keeps the broadcasts of this process, the least recently used first; for any thread."""
 
     def __init__(self) -> None:
         self._held: OrderedDict[_Key, _Held] = OrderedDict()
@@ -39,7 +39,7 @@ class Broadcasts:
 
     @contextlib.contextmanager
     def borrow(self, context: SparkContext, data: bytes) -> Iterator[Broadcast[bytes]]:
-        """The broadcast of `data`, to use as long as the block runs."""
+        """Lend the broadcast of `data` for as long as the block runs."""
         key = context.applicationId, hashlib.sha256(data).digest()
         with self._lock:
             held = self._held.get(key)

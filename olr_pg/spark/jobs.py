@@ -1,18 +1,21 @@
 """Running one task per payload on Spark, results in order.
 
-A task returns few large binary cells, not a row per change (design §4). Jobs are RDDs: a DataFrame
+A task returns few large binary cells, not a row per change (architecture, “Few large cells from
+Spark”). Jobs are RDDs: a DataFrame
 with ``mapInArrow`` does the same, but its planning costs the JVM twice as much for each job, five
 times as much for the first ones, and it needs pandas in every process.
 
 **On this machine** (`local_jobs`) a job's Spark tasks, one for each core, ask the driver for one
-payload after the other (`exchange`, `handing_out`): a job costs the JVM some 50 ms of the
+payload after the other (`worker_exchange`, `handing_out`): a job costs the JVM some 50 ms of the
 processor whatever it does, and a backlog takes few of them. A result of more than
-`cells.INLINE_MAX` bytes is left in a spool file (`spool`), and the cell holds the file's name.
+`result_cells.INLINE_MAX` bytes is left in a spool file (`result_files`), and the cell holds the
+file's name.
 
 **On a cluster** (`planned_jobs`), whose executors need not reach the driver, payloads go out in
 jobs of `max_parallel` tasks; small tasks share jobs, and where they are many a core gets them in
 one Spark task, one after the other. Large results are compressed, and cut into cells of
-`cells.PART_MAX` bytes: what passes through the JVM is copied several times and has to fit its heap.
+`result_cells.PART_MAX` bytes: what passes through the JVM is copied several times and has to fit
+its heap.
 
 **Errors.** A task that raises has its error in its cell, so that the driver raises the same
 `OlrPgError`, and Spark does not repeat what fails for a reason. Spark itself repeats tasks whose
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from olr_pg.spark.cells import Result, TaskResult
+    from olr_pg.spark.result_cells import Result, TaskResult
 
 
 @overload
@@ -107,7 +110,7 @@ def run_tasks(
             and of such that are short more may be done ahead.
         inline_only: send every result through the JVM, as on a cluster.
         writes: the task returns nothing but writes its result into a further argument, a
-            `cells.TaskResult`: what it has written need not be in its memory any more.
+            `result_cells.TaskResult`: what it has written need not be in its memory any more.
 
     Raises:
         OlrPgError: the error that a task raised, after the results before it; 6004 a task raised
@@ -127,6 +130,6 @@ def run_tasks(
 
 
 def _returned(task: Callable[..., Result], *arguments: Any) -> None:
-    """A task that returns its result, as one that writes it."""
+    """Do a task that returns its result, and write that."""
     result: TaskResult = arguments[-1]
     result.write(task(*arguments[:-1]))

@@ -1,4 +1,4 @@
-"""Jobs whose workers, all on this machine, ask the driver for tasks (`exchange`)."""
+"""Jobs whose workers, all on this machine, ask the driver for tasks (`worker_exchange`)."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from concurrent.futures import wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from olr_pg.errors import OlrPgError
-from olr_pg.spark.cells import result
-from olr_pg.spark.exchange import Exchange, take_part
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.spark.handing_out import HandingOut, Portions
-from olr_pg.spark.spool import Spool
+from olr_pg.spark.result_cells import result
+from olr_pg.spark.result_files import Spool
+from olr_pg.spark.worker_exchange import Exchange, take_part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from concurrent.futures import Future
 
     from olr_pg.spark.call import SparkCall
-    from olr_pg.spark.cells import Result
+    from olr_pg.spark.result_cells import Result
 
 _ENDING_SECONDS: Final = 0.5
 """How long jobs have to end by themselves: a worker that is cancelled meanwhile is lost, and the
@@ -65,7 +65,7 @@ def local_results(
 
 
 def _work(call: SparkCall, directory: Path, turn: int) -> Callable[[Iterable[int]], Iterator[int]]:
-    """What a Spark task does; it says its number at the end."""
+    """Make what a Spark task does; it says its number at the end."""
     task = call.task
 
     def work(numbers: Iterable[int]) -> Iterator[int]:
@@ -76,22 +76,22 @@ def _work(call: SparkCall, directory: Path, turn: int) -> Callable[[Iterable[int
 
 
 def _failure(job: Future[list[Any]], width: int) -> BaseException | None:
-    """Why a job has not done what it should."""
+    """Say why a job has not done what it should."""
     if job.cancelled():
         return None
     error = job.exception()
     if error is None and len(job.result()) < width:
         # PySpark takes the end of a connection for the end of the results.
-        return OlrPgError(6005, "Java ended before its tasks did")
+        return OlrPgError(Code.SPARK_JOB_FAILED, "Java ended before its tasks did")
     return error
 
 
 def _new_spool(parent: str | None, kept: int) -> Spool:
-    """The files of the results of one call."""
+    """Make the files of the results of one call."""
     try:
         return Spool(parent, kept)
     except OSError as error:
-        raise OlrPgError(6006, f"{error.strerror}", directory=parent) from error
+        raise OlrPgError(Code.TASK_RESULT_LOST, f"{error.strerror}", directory=parent) from error
 
 
 def _exchange(spool: Spool, handing_out: HandingOut, payloads: Sequence[bytes]) -> Exchange:
@@ -99,4 +99,4 @@ def _exchange(spool: Spool, handing_out: HandingOut, payloads: Sequence[bytes]) 
         return Exchange(spool.directory, handing_out, payloads)
     except OSError as error:
         directory = str(spool.directory)
-        raise OlrPgError(6006, f"{error.strerror}", directory=directory) from error
+        raise OlrPgError(Code.TASK_RESULT_LOST, f"{error.strerror}", directory=directory) from error

@@ -11,15 +11,15 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.errors import OlrPgError
-from olr_pg.spark.cells import cells, result
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.spark.result_cells import cells, result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from concurrent.futures import Future
 
     from olr_pg.spark.call import SparkCall
-    from olr_pg.spark.cells import Cell, Result
+    from olr_pg.spark.result_cells import Cell, Result
 
 _JOBS_UNDER_WAY: Final = 2
 
@@ -32,7 +32,7 @@ come in jobs, and who takes them is to have something to do soon."""
 
 
 def plan_jobs(count: int, width: int, sizes: Sequence[int]) -> list[range]:
-    """Which tasks make a job: `width` of them, or as many as its bytes (`job_bytes`) allow.
+    """Choose the tasks of each job: `width`, or as many as its bytes (`job_bytes`) allow.
 
     Args:
         count: of tasks.
@@ -94,6 +94,6 @@ def _read(indices: range, job: Iterable[Cell]) -> Iterator[tuple[int, Result]]:
     for index in indices:
         if not of_task[index]:
             # PySpark takes the end of a connection for the end of the results.
-            raise OlrPgError(6005, "Java ended before all results were there")
+            raise OlrPgError(Code.SPARK_JOB_FAILED, "Java ended before all results were there")
         # Taken out: what was handed on need not be kept.
         yield index, result(index, of_task.pop(index), None)

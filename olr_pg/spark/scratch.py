@@ -32,7 +32,7 @@ class Scratch:
 
 
 def new_scratch() -> Scratch:
-    """A directory of this process; those of processes that were killed are removed.
+    """Make a directory of this process; those of processes that were killed are removed.
 
     Raises:
         OSError: there is no room, or no right to make it.

@@ -1,6 +1,7 @@
 """The process's one Spark session: started when first asked for, stopped for good.
 
-Local mode by default; every socket of a local session is bound to the loopback address. What Java
+Local mode by default; every socket of a local session is bound to the loopback address, and Spark's
+web page to it in any mode, unless `ADDRESS_VARIABLE` of the environment says otherwise. What Java
 prints goes to a file in the session's scratch directory, and into the error if Spark does not
 start. The JVM ends with this process however that ends: it holds the read end of a pipe whose other
 end only this process has.
@@ -11,8 +12,10 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import re
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -22,8 +25,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from olr_pg.errors import OlrPgError
-from olr_pg.observability.logs import get_logger
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.observability.logging_setup import get_logger
 from olr_pg.spark.class_archive import archive_options
 from olr_pg.spark.daemon import PRELOAD_VARIABLE
 from olr_pg.spark.java import Java, find_java
@@ -33,7 +36,13 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
+ADDRESS_VARIABLE: Final = "SPARK_LOCAL_IP"
+"""Spark's own: the address that its web page is bound to, where it is switched on."""
+
 _LOOPBACK: Final = "127.0.0.1"
+_NOWHERE: Final = ("192.0.2.1", 9)
+"""An address of documentation (RFC 5737), to which nothing is sent."""
+
 _STOP_SECONDS_MAX: Final = 15.0
 _JAVA_WORDS_MAX: Final = 2_000
 
@@ -68,7 +77,7 @@ _PRELOADED: Final = ("pyarrow", "pyspark.worker")
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
-    """What a session is started with.
+    """Says what a session is started with.
 
     Attributes:
         master: the Spark master URL (`spark.master` of the configuration).
@@ -85,7 +94,7 @@ class SparkSettings:
 
     @property
     def local(self) -> bool:
-        """Whether every task runs on this machine."""
+        """Is true where every task runs on this machine."""
         return self.master.startswith("local")
 
 
@@ -106,7 +115,7 @@ _running: _Running | None = None
 
 
 def get_session(settings: SparkSettings) -> SparkSession:
-    """The session, started if none runs (seconds), and started again if its JVM has died.
+    """Return the session, started if none runs (seconds), and again if its JVM has died.
 
     Raises:
         OlrPgError: 6001 and 6002 no usable Java, 6003 Spark does not start, 6007 a session with
@@ -120,7 +129,7 @@ def get_session(settings: SparkSettings) -> SparkSession:
         if _running is None:
             _running = _start(settings)
         elif _running.settings != settings:
-            raise OlrPgError(6007, f"it runs on {_running.settings.master}")
+            raise OlrPgError(Code.ANOTHER_SPARK_SESSION, f"it runs on {_running.settings.master}")
         return _running.spark
 
 
@@ -141,7 +150,7 @@ def stop_session(seconds_max: float = _STOP_SECONDS_MAX) -> bool:
 
 @contextlib.contextmanager
 def spark_session(settings: SparkSettings) -> Iterator[SparkSession]:
-    """The session as a context, stopped at its end.
+    """Hold the session as a context, stopped at its end.
 
     Raises:
         OlrPgError: as `get_session`.
@@ -153,7 +162,7 @@ def spark_session(settings: SparkSettings) -> Iterator[SparkSession]:
 
 
 def spark_home() -> Path:
-    """The installation of Spark: the package's own."""
+    """Find the installation of Spark: the package's own."""
     import pyspark
 
     return Path(pyspark.__file__).parent
@@ -162,7 +171,7 @@ def spark_home() -> Path:
 def default_properties(
     settings: SparkSettings, scratch: Path, archived: Sequence[str] = ()
 ) -> dict[str, str]:
-    """The Spark properties of a session before the user's own are laid over them.
+    """Set the Spark properties of a session before the user's own are laid over them.
 
     Args:
         settings: the session's.
@@ -202,6 +211,30 @@ def default_properties(
     return properties
 
 
+def _shows_page(properties: Mapping[str, str]) -> bool:
+    return properties.get("spark.ui.enabled", "true").strip().lower() == "true"
+
+
+def _page_address(properties: Mapping[str, str]) -> str:
+    """Say where the page is served; what else listens has properties of its own."""
+    return os.environ.get(ADDRESS_VARIABLE, _LOOPBACK) if _shows_page(properties) else _LOOPBACK
+
+
+def _driver_address(master: str) -> dict[str, str]:
+    """Properties that keep the driver where a cluster finds it, though the page is on loopback."""
+    named = _MASTER_ADDRESS.match(master)
+    target = (named[1].strip("[]"), int(named[2])) if named else _NOWHERE
+    family = socket.AF_INET6 if ":" in target[0] else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(target)  # of datagrams: it only looks up the way
+            address = str(probe.getsockname()[0])
+        except OSError:
+            return {}
+    return {"spark.driver.host": address, "spark.driver.bindAddress": address}
+
+
+_MASTER_ADDRESS: Final = re.compile(r"spark://([^,/]+):(\d+)")
 _LOG_FILE: Final = "log4j2.properties"
 _JAVA_WORDS_FILE: Final = "java.log"
 _PROPERTIES_FILE: Final = "spark.properties"
@@ -212,11 +245,16 @@ def _start(settings: SparkSettings) -> _Running:
     try:
         scratch = new_scratch()
     except OSError as error:
-        raise OlrPgError(6003, f"no scratch directory: {error.strerror}") from error
+        raise OlrPgError(
+            Code.SPARK_START_FAILED, f"no scratch directory: {error.strerror}"
+        ) from error
     try:
         (scratch.path / _LOG_FILE).write_text(_LOG_SETTINGS)
         archived = archive_options(java, spark_home())
         properties = default_properties(settings, scratch.path, archived) | dict(settings.conf)
+        is_placed = settings.local or "spark.driver.host" in properties
+        if _shows_page(properties) and not is_placed:
+            properties = _driver_address(settings.master) | properties
         spark, process = _launch(settings, properties, java, scratch.path)
     except BaseException:
         scratch.remove()
@@ -260,7 +298,9 @@ def _launch(
                 _close_gateway(gateway, gateway.proc)
             if isinstance(error, PySparkException | Py4JError | OSError):
                 said = words.read_text(errors="replace").strip()[-_JAVA_WORDS_MAX:]
-                raise OlrPgError(6003, said or str(error), master=settings.master) from error
+                raise OlrPgError(
+                    Code.SPARK_START_FAILED, said or str(error), master=settings.master
+                ) from error
             raise
 
 
@@ -278,7 +318,7 @@ def _keep_names(context: SparkContext) -> None:
 def _launch_environment(
     settings: SparkSettings, properties: Mapping[str, str], java: Java, scratch: Path
 ) -> Iterator[None]:
-    """The environment variables that Spark's start reads, put back afterwards."""
+    """Set the environment variables that Spark's start reads, and put them back afterwards."""
     changes = {
         "JAVA_HOME": str(java.home),
         # Another installation of Spark on this host would not fit this Python package.
@@ -288,8 +328,9 @@ def _launch_environment(
         "SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "PYSPARK_SUBMIT_ARGS": _submit_arguments(properties, scratch),
     }
-    if settings.local:
-        changes["SPARK_LOCAL_IP"] = _LOOPBACK
+    if settings.local or _shows_page(properties):
+        # Spark's page is bound to it, and to all addresses without it.
+        changes[ADDRESS_VARIABLE] = _page_address(properties)
     before = {name: os.environ.get(name) for name in changes}
     os.environ.update(changes)
     try:

@@ -8,23 +8,24 @@ split of the redo gives the same transactions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.redo.batch import ChangeBatch, EventColumns, EventKind, empty_batch
-from olr_pg.redo.columns import head
+from olr_pg.redo.batch import ChangeBatch, EventColumns, EventKind
+from olr_pg.redo.column_tables import head
+from olr_pg.redo.unlogged_ranges import range_texts
 from olr_pg.scalars import MAX_SCN
-from olr_pg.transactions.defaults import fill_defaults
+from olr_pg.transactions.added_column_defaults import fill_defaults
 from olr_pg.transactions.delimit import Instances, delimit, slot_keys
 from olr_pg.transactions.dictionary_changes import (
     delivered_changes,
     dictionary_transactions,
 )
-from olr_pg.transactions.faults import row_faults, without_faulty
+from olr_pg.transactions.empty_transactions import without_unconcerned
 from olr_pg.transactions.finished import (
     Account,
     Finished,
@@ -33,15 +34,22 @@ from olr_pg.transactions.finished import (
     owners_of,
     transactions_of,
 )
-from olr_pg.transactions.large import LargeTransaction, can_be_parted
-from olr_pg.transactions.lob_source import LobSource, LobWanted
-from olr_pg.transactions.lobs import (
+from olr_pg.transactions.large_finishing import LargeTransaction, can_be_parted
+from olr_pg.transactions.lobs.assembly import claims_of, no_losses, pieces_of_events, resolve_lobs
+from olr_pg.transactions.lobs.page_claims import (
+    NO_CLAIMS,
+    Claims,
     UnownedPages,
-    no_losses,
-    pieces_of_events,
-    referred_lobs,
-    resolve_lobs,
+    claims_of_stranger,
+    joined_claims,
 )
+from olr_pg.transactions.lobs.source_reads import LobSource, LobWanted
+from olr_pg.transactions.open_transaction import (
+    OpenTransaction,
+    is_recovered_elsewhere,
+    same_transaction,
+)
+from olr_pg.transactions.row_faults import lob_faults, row_faults, without_faulty
 from olr_pg.transactions.row_job import FAULTS, UNDONE, UNMATCHED, WITHOUT_SET, assembled
 from olr_pg.transactions.rows import assemble
 from olr_pg.transactions.select import (
@@ -51,38 +59,18 @@ from olr_pg.transactions.select import (
     count_changes_of,
 )
 from olr_pg.transactions.split_undo import join_split_undo
-from olr_pg.transactions.storage import IN_MEMORY, Storage, Waiting, spill_largest
-from olr_pg.transactions.unconcerned import without_unconcerned
+from olr_pg.transactions.waiting_storage import IN_MEMORY, Storage, Waiting, spill_largest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from olr_pg.dictionary.decoding_plan import RowPlan
     from olr_pg.dictionary.model import Table
-    from olr_pg.dictionary.plan import RowPlan
-
-
-@dataclass(slots=True)
-class OpenTransaction:
-    """A transaction whose end was not read yet.
-
-    Attributes:
-        begin_scn: None where its begin was not read.
-        chunks: its events so far.
-    """
-
-    con_id: int
-    xid: int
-    begin_scn: int | None
-    chunks: Waiting = field(default_factory=Waiting)
-
-    @property
-    def changes(self) -> int:
-        """How many changes it has so far, undone ones too."""
-        return self.chunks.changes
+    from olr_pg.transactions.lobs.lost_values import LostOf
 
 
 class Assembler:
-    """Collects events by transaction; see the module's docstring.
+    """Collects events by transaction and finishes transactions; see the module's docstring.
 
     Args:
         plan: the subscription.
@@ -119,6 +107,7 @@ class Assembler:
         self._open: dict[int, OpenTransaction] = {}
         self._ended_unbegun: list[ChangeBatch] = []
         self._unowned = UnownedPages()
+        self._strangers: list[tuple[Claims, LargeTransaction | None]] = []
         self.account = Account()
         self.losses = no_losses(plan)
         self.table_rows = np.zeros((len(tables), 3), np.int64)
@@ -131,24 +120,23 @@ class Assembler:
         return list(self._open.values())
 
     def feed(self, batch: ChangeBatch) -> Finished | None:
-        """Take the next stretch of redo; what it finished, None if nothing."""
+        """Take the next stretch of redo, and return what it finished, None if nothing."""
         return next(iter(self._feed(batch, apart=False)), None)
 
     def feed_window(self, batch: ChangeBatch) -> list[Finished]:
-        """Take the next stretch of redo; what it finished, in parts that are in commit order each.
+        """Take the next stretch of redo, and return what it finished, each part in commit order.
 
         The transactions that began before it make a part of their own, so that nothing else needs
         to be copied to where they waited.
         """
-        # Whose pages without an owner are, depends on all that commits.
-        return self._feed(batch, apart=not self._unowned.waiting.batches)
+        return self._feed(batch, apart=True)
 
     def settle(self, large: LargeTransaction) -> None:
         """Count a large transaction that was read to its end."""
         self.account.add(large.account)
         self.table_rows += large.table_rows
         self.losses = self.losses.plus(large.losses)
-        self._unowned.drop_lobs(large.adopted)
+        self._unowned.drop_claimed(large.claims)
 
     def _feed(self, batch: ChangeBatch, *, apart: bool) -> list[Finished]:
         self.large = []
@@ -159,9 +147,12 @@ class Assembler:
         self.account.rolled_back += rolled_back
         if self._is_split:
             self.account.events += count_changes(batch.events)
+        # Whose pages without an owner are, those of this batch too, depends on all that commits.
+        apart = apart and not self._unowned.waiting.batches
         finished = self._finished(batch, apart=apart) if batch.events.kind.size else []
         if not self._is_split:
             self._apply_rollbacks()
+            self._share_pages()
             self._unowned.drop_before(self._lowest_begin())
             held = [transaction.chunks for transaction in self._open.values()]
             spill_largest([*held, self._unowned.waiting], self._storage)
@@ -179,7 +170,7 @@ class Assembler:
             self.account.events_rolled_back += transaction.changes
 
     def forget_rollbacks(self, scn: int) -> None:
-        """All redo up to `scn` was fed: what was rolled back by then has begun, or never will."""
+        """Forget rollbacks up to `scn`, where all redo was fed: what they end never begins."""
         pending = self.unbegun_rollbacks.items()
         self.unbegun_rollbacks = {one: at for one, at in pending if at > scn}
 
@@ -216,7 +207,7 @@ class Assembler:
         return [part for part in parts if part is not None]
 
     def _set_apart(self, transaction: OpenTransaction) -> bool:
-        """Whether an ended transaction needs not be in memory as a whole; `large` has it then."""
+        """Tell whether an ended transaction can stay outside of memory; `large` has it then."""
         if not transaction.chunks.is_spilled:
             return False
         chunks = transaction.chunks.batches
@@ -226,16 +217,54 @@ class Assembler:
             return True
         if not can_be_parted(chunks, self._plan):
             return False
-        self.large.append(
-            LargeTransaction(
-                chunks, self._plan, self._tables, self._storage, self._lob_source,
-                self._unowned.waiting.batches,
-            )
-        )  # fmt: skip
+        large = LargeTransaction(chunks, self._plan, self._tables, self._storage, self._lob_source)
+        self.large.append(large)
+        self._note_stranger(chunks, large)
         return True
 
+    def _note_stranger(
+        self, chunks: Sequence[ChangeBatch], large: LargeTransaction | None = None
+    ) -> None:
+        """Note which LOB pages that wait may be of a transaction that is not finished here.
+
+        Args:
+            chunks: its events; their end counts as its commit, which is behind its pages.
+            large: the transaction, where it is to be read in parts.
+        """
+        if not self._unowned.waiting.batches:
+            return
+        if not self._is_split and any(
+            (one.events.kind == EventKind.UNDONE).any() for one in chunks
+        ):
+            # Somebody else may have written a LOB whose row it changed and then gave back. In a
+            # split that one is left to the driver; here its value would be lost.
+            return
+        claims = claims_of_stranger(chunks, self._plan.lob_tables)
+        if claims.key.size:
+            self._strangers.append((claims, large))
+
+    def _claims_of_strangers(self, own: LargeTransaction | None = None) -> Claims:
+        """Return the claims of the strangers; what `own` claims is nobody's."""
+        return joined_claims(
+            [claims if own is None or large is not own else claims.of_nobody()
+             for claims, large in self._strangers]
+        ).in_order()  # fmt: skip
+
+    def _share_pages(self) -> None:
+        """Give large transactions the pages that wait, and drop those that nobody else will claim.
+
+        Which are those of transactions without a begin: were they left, others would have more LOB
+        values where less redo was read.
+        """
+        for large in self.large:
+            large.unowned = self._unowned.waiting.batches
+            large.others = self._claims_of_strangers(large)
+        if self._strangers:
+            self._unowned.drop_claimed(self._claims_of_strangers(), by_strangers=True)
+        self._strangers = []
+
     def saved(self) -> Assembler:
-        """A copy that goes on from here by itself."""
+        """Return a copy that goes on from here by itself."""
         other = Assembler(
             self._plan,
             self._tables,
@@ -272,17 +301,18 @@ class Assembler:
         self.table_rows = np.zeros((len(tables), 3), np.int64)
 
     def remainder(self) -> ChangeBatch:
-        """Everything that waits, as one batch; the assembler is empty afterwards."""
+        """Take everything that waits, as one batch; the assembler is empty afterwards."""
         chunks = [*self._unowned.waiting.batches, *self._ended_unbegun]
         for transaction in self._open.values():
             chunks.extend(transaction.chunks.batches)
         self._ended_unbegun, self._open, self._unowned = [], {}, UnownedPages()
+        self._strangers = []
         return concatenate(chunks)
 
     def _chunks(
         self, selection: Selection, instances: Instances, rows: Sequence[int]
     ) -> Iterator[ChangeBatch]:
-        """The events of some instances, each for itself."""
+        """Return the events of some instances, each for itself."""
         order, first = instances.order, instances.first
         if self._is_split:
             return iter(selection.groups(order, first, rows))
@@ -292,7 +322,7 @@ class Assembler:
     def _keep(
         self, batch: ChangeBatch, chunk: ChangeBatch | None, instances: Instances, row: int
     ) -> OpenTransaction | None:
-        """Store an instance; the transaction if this was its end.
+        """Store an instance, and return its transaction if this was its end.
 
         Args:
             chunk: its events; None where it is whole.
@@ -314,11 +344,11 @@ class Assembler:
             self._open[key] = opened
             return None
         waiting = self._open.get(key)
-        if waiting is not None and _is_recovered_elsewhere(waiting, chunk, xid):
+        if waiting is not None and is_recovered_elsewhere(waiting, chunk, xid):
             waiting = None
         else:
             self._open.pop(key, None)
-        if waiting is not None and not _same_transaction(waiting.xid, xid):
+        if waiting is not None and not same_transaction(waiting.xid, xid):
             self.account.lost += waiting.begin_scn is not None
             self.account.events_dropped += waiting.changes
             waiting = None
@@ -327,6 +357,8 @@ class Assembler:
             self.account.events_dropped += count_changes(chunk.events)
             if end >= 0 and batch.events.kind[end] == EventKind.ROLLBACK:
                 self.unbegun_rollbacks[key, xid] = int(batch.events.scn[end])
+            else:
+                self._note_stranger([chunk])
             return None
         waiting = waiting or OpenTransaction(con_id, xid, None)
         waiting.chunks.append(chunk)
@@ -335,7 +367,7 @@ class Assembler:
             return None
         if waiting.begin_scn is not None:
             return waiting
-        self._ended_unbegun.extend(waiting.chunks.batches)
+        self._leave_to_driver(waiting.chunks.batches)
         return None
 
     def _finish(
@@ -367,7 +399,7 @@ class Assembler:
     def _deliver(
         self, batch: ChangeBatch, instances: Instances, closed: npt.NDArray[np.int64]
     ) -> Finished | None:
-        """The committed transactions `closed`, which are in commit order."""
+        """Finish the committed transactions `closed`, which are in commit order."""
         events = batch.events
         first, end = instances.first[closed], instances.first[closed + 1]
         job, dml_first = assemble(batch, self._plan, instances.order, first, end)
@@ -375,27 +407,31 @@ class Assembler:
         dml, dml_first, emptied = fill_defaults(
             assembled(job), dml_first, self._plan, self._storage.allocate
         )
+        lost: tuple[LostOf, ...] = ()
         if self._plan.lob_tables.size:
             owners = without_faulty(owners_of(events, instances, closed), left_out, events)
             allocate = self._storage.allocate
-            unowned = empty_batch()
+            claims = NO_CLAIMS
             if self._unowned.waiting.batches:
-                referred = referred_lobs(dml, dml_first, owners, self._plan)
-                unowned = self._unowned.of_lobs(referred, allocate)
+                own = claims_of(dml, dml_first, owners, self._plan)
+                claims = joined_claims([own, self._claims_of_strangers()])
+            claimed = self._unowned.claimed(claims, allocate)
             wanted = None
             if self._lob_source is not None:
-                wanted = LobWanted(self._lob_source, self._tables, owners.commit_scn)
-            pieces_of = partial(pieces_of_events, batch, unowned, owners, allocate)
-            lobs = resolve_lobs(pieces_of, dml, dml_first, self._plan, allocate, wanted)
+                wanted = LobWanted(self._lob_source, self._tables, owners.commit.scn)
+            pieces_of = partial(pieces_of_events, batch, claimed, owners, allocate)
+            lobs = resolve_lobs(
+                pieces_of, dml, dml_first, self._plan, allocate, wanted, self._tables
+            )
             if self._is_split and lobs.incomplete.any():
                 # A page that names no transaction may stand before the split.
                 self._defer(batch, instances, closed[lobs.incomplete])
                 return self._deliver(batch, instances, closed[~lobs.incomplete])
-            if unowned.events.kind.size:
-                self._unowned.drop_lobs(referred, self._last_left_end())
+            if claimed.owner.size:
+                self._unowned.drop_claimed(claims)
             self.losses = self.losses.plus(lobs.losses)
             self.account.add_lobs(lobs)
-            dml, dml_first = lobs.dml, lobs.dml_first
+            dml, dml_first, lost = lobs.dml, lobs.dml_first, lobs.lost
         dictionary = dictionary_transactions(
             batch, instances, closed, dml, dml_first, self._plan, self._tables
         )
@@ -409,8 +445,11 @@ class Assembler:
         self.account.empty += closed.size - filled.size
         self.account.rows += dml.kind.size
         count_rows(dml.table, dml.kind, self.table_rows)
-        faults = row_faults(left_out, events, instances, closed, self._tables)
+        faults = row_faults(
+            left_out, events, instances, closed, self._tables, range_texts(batch, left_out.event)
+        )
         self.account.undecoded += len(faults)
+        faults += lob_faults(lost, events, instances, closed, self._tables)
         self.account.undone += int(job.counts[UNDONE])
         self.account.events_undone += int(job.counts[UNDONE])
         changes = _changes(events, instances, closed)
@@ -425,34 +464,20 @@ class Assembler:
         )
         return Finished(transactions, dml, tuple(dictionary.values()), faults)
 
-    def _last_left_end(self) -> int:
-        """The newest SCN of transactions that ended here and are left to the driver, 0 for none."""
-        return max((int(chunk.events.scn.max()) for chunk in self._ended_unbegun), default=0)
-
     def _defer(
         self, batch: ChangeBatch, instances: Instances, closed: npt.NDArray[np.int64]
     ) -> None:
         """Leave whole transactions to the driver's assembler."""
-        self._ended_unbegun += self._chunks(Selection(batch), instances, np.sort(closed).tolist())
+        for chunk in self._chunks(Selection(batch), instances, np.sort(closed).tolist()):
+            self._leave_to_driver([chunk])
+
+    def _leave_to_driver(self, chunks: Sequence[ChangeBatch]) -> None:
+        """Put an ended transaction to the remainder."""
+        self._ended_unbegun.extend(chunks)
+        if chunks[-1].events.kind[-1] == EventKind.COMMIT:
+            self._note_stranger(chunks)
 
 
 def _changes(events: EventColumns, instances: Instances, rows: npt.NDArray[np.int64]) -> int:
-    """As `count_changes_of`."""
+    """Count the changes of instances, see `count_changes_of`."""
     return int(count_changes_of(events.kind, instances.order, instances.first, rows))
-
-
-def _is_recovered_elsewhere(waiting: OpenTransaction, chunk: ChangeBatch, xid: int) -> bool:
-    """Whether events without a BEGIN are of another transaction than the one open on their slot.
-
-    They are of one that was open in an instance that died, if another redo thread has them: then a
-    surviving instance rolled it back. Threads are read in any order, so what is open may have come
-    before it or behind it. Only its end tells its XID; what it undid before needs not be known.
-    """
-    own = waiting.chunks.batches[0].events.thread[0]
-    return bool(chunk.events.thread[0] != own and waiting.xid != xid)
-
-
-def _same_transaction(one: int, other: int) -> bool:
-    """Whether two XIDs on one slot can be the same transaction: undo markers have no sequence."""
-    a, b = one & 0xFFFFFFFF, other & 0xFFFFFFFF
-    return a == 0 or b == 0 or a == b

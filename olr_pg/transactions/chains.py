@@ -21,8 +21,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from olr_pg.kernels import inlined
-from olr_pg.redo.opcodes import (
+from olr_pg.kernels.compile import inlined
+from olr_pg.redo.row_vectors import (
     CFA,
     DRP,
     FB_FIRST,
@@ -61,7 +61,7 @@ _WHOLE = _FIRST_HEAD | FB_LAST
 
 @inlined
 def _group_at(job: Job, groups: int, kind: int, table: int, bdba: int, slot: int) -> int:
-    """The open group of that kind at that address, −1 where there is none."""
+    """Return the open group of that kind at that address, −1 where there is none."""
     for group in range(groups - 1, -1, -1):
         same = (
             job.groups.kind[group] == kind
@@ -76,7 +76,7 @@ def _group_at(job: Job, groups: int, kind: int, table: int, bdba: int, slot: int
 
 @inlined
 def _open_group(job: Job, kind: int, table: int, piece: int, groups: int) -> int:
-    """A new group of one piece, at the piece's own address; `groups` counts those before."""
+    """Open a group of one piece, at the piece's own address; `groups` counts those before."""
     job.groups.kind[groups] = kind
     job.groups.table[groups] = table
     job.groups.head[groups] = piece
@@ -101,7 +101,7 @@ def _append(job: Job, group: int, piece: int) -> None:
 
 @inlined
 def _is_cut(job: Job, piece: int) -> bool:
-    """Whether a value of the piece is only a part of a column's."""
+    """Tell whether a value of the piece is only a part of a column's."""
     for entry in range(job.entry_first[piece], job.entry_first[piece + 1]):
         if job.batch.entries.part[entry] != 0:
             return True
@@ -110,7 +110,7 @@ def _is_cut(job: Job, piece: int) -> bool:
 
 @inlined
 def _reaches_the_end(job: Job, group: int) -> bool:
-    """Whether the written pieces of a group go down to the row's last one."""
+    """Tell whether the written pieces of a group go down to the row's last one."""
     return bool(job.batch.pieces.row_flags[job.groups.head[group]] & FB_LAST)
 
 
@@ -176,7 +176,7 @@ def _deleted(job: Job, table: int, piece: int, groups: int) -> tuple[int, int, i
 
 @inlined
 def _shrinks_from(job: Job, table: int, head: int, groups: int) -> tuple[int, int, int]:
-    """The old pieces behind a row's head are to be deleted one after the other."""
+    """Expect the old pieces behind a row's head to be deleted one after the other."""
     pieces = job.batch.pieces
     if pieces.old_flags[head] & FB_LAST:
         return REFUSED, 0, groups
@@ -189,7 +189,7 @@ def _shrinks_from(job: Job, table: int, head: int, groups: int) -> tuple[int, in
 
 @inlined
 def _stays_in_place(job: Job, piece: int) -> bool:
-    """Whether a first piece that is not the last keeps its columns and what follows it."""
+    """Tell whether a first piece that is not the last keeps its columns and what follows it."""
     pieces = job.batch.pieces
     old, new = pieces.old_flags[piece], pieces.row_flags[piece]
     same = (
@@ -207,7 +207,7 @@ def _stays_in_place(job: Job, piece: int) -> bool:
 
 @inlined
 def _written_width(job: Job, group: int) -> int:
-    """Columns of a group's written pieces."""
+    """Count the columns of a group's written pieces."""
     pieces = job.batch.pieces
     width = 0
     piece = job.groups.head[group]
@@ -304,7 +304,7 @@ def _forwarded(job: Job, table: int, piece: int, groups: int) -> tuple[int, int,
 
 @inlined
 def place_piece(job: Job, table: int, piece: int, groups: int) -> tuple[int, int, int]:
-    """What becomes of a piece without supplemental data.
+    """Decide what becomes of a piece without supplemental data.
 
     Returns:
         (KEPT, ALONE – a change by itself –, CLOSES, REFUSED or TOO_MANY; its group; open groups).

@@ -1,4 +1,4 @@
-"""Where transactions begin and end in a batch, and which of their changes were undone.
+"""The stretches of a batch between BEGIN and end of a transaction, and the changes undone in them.
 
 A transaction occupies one slot (container, undo segment, slot number) from its BEGIN to its COMMIT
 or ROLLBACK; 5.6/5.11 name nothing but the slot. Facts: redo-format §4.0, §4.5.
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.kernels import inlined, kernel
+from olr_pg.kernels.compile import inlined, kernel
 from olr_pg.redo.batch import EventKind
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _TAKEN_BACK = -1
 
 
 class Instances(NamedTuple):
-    """One row per stretch of events of one transaction in a batch.
+    """The stretches of events of one transaction in a batch, one row each.
 
     Attributes:
         order: the batch's events, grouped by instance, each group in redo order.
@@ -55,7 +55,7 @@ class Instances(NamedTuple):
 
 
 def slot_keys(events: EventColumns) -> npt.NDArray[np.uint64]:
-    """``container << 32 | undo segment << 16 | low byte of the slot`` of each event."""
+    """Return ``container << 32 | undo segment << 16 | low byte of the slot`` of each event."""
     keys = np.empty(events.size, np.uint64)
     _put_keys(events, keys)
     return keys
@@ -72,7 +72,7 @@ def _put_keys(events: EventColumns, keys: Any) -> None:
 
 
 def delimit(events: EventColumns) -> Instances:
-    """The instances of a batch."""
+    """Cut a batch into its instances."""
     keys = slot_keys(events)
     order = np.argsort(keys, kind="stable")
     room = np.empty((3, events.kind.size + 1), np.int64)
@@ -115,10 +115,10 @@ def _delimit(order: Any, keys: Any, kind: Any, xid: Any, room: Any) -> int:
 
 @inlined
 def _undoes(events: EventColumns, marker: int, change: int) -> bool:
-    """Whether a 5.6 or 5.11 takes back a change, by the undo record of both (redo-format §4.5)."""
+    """Tell whether a 5.6 or 5.11 undoes a change, by the undo record of both (redo-format §4.5)."""
     named = events.dataobj[marker]
     # Some internal operations leave objd 0 in the undo record, so its marker has none either; the
-    # change then has that of its row vector (§4.8).
+    # change then has that of its row vector (redo-format §4.8).
     if named != 0 and events.dataobj[change] != named:
         return False
     if events.rci[change] != events.rci[marker]:
@@ -133,7 +133,7 @@ def _undoes(events: EventColumns, marker: int, change: int) -> bool:
 
 @inlined
 def _take_back(events: EventColumns, marker: int, live: Any, undoable: Any, height: int) -> bool:
-    """Set in `live` to _TAKEN_BACK the newest change that a marker undoes; whether there is one.
+    """Set in `live` to _TAKEN_BACK the newest change that a marker undoes; False without one.
 
     `undoable` loses its position. What lies above it moves: undo runs newest first, so that is next
     to nothing.
@@ -149,7 +149,7 @@ def _take_back(events: EventColumns, marker: int, live: Any, undoable: Any, heig
 
 @inlined
 def _without_taken_back(live: Any, count: int) -> int:
-    """Close the gaps in `live`; how many are left."""
+    """Close the gaps in `live`, and return how many are left."""
     kept = 0
     for k in range(count):
         if live[k] != _TAKEN_BACK:

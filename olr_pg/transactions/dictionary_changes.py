@@ -1,4 +1,4 @@
-"""What finished transactions did to the dictionary, taken out of their row changes.
+"""The changes that finished transactions made to the dictionary, taken out of their row changes.
 
 The SYS tables that define tables are decoded like any other table of the row plan; their rows do
 not go to clients (unless these subscribed to them) but to whoever follows the dictionary.
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.dictionary.changes import (
+from olr_pg.dictionary.committed_changes import (
     DictionaryTransaction,
     RowChange,
     RowOperation,
@@ -21,15 +21,15 @@ from olr_pg.dictionary.changes import (
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
 from olr_pg.redo.batch import EventKind
 from olr_pg.scalars import format_rowid
-from olr_pg.transactions.batch import DmlColumns, Image
+from olr_pg.transactions.dropped_values import ONE_PER_CHANGE, kept_values
+from olr_pg.transactions.finished_columns import DmlColumns, Image
 from olr_pg.transactions.select import first_rows
-from olr_pg.transactions.trim import ONE_PER_CHANGE, kept_values
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from olr_pg.dictionary.decoding_plan import RowPlan
     from olr_pg.dictionary.model import Table
-    from olr_pg.dictionary.plan import RowPlan
     from olr_pg.redo.batch import ChangeBatch
     from olr_pg.transactions.delimit import Instances
 
@@ -45,7 +45,7 @@ def dictionary_transactions(
     plan: RowPlan,
     tables: Sequence[Table],
 ) -> dict[int, DictionaryTransaction]:
-    """What the committed transactions `closed` did to the dictionary, by their place, in order.
+    """Collect what the committed transactions `closed` did to the dictionary, by their place.
 
     Args:
         batch, instances: what they were found in.
@@ -79,7 +79,7 @@ def dictionary_transactions(
 def delivered_changes(
     dml: DmlColumns, dml_first: I64, plan: RowPlan, tables: Sequence[Table], ddl: Collection[int]
 ) -> tuple[DmlColumns, I64, int]:
-    """The changes that go to clients, where each transaction's begin, how many others there are.
+    """Return the changes that go to clients, where each transaction's begin, the number of others.
 
     A DDL commits what is open before it begins, so a transaction that changes the dictionary has no
     row changes of a user: those that it has of a user's table move its rows to another segment
@@ -156,7 +156,7 @@ def _value(dml: DmlColumns, entry: int) -> bytes | None:
 def _statements(
     batch: ChangeBatch, instances: Instances, closed: I64
 ) -> dict[int, list[Statement]]:
-    """The statements of each transaction, by its place in `closed`."""
+    """Return the statements of each transaction, by its place in `closed`."""
     found: dict[int, list[Statement]] = defaultdict(list)
     events = batch.events
     is_ddl = events.kind[instances.order] == EventKind.DDL

@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.kernels import kernel
+from olr_pg.kernels.compile import kernel
 from olr_pg.redo.batch import EventColumns, EventKind
-from olr_pg.transactions.batch import DmlColumns, DmlKind, TransactionColumns
-from olr_pg.transactions.lobs import Owners
+from olr_pg.redo.column_tables import take
+from olr_pg.transactions.finished_columns import DmlColumns, DmlKind, TransactionColumns
+from olr_pg.transactions.lobs.assembly import Owners
+from olr_pg.transactions.lobs.page_claims import Places
 
 if TYPE_CHECKING:
-    from olr_pg.dictionary.changes import DictionaryTransaction
+    from olr_pg.dictionary.committed_changes import DictionaryTransaction
     from olr_pg.transactions.delimit import Instances
-    from olr_pg.transactions.faults import RowFault
-    from olr_pg.transactions.lobs import LobOutcome
+    from olr_pg.transactions.lobs.assembly import LobOutcome
+    from olr_pg.transactions.row_fault import RowFault
 
 _INSERT = int(DmlKind.INSERT)
 
@@ -39,7 +41,9 @@ class Finished(NamedTuple):
 
 @dataclass(slots=True)
 class Account:
-    """What became of the transactions and changes that an assembler saw (design §5).
+    """The number of transactions and changes by what became of them in an assembler.
+
+    Facts: architecture, “Accounting”.
 
     Attributes:
         committed: committed transactions that were delivered.
@@ -115,7 +119,7 @@ def commit_order(
     block: npt.NDArray[np.uint32],
     offset: npt.NDArray[np.uint16],
 ) -> npt.NDArray[np.int64]:
-    """The order of delivery: commit SCN, then thread and RBA of the commit record."""
+    """Sort by the order of delivery: commit SCN, then thread and RBA of the commit record."""
     return np.lexsort((offset, block, sequence, thread, scn))
 
 
@@ -127,7 +131,7 @@ def count_rows(table: Any, kind: Any, rows: Any) -> None:
 
 
 def owners_of(events: EventColumns, instances: Instances, closed: npt.NDArray[np.int64]) -> Owners:
-    """The transactions `closed` as owners of LOBs."""
+    """Return the transactions `closed` as owners of LOBs."""
     begin, end = instances.begin[closed], instances.end[closed]
     return Owners(
         instances.order,
@@ -135,7 +139,7 @@ def owners_of(events: EventColumns, instances: Instances, closed: npt.NDArray[np
         instances.first[closed + 1],
         events.con_id[begin],
         events.scn[begin],
-        events.scn[end],
+        Places.of(take(events, end)),
     )
 
 
@@ -145,7 +149,7 @@ def transactions_of(
     chosen: npt.NDArray[np.int64],
     dml_first: npt.NDArray[np.int64],
 ) -> TransactionColumns:
-    """The transactions `chosen`, whose row changes begin at `dml_first`."""
+    """Describe the transactions `chosen`, whose row changes begin at `dml_first`."""
     begin, end = instances.begin[chosen], instances.end[chosen]
     serial, session = _sessions(events, instances, chosen)
     return TransactionColumns(
@@ -168,7 +172,7 @@ def transactions_of(
 def _sessions(
     events: EventColumns, instances: Instances, chosen: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint32]]:
-    """Serial and session number of each transaction: those of its first SESSION event, or 0."""
+    """Return serial and session number of each transaction: of its first SESSION event, or 0."""
     serial = np.zeros(chosen.size, np.uint16)
     session = np.zeros(chosen.size, np.uint32)
     instance = np.repeat(np.arange(instances.begin.size), np.diff(instances.first))

@@ -7,16 +7,16 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.transactions.batch import DmlColumns, DmlKind, TransactionColumns
+from olr_pg.transactions.dropped_values import ONE_PER_CHANGE, keep_entries, kept_values
+from olr_pg.transactions.finished_columns import DmlColumns, DmlKind, TransactionColumns
 from olr_pg.transactions.select import first_rows
-from olr_pg.transactions.stored import spelled_out
-from olr_pg.transactions.trim import ONE_PER_CHANGE, keep_entries, kept_values
+from olr_pg.transactions.stored_values import spelled_out
 
 I64 = npt.NDArray[np.int64]
 
 
 class Remaining(NamedTuple):
-    """What is left of finished transactions.
+    """The rest of finished transactions.
 
     Attributes:
         transactions, dml: without the rows, and without the transactions that have none any more.
@@ -31,7 +31,7 @@ class Remaining(NamedTuple):
 def leave_out(
     transactions: TransactionColumns, dml: DmlColumns, dropped: npt.NDArray[np.bool_]
 ) -> Remaining:
-    """The transactions without the row changes of some tables and kinds.
+    """Leave the row changes of some tables and kinds out of the transactions.
 
     Args:
         dropped: shape (tables, 3); for inserts, deletes, updates.
@@ -40,10 +40,20 @@ def leave_out(
     gone = dropped[dml.table, kind]
     rows = np.zeros(dropped.shape, np.int64)
     np.add.at(rows, (dml.table[gone], kind[gone]), 1)
-    kept = np.flatnonzero(~gone)
-    running = np.concatenate([[0], np.cumsum(~gone)])
+    return Remaining(*kept_changes(transactions, dml, ~gone), rows)
+
+
+def kept_changes(
+    transactions: TransactionColumns, dml: DmlColumns, kept: npt.NDArray[np.bool_]
+) -> tuple[TransactionColumns, DmlColumns]:
+    """Keep some of the row changes, and the transactions that have any of them.
+
+    Args:
+        kept: shape (changes).
+    """
+    running = np.concatenate([[0], np.cumsum(kept)])
     first = running[transactions.dml_first]
-    return Remaining(_filled(transactions, first), _rows(dml, kept), rows)
+    return _filled(transactions, first), _rows(dml, np.flatnonzero(kept))
 
 
 def leave_columns_out(
@@ -52,7 +62,7 @@ def leave_columns_out(
     table_column: I64,
     left: npt.NDArray[np.bool_],
 ) -> tuple[TransactionColumns, DmlColumns]:
-    """The transactions without the values of some columns, nor updates that set nothing else.
+    """Leave out the values of some columns, and updates that set nothing else.
 
     Args:
         table_column: shape (tables + 1); running number of each table's delivered columns.
@@ -66,7 +76,7 @@ def leave_columns_out(
 
 
 def _filled(transactions: TransactionColumns, first: I64) -> TransactionColumns:
-    """The transactions that have rows, which begin at `first` now."""
+    """Return the transactions that have rows, which begin at `first` now."""
     filled = np.flatnonzero(np.diff(first))
     columns = {
         name: column[filled]
@@ -79,7 +89,7 @@ def _filled(transactions: TransactionColumns, first: I64) -> TransactionColumns:
 
 
 def _rows(dml: DmlColumns, kept: I64) -> DmlColumns:
-    """Some of the row changes with their values."""
+    """Return some of the row changes with their values."""
     sizes = np.diff(dml.entry_first)
     is_kept = np.zeros(len(sizes), np.bool_)
     is_kept[kept] = True

@@ -1,4 +1,4 @@
-"""One assembly of row changes: what goes into the kernels of `rows`, its room, what comes out."""
+"""One assembly of row changes as tables: the input of the kernels of `rows`, room and output."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.kernels import kernel
+from olr_pg.kernels.compile import kernel
 from olr_pg.redo.batch import ChangeBatch, columns_of
-from olr_pg.redo.columns import Table, grown, head, row_type
-from olr_pg.transactions.batch import VALUE, DmlColumns
+from olr_pg.redo.column_tables import Table, grown, head, row_type
+from olr_pg.transactions.finished_columns import VALUE, DmlColumns
 from olr_pg.transactions.select import first_rows
 
 if TYPE_CHECKING:
-    from olr_pg.dictionary.plan import RowPlan
+    from olr_pg.dictionary.decoding_plan import RowPlan
 
 MOST_OPEN: Final = 4096
 """The most row changes of one transaction that may be half seen at a time."""
 
 
 class RowStatus(IntEnum):
-    """What the assembly found."""
+    """The outcome of an assembly; all but OK and CAPACITY are faults of one table."""
 
     OK = 0
     CAPACITY = 1
@@ -82,7 +82,7 @@ class Merge(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """What of a row plan the assembly needs; see `dictionary.plan.RowPlan`."""
+    """The part of a row plan that the assembly needs; see `dictionary.decoding_plan.RowPlan`."""
 
     segment_first: npt.NDArray[np.int64]
     segment_column: npt.NDArray[np.int32]
@@ -150,7 +150,7 @@ KNOWN: Final = row_type(
 
 
 class Job(NamedTuple):
-    """One assembly: what goes in, what comes out, and the room it needs.
+    """One assembly: its input, its output, and the room that it needs.
 
     Attributes:
         batch, plan: the input.
@@ -186,7 +186,7 @@ class Job(NamedTuple):
 
 
 class Before(NamedTuple):
-    """What the assembly of a transaction's part goes on from.
+    """The state that the assembly of a transaction's part goes on from.
 
     Attributes:
         known: the pieces that are known, and room for more.
@@ -198,7 +198,7 @@ class Before(NamedTuple):
 
 
 def nothing_before() -> Before:
-    """Of a transaction's first part."""
+    """Return the state in front of a transaction's first part."""
     return Before(columns_of(KNOWN, KNOWN_MAX), 0)
 
 
@@ -210,7 +210,7 @@ def row_job(
     *,
     more: bool = False,
 ) -> Job:
-    """An assembly of a batch's rows, with room for `room` values.
+    """Prepare an assembly of a batch's rows, with room for `room` values.
 
     Args:
         batch, plan, room: see `Job`.
@@ -250,7 +250,7 @@ def row_job(
 
 
 def assembled(job: Job) -> DmlColumns:
-    """The filled rows of a job's output, further value parts appended."""
+    """Return the filled rows of a job's output, further value parts appended."""
     changes, entries, parts = (int(job.counts[at]) for at in (CHANGES, VALUES, PARTS))
     rows, values = head(job.changes, changes), head(job.values, entries)
     if parts:
@@ -272,7 +272,7 @@ def _take_apart(
     rows: Any, kind: Any, table: Any, scn: Any, time: Any, sequence: Any, block: Any, offset: Any,
     dataobj: Any, bdba: Any, slot: Any, stored_first: Any, stored_count: Any,
 ) -> None:  # fmt: skip
-    """The columns of `CHANGE` rows, in one pass over them."""
+    """Split `CHANGE` rows into columns, in one pass over them."""
     for i in range(rows.size):
         row = rows[np.uint64(i)]
         kind[i] = row.kind

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from olr_pg.kernels import inlined
+from olr_pg.kernels.compile import inlined
 from olr_pg.redo.batch import Part, Role
-from olr_pg.transactions.batch import Image
+from olr_pg.transactions.finished_columns import Image
 from olr_pg.transactions.row_job import (
     AFTER,
     AFTER_SUPPLEMENTAL,
@@ -92,7 +92,7 @@ def gather_piece(job: Job, piece: int, table: int, stamp: int) -> int:
 
 @inlined
 def _chosen(job: Job, plain: int, supplemental: int, column: int, stamp: int) -> tuple[int, int]:
-    """(first entry of a column's value, its role): the logged one or the supplemental one.
+    """Return (first entry of a column's value, its role): the logged one or the supplemental one.
 
     The entry is −1 where there is none.
     """
@@ -161,7 +161,7 @@ def _bit(job: Job, piece: int, segcol: int) -> bool:
 
 @inlined
 def _really_changed(job: Job, head: int, segcol: int) -> bool:
-    """Whether the changed-column bitmaps of a group, if any, name the column."""
+    """Tell whether the changed-column bitmaps of a group, if any, name the column."""
     piece = head
     logged = False
     while piece >= 0:

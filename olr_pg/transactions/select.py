@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.kernel_bytes import copy_bytes, copy_forward
-from olr_pg.kernels import kernel
+from olr_pg.kernels.bytes import copy_bytes, copy_forward
+from olr_pg.kernels.compile import kernel
 from olr_pg.redo.batch import (
     ChangeBatch,
     EventColumns,
@@ -18,7 +18,7 @@ from olr_pg.redo.batch import (
     empty_entries,
     empty_pieces,
 )
-from olr_pg.redo.columns import cut, joined_rows, take
+from olr_pg.redo.column_tables import cut, joined_rows, take
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -39,7 +39,7 @@ _SELECTIONS_KEPT: Final = 3
 
 
 def count_changes(events: EventColumns) -> int:
-    """How many of the events are changes."""
+    """Count the changes among the events."""
     return int(_count_changes(events.kind)) if events.size else 0
 
 
@@ -53,7 +53,7 @@ def _count_changes(kind: Any) -> int:
 
 @kernel
 def count_changes_of(kind: Any, order: Any, first: Any, rows: Any) -> int:
-    """How many changes some instances have, undone ones too.
+    """Count the changes of some instances, undone ones too.
 
     Args:
         kind: of the events.
@@ -68,14 +68,14 @@ def count_changes_of(kind: Any, order: Any, first: Any, rows: Any) -> int:
 
 
 def first_rows(counts: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
-    """Where each owner's rows begin, shape (n + 1), from how many each has."""
+    """Return where each owner's rows begin, shape (n + 1), from the number of each one's."""
     first = np.empty(counts.size + 1, np.int64)
     _add_up(counts, first)
     return first
 
 
 def runs(first: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """``first[0], first[0] + 1, …``, `counts[0]` of them, then those from ``first[1]`` on, …"""
+    """Return ``first[0], first[0] + 1, …``, `counts[0]` of them, then from ``first[1]`` on, …"""
     before = np.cumsum(counts) - counts
     numbers: npt.NDArray[np.int64] = np.repeat(first - before, counts) + np.arange(counts.sum())
     return numbers
@@ -95,7 +95,7 @@ def concatenate(
     batches: Sequence[ChangeBatch],
     allocate: Callable[[int], npt.NDArray[np.uint8]] | None = None,
 ) -> ChangeBatch:
-    """One batch with the events of `batches` one behind the other.
+    """Join the events of `batches`, one behind the other, into one batch.
 
     Args:
         batches: what to join; a single one is not copied.
@@ -110,7 +110,7 @@ def copied(
     batches: Sequence[ChangeBatch],
     allocate: Callable[[int], npt.NDArray[np.uint8]] | None = None,
 ) -> ChangeBatch:
-    """As `concatenate`, in room of its own; one batch is required.
+    """Join as `concatenate` does, in room of its own; one batch is required.
 
     Args:
         batches: what to join.
@@ -156,7 +156,7 @@ class Selection:
         rows: npt.NDArray[np.int64],
         allocate: Callable[[int], npt.NDArray[np.uint8]] | None = None,
     ) -> ChangeBatch:
-        """The events `rows` of the batch, in that order, with their pieces, values and bytes.
+        """Cut the events `rows` out, in that order, with their pieces, values and bytes.
 
         Args:
             rows: of the batch.
@@ -165,11 +165,11 @@ class Selection:
         return self._copied(rows, np.array([0, rows.size], np.int64), allocate)[0]
 
     def size(self, rows: npt.NDArray[np.int64]) -> int:
-        """How many bytes the values of these events have."""
+        """Count the bytes of the values of these events."""
         return self._sizes(rows)[2]
 
     def cut(self, rows: npt.NDArray[np.int64], room: npt.NDArray[np.uint8], at: int) -> ChangeBatch:
-        """As `events`, with the bytes in `room`, from `at` on."""
+        """Cut out as `events` does, with the bytes in `room`, from `at` on."""
         own = self.events(rows, lambda size: room[at : at + size])
         own.pieces.changed_offset[:] += at
         own.entries.offset[:] += at
@@ -178,7 +178,7 @@ class Selection:
     def groups(
         self, order: npt.NDArray[np.int64], first: npt.NDArray[np.int64], chosen: Sequence[int]
     ) -> list[ChangeBatch]:
-        """As `events` of ``order[first[i] : first[i + 1]]`` for each chosen i.
+        """Yield the `events` of ``order[first[i] : first[i + 1]]`` for each chosen i.
 
         They are copied at once and share their memory, which lives as long as one of them.
         """
@@ -220,12 +220,12 @@ class Selection:
         return chosen, bounds
 
     def _sizes(self, rows: npt.NDArray[np.int64]) -> tuple[int, int, int]:
-        """How many pieces, values and bytes these events have."""
+        """Count the pieces, values and bytes of these events."""
         return _measure(self._batch, rows, *self._first)
 
 
 def select_events(batch: ChangeBatch, rows: npt.NDArray[np.int64]) -> ChangeBatch:
-    """As `Selection.events`, once."""
+    """Cut events out of a batch once, as `Selection.events`."""
     return Selection(batch).events(rows)
 
 
@@ -245,28 +245,28 @@ class Chunks:
         self._selections: dict[int, Selection] = {}
 
     def place(self, event: int) -> int:
-        """The number of the batch that has an event."""
+        """Return the number of the batch that has an event."""
         return int(np.searchsorted(self.first, event, "right")) - 1
 
     def _parts(self, numbers: npt.NDArray[np.int64]) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
-        """(number of a batch, its rows) for the events of these numbers."""
+        """Yield (number of a batch, its rows) for the events of these numbers."""
         bounds = np.searchsorted(numbers, self.first)
         for batch in np.flatnonzero(np.diff(bounds)).tolist():
             yield batch, numbers[bounds[batch] : bounds[batch + 1]] - self.first[batch]
 
     def size(self, numbers: I64) -> int:
-        """How many bytes the values of the events of these numbers have."""
+        """Count the bytes of the values of the events of these numbers."""
         return sum(self._selection(batch).size(rows) for batch, rows in self._parts(numbers))
 
     def cuts(self, numbers: I64, room: npt.NDArray[np.uint8], at: int) -> Iterator[ChangeBatch]:
-        """The events of these numbers, batch by batch, with the bytes in `room`, from `at` on."""
+        """Cut out these events, batch by batch, with the bytes in `room`, from `at` on."""
         for batch, rows in self._parts(numbers):
             selection = self._selection(batch)
             yield selection.cut(rows, room, at)
             at += selection.size(rows)
 
     def events(self, numbers: I64) -> ChangeBatch:
-        """The events of these numbers as one batch."""
+        """Cut out the events of these numbers as one batch."""
         room = np.empty(self.size(numbers), np.uint8)
         chosen = [empty_batch(), *self.cuts(numbers, room, 0)]
         return ChangeBatch(
@@ -277,7 +277,7 @@ class Chunks:
         )
 
     def _selection(self, batch: int) -> Selection:
-        """That of a batch; those that were used last are kept, the oldest one is made again."""
+        """Return that of a batch; those used last are kept, the oldest one is made again."""
         found = self._selections.pop(batch, None) or Selection(self.batches[batch])
         if len(self._selections) == _SELECTIONS_KEPT:
             del self._selections[next(iter(self._selections))]
@@ -289,7 +289,7 @@ class Chunks:
 def _measure(
     batch: ChangeBatch, rows: Any, piece_first: Any, entry_first: Any
 ) -> tuple[int, int, int]:
-    """How many pieces, values and bytes the events `rows` have."""
+    """Count the pieces, values and bytes of the events `rows`."""
     pieces = 0
     entries = 0
     size = 0

@@ -23,19 +23,19 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.kernels import inlined, kernel
+from olr_pg.kernels.compile import inlined, kernel
 from olr_pg.redo.batch import ChangeBatch, EventKind, empty_entries, empty_pieces
-from olr_pg.redo.columns import head, take
+from olr_pg.redo.column_tables import head, take
 from olr_pg.redo.iot import Pair
-from olr_pg.redo.opcodes import ENTRIES, FULL, PIECES, STATE_SIZE
 from olr_pg.redo.pairs import pair_pieces
 from olr_pg.redo.pieces import ChangeStatus
+from olr_pg.redo.row_vectors import ENTRIES, FULL, PIECES, STATE_SIZE
 from olr_pg.redo.vectors import MAX_FIELDS
 from olr_pg.transactions.select import concatenate, first_rows
 
 if TYPE_CHECKING:
     from olr_pg.transactions.delimit import Instances
-    from olr_pg.transactions.storage import Allocate
+    from olr_pg.transactions.waiting_storage import Allocate
 
 PARTS_MAX: Final = 4096
 """The most undo vectors of one change; a row of 64 kB takes eight."""
@@ -51,7 +51,7 @@ _NO_PARTS = int(ChangeStatus.SPLIT_UNDO)
 
 
 class Joining(NamedTuple):
-    """What goes in, what comes out.
+    """The input and the output of `join_changes`.
 
     Attributes:
         batch: the events.
@@ -63,7 +63,7 @@ class Joining(NamedTuple):
         heads: the events joined, with
         piece_count: how many pieces each got.
         failed, reasons: the events that cannot be joined, and the `ChangeStatus` of each.
-        state: as in `redo.opcodes`.
+        state: as in `redo.row_vectors`.
     """
 
     batch: ChangeBatch
@@ -114,7 +114,7 @@ def _end_of(job: Joining, side: int, field: int, at: int) -> int:
 
 @inlined
 def _join(job: Joining, event: int, parts: int, at: int) -> tuple[int, int]:
-    """One change from its HEAD and parts; (`ChangeStatus`, where the next bytes go)."""
+    """Join one change from its HEAD and parts; (`ChangeStatus`, where the next bytes go)."""
     events = job.batch.events
     for side in range(4):
         for k in range(3):
@@ -207,7 +207,7 @@ def join_split_undo(
     cluster_columns: npt.NDArray[np.int32],
     allocate: Allocate | None = None,
 ) -> tuple[ChangeBatch, Instances]:
-    """The batch and its instances with the split changes of the instances `closed` as CHANGEs.
+    """Join the split changes of the instances `closed`; the batch and its instances then.
 
     The joined changes are appended to the batch; in the order they take the place of their HEADs.
     What cannot be joined is UNDECODED.
@@ -252,7 +252,7 @@ def join_split_undo(
 def _with_undecoded(
     batch: ChangeBatch, failed: npt.NDArray[np.int64], reasons: npt.NDArray[np.int64]
 ) -> ChangeBatch:
-    """The batch with some events as UNDECODED ones, whose pieces nobody reads."""
+    """Return the batch with some events as UNDECODED ones, whose pieces nobody reads."""
     if failed.size == 0:
         return batch
     # Others may share the events.

@@ -2,17 +2,17 @@
 
 A chunked value has ColumnValueSize 0 and IsChunked 1 in its row change; its bytes follow in Chunk
 elements, column after column, in pieces of at most the chunk size. A value of no bytes has one
-Chunk of no bytes. Facts: protocol "Elements inside Data".
+Chunk of no bytes. Facts: protocol, “Elements”.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from olr_pg.kernel_bytes import copy_bytes
-from olr_pg.kernels import inlined
+from olr_pg.kernels.bytes import copy_bytes
+from olr_pg.kernels.compile import inlined
 from olr_pg.wire.elements import ChunkFlags, ElementCode
-from olr_pg.wire.put import put16, put64, put_head
+from olr_pg.wire.frame_writing import put16, put64, put_head
 
 CHUNK_BYTES: Final = 1 << 20
 """Bytes of a value in one Chunk element, where nobody says otherwise."""
@@ -27,7 +27,7 @@ _NAME: Final = 37
 
 @inlined
 def value_size(dml: Any, entry: int) -> int:
-    """Bytes of a value over its parts, which are in bounds."""
+    """Count the bytes of a value over its parts, which are in bounds."""
     size = 0
     while entry >= 0:
         size += max(0, dml.values.length[entry])
@@ -39,7 +39,7 @@ def value_size(dml: Any, entry: int) -> int:
 def measure_chunks(
     dml: Any, row: int, base: int, column_size: Any, column_chunked: Any, chunk_bytes: int
 ) -> tuple[int, int]:
-    """(bytes, number) of a change's chunk frames; its values are in bounds."""
+    """Return (bytes, number) of a change's chunk frames; its values are in bounds."""
     total, frames = 0, 0
     for entry in range(dml.entry_first[row], dml.entry_first[row + 1]):
         column = base + dml.values.column[entry]

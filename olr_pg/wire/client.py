@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.wire.elements import Element, ElementCode, decode_element
 from olr_pg.wire.frames import MESSAGE_BYTES_MAX, Buffer, ByteOrder, FrameBuffer, encode_frame
 from olr_pg.wire.messages import (
@@ -104,7 +104,7 @@ class Elements:
         return message_offsets(self.blob, self.order.is_big)
 
     def decode(self, order: ByteOrder) -> Iterator[Element]:
-        """The elements as values, one by one.
+        """Yield the elements as values, one by one.
 
         Raises:
             OlrPgError: 4005, an element is malformed.
@@ -135,7 +135,7 @@ class ClientProtocol:
         """Requests whose answer has not been given by `next_event`."""
 
     def request(self, request: Request, count: int = 1) -> bytes:
-        """The bytes that ask `request` `count` times.
+        """Return the bytes that ask `request` `count` times.
 
         Raises:
             OlrPgError: 4002, an SCN is not a 64-bit unsigned number.
@@ -147,11 +147,11 @@ class ClientProtocol:
         return data
 
     def room(self) -> memoryview:
-        """Where what the server sends may be written; then `filled`."""
+        """Return where what the server sends may be written; then call `filled`."""
         return self._frames.room(_ROOM_BYTES)
 
     def filled(self, count: int) -> None:
-        """The first `count` bytes of the `room` are what the server sent."""
+        """Take the first `count` bytes of the `room`, which are what the server sent."""
         self._frames.filled(count)
 
     def receive(self, data: Buffer) -> None:
@@ -163,7 +163,7 @@ class ClientProtocol:
         self._frames.adopt(data)
 
     def next_event(self) -> Event | None:
-        """The next answers in request order; None until more is received.
+        """Return the next answers in request order; None until more is received.
 
         Raises:
             OlrPgError: 4001, 4002, 4003, 4007: the server broke the protocol; the connection is of
@@ -171,7 +171,9 @@ class ClientProtocol:
         """
         if not self._asked:
             if self._frames.waiting:
-                raise OlrPgError(4007, "it sent an answer that nobody asked for")
+                raise OlrPgError(
+                    Code.PROTOCOL_BROKEN_BY_SERVER, "it sent an answer that nobody asked for"
+                )
             return None
         request, _ = self._asked[0]
         if isinstance(request, LastCommitedScn | BackToScn):
@@ -186,7 +188,8 @@ class ClientProtocol:
         answer = decode_answer(message, self.order)
         if not isinstance(answer, _ALLOWED[type(request)]):
             raise OlrPgError(
-                4007, f"it answered {type(request).__name__} with {type(answer).__name__}"
+                Code.PROTOCOL_BROKEN_BY_SERVER,
+                f"it answered {type(request).__name__} with {type(answer).__name__}",
             )
         answers = 1
         if isinstance(answer, NoMore):
@@ -197,7 +200,7 @@ class ClientProtocol:
         return Reply(request, answer, answers)
 
     def _asked_alike(self, request: Request) -> int:
-        """How many unanswered requests may be answered by the next run (of BackToScn: one)."""
+        """Count the unanswered requests that the next run may answer (of BackToScn: one)."""
         count = 0
         for asked, times in self._asked:
             if type(asked) is not type(request):
@@ -208,7 +211,7 @@ class ClientProtocol:
         return count
 
     def _elements(self, request: Request) -> Elements | None:
-        """The Data answers that are here, to requests of this one's kind (BackToScn: to it)."""
+        """Return the Data answers here to requests of this one's kind (BackToScn: to it)."""
         count = self._asked_alike(request)
         data = np.frombuffer(self._frames.view(), np.uint8)
         found, end = data_run(data, self.order.is_big, count, self._limit)
@@ -216,7 +219,10 @@ class ClientProtocol:
             return None
         blob = np.frombuffer(self._frames.take(int(end)), np.uint8)
         if isinstance(request, BackToScn) and blob[_FRAME] != ElementCode.BEGIN:
-            raise OlrPgError(4007, "it answered BackToScn with an element that is not a Begin")
+            raise OlrPgError(
+                Code.PROTOCOL_BROKEN_BY_SERVER,
+                "it answered BackToScn with an element that is not a Begin",
+            )
         self._answered(int(found))
         return Elements(request, blob, self.order, int(found))
 

@@ -2,7 +2,7 @@
 
 Values and one codec in both directions, for clients, the command line and as the judge of the
 compiled encoder (`olr_pg.wire.encoder`), which writes the same bytes from columns. All integers
-are packed in the connection's byte order. Facts: protocol "Elements inside Data".
+are packed in the connection's byte order. Facts: protocol, “Elements”.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from enum import IntEnum, IntFlag
 from typing import Final
 
 from olr_pg.dictionary.model import Column
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.wire.frames import Buffer, ByteOrder
 
 NAME_BYTES_MAX: Final = 255
@@ -38,7 +38,7 @@ class ElementCode(IntEnum):
 
 
 class ChunkFlags(IntFlag):
-    """Where a chunk stands."""
+    """The place of a chunk in its value."""
 
     NONE = 0
     LAST_OF_COLUMN = 1
@@ -68,7 +68,7 @@ class ColumnValue:
     value: bytes | None = None
 
     def described(self) -> Column:
-        """What the protocol says of the column, as the dictionary would.
+        """Return what the protocol says of the column, as the dictionary would.
 
         Its place in the row and its length are not known: 1 and 0.
         """
@@ -118,7 +118,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowChange:
-    """What Insert, Update and Delete share.
+    """The content that Insert, Update and Delete share.
 
     Attributes:
         scn: of this change.
@@ -204,14 +204,17 @@ class _Reader:
             return self.raw(size, name).decode()
         except UnicodeDecodeError as error:
             raise OlrPgError(
-                4005, f"{name} is not UTF-8", field=name, offset=start + error.start
+                Code.ELEMENT_MALFORMED,
+                f"{name} is not UTF-8",
+                field=name,
+                offset=start + error.start,
             ) from None
 
     def _advance(self, size: int, name: str) -> int:
         start = self.offset
         if size > len(self._data) - start:
             raise OlrPgError(
-                4005,
+                Code.ELEMENT_MALFORMED,
                 f"{name} needs {size} bytes, {len(self._data) - start} are left",
                 field=name,
                 offset=start,
@@ -221,7 +224,7 @@ class _Reader:
 
 
 def decode_element(data: Buffer, order: ByteOrder) -> Element:
-    """The element in `data`, which holds nothing else.
+    """Decode the element in `data`, which holds nothing else.
 
     Raises:
         OlrPgError: 4005 with the field and its offset.
@@ -240,14 +243,20 @@ def decode_element(data: Buffer, order: ByteOrder) -> Element:
         case ElementCode.INSERT | ElementCode.DELETE | ElementCode.UPDATE:
             element = _decode_row_change(reader, code, head)
         case _:
-            raise OlrPgError(4005, f"no element has code {code}", field="code", offset=0)
+            raise OlrPgError(
+                Code.ELEMENT_MALFORMED, f"no element has code {code}", field="code", offset=0
+            )
     if reader.offset != len(data):
-        raise OlrPgError(4005, f"{len(data) - reader.offset} bytes too many", offset=reader.offset)
+        raise OlrPgError(
+            Code.ELEMENT_MALFORMED,
+            f"{len(data) - reader.offset} bytes too many",
+            offset=reader.offset,
+        )
     return element
 
 
 def encode_element(element: Element, order: ByteOrder) -> bytes:
-    """The bytes of `element`, without operation code and size.
+    """Encode `element`, without operation code and size.
 
     Raises:
         OlrPgError: 4006, a name, count or number does not fit its field.
@@ -271,19 +280,19 @@ def encode_element(element: Element, order: ByteOrder) -> bytes:
 
 
 def encode_name(name: str, what: str) -> bytes:
-    """A schema, table, column name or ROWID in UTF-8.
+    """Encode a schema, table, column name or ROWID in UTF-8.
 
     Raises:
         OlrPgError: 4006, longer than 255 bytes.
     """
     data = name.encode()
     if len(data) > NAME_BYTES_MAX:
-        raise OlrPgError(4006, f"{what} has {len(data)} bytes in UTF-8", name=name)
+        raise OlrPgError(Code.FIELD_OVERFLOW, f"{what} has {len(data)} bytes in UTF-8", name=name)
     return data
 
 
 def encode_column_header(column: ColumnValue, size: int, order: ByteOrder) -> bytes:
-    """ColumnValue up to and with its name; `size` is ColumnValueSize."""
+    """Encode ColumnValue up to and with its name; `size` is ColumnValueSize."""
     name = encode_name(column.name, "ColumnName")
     return (
         _pack(
@@ -308,7 +317,10 @@ def _decode_chunk(reader: _Reader, head: tuple[int, int, int, int]) -> Chunk:
     type_code, flags, size = reader.fields("HHQ", "ColumnType")
     if flags > ChunkFlags.LAST_OF_COLUMN | ChunkFlags.LAST_OF_ROW:
         raise OlrPgError(
-            4005, f"ChunkFlags {flags} is not in 0..3", field="ChunkFlags", offset=reader.offset
+            Code.ELEMENT_MALFORMED,
+            f"ChunkFlags {flags} is not in 0..3",
+            field="ChunkFlags",
+            offset=reader.offset,
         )
     return Chunk(*head, name, type_code, ChunkFlags(flags), reader.raw(size, "ChunkData"))
 
@@ -349,7 +361,10 @@ def _decode_column(reader: _Reader) -> ColumnValue:
     )
     if chunked and size:
         raise OlrPgError(
-            4005, "a chunked column has a value as well", field="IsChunked", offset=start
+            Code.ELEMENT_MALFORMED,
+            "a chunked column has a value as well",
+            field="IsChunked",
+            offset=start,
         )
     name = reader.text(name_size, "ColumnName")
     value = reader.raw(size, "ColumnValue")
@@ -395,4 +410,4 @@ def _pack(order: ByteOrder, layout: str, *values: int) -> bytes:
     try:
         return struct.pack(order.prefix + layout, *values)
     except struct.error as error:
-        raise OlrPgError(4006, f"a number does not fit its field: {error}") from None
+        raise OlrPgError(Code.FIELD_OVERFLOW, f"a number does not fit its field: {error}") from None

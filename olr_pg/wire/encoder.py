@@ -1,4 +1,4 @@
-"""Finished transactions as columns → their framed Data messages, compiled.
+"""The encoder: finished transactions as columns to their framed Data messages, compiled.
 
 One pass over the columns writes every message and checks every index, into rooms that an output
 gives, one after the other: what a transaction takes is known when it is written. Its messages are
@@ -13,22 +13,24 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.errors import OlrPgError
-from olr_pg.kernel_bytes import FORWARD, SHORT, copy_bytes, copy_forward
-from olr_pg.kernels import inlined, kernel, part
-from olr_pg.transactions.batch import DmlKind, Image
-from olr_pg.transactions.storage import IN_MEMORY
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.kernels.bytes import FORWARD, SHORT, copy_bytes, copy_forward
+from olr_pg.kernels.compile import inlined, kernel, part
+from olr_pg.transactions.finished_columns import DmlKind, Image
+from olr_pg.transactions.waiting_storage import IN_MEMORY
 from olr_pg.wire.chunks import CHUNK_BYTES, measure_chunks, write_chunks
+from olr_pg.wire.element_plan import ROWID_BYTES
 from olr_pg.wire.elements import ElementCode
+from olr_pg.wire.frame_writing import put16, put32, put64, put_head
 from olr_pg.wire.output import Unkept, Whole
-from olr_pg.wire.plan import ROWID_BYTES
-from olr_pg.wire.put import put16, put32, put64, put_head
+from olr_pg.wire.rowid_text import PLACE_SIZE, ROWID, put_rowid
+from olr_pg.wire.value_parts import measure_value, write_parts
 
 if TYPE_CHECKING:
-    from olr_pg.transactions.batch import DmlColumns, TransactionColumns
-    from olr_pg.transactions.storage import Allocate
+    from olr_pg.transactions.finished_columns import DmlColumns, TransactionColumns
+    from olr_pg.transactions.waiting_storage import Allocate
+    from olr_pg.wire.element_plan import ElementPlan
     from olr_pg.wire.output import MessageOutput
-    from olr_pg.wire.plan import ElementPlan
 
 _FRAME: Final = 6
 _ROWID_SIZE: Final = 6
@@ -49,10 +51,6 @@ _UPDATE: Final = int(DmlKind.UPDATE)
 _BEFORE: Final = int(Image.BEFORE)
 _AFTER: Final = int(Image.AFTER)
 
-_ROWID_ALPHABET: Final = np.frombuffer(
-    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", np.uint8
-)
-
 _DONE: Final = 0
 _BAD_KIND: Final = 1
 _BAD_TABLE: Final = 2
@@ -68,22 +66,24 @@ _ROW: Final = 1
 _BEFORE_ROOM: Final = 2
 _FILLED: Final = 3
 _NEEDED: Final = 4
-_BDBA: Final = 5
-_OBJD: Final = 6
-_ROWID: Final = 7
-_PLACE_SIZE: Final = 8
-
-_ROWID_BLOCK: Final = 15
-"""Characters of a ROWID before its slot."""
 
 _REASON: Final = {
-    _BAD_KIND: (4014, "the kind of the change is not insert, update or delete"),
-    _BAD_TABLE: (4014, "the table is not in the element plan"),
-    _BAD_IMAGE: (4014, "its values are not before, then after image, or of the wrong image"),
-    _BAD_COLUMN: (4014, "a column is not in the element plan"),
-    _BAD_VALUE: (4014, "a value lies outside the data, or its parts run in a circle"),
-    _TOO_LARGE: (4006, "the message is longer than 4 GiB"),
-    _TOO_MANY: (4006, "an image has more than 65,535 columns"),
+    _BAD_KIND: (
+        Code.CHANGE_NOT_ENCODABLE,
+        "the kind of the change is not insert, update or delete",
+    ),
+    _BAD_TABLE: (Code.CHANGE_NOT_ENCODABLE, "the table is not in the element plan"),
+    _BAD_IMAGE: (
+        Code.CHANGE_NOT_ENCODABLE,
+        "its values are not before, then after image, or of the wrong image",
+    ),
+    _BAD_COLUMN: (Code.CHANGE_NOT_ENCODABLE, "a column is not in the element plan"),
+    _BAD_VALUE: (
+        Code.CHANGE_NOT_ENCODABLE,
+        "a value lies outside the data, or its parts run in a circle",
+    ),
+    _TOO_LARGE: (Code.FIELD_OVERFLOW, "the message is longer than 4 GiB"),
+    _TOO_MANY: (Code.FIELD_OVERFLOW, "an image has more than 65,535 columns"),
 }
 
 
@@ -109,7 +109,7 @@ def encode_transactions(
     chunk_bytes: int = CHUNK_BYTES,
     allocate: Allocate = IN_MEMORY.allocate,
 ) -> EncodedTransactions:
-    """The framed Data messages of `transactions`, with the commit SCN filled in.
+    """Encode `transactions` as framed Data messages, with the commit SCN filled in.
 
     They are written twice, so that their room has just their size: first into a scratch.
 
@@ -138,11 +138,11 @@ def write_messages(
     output: MessageOutput,
     chunk_bytes: int = CHUNK_BYTES,
 ) -> EncodedTransactions:
-    """As `encode_transactions`, into an output, which gives the blob."""
+    """Write what `encode_transactions` does into an output, which gives the blob."""
     count = transactions.xid.size
     first = np.zeros(count + 1, np.int64)
     messages = np.zeros(count, np.int64)
-    place = np.zeros(_PLACE_SIZE, np.int64)
+    place = np.zeros(PLACE_SIZE, np.int64)
     tables = plan.table_big if big_endian else plan.table_little
     columns = plan.column_big if big_endian else plan.column_little
     chunked = bool(plan.column_chunked.any())
@@ -170,6 +170,16 @@ def fill_room(
 ) -> int:  # fmt: skip
     """Write messages from `place` on until `out` is full: done, full, or why a change is refused.
 
+    It walks over the transactions, and the row changes of each:
+
+        Begin | row change | its Chunks | row change | its Chunks | ... | Commit
+
+        row change:   head | names of the table | ROWID | before image | after image
+        image:        number of values 2 | header of a column | value | header | value | ...
+
+    Names and headers are copied from the element plan. A message that does not fit, with its
+    Chunks, is left to the next room, so that `out` ends behind a whole one.
+
     Args:
         chunked: whether any column is chunked.
         place: [transaction, row change + 1 or 0 before the Begin, bytes of former rooms, bytes
@@ -178,7 +188,7 @@ def fill_room(
         first, messages: as `EncodedTransactions`, filled.
     """
     at = 0
-    place[_ROWID] = 0
+    place[ROWID] = 0
     while place[_NUMBER] < transactions.xid.size:
         number = place[_NUMBER]
         commit_scn, xid = transactions.commit_scn[number], transactions.xid[number]
@@ -209,7 +219,7 @@ def fill_room(
                                  column_chunked, chunk_bytes, big, out, end)  # fmt: skip
                 end += size
             if end > out.size:
-                place[_ROWID] = 0
+                place[ROWID] = 0
                 return _stopped(place, at, end - at)
             messages[number] += chunks
             at = end
@@ -250,7 +260,7 @@ def _write_change(
     table_column: Any, column_size: Any, column_data: Any, column_chunked: Any, big: bool,
     place: Any, out: Any, at: int,
 ) -> tuple[int, int]:  # fmt: skip
-    """(status, end) of a row change at `at`; where the end is past that of `out`, it is not whole.
+    """Write a row change at `at`; return (status, end), not whole where the end is past `out`.
 
     What does not fit is measured, so that its room can be asked for, and refused if it is too much.
     """
@@ -300,7 +310,7 @@ def _write_images(
     dml: Any, kind: int, begin: int, end: int, base: int, width: int, column_size: Any,
     column_data: Any, column_chunked: Any, big: bool, out: Any, at: int,
 ) -> tuple[int, int]:  # fmt: skip
-    """(status, end): BeforeData and AfterData, as the kind has them, as far as they fit."""
+    """Write BeforeData and AfterData, as the kind has them, as far as they fit: (status, end)."""
     entry = begin
     for image in range(_AFTER if kind == _INSERT else _BEFORE, _AFTER + (kind != _DELETE)):
         status, count, at = _write_image(
@@ -318,7 +328,7 @@ def _write_stored(
     dml: Any, row: int, base: int, width: int, column_size: Any, column_data: Any, big: bool,
     out: Any, at: int,
 ) -> tuple[int, int]:  # fmt: skip
-    """(status, end): AfterData of values as a row piece stores them, as far as they fit.
+    """Write AfterData of values as a row piece stores them, as far as they fit: (status, end).
 
     None of them is chunked: `RowPlan.as_stored`.
     """
@@ -379,7 +389,7 @@ def _write_image(
     dml: Any, image: int, begin: int, end: int, base: int, width: int, column_size: Any,
     column_data: Any, column_chunked: Any, big: bool, out: Any, at: int,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """(status, values, end): BeforeData or AfterData, as far as they fit."""
+    """Write BeforeData or AfterData, as far as they fit: (status, values, end)."""
     count_at = at
     at += 2
     entry = np.uint64(begin)
@@ -440,58 +450,6 @@ def _write_column(
         write_parts(dml, value.next, out, start + length)
         put64(out, at + 1, length + further, big)
     return end
-
-
-@part
-def measure_value(dml: Any, entry: int) -> int:
-    """Bytes of a value over all its parts (NULL: 0); −1 where a part is out of bounds."""
-    size, parts = 0, 0
-    while entry >= 0:
-        parts += 1
-        if entry >= dml.values.length.size or parts > dml.values.length.size:
-            return -1
-        length, offset = dml.values.length[entry], dml.values.offset[entry]
-        if length > 0:
-            if offset < 0 or offset > dml.data.size - length:
-                return -1
-            size += length
-        entry = dml.values.next[entry]
-    return size
-
-
-@part
-def write_parts(dml: Any, entry: int, out: Any, at: int) -> int:
-    """Write the further parts of a value from `entry` on; returns the end."""
-    while entry >= 0:
-        offset, length = dml.values.offset[entry], dml.values.length[entry]
-        if length > 0:
-            at = copy_bytes(out, at, dml.data, offset, offset + length)
-        entry = dml.values.next[entry]
-    return at
-
-
-@inlined
-def put_rowid(out: Any, at: int, dataobj: Any, dba: Any, slot: Any, place: Any) -> None:
-    """Write the 18 characters of `olr_pg.scalars.format_rowid`.
-
-    Rows of one block follow each other mostly: the first 15 are those of the last one then.
-    """
-    last = place[_ROWID] - 1
-    if last >= 0 and place[_BDBA] == dba and place[_OBJD] == dataobj:
-        copy_bytes(out, at, out, last, last + _ROWID_BLOCK)
-    else:
-        put_digits(out, at, np.int64(dataobj), 6)
-        put_digits(out, at + 6, np.int64(dba) >> 22, 3)
-        put_digits(out, at + 9, np.int64(dba) & 0x3FFFFF, 6)
-        place[_BDBA], place[_OBJD], place[_ROWID] = dba, dataobj, at + 1
-    put_digits(out, at + _ROWID_BLOCK, np.int64(slot), 3)
-
-
-@inlined
-def put_digits(out: Any, at: int, value: Any, count: int) -> None:
-    """Write `value` in `count` base-64 digits of the ROWID alphabet."""
-    for i in range(count):
-        out[at + i] = _ROWID_ALPHABET[value >> 6 * (count - 1 - i) & 63]
 
 
 def _refused(status: int, row: int, dml: DmlColumns) -> OlrPgError:

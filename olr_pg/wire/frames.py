@@ -1,4 +1,4 @@
-"""Frames: ``MessageSize u32``, then that many bytes (operation code and body); protocol "framing".
+"""Frames: ``MessageSize u32``, then that many bytes (operation code and body); protocol, “Frames”.
 
 Nothing here knows what a message means. `FrameBuffer` takes bytes as they come and gives whole
 messages back: any split of the input gives the same output.
@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 
 Buffer = bytes | bytearray | memoryview
 
@@ -44,7 +44,7 @@ class ByteOrder(Enum):
 
     @property
     def is_big(self) -> bool:
-        """As the kernels take it."""
+        """The same, as the kernels take it."""
         return self is ByteOrder.BIG
 
 
@@ -52,13 +52,15 @@ _SIZE: Final = {order: struct.Struct(order.prefix + "I") for order in ByteOrder}
 
 
 def encode_frame(message: Buffer, order: ByteOrder) -> bytes:
-    """The frame of one message (operation code and body).
+    """Encode one message (operation code and body) as a frame.
 
     Raises:
         OlrPgError: 4006, the message is longer than 4 GiB − 1.
     """
     if len(message) > MESSAGE_BYTES_MAX:
-        raise OlrPgError(4006, f"a message of {len(message)} bytes", limit=MESSAGE_BYTES_MAX)
+        raise OlrPgError(
+            Code.FIELD_OVERFLOW, f"a message of {len(message)} bytes", limit=MESSAGE_BYTES_MAX
+        )
     return _SIZE[order].pack(len(message)) + message
 
 
@@ -91,7 +93,7 @@ class FrameBuffer:
         self.failure: OlrPgError | None = None
 
     def room(self, size: int) -> memoryview:
-        """Where what the peer sends next may be written: `size` bytes or more; then `filled`."""
+        """Return where `size` bytes or more from the peer may be written; then call `filled`."""
         if len(self._data) - self._end < size:
             self._make_room(size)
         return self._data[self._end :]
@@ -107,7 +109,7 @@ class FrameBuffer:
         self._position, self._end = 0, waiting
 
     def filled(self, count: int) -> None:
-        """The first `count` bytes of the `room` are what the peer sent."""
+        """Take the first `count` bytes of the `room`, which are what the peer sent."""
         self._end += count
 
     def receive(self, data: Buffer) -> None:
@@ -133,15 +135,15 @@ class FrameBuffer:
         return self._end - self._position
 
     def peek(self, count: int) -> bytes:
-        """A copy of the next `count` bytes, or of what there is."""
+        """Return a copy of the next `count` bytes, or of what there is."""
         return bytes(self.view()[:count])
 
     def view(self) -> memoryview:
-        """The bytes that wait."""
+        """Return the bytes that wait."""
         return self._data[self._position : self._end]
 
     def take(self, count: int) -> memoryview:
-        """The next `count` bytes, whole frames only; they stay as they are."""
+        """Take the next `count` bytes, whole frames only; they stay as they are."""
         taken = self.view()[:count]
         self._position += count
         self._is_lent = True
@@ -152,7 +154,7 @@ class FrameBuffer:
         self._position += count
 
     def skip_repeated(self, frame: bytes, most: int) -> int:
-        """Drop frames equal to `frame` at the head, up to `most` of them; how many."""
+        """Drop frames equal to `frame` at the head, up to `most` of them; return how many."""
         count = min(most, self.waiting // len(frame))
         alike = np.frombuffer(self.peek(count * len(frame)), np.uint8).reshape(count, len(frame))
         different = np.flatnonzero((alike != np.frombuffer(frame, np.uint8)).any(axis=1))
@@ -161,13 +163,15 @@ class FrameBuffer:
         return count
 
     def next_message(self) -> bytes | None:
-        """The next whole message without its size, or None until more is received."""
+        """Take the next whole message without its size, or None until more is received."""
         if self.failure is not None or self.waiting < SIZE_BYTES:
             return None
         size: int = self._size.unpack_from(self._data, self._position)[0]
         if not CODE_BYTES <= size <= self._limit:
             self.failure = OlrPgError(
-                4001, f"MessageSize {size} is not in {CODE_BYTES}..{self._limit}", size=size
+                Code.MESSAGE_SIZE,
+                f"MessageSize {size} is not in {CODE_BYTES}..{self._limit}",
+                size=size,
             )
             return None
         start = self._position + SIZE_BYTES

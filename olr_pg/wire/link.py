@@ -1,4 +1,4 @@
-"""A way to the server, as whoever holds the client's side of the protocol uses it."""
+"""A link to the server, as whoever holds the client's side of the protocol uses it."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 `encode_request`/`encode_answer` give whole frames, `decode_request`/`decode_answer` take messages
 without their size (what `FrameBuffer.next_message` returns). Validation is strict: a body has
-exactly the bytes that its message defines. Facts: protocol "Requests", "Answers".
+exactly the bytes that its message defines. Facts: protocol, “Frames”.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.wire.frames import CODE_BYTES, Buffer, ByteOrder, encode_frame
 
 
@@ -162,7 +162,7 @@ _BARE_REQUESTS: Final[dict[RequestCode, type[LogOff | GetStatus | GetSavedScn]]]
 
 
 def encode_request(request: Request, order: ByteOrder) -> bytes:
-    """The frame of `request`.
+    """Encode `request` as a frame.
 
     Raises:
         OlrPgError: 4002, an SCN is not a 64-bit unsigned number.
@@ -179,7 +179,7 @@ def encode_request(request: Request, order: ByteOrder) -> bytes:
 
 
 def decode_request(message: Buffer, order: ByteOrder) -> Request:
-    """The request in `message` (operation code and body, at least 2 bytes).
+    """Decode the request in `message` (operation code and body, at least 2 bytes).
 
     Raises:
         OlrPgError: 4003 unknown operation code; 4002 a body of the wrong length, or a query that
@@ -189,7 +189,9 @@ def decode_request(message: Buffer, order: ByteOrder) -> Request:
     try:
         code = RequestCode(number)
     except ValueError:
-        raise OlrPgError(4003, f"no request has operation code {number}", code=number) from None
+        raise OlrPgError(
+            Code.OPERATION_UNKNOWN, f"no request has operation code {number}", code=number
+        ) from None
     if code is RequestCode.TABLE_LIST:
         return TableList(_query(body))
     if code in _SCN_REQUESTS:
@@ -199,7 +201,7 @@ def decode_request(message: Buffer, order: ByteOrder) -> Request:
 
 
 def encode_answer(answer: Answer, order: ByteOrder) -> bytes:
-    """The frame of `answer`.
+    """Encode `answer` as a frame.
 
     Raises:
         OlrPgError: 4002, a number does not fit its field; 4006, an element over 4 GiB.
@@ -222,7 +224,7 @@ def encode_answer(answer: Answer, order: ByteOrder) -> bytes:
 
 
 def decode_answer(message: Buffer, order: ByteOrder) -> Answer:
-    """The answer in `message` (operation code and body, at least 2 bytes).
+    """Decode the answer in `message` (operation code and body, at least 2 bytes).
 
     Raises:
         OlrPgError: 4003 unknown operation code; 4002 a body that its answer does not allow.
@@ -245,19 +247,21 @@ def decode_answer(message: Buffer, order: ByteOrder) -> Answer:
         case AnswerCode.SAVED_SCN:
             return _saved(*_unpack(order, "HQ", body, what="SAVED_SCN"))
         case _:
-            raise OlrPgError(4003, f"no answer has operation code {number}", code=number)
+            raise OlrPgError(
+                Code.OPERATION_UNKNOWN, f"no answer has operation code {number}", code=number
+            )
 
 
 def _query(body: bytes) -> str:
     sql = _text(body, what="SQLString")
     if not sql.strip():
-        raise OlrPgError(4002, "TableList has an empty query", field="SQLString")
+        raise OlrPgError(Code.MESSAGE_MALFORMED, "TableList has an empty query", field="SQLString")
     return sql
 
 
 def _data(body: bytes) -> Data:
     if not body:
-        raise OlrPgError(4002, "Data holds no element", field="element")
+        raise OlrPgError(Code.MESSAGE_MALFORMED, "Data holds no element", field="element")
     return Data(body)
 
 
@@ -265,18 +269,22 @@ def _status(number: int) -> Status:
     try:
         return Status(State(number))
     except ValueError:
-        raise OlrPgError(4002, f"Status {number} is no state", field="Status") from None
+        raise OlrPgError(
+            Code.MESSAGE_MALFORMED, f"Status {number} is no state", field="Status"
+        ) from None
 
 
 def _saved(flag: int, scn: int) -> SavedScn:
     if flag > 1:
-        raise OlrPgError(4002, f"SavedSCN has flag {flag}, not 0 or 1", field="Flag")
+        raise OlrPgError(
+            Code.MESSAGE_MALFORMED, f"SavedSCN has flag {flag}, not 0 or 1", field="Flag"
+        )
     return SavedScn(scn if flag else None)
 
 
 def _split(message: Buffer, order: ByteOrder) -> tuple[int, bytes]:
     if len(message) < CODE_BYTES:
-        raise OlrPgError(4002, f"{len(message)} bytes hold no operation code")
+        raise OlrPgError(Code.MESSAGE_MALFORMED, f"{len(message)} bytes hold no operation code")
     number: int = struct.unpack_from(order.prefix + "H", message)[0]
     return number, bytes(message[CODE_BYTES:])
 
@@ -285,14 +293,15 @@ def _pack(order: ByteOrder, fields: str, *values: int, what: str) -> bytes:
     try:
         return struct.pack(order.prefix + fields, *values)
     except struct.error as error:
-        raise OlrPgError(4002, f"{what}: {error}") from None
+        raise OlrPgError(Code.MESSAGE_MALFORMED, f"{what}: {error}") from None
 
 
 def _unpack(order: ByteOrder, fields: str, body: bytes, *, what: str) -> tuple[int, ...]:
     layout = struct.Struct(order.prefix + fields)
     if len(body) != layout.size:
         raise OlrPgError(
-            4002, f"{what} has a body of {len(body)} bytes where it needs {layout.size}"
+            Code.MESSAGE_MALFORMED,
+            f"{what} has a body of {len(body)} bytes where it needs {layout.size}",
         )
     return layout.unpack(body)
 
@@ -302,5 +311,8 @@ def _text(body: bytes, *, what: str) -> str:
         return body.decode()
     except UnicodeDecodeError as error:
         raise OlrPgError(
-            4002, f"{what} is not UTF-8: {error.reason}", field=what, offset=error.start
+            Code.MESSAGE_MALFORMED,
+            f"{what} is not UTF-8: {error.reason}",
+            field=what,
+            offset=error.start,
         ) from None

@@ -1,4 +1,4 @@
-"""Where the messages of a contiguous run of frames begin: compiled, for both sides."""
+"""Kernels that find where the messages of a contiguous run of frames begin, for both sides."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from olr_pg.errors import OlrPgError
-from olr_pg.kernels import inlined_kernel, kernel
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.kernels.compile import inlined_kernel, kernel
 from olr_pg.wire.messages import AnswerCode
 
 if TYPE_CHECKING:
@@ -18,14 +18,14 @@ _DATA: Final = int(AnswerCode.DATA)
 
 
 def message_offsets(blob: npt.NDArray[np.uint8], big_endian: bool) -> npt.NDArray[np.int64]:
-    """Where each of the n framed messages in `blob` begins, and the end: shape (n + 1).
+    """Find where each of the n framed messages in `blob` begins, and the end: shape (n + 1).
 
     Raises:
         OlrPgError: 4001, `blob` is not a sequence of whole messages.
     """
     count, end = message_run(blob, 0, big_endian, blob.size, blob.size)
     if end != blob.size:
-        raise OlrPgError(4001, "the sizes do not add up to the whole", offset=int(end))
+        raise OlrPgError(Code.MESSAGE_SIZE, "the sizes do not add up to the whole", offset=int(end))
     offsets = np.empty(count + 1, np.int64)
     fill_offsets(blob, big_endian, offsets)
     return offsets
@@ -35,7 +35,7 @@ def message_offsets(blob: npt.NDArray[np.uint8], big_endian: bool) -> npt.NDArra
 def message_run(
     blob: Any, start: int, big: bool, messages_max: int, bytes_max: int
 ) -> tuple[int, int]:
-    """The whole messages from `start` on: (how many, where they end).
+    """Find the whole messages from `start` on: (how many, where they end).
 
     Stops at `messages_max`, at one that does not fit `bytes_max`, and at a broken one.
     """
@@ -62,7 +62,7 @@ def fill_offsets(blob: Any, big: bool, offsets: Any) -> None:
 
 @kernel
 def data_run(data: Any, big: bool, messages_max: int, size_max: int) -> tuple[int, int]:
-    """The whole Data messages at the head of `data`: (how many, where they end).
+    """Find the whole Data messages at the head of `data`: (how many, where they end).
 
     Stops at `messages_max`, at another message, and at a size not in 7..`size_max`.
     """

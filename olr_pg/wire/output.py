@@ -1,4 +1,4 @@
-"""Where framed messages go while they are written."""
+"""Outputs: the places that framed messages go to while they are written."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.transactions.storage import IN_MEMORY
+from olr_pg.transactions.waiting_storage import IN_MEMORY
 
 if TYPE_CHECKING:
-    from olr_pg.transactions.storage import Allocate, Storage
+    from olr_pg.transactions.waiting_storage import Allocate, Storage
 
 U8 = npt.NDArray[np.uint8]
 
@@ -25,13 +25,13 @@ class MessageOutput(Protocol):
     """Takes messages room by room."""
 
     def room(self, least: int) -> U8:
-        """Where the next messages are written, `least` bytes or more of it."""
+        """Return where the next messages are written, `least` bytes or more of it."""
 
     def take(self, size: int) -> None:
-        """The first `size` bytes of the room are messages."""
+        """Take the first `size` bytes of the room, which are messages."""
 
     def taken(self) -> U8:
-        """What was taken since the last call, contiguous; empty if it is not in memory."""
+        """Return what was taken since the last call, contiguous; empty if it is not in memory."""
 
 
 class Scratch:
@@ -53,13 +53,13 @@ class Scratch:
 
 
 class Unkept(Scratch):
-    """Nobody wants the messages: they are checked and measured."""
+    """An output that keeps nothing: messages are checked and measured."""
 
     def take(self, size: int) -> None:
-        """They are gone."""
+        """Drop them."""
 
     def taken(self) -> U8:
-        """Nothing."""
+        """Return nothing."""
         return _NOTHING
 
 
@@ -70,20 +70,20 @@ class Whole:
         self._room = room
 
     def room(self, least: int) -> U8:
-        """The room; nothing is asked for a second time."""
+        """Return the room; nothing is asked for a second time."""
         return self._room
 
     def take(self, size: int) -> None:
-        """It is full."""
+        """Note nothing: the room is full."""
         assert size == self._room.size, "the room was measured"
 
     def taken(self) -> U8:
-        """The room."""
+        """Return the room."""
         return self._room
 
 
 class Collected(Scratch):
-    """In memory, as much as it is."""
+    """Messages in memory, as many as there are."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -94,7 +94,7 @@ class Collected(Scratch):
         self._parts.append(self._room[:size].copy())
 
     def taken(self) -> U8:
-        """The copies one behind the other."""
+        """Return the copies one behind the other."""
         parts, self._parts = self._parts, []
         return parts[0] if len(parts) == 1 else np.concatenate([_NOTHING, *parts])
 
@@ -115,7 +115,7 @@ class InParts(Scratch):
         self._skipped = 0
 
     def next_part(self) -> None:
-        """Another part follows: the last Commit is not the transaction's."""
+        """Begin another part: the last Commit is not the transaction's."""
         self._skipped = self._begin if self._last.size else 0
         self._last = _NOTHING
 
@@ -130,10 +130,10 @@ class InParts(Scratch):
         self._last = messages[-self._commit :].copy()
 
     def taken(self) -> U8:
-        """Nothing, before `finish`."""
+        """Return nothing, before `finish`."""
         return _NOTHING
 
     def finish(self) -> U8:
-        """All messages, with one Begin and one Commit."""
+        """Return all messages, with one Begin and one Commit."""
         self._gathered.append(self._last)
         return self._gathered.finish()

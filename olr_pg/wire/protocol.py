@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import numpy as np
 
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.wire.frames import REQUEST_BYTES_MAX, Buffer, ByteOrder, FrameBuffer
 from olr_pg.wire.messages import (
     Answer,
@@ -90,7 +90,7 @@ class Batch(NamedTuple):
 
 
 class Delivery(Protocol):
-    """What the protocol asks of the server; every method may raise `OlrPgError`.
+    """The operations that the protocol asks of the server; every method may raise `OlrPgError`.
 
     An error must leave things as they were: the client gets it as Error and may ask again.
     """
@@ -110,10 +110,10 @@ class Delivery(Protocol):
         """
 
     def rewind(self, scn: int) -> Batch:
-        """BackToSCN(`scn`): one message, a Begin, or none."""
+        """Answer BackToSCN(`scn`): one message, a Begin, or none."""
 
     def saved_scn(self) -> int | None:
-        """The SCN in the checkpoint."""
+        """Return the SCN in the checkpoint."""
 
 
 _ALLOWED: Final[dict[type[Request], State]] = {
@@ -177,7 +177,7 @@ class ServerProtocol:
         return self._frames.waiting
 
     def answers(self) -> list[Buffer]:
-        """The next piece of output, in order; empty once every whole request is answered."""
+        """Return the next piece of output, in order; empty once every whole request is answered."""
         out: list[Buffer] = []
         size = 0
         while size < self._answer_bytes and (part := self._next_part()) is not None:
@@ -202,7 +202,7 @@ class ServerProtocol:
         return None
 
     def _break_off(self) -> Buffer | None:
-        """No whole message is left: wait for more, or end where none can be found any more."""
+        """Wait for more where no whole message is left, or end where none can come any more."""
         if self._frames.failure is None:
             return None
         self.closed = True
@@ -210,15 +210,13 @@ class ServerProtocol:
         return self._refuse(self.failure)
 
     def _answer(self, message: bytes) -> Buffer | None:
-        """The answer to one request; None where it is not answered (LogOff) or became a run."""
+        """Answer one request; None where it is not answered (LogOff) or became a run."""
         try:
             request = decode_request(message, self._order)
             allowed = _ALLOWED.get(type(request), self.state)
             if allowed is not self.state:
-                raise OlrPgError(
-                    4004, f"{type(request).__name__} in state {self.state.name}",
-                    state=self.state.name,
-                )  # fmt: skip
+                detail = f"{type(request).__name__} in state {self.state.name}"
+                raise OlrPgError(Code.REQUEST_OUT_OF_STATE, detail, state=self.state.name)
             return self._perform(request)
         except OlrPgError as error:
             return self._refuse(error)
@@ -263,7 +261,7 @@ class ServerProtocol:
         self._frames.skip(len(scns) * _CONFIRM_BYTES)
 
     def _confirmations(self, size: int) -> npt.NDArray[np.uint64]:
-        """The SCNs of the LastCommitedSCN requests at the head of the next `size` bytes."""
+        """Return the SCNs of the LastCommitedSCN requests at the head of the next `size` bytes."""
         if self._frames.waiting < size:
             return _NO_SCNS
         data = self._frames.peek(size)
@@ -296,7 +294,7 @@ class ServerProtocol:
 
 
 def _runs(values: npt.NDArray[np.uint64]) -> list[tuple[int, int]]:
-    """(value, how many times in a row) of a non-empty array."""
+    """Return (value, how many times in a row) of a non-empty array."""
     ends = np.append(np.flatnonzero(values[1:] != values[:-1]) + 1, len(values))
     starts = np.concatenate(([0], ends[:-1]))
     return list(zip(values[starts].tolist(), (ends - starts).tolist(), strict=True))

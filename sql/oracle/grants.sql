@@ -3,8 +3,8 @@
 --
 --   sqlplus sys@host:1521/orclpdb1 as sysdba @grants.sql OLR
 --
--- It may read the dictionary, also as of an SCN, and the views that list the archived logs. It may
--- not read a single row of your tables. What a release does not have is passed over; every grant
+-- It may read the dictionary, also as of an SCN, and the views that list the archived logs and tell
+-- of work without redo. It may not read a single row of your tables. What a release does not have is passed over; every grant
 -- that is made is printed. `olr-pg doctor` checks the result grant by grant.
 
 SET VERIFY OFF
@@ -43,7 +43,9 @@ BEGIN
   FOR v IN (
     SELECT COLUMN_VALUE AS name FROM TABLE(SYS.ODCIVARCHAR2LIST(
       'V_$DATABASE', 'V_$DATABASE_INCARNATION', 'V_$TRANSPORTABLE_PLATFORM', 'V_$ARCHIVED_LOG',
-      'V_$ARCHIVE_DEST', 'V_$LOG', 'V_$THREAD', 'GV_$TRANSACTION', 'DBA_TABLES'
+      'V_$ARCHIVE_DEST', 'V_$LOG', 'V_$THREAD', 'GV_$TRANSACTION', 'V_$DATAFILE',
+      'DBA_TABLES', 'DBA_TAB_PARTITIONS', 'DBA_TAB_SUBPARTITIONS', 'DBA_LOBS',
+      'DBA_LOB_PARTITIONS'
     ))
   ) LOOP
     give('SELECT', v.name);

@@ -12,14 +12,14 @@ import numpy as np
 import psycopg
 import pytest
 
-from olr_pg.applier.held_frames import parse_messages
-from olr_pg.applier.session import Applier, ApplyReport
+from olr_pg.applier.session.applier_session import Applier, ApplyReport
 from olr_pg.applier.settings import ApplierSettings
+from olr_pg.applier.stopped.held_frames import parse_messages
 from olr_pg.datatypes.number import encode_number
+from olr_pg.ordering.ready_transactions import CommitPosition, ReadyRun
 from olr_pg.server.checkpoint import Checkpoint
 from olr_pg.server.listener import Listener
 from olr_pg.server.queue import BYTES_MAX, ReadyQueue
-from olr_pg.server.ready import CommitPosition, ReadyRun
 from olr_pg.wire.elements import (
     Begin,
     Chunk,
@@ -38,7 +38,7 @@ from tests.server.ready_one import ready_one
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from olr_pg.applier.changes import Selection
+    from olr_pg.applier.statements.table_changes import Selection
 
 Row = dict[str, Any]
 Change = Insert | Update | Delete | Chunk
@@ -62,7 +62,7 @@ def _image(row: Row) -> tuple[ColumnValue, ...]:
 
 @dataclass
 class Script:
-    """Transactions in delivery order, and the server's view of them (a `server.source.Source`)."""
+    """Transactions in delivery order, and the server's view of them: a `Source`."""
 
     order: ByteOrder = ByteOrder.LITTLE
     transactions: list[ReadyRun] = field(default_factory=list)
@@ -95,7 +95,7 @@ class Script:
         )
         return scn
 
-    def resolve(self, sql: str) -> None:
+    def resolve(self, sql: str, _is_abandoned: object = None) -> None:
         """Any query will do."""
 
     def start(self, scn: int, _image: str | None = None, *, resumed: bool = False) -> ReadyQueue:
@@ -128,6 +128,9 @@ class Script:
         for one in self.transactions[self._taken :]:
             self._queue.put(one)
             self._taken += 1
+
+    def reach_scn(self) -> int:
+        return max((one.last_commit_scn for one in self.transactions), default=0)
 
     def recovery_points(self) -> tuple[()]:
         """There are none."""

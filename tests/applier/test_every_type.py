@@ -33,7 +33,7 @@ from olr_pg.datatypes.vector import Vector, VectorFormat, encode_vector
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
 from olr_pg.dictionary.snapshot_file import write_snapshot
-from olr_pg.simulator.lob_layout import BLOB, CLOB, secure_extents, secure_in_row
+from olr_pg.simulator.fields.lob_layout import BLOB, CLOB, secure_extents, secure_in_row
 from tests.datatypes.xml_documents import TOKENS, encode
 from tests.lobs.lob_decoding import decode
 from tests.lobs.lob_redo import TABLE_OBJ, LobRedo

@@ -18,11 +18,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from olr_pg.applier.connection import connect
-from olr_pg.applier.ledger import ensure_ledger
-from olr_pg.applier.plan import TablePlan, plan_table
-from olr_pg.applier.replay import replay
+from olr_pg.applier.batches.replay import replay
 from olr_pg.applier.settings import ApplierSettings, ConflictPolicy
+from olr_pg.applier.statements.target_plan import TablePlan, plan_table
+from olr_pg.applier.target.connection import connect
+from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.datatypes.binary_float import encode_binary_float
 from olr_pg.datatypes.interval import DaySecond, YearMonth, encode_day_second, encode_year_month
 from olr_pg.datatypes.mapping import pg_type
@@ -39,12 +39,12 @@ from olr_pg.datatypes.temporal import (
 from olr_pg.dictionary.model import Column, KeyKind, Table
 from olr_pg.errors import OlrPgError
 from olr_pg.load.copy_task import LoadJob, LoadTable, PartTask, copy_task
-from olr_pg.load.differences import TableDifferences
+from olr_pg.load.load_progress import TableProgress
 from olr_pg.load.parquet import find_table
-from olr_pg.load.progress import TableProgress
-from olr_pg.load.repair import repair
-from olr_pg.load.verify import MISSING, Difference
-from olr_pg.load.verify_task import (
+from olr_pg.load.verification.differences import TableDifferences
+from olr_pg.load.verification.repair import repair
+from olr_pg.load.verification.verification import MISSING, Difference
+from olr_pg.load.verification.verification_task import (
     Blocks,
     VerifyJob,
     VerifyTable,

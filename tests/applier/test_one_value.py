@@ -14,19 +14,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from olr_pg.applier.connection import connect
-from olr_pg.applier.ledger import ensure_ledger
-from olr_pg.applier.plan import TablePlan, plan_table
 from olr_pg.applier.settings import ApplierSettings
-from olr_pg.config.source import OracleSource
+from olr_pg.applier.statements.target_plan import TablePlan, plan_table
+from olr_pg.applier.target.connection import connect
+from olr_pg.applier.target.ledger import ensure_ledger
+from olr_pg.config.source_section import OracleSource
 from olr_pg.datatypes.convert import DatabaseFacts
 from olr_pg.dictionary.model import Snapshot
 from olr_pg.errors import OlrPgError
 from olr_pg.load.copy_task import LoadJob, LoadTable, PartTask, copy_task
-from olr_pg.load.live import LiveMoment, live_data
+from olr_pg.load.live_rows import LiveMoment, live_data
+from olr_pg.load.load_progress import TableProgress
 from olr_pg.load.parquet import find_table
-from olr_pg.load.progress import TableProgress
-from olr_pg.load.verify_task import (
+from olr_pg.load.verification.verification_task import (
     Blocks,
     VerifyJob,
     VerifyTable,
@@ -34,7 +34,7 @@ from olr_pg.load.verify_task import (
     compared_by,
     verify_task,
 )
-from olr_pg.oracle import lob_rows
+from olr_pg.oracle import lob_row_reading as lob_rows
 from olr_pg.scalars import format_rowid
 from olr_pg.simulator.oracle_net.row_versions import RowVersions
 from olr_pg.simulator.oracle_net.server import StandIn

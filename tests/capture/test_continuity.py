@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from olr_pg.capture.archived_log import ArchivedLog
 from olr_pg.capture.continuity import (
     Gap,
     LogStream,
@@ -12,7 +13,7 @@ from olr_pg.capture.continuity import (
     find_gaps,
     join_logs,
 )
-from olr_pg.capture.logs import ArchivedLog, discover_logs, open_log
+from olr_pg.capture.logs import discover_logs, open_log
 from olr_pg.dictionary.model import Database
 from olr_pg.errors import OlrPgError
 

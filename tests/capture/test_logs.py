@@ -16,7 +16,7 @@ from olr_pg.errors import OlrPgError
 from .conftest import BLOCK, RealLogs
 
 if TYPE_CHECKING:
-    from olr_pg.capture.logs import ArchivedLog
+    from olr_pg.capture.archived_log import ArchivedLog
 
 
 def error_of(*specs: str) -> OlrPgError:

@@ -11,7 +11,7 @@ import pytest
 
 from olr_pg.capture.readers import map_log, read_header
 from olr_pg.errors import OlrPgError
-from olr_pg.redo.incident import (
+from olr_pg.redo.dump.incident import (
     collect_incident,
     payload_position,
     read_incident,

@@ -64,7 +64,7 @@ def test_version(cli: Cli) -> None:
         (["decode", "x"], "--dictionary"),
         (["dump"], "LOG"),
         (["dump", "--json", "x"], "--stats"),
-        (["run", "--config", "x", "--log-level", "4"], "--log-level"),
+        (["run", "--config", "x", "--log-level", "5"], "--log-level"),
         (["run", "--config", "x", "--log-format", "xml"], "--log-format"),
     ],
 )
@@ -78,6 +78,8 @@ def test_wrong_usage_exits_with_2(cli: Cli, args: list[str], text: str) -> None:
     ("args", "code", "exit_code"),
     [
         (["run", "--config", "missing.json"], "OLR-01001", 2),
+        (["run", "--file", "missing.json"], "OLR-01001", 2),
+        (["run", "--log-level", "3"], "OLR-01120", 2),
         (["config", "check", "--config", "missing.json"], "OLR-01001", 2),
         (["dump", "--stats", "missing.arc"], "OLR-02002", 3),
         (["dump", "--stats", "*.arc"], "OLR-02001", 3),

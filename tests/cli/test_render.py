@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from olr_pg.cli.element_values import value_renderer
 from olr_pg.cli.render import (
     elements_of,
     render_blob,
@@ -17,7 +18,6 @@ from olr_pg.cli.render import (
     render_pieces,
     whole_changes,
 )
-from olr_pg.cli.values import value_renderer
 from olr_pg.dictionary.model import Database
 from olr_pg.errors import OlrPgError
 from olr_pg.scalars import pack_xid

@@ -57,6 +57,7 @@ def test_a_serving_process(
     start = next_event(process, "starting")
     assert (start["version"], start["config"]) == (version("olr-pg"), str(path))
     assert platform.system() in start["platform"]
+    assert start["architecture"] == platform.machine()
     address = next_event(process, "listening")
     with socket.create_connection((address["host"], address["port"]), timeout=60) as client:
         client.sendall(GET_STATUS)
@@ -91,11 +92,11 @@ def test_the_status_of_a_running_process(
 def test_hangup_reloads_what_can_change(
     cli: Cli, start_cli: Start, tmp_path: Path, real_log_dir: Path
 ) -> None:
-    path = write_config(tmp_path, real_log_dir, log={"level": 2}, status={"address": ":0"})
+    path = write_config(tmp_path, real_log_dir, log={"level": 3}, status={"address": ":0"})
     process = start_cli("run", "--config", path.name, "--no-apply", "--log-format", "json")
     next_event(process, "status page")
     write_config(
-        tmp_path, real_log_dir, log={"level": 3}, status={"address": ":0"},
+        tmp_path, real_log_dir, log={"level": 4}, status={"address": ":0"},
         target={"address": ":0", "allow": ["10.0.0.0/8"]}, spark={"master": "local[7]"},
     )  # fmt: skip
     process.send_signal(signal.SIGHUP)
@@ -123,13 +124,76 @@ def test_the_command_line_wins_over_the_file_s_log_options(
     cli: Cli, tmp_path: Path, real_log_dir: Path
 ) -> None:
     # A directory that cannot be made ends the command early.
-    (tmp_path / "data").touch()
-    path = write_config(tmp_path, real_log_dir, log={"level": 2, "format": "human"})
+    (tmp_path / "olr_data").touch()
+    path = write_config(tmp_path, real_log_dir, log={"level": 3, "format": "human"})
     assert "starting" in cli("run", "--config", path, "--no-apply").stderr
-    quiet = cli("run", "--config", path, "--no-apply", "--log-level", "1").stderr
+    quiet = cli("run", "--config", path, "--no-apply", "--log-level", "2").stderr
     assert quiet.startswith("OLR-01")
     as_json = cli("run", "--config", path, "--no-apply", "--log-format", "json").stderr
     assert json.loads(as_json.splitlines()[0])["message"] == "starting"
+
+
+LOGGED = {  # with a key that is ignored, and a directory that cannot be made
+    0: [],
+    1: [],
+    2: ["warning"],
+    3: ["info", "warning"],
+    4: ["info", "warning"],
+}
+
+
+@pytest.mark.parametrize("level", LOGGED)
+def test_what_each_log_level_lets_through(
+    cli: Cli, tmp_path: Path, real_log_dir: Path, level: int
+) -> None:
+    (tmp_path / "olr_data").touch()
+    path = write_config(tmp_path, real_log_dir, context={"memory": {"min-mb": 32}})
+    result = cli("run", "--file", path, "--log-level", level, "--log-format", "json")
+    *lines, failure, _, _ = result.stderr.splitlines()
+    assert [line["level"] for line in map(json.loads, lines[: len(LOGGED[level])])] == LOGGED[level]
+    # The command's own answer is no line of the log.
+    assert failure.startswith("OLR-01092")
+    assert result.returncode == 2
+
+
+def test_min_mb_is_ignored_and_says_so_once_where_it_is_given(
+    cli: Cli, tmp_path: Path, real_log_dir: Path
+) -> None:
+    (tmp_path / "olr_data").touch()
+    for memory, count in (({"min-mb": 16}, 1), ({"max-mb": 64}, 0)):
+        path = write_config(tmp_path, real_log_dir, context={"memory": memory})
+        said = cli("run", "--config", path, "--log-format", "json").stderr.splitlines()
+        keys = [json.loads(line).get("key") for line in said if line.startswith("{")]
+        assert keys.count("context.memory.min-mb") == count
+
+
+def test_without_options_it_is_the_usual_file_at_level_3(
+    start_cli: Start, tmp_path: Path, real_log_dir: Path
+) -> None:
+    (tmp_path / "configs").mkdir()
+    written = write_config(tmp_path / "configs", real_log_dir, log={"format": "json"})
+    path = written.rename(written.with_name("Replicator.json"))
+    process = start_cli("run")
+    start = next_event(process, "starting")
+    assert start["config"] == str(path)
+    # Nothing of an applier is in it: the port is served.
+    next_event(process, "only the port is served: the configuration has no `apply` section")
+    address = next_event(process, "listening")
+    with socket.create_connection((address["host"], address["port"]), timeout=60) as client:
+        client.sendall(GET_STATUS)
+        assert client.recv(64) == WAIT_TABLE_LIST
+    assert (path.parent / "olr_data").is_dir()
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode == 143
+
+
+def test_a_usual_file_that_is_not_there_is_named(cli: Cli, tmp_path: Path) -> None:
+    result = cli("run")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith("OLR-01120")
+    assert str(tmp_path / "configs" / "Replicator.json") in result.stderr
+    assert "--file FILE" in result.stderr.splitlines()[-1]
 
 
 def test_a_port_in_use_is_an_error_with_advice(
@@ -153,7 +217,7 @@ def test_a_data_directory_is_one_process_alone(
     )
     process = start_cli("run", "--config", path.name, "--no-apply", "--log-format", "json")
     next_event(process, "status page")
-    waiting = tmp_path / "data" / "targets" / "a" / "ready" / "0.ready"
+    waiting = tmp_path / "olr_data" / "targets" / "a" / "ready" / "0.ready"
     waiting.parent.mkdir()
     waiting.write_bytes(b"transactions of the first one")
     second = cli("run", "--config", path.name, "--no-apply")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import subprocess
+import time
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -58,7 +60,7 @@ def config(tmp_path: Path, real_log_dir: Path) -> Path:
         },
         "spark": {"conf": {"spark.ssl.keyPassword": "${SPARK_SECRET}"}},
         "status": {"address": ":0"},
-        "log": {"level": 3},
+        "log": {"level": 4},
     }
     path.write_text(json.dumps(document))
     return path
@@ -79,7 +81,7 @@ def test_a_process_that_serves(config: Path, start_cli: Start, form: str) -> Non
         line = process.stderr.readline()
         assert line, said
         said += line
-    url = json.loads((config.parent / "data" / "status.json").read_text())["url"]
+    url = json.loads((config.parent / "olr_data" / "status.json").read_text())["url"]
     for path in ("status.json", "metrics", "healthz"):
         with urllib.request.urlopen(url + path, timeout=60) as answer:
             check(answer.read().decode())
@@ -89,6 +91,34 @@ def test_a_process_that_serves(config: Path, start_cli: Start, form: str) -> Non
     process.send_signal(signal.SIGTERM)
     stdout, stderr = process.communicate(timeout=60)
     check(said + stdout + stderr)
+
+
+def test_no_child_inherits_a_secret(config: Path, start_cli: Start) -> None:
+    document = json.loads(config.read_text())
+    document["apply"] = {
+        "connect-string": "embedded",
+        "tables": ["OLR_TEST.TEST_CDC"],
+        "create-tables": True,
+    }
+    config.write_text(json.dumps(document))
+    named = {name: text for name, text in SECRETS.items() if name != "TARGET_SECRET"}
+    process = start_cli("run", "--config", config, "--log-format", "json", **named)
+    assert process.stderr is not None
+    own = psutil.Process(process.pid)
+    kinds = {"java", "python", "postgres"}
+    while kinds:
+        assert process.poll() is None
+        for one in own.children(recursive=True):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                inherited, command = one.environ(), one.cmdline()
+                if not inherited or command == own.cmdline():
+                    continue  # not the program yet that it is about to become
+                kinds -= {kind for kind in kinds if kind in one.name()}
+                check(" ".join([*inherited.values(), *command]))
+                assert not SECRETS.keys() & inherited.keys()
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    check("".join(process.communicate(timeout=60)))
 
 
 def test_an_error_of_the_target(config: Path, cli: Cli) -> None:
@@ -113,3 +143,26 @@ def test_errors_of_the_configuration(config: Path, cli: Cli) -> None:
     result = cli("run", "--config", config, "--no-apply", **SECRETS)
     assert (result.returncode, "OLR-04030" in result.stderr) == (5, True)
     check(result.stdout + result.stderr)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://u:target@hunter2@127.0.0.1:1/d",
+        "postgresql://u:target/hunter2@127.0.0.1:1/d",
+        "postgresql://u:1/hunter2@127.0.0.1:1/d",
+        "postgresql://u:tar%get-hunter2@127.0.0.1:1/d",
+        "host=127.0.0.1 port=1 password=target hunter2",
+    ],
+)
+@pytest.mark.parametrize("place", ["apply", "metrics"])
+def test_a_password_that_is_not_escaped(config: Path, cli: Cli, url: str, place: str) -> None:
+    document = json.loads(config.read_text())
+    section = document["apply"] if place == "apply" else document["metrics"]["postgres"]
+    section["connect-string"] = url
+    config.write_text(json.dumps(document))
+    for command in (("config", "check"), ("run", "--once"), ("doctor",)):
+        result = cli(*command, "--config", config, **SECRETS)
+        assert result.returncode == 2, result.stderr
+        assert "connect-string" in result.stdout + result.stderr
+        assert "hunter2" not in result.stdout + result.stderr

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from olr_pg.config.load import load_config
 from olr_pg.config.model import Config
+from olr_pg.config.reading import load_config
 from olr_pg.config.section import Section
+from tools.reference import OF_OLR
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 EXAMPLES = sorted(CONFIGS.iterdir())
 ENVIRON = {"ORACLE_PASSWORD": "o", "PG_PASSWORD": "p", "METRICS_PASSWORD": "m"}
+
+
+SERVE_ONLY = ("Replicator.json", "serve-only.json5")
 
 
 def load(path: Path, folder: Path) -> Config:
@@ -25,6 +32,7 @@ def load(path: Path, folder: Path) -> Config:
 
 def test_there_is_one_of_each_kind() -> None:
     assert [path.name for path in EXAMPLES] == [
+        "Replicator.json",
         "embedded.json5",
         "offline-to-postgres.json5",
         "oracle-to-postgres.json5",
@@ -38,17 +46,32 @@ def test_an_example_loads(path: Path, tmp_path: Path) -> None:
     config = load(path, tmp_path)
     assert (
         "oracle" in path.name
-        or path.name in ("serve-only.json5", "several-targets.json5")
+        or path.name in (*SERVE_ONLY, "several-targets.json5")
         or config.source.kind == ("offline")
     )
-    assert all(part.apply is None for part in config.targets) == (path.name == "serve-only.json5")
+    assert all(part.apply is None for part in config.targets) == (path.name in SERVE_ONLY)
     assert (len(config.targets) > 1) == (path.name == "several-targets.json5")
     assert (config.apply is not None and config.apply.embedded) == (path.name == "embedded.json5")
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_an_example_is_commented(path: Path) -> None:
-    assert path.read_text().startswith("// ")
+    if path.suffix == ".json":
+        json.loads(path.read_text())  # as OLR reads it: JSON as it is
+    else:
+        assert path.read_text().startswith("// ")
+
+
+def test_the_file_of_olr_has_olr_s_own_keys_only() -> None:
+    document = json.loads((CONFIGS / "Replicator.json").read_text())
+    assert {".".join(place) for place in _places(document)} <= OF_OLR
+
+
+def _places(section: dict[str, Any], *place: str) -> Iterator[tuple[str, ...]]:
+    for key, value in section.items():
+        yield (*place, key)
+        if isinstance(value, dict):
+            yield from _places(value, *place, key)
 
 
 def keys(section: Section) -> set[str]:

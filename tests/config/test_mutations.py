@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from olr_pg.config.load import ConfigError, load_config, parse_config
+from olr_pg.config.reading import ConfigError, load_config, parse_config
 from olr_pg.errors import OlrPgError
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from olr_pg.config.load import ConfigError, parse_config
 from olr_pg.config.outside import check_outside
+from olr_pg.config.reading import ConfigError, parse_config
 from tests.server.certificates import PASSWORD, Authority
 
 OFFLINE = {"kind": "offline", "dictionary": "d.json", "logs": "archive"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from functools import partial
+from xml.parsers import expat
 
 import pytest
 from hypothesis import given
@@ -55,12 +56,43 @@ def test_examples(raw: str, text: str) -> None:
         ("d4", "repeated element"),
         ("dd0001", "declaration 1"),
         ("9f02", "another version"),
+        ("c84830 0078 9e000002 d9", "a declaration behind the beginning"),
+        ("c84830 9e000002 d9", "a declaration behind the beginning"),
+        ("9e000002 9e000002 c08f4830", "a declaration behind the beginning"),
+        ("c84830 00 00 d9", "a character that XML does not have"),
+        ("c84830 c900100000 00 1b d9 d9", "a character that XML does not have"),
+        ("c84830 02 ef bf bf d9", "a character that XML does not have"),
+        ("c84830 c900100000 d9 c900100000 d9 d9", "an attribute twice"),
+        ("b2 00 0000 504c 0001 b2 00 0000 504c 0002 c80070 dd0001 dd0002 d9", "an attribute twice"),
         ("b2 00 0000 0404 0001 c84830 dd0001 d9", "namespace 0404"),
     ],
 )
 def test_what_is_no_document(raw: str, why: str) -> None:
     with pytest.raises(OlrPgError, match=why) as caught:
         read(bytes.fromhex(raw))
+    assert caught.value.code == 2123
+
+
+PUBLISHED = frozenset(
+    [*range(0x80), 0x8B, 0x9E, 0x9F, 0xA0, 0xB2, *range(0xC0, 0xC4), 0xC8, 0xC9, *range(0xD4, 0xDA)]
+) | {0xDD}
+
+
+@pytest.mark.parametrize("code", sorted(set(range(256)) - PUBLISHED))
+@pytest.mark.parametrize("place", ["before", "in the start tag", "in an attribute", "inside"])
+def test_every_code_that_is_not_published_is_an_error_wherever_it_stands(
+    code: int, place: str
+) -> None:
+    """Comments, processing instructions and typed values have codes that nobody has published."""
+    before = {
+        "before": b"",
+        "in the start tag": b"\xc8\x48\x30",
+        "in an attribute": b"\xc8\x48\x30\xc9\x00\x10\x00\x00\x00x",
+        "inside": b"\xc8\x48\x30\x00x",
+    }[place]
+    # Whatever stands behind it may be its operands: nothing of it is taken for text.
+    with pytest.raises(OlrPgError, match=f"code {code:02X} is not known") as caught:
+        read(before + bytes((code,)) + b"\x02abc\xd9\xa0")
     assert caught.value.code == 2123
 
 
@@ -85,6 +117,28 @@ def test_damaged_documents_are_refused_or_read(root: ET.Element, data: st.DataOb
     raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
     for damaged in (raw, raw[: data.draw(st.integers(0, len(raw)))]):
         assert refused_with(read, bytes(damaged)) in (None, 2123)
+
+
+PIECES: st.SearchStrategy[bytes] = st.sampled_from(
+    [bytes.fromhex(piece) for piece in (
+        "c84830", "c84831", "d9", "d9", "c900100000", "c900100001", "0078", "01 2226", "000a",
+        "c0004832 78", "c08f4830", "d4", "d7", "9e000002", "9e000000", "9f0100", "c80070", "dd0001",
+        "b2010000504c000170", "b2000000504c0002", "dd0002", "8b000000000000000178", "0000", "a0",
+        "c004007165 6e2d4742",
+    )]
+) | st.binary(max_size=3)  # fmt: skip
+
+
+@given(st.lists(PIECES, max_size=30).map(b"".join))
+def test_what_is_read_is_well_formed(raw: bytes) -> None:
+    """Whatever the bytes are: PostgreSQL would refuse the whole row otherwise."""
+    for document in (raw, b"\xc8\x48\x30" + raw + b"\xd9"):
+        if (code := refused_with(read, document)) is not None:
+            assert code == 2123
+            continue
+        # This parser knows no version 1.1, which forbids less.
+        text = read(document).replace('<?xml version="1.1"', '<?xml version="1.0"', 1)
+        expat.ParserCreate().Parse(text.encode(), True)
 
 
 @given(st.binary(max_size=100))

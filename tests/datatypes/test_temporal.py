@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
@@ -322,3 +325,18 @@ def test_kernel_agrees_with_its_interpreted_form(labels: list[DateTime]) -> None
         out = np.zeros(len(labels) + 1, np.int64)
         results.append((kernel(*values, 1, False, False, out), out.tolist()))
     assert results[0] == results[1]
+
+
+def test_values_are_decoded_where_nothing_is_compiled() -> None:
+    code = (
+        "from olr_pg.datatypes.temporal import decode_timestamp, shifted;"
+        "print(shifted(decode_timestamp(bytes.fromhex('787e0b17161f0b')), 3600).isoformat())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == "2026-11-23T22:30:10\n"

@@ -313,9 +313,13 @@ def test_the_example_of_the_module_is_the_same(real_snapshot: Snapshot) -> None:
     assert snapshot.tables == (real_snapshot.find("OLR_TEST", "TEST_CDC"),)
 
 
+NOT_IN_A_FILE = {"key_kind", "raw_xml"}
+"""Derived from others; set for the targets that want it."""
+
+
 @pytest.mark.parametrize("model", [Column, Table, Database])
 def test_every_attribute_is_on_the_page(model: type[Column | Table | Database]) -> None:
     page = (Path(__file__).parents[2] / "docs" / "dictionary-snapshot.md").read_text()
 
     for field in fields(model):
-        assert f"`{field.name}`" in page or field.name == "key_kind"
+        assert f"`{field.name}`" in page or field.name in NOT_IN_A_FILE

@@ -10,6 +10,7 @@ from olr_pg.errors import OlrPgError
 
 ENDLESS = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r)"
 PRODUCT = ", ".join(f"ALL_TABLES {alias}" for alias in "abcdefghijkl")
+LONG = "x" * 1_000
 
 
 def names(snapshot: Snapshot, query: str) -> list[str]:
@@ -185,7 +186,7 @@ def test_a_query_without_end_is_stopped(shop: Snapshot, query: str) -> None:
 
 
 def test_rows_without_end_are_not_gathered(shop: Snapshot) -> None:
-    query = f"{ENDLESS} SELECT 'APP', printf('%01900d', n) FROM r"
+    query = f"{ENDLESS} SELECT 'APP', '{'0' * 1900}' || n FROM r"
 
     assert error_of(shop, query).code == 3012
 
@@ -198,7 +199,68 @@ def test_a_query_is_stopped_at_its_deadline(shop: Snapshot) -> None:
 
 
 def test_values_are_of_bounded_size(shop: Snapshot) -> None:
-    assert error_of(shop, "SELECT 'APP', zeroblob(1000000000)").code == 3010
+    doubled = "'aa'"
+    for _ in range(12):
+        doubled = f"replace({doubled}, 'a', 'aa')"
+
+    assert error_of(shop, f"SELECT 'APP', {doubled}").code == 3010
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "printf('%.900000000c', 'x')",
+        " || ".join(["printf('%.900000000c', 'x')"] * 8),
+        "format('%.900000000c', 'x')",
+        "zeroblob(1000000000)",
+        "hex(randomblob(1000000000))",
+        "json_array(1)",
+        "'{}' -> '$'",
+        "char(65)",
+        "load_extension('/tmp/x.so')",
+        "group_concat('x')",
+        "'a' GLOB '*'",
+        "sqlite_version()",
+    ],
+)
+def test_only_listed_functions_may_be_called(shop: Snapshot, call: str) -> None:
+    assert error_of(shop, f"SELECT 'APP', {call}").code == 3016
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"SELECT a.OWNER, a.NAME FROM {PRODUCT} ORDER BY l.NAME || '{LONG}'",
+        f"{ENDLESS} SELECT 'APP', '{LONG}' || n FROM r ORDER BY 2",
+        f"{ENDLESS} SELECT DISTINCT 'APP', '{LONG}' || n FROM r LIMIT 1 OFFSET 9999999",
+    ],
+)
+def test_what_a_query_keeps_is_bounded(shop: Snapshot, query: str) -> None:
+    error = error_of(shop, query, steps_max=1_000_000_000)
+
+    assert (error.code, error.detail) == (3015, "it has taken more than 256 MiB of memory")
+
+
+def test_a_query_that_explodes_while_it_is_compiled_is_refused(shop: Snapshot) -> None:
+    doubled = ["a0 AS (SELECT OWNER, NAME FROM ALL_TABLES)"] + [
+        f"a{n} AS (SELECT * FROM a{n - 1} UNION ALL SELECT * FROM a{n - 1})" for n in range(1, 50)
+    ]
+
+    assert error_of(shop, f"WITH {', '.join(doubled)} SELECT * FROM a49").code == 3010
+
+
+def test_an_abandoned_query_is_stopped(shop: Snapshot) -> None:
+    questions = iter([False] * 50)
+    with pytest.raises(OlrPgError) as caught:
+        query_tables(
+            shop,
+            f"{ENDLESS} SELECT 'APP', 'ORDERS' FROM r",
+            is_abandoned=lambda: next(questions, True),
+            steps_max=1_000_000_000,
+            seconds_max=600,
+        )
+
+    assert (caught.value.code, caught.value.detail) == (3015, "nobody waits for it any more")
 
 
 @given(st.text())

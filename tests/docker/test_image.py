@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from olr_pg.config.load import load_config
+from olr_pg.config.reading import load_config
 
 DOCKER = Path(__file__).resolve().parents[2] / "docker"
 

@@ -28,8 +28,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from olr_pg.applier.embedded import start_embedded
-from olr_pg.simulator.column_types import (
+from olr_pg.postgres.embedded import start_embedded
+from olr_pg.simulator.database_shape import DatabaseShape
+from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
+from olr_pg.simulator.model.column_types import (
     date_type,
     number_type,
     nvarchar,
@@ -37,11 +39,10 @@ from olr_pg.simulator.column_types import (
     timestamp_type,
     varchar,
 )
-from olr_pg.simulator.instance import Pace
-from olr_pg.simulator.redo_format import COMPATIBLE, RedoFormat
-from olr_pg.simulator.simulate import DatabaseShape
-from olr_pg.simulator.tables import Logging, SimColumn
-from olr_pg.simulator.workload import ACTIONS, ROW_MAX, RandomWorkload, TableSpec
+from olr_pg.simulator.model.tables import ROW_MAX, Logging, SimColumn
+from olr_pg.simulator.sessions.placement import TableSpec
+from olr_pg.simulator.sessions.workload import ACTIONS, RandomWorkload
+from olr_pg.simulator.writer.instance import Pace
 from tests.load.conftest import Loads
 from tests.load.table_data import Source, simulated
 from tests.load.test_kills import CHANGES, FINISHED, PARTS, TAKEN_OVER, finish, killed_at, start
@@ -49,8 +50,8 @@ from tests.load.test_kills import CHANGES, FINISHED, PARTS, TAKEN_OVER, finish, 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from olr_pg.simulator.ddl_session import DdlSession
-    from olr_pg.simulator.tables import SimTable
+    from olr_pg.simulator.model.tables import SimTable
+    from olr_pg.simulator.sessions.ddl_session import DdlSession
 
 SMALL_TABLES = 20
 WIDTH_MAX = 14

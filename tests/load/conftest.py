@@ -9,19 +9,24 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
-from olr_pg.applier.connection import connect
-from olr_pg.applier.plan import plan_table
-from olr_pg.config.load import load_config
+from olr_pg.appliance.appliance import run_appliance
+from olr_pg.applier.statements.target_plan import plan_table
+from olr_pg.applier.target.connection import connect
+from olr_pg.config.reading import load_config
 from olr_pg.load import sources
-from olr_pg.load.differences import difference_lines, read_differences, write_differences
 from olr_pg.load.initial import LoadedTable, LoadOptions, initial_load
 from olr_pg.load.parquet import find_table
-from olr_pg.load.repair import RepairedTable, repair
-from olr_pg.load.verify import VerifiedTable, verify
-from olr_pg.replicator.appliance import run_appliance
-from olr_pg.simulator.instance import Pace
-from olr_pg.simulator.redo_format import COMPATIBLE, RedoFormat
-from olr_pg.simulator.simulate import DatabaseShape, demo_shape, simulate
+from olr_pg.load.verification.differences import (
+    difference_lines,
+    read_differences,
+    write_differences,
+)
+from olr_pg.load.verification.repair import RepairedTable, repair
+from olr_pg.load.verification.verification import VerifiedTable, verify
+from olr_pg.simulator.database_shape import DatabaseShape, demo_shape
+from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
+from olr_pg.simulator.simulation import simulate
+from olr_pg.simulator.writer.instance import Pace
 from tests.load.table_data import Source, simulated
 
 if TYPE_CHECKING:

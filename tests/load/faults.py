@@ -19,10 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from olr_pg.applier.embedded import start_embedded
 from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
 from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.load.initial import PRELOAD
+from olr_pg.postgres.embedded import start_embedded
 from olr_pg.spark.session import SparkSettings, get_session, stop_session
 from tests.load.conftest import Loads
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from olr_pg.simulator.cells import Cell, number
-from olr_pg.simulator.column_types import (
+from olr_pg.simulator.fields.cells import Cell, number
+from olr_pg.simulator.model.column_types import (
     char,
     date_type,
     number_type,
@@ -16,16 +16,16 @@ from olr_pg.simulator.column_types import (
     timestamp_tz_type,
     varchar,
 )
-from olr_pg.simulator.tables import Logging, SimColumn
-from olr_pg.simulator.workload import RandomWorkload, TableSpec, random_row
+from olr_pg.simulator.model.tables import Logging, SimColumn
+from olr_pg.simulator.sessions.placement import TableSpec
+from olr_pg.simulator.sessions.workload import RandomWorkload, random_row
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from random import Random
 
-    from olr_pg.simulator.session import SimSession
-    from olr_pg.simulator.storage import Row
-    from olr_pg.simulator.tables import SimTable
+    from olr_pg.simulator.model.tables import Row, SimTable
+    from olr_pg.simulator.sessions.session import SimSession
 
 
 class OrderEntry(RandomWorkload):

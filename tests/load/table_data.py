@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from olr_pg.simulator.simulate import Simulation
+from olr_pg.simulator.simulation import Simulation
 from olr_pg.simulator.truth import tables_at
 from tests.load.orders import OrderEntry
 
@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from pathlib import Path
     from random import Random
 
-    from olr_pg.simulator.cells import Cell
-    from olr_pg.simulator.simulate import DatabaseShape, Summary
-    from olr_pg.simulator.tables import ColumnType, SimTable
-    from olr_pg.simulator.transactions import Transaction
+    from olr_pg.simulator.database_shape import DatabaseShape
+    from olr_pg.simulator.fields.cells import Cell
+    from olr_pg.simulator.model.tables import ColumnType, SimTable
+    from olr_pg.simulator.model.transactions import Transaction
+    from olr_pg.simulator.sessions.workload import Workload
+    from olr_pg.simulator.simulation import Summary
     from olr_pg.simulator.truth import Rows
-    from olr_pg.simulator.workload import Workload
 
 
 class Source(NamedTuple):

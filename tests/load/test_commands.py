@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import typer
 
+from olr_pg.appliance.data_lock import only_one
 from olr_pg.cli.load import initial_load
 from olr_pg.cli.verify import repair, verify
 from olr_pg.errors import OlrPgError
-from olr_pg.replicator.data_lock import only_one
 from tests.load.test_initial import fetch
-from tests.load.test_verify import execute
+from tests.load.verification.test_verification import execute
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +29,9 @@ def commands(project: Project, spark: SparkSession, monkeypatch: pytest.MonkeyPa
     for module in ("load", "verify"):
         monkeypatch.setattr(f"olr_pg.cli.{module}.spark_session_of", lambda *_: spark)
     monkeypatch.setattr("olr_pg.spark.session.stop_session", lambda: None)
-    monkeypatch.setattr("olr_pg.observability.logs.configure_logging", lambda *_, **__: None)
+    monkeypatch.setattr(
+        "olr_pg.observability.logging_setup.configure_logging", lambda *_, **__: None
+    )
     project.tables = project.source.write_tables(project.folder / "tables", project.source.scn(0.5))
     return project.write()
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from olr_pg.simulator.instance import Pace
-from olr_pg.simulator.redo_format import COMPATIBLE, RedoFormat
-from olr_pg.simulator.simulate import DatabaseShape
+from olr_pg.simulator.database_shape import DatabaseShape
+from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
+from olr_pg.simulator.writer.instance import Pace
 from tests.load.conftest import Loads, Project
 from tests.load.table_data import simulated
 

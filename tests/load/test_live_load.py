@@ -10,21 +10,22 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
+from olr_pg.appliance.appliance import run_appliance
 from olr_pg.capture.logs import open_log
 from olr_pg.cli.cutover import cutover
-from olr_pg.config.load import load_config
+from olr_pg.config.reading import load_config
 from olr_pg.errors import OlrPgError
 from olr_pg.load import sources
 from olr_pg.load.initial import LoadedTable, LoadOptions, initial_load
-from olr_pg.load.progress import TableProgress
-from olr_pg.load.structure import StructureBuilder
+from olr_pg.load.load_progress import TableProgress
 from olr_pg.load.table_data import UNDO_GONE as UNDO_GONE_CODE
-from olr_pg.load.verify import VerifiedTable, verify
+from olr_pg.load.target_structure import StructureBuilder
+from olr_pg.load.verification.verification import VerifiedTable, verify
 from olr_pg.oracle import rowids
-from olr_pg.replicator.appliance import run_appliance
-from olr_pg.simulator.instance import Pace
+from olr_pg.simulator.database_shape import demo_shape
 from olr_pg.simulator.oracle_net.faults import Fault
-from olr_pg.simulator.simulate import Summary, demo_shape, simulate
+from olr_pg.simulator.simulation import Summary, simulate
+from olr_pg.simulator.writer.instance import Pace
 from tests.oracle.live_source import LiveSource
 
 if TYPE_CHECKING:
@@ -220,7 +221,9 @@ def cut(
     """Runs ``olr-pg cutover``: what it prints, and its error's code."""
     monkeypatch.setattr("olr_pg.cli.cutover.spark_session_of", lambda *_: spark)
     monkeypatch.setattr("olr_pg.spark.session.stop_session", lambda: None)
-    monkeypatch.setattr("olr_pg.observability.logs.configure_logging", lambda *_, **__: None)
+    monkeypatch.setattr(
+        "olr_pg.observability.logging_setup.configure_logging", lambda *_, **__: None
+    )
 
     def run(**options: Any) -> tuple[dict[str, Any], int | None]:
         code = None

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from olr_pg.config.filter import Filter
-from olr_pg.config.source import OracleSource
+from olr_pg.config.source_section import OracleSource
+from olr_pg.decoding.filters import filters_of
 from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
-from olr_pg.load.live import LiveTables
+from olr_pg.load.live_rows import LiveTables
 from olr_pg.oracle import rowids
-from olr_pg.replicator.filters import filters_of
 from olr_pg.scalars import format_rowid, parse_rowid
 from olr_pg.simulator.oracle_net.row_versions import RowVersions
 from olr_pg.simulator.oracle_net.server import StandIn

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from olr_pg.applier.plan import TablePlan
 from olr_pg.applier.settings import ApplierSettings
-from olr_pg.applier.target import TargetColumn, TargetTable
+from olr_pg.applier.statements.target_plan import TablePlan
+from olr_pg.applier.target.catalogue import TargetColumn, TargetTable
 from olr_pg.config.filter import Filter
-from olr_pg.config.source import OracleSource
+from olr_pg.config.source_section import OracleSource
 from olr_pg.datatypes.columns import column_of
 from olr_pg.datatypes.convert import DEFAULT_FACTS, DatabaseFacts, encoder_for
 from olr_pg.datatypes.mapping import PgKind, pg_kind
@@ -27,11 +27,11 @@ from olr_pg.datatypes.temporal import (
     shifted,
 )
 from olr_pg.datatypes.vector import Vector, VectorFormat, encode_vector
+from olr_pg.decoding.filters import filters_of
 from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
-from olr_pg.load.columns import bind_columns, encode_batch
-from olr_pg.load.live import LiveTables
+from olr_pg.load.column_binding import bind_columns, encode_batch
+from olr_pg.load.live_rows import LiveTables
 from olr_pg.oracle.table_query import rows_statement
-from olr_pg.replicator.filters import filters_of
 from olr_pg.scalars import format_rowid
 from olr_pg.simulator.oracle_net.row_versions import RowVersions
 from olr_pg.simulator.oracle_net.server import StandIn

@@ -10,10 +10,11 @@ import pytest
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.errors import OlrPgError
 from olr_pg.load import sources
-from olr_pg.load.structure import FAILED, StructureBuilder, raise_for_failures
-from olr_pg.simulator.instance import Pace
-from olr_pg.simulator.redo_format import COMPATIBLE, RedoFormat
-from olr_pg.simulator.simulate import DatabaseShape, simulate
+from olr_pg.load.target_structure import FAILED, StructureBuilder, raise_for_failures
+from olr_pg.simulator.database_shape import DatabaseShape
+from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
+from olr_pg.simulator.simulation import simulate
+from olr_pg.simulator.writer.instance import Pace
 from tests.load.table_data import Source
 
 if TYPE_CHECKING:

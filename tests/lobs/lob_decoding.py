@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from olr_pg.cli.element_values import value_renderer
 from olr_pg.cli.render import render_blob
-from olr_pg.cli.values import value_renderer
-from olr_pg.replicator.merge import Merger
-from olr_pg.replicator.spill import SpillFiles
-from olr_pg.replicator.split import open_for_decoding, subscribe
-from olr_pg.replicator.split_results import read_result
-from olr_pg.server.ready import transactions_of
+from olr_pg.decoding.spill import SpillFiles
+from olr_pg.decoding.split import open_for_decoding, subscribe
+from olr_pg.decoding.split_results import read_result
+from olr_pg.ordering.merger import Merger
+from olr_pg.ordering.ready_transactions import transactions_of
 from olr_pg.wire.frames import ByteOrder
 from tests.lobs.lob_redo import LobRedo, snapshot
 from tests.split_results import packed_split
@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from olr_pg.dictionary.model import Snapshot
-    from olr_pg.server.ready import ReadyRun
+    from olr_pg.ordering.ready_transactions import ReadyRun
     from olr_pg.transactions.finished import Account
-    from olr_pg.transactions.lob_source import LobSource
+    from olr_pg.transactions.lobs.lost_values import LostLob
+    from olr_pg.transactions.lobs.source_reads import LobSource
 
 Row = dict[str, Any]
 
@@ -34,12 +35,14 @@ class Decoded:
         runs: the transactions.
         blobs: framed messages, one per transaction.
         account: of the assemblers.
+        lost: XID and values that were left out, of each transaction and table.
     """
 
     def __init__(self, runs: list[ReadyRun], account: Account, dictionary: Snapshot) -> None:
         self.runs = runs
         self.blobs = [bytes(one.blob) for one in transactions_of(runs)]
         self.account = account
+        self.lost: list[tuple[int, tuple[LostLob, ...]]] = []
         self._render = value_renderer(dictionary.database)
 
     @property
@@ -84,11 +87,15 @@ def decode(
     def decoded(merger: Merger, split_blocks: int) -> Decoded:
         blocks = log.header.nab or 0
         runs: list[ReadyRun] = []
+        lost: list[tuple[int, tuple[LostLob, ...]]] = []
         for start in range(2, max(blocks, 3), split_blocks):
             packed = packed_split(subscription, log, start, min(start + split_blocks, blocks))
             runs += merger.feed(1, read_result(packed))
             assert merger.failure is None
-        return Decoded(runs, merger.account, dictionary)
+            lost.extend((fault.xid, fault.lobs) for fault in merger.left_out)
+        found = Decoded(runs, merger.account, dictionary)
+        found.lost = lost
+        return found
 
     whole = decoded(Merger(subscription, 0, {1: 0}, lob_source=lob_source), split_blocks)
     if in_parts:
@@ -97,6 +104,7 @@ def decode(
         parts = decoded(merger, part_blocks)
         assert (parts.changes, parts.blobs) == (whole.changes, whole.blobs)
         assert parts.account == whole.account
+        assert parts.lost == whole.lost
     return whole
 
 

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 from olr_pg.dictionary.lob import Lob, LobSegment
 from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
-from olr_pg.simulator import cells
-from olr_pg.simulator.layout import LwnGroup, RedoRecord
-from olr_pg.simulator.lob_layout import BASIC_PAGE, PAGE, lob_id
-from olr_pg.simulator.lob_vectors import (
+from olr_pg.simulator.fields import cells
+from olr_pg.simulator.fields.block_layout import LwnGroup, RedoRecord
+from olr_pg.simulator.fields.lob_layout import BASIC_PAGE, PAGE, lob_id
+from olr_pg.simulator.fields.lob_vectors import (
+    LOB_BLOCK,
     direct_load_item,
     fill_item,
     header_item,
@@ -27,8 +28,8 @@ from olr_pg.simulator.lob_vectors import (
     operation_fields,
     zero_item,
 )
-from olr_pg.simulator.redo_format import RedoFormat
-from olr_pg.simulator.rows import (
+from olr_pg.simulator.fields.redo_format import RedoFormat
+from olr_pg.simulator.fields.row_fields import (
     FB_ROW,
     GROUP_FIRST,
     GROUP_LAST,
@@ -51,7 +52,7 @@ from olr_pg.simulator.rows import (
     update_fields,
     update_kdo,
 )
-from olr_pg.simulator.vectors import (
+from olr_pg.simulator.fields.vector_fields import (
     KTUB_DONE,
     TYP_MARKER,
     CommitMark,
@@ -65,7 +66,7 @@ from olr_pg.simulator.vectors import (
     ktudb,
     ktudh,
 )
-from olr_pg.simulator.writer import LogIdentity, OpenLog
+from olr_pg.simulator.writer.log_file import LogIdentity, OpenLog
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -109,6 +110,7 @@ class LobRedo:
         records: what was written so far.
         scn: of the next record.
         segment: undo segment of the transactions.
+        block_type: of BASICFILE pages; empty for vectors that do not tell it.
     """
 
     redo: RedoFormat = field(default_factory=RedoFormat)
@@ -118,6 +120,7 @@ class LobRedo:
     undo: int = 0
     slot: int = 0
     segment: int = 1
+    block_type: bytes = LOB_BLOCK
 
     # --- records ---
 
@@ -356,9 +359,11 @@ class LobRedo:
         return header_item(self.redo, number, length, lists)
 
     def long_field(self, column: int, number: int, page: int, dba: int, content: bytes) -> None:
-        """19.1: a BASICFILE page, which is always full."""
+        """19.1: a BASICFILE page, which is always full; of the type of its block `block_type`."""
         padded = content.ljust(BASIC_PAGE, b"\xee")
         fields = [long_field(self.redo, LOB_OBJ[column], number, page, padded)]
+        if self.block_type:
+            fields.append(self.block_type)
         self.emit(self.vector((19, 1), fields, LOB_OBJ[column], dba=dba, typ=1))
 
     def long_fields(self, column: int, number: int, content: bytes, blocks: Sequence[int]) -> None:
@@ -404,12 +409,13 @@ class LobRedo:
 
     # --- the file ---
 
-    def write(self, folder: Path, *, group: int = 3) -> Path:
+    def write(self, folder: Path, *, group: int = 3, thread: int = 1) -> Path:
         """The log as a file, `group` records to an LWN."""
-        log = OpenLog(self.redo, LogIdentity(1, "LOBS", 1, 1, 1), 1, 1000, TIME)
+        identity = LogIdentity(1, "LOBS", 1, 1, 1, thread)
+        log = OpenLog(self.redo, identity, 1, 1000, TIME)
         for start in range(0, len(self.records), group):
             records = tuple(self.records[start : start + group])
             log.write(LwnGroup(records, records[0].scn, TIME, records[-1].scn + 1))
-        path = folder / "lobs_1_1.arc"
+        path = folder / f"lobs_{thread}_1.arc"
         path.write_bytes(log.close(self.scn + 1, TIME + 1))
         return path

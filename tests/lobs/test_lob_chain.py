@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from olr_pg.config.load import load_config
+from olr_pg.appliance.appliance import run_appliance
+from olr_pg.config.reading import load_config
 from olr_pg.dictionary.snapshot_file import write_snapshot
-from olr_pg.replicator.appliance import run_appliance
-from olr_pg.simulator.lob_layout import (
+from olr_pg.simulator.fields.lob_layout import (
     BASIC_PAGE,
     BLOB,
     CLOB,
@@ -95,6 +95,12 @@ def test_every_form_arrives_byte_for_byte(tmp_path: Path, postgres_database: str
     assert run_appliance(load_config(path), once=True, apply=True) == 0
     with psycopg.connect(postgres_database) as connection:
         rows = connection.execute("SELECT id, text, image FROM app.docs ORDER BY id").fetchall()
+        listed = connection.execute(
+            "SELECT source_table, target_table, key, column_name, target_column, operation, reason"
+            " FROM olr_pg.incomplete"
+        ).fetchall()
+    # Nothing else tells that row 3 is stale.
+    assert listed == [("APP.DOCS", "app.docs", {"id": "3"}, "IMAGE", "image", "update", 2120)]
     assert rows == [
         (1, "hi", b"\0\1"),
         (2, "", None),

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from olr_pg.replicator.split import decode_split, encode, open_for_decoding, subscribe
-from olr_pg.simulator import cells
-from olr_pg.simulator.lob_layout import BLOB, secure_extents
+from olr_pg.decoding.split import decode_split, encode, open_for_decoding, subscribe
+from olr_pg.simulator.fields import cells
+from olr_pg.simulator.fields.lob_layout import BLOB, secure_extents
 from olr_pg.transactions.assembler import Assembler
 from olr_pg.wire.encoder import encode_transactions
 from tests.lobs.lob_decoding import Decoded
@@ -18,7 +18,7 @@ from tests.lobs.lob_redo import LobRedo, snapshot, table
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from olr_pg.transactions.faults import RowFault
+    from olr_pg.transactions.row_fault import RowFault
 
 CONTENT = bytes(range(256)) * 100
 OTHER = bytes(reversed(range(256))) * 100
@@ -53,7 +53,7 @@ def test_the_lobs_of_a_faulty_row_are_nobodys_loss(tmp_path: Path, split_blocks:
         finished = driver.feed(result.remainder)
         parts = [
             *result.encoded,
-            *(encode(subscription, finished, encode_transactions) if finished else ()),
+            *(encode(subscription, finished, encode_transactions, faults) if finished else ()),
         ]
         blobs += [part.messages.blob.tobytes() for part in parts]
         faults += [*result.faults, *(finished.faults if finished else ())]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from olr_pg.monitor.lag import Lag
-from olr_pg.monitor.status import (
+from olr_pg.monitor.status_values import (
     PortStatus,
     ProcessStatus,
     Rates,

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from olr_pg.applier.feeds import TableProgress
-from olr_pg.applier.held_tables import FirstHeld
-from olr_pg.applier.ledger import Counters
+from olr_pg.appliance.status_observer import table_status
+from olr_pg.applier.batches.table_progress import TableProgress
+from olr_pg.applier.stopped.held_tables import FirstHeld
+from olr_pg.applier.target.ledger import Counters
 from olr_pg.errors import OlrPgError
 from olr_pg.monitor.lag import MILESTONES_MAX, Lag, Milestones, held_lag, split_lag
-from olr_pg.monitor.status import PortStatus
-from olr_pg.replicator.observer import first_lacking, table_status
 
 
 def stage(*milestones: tuple[int, float]) -> Milestones:
@@ -90,10 +88,3 @@ def test_a_stopped_table_is_behind_by_what_is_held() -> None:
     assert (behind.applied_scn, behind.held_scn, behind.held_since) == (499, 500, 400.0)
     # Its log was written earlier than that.
     assert held_lag(Lag(650.0, 10.0), 400.0, 1000.0) == Lag(apply=660.0)
-
-
-def test_an_applier_without_a_session_lacks_what_it_has_not_confirmed() -> None:
-    port = PortStatus("127.0.0.1:5000", saved_scn=40, taken_scn=90)
-    assert first_lacking(port, 70) == 90
-    assert first_lacking(replace(port, taken_scn=0), 70) == 71
-    assert first_lacking(replace(port, taken_scn=0), 0) == 40

@@ -11,7 +11,7 @@ import threading
 import time
 import urllib.parse
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,15 +21,15 @@ from typer.testing import CliRunner
 
 from olr_pg.cli.main import app
 from olr_pg.config.address import Address
-from olr_pg.config.load import parse_config
 from olr_pg.config.model import Tls
+from olr_pg.config.reading import parse_config
 from olr_pg.config.tls import server_context
 from olr_pg.errors import OlrPgError
 from olr_pg.monitor import service as service_module
 from olr_pg.monitor.asking import ask_status
 from olr_pg.monitor.metrics import make_registry
-from olr_pg.monitor.service import FILE_NAME, StatusService
-from olr_pg.monitor.status import SourceStatus, StageState, Status
+from olr_pg.monitor.service import CONNECTIONS_MAX, FILE_NAME, STREAMS_MAX, StatusService
+from olr_pg.monitor.status_values import SourceStatus, StageState, Status
 from tests.monitor.browser import CHROMIUM, Browser
 from tests.server.certificates import Authority
 
@@ -222,6 +222,30 @@ def test_the_command_tells_what_is_left_out(shown: Shown, tmp_path: Path) -> Non
         )
         shown.status = replace(shown.status, source=SourceStatus())
         assert lines() == []
+
+
+def test_half_open_requests_keep_no_place(service: StatusService) -> None:
+    with ExitStack() as stack:
+        for number in range(3 * CONNECTIONS_MAX):
+            half = stack.enter_context(raw(service))
+            half.sendall(b"GET /healthz HTTP/1.1\r\n" if number % 2 else b"")
+        code, body = get(service, "/healthz")
+        assert (code, json.loads(body)["health"]) == (200, "degraded")
+        assert get(service, "/metrics")[0] == 200
+
+
+def test_open_pages_keep_no_place_of_the_health(service: StatusService) -> None:
+    with ExitStack() as stack:
+        codes = []
+        for _ in range(STREAMS_MAX + 2):
+            client = stack.enter_context(closing(connected(service)))
+            client.request("GET", "/events")
+            answer = client.getresponse()
+            codes.append(answer.status)
+        assert codes == [200] * STREAMS_MAX + [503] * 2
+        for _ in range(2 * CONNECTIONS_MAX):
+            stack.enter_context(raw(service))
+        assert get(service, "/healthz")[0] == 200
 
 
 def test_asking(shown: Shown, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from olr_pg.observability.redaction import MASK, Redactor
+from olr_pg.observability.redaction import MASK, Redactor, know_secrets, mask
 
 
 @pytest.mark.parametrize(
@@ -18,6 +18,7 @@ from olr_pg.observability.redaction import MASK, Redactor
         ("nothing here", "nothing here"),
         ("postgresql://u:hunter2@h:5432/d", "postgresql://u:***@h:5432/d"),
         ("oracle+oracledb://u:a%40b@h", "oracle+oracledb://u:***@h"),
+        ("postgresql://u:p@ss@wo@h/d", "postgresql://u:***@h/d"),
         ("host=h password=hunter2 dbname=d", "host=h password=*** dbname=d"),
         ("password = 'a b\\' c' x", "password = *** x"),
         ("?user=u&password=hunter2&x=1", "?user=u&password=***&x=1"),
@@ -50,6 +51,15 @@ def test_percent_encoded_forms_are_known_too() -> None:
 
 def test_a_secret_that_is_part_of_another_leaves_nothing_of_it() -> None:
     assert Redactor(["abcd", "abcdefgh"]).text("abcdefgh") == "***"
+
+
+def test_what_drivers_say_is_masked_with_the_secrets_of_the_process() -> None:
+    know_secrets(["hunter2"])
+    try:
+        assert mask("no host hunter2") == "no host ***"
+    finally:
+        know_secrets([])
+    assert mask("no host hunter2") == "no host hunter2"
 
 
 def test_short_secrets_do_not_shred_ordinary_text() -> None:

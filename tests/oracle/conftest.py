@@ -7,21 +7,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from olr_pg.config.source import OracleSource
+from olr_pg.config.source_section import OracleSource
 from olr_pg.dictionary.lob import Lob, LobSegment
 from olr_pg.dictionary.model import AddedColumn, Column, Database, KeyKind, Snapshot, Table
-from olr_pg.oracle.connection import OracleDatabase
-from olr_pg.simulator.instance import Pace
+from olr_pg.oracle.oracle_connection import OracleDatabase
+from olr_pg.simulator.database_shape import demo_shape
 from olr_pg.simulator.oracle_net.server import StandIn
 from olr_pg.simulator.oracle_net.state import OracleState
-from olr_pg.simulator.simulate import demo_shape, simulate
+from olr_pg.simulator.simulation import simulate
+from olr_pg.simulator.writer.instance import Pace
 from tests.oracle.live_source import LiveSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from olr_pg.simulator.simulate import Summary
+    from olr_pg.simulator.simulation import Summary
 
 DBID = 1_385_559_638
 SCN = 5_000

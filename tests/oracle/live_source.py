@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from olr_pg.capture.lineage import Lineage
 from olr_pg.capture.logs import open_log
-from olr_pg.config.source import OracleSource, Vault
-from olr_pg.oracle.lineage import Lineage
-from olr_pg.oracle.live import LiveDatabase
+from olr_pg.config.source_section import OracleSource, Vault
+from olr_pg.oracle.live_source import LiveDatabase
 from olr_pg.oracle.vault import LogVault
 from olr_pg.simulator.oracle_net.row_versions import RowVersions
 from olr_pg.simulator.oracle_net.server import StandIn
@@ -24,7 +24,7 @@ from olr_pg.simulator.oracle_net.state import ARCHIVE, OracleState
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from olr_pg.simulator.simulate import Summary
+    from olr_pg.simulator.simulation import Summary
 
 _numbers = itertools.count()
 
@@ -56,7 +56,9 @@ class LiveSource:
         folder = self.summary.logs[0].parent.parent
         rows = RowVersions(self.state.catalogue, self.summary.snapshot.tables)
         rows.read_start(folder / "tables", self.summary.snapshot.scn)
-        rows.read_truth((folder / "truth.jsonl").read_text("utf-8").splitlines())
+        source = folder / "source.jsonl"
+        truth = source if source.exists() else folder / "truth.jsonl"
+        rows.read_truth(truth.read_text("utf-8").splitlines())
         return rows
 
     def archive(self, *, copied: bool = True) -> Path:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import resource
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from olr_pg.capture.logs import AbsentLog, open_log
-from olr_pg.config.source import OracleSource, Vault
+from olr_pg.capture.archived_log import AbsentLog
+from olr_pg.capture.lineage import Incarnation, Lineage
+from olr_pg.capture.logs import open_log
+from olr_pg.config.source_section import OracleSource, Vault
 from olr_pg.errors import OlrPgError
 from olr_pg.oracle.archive import map_path
-from olr_pg.oracle.facts import Incarnation
-from olr_pg.oracle.lineage import Lineage
-from olr_pg.oracle.live import LiveDatabase
+from olr_pg.oracle.live_source import LiveDatabase
 from olr_pg.oracle.vault import LogVault
+from olr_pg.simulator.database_shape import choose_shape
 from olr_pg.simulator.oracle_net.state import ARCHIVE
-from olr_pg.simulator.simulate import Summary, choose_shape, simulate
+from olr_pg.simulator.simulation import Summary, simulate
 from tests.oracle.live_source import LiveSource
 from tests.replicator.scripted_source import Reader
 
@@ -164,49 +164,6 @@ def test_looks_become_rarer(live: LiveSource) -> None:
     assert pauses[0] == pytest.approx(0.1)
     assert pauses == sorted(pauses)
     assert pauses[-1] == pytest.approx(1.0)
-
-
-def test_the_vault_makes_one_copy_and_keeps_nothing_broken(
-    live: LiveSource, tmp_path: Path
-) -> None:
-    vault = tmp_path / "vault"
-    vault.mkdir()
-    (vault / "1_1_1_1.copying").write_bytes(b"left over")
-    path = live.archive()
-    with live.database(vault=vault) as database:
-        (log,) = database.scan(0, 0).logs
-    copy = Path(log.path)
-    assert copy.parent == vault
-    assert list(vault.iterdir()) == [copy]
-    assert copy.read_bytes() == path.read_bytes()[: log.used_bytes]
-    changed = copy.stat().st_mtime_ns
-    (live.mount / path.name).unlink()
-    with live.database(vault=vault) as database:
-        assert [found.path for found in database.scan(0, 0).logs] == [str(copy)]
-    assert copy.stat().st_mtime_ns == changed
-
-
-def test_a_vault_that_cannot_be_written(live: LiveSource, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(OlrPgError) as caught, live.database(vault=tmp_path / "file" / "vault"):
-        pass
-    assert caught.value.code == 7030
-
-
-def test_a_copy_that_the_vault_has_no_room_for_takes_none(live: LiveSource, tmp_path: Path) -> None:
-    """The next try needs the room, and so does the checkpoint where it is on the same disk."""
-    vault = tmp_path / "vault"
-    path = live.archive()
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    with live.database(vault=vault) as database:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size // 2, hard))
-        try:
-            scan = database.scan(0, 0)
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        assert [error.code for error in scan.unusable] == [7030]
-        assert list(vault.iterdir()) == []
-        assert len(database.scan(0, 0).logs) == 1
 
 
 PARENT, CHILD = Incarnation(1, 1), Incarnation(2, 500)
@@ -363,7 +320,7 @@ def test_a_thread_that_opens_during_a_look_is_open(
 ) -> None:
     live.archive_all()
     opened = [frozenset({1}), frozenset({1, 2})]
-    monkeypatch.setattr("olr_pg.oracle.live.open_threads", lambda _: opened.pop(0))
+    monkeypatch.setattr("olr_pg.oracle.live_source.open_threads", lambda _: opened.pop(0))
     with live.database() as database:
         assert database.scan(0, 0).open_threads == frozenset({1, 2})
 
@@ -383,20 +340,3 @@ def test_a_damaged_copy_that_is_confirmed_does_not_stop_the_look(
     assert database.scan(0, 0).unusable == ()
     database.close()
     assert [path for path in copies if path.exists()] == copies[:1]
-
-
-def test_a_vault_in_the_archive_destination_leaves_oracle_s_own_logs_alone(
-    live: LiveSource, tmp_path: Path
-) -> None:
-    confirmed: list[int | None] = [None]
-    section = Vault.model_validate({"directory": str(live.mount), "keep-hours": 0})
-    live.archive_all()
-    own = sorted(live.mount.iterdir())
-    # As LOG_ARCHIVE_FORMAT=%t_%s_%r.arc has it.
-    own = [path.rename(path.with_name(f"1_{at}_1218700800.arc")) for at, path in enumerate(own)]
-    (live.mount / "restored.copying").touch()
-    vault = LogVault(section, lambda: confirmed[0])
-    assert vault.logs() == []
-    confirmed[0] = max(open_log(str(path)).next_scn for path in own)
-    vault.remove_confirmed()
-    assert sorted(live.mount.iterdir()) == [*own, live.mount / "restored.copying"]

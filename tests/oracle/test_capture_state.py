@@ -9,7 +9,7 @@ import pytest
 from olr_pg.capture.state import CaptureMonitor, CapturePhase, CaptureState
 from olr_pg.errors import OlrPgError
 from olr_pg.replicator.decoder import Decoder
-from olr_pg.replicator.delivery import Delivery
+from olr_pg.replicator.target_feed import Delivery
 from olr_pg.spark.session import SparkSettings
 from tests.oracle.test_live_run import QUERY, wait_until
 

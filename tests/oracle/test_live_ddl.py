@@ -9,9 +9,9 @@ import psycopg
 import pytest
 from structlog.testing import capture_logs
 
+from olr_pg.appliance.open_source import DICTIONARY
 from olr_pg.capture.logs import open_log
 from olr_pg.dictionary.sys_columns import SYS_COLUMNS
-from olr_pg.replicator.open_source import DICTIONARY
 from olr_pg.simulator.oracle_net.server import StandIn
 from olr_pg.simulator.oracle_net.state import ARCHIVE, OracleState
 from tests.oracle.test_live_run import run_beside, wait_until

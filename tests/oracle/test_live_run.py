@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 import psycopg
 import pytest
 
+from olr_pg.appliance.appliance import run_appliance
 from olr_pg.capture.logs import open_log
-from olr_pg.config.load import load_config
+from olr_pg.config.reading import load_config
 from olr_pg.errors import OlrPgError
-from olr_pg.replicator.appliance import run_appliance
 from olr_pg.simulator.oracle_net.faults import Fault
 from tests.oracle.live_source import reincarnated
 from tests.replicator.test_simulated import expected_rows
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from olr_pg.simulator.simulate import Summary
+    from olr_pg.simulator.simulation import Summary
     from tests.oracle.live_source import LiveSource
 
 QUERY: Final = "SELECT owner, table_name FROM all_tables WHERE owner = 'SHOP' ORDER BY table_name"

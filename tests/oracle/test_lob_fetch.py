@@ -12,15 +12,16 @@ import psycopg
 import pytest
 from structlog.testing import capture_logs
 
+from olr_pg.appliance.appliance import run_appliance
 from olr_pg.capture.logs import open_log
-from olr_pg.config.load import load_config
-from olr_pg.config.source import OracleSource
+from olr_pg.config.reading import load_config
+from olr_pg.config.source_section import OracleSource
+from olr_pg.dictionary.lob_delivery import with_raw_xml
 from olr_pg.dictionary.model import Column, Table
-from olr_pg.oracle.connection import OracleDatabase
 from olr_pg.oracle.lob_fetch import LobFetcher, query_of
-from olr_pg.replicator.appliance import run_appliance
+from olr_pg.oracle.oracle_connection import OracleDatabase
 from olr_pg.scalars import format_rowid
-from olr_pg.simulator.lob_layout import BLOB, CLOB, secure_extents, secure_in_row
+from olr_pg.simulator.fields.lob_layout import BLOB, CLOB, secure_extents, secure_in_row
 from olr_pg.simulator.oracle_net.faults import Fault
 from olr_pg.simulator.oracle_net.server import StandIn
 from olr_pg.simulator.oracle_net.state import ARCHIVE, OracleState
@@ -193,6 +194,9 @@ def test_xml_is_asked_for_as_text_and_json_not_at_all(documents: Documents) -> N
     assert found.content is not None
     assert found.content.tobytes() == "<a>é</a>".encode()
     assert documents.fetcher.fetch(table, table.columns[1], rowid(1), 5, room) is None
+    # No query gives binary XML as it is stored.
+    raw = with_raw_xml(table)
+    assert documents.fetcher.fetch(raw, raw.columns[0], rowid(1), 5, room) is None
 
 
 @pytest.mark.usefixtures("one_session")

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 import oracledb
 import pytest
 
-from olr_pg.config.load import load_config
-from olr_pg.replicator.doctor import diagnose
+from olr_pg.appliance.all_checks import diagnose
+from olr_pg.config.reading import load_config
+from olr_pg.simulator.database_shape import demo_shape
 from olr_pg.simulator.live import LiveOptions, simulate_live
 from olr_pg.simulator.oracle_net.serve import LiveServer, served
-from olr_pg.simulator.simulate import demo_shape, simulate
+from olr_pg.simulator.simulation import simulate
 from olr_pg.simulator.table_files import read_table
 
 if TYPE_CHECKING:

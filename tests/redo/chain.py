@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from olr_pg.dictionary.decoding_plan import RowPlan, build_row_plan
 from olr_pg.dictionary.model import Column, Table
-from olr_pg.dictionary.plan import RowPlan, build_row_plan
 from olr_pg.redo.batch import ChangeBatch
-from olr_pg.redo.extract import read_changes
+from olr_pg.redo.log_extraction import read_changes
 from olr_pg.redo.walk import Objects, Tally
 from olr_pg.redo.window import WINDOW_BYTES, Log
 from olr_pg.scalars import format_rowid
 from olr_pg.transactions.assembler import Assembler
-from olr_pg.transactions.batch import DmlKind
 from olr_pg.transactions.finished import Account, Finished
+from olr_pg.transactions.finished_columns import DmlKind
 from olr_pg.transactions.select import concatenate, first_rows
-from olr_pg.transactions.stored import spelled_out
+from olr_pg.transactions.stored_values import spelled_out
 
 COLUMNS = 60
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from olr_pg.errors import OlrPgError
-from olr_pg.redo.extract import read_changes
+from olr_pg.redo.log_extraction import read_changes
 from olr_pg.redo.walk import Objects
 from olr_pg.redo.window import Log
 from tests.redo.log_builder import open_log, seal

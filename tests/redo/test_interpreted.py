@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from olr_pg.redo.stats import log_statistics
+from olr_pg.redo.dump.stats import log_statistics
 from tests.redo.chain import assemble, changes_between, events_of, subscribe
 from tests.redo.log_builder import open_log
 

@@ -6,8 +6,8 @@ from collections import Counter
 
 import numpy as np
 
+from olr_pg.redo.dump.stats import log_statistics
 from olr_pg.redo.record_view import records_of
-from olr_pg.redo.stats import log_statistics
 from olr_pg.redo.vectors import vectors_of
 from olr_pg.redo.window import Log, read_windows
 
@@ -54,7 +54,7 @@ def test_groups_and_records(real_logs: tuple[Log, Log]) -> None:
         vld = np.concatenate([window.records.vld for window in windows])
         flags.append({flag: int(np.count_nonzero(vld == flag)) for flag in (1, 5, 2, 6)})
         lengths.append(np.concatenate([window.records.length for window in windows]))
-    # The list of §10.1 leaves out the groups of 7 and 10 blocks, which its own totals need.
+    # The list of redo-format §10.1 leaves out the groups of 7 and 10 blocks, which its totals need.
     assert sizes == [
         {1: 511, 2: 3, 3: 1, 4: 1, 5: 2, 7: 1, 8: 1, 10: 1, 11: 1, 13: 2},
         {5: 1, 3: 1},

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from olr_pg.dictionary.model import Database, Snapshot
 from olr_pg.dictionary.snapshot_file import write_snapshot
-from olr_pg.simulator.column_types import number_type, varchar
-from olr_pg.simulator.ddl_session import ALTER_TABLE, DdlSession
-from olr_pg.simulator.instance import Container, Instance, Pace
-from olr_pg.simulator.redo_format import COMPATIBLE, RedoFormat
-from olr_pg.simulator.storage import Row, UndoSegment
-from olr_pg.simulator.sys_dictionary import OWNER_NUMBER, SysDictionary, sys_cell
-from olr_pg.simulator.tables import ColumnType, Logging, SimColumn, SimSegment, SimTable
-from olr_pg.simulator.vectors import Session
-from olr_pg.simulator.writer import LogIdentity
+from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
+from olr_pg.simulator.fields.vector_fields import Session
+from olr_pg.simulator.model.column_types import number_type, varchar
+from olr_pg.simulator.model.storage import UndoSegment
+from olr_pg.simulator.model.tables import ColumnType, Logging, Row, SimColumn, SimSegment, SimTable
+from olr_pg.simulator.sessions.ddl_session import ALTER_TABLE, DdlSession
+from olr_pg.simulator.sessions.sys_dictionary import OWNER_NUMBER, SysDictionary, sys_cell
+from olr_pg.simulator.writer.instance import Container, Instance, Pace, RedoThread
+from olr_pg.simulator.writer.log_file import LogIdentity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,7 +57,7 @@ class DdlSource:
             self.instance.start_thread(number, 10 * number) for number in range(1, threads + 1)
         ]
         self.dictionary = SysDictionary(OWNER, self.instance.scn)
-        self.container = Container(0, None, identity.dbid, dictionary=self.dictionary)
+        self.container = Container(0, None, identity.dbid)
         for thread in self.threads:
             dba = (5 << 22) + 128 + thread.number * 8192
             self.container.segments[thread.number] = [
@@ -67,10 +67,7 @@ class DdlSource:
         self.tables: dict[str, SimTable] = {}
         self.snapshot: Snapshot | None = None
         self._sessions = [
-            DdlSession(
-                self.instance, self.container, thread, Session(40, 1000, OWNER, OWNER_NUMBER)
-            )
-            for thread in self.threads
+            self._open(thread, Session(40, 1000, OWNER, OWNER_NUMBER)) for thread in self.threads
         ]
         self.session = self._sessions[0]
 
@@ -80,8 +77,12 @@ class DdlSource:
 
     def open_session(self, number: int = 41) -> DdlSession:
         """Another session on the first redo thread."""
-        attributes = Session(number, 1000, OWNER, OWNER_NUMBER)
-        return DdlSession(self.instance, self.container, self.threads[0], attributes)
+        return self._open(self.threads[0], Session(number, 1000, OWNER, OWNER_NUMBER))
+
+    def _open(self, thread: RedoThread, attributes: Session) -> DdlSession:
+        return DdlSession(
+            self.instance, self.container, thread, attributes, dictionary=self.dictionary
+        )
 
     def _archive(self, name: str, data: bytes) -> None:
         (self.directory / "logs" / name).write_bytes(data)

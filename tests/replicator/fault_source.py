@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from olr_pg.dictionary.snapshot_file import write_snapshot
-from olr_pg.simulator.sys_dictionary import sys_cell
+from olr_pg.simulator.sessions.sys_dictionary import sys_cell
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class FaultSource:
     """
 
     def __init__(self, directory: Path, *, followed: bool = False, threads: int = 1) -> None:
-        self.source = DdlSource(directory, followed=followed, threads=threads, log_blocks=30)
+        self.source = DdlSource(directory, followed=followed, threads=threads, log_blocks=26)
         for name in ("A", "B"):
             self.source.create(name, {"ID": NUMBER, "NAME": TEXT})
         self.source.take_snapshot()

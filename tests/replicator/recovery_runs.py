@@ -7,19 +7,19 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from olr_pg.applier.schema_events import SchemaEvents
+from olr_pg.capture.source_database import OfflineDatabase
+from olr_pg.decoding.dictionary_follower import DictionaryFollower
+from olr_pg.decoding.split import plan_splits
+from olr_pg.dictionary.change_history import DictionaryHistory
+from olr_pg.ordering.schema_events import SchemaEvents
 from olr_pg.replicator.decoder import Decoder
-from olr_pg.replicator.delivery import Delivery
-from olr_pg.replicator.follower import DictionaryFollower
-from olr_pg.replicator.history import DictionaryHistory
-from olr_pg.replicator.recovery import BoundedRecovery
-from olr_pg.replicator.source_database import OfflineDatabase
+from olr_pg.replicator.recovery.bounded_recovery import BoundedRecovery
 from olr_pg.replicator.spark_decoding import SparkDecoding
-from olr_pg.replicator.split import plan_splits
+from olr_pg.replicator.target_feed import Delivery
 from olr_pg.server.checkpoint import FILE_NAME, Checkpoint
-from olr_pg.server.session import Claim, Session
+from olr_pg.server.port_session import Claim, Session
 from olr_pg.spark.session import SparkSettings
-from olr_pg.transactions.storage import IN_MEMORY, Storage
+from olr_pg.transactions.waiting_storage import IN_MEMORY, Storage
 from tests.simulation.entry import spark_or_not
 
 if TYPE_CHECKING:
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from olr_pg.capture.logs import ArchivedLog
+    from olr_pg.capture.archived_log import ArchivedLog
+    from olr_pg.decoding.split import Split
     from olr_pg.dictionary.model import Snapshot
     from olr_pg.errors import OlrPgError
-    from olr_pg.replicator.split import Split
 
 QUERY: Final = "SELECT owner, table_name FROM all_tables WHERE owner = 'SHOP'"
 SOURCE: Final = "source"
@@ -211,7 +211,7 @@ class Restarts:
 
 
 class Client:
-    """A client of a target: one session, with a bundled applier's events.
+    """A bundled applier as a target's client: one session, with its events.
 
     Attributes:
         delivery, session, events: its own.
@@ -223,7 +223,7 @@ class Client:
         self.events = SchemaEvents()
         self.events.consumed = True
         self.delivery = Delivery(decoder, target, schema_events=self.events, **dials)
-        self.session = Session(self.delivery, checkpoint, Claim(), "test")
+        self.session = Session(self.delivery, checkpoint, Claim(), "test", applier="test")
         self._data = bytearray()
 
     def start(self, query: str, start_scn: int | None = None) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from olr_pg.appliance import appliance
 from olr_pg.cli.main import run
-from olr_pg.replicator import appliance
 from tests.simulation.entry import recovery_at_each_log, spark_or_not
 
 if __name__ == "__main__":

@@ -7,13 +7,15 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from olr_pg.capture.logs import AbsentLog, LogScan, discover_logs
+from olr_pg.capture.archived_log import AbsentLog
+from olr_pg.capture.logs import LogScan, discover_logs
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.table_list import query_tables
-from olr_pg.replicator.decode import decode_splits
+from olr_pg.replicator.decode_once import decode_splits
 from olr_pg.replicator.decoder import Decoder
-from olr_pg.replicator.delivery import Delivery
-from olr_pg.simulator.simulate import choose_shape, simulate
+from olr_pg.replicator.target_feed import Delivery
+from olr_pg.simulator.database_shape import choose_shape
+from olr_pg.simulator.simulation import simulate
 from olr_pg.spark.session import SparkSettings
 
 if TYPE_CHECKING:
@@ -21,10 +23,10 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from olr_pg.capture.logs import ArchivedLog
+    from olr_pg.capture.archived_log import ArchivedLog
+    from olr_pg.capture.source_database import SourceDatabase
     from olr_pg.dictionary.model import Database, Snapshot, Table
     from olr_pg.errors import OlrPgError
-    from olr_pg.replicator.source_database import SourceDatabase
 
 EVERYTHING: Final = "SELECT owner, table_name FROM all_tables"
 SHOP: Final = "SELECT owner, table_name FROM all_tables WHERE owner = 'SHOP'"
@@ -66,8 +68,10 @@ class ScriptedSource:
     def database(self) -> Database:
         return self.snapshot.database
 
-    def resolve(self, sql: str) -> tuple[Snapshot, tuple[Table, ...]]:
-        return self.snapshot, query_tables(self.snapshot, sql)
+    def resolve(
+        self, sql: str, is_abandoned: Callable[[], bool] | None = None
+    ) -> tuple[Snapshot, tuple[Table, ...]]:
+        return self.snapshot, query_tables(self.snapshot, sql, is_abandoned=is_abandoned)
 
     def scan(self, scn: int, delivered_scn: int) -> LogScan:
         del scn, delivered_scn
@@ -197,9 +201,10 @@ class Rac(NamedTuple):
         return ScriptedSource(self.snapshot, opened or None)
 
 
-def make_rac(folder: Path) -> Rac:
+def make_rac(folder: Path, seed: int = 5) -> Rac:
     """Two threads with some logs each, which are at work at the same time."""
-    simulate(5, folder, size=400_000, shape=choose_shape(5, "random", threads=2, big_endian=False))
+    shape = choose_shape(seed, "random", threads=2, big_endian=False)
+    simulate(seed, folder, size=400_000, shape=shape)
     snapshot = load_snapshot(str(folder / "dictionary.json"))
     logs = discover_logs([str(folder / "logs")])
     source = ScriptedSource(snapshot, (1, 2))

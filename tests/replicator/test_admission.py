@@ -15,7 +15,7 @@ from tests.replicator.scripted_source import Rac, Reader, ScriptedSource, make_r
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from olr_pg.capture.logs import ArchivedLog
+    from olr_pg.capture.archived_log import ArchivedLog
 
 pytestmark = pytest.mark.timeout(900)  # the first test may compile the kernels
 

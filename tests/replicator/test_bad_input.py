@@ -10,12 +10,12 @@ import numpy as np
 import psycopg
 import pytest
 
-from olr_pg.config.load import load_config
+from olr_pg.appliance.appliance import run_appliance
+from olr_pg.config.reading import load_config
+from olr_pg.decoding.split import open_for_decoding
 from olr_pg.errors import OlrPgError
-from olr_pg.replicator.appliance import run_appliance
-from olr_pg.replicator.split import open_for_decoding
 from olr_pg.spark.jobs import run_tasks
-from tests.replicator.test_appliance import DICTIONARY, write_config
+from tests.appliance.test_appliance import DICTIONARY, write_config
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
-from olr_pg.config.load import load_config
+from olr_pg.appliance.appliance import run_appliance
+from olr_pg.config.reading import load_config
+from olr_pg.dictionary.change_history import FILE_NAME
 from olr_pg.errors import OlrPgError
-from olr_pg.replicator.appliance import run_appliance
-from olr_pg.replicator.history import FILE_NAME
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
 
 if TYPE_CHECKING:

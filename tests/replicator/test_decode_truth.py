@@ -1,6 +1,8 @@
 """What is decoded from simulated logs is what the simulator knows to be in them, byte by byte.
 
-``OLR_PG_SEEDS=1000`` decodes as many databases instead of the usual few.
+``OLR_PG_SEEDS=1000`` decodes as many databases instead of the usual few, ``OLR_PG_SEED_SIZE=4MB``
+ones of that size instead of the usual 100 kB. ``python -m tests.sweep`` decodes those of
+``olr-pg simulate`` by the hundred, in one process.
 """
 
 from __future__ import annotations
@@ -16,50 +18,61 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pytest
 
-from olr_pg.capture.logs import ArchivedLog, discover_logs
-from olr_pg.cli.render import render_blob
-from olr_pg.cli.values import value_renderer
-from olr_pg.dictionary.loader import load_snapshot
-from olr_pg.replicator.decode import chosen_tables, decode_logs, thread_starts
-from olr_pg.replicator.merge import Merger
-from olr_pg.replicator.spill import SpillFiles
-from olr_pg.replicator.split import (
+from olr_pg.capture.archived_log import ArchivedLog
+from olr_pg.cli.bench import parse_size
+from olr_pg.decoding.spill import SpillFiles
+from olr_pg.decoding.split import (
     Subscription,
     open_for_decoding,
     plan_splits,
     subscribe,
 )
-from olr_pg.replicator.split_results import read_result
-from olr_pg.simulator.redo_format import BLOCK_SIZES, COMPATIBLE, RedoFormat
-from olr_pg.simulator.simulate import (
-    DatabaseShape,
-    Simulation,
-    choose_shape,
-    prepare_directory,
-    simulate,
+from olr_pg.decoding.split_results import read_result
+from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.ordering.merger import Merger
+from olr_pg.replicator.decode_once import chosen_tables, decode_logs, thread_starts
+from olr_pg.simulator.database_shape import DatabaseShape, choose_shape
+from olr_pg.simulator.fields.redo_format import BLOCK_SIZES, COMPATIBLE, RedoFormat
+from olr_pg.simulator.model.tables import Logging
+from olr_pg.simulator.model.transactions import ADD_COLUMN, TRUNCATE
+from olr_pg.simulator.sessions.placement import TableSpec
+from olr_pg.simulator.sessions.workload import DdlUse, LobUse, RandomWorkload
+from olr_pg.simulator.simulation import Simulation, prepare_directory
+from tests.replicator.decoded_seeds import (
+    SimulatedSeed,
+    Source,
+    difference,
+    lost_by_more,
+    simulated,
 )
-from olr_pg.simulator.tables import Logging
-from olr_pg.simulator.transactions import ADD_COLUMN, TRUNCATE
-from olr_pg.simulator.workload import DdlUse, LobUse, RandomWorkload, TableSpec
-from olr_pg.wire.frames import ByteOrder
 from tests.split_results import packed_split
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from olr_pg.dictionary.model import Snapshot
-    from olr_pg.simulator.ddl_session import DdlSession
-    from olr_pg.simulator.tables import SimTable
+    from olr_pg.simulator.model.tables import SimTable
+    from olr_pg.simulator.sessions.ddl_session import DdlSession
 
 USUAL_SEEDS: Final = 20
 SEEDS: Final = int(os.environ.get("OLR_PG_SEEDS", USUAL_SEEDS))
 FOUND: Final = {27: "splits of another thread were lost where a DDL had some decoded again"}
 """Further seeds that found a bug, and which."""
 
-SIZE: Final = 100_000
+SIZE: Final = parse_size(os.environ.get("OLR_PG_SEED_SIZE", "100KB"))
+MEGABYTES: Final = {
+    1: "LOB pages at the SCN of a commit were dropped with those of its transaction",
+    2: "in splits, finished in parts",
+    3: "",
+    4: "in splits",
+}
+"""Seeds of ``olr-pg simulate``, and what they are good for."""
+
+LATER: Final = {1: (1_000_000, 4), 11: (250_000, 3), 18: (400_000, 2)}
+"""Seeds of many logs, their size, and how many of the logs are left out."""
+
 RELEASES: Final = ("11.2", "12.1", "12.2", "19", "21", "23")
 LEVELS: Final = (*((level,) for level in Logging), tuple(Logging))
-SPLIT_SEEDS: Final = (5, 9, 11, 14)
+SPLIT_SEEDS: Final = (5, 11, 13, 14)
 PARTITIONS: Final = 12
 
 
@@ -85,6 +98,7 @@ def shape_of(seed: int) -> DatabaseShape:
         pace=drawn.pace,
         lobs=drawn.lobs,
         ddl=rng.choice((DdlUse.NONE, DdlUse.ANY, DdlUse.ANY)),
+        unproven=rng.random() < 0.3,
     )
 
 
@@ -93,49 +107,19 @@ def command(test: str, seed: int) -> str:
     return f"OLR_PG_SEEDS={seed + 1} uv run pytest '{file}::{test}[{seed}]'"
 
 
-class Source(NamedTuple):
-    """A simulated database and the same as it was decoded."""
-
-    folder: Path
-    snapshot: Snapshot
-
-    @property
-    def logs(self) -> list[ArchivedLog]:
-        return sorted(
-            discover_logs([str(self.folder / "logs")]), key=lambda log: log.header.first_scn
-        )
-
-    @property
-    def truth(self) -> bytes:
-        return (self.folder / "truth.jsonl").read_bytes()
-
-    def lines(self, blobs: Iterable[memoryview]) -> bytes:
-        """As ``olr-pg decode`` prints them."""
-        render_value = value_renderer(self.snapshot.database)
-        return b"".join(render_blob(blob, ByteOrder.LITTLE, render_value) for blob in blobs)
-
-
 def make_source(
     folder: Path, seed: int, workload: str = "random", ddl: DdlUse | None = None
 ) -> Source:
     shape = shape_of(seed) if workload == "random" else None
     if shape is not None and ddl is not None:
         shape = replace(shape, ddl=ddl)
-    simulate(seed, folder, workload=workload, size=SIZE, shape=shape, prefilled=seed % 3 == 0)
-    return Source(folder, load_snapshot(str(folder / "dictionary.json")))
+    return simulated(folder, seed, workload, SIZE, shape, prefilled=seed % 3 == 0)
 
 
 def check_same(decoded: bytes, truth: bytes, again: str) -> None:
-    if decoded == truth:
-        return
-    pairs = itertools.zip_longest(decoded.splitlines(), truth.splitlines(), fillvalue=b"nothing")
-    number, (ours, theirs) = next(
-        (number, pair) for number, pair in enumerate(pairs, 1) if pair[0] != pair[1]
-    )
-    pytest.fail(
-        f"line {number} differs\ndecoded: {ours.decode()}\ntruth:   {theirs.decode()}\n{again}",
-        pytrace=False,
-    )
+    found = difference(decoded, truth)
+    if found is not None:
+        pytest.fail(f"{found}\n{again}", pytrace=False)
 
 
 def test_the_usual_seeds_have_every_release_order_block_size_and_level() -> None:
@@ -161,12 +145,31 @@ def test_decoding_gives_the_truth(
     # Where a log is in splits, what is open between them is on disk, and finished in parts.
     storage = SpillFiles(tmp_path / "spill", 0, part_bytes=(1, 700, 4_000)[seed % 3])
     monkeypatch.setattr(
-        "olr_pg.replicator.decode.plan_splits", partial(plan_splits, split_bytes=split_bytes)
+        "olr_pg.replicator.decode_once.plan_splits", partial(plan_splits, split_bytes=split_bytes)
     )
     logs = [str(tmp_path / "logs")]
     decoded = source.lines(decode_logs(source.snapshot, logs, storage=storage))
     again = f"{command('test_decoding_gives_the_truth', seed)}\n{shape_of(seed)}"
     check_same(decoded, source.truth, again)
+
+
+@pytest.mark.parametrize("seed", MEGABYTES)
+def test_decoding_a_megabyte_gives_the_truth(tmp_path: Path, seed: int) -> None:
+    chosen = SimulatedSeed(seed, 1_000_000)
+    source = chosen.simulated(tmp_path)
+    check_same(chosen.decode(source), source.truth, chosen.command)
+
+
+@pytest.mark.parametrize("seed", LATER)
+def test_more_redo_never_gives_less(tmp_path: Path, seed: int) -> None:
+    # Who begins later than the dictionary's snapshot must not have missed any DDL.
+    size, first_log = LATER[seed]
+    chosen = SimulatedSeed(seed, size, ddl=DdlUse.NONE)
+    source = chosen.simulated(tmp_path)
+    whole = chosen.decode(source)
+    check_same(whole, source.truth, chosen.command)
+    lost = lost_by_more(whole, chosen.decode(source, first_log))
+    assert lost is None, f"{chosen.command}, without {first_log} logs: {lost}"
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -210,7 +213,7 @@ def test_ddl_on_tables_with_lobs_and_index_organised_ones(tmp_path: Path, seed: 
         return DdlWorkload(rng, shape.logging, lobs=shape.lobs, ddl=shape.ddl)
 
     simulation = Simulation(seed, prepare_directory(tmp_path), shape, workload)
-    simulation.run(SIZE)
+    simulation.run(4 * SIZE)
     simulation.write()
     done = {
         (effect.operation, effect.table.index_organised)

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pytest
 
+from olr_pg.capture.source_database import OfflineDatabase
+from olr_pg.cli.element_values import value_renderer
 from olr_pg.cli.render import render_blob
-from olr_pg.cli.values import value_renderer
+from olr_pg.decoding.split import plan_splits
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.model import Column, Snapshot, Table
-from olr_pg.replicator.decode import decode_logs
+from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.replicator.decoder import Decoder
-from olr_pg.replicator.delivery import Delivery
-from olr_pg.replicator.source_database import OfflineDatabase
-from olr_pg.replicator.split import plan_splits
+from olr_pg.replicator.target_feed import Delivery
 from olr_pg.scalars import format_rowid
 from olr_pg.spark.session import SparkSettings
 from olr_pg.wire.frames import ByteOrder

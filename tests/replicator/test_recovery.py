@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from olr_pg.capture.logs import ArchivedLog, discover_logs
-from olr_pg.durable_files import replace_file
+from olr_pg.capture.archived_log import ArchivedLog
+from olr_pg.capture.logs import discover_logs
+from olr_pg.decoding.spill import SpillFiles
 from olr_pg.errors import OlrPgError
+from olr_pg.files.durable import replace_file
 from olr_pg.redo.batch import ENTRY, EVENT, PIECE, ChangeBatch, columns_of
-from olr_pg.replicator.recovery import BoundedRecovery
-from olr_pg.replicator.recovery_files import PartWriter
-from olr_pg.replicator.spill import SpillFiles
-from olr_pg.simulator.sys_dictionary import sys_cell
-from olr_pg.transactions.storage import IN_MEMORY
+from olr_pg.replicator.recovery.bounded_recovery import BoundedRecovery
+from olr_pg.replicator.recovery.image_files import PartWriter
+from olr_pg.simulator.sessions.sys_dictionary import sys_cell
+from olr_pg.transactions.waiting_storage import IN_MEMORY
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
 from tests.replicator.fault_source import FaultSource
 from tests.replicator.recovery_runs import Delivered, Restarts, split_transactions

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from olr_pg.decoding.split import plan_splits
 from olr_pg.errors import OlrPgError
-from olr_pg.replicator.recovery import BoundedRecovery, Need
-from olr_pg.replicator.recovery_files import Image, Mark, read_image
-from olr_pg.replicator.split import plan_splits
-from olr_pg.transactions.storage import IN_MEMORY
+from olr_pg.replicator.recovery.bounded_recovery import BoundedRecovery, Need
+from olr_pg.replicator.recovery.image_files import Image, Mark, read_image
+from olr_pg.transactions.waiting_storage import IN_MEMORY
 from tests.replicator.recovery_runs import (
     QUERY,
     SOURCE,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from olr_pg.capture.logs import ArchivedLog
+    from olr_pg.capture.archived_log import ArchivedLog
 
 WAIT_SECONDS = 240.0
 SHORT = "SELECT owner, table_name FROM all_tables WHERE table_name = 'T_SHORT'"

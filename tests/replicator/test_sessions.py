@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from olr_pg.cli.element_values import value_renderer
 from olr_pg.cli.render import render_blob
-from olr_pg.cli.values import value_renderer
+from olr_pg.decoding.split import plan_splits
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.redo.sessions import SessionAttributes, SessionDirectory, SessionKey
-from olr_pg.replicator.decode import decode_logs
-from olr_pg.replicator.split import plan_splits
+from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.wire.frames import ByteOrder
 from tests.replicator.ddl_source import NUMBER, DdlSource
 
@@ -37,6 +37,7 @@ def test_the_session_of_the_real_transaction(real_log_dir: Path) -> None:
     snapshot = load_snapshot(str(real_log_dir / "TEST-chkpt-2266634.json"))
     (begin,), sessions = begins(snapshot, str(real_log_dir / "*.dbf"))
     assert begin["session"] == {
+        "thread": 1,
         "session": 56,
         "serial": 52353,
         "current_user": "SYS",
@@ -57,7 +58,7 @@ def test_later_transactions_find_their_session_in_any_split(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, split_bytes: int
 ) -> None:
     monkeypatch.setattr(
-        "olr_pg.replicator.decode.plan_splits", partial(plan_splits, split_bytes=split_bytes)
+        "olr_pg.replicator.decode_once.plan_splits", partial(plan_splits, split_bytes=split_bytes)
     )
     source = DdlSource(tmp_path / "s", followed=False)
     source.create("A", {"ID": NUMBER})
@@ -71,6 +72,29 @@ def test_later_transactions_find_their_session_in_any_split(
     # The rows of the SYS tables were written before, by a transaction of no interest.
     assert len(found) == 7
     assert {line["session"]["login_user"] for line in found} == {"SHOP"}
+
+
+@pytest.mark.parametrize("split_bytes", [1 << 30, 1024])
+def test_the_redo_thread_and_the_name_of_a_transaction(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, split_bytes: int
+) -> None:
+    monkeypatch.setattr(
+        "olr_pg.replicator.decode_once.plan_splits", partial(plan_splits, split_bytes=split_bytes)
+    )
+    source = DdlSource(tmp_path / "s", followed=False, threads=2)
+    source.create("A", {"ID": NUMBER})
+    snapshot = source.take_snapshot()
+    names = ["", "nightly load", "", "zażółć", ""]
+    for number, name in enumerate(names):
+        # The first of a session has a 5.19, the others a 5.20.
+        source.on_thread(1 + number % 2).transaction_name = name
+        source.insert("A", number, thread=1 + number % 2)
+        for thread in source.threads:
+            thread.flush()
+    source.finish()
+    found, _ = begins(snapshot, str(source.directory / "logs"))
+    assert [line["session"].get("transaction_name", "") for line in found] == names
+    assert [line["session"]["thread"] for line in found] == [1, 2, 1, 2, 1]
 
 
 def test_a_session_that_was_not_announced_has_its_numbers_only() -> None:

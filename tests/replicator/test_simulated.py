@@ -13,15 +13,16 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from olr_pg.appliance.appliance import run_appliance
 from olr_pg.capture.logs import discover_logs
-from olr_pg.config.load import load_config
-from olr_pg.replicator.appliance import run_appliance
-from olr_pg.simulator.instance import Pace
-from olr_pg.simulator.redo_format import COMPATIBLE, RedoFormat
-from olr_pg.simulator.simulate import DatabaseShape, Summary, demo_shape, simulate
+from olr_pg.config.reading import load_config
+from olr_pg.simulator.database_shape import DatabaseShape, demo_shape
+from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
+from olr_pg.simulator.model.tables import Logging
+from olr_pg.simulator.sessions.workload import DdlUse
+from olr_pg.simulator.simulation import Summary, simulate
 from olr_pg.simulator.table_files import ROWID
-from olr_pg.simulator.tables import Logging
-from olr_pg.simulator.workload import DdlUse
+from olr_pg.simulator.writer.instance import Pace
 from tests.simulator.table_rows import read_rows
 from tests.target_rows import differing_from
 
@@ -49,7 +50,7 @@ def random_case(seed: int, redo: RedoFormat, **shape: Any) -> Case:
 
 CASES: Final = (
     Case("orders", 1, replace(demo_shape(), pace=Pace(log_blocks=LOG_BYTES // 512))),
-    random_case(7, RedoFormat(COMPATIBLE["23"]), con_id=3, neighbour=True, ddl=DdlUse.FOLLOWED),
+    random_case(12, RedoFormat(COMPATIBLE["23"]), con_id=3, neighbour=True, ddl=DdlUse.FOLLOWED),
     random_case(11, RedoFormat(COMPATIBLE["12.2"], True, 1024), threads=2, ddl=DdlUse.FOLLOWED),
     random_case(
         14, RedoFormat(COMPATIBLE["11.2"]), logging=(Logging.ALL, Logging.PRIMARY_KEY), sessions=1

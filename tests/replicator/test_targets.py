@@ -20,19 +20,19 @@ import pytest
 from psycopg.conninfo import make_conninfo
 from structlog.testing import capture_logs
 
-from olr_pg.config.load import load_config
+from olr_pg.appliance import appliance
+from olr_pg.appliance.appliance import run_appliance
+from olr_pg.capture.source_database import OfflineDatabase
+from olr_pg.config.reading import load_config
+from olr_pg.decoding.dictionary_follower import DictionaryFollower
 from olr_pg.errors import OlrPgError
 from olr_pg.monitor.asking import ask_status
-from olr_pg.replicator import appliance
-from olr_pg.replicator.appliance import run_appliance
 from olr_pg.replicator.decoder import Decoder
-from olr_pg.replicator.delivery import Delivery
-from olr_pg.replicator.follower import DictionaryFollower
-from olr_pg.replicator.source_database import OfflineDatabase
+from olr_pg.replicator.target_feed import Delivery
 from olr_pg.server.backlog import Backlog
 from olr_pg.server.checkpoint import Checkpoint, read_saved
 from olr_pg.server.listener import Listener
-from olr_pg.simulator.sys_dictionary import sys_cell
+from olr_pg.simulator.sessions.sys_dictionary import sys_cell
 from olr_pg.spark.session import SparkSettings
 from tests.replicator import run_with_images
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource

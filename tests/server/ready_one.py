@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from olr_pg.server.ready import (
+from olr_pg.ordering.ready_transactions import (
     CommitPosition,
     ReadyBatch,
     ReadyColumns,

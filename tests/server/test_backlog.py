@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from olr_pg.errors import OlrPgError
+from olr_pg.ordering.ready_transactions import joined
 from olr_pg.server.backlog import Backlog
 from olr_pg.server.queue import ReadyQueue
-from olr_pg.server.ready import joined
 from olr_pg.wire.protocol import TRANSACTION_BYTES
 from tests.server.test_queue import transaction, xids_of
 

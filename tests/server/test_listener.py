@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 
 from olr_pg.config.model import Limits
 from olr_pg.errors import OlrPgError
+from olr_pg.ordering.ready_transactions import CommitPosition, ReadyRun
 from olr_pg.server.checkpoint import FILE_NAME, Checkpoint
 from olr_pg.server.listener import Listener
 from olr_pg.server.queue import ReadyQueue
-from olr_pg.server.ready import CommitPosition, ReadyRun
 from olr_pg.wire.client import ClientProtocol, Elements
 from olr_pg.wire.elements import Begin, ColumnValue, Commit, Element, Insert, encode_element
 from olr_pg.wire.frames import ByteOrder
@@ -85,7 +85,7 @@ class MemorySource:
         position = CommitPosition(1, 1, number, 16)
         return ready_one(number, begin.scn, begin.commit_scn, position, blob, 3, order)
 
-    def resolve(self, sql: str) -> None:
+    def resolve(self, sql: str, _is_abandoned: object = None) -> None:
         if "nowhere" in sql:
             raise OlrPgError(4019, "no table NOWHERE", table="NOWHERE")
         self.sql = sql
@@ -103,6 +103,9 @@ class MemorySource:
             if transaction.begin_scn >= scn and not queue.put(transaction):
                 return
             self.position = number + 1
+
+    def reach_scn(self) -> int:
+        return max((one.last_commit_scn for one in self.transactions), default=0)
 
     def recovery_points(self) -> tuple[()]:
         """There are none."""
@@ -384,7 +387,7 @@ def test_an_address_that_is_not_ours_is_told(checkpoint: Checkpoint) -> None:
 
 def test_a_bug_in_the_source_ends_the_connection_only(checkpoint: Checkpoint) -> None:
     class Broken(MemorySource):
-        def resolve(self, sql: str) -> None:
+        def resolve(self, sql: str, _is_abandoned: object = None) -> None:
             raise ZeroDivisionError
 
     with Listener(Broken(0), checkpoint) as server:

@@ -18,9 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from structlog.testing import capture_logs
 
 from olr_pg.errors import OlrPgError
-from olr_pg.redo.columns import take
-from olr_pg.server.queue import ReadyQueue
-from olr_pg.server.ready import (
+from olr_pg.ordering.ready_transactions import (
     SMALL_BYTES,
     CommitPosition,
     ReadyRun,
@@ -31,7 +29,9 @@ from olr_pg.server.ready import (
     split_runs,
     transactions_of,
 )
-from olr_pg.transactions.batch import TransactionColumns
+from olr_pg.redo.column_tables import take
+from olr_pg.server.queue import ReadyQueue
+from olr_pg.transactions.finished_columns import TransactionColumns
 from olr_pg.wire.elements import Begin, Commit, Element, decode_element, encode_element
 from olr_pg.wire.encoder import EncodedTransactions
 from olr_pg.wire.frames import ByteOrder

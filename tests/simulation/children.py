@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import olr_pg
-from olr_pg.config.load import load_config
+from olr_pg.appliance.appliance import run_appliance
+from olr_pg.config.reading import load_config
 from olr_pg.errors import OlrPgError
-from olr_pg.replicator.appliance import run_appliance
 from tests.simulation.entry import applier_of, prepared
 from tests.simulation.plan import CallFault, CheckpointFault, DiskFault, Part, Settings
 

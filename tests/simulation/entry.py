@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any, Final
 import psycopg
 import pytest
 
+from olr_pg.appliance import appliance
 from olr_pg.applier.settings import ApplierSettings
-from olr_pg.replicator import appliance, decoding_run, spark_decoding
-from olr_pg.replicator.recovery import DIRECTORY, BoundedRecovery
-from olr_pg.replicator.spill import SpillFiles
-from olr_pg.replicator.split import plan_splits
+from olr_pg.decoding.spill import SpillFiles
+from olr_pg.decoding.split import plan_splits
+from olr_pg.replicator import decoding_run, spark_decoding
+from olr_pg.replicator.recovery.bounded_recovery import DIRECTORY, BoundedRecovery
 from olr_pg.server.checkpoint import Checkpoint
 from olr_pg.server.listener import Listener
-from olr_pg.spark.cells import cells, result
+from olr_pg.spark.result_cells import cells, result
 from tests.simulation.laws import broken_by_checkpoint, broken_by_image
 from tests.simulation.truth import Truth
 
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from olr_pg.applier.schema_events import SchemaEvents
-    from olr_pg.spark.cells import Result
+    from olr_pg.ordering.schema_events import SchemaEvents
+    from olr_pg.spark.result_cells import Result
     from tests.simulation.plan import Settings
 
 POLL_MILLISECONDS: Final = 20
@@ -134,7 +135,14 @@ def watching_checkpoint(
     def connection() -> psycopg.Connection[tuple[Any, ...]]:
         return psycopg.connect(source["postgres"], autocommit=True)
 
-    def checked(checkpoint: Checkpoint, scn: int, image: str | None = None) -> bool:
+    def checked(
+        checkpoint: Checkpoint,
+        scn: int,
+        image: str | None = None,
+        confirmed_by: str | None = None,
+    ) -> bool:
+        if confirmed_by == source["foreign"]:
+            return save(checkpoint, scn, image, confirmed_by)
         broken = broken_by_checkpoint(connection(), truth, subscription, scn)
         if image is not None:
             path = folder / "data" / DIRECTORY / image
@@ -142,7 +150,7 @@ def watching_checkpoint(
         if broken:
             with (folder / VIOLATIONS).open("a", encoding="utf-8") as file:
                 file.write(broken + "\n")
-        return save(checkpoint, scn, image)
+        return save(checkpoint, scn, image, confirmed_by)
 
     patch.setattr(Checkpoint, "save", checked)
     try:
@@ -166,14 +174,14 @@ def prepared(
 
 def following(data: Path) -> Any:
     """What follows the dictionary, as the appliance makes it where an applier is told."""
-    from olr_pg.replicator.filters import NO_FILTERS
+    from olr_pg.decoding.filters import NO_FILTERS
 
     return appliance._following(data, ends_delivery=False, filters=NO_FILTERS)
 
 
 def applier_of(config: Any, address: tuple[str, int], events: SchemaEvents | None = None) -> Any:
     """The applier as the appliance makes it, for another address."""
-    from olr_pg.applier.session import Applier
+    from olr_pg.applier.session.applier_session import Applier
     from olr_pg.datatypes.convert import DatabaseFacts
     from olr_pg.dictionary.loader import load_snapshot
     from olr_pg.dictionary.table_list import query_tables

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Final, Self
 
 import psycopg
 
-from olr_pg.applier.schema_events import SchemaEvents
-from olr_pg.config.load import load_config
+from olr_pg.capture.redo_threads import FILE_NAME as THREADS_FILE
+from olr_pg.capture.source_database import OfflineDatabase
+from olr_pg.config.reading import load_config
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.errors import OlrPgError
+from olr_pg.ordering.schema_events import SchemaEvents
 from olr_pg.replicator.decoder import Decoder
-from olr_pg.replicator.delivery import Delivery
-from olr_pg.replicator.recovery import DIRECTORY
-from olr_pg.replicator.source_database import OfflineDatabase
-from olr_pg.replicator.threads import FILE_NAME as THREADS_FILE
+from olr_pg.replicator.recovery.bounded_recovery import DIRECTORY
+from olr_pg.replicator.target_feed import Delivery
 from olr_pg.server.checkpoint import FILE_NAME, Checkpoint, source_identity
 from olr_pg.spark.session import SparkSettings
 from tests.simulation.children import FAILED, Child, Orders
@@ -37,13 +37,16 @@ from tests.simulation.plan import (
     Action,
     ConnectionFault,
     DiskFault,
+    ForeignFault,
     Layout,
     Match,
     Part,
     Round,
+    StrangerFault,
     TargetDiskFault,
 )
 from tests.simulation.proxy import LOOPBACK, Trip
+from tests.simulation.stranger import Stranger, take_and_confirm_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -144,6 +147,7 @@ class Parts:
         self._faults = list(round_.faults)
         self._fault: Fault | None = None
         self._trip: Trip | None = None
+        self._stranger: Stranger | None = None
         self._children: dict[Part, Child] = {}
         self._here: Here | None = None
         self._lives = 0
@@ -246,7 +250,9 @@ class Parts:
         own = None
         if (
             fault is not None
-            and not isinstance(fault, ConnectionFault | TargetDiskFault)
+            and not isinstance(
+                fault, ConnectionFault | TargetDiskFault | StrangerFault | ForeignFault
+            )
             and fault.part is part
         ):
             own = fault
@@ -294,6 +300,10 @@ class Parts:
     # --- faults ---
 
     def _has_tripped(self) -> bool:
+        if self._stranger is not None:
+            if self._stranger.broken is not None:
+                raise LawBrokenError(self._stranger.broken)
+            return self._stranger.tripped.is_set()
         return self._trip is not None and self._trip.tripped.is_set()
 
     def _disarm(self) -> None:
@@ -301,6 +311,11 @@ class Parts:
         self._simulation.postgres.arm(None)
         self._disk.free()
         self._trip = None
+        if self._stranger is not None:
+            self._stranger.end()
+            broken, self._stranger = self._stranger.broken, None
+            if broken is not None:
+                raise LawBrokenError(broken)
 
     def _next_fault(self) -> None:
         self._disarm()
@@ -313,10 +328,41 @@ class Parts:
                 *(self._disk.free, False),
             )
             self._simulation.postgres.arm(self._trip)
+        elif isinstance(self._fault, StrangerFault):
+            simulation = self._simulation
+            self._stranger = Stranger(
+                self._fault,
+                simulation.server_address,
+                simulation.query,
+                simulation.order.value,
+                is_kept=self._round.layout is Layout.APPLIANCE,
+            )
+            # Where it has the place, the applier has none.
+            self._forgiven = True
+        elif isinstance(self._fault, ForeignFault):
+            self._let_another_confirm()
+            self._next_fault()
         elif self._fault is not None and self._fault.part in self._children:
             # It has to be there from the start of a life: one more kill.
             self._kill(self._fault.part)
             del self._children[self._fault.part]
+
+    def _let_another_confirm(self) -> None:
+        """The appliance ends; a server without an applier serves another client meanwhile."""
+        simulation = self._simulation
+        for child in self._children.values():
+            child.kill()
+        self._children.clear()
+        (simulation.folder / PORT).unlink(missing_ok=True)
+        self._count_life()
+        server = Child(self._orders(Part.SERVER))
+        try:
+            take_and_confirm_all(
+                simulation.server_address, simulation.query, simulation.order.value
+            )
+        finally:
+            server.kill()
+        simulation.outcome.tripped += 1
 
     def _fill_disk(self) -> None:
         """Let a full disk begin, where it is due and a table is there that it can begin with."""

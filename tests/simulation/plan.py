@@ -7,12 +7,15 @@ from enum import StrEnum
 from random import Random
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.simulator.simulate import DatabaseShape, choose_shape
-from olr_pg.simulator.tables import Logging
-from olr_pg.simulator.workload import DdlUse
+from olr_pg.simulator.database_shape import DatabaseShape, choose_shape
+from olr_pg.simulator.model.tables import Logging
+from olr_pg.simulator.sessions.workload import DdlUse
 
 if TYPE_CHECKING:
     from tests.simulation.proxy import Direction, Moment
+
+UNLOGGED_SOURCES: Final = 0.25
+"""How many of the sources do work without redo."""
 
 MOMENTS: Final[tuple[Moment, ...]] = ("before", "half", "after")
 
@@ -112,7 +115,47 @@ class TargetDiskFault:
     count: int
 
 
-Fault = ConnectionFault | CallFault | CheckpointFault | DiskFault | TargetDiskFault
+class Leaving(StrEnum):
+    """How a client leaves."""
+
+    LOG_OFF = "log-off"
+    RESET = "reset"
+
+
+@dataclass(frozen=True)
+class StrangerFault:
+    """A second client that confirms nothing that it was sent.
+
+    Attributes:
+        seconds: until it begins to knock at the port; 0 is before there is one.
+        claims: SCNs that it confirms, which were never sent to it.
+        taken: how many elements it asks for.
+        hangs: seconds that it stays then, and asks for nothing.
+    """
+
+    seconds: float
+    start_scn: int
+    claims: tuple[int, ...]
+    taken: int
+    back_to: int | None
+    hangs: float
+    leaving: Leaving
+
+
+@dataclass(frozen=True)
+class ForeignFault:
+    """An honest client that is not the applier takes and confirms everything meanwhile."""
+
+
+Fault = (
+    ConnectionFault
+    | CallFault
+    | CheckpointFault
+    | DiskFault
+    | TargetDiskFault
+    | StrangerFault
+    | ForeignFault
+)
 
 
 @dataclass(frozen=True)
@@ -190,8 +233,12 @@ class Plan:
     def rounds(self, steps: int) -> list[Round]:
         """The rounds, which see `steps` arrivals or fewer; the last run of all sees the rest."""
         told = self.shape.ddl is DdlUse.NONE or self.workload != "random"
+        # An applier that is told of nothing gets nothing from behind what cannot be decoded.
+        told = told and not self.shape.unlogged
         layouts = tuple(one for one in Layout if told or one is not Layout.APART)
-        return _draw_rounds(Random(self.seed ^ 0xFA17), steps, layouts)
+        rounds = _draw_rounds(Random(self.seed ^ 0xFA17), steps, layouts)
+        rng = Random(self.seed ^ 0x57A6)
+        return [_with_others(rng, one) for one in rounds]
 
 
 def draw_plan(seed: int) -> Plan:
@@ -209,6 +256,7 @@ def draw_plan(seed: int) -> Plan:
         logging=rng.choice(((Logging.ALL,), (Logging.ALL, Logging.PRIMARY_KEY))),
         sessions=max(drawn.sessions, drawn.threads),
         pace=pace,
+        unlogged=workload == "random" and Random(seed ^ 0x1902).random() < UNLOGGED_SOURCES,
     )
     settings = Settings(
         byte_order=rng.choice(("little", "little", "little", "big")),
@@ -267,6 +315,30 @@ def _draw_rounds(rng: Random, steps: int, layouts: tuple[Layout, ...]) -> list[R
         faults = tuple(_draw_fault(rng, layout) for _ in range(rng.randint(1, 4)))
         rounds.append(Round(layout, arrivals, faults, rng.random() < 0.5))
     return rounds
+
+
+def _with_others(rng: Random, round_: Round) -> Round:
+    """A round with other clients at the port among its faults."""
+    faults = list[Fault](round_.faults)
+    if rng.random() < 0.7:
+        faults.insert(rng.choice((0, 0, len(faults))), _draw_stranger(rng, round_.layout))
+    if round_.layout is Layout.APPLIANCE and rng.random() < 0.5:
+        faults.insert(rng.choice((0, len(faults))), ForeignFault())
+    return replace(round_, faults=tuple(faults))
+
+
+def _draw_stranger(rng: Random, layout: Layout) -> StrangerFault:
+    # Where the server has a time-out it is what ends it.
+    longest = 60.0 if layout is Layout.APART else 0.5
+    return StrangerFault(
+        seconds=rng.choice((0.0, 0.0, 0.3, 1.0)),
+        start_scn=rng.choice((0, 1, 10**9, 10**9, 10**15, (1 << 63) + 5, (1 << 64) - 1)),
+        claims=rng.choice(((), ((1 << 64) - 1,), (10**15, 1 << 63))),
+        taken=rng.choice((0, 1, 5, 60)),
+        back_to=rng.choice((None, 0, 10**15)),
+        hangs=rng.choice((0.0, 0.05, longest)),
+        leaving=rng.choice(tuple(Leaving)),
+    )
 
 
 def _draw_fault(rng: Random, layout: Layout) -> Fault:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
-from olr_pg.applier.embedded import start_embedded
+from olr_pg.postgres.embedded import start_embedded
 from tests.simulation.laws import LawBrokenError
 from tests.simulation.run import Bench, Outcome, run_seed
 

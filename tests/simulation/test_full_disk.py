@@ -11,11 +11,11 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from olr_pg.appliance import appliance
+from olr_pg.appliance.appliance import run_appliance
 from olr_pg.applier.settings import ApplierSettings
-from olr_pg.config.load import load_config
+from olr_pg.config.reading import load_config
 from olr_pg.errors import OlrPgError
-from olr_pg.replicator import appliance
-from olr_pg.replicator.appliance import run_appliance
 from tests.simulation.entry import applier_of, prepared
 from tests.simulation.full_disk import FULL, FullDisk
 from tests.simulation.plan import Layout, Round, TargetDiskFault, draw_plan

@@ -6,7 +6,7 @@ Nothing of the product's is used here: what judges must not share a mistake with
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,7 @@ class SourceTransaction:
         xid: as printed.
         lines: of ``truth.jsonl``, from its begin to its commit; none of a DDL.
         changes: its row changes, read; of a DDL what it does.
+        held: the tables that stop before it, for want of redo.
     """
 
     number: int
@@ -37,6 +38,7 @@ class SourceTransaction:
     xid: str
     lines: tuple[bytes, ...]
     changes: tuple[dict[str, Any], ...]
+    held: frozenset[str] = frozenset()
 
     @property
     def identity(self) -> tuple[int, str]:
@@ -53,6 +55,9 @@ class Truth:
     Args:
         folder: that the simulator wrote.
         tables: ``OWNER.NAME`` of all.
+
+    Attributes:
+        stops: the SCN before which a table must stop, since rows of it are in no redo.
     """
 
     def __init__(self, folder: Path, tables: list[str]) -> None:
@@ -64,16 +69,29 @@ class Truth:
             if line.startswith(b'{"op":"commit"'):
                 self.transactions.append(_read(len(self.transactions), lines))
                 lines = []
+        self.stops: dict[str, int] = {}
+        path = folder / "unlogged.jsonl"
+        for one in map(json.loads, path.read_bytes().splitlines() if path.exists() else ()):
+            scn = one["stop_scn"]
+            if scn is not None:
+                self.stops[one["table"]] = min(scn, self.stops.get(one["table"], scn))
+        self.transactions = [self._with_held(one) for one in self.transactions]
         self.by_identity = {one.identity: one for one in self.transactions}
         assert len(self.by_identity) == len(self.transactions)
         path = folder / "ddl.jsonl"
         ddl = map(json.loads, path.read_bytes().splitlines() if path.exists() else ())
         self._ddl = [
-            SourceTransaction(-1, one["scn"], one["commit_scn"], one["xid"], (), (one,))
+            self._with_held(
+                SourceTransaction(-1, one["scn"], one["commit_scn"], one["xid"], (), (one,))
+            )
             for one in ddl
         ]
         # Nothing changes a table at the SCN at which DDL on it commits.
         self._all = sorted([*self.transactions, *self._ddl], key=lambda one: one.commit_scn)
+
+    def _with_held(self, one: SourceTransaction) -> SourceTransaction:
+        held = {table for table, scn in self.stops.items() if scn <= one.commit_scn}
+        return replace(one, held=frozenset(held) & one.tables)
 
     @property
     def followed(self) -> list[SourceTransaction]:

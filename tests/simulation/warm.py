@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from olr_pg.applier.warm import warm_kernels as warm_applier
+from olr_pg.applier.kernel_warmup import warm_kernels as warm_applier
 from olr_pg.errors import OlrPgError
-from olr_pg.replicator.warm import warm_kernels as warm_decoder
+from olr_pg.replicator.kernel_warmup import warm_kernels as warm_decoder
 from olr_pg.wire.frames import ByteOrder
 from tests.simulation import children as children
 

@@ -13,7 +13,7 @@ from olr_pg.simulator.table_files import NUMBER, arrow_type, read_table
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from olr_pg.simulator.tables import ColumnType
+    from olr_pg.simulator.model.tables import ColumnType
 
 Row = dict[str, Any]
 

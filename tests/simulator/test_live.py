@@ -11,15 +11,16 @@ import pytest
 
 from olr_pg.errors import OlrPgError
 from olr_pg.scalars import SCN_NONE
+from olr_pg.simulator.database_shape import demo_shape
+from olr_pg.simulator.fields.block_layout import checksum
+from olr_pg.simulator.fields.redo_format import RedoFormat
 from olr_pg.simulator.laws import broken_laws
-from olr_pg.simulator.layout import checksum
 from olr_pg.simulator.live import LiveOptions, simulate_live
-from olr_pg.simulator.named import NamedSimulation
+from olr_pg.simulator.named.named_workload import NamedSimulation
 from olr_pg.simulator.reader import parse_log
-from olr_pg.simulator.redo_format import RedoFormat
-from olr_pg.simulator.simulate import Summary, demo_shape
-from olr_pg.simulator.writer import UNKNOWN_NAB
-from tests.simulator.test_named import decoded
+from olr_pg.simulator.simulation import Summary
+from olr_pg.simulator.writer.log_file import UNKNOWN_NAB
+from tests.simulator.named.test_named_workload import decoded
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -108,3 +108,45 @@ def test_tasks_on_a_cluster(tmp_path: Path) -> None:
         )
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith("all was right\n")
+
+
+PAGE = """
+import sys
+import urllib.request
+
+import psutil
+
+from olr_pg.spark.jobs import run_tasks
+from olr_pg.spark.session import SparkSettings, spark_session
+
+settings = SparkSettings(sys.argv[1], {"spark.ui.enabled": "true", "spark.ui.port": "0"})
+with spark_session(settings) as spark:
+    assert list(run_tasks(spark, [b"1"], lambda payload: payload)) == [(0, b"1")]
+    page = urllib.request.urlopen(spark.sparkContext.uiWebUrl + "/jobs/", timeout=60).read()
+    assert b"Spark" in page
+    listening = {
+        one.laddr.ip.removeprefix("::ffff:")
+        for process in psutil.Process().children(recursive=True)
+        for one in process.net_connections("inet")
+        if one.status == psutil.CONN_LISTEN
+    }
+    print(*sorted(listening))
+"""
+
+
+def test_the_page_of_a_session_on_a_cluster_is_on_the_loopback_address(tmp_path: Path) -> None:
+    here = ("--host", "127.0.0.1", "--webui-port", "0")
+    worker = (*here, "--cores", "1", "--memory", "1g", "--work-dir", str(tmp_path / "worker"))
+    with (
+        deployed("master.Master", r"Starting Spark master at (\S+)", *here, "--port", "0") as url,
+        deployed("worker.Worker", r"(Successfully registered)", *worker, url),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", PAGE, url],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "127.0.0.1"

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from olr_pg.errors import OlrPgError
-from olr_pg.spark.cells import Cell, Kind
 from olr_pg.spark.handing_out import TURN_SECONDS, WINDOW_BYTES, HandingOut, Portions
+from olr_pg.spark.result_cells import Cell, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

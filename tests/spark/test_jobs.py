@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import gc
 import tempfile
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from py4j.protocol import Py4JError
-from pyspark.serializers import CPickleSerializer
-from pyspark.util import _load_from_socket
 
 from olr_pg.errors import OlrPgError
 from olr_pg.spark.call import SparkCall
-from olr_pg.spark.failures import spark_errors
 from olr_pg.spark.handing_out import HandingOut
 from olr_pg.spark.jobs import run_tasks
-from olr_pg.spark.planned_jobs import FIRST_JOB_BYTES, JOB_BYTES, job_bytes, plan_jobs
-from olr_pg.spark.spool import Spool
+from olr_pg.spark.result_files import Spool
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,22 +48,6 @@ def test_results_come_in_the_order_of_the_payloads(spark: SparkSession, inline_o
 
 def test_no_payloads_no_job(spark: SparkSession) -> None:
     assert list(run_tasks(spark, [], lambda p: p)) == []
-
-
-def test_java_that_ends_when_a_job_has_ended_is_no_internal_error() -> None:
-    """PySpark closes a socket then that it has not got, and raises that."""
-
-    class Gone:
-        def __getitem__(self, _: int) -> None:
-            raise Py4JError("Java has gone")
-
-    with (
-        pytest.raises(OlrPgError, match="Java has gone") as raised,
-        spark_errors(),
-        _load_from_socket(Gone(), CPickleSerializer()),
-    ):
-        pass
-    assert raised.value.code == 6005
 
 
 @both_ways
@@ -248,29 +224,3 @@ def test_a_spool_that_cannot_be_made_is_an_error(
     with pytest.raises(OlrPgError) as raised:
         list(run_tasks(spark, [b"x"], lambda p: p))
     assert raised.value.code == 6006
-
-
-@given(
-    sizes=st.lists(st.integers(0, 3 * JOB_BYTES), min_size=1, max_size=30),
-    width=st.integers(1, 4),
-)
-def test_small_tasks_share_jobs(sizes: list[int], width: int) -> None:
-    jobs = plan_jobs(len(sizes), width, sizes)
-
-    assert [task for job in jobs for task in job] == list(range(len(sizes)))
-    for number, (job, following) in enumerate(pairwise(jobs)):
-        held = sum(sizes[task] for task in job)
-        assert len(job) >= width
-        assert len(job) == width or held <= width * job_bytes(number)
-        assert held + sizes[following.start] > width * job_bytes(number)
-
-
-def test_jobs_grow_to_the_size_that_wastes_nothing() -> None:
-    jobs = plan_jobs(200, 2, [4 << 20] * 200)
-    assert [len(job) for job in jobs] == [8, 16, 32, 64, 64, 16]
-    assert job_bytes(0) == FIRST_JOB_BYTES
-    assert job_bytes(10_000) == JOB_BYTES
-
-
-def test_tasks_of_unknown_size_go_out_by_their_number() -> None:
-    assert plan_jobs(5, 2, ()) == [range(2), range(2, 4), range(4, 5)]

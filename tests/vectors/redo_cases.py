@@ -14,18 +14,18 @@ from typing import Any
 
 import numpy as np
 
+from olr_pg.dictionary.decoding_plan import build_row_plan
 from olr_pg.dictionary.model import Column, Table
-from olr_pg.dictionary.plan import build_row_plan
 from olr_pg.redo.batch import ChangeBatch, EventKind, empty_batch
-from olr_pg.redo.columns import take
+from olr_pg.redo.column_tables import take
 from olr_pg.redo.walk import Objects
 from olr_pg.redo.window import Log
 from olr_pg.scalars import Rba, format_rowid
 from olr_pg.transactions.assembler import Assembler
-from olr_pg.transactions.batch import DmlKind, Image
 from olr_pg.transactions.finished import Finished
+from olr_pg.transactions.finished_columns import DmlKind, Image
 from olr_pg.transactions.select import concatenate
-from olr_pg.transactions.stored import spelled_out
+from olr_pg.transactions.stored_values import spelled_out
 from tests.redo.chain import whole_log
 from tests.redo.log_builder import LogBuilder, open_log, without_lwn
 

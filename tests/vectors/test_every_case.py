@@ -7,12 +7,11 @@ from collections import Counter
 
 import pytest
 
+from tests.datatypes import test_tde
+from tests.redo import test_direct, test_lobs
 from tests.vectors import (
-    test_direct_load,
-    test_lob_operations,
     test_rollback_rows,
     test_row_changes,
-    test_tde,
     test_values,
 )
 from tests.vectors.redo_cases import vectors_dir
@@ -36,8 +35,8 @@ def test_every_case_is_tested_once() -> None:
     tested = Counter(
         [
             *(name for name, _ in test_row_changes.row_cases()),
-            *(name for name, _ in test_direct_load.CASES),
-            *(name for name, _ in test_lob_operations.CASES),
+            *(name for name, _ in test_direct.CASES),
+            *(name for name, _ in test_lobs.CASES),
             *(f"OraCdcTdeColumnDecrypterTest-{case['case']}" for case in test_tde.CASES),
             *(f"OraCdcRollback-{case['case']}" for case in test_rollback_rows.cases()),
             *(f"values-{entry['id']}" for entry in test_values.VALUES),

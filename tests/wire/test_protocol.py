@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from olr_pg.errors import CATALOGUE, OlrPgError
+from olr_pg.errors import CATALOGUE, Code, OlrPgError
 from olr_pg.wire.elements import Begin, Commit, decode_element, encode_element
 from olr_pg.wire.frames import ByteOrder, FrameBuffer, encode_frame
 from olr_pg.wire.messages import (
@@ -161,7 +161,7 @@ def test_every_request_in_every_state(request_: Request, state: State, order: By
             return
     assert isinstance(answer, Error)
     assert answer.code == 4004
-    assert CATALOGUE[4004].title in answer.text
+    assert CATALOGUE[Code.REQUEST_OUT_OF_STATE].title in answer.text
     assert state.name in answer.text
     assert protocol.state is state
     assert len(delivery.calls) == calls

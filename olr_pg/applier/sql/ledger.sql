@@ -4,7 +4,7 @@
 CREATE SCHEMA IF NOT EXISTS olr_pg;
 
 -- Version of these tables: 1 (before there was this table), 2, 3 (with those of the cut-over), 4, 5 (start_scn),
--- 6 (dbid).
+-- 6 (dbid), 7 (incomplete).
 CREATE TABLE IF NOT EXISTS olr_pg.version (version integer NOT NULL);
 
 -- How far each table is. A row changes in the same transaction as the table's rows.
@@ -29,6 +29,8 @@ ALTER TABLE olr_pg.ledger ADD COLUMN IF NOT EXISTS held_source text;
 -- DBID of the source's container, which RESETLOGS, a switchover and another name leave as it is;
 -- NULL = not known yet: the next start fills it in.
 ALTER TABLE olr_pg.ledger ADD COLUMN IF NOT EXISTS dbid bigint;
+-- How many lines olr_pg.incomplete has of the table: without any, nobody looks there.
+ALTER TABLE olr_pg.ledger ADD COLUMN IF NOT EXISTS incomplete bigint NOT NULL DEFAULT 0;
 -- Version 1 held nothing: the stream stood still at a stopped table, and delivers it again.
 UPDATE olr_pg.ledger SET stopped = false WHERE stopped AND held_source IS NULL;
 
@@ -59,6 +61,33 @@ CREATE TABLE IF NOT EXISTS olr_pg.held (
     held_at       timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (subscription, source_table, id)
 );
+
+-- LOB values that are left out of the held changes, which came beside the protocol; JSON.
+ALTER TABLE olr_pg.held ADD COLUMN IF NOT EXISTS lost text;
+
+-- LOB values that the target lacks, because redo does not hold them whole: the column of an inserted row
+-- is NULL, that of an updated one has its old value. A line is written in the transaction of its
+-- change, follows the row to another key, and goes in the transaction in which the value comes, or the
+-- row goes. Whoever writes here holds the lock of the table's row in olr_pg.ledger.
+CREATE TABLE IF NOT EXISTS olr_pg.incomplete (
+    id            bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    subscription  text NOT NULL,
+    source_table  text NOT NULL,
+    target_table  text NOT NULL,
+    key           jsonb,                      -- target column → value as text; NULL = not known, or no key
+    row_id        text,                       -- Oracle ROWID as of the change; NULL = it has none
+    column_name   text NOT NULL,              -- in the source
+    target_column text NOT NULL,
+    operation     text NOT NULL CHECK (operation IN ('insert', 'update')),
+    commit_scn    bigint NOT NULL,
+    xid           text NOT NULL,
+    reason        integer NOT NULL,           -- of olr_pg's error catalogue: 2120, 2122, 2123
+    noted_at      timestamptz NOT NULL DEFAULT now(),
+    fetched_at    timestamptz,                -- when the value was last looked for in the source
+    failure       text                        -- why it was not had then
+);
+CREATE INDEX IF NOT EXISTS incomplete_table ON olr_pg.incomplete (subscription, source_table, id);
+CREATE INDEX IF NOT EXISTS incomplete_key ON olr_pg.incomplete USING hash (key);
 
 -- Changes that could not be applied as they are: conflicts, and errors that stopped a table. Of an
 -- operation 'ddl' the message says what was done to the source's table; 'undecoded' is a change whose
@@ -157,8 +186,9 @@ COMMENT ON TABLE olr_pg.load_part IS 'olr_pg: partitions of initial loads that a
 COMMENT ON TABLE olr_pg.ledger IS 'olr_pg: the last applied commit of each subscription and table';
 COMMENT ON TABLE olr_pg.error IS 'olr_pg: changes that met a conflict or an error';
 COMMENT ON TABLE olr_pg.held IS 'olr_pg: changes of stopped tables, in order';
+COMMENT ON TABLE olr_pg.incomplete IS 'olr_pg: LOB values that the tables lack';
 COMMENT ON TABLE olr_pg.subscription IS 'olr_pg: how far each subscription is complete';
 COMMENT ON TABLE olr_pg.version IS 'olr_pg: version of these tables';
 
 DELETE FROM olr_pg.version;
-INSERT INTO olr_pg.version VALUES (6);
+INSERT INTO olr_pg.version VALUES (7);

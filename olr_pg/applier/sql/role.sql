@@ -16,7 +16,7 @@ GRANT SET ON PARAMETER session_replication_role TO :"role";
 GRANT USAGE ON SCHEMA olr_pg TO :"role";
 GRANT SELECT ON olr_pg.version TO :"role";
 GRANT SELECT, INSERT, UPDATE ON olr_pg.ledger, olr_pg.error, olr_pg.subscription TO :"role";
-GRANT SELECT, INSERT, UPDATE, DELETE ON olr_pg.held, olr_pg.load, olr_pg.load_part,
+GRANT SELECT, INSERT, UPDATE, DELETE ON olr_pg.held, olr_pg.incomplete, olr_pg.load, olr_pg.load_part,
     olr_pg.cutover TO :"role";
 
 GRANT USAGE ON SCHEMA :"target_schema" TO :"role";

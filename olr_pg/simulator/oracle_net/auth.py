@@ -24,7 +24,7 @@ _SESSION_ROUNDS: Final = 3
 
 
 class PasswordCheck:
-    """One log-on attempt."""
+    """A log-on attempt."""
 
     def __init__(self, password: str) -> None:
         self._password = password.encode()
@@ -37,7 +37,7 @@ class PasswordCheck:
         self._session_key = b""
 
     def challenge(self) -> list[tuple[str, str, int]]:
-        """What the first phase answers: name, value, flags."""
+        """Return the first phase's answer: name, value, flags."""
         return [
             ("AUTH_SESSKEY", _hex(_encrypt(self._password_key, self._half)), 1),
             ("AUTH_VFR_DATA", _hex(self._verifier_data), VERIFIER_12C),
@@ -47,7 +47,7 @@ class PasswordCheck:
         ]
 
     def accepts(self, pairs: dict[str, str]) -> bool:
-        """Whether what the client answered in the second phase proves the password."""
+        """Tell whether the client's answer in the second phase proves the password."""
         theirs = _decrypt(self._password_key, bytes.fromhex(pairs["AUTH_SESSKEY"]))
         both = _hex(theirs[:_KEY] + self._half[:_KEY]).encode()
         self._session_key = hashlib.pbkdf2_hmac(
@@ -58,7 +58,7 @@ class PasswordCheck:
         return plain[_BLOCK:-padding] == self._password
 
     def proof(self) -> str:
-        """What proves to the client that the server knows the password too."""
+        """Return the proof for the client that the server knows the password too."""
         return _hex(_encrypt(self._session_key, secrets.token_bytes(_BLOCK) + SERVER_PROOF))
 
 

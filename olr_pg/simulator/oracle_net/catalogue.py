@@ -1,4 +1,4 @@
-"""What the stand-in knows: SYS tables, fixed views, tables of users, in in-memory SQLite.
+"""The stand-in's knowledge: SYS tables, fixed views, tables of users, in in-memory SQLite.
 
 The rows are put there by `state`; here are the columns, the functions that Oracle has and SQLite
 has not, and the way from a statement to its rows or its ORA error.
@@ -11,7 +11,7 @@ import sqlite3
 import threading
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from olr_pg.dictionary.lob import lob_delivery
+from olr_pg.dictionary.lob_delivery import lob_delivery
 from olr_pg.scalars import format_rowid
 from olr_pg.simulator.oracle_net.faults import OraError
 from olr_pg.simulator.oracle_net.sql import Query, translate
@@ -71,7 +71,12 @@ VIEWS: Final = {
     "DATABASE_PROPERTIES": "PROPERTY_NAME PROPERTY_VALUE",
     "PRODUCT_COMPONENT_VERSION": "PRODUCT VERSION VERSION_FULL",
     "ALL_TABLES": "OWNER TABLE_NAME",
-    "DBA_TABLES": "OWNER TABLE_NAME",
+    "DBA_TABLES": "OWNER TABLE_NAME LOGGING",
+    "DBA_TAB_PARTITIONS": "TABLE_OWNER TABLE_NAME PARTITION_NAME LOGGING",
+    "DBA_TAB_SUBPARTITIONS": "TABLE_OWNER TABLE_NAME PARTITION_NAME SUBPARTITION_NAME LOGGING",
+    "DBA_LOBS": "OWNER TABLE_NAME COLUMN_NAME LOGGING",
+    "DBA_LOB_PARTITIONS": "TABLE_OWNER TABLE_NAME COLUMN_NAME PARTITION_NAME LOGGING",
+    "V$DATAFILE": "FILE# NAME UNRECOVERABLE_CHANGE# UNRECOVERABLE_TIME",
     "USER_TABLES": "OWNER TABLE_NAME",
     "DUAL": "DUMMY",
 }
@@ -200,7 +205,7 @@ class Catalogue:
             self._sqlite.executemany(sql, rows)
 
     def rows(self, sql: str, *values: object) -> list[tuple[object, ...]]:
-        """The rows of a query in SQLite's own words."""
+        """Return the rows of a query in SQLite's own words."""
         with self._lock:
             return self._sqlite.execute(sql, values).fetchall()
 
@@ -245,7 +250,7 @@ class Catalogue:
         return Result(columns, rows)
 
     def _kind(self, query: Query, name: str, values: list[object]) -> Kind:
-        """What a column is: of a table with rows as it says, else by its values."""
+        """Return the type of a column: of a table with rows as it says, else by its values."""
         column = query.columns.get(name, name)
         for table in query.versioned:
             if column in self.versioned[table]:

@@ -9,8 +9,9 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from olr_pg.dictionary import column_bits
-from olr_pg.dictionary.lob import BLOB, CLOB
+from olr_pg.dictionary.lob_delivery import BLOB, CLOB
 from olr_pg.dictionary.model import KeyKind
+from olr_pg.simulator.oracle_net.logging_rows import insert_logging
 from olr_pg.simulator.oracle_net.structure_rows import insert_structure
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ UNIQUE: Final = 1
 ADDED: Final = 1 << 30
 SUPPLEMENTAL_ALL: Final = 17
 
-_TYPE_INDEX, _TYPE_TABLE, _TYPE_PARTITION, _TYPE_LOB = 1, 2, 19, 21
+_TYPE_INDEX, _TYPE_TABLE, _TYPE_PARTITION, _TYPE_INDEX_PARTITION = 1, 2, 19, 20
+_TYPE_LOB, _TYPE_LOB_PARTITION = 21, 40
 _LOB_IN_ROW, _LOB_SECUREFILE, _LOB_PARTITIONED = 0x2, 0x800, 0x4
 _LOB_NOLOGGING, _LOB_ENCRYPTED, _LOB_COMPRESSED, _LOB_DEDUPLICATED = 0x2, 0x1000, 0x2000, 0x10000
 
@@ -75,16 +77,15 @@ def insert_xml_tokens(catalogue: Catalogue, tokens: XmlTokens) -> None:
 
 
 def partition_name(number: int) -> str:
-    """The name of a table's partition; `number` counts from 1."""
+    """Return the name of a table's partition; `number` counts from 1."""
     return f"P{number}"
 
 
 def insert_table(catalogue: Catalogue, table: Table, user: int, constraints: Iterator[int]) -> None:
     """Put one table in."""
-    rows = {"OWNER": table.owner, "TABLE_NAME": table.name}
-    for view in ("ALL_TABLES", "DBA_TABLES", "USER_TABLES"):
-        catalogue.insert(view, [rows])
     parts = () if table.index_organised else table.partitions
+    names = [partition_name(number) for number in range(1, len(parts) + 1)]
+    insert_logging(catalogue, table, names)
     properties = PLAIN_TABLE | (PARTITIONED if parts else 0)
     properties |= INDEX_ORGANISED if table.index_organised else 0
     if any(column.lob for column in table.columns):
@@ -136,7 +137,7 @@ def insert_table(catalogue: Catalogue, table: Table, user: int, constraints: Ite
 
 
 def _segment(catalogue: Catalogue, dataobj: int | None) -> Row:
-    """Where a segment's header is, which is put into SEG$; nowhere for None."""
+    """Put a segment's header into SEG$ and return where it is; nowhere for None."""
     place = {"TS#": TABLESPACE, "FILE#": SEGMENT_FILE if dataobj else 0, "BLOCK#": dataobj or 0}
     if dataobj:
         catalogue.insert("SEG$", [{**place, "SPARE1": PLAIN_SEGMENT}])
@@ -266,10 +267,11 @@ def _insert_lob(catalogue: Catalogue, table: Table, column: Column, user: int) -
         ],
     )
     for at, fragment in enumerate(fragments):
-        catalogue.insert(
-            "OBJ$", [_object(fragment.obj, fragment.dataobj, user, f"SYS_LOB{name}", _TYPE_LOB)]
+        row = _object(fragment.obj, fragment.dataobj, user, f"SYS_LOB{name}", _TYPE_LOB_PARTITION)
+        catalogue.insert("OBJ$", [row | {"SUBNAME": f"SYS_LOB_P{fragment.obj}"}])
+        _insert_lob_index(
+            catalogue, fragment, user, f"SYS_IL{name}", f"SYS_IL_P{fragment.index_obj}"
         )
-        _insert_lob_index(catalogue, fragment, user, f"SYS_IL{name}")
         catalogue.insert(
             "LOBFRAG$",
             [
@@ -284,7 +286,10 @@ def _insert_lob(catalogue: Catalogue, table: Table, column: Column, user: int) -
         )
 
 
-def _insert_lob_index(catalogue: Catalogue, segment: LobSegment, user: int, name: str) -> None:
+def _insert_lob_index(
+    catalogue: Catalogue, segment: LobSegment, user: int, name: str, partition: str | None = None
+) -> None:
     if segment.index_obj is not None:
-        row = _object(segment.index_obj, segment.index_dataobj, user, name, _TYPE_INDEX)
-        catalogue.insert("OBJ$", [row])
+        kind = _TYPE_INDEX if partition is None else _TYPE_INDEX_PARTITION
+        row = _object(segment.index_obj, segment.index_dataobj, user, name, kind)
+        catalogue.insert("OBJ$", [row | {"SUBNAME": partition}])

@@ -1,4 +1,4 @@
-"""What can be made to go wrong on purpose, and the errors that Oracle would give."""
+"""Faults that are made on purpose, and the errors that Oracle would give."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class OraError(Exception):
 
 @dataclass(slots=True)
 class Fault:
-    """One thing that will go wrong.
+    """A fault that is going to strike.
 
     Attributes:
         phase: when; of every statement where `contains` is in it.
@@ -65,7 +65,7 @@ class Faults:
             self._pending.clear()
 
     def take(self, phase: Phase, sql: str = "") -> Fault | None:
-        """The fault that strikes now, if one does."""
+        """Take the fault that strikes now, if one does."""
         with self._lock:
             for fault in self._pending:
                 if fault.phase == phase and fault.contains.upper() in sql.upper():

@@ -47,7 +47,7 @@ class Message(IntEnum):
 
 
 class Function(IntEnum):
-    """What a function message asks for."""
+    """The request that a function message makes."""
 
     REEXECUTE = 4
     FETCH = 5
@@ -138,7 +138,7 @@ def read_auth(reader: TtcReader) -> tuple[str, dict[str, str]]:
 
 
 def read_execute(reader: TtcReader) -> ExecuteRequest:
-    """A full execute."""
+    """Read a full execute."""
     options, cursor = reader.integer(), reader.integer()
     has_sql = reader.byte()
     reader.integer()
@@ -194,20 +194,20 @@ def read_reexecute(reader: TtcReader) -> tuple[int, int]:
 
 
 def read_binds(reader: TtcReader, types: Sequence[BindType]) -> list[object]:
-    """One row of bind values."""
+    """Read a row of bind values."""
     if types:
         reader.byte()
     return [decode_bind(kind, reader.bytes_()) for kind in types]
 
 
 def read_close_cursors(reader: TtcReader) -> list[int]:
-    """The cursors that the client does not need any more."""
+    """Read the cursors that the client does not need any more."""
     reader.byte()
     return [reader.integer() for _ in range(reader.integer())]
 
 
 def read_lob(reader: TtcReader) -> LobRequest:
-    """A LOB operation."""
+    """Read a LOB operation."""
     reader.byte()
     size = reader.integer()
     reader.byte()
@@ -240,7 +240,7 @@ def _read_type(reader: TtcReader) -> BindType:
 
 
 def write_protocol(out: TtcWriter) -> None:
-    """The server's banner and capabilities."""
+    """Write the server's banner and capabilities."""
     compile_caps, runtime_caps = bytearray(_COMPILE_CAPS), bytearray(_RUNTIME_CAPS)
     compile_caps[_CAP_FIELD_VERSION] = FIELD_VERSION_19
     runtime_caps[_RUNTIME_TTC] = _RUNTIME_32K
@@ -265,7 +265,7 @@ def write_pairs(out: TtcWriter, pairs: Sequence[tuple[str, str, int]]) -> None:
 
 
 def write_status(out: TtcWriter) -> None:
-    """The call has ended well."""
+    """Write that the call has ended well."""
     out.byte(Message.STATUS).integer(0, 0)
 
 
@@ -278,7 +278,7 @@ def write_end(
     rows: int = 0,
     offset: int = 0,
 ) -> None:
-    """The end of a call, with an ORA error where `code` is not 0."""
+    """Write the end of a call, with an ORA error where `code` is not 0."""
     out.byte(Message.ERROR).integer(0, 0, rows, code, 0, 0, cursor, offset)
     out.byte(0, 0, 0, 0, 0, 0)
     # No rowid, no operating system error, no batch errors.
@@ -290,7 +290,7 @@ def write_end(
 
 
 def write_describe(out: TtcWriter, columns: Sequence[ResultColumn]) -> None:
-    """What the rows look like."""
+    """Write what the rows look like."""
     out.byte(Message.DESCRIBE).bytes_(None).integer(0, len(columns))
     if columns:
         out.byte(0)

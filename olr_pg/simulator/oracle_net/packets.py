@@ -29,7 +29,7 @@ class PacketType(IntEnum):
 
 
 class Marker(IntEnum):
-    """What a marker packet says."""
+    """The meaning of a marker packet."""
 
     BREAK = 1
     RESET = 2
@@ -44,7 +44,7 @@ class Packet(NamedTuple):
 
     @property
     def marker(self) -> int:
-        """Of a marker packet: a `Marker`."""
+        """The `Marker` of a marker packet."""
         return self.body[2]
 
 
@@ -61,7 +61,7 @@ class PacketStream:
         self.accepted = False
 
     def receive(self) -> Packet:
-        """The next packet.
+        """Receive the next packet.
 
         Raises:
             PeerGoneError: there is none any more.
@@ -71,7 +71,7 @@ class PacketStream:
         return Packet(header[4], self._exactly(size - HEADER_BYTES))
 
     def readable(self, seconds: float) -> bool:
-        """Whether the client has sent something, within `seconds`."""
+        """Tell whether the client has sent something, within `seconds`."""
         return bool(select.select([self._socket], [], [], seconds)[0])
 
     def send(self, packet_type: PacketType, body: bytes) -> None:

@@ -92,7 +92,7 @@ class RowVersions:
         )
 
     def read_start(self, folder: Path, scn: int) -> None:
-        """The rows at the start, from the simulator's Parquet files.
+        """Read the rows at the start, from the simulator's Parquet files.
 
         Args:
             folder: ``tables/`` of a simulation.
@@ -137,7 +137,7 @@ class RowVersions:
         self._catalogue.insert_many(self._insertion(table), [(scn, None, rowid, *values)])
 
     def put(self, table: Table, scn: int, rowid: str, values: Sequence[object]) -> None:
-        """A row that is there from `scn` on; its delivered columns as Oracle's text or bytes."""
+        """Add a row that is there from `scn` on; delivered columns as Oracle's text or bytes."""
         row = (scn, None, _rowid_bytes(rowid, map(str, values[:1])), *values)
         self._catalogue.insert_many(self._insertion(table), [row])
 
@@ -181,7 +181,7 @@ def _quoted(name: str) -> str:
 
 
 def _kind(column: Column) -> Kind:
-    """What the driver is told of a column, or of the text that a function makes of it."""
+    """Return the type that the driver is told of a column, or of the text made of it."""
     code, form = column.type_code, column.charset_form or 1
     if column.xml or code in _AS_CLOB:
         return Kind(CLOB, 4000, 1)

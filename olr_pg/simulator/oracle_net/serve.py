@@ -10,7 +10,7 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.redo.header import PROBE_BYTES, parse_log_header, probe_geometry
 from olr_pg.simulator.oracle_net.row_versions import RowVersions
 from olr_pg.simulator.oracle_net.server import PASSWORD, USER, StandIn
@@ -22,13 +22,16 @@ if TYPE_CHECKING:
 
     from olr_pg.dictionary.model import Snapshot
     from olr_pg.redo.header import LogHeader
-    from olr_pg.simulator.named import NamedSimulation
-    from olr_pg.simulator.simulate import Summary
+    from olr_pg.simulator.named.named_workload import NamedSimulation
+    from olr_pg.simulator.simulation import Summary
 
 CONFIG: Final = "olr-pg.json"
 """Written beside the logs: a configuration that replicates the simulation."""
 
 TRUTH: Final = "truth.jsonl"
+SOURCE: Final = "source.jsonl"
+"""In place of the truth where not all of the source's changes are in its redo."""
+
 TABLES: Final = "tables"
 
 
@@ -46,6 +49,8 @@ def served(summary: Summary, directory: Path, *, port: int, every: float) -> Ite
     headers = {path: read_header(path) for path in summary.logs}
     state = OracleState(summary.snapshot, dbid=headers[summary.logs[0]].dbid)
     _Rows(state, summary.snapshot, directory).read_more()
+    for file, (scn, at) in summary.unrecoverable.items():
+        state.note_unrecoverable(file, scn, at)
     stopping = threading.Event()
 
     def archive() -> None:
@@ -109,7 +114,7 @@ class LiveServer:
             self._follow(logs, simulation.open_begins())
 
     def ended(self, logs: Sequence[Path]) -> None:
-        """The last rows and logs."""
+        """Take the last rows and logs."""
         self._follow(logs, ())
 
     def _follow(self, logs: Sequence[Path], unfinished: Sequence[int]) -> None:
@@ -133,7 +138,8 @@ class _Rows:
     """The tables' rows, from what the simulator has written so far; none without a truth."""
 
     def __init__(self, state: OracleState, snapshot: Snapshot, directory: Path) -> None:
-        self._truth = directory / TRUTH
+        source = directory / SOURCE
+        self._truth = source if source.exists() else directory / TRUTH
         self._read = 0
         self._versions = RowVersions(state.catalogue, snapshot.tables)
         self._versions.read_start(directory / TABLES, snapshot.scn)
@@ -152,7 +158,7 @@ class _Rows:
 
 
 def read_header(path: Path) -> LogHeader:
-    """The header of a whole log."""
+    """Read the header of a whole log."""
     with path.open("rb") as file:
         block_size, _ = probe_geometry(file.read(PROBE_BYTES), path=str(path))
         file.seek(0)
@@ -179,4 +185,4 @@ def _write_config(snapshot: Snapshot, directory: Path, server: StandIn) -> None:
     try:
         path.write_text(json.dumps(document, indent=2) + "\n", "utf-8")
     except OSError as error:
-        raise OlrPgError(8002, f"{path}: {error.strerror}") from error
+        raise OlrPgError(Code.SIMULATION_DIRECTORY_UNUSABLE, f"{path}: {error.strerror}") from error

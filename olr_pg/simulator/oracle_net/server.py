@@ -5,12 +5,13 @@ from __future__ import annotations
 import socket
 import struct
 import threading
+from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.simulator.oracle_net.faults import Faults
 from olr_pg.simulator.oracle_net.packets import PacketStream
 from olr_pg.simulator.oracle_net.session import Session
@@ -28,6 +29,7 @@ USER: Final = "olr"
 PASSWORD: Final = "olr"  # noqa: S105 - it guards nothing
 
 _ASKED_SECONDS: Final = 1.0
+_HEARD_MAX: Final = 1_000
 
 _log = structlog.get_logger(__name__)
 
@@ -44,6 +46,7 @@ class StandIn:
         refusing: connections are reset at once, as where a database goes down.
         stopping: the server is being closed.
         lob_read_max: bytes of the largest piece of a LOB that was sent.
+        heard: the last statements, and whether each came in a read-only transaction.
         malformed: requests that could not be read; empty unless the driver does what it never did.
 
     Raises:
@@ -57,6 +60,7 @@ class StandIn:
         self.refusing = False
         self.stopping = False
         self.lob_read_max = 0
+        self.heard: deque[tuple[str, bool]] = deque(maxlen=_HEARD_MAX)
         self.malformed: list[str] = []
         self._connections: set[socket.socket] = set()
         self._threads: list[threading.Thread] = []
@@ -64,7 +68,7 @@ class StandIn:
         try:
             self._listener = socket.create_server((HOST, port))
         except OSError as error:
-            raise OlrPgError(8010, f"{error}", port=port) from error
+            raise OlrPgError(Code.STAND_IN_PORT_UNUSABLE, f"{error}", port=port) from error
         self.port: int = self._listener.getsockname()[1]
         self._accepting = threading.Thread(target=self._accept, name="stand-in", daemon=True)
         self._accepting.start()

@@ -1,11 +1,12 @@
-"""One connection of the stand-in: from the connect packet to the log-off."""
+"""A connection of the stand-in: from the connect packet to the log-off."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
+from olr_pg.errors import Code
 from olr_pg.simulator.oracle_net import messages as msg
 from olr_pg.simulator.oracle_net.auth import PasswordCheck
 from olr_pg.simulator.oracle_net.faults import OraError
@@ -30,11 +31,12 @@ from olr_pg.simulator.oracle_net.values import (
 )
 
 if TYPE_CHECKING:
+    from collections import deque
     from collections.abc import Callable
 
     from olr_pg.simulator.oracle_net.catalogue import Result
-    from olr_pg.simulator.oracle_net.faults import Fault
-    from olr_pg.simulator.oracle_net.server import StandIn
+    from olr_pg.simulator.oracle_net.faults import Fault, Faults
+    from olr_pg.simulator.oracle_net.state import OracleState
     from olr_pg.simulator.oracle_net.values import BindType, Lob
 
 PROTOCOL_VERSION: Final = 318
@@ -45,6 +47,11 @@ _CONNECT_DATA_MAX: Final = 230
 _LOB_LENGTH: Final = 0x0001
 _LOB_READ: Final = 0x0002
 _POLL_SECONDS: Final = 0.02
+_NO_CHANGE: Final = (
+    "may not perform insert, delete, update operation inside a READ ONLY transaction"
+)
+_READ_ONLY: Final = "SET TRANSACTION READ ONLY"
+_ALLOWED_READ_ONLY: Final = ("ALTER SESSION", "SET ROLE")
 _VERSION_19: Final = 19 << 24 | 3 << 16
 _INVALID_PASSWORD: Final = "invalid username/password; logon denied"  # noqa: S105 - ORA-01017
 
@@ -65,16 +72,30 @@ class Cursor:
     sent: int = 0
 
 
+class Listener(Protocol):
+    """The server that a session belongs to; see `server.StandIn`."""
+
+    state: OracleState
+    faults: Faults
+    user: str
+    password: str
+    service: str
+    stopping: bool
+    lob_read_max: int
+    heard: deque[tuple[str, bool]]
+
+
 class Session:
     """Serves one client."""
 
-    def __init__(self, server: StandIn, stream: PacketStream) -> None:
+    def __init__(self, server: Listener, stream: PacketStream) -> None:
         self._server = server
         self._stream = stream
         self._cursors: dict[int, Cursor] = {}
         self._next_cursor = 1
         self._lobs: list[Lob] = []
         self._user = ""
+        self._reads_only = False
         self._check: PasswordCheck | None = None
         self._calls: dict[int, Callable[[TtcReader, TtcWriter], None]] = {
             Function.AUTH_PHASE_ONE: self._auth_one,
@@ -84,8 +105,8 @@ class Session:
             Function.REEXECUTE_AND_FETCH: self._reexecute,
             Function.FETCH: self._fetch,
             Function.LOB: self._lob,
-            Function.COMMIT: self._nothing,
-            Function.ROLLBACK: self._nothing,
+            Function.COMMIT: self._end_transaction,
+            Function.ROLLBACK: self._end_transaction,
             Function.PING: self._nothing,
             Function.LOGOFF: self._nothing,
         }
@@ -175,7 +196,7 @@ class Session:
             raise MalformedMessageError(f"piggyback {function}")
 
     def _break_off(self, marker: int) -> None:
-        """The dance by which both sides drop what is under way."""
+        """Drop what is under way, by the exchange that both sides make."""
         self._stream.send_marker(Marker.BREAK)
         while marker != Marker.RESET:
             packet = self._stream.receive()
@@ -234,6 +255,10 @@ class Session:
     def _nothing(self, _reader: TtcReader, out: TtcWriter) -> None:
         msg.write_status(out)
 
+    def _end_transaction(self, reader: TtcReader, out: TtcWriter) -> None:
+        self._reads_only = False
+        self._nothing(reader, out)
+
     def _execute(self, reader: TtcReader, out: TtcWriter) -> None:
         request = msg.read_execute(reader)
         number = request.cursor
@@ -257,8 +282,13 @@ class Session:
         self._run(number, cursor, rows, out)
 
     def _run(self, number: int, cursor: Cursor, rows: int, out: TtcWriter) -> None:
+        self._server.heard.append((cursor.sql, self._reads_only))
         self._strike("execute", cursor.sql)
         if not is_query(cursor.sql):
+            if cursor.sql.upper() == _READ_ONLY:
+                self._reads_only = True
+            elif self._reads_only and not cursor.sql.upper().startswith(_ALLOWED_READ_ONLY):
+                raise OraError(1456, _NO_CHANGE)
             self._server.state.command(cursor.sql)
             msg.write_end(out, cursor=number)
             return
@@ -308,11 +338,11 @@ class Session:
             out.byte(Message.LOB_DATA).bytes_(piece)
             amount = len(piece) // lob.unit
         elif request.operation != _LOB_LENGTH:
-            raise OraError(3001, "unimplemented feature")
+            raise OraError(Code.DICTIONARY_UNREADABLE, "unimplemented feature")
         out.byte(Message.PARAMETER).raw(request.locator).integer(amount)
         msg.write_status(out)
 
     def _cursor(self, number: int) -> Cursor:
         if number not in self._cursors:
-            raise OraError(1001, "invalid cursor")
+            raise OraError(Code.CONFIG_UNREADABLE, "invalid cursor")
         return self._cursors[number]

@@ -63,13 +63,13 @@ class Query:
 
 
 def is_query(sql: str) -> bool:
-    """Whether the statement returns rows."""
+    """Tell whether the statement returns rows."""
     words = [text for kind, text in _tokens(sql) if kind == "word"]
     return bool(words) and words[0].upper() in ("SELECT", "WITH")
 
 
 def translate(sql: str, versioned: Collection[tuple[str, str]] = ()) -> Query:
-    """The query in SQLite's words.
+    """Translate the query into SQLite's words.
 
     Args:
         versioned: (owner, name) of the tables whose rows are kept at every SCN.
@@ -81,7 +81,7 @@ def translate(sql: str, versioned: Collection[tuple[str, str]] = ()) -> Query:
 
 
 class _Translation:
-    """One statement on its way."""
+    """A statement on its way into SQLite's words."""
 
     def __init__(
         self, tokens: list[tuple[str, str]], versioned: Collection[tuple[str, str]]
@@ -143,7 +143,7 @@ class _Translation:
         return 1
 
     def _text_of(self, rest: list[tuple[str, str]], first: int) -> int:
-        """What makes text of a value that is kept as its text."""
+        """Return what makes text of a value that is kept as its text."""
         end = next(at for at, (_, text) in enumerate(rest) if text == ")")
         kind, text = rest[first]
         self._out.append(_name(kind, text))
@@ -160,7 +160,7 @@ class _Translation:
         return f"?{self._seen}"
 
     def _table(self) -> tuple[str, str] | None:
-        """The table that ends what is out so far, if it has rows at every SCN."""
+        """Return the table that ends what is out so far, if it has rows at every SCN."""
         if len(self._out) < 3 or self._out[-2] != ".":
             return None
         found = _plain(self._out[-3]), _plain(self._out[-1])
@@ -209,7 +209,7 @@ def _tokens(sql: str) -> list[tuple[str, str]]:
 
 
 def _check_list(rest: list[tuple[str, str]]) -> None:
-    """What follows ``IN (``: before 23ai, Oracle takes no longer list.
+    """Check what follows ``IN (``: before 23ai, Oracle takes no longer list.
 
     Raises:
         OraError: ORA-01795.

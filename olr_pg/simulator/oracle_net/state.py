@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from olr_pg.simulator.oracle_net.catalogue import SYS_TABLES, VIEWS, Catalogue
 from olr_pg.simulator.oracle_net.dictionary_rows import insert_dictionary
 from olr_pg.simulator.oracle_net.faults import OraError
+from olr_pg.simulator.oracle_net.logging_rows import alter_logging, note_unrecoverable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -39,6 +40,7 @@ _LOG_GROUPS: Final = {"PRIMARY KEY": 14, "UNIQUE": 15, "FOREIGN KEY": 16, "ALL":
 _SETTINGS: Final = (
     (r"ALTER\s+DATABASE\s+ARCHIVELOG", "LOG_MODE", "ARCHIVELOG"),
     (r"ALTER\s+DATABASE\s+FORCE\s+LOGGING", "FORCE_LOGGING", "YES"),
+    (r"ALTER\s+DATABASE\s+NO\s+FORCE\s+LOGGING", "FORCE_LOGGING", "NO"),
 )
 _DESTINATION_PLACE: Final = re.compile(
     r"ALTER\s+SYSTEM\s+SET\s+LOG_ARCHIVE_DEST_(\d+)\s*=\s*'LOCATION=(\S+?)(?:\s+MANDATORY)?'",
@@ -60,7 +62,7 @@ _IGNORED: Final = re.compile(
 
 
 class OracleState:
-    """One database (container).
+    """The state of one database (container).
 
     Args:
         snapshot: its tables and facts.
@@ -174,12 +176,12 @@ class OracleState:
         )
 
     def advance(self, sequences: Iterable[Sequence]) -> None:
-        """The database has taken values from its sequences."""
+        """Take values from the database's sequences."""
         for one in sequences:
             self.catalogue.update(_ADVANCE, one.next, one.name, one.owner)
 
     def archived(self, name: str, header: LogHeader, *, destination: int = DESTINATION) -> None:
-        """A log has been archived, under `name` in the archive directory."""
+        """Note a log that has been archived, under `name` in the archive directory."""
         thread = {"THREAD#": header.thread, "STATUS": "OPEN", "ENABLED": "PUBLIC"}
         known = self.catalogue.rows(
             'SELECT 1 FROM SYS."V$THREAD" WHERE "THREAD#" = ?', header.thread
@@ -211,8 +213,12 @@ class OracleState:
         # A commit at the SCN that ends a log is the next log's, which nobody has seen yet.
         self.scn = max(self.scn, (header.next_scn or 0) - 1)
 
+    def note_unrecoverable(self, file: int, scn: int, at: int) -> None:
+        """Note that data file `file` was written to without redo at `scn`, Unix time `at`."""
+        note_unrecoverable(self.catalogue, file, scn, at)
+
     def open_resetlogs(self, scn: int, resetlogs: int, activation: int) -> None:
-        """The database was recovered to `scn` and opened with RESETLOGS."""
+        """Recover the database to `scn` and open it with RESETLOGS."""
         number = len(self.catalogue.rows('SELECT 1 FROM SYS."V$DATABASE_INCARNATION"')) + 1
         self.catalogue.update(
             'UPDATE SYS."V$DATABASE_INCARNATION" SET "STATUS" = \'PARENT\''
@@ -238,6 +244,8 @@ class OracleState:
             (_DESTINATION_PLACE, self._set_destination),
             (_DESTINATION_STATE, self._enable_destination),
         )
+        if alter_logging(self.catalogue, sql):
+            return
         for pattern, do in commands:
             if match := pattern.match(sql):
                 do(*match.groups())

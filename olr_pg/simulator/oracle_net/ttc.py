@@ -42,11 +42,11 @@ class TtcReader:
 
     @property
     def done(self) -> bool:
-        """Whether everything that has come has been read."""
+        """Tell whether everything that has come has been read."""
         return self._at >= len(self._data)
 
     def raw(self, size: int) -> bytes:
-        """The next `size` bytes."""
+        """Read the next `size` bytes."""
         end = self._at + size
         while end > len(self._data):
             if self._more is None:
@@ -57,7 +57,7 @@ class TtcReader:
         return piece
 
     def byte(self) -> int:
-        """One byte."""
+        """Read one byte."""
         return self.raw(1)[0]
 
     def u16(self) -> int:
@@ -65,13 +65,13 @@ class TtcReader:
         return int.from_bytes(self.raw(2), "big")
 
     def integer(self) -> int:
-        """An integer with its length in front."""
+        """Read an integer with its length in front."""
         size = self.byte()
         value = int.from_bytes(self.raw(size & ~_NEGATIVE), "big")
         return -value if size & _NEGATIVE else value
 
     def bytes_(self) -> bytes | None:
-        """A byte string; None for NULL."""
+        """Read a byte string; None for NULL."""
         size = self.byte()
         if size in (0, NULL_LENGTH):
             return None
@@ -83,7 +83,7 @@ class TtcReader:
         return bytes(chunks)
 
     def sized_bytes(self) -> bytes:
-        """A byte string with its whole length in front."""
+        """Read a byte string with its whole length in front."""
         return (self.bytes_() or b"") if self.integer() else b""
 
 
@@ -119,7 +119,7 @@ class TtcWriter:
         return self
 
     def bytes_(self, value: bytes | None) -> TtcWriter:
-        """A byte string; None for NULL."""
+        """Write a byte string; None for NULL."""
         if not value:
             self.data.append(0)
         elif len(value) <= SHORT_LENGTH_MAX:
@@ -135,7 +135,7 @@ class TtcWriter:
         return self
 
     def sized_bytes(self, value: bytes) -> TtcWriter:
-        """A byte string with its whole length in front."""
+        """Write a byte string with its whole length in front."""
         self.integer(len(value))
         return self.bytes_(value) if value else self
 

@@ -71,12 +71,12 @@ NUMBER_KIND: Final = Kind(NUMBER, 22, scale=-127)
 
 
 def float_kind(code: int) -> Kind:
-    """The kind of a binary float."""
+    """Return the kind of a binary float."""
     return Kind(code, 4 if code == BINARY_FLOAT else 8)
 
 
 def kind_of(values: list[object], *, lob: bool) -> Kind:
-    """The type that a column must have for its values.
+    """Return the type that a column must have for its values.
 
     Args:
         lob: bytes and text are LOBs.
@@ -94,7 +94,7 @@ def kind_of(values: list[object], *, lob: bool) -> Kind:
 
 
 def decode_bind(kind: BindType, raw: bytes | None) -> object:
-    """A bind's value for the SQL engine."""
+    """Decode a bind's value for the SQL engine."""
     if raw is None:
         return None
     if kind.code == NUMBER:
@@ -123,7 +123,7 @@ class Lob(NamedTuple):
 
 
 def write_value(out: TtcWriter, value: object, wanted: Wanted, lobs: list[Lob]) -> None:
-    """One value of a row.
+    """Write a value of a row.
 
     Args:
         wanted: the type that the driver expects it in.
@@ -175,5 +175,5 @@ def _write_locator(out: TtcWriter, value: object, code: int, lobs: list[Lob]) ->
 
 
 def lob_of(locator: bytes, lobs: list[Lob]) -> Lob:
-    """The value that a locator names."""
+    """Return the value that a locator names."""
     return lobs[int.from_bytes(locator[_NUMBER_IN_LOCATOR : _NUMBER_IN_LOCATOR + 4], "big")]

@@ -1,0 +1,1 @@
+"""The running appliance: its parts put together, started, watched, reloaded and ended."""

@@ -1,0 +1,117 @@
+"""``olr-pg doctor``: every check there is, for one configuration."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.appliance.appliance import applier_settings
+from olr_pg.appliance.offline_checks import check_logs
+from olr_pg.appliance.target import target_path
+from olr_pg.applier.target_checks import check_target
+from olr_pg.config.source_section import OfflineSource
+from olr_pg.datatypes.convert import DEFAULT_FACTS, DatabaseFacts
+from olr_pg.decoding.filters import charsets_of, filters_of_target
+from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.dictionary.table_list import query_tables
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.observability.findings import Finding, coded, error, warning
+from olr_pg.server.checkpoint import FILE_NAME as CHECKPOINT
+from olr_pg.server.checkpoint import read_saved
+from olr_pg.spark.java import find_java
+from olr_pg.wire.frames import ByteOrder
+
+if TYPE_CHECKING:
+    from olr_pg.conditions.compile import RowCondition
+    from olr_pg.config.model import Config
+    from olr_pg.dictionary.model import Database, Table
+    from olr_pg.oracle.facts import DatabaseFacts as SourceFacts
+
+DISK_WARNING: Final = 4 << 30
+DISK_ERROR: Final = 256 << 20
+_NOWHERE: Final = ("127.0.0.1", 0)
+
+
+def diagnose(config: Config, *, for_load: bool = False) -> list[Finding]:
+    """Find what is wrong with the source, the target and this machine.
+
+    Args:
+        for_load: also what `initial-load` and `verify` need of the source.
+    """
+    found, database, tables = _check_source(config, for_load)
+    apply = config.apply
+    if apply is not None and not apply.embedded:
+        facts = database and DatabaseFacts(database.charset, database.ncharset, database.timezone)
+        settings = applier_settings(
+            apply,
+            apply.connect_string.get_secret_value(),
+            _NOWHERE,
+            ByteOrder(config.port.byte_order),
+            facts or DEFAULT_FACTS,
+        )
+        found += check_target(settings, tables)
+    found += _check_disk(config)
+    try:
+        find_java()
+    except OlrPgError as problem:
+        found.append(coded("spark.java", problem))
+    return found
+
+
+def _check_source(
+    config: Config, for_load: bool
+) -> tuple[list[Finding], Database | None, tuple[Table, ...]]:
+    query = config.apply.table_query if config.apply else None
+    source, filters = config.source, filters_of_target(config)
+    if isinstance(source, OfflineSource):
+        try:
+            snapshot = load_snapshot(str(source.dictionary))
+            tables = query_tables(snapshot, query) if query else ()
+        except OlrPgError as problem:
+            return [coded("offline.dictionary", problem)], None, ()
+        found = check_logs(config, source, snapshot.database)
+        try:
+            filters.chosen(tables, snapshot.database)
+        except OlrPgError as problem:
+            found.append(coded("filter", problem))
+        return found, snapshot.database, tables
+    from olr_pg.oracle.oracle_connection import OracleDatabase
+    from olr_pg.oracle.source_checks import check_oracle
+
+    saved = read_saved(target_path(config) / CHECKPOINT).scn
+
+    def condition(table: Table, facts: SourceFacts) -> RowCondition | None:
+        return filters.row_condition(table, charsets_of(facts.database))
+
+    oracle = OracleDatabase(source)
+    try:
+        diagnosis = check_oracle(
+            source, oracle, query, saved, for_load=for_load,
+            condition=condition if filters.rows else None,
+        )  # fmt: skip
+    finally:
+        oracle.close()
+    facts = diagnosis.facts
+    return diagnosis.findings, facts and facts.database, diagnosis.tables
+
+
+def _check_disk(config: Config) -> list[Finding]:
+    found: list[Finding] = []
+    vault = None if isinstance(config.source, OfflineSource) else config.source.vault
+    places = {Code.DATA_DIRECTORY_UNUSABLE: target_path(config)} | (
+        {Code.VAULT_UNUSABLE: Path(vault.directory)} if vault else {}
+    )
+    for code, place in places.items():
+        # What `run` will make is not made here: the directory above it tells.
+        there = next(folder for folder in (place, *place.parents) if os.path.exists(folder))  # noqa: PTH110 - one that may not be looked into is none
+        if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
+            reason = f"{there} is no directory that this user may write to"
+            found.append(coded("directory", OlrPgError(code, reason)))
+            continue
+        free = shutil.disk_usage(there).free
+        if free < DISK_WARNING:
+            report = error if free < DISK_ERROR else warning
+            found.append(report("disk", f"{place} has {free >> 20} MiB left", "make room there"))
+    return found

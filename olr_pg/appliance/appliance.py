@@ -1,0 +1,380 @@
+"""The appliance: ``olr-pg run``. Puts the parts together, starts them, and ends them in order."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import structlog
+
+from olr_pg.appliance.data_lock import only_one
+from olr_pg.appliance.heap import give_back_large_memory
+from olr_pg.appliance.main_loop import Serving
+from olr_pg.appliance.monitoring import monitored
+from olr_pg.appliance.open_source import open_source
+from olr_pg.appliance.reloading import Reloader, hangups
+from olr_pg.appliance.status_observer import Parts
+from olr_pg.appliance.target import (
+    RunningTarget,
+    data_directory,
+    is_passable,
+    target_directory,
+)
+from olr_pg.applier.kernel_warmup import warming
+from olr_pg.applier.session.applier_session import Applier
+from olr_pg.applier.settings import (
+    ApplierSettings,
+    ConflictPolicy,
+    Consistency,
+    IncompletePolicy,
+    TruncatePolicy,
+)
+from olr_pg.applier.target import applied_file as applied
+from olr_pg.capture.redo_threads import FILE_NAME as THREADS_FILE
+from olr_pg.config.model import MIB, NamedTarget
+from olr_pg.config.source_section import OracleSource
+from olr_pg.config.tls import server_context
+from olr_pg.datatypes.convert import DatabaseFacts
+from olr_pg.decoding.dictionary_follower import DictionaryFollower
+from olr_pg.decoding.filters import NO_FILTERS, Filters, filters_of
+from olr_pg.decoding.spill import SpillFiles
+from olr_pg.dictionary.change_history import FILE_NAME as HISTORY_FILE
+from olr_pg.dictionary.change_history import DictionaryHistory
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.files.private import private_umask, tighten, tighten_tree
+from olr_pg.ordering.schema_events import SchemaEvents
+from olr_pg.postgres.embedded import start_embedded
+from olr_pg.replicator.decoder import Decoder
+from olr_pg.replicator.recovery.bounded_recovery import DIRECTORY as RECOVERY_DIRECTORY
+from olr_pg.replicator.recovery.bounded_recovery import BoundedRecovery
+from olr_pg.replicator.spark_decoding import PRELOAD
+from olr_pg.replicator.target_feed import Delivery
+from olr_pg.server.backlog import Backlog
+from olr_pg.server.checkpoint import FILE_NAME, Checkpoint, source_identity
+from olr_pg.server.listener import Listener
+from olr_pg.spark.session import SparkSettings, stop_session
+from olr_pg.wire.frames import ByteOrder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from olr_pg.capture.source_database import SourceDatabase
+    from olr_pg.config.model import Apply, Config
+    from olr_pg.dictionary.model import Database, Snapshot
+    from olr_pg.ordering.run_end import Until
+
+_WAITING_PART = 16
+"""What part of `context.memory.max-mb` open transactions may take, past which the largest wait on
+disk. To finish those that are in memory takes some times as much."""
+_READY_PART = 5
+"""What the ready queue may take; the rest is for results on their way from Spark, and for the
+applier's own form of what it was given."""
+_APPLIED_PART = 7
+"""What the applier may hold unconfirmed: more than half of the queue, so that the next is ready
+meanwhile. The bytes of the messages are those of the queue itself."""
+_SPOOLED_PART = 32
+"""What of one source transaction the applier keeps in memory until its Commit is here."""
+
+_log = structlog.get_logger(__name__)
+
+
+def run_appliance(
+    config: Config,
+    *,
+    once: bool,
+    apply: bool,
+    reload: Callable[[], Config] | None = None,
+    until: Until | None = None,
+) -> int:
+    """Serve the ports of the targets and, with `apply`, bring what they serve into PostgreSQL.
+
+    A target without an `apply` section has its port served, and so has one file without any: OLR's
+    own files know nothing of an applier.
+
+    SystemExit, which SIGTERM raises, lets the applier apply and confirm what it has received, for
+    `apply.drain-seconds` at most; a second one ends that.
+
+    Args:
+        config: the configuration.
+        once: end when what is there has been confirmed.
+        apply: run the bundled applier.
+        reload: reads the configuration again when SIGHUP asks for it; only in the main thread.
+        until: end when what commits up to there has been confirmed; None: go on.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        OlrPgError: what went wrong, once everything has been stopped.
+        KeyboardInterrupt: passed on, once everything has been stopped.
+    """
+    parts = config.targets
+    if apply and not any(part.apply for part in parts):
+        _log.info("only the port is served: the configuration has no `apply` section")
+        apply = False
+    give_back_large_memory()
+    data = data_directory(config)
+    with ExitStack() as stack:
+        stack.enter_context(private_umask())
+        stack.enter_context(only_one(data))
+        _close_files(config, data)
+        hung_up = threading.Event() if reload is None else stack.enter_context(hangups())
+        checkpoints: list[Checkpoint] = []
+        source = stack.enter_context(open_source(config, data, lambda: _lowest(checkpoints)))
+        for part in parts:
+            directory = target_directory(part)
+            checkpoints.append(Checkpoint(directory / FILE_NAME, source_identity(source.database)))
+        if apply:
+            for order in {part.port.byte_order for part in parts if part.apply}:
+                stack.enter_context(warming(ByteOrder(order)))
+        stack.callback(stop_session)
+        memory = config.context.memory
+        spill_mb = config.context.max_spill_mb
+        storage = SpillFiles(
+            data / "spill",
+            # Each may be decoded for by itself.
+            memory.max_mb * MIB // _WAITING_PART // len(parts),
+            disk_max=None if spill_mb is None else spill_mb * MIB,
+        )
+        filters = filters_of(config.filter)
+        told = apply and all(part.apply for part in parts)
+        alone = len(parts) == 1
+        decoder = Decoder(
+            source,
+            SparkSettings(config.spark.master, dict(config.spark.conf), PRELOAD),
+            once=once,
+            threads_file=data / THREADS_FILE,
+            storage=storage,
+            follow=_following(data, ends_delivery=alone and not told, filters=filters),
+            incidents=data / "incidents",
+            filters=filters,
+            recovery=_recovery(config, source.database, storage, checkpoints),
+            until=until,
+            expected=() if alone else [part.name for part in parts if apply and part.apply],
+        )
+        targets = [
+            _open(part, decoder, source, checkpoint, stack, share=len(parts), apply=apply)
+            for part, checkpoint in zip(parts, checkpoints, strict=True)
+        ]
+        names = () if alone else tuple(target.name for target in targets)
+        observed = [Parts(target, storage, memory.max_mb * MIB, names) for target in targets]
+        service = stack.enter_context(monitored(config, observed, data))
+        poll: Callable[[], None] = _nothing
+        if reload is not None:
+            listeners = [target.listener for target in targets]
+            poll = Reloader(config, reload, listeners, service, hung_up).poll
+        drain_seconds = max((part.apply.drain_seconds for part in parts if part.apply), default=0.0)
+        ends = once or until is not None
+        Serving(targets, decoder, once=ends, poll=poll).run(drain_seconds)
+    return 0
+
+
+def _close_files(config: Config, data: Path) -> None:
+    """Close to other users what an earlier version, or somebody else, has left open."""
+    loose = tighten(data, passable=is_passable(config))
+    if isinstance(config.source, OracleSource) and config.source.vault is not None:
+        vault = Path(config.source.vault.directory)
+        loose += tighten_tree(vault) if vault.is_dir() else []
+    if loose:
+        error = OlrPgError(
+            Code.FILES_NOT_PRIVATE, f"{len(loose)} of them, the first is {loose[0]}", path=str(data)
+        )
+        _log.warning(str(error), code=error.label, action=error.action)
+
+
+def _open(
+    config: Config,
+    decoder: Decoder,
+    source: SourceDatabase,
+    checkpoint: Checkpoint,
+    stack: ExitStack,
+    *,
+    share: int,
+    apply: bool,
+) -> RunningTarget:
+    """Open one target: its port is open and its applier made.
+
+    Args:
+        config: of this target by itself.
+        share: how many targets share the memory.
+        apply: run the bundled applier, if it has one.
+    """
+    port, memory = config.port, config.context.memory
+    order, events = ByteOrder(port.byte_order), SchemaEvents()
+    section = config.apply if apply else None
+    directory = target_directory(config)
+    delivery = Delivery(
+        decoder,
+        config.name,
+        big_endian=order.is_big,
+        chunk_bytes=port.chunk_size,
+        # The bundled applier writes text, whatever external clients would get.
+        raw_xml=port.binary_xml == "raw" and section is None,
+        transactions_max=memory.max_tx_msgs,
+        bytes_max=memory.max_mb * MIB // _READY_PART // share,
+        backlog=Backlog(directory / "ready", port.max_spill_mb * MIB)
+        if isinstance(port, NamedTarget) and share > 1
+        else None,
+        filters=filters_of(port.filter) if isinstance(port, NamedTarget) else NO_FILTERS,
+        schema_events=events,
+        ends_with_table=section is None and share > 1,
+    )
+    connect_string = "" if section is None else open_target(section, directory, stack)
+    listener = stack.enter_context(
+        Listener(
+            delivery,
+            checkpoint,
+            host=port.address.host,
+            port=port.address.port,
+            order=order,
+            limits=port.limits,
+            tls=server_context(port.tls) if port.tls else None,
+            allow=port.allow,
+            applier=None if section is None else confirming_applier(section),
+        )
+    )
+    if section is None:
+        return RunningTarget(config, delivery, listener, checkpoint)
+
+    def make_applier() -> Applier:
+        database = source.database
+        facts = DatabaseFacts(database.charset, database.ncharset, database.timezone)
+        settings = applier_settings(
+            section, connect_string, listener.address, order, facts, memory.max_mb * MIB // share
+        )
+        limit = config.context.max_spill_mb
+        settings = replace(
+            settings,
+            spool_directory=directory / "spool",
+            applied_file=directory / applied.FILE_NAME,
+            spool_max=None if limit is None else limit * MIB,
+            dbid=database.dbid or None,
+        )
+        return Applier(
+            settings,
+            delivery.tables(section.table_query),
+            events,
+            listener.connect,
+            lambda: checkpoint.confirmed_by == confirming_applier(section),
+        )
+
+    return RunningTarget(config, delivery, listener, checkpoint, connect_string, make_applier)
+
+
+def _recovery(
+    config: Config, database: Database, storage: SpillFiles, checkpoints: Sequence[Checkpoint]
+) -> BoundedRecovery | None:
+    """Make what keeps open transactions over restarts, unless the configuration says not to."""
+    limit = config.context.bounded_recovery_mb
+    if limit is None:
+        return None
+    directory = data_directory(config) / RECOVERY_DIRECTORY
+    for part in config.targets:
+        # Up to version 0.1 the images of a list of one target were with its checkpoint.
+        own = target_directory(part) / RECOVERY_DIRECTORY
+        if own.is_dir() and not directory.exists():
+            own.rename(directory)
+    named = {p.name: c.image for p, c in zip(config.targets, checkpoints, strict=True)}
+    return BoundedRecovery(
+        directory, source_identity(database), limit * MIB, storage, storage.disk_max, named
+    )
+
+
+def _lowest(checkpoints: Sequence[Checkpoint]) -> int | None:
+    """Find from where on any target still needs redo; None where one has no checkpoint yet."""
+    saved = [checkpoint.saved for checkpoint in checkpoints]
+    known = [scn for scn in saved if scn is not None]
+    return min(known) if known and len(known) == len(saved) else None
+
+
+def _following(
+    data: Path, *, ends_delivery: bool, filters: Filters
+) -> Callable[[Snapshot], DictionaryFollower]:
+    """Return what makes followers of the dictionary, from where earlier ones had got.
+
+    Args:
+        ends_delivery: whether nobody is told what they find.
+        filters: what is left out.
+    """
+    histories: dict[int, DictionaryHistory] = {}
+
+    def follow(snapshot: Snapshot) -> DictionaryFollower:
+        history = histories.get(id(snapshot))
+        if history is None:
+            path = data / HISTORY_FILE
+            history = DictionaryHistory(path, source_identity(snapshot.database), snapshot.scn)
+            histories.clear()
+            histories[id(snapshot)] = history
+        follower = DictionaryFollower(
+            snapshot, record=history.add, ends_delivery=ends_delivery, filters=filters
+        )
+        follower.apply(tuple(history.transactions))
+        return follower
+
+    return follow
+
+
+def open_target(apply: Apply, data: Path, stack: ExitStack) -> str:
+    """Return the target's connection string; an embedded one runs for the stack's span."""
+    if not apply.embedded:
+        return apply.connect_string.get_secret_value()
+    cluster = start_embedded(data / "postgres")
+    stack.callback(cluster.stop)
+    _log.info("embedded PostgreSQL runs", port=cluster.port, directory=str(cluster.directory))
+    return cluster.connect_string
+
+
+def confirming_applier(apply: Apply) -> str:
+    """Return the name by which the checkpoint knows the bundled applier."""
+    return f"applier {apply.subscription}"
+
+
+def applier_settings(
+    apply: Apply,
+    target: str,
+    address: tuple[str, int],
+    order: ByteOrder,
+    facts: DatabaseFacts,
+    memory_bytes: int = 512 * MIB,
+) -> ApplierSettings:
+    """Make the settings of the bundled applier.
+
+    Args:
+        target: the connection string.
+        address: of the port.
+        memory_bytes: of the whole appliance, for decoded data.
+    """
+    return ApplierSettings(
+        connect_string=target,
+        host=address[0],
+        port=address[1],
+        table_query=apply.table_query,
+        start_scn=apply.start_scn,
+        subscription=apply.subscription,
+        workers=apply.workers,
+        consistency=Consistency(apply.consistency),
+        batch_changes=apply.batch_changes,
+        batch_milliseconds=apply.batch_ms,
+        batch_bytes=memory_bytes // _APPLIED_PART // 4,
+        queue_bytes=memory_bytes // _APPLIED_PART,
+        spool_bytes=memory_bytes // _SPOOLED_PART,
+        held_max=None if apply.max_held_mb is None else apply.max_held_mb * MIB,
+        create_tables=apply.create_tables,
+        schema_names=apply.schema_mapping,
+        table_names=apply.table_mapping,
+        conflict=ConflictPolicy(apply.on_conflict),
+        truncate=TruncatePolicy(apply.on_truncate),
+        incomplete={
+            pattern: IncompletePolicy(name) for pattern, name in apply.incomplete_lobs.items()
+        },
+        byte_order=order,
+        facts=facts,
+        policies=apply.value_policies,
+    )
+
+
+def _nothing() -> None:
+    """Do nothing now and then, where nobody can ask for anything."""

@@ -1,0 +1,45 @@
+"""Lets one appliance at a time use a `context.data`.
+
+Its files are those of one process: a second one would clear away the ready transactions of the
+first, write its own under the same names, and move a checkpoint that is not its own. The ports do
+not keep it out: they may be any free ones, or those of another container.
+"""
+
+from __future__ import annotations
+
+import fcntl
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.errors import Code, OlrPgError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+FILE_NAME: Final = "lock"
+"""Its name in `context.data`; it stays, and is locked by the appliance that runs."""
+
+
+@contextmanager
+def only_one(data: Path) -> Iterator[None]:
+    """Keep `data` for this process until the context ends, or the process does.
+
+    Raises:
+        OlrPgError: 4044 another appliance has it, 1092 it cannot be locked.
+    """
+    path = data / FILE_NAME
+    try:
+        file = path.open("ab")
+    except OSError as error:
+        raise OlrPgError(Code.DATA_DIRECTORY_UNUSABLE, str(error), path=str(data)) from error
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise OlrPgError(Code.ANOTHER_APPLIANCE, "its lock is held", path=str(data)) from error
+        except OSError as error:
+            raise OlrPgError(
+                Code.DATA_DIRECTORY_UNUSABLE, f"{path} cannot be locked: {error}", path=str(data)
+            ) from error
+        yield

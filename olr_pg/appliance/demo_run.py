@@ -1,0 +1,274 @@
+"""``olr-pg demo``: a live order-entry source, replicated into an embedded PostgreSQL.
+
+The source is the simulator, which also knows the rows that its tables hold at the end, so that
+source and target are compared row by row.
+"""
+
+from __future__ import annotations
+
+import _thread
+import json
+import signal
+import tempfile
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import psycopg
+from psycopg import sql
+from rich.console import Console
+from rich.table import Table as Grid
+
+from olr_pg.appliance.appliance import run_appliance
+from olr_pg.appliance.demo_source import DemoSource
+from olr_pg.appliance.demo_view import DemoView, read_progress
+from olr_pg.config.reading import load_config
+from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.postgres.embedded import EmbeddedPostgres, start_embedded
+from olr_pg.simulator.table_files import ROWID, read_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from olr_pg.dictionary.model import Table
+
+DEMO_SEED: Final = 42
+DEMO_RATE: Final = 40_000
+DEMO_SECONDS: Final = 10.0
+DIFFERENCES_SHOWN: Final = 5
+_LOOK_SECONDS: Final = 0.3
+
+
+class TableOutcome(NamedTuple):
+    """Says how a table came over.
+
+    Attributes:
+        missing: rows of the source that the target has not, or not as often.
+        surplus: rows of the target that the source has not.
+    """
+
+    name: str
+    source_rows: int
+    target_rows: int
+    missing: Counter[tuple[Any, ...]]
+    surplus: Counter[tuple[Any, ...]]
+
+    @property
+    def identical(self) -> bool:
+        """Is true where both hold the same rows."""
+        return not self.missing and not self.surplus
+
+
+def run_demo(
+    directory: Path | None = None,
+    *,
+    seed: int = DEMO_SEED,
+    rate: int = DEMO_RATE,
+    seconds: float = DEMO_SECONDS,
+    keep_running: bool = True,
+    console: Console | None = None,
+) -> int:
+    """Start the source, replicate while it works, compare, and say where to look.
+
+    Must be called in the main thread.
+
+    Args:
+        directory: made if it is not there, must be empty; None for a new one in the temporary
+            folder.
+        seed: of the source.
+        rate: bytes of redo per second that the source writes.
+        seconds: how long the source works on after the first changes have been applied.
+        keep_running: leave PostgreSQL running, for a look at the tables.
+        console: where to print; None for standard output.
+
+    Returns:
+        0 if every table is identical, else 1.
+
+    Raises:
+        OlrPgError: a part could not do its work.
+        KeyboardInterrupt: passed on, once everything has been stopped.
+    """
+    console = console or Console()
+    folder = directory or Path(tempfile.mkdtemp(prefix="olr-pg-demo-"))
+    console.print(f"A simulated Oracle database takes orders in {folder} …", highlight=False)
+    source = DemoSource(folder, seed, rate)
+    cluster: EmbeddedPostgres | None = None
+    try:
+        source.wait_until_archiving()
+        source.pause()  # until somebody listens: Spark takes its time to start
+        cluster = start_embedded(folder / "data" / "postgres")
+        watch = _Watch(source, cluster.connect_string, seconds, DemoView(console))
+        watch.replicate(_write_config(folder))
+        outcomes = compare_tables(folder / "final", watch.tables, cluster.connect_string)
+    except BaseException:
+        if cluster is not None:
+            cluster.stop()
+        raise
+    finally:
+        source.abandon()
+    console.print(_outcome_grid(outcomes))
+    _print_verdict(console, outcomes)
+    _print_places(console, folder, cluster, keep_running=keep_running)
+    if not keep_running:
+        cluster.stop()
+    return 0 if all(outcome.identical for outcome in outcomes) else 1
+
+
+class _Watch:
+    """Runs the appliance in the main thread and watches it from another, which ends it."""
+
+    def __init__(
+        self, source: DemoSource, connect_string: str, seconds: float, view: DemoView
+    ) -> None:
+        self.tables: Sequence[Table] = load_snapshot(str(source.folder / "dictionary.json")).tables
+        self._source, self._connect_string = source, connect_string
+        self._seconds, self._view = seconds, view
+        self._over = threading.Event()
+        self._reached = False
+        self._failure: BaseException | None = None
+
+    def replicate(self, config: Path) -> None:
+        """Replicate until the target has everything that the source has committed."""
+        loaded = load_config(config)
+        thread = threading.Thread(target=self._watch, name="olr-demo")
+        # Shells have SIGINT ignored in background jobs; the watch ends the run by it.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        thread.start()
+        try:
+            run_appliance(loaded, once=False, apply=True)
+        except KeyboardInterrupt:
+            if self._failure is not None:
+                raise self._failure from None
+            if not self._reached:
+                raise
+        finally:
+            self._over.set()
+            thread.join()
+            signal.signal(signal.SIGINT, before)
+
+    def _watch(self) -> None:
+        try:
+            self._follow()
+        except Exception as error:  # noqa: BLE001 - raised again in the main thread
+            self._failure = error
+        if not self._over.is_set():
+            _thread.interrupt_main()
+
+    def _follow(self) -> None:
+        logs, stop_at = self._source.folder / "logs", 0.0
+        last_commits: dict[str, int] | None = None
+        with (
+            psycopg.connect(self._connect_string, autocommit=True) as connection,
+            self._view.shown(),
+        ):
+            while not self._over.wait(_LOOK_SECONDS):
+                progress = read_progress(connection, self.tables, logs)
+                self._view.show(progress)
+                if progress.changes and not stop_at:
+                    self._source.resume()
+                    stop_at = time.monotonic() + self._seconds
+                if stop_at and last_commits is None and time.monotonic() >= stop_at:
+                    self._source.stop()
+                    last_commits = self._source.last_commits()
+                if last_commits is not None and progress.has(last_commits):
+                    self._reached = True
+                    return
+
+
+def _write_config(folder: Path) -> Path:
+    path = folder / "config.json"
+    document = {
+        "context": {"data": str(folder / "data")},
+        "source": {
+            "kind": "offline",
+            "dictionary": str(folder / "dictionary.json"),
+            "logs": str(folder / "logs"),
+        },
+        "target": {"address": "127.0.0.1:0"},
+        "apply": {
+            "connect-string": "embedded",
+            "tables": "SELECT OWNER, TABLE_NAME FROM USER_TABLES",
+            "create-tables": True,
+        },
+        "spark": {"master": "local[2,3]"},
+    }
+    path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    return path
+
+
+def compare_tables(
+    folder: Path, tables: Sequence[Table], connect_string: str
+) -> list[TableOutcome]:
+    """Compare every table of the source with the target's of the same name, as bags of rows.
+
+    Args:
+        folder: with the source's rows as Parquet files.
+        tables: of the source.
+        connect_string: of the target.
+    """
+    with psycopg.connect(connect_string) as connection:
+        return [_compare(connection, folder, table) for table in tables]
+
+
+def _compare(connection: psycopg.Connection[Any], folder: Path, table: Table) -> TableOutcome:
+    query = sql.SQL("SELECT {} FROM {}").format(
+        sql.SQL(", ").join(sql.Identifier(column.name.lower()) for column in table.columns),
+        sql.Identifier(table.owner.lower(), table.name.lower()),
+    )
+    target = Counter(connection.execute(query))
+    rows = read_table(folder, table.full_name).drop_columns([ROWID])
+    expected = Counter(tuple(row.values()) for row in rows.to_pylist())
+    return TableOutcome(
+        *(table.full_name, expected.total(), target.total()),
+        *(expected - target, target - expected),
+    )
+
+
+def _outcome_grid(outcomes: Sequence[TableOutcome]) -> Grid:
+    grid = Grid(title="Replicated")
+    grid.add_column("Table")
+    for heading in ("Source rows", "Target rows"):
+        grid.add_column(heading, justify="right")
+    grid.add_column("Identical")
+    for outcome in outcomes:
+        grid.add_row(
+            outcome.name,
+            f"{outcome.source_rows:,}",
+            f"{outcome.target_rows:,}",
+            "yes" if outcome.identical else "NO",
+        )
+    return grid
+
+
+def _print_verdict(console: Console, outcomes: Sequence[TableOutcome]) -> None:
+    if all(outcome.identical for outcome in outcomes):
+        console.print("Source and target are identical.")
+        return
+    for outcome in outcomes:
+        for label, rows in (("only in Oracle", outcome.missing), ("only here", outcome.surplus)):
+            for row in list(rows)[:DIFFERENCES_SHOWN]:
+                console.print(f"{outcome.name}, {label}: {row}", highlight=False, markup=False)
+
+
+def _print_places(
+    console: Console, folder: Path, cluster: EmbeddedPostgres, *, keep_running: bool
+) -> None:
+    lines = [
+        f"Logs, dictionary, truth, configuration: {folder}",
+        (
+            f"The same without Spark or a database: olr-pg decode --dictionary"
+            f" {folder / 'dictionary.json'} {folder / 'logs'}"
+        ),
+    ]
+    if keep_running:
+        lines += [
+            (
+                f"PostgreSQL: host=127.0.0.1 port={cluster.port} user=postgres dbname=postgres"
+                f" (password in {cluster.directory / 'password'})"
+            ),
+            f"Stop it with: kill -INT {cluster.pid}",
+        ]
+    for line in lines:
+        console.print(line, highlight=False, soft_wrap=True)

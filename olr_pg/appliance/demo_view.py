@@ -1,0 +1,149 @@
+"""Shows throughput, lag and rows while the demo runs; a table on a terminal, else lines."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import psycopg
+from psycopg import sql
+from rich.live import Live
+from rich.table import Table as Grid
+
+from olr_pg.capture.logs import scan_logs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from rich.console import Console
+
+    from olr_pg.dictionary.model import Table
+
+RATE_SECONDS: Final = 5.0
+LINE_SECONDS: Final = 2.0
+_LEDGER: Final = """
+SELECT source_table, commit_scn, inserted, updated, deleted, stopped FROM olr_pg.ledger
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class TableProgress:
+    """Counts what has been applied to a table. `rows` is the number of rows in the target now."""
+
+    commit_scn: int
+    inserted: int
+    updated: int
+    deleted: int
+    rows: int
+    stopped: bool
+
+    @property
+    def changes(self) -> int:
+        """Rows written."""
+        return self.inserted + self.updated + self.deleted
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Says where replication stands. `lag` is the age in seconds of the oldest log that waits."""
+
+    tables: Mapping[str, TableProgress]
+    logs: int
+    lag: float
+
+    @property
+    def changes(self) -> int:
+        """Rows written in all tables."""
+        return sum(table.changes for table in self.tables.values())
+
+    def has(self, last_commits: Mapping[str, int]) -> bool:
+        """Tell whether every table has its last commit, or has stopped."""
+        nothing = TableProgress(0, 0, 0, 0, 0, stopped=False)
+        found = ((self.tables.get(name, nothing), scn) for name, scn in last_commits.items())
+        return all(table.stopped or table.commit_scn >= scn for table, scn in found)
+
+
+def read_progress(
+    connection: psycopg.Connection[Any], tables: Sequence[Table], logs: Path
+) -> Progress:
+    """Read the ledger, count rows, look at the logs.
+
+    Args:
+        connection: to the target, in autocommit mode.
+        tables: of the source.
+        logs: the folder of archived logs.
+    """
+    found = dict[str, TableProgress]()
+    if connection.execute("SELECT to_regclass('olr_pg.ledger')").fetchone() != (None,):
+        for name, scn, inserted, updated, deleted, stopped in connection.execute(_LEDGER):
+            rows = _count(connection, name) if inserted else 0
+            found[name] = TableProgress(scn, inserted, updated, deleted, rows, stopped)
+    applied = max((table.commit_scn for table in found.values()), default=0)
+    archived = scan_logs([str(logs)]).logs
+    waiting = [log.path for log in archived if log.header.first_scn > applied]
+    oldest = min((_archived_at(logs, path) for path in waiting), default=time.time())
+    ordered = {table.full_name: found[table.full_name] for table in tables
+               if table.full_name in found}  # fmt: skip
+    return Progress(ordered, len(archived), max(0.0, time.time() - oldest))
+
+
+def _archived_at(folder: Path, path: str) -> float:
+    return (folder / path).stat().st_mtime
+
+
+def _count(connection: psycopg.Connection[Any], table: str) -> int:
+    name = sql.Identifier(*table.lower().split("."))
+    row = connection.execute(sql.SQL("SELECT count(*) FROM {}").format(name)).fetchone()
+    return int(row[0]) if row else 0
+
+
+class DemoView:
+    """Shows progress on a console: a table that stays in place, or a line now and then."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._live = Live(console=console, refresh_per_second=4) if console.is_terminal else None
+        self._history = deque[tuple[float, int]]()
+        self._next_line = 0.0
+
+    def shown(self) -> AbstractContextManager[object]:
+        """Keep the table in place for as long as the context lasts."""
+        return self._live or nullcontext()
+
+    def show(self, progress: Progress) -> None:
+        """Show where replication stands."""
+        now = time.monotonic()
+        self._history.append((now, progress.changes))
+        while now - self._history[0][0] > RATE_SECONDS:
+            self._history.popleft()
+        if self._live is not None:
+            self._live.update(self._grid(progress))
+        elif progress.changes and now >= self._next_line:
+            self._next_line = now + LINE_SECONDS
+            self._console.print(self._line(progress), highlight=False)
+
+    @property
+    def rate(self) -> float:
+        """Changes per second of late."""
+        (then, before), (now, changes) = self._history[0], self._history[-1]
+        return (changes - before) / (now - then) if now > then else 0.0
+
+    def _line(self, progress: Progress) -> str:
+        return (
+            f"{progress.logs} logs archived, {progress.changes:,} changes applied,"
+            f" {self.rate:,.0f}/s, lag {progress.lag:.1f} s"
+        )
+
+    def _grid(self, progress: Progress) -> Grid:
+        grid = Grid(title=self._line(progress) if progress.changes else "Replication starts …")
+        grid.add_column("Table")
+        for heading in ("Inserted", "Updated", "Deleted", "Rows in PostgreSQL"):
+            grid.add_column(heading, justify="right")
+        for name, table in progress.tables.items():
+            counts = (table.inserted, table.updated, table.deleted, table.rows)
+            grid.add_row(name, *(f"{count:,}" for count in counts))
+        return grid

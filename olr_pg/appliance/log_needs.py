@@ -1,0 +1,226 @@
+"""Tells which archived logs a start may still need: ``olr-pg logs``.
+
+The answer errs on one side only: a log is purgeable where nothing that any target may ask for is in
+it, and its redo thread has a later one that says so. It is taken from files and, of the loads that
+replication has not passed, from the targets; what cannot be read makes every log needed.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import psycopg
+
+from olr_pg.appliance.appliance import open_target
+from olr_pg.appliance.target import target_path
+from olr_pg.applier.session.handover import read_handover
+from olr_pg.applier.target.connection import connect, unreachable
+from olr_pg.capture.logs import scan_logs
+from olr_pg.config.source_section import OfflineSource
+from olr_pg.errors import OlrPgError
+from olr_pg.server.checkpoint import FILE_NAME, read_saved
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from olr_pg.config.model import Config
+    from olr_pg.config.source_section import OracleSource, Vault
+
+_START: Final = "SELECT start_scn FROM olr_pg.subscription WHERE subscription = %s"
+
+
+class KnownLog(NamedTuple):
+    """A copy of an archived log.
+
+    Attributes:
+        name: as the source has it: what RMAN knows.
+        path: where it is here.
+        first_scn, next_scn: its redo lies from the first up to the second, exclusive.
+    """
+
+    resetlogs_id: int
+    thread: int
+    sequence: int
+    first_scn: int
+    next_scn: int
+    name: str
+    path: str
+
+    @property
+    def position(self) -> tuple[int, int, int]:
+        """Orders the logs of a thread."""
+        return self.resetlogs_id, self.thread, self.sequence
+
+
+class JudgedLog(NamedTuple):
+    """A log, whether a start may need it, and why or why not."""
+
+    log: KnownLog
+    needed: bool
+    why: str
+
+
+class Position(NamedTuple):
+    """Says from where on a target's start needs redo.
+
+    Attributes:
+        target: its name; empty where there is only one.
+        scn: None where nobody knows: everything is needed.
+        why: what says so.
+    """
+
+    target: str
+    scn: int | None
+    why: str
+
+
+def positions(config: Config) -> list[Position]:
+    """Find where a start of each target would begin to read, recovery images not relied on."""
+    return [_position(part) for part in config.targets]
+
+
+def _position(config: Config) -> Position:
+    path = target_path(config) / FILE_NAME
+    saved = read_saved(path).scn
+    if saved is None:
+        return Position(config.name, None, f"{path} is not there, or damaged")
+    if config.apply is None:
+        return Position(config.name, saved, "its checkpoint")
+    try:
+        with ExitStack() as stack:
+            target = open_target(config.apply, target_path(config), stack)
+            return _with_loads(config.name, saved, target, config.apply.subscription)
+    except OlrPgError as error:
+        return Position(config.name, None, str(error))
+
+
+def _with_loads(target: str, saved: int, connect_string: str, subscription: str) -> Position:
+    """Return the checkpoint, or where a load not passed or the target's own note has it start."""
+    try:
+        with connect(connect_string) as connection:
+            row = connection.execute("SELECT to_regclass('olr_pg.load') IS NOT NULL").fetchone()
+            if row != (True,):
+                return Position(target, None, "the target has no olr_pg.load")
+            handover = read_handover(connection, subscription, ())
+            noted = connection.execute(_START, (subscription,)).fetchone()
+    except psycopg.Error as error:
+        raise unreachable(error) from error
+    if handover.scn and handover.start_scn < saved:
+        return Position(target, handover.start_scn, "a load that replication has not passed")
+    if noted is not None and noted[0] is not None and noted[0] < saved:
+        return Position(target, int(noted[0]), "what the target itself has noted")
+    return Position(target, saved, "its checkpoint")
+
+
+def known_logs(config: Config) -> list[KnownLog]:
+    """List every copy of an archived log that the source has.
+
+    Raises:
+        OlrPgError: 2002 the places cannot be read, 7001 to 7009 the live database.
+    """
+    source = config.source
+    if isinstance(source, OfflineSource):
+        found = scan_logs([str(place) for place in source.logs]).logs
+        return [
+            KnownLog(
+                log.header.resetlogs_id, log.header.thread, log.header.sequence,
+                log.header.first_scn, log.next_scn, log.path, log.path,
+            )
+            for log in found
+        ]  # fmt: skip
+    return _live_logs(source)
+
+
+def _live_logs(source: OracleSource) -> list[KnownLog]:
+    from olr_pg.oracle.archive import list_logs
+    from olr_pg.oracle.facts import read_incarnations
+    from olr_pg.oracle.oracle_connection import OracleDatabase
+
+    oracle = OracleDatabase(source)
+    try:
+        line = oracle.read("reading the incarnations", read_incarnations)
+        resetlogs = [one.resetlogs_id for one in line]
+        listed = oracle.read(
+            "listing the archived logs",
+            lambda connection: list_logs(connection, source, resetlogs, 0),
+        )
+    finally:
+        oracle.close()
+    return [
+        KnownLog(
+            one.resetlogs_id, one.thread, one.sequence, one.first_scn, one.next_scn, one.name,
+            one.path,
+        )
+        for position in sorted(listed)
+        for one in listed[position]
+    ]  # fmt: skip
+
+
+def in_vault(vault: Vault | None) -> frozenset[tuple[int, int, int]]:
+    """Return the positions of the logs of which the vault has a whole copy."""
+    if vault is None or not vault.directory.is_dir():
+        return frozenset()
+    logs = scan_logs([str(vault.directory)]).logs
+    return frozenset(
+        (log.header.resetlogs_id, log.header.thread, log.header.sequence) for log in logs
+    )
+
+
+def judge(
+    logs: Sequence[KnownLog],
+    starts: Iterable[Position],
+    copied: frozenset[tuple[int, int, int]] = frozenset(),
+) -> list[JudgedLog]:
+    """Choose the logs that a start may need.
+
+    Args:
+        logs: all that are known.
+        starts: of every target; without any, everything is needed.
+        copied: positions of logs that the vault has.
+    """
+    known = list(starts)
+    unknown = next((one for one in known if one.scn is None), None)
+    if unknown is not None or not known:
+        why = "no target is configured" if unknown is None else _of(unknown, unknown.why)
+        return [_judged(log, why, copied) for log in logs]
+    lowest = min(known, key=lambda one: one.scn or 0)
+    scn = lowest.scn or 0
+    last = _last_before(logs, scn)
+    return [_judged(log, _reason(log, scn, lowest, last, logs), copied) for log in logs]
+
+
+def _judged(log: KnownLog, why: str, copied: frozenset[tuple[int, int, int]]) -> JudgedLog:
+    if why and log.position in copied:
+        return JudgedLog(log, False, "the vault has a copy")
+    return JudgedLog(log, bool(why), why or "everything in it is confirmed by every target")
+
+
+def _reason(
+    log: KnownLog,
+    scn: int,
+    lowest: Position,
+    last: dict[int, tuple[int, int, int]],
+    logs: Sequence[KnownLog],
+) -> str:
+    """Say why a start may need a log; empty where none does."""
+    if log.next_scn > scn:
+        return _of(lowest, f"starts at SCN {scn}: {lowest.why}")
+    if log.position >= last.get(log.thread, log.position):
+        return "the last one before the start of its thread: tells that nothing is missing"
+    if any(one.resetlogs_id < log.resetlogs_id and one.next_scn > scn for one in logs):
+        return "redo of an earlier incarnation lies behind the start: which was read is not known"
+    return ""
+
+
+def _last_before(logs: Sequence[KnownLog], scn: int) -> dict[int, tuple[int, int, int]]:
+    """Find the last log of each redo thread that ends at the SCN or before."""
+    found: dict[int, tuple[int, int, int]] = {}
+    for log in logs:
+        if log.next_scn <= scn:
+            found[log.thread] = max(found.get(log.thread, log.position), log.position)
+    return found
+
+
+def _of(position: Position, words: str) -> str:
+    return f"target {position.target} {words}" if position.target else words

@@ -1,0 +1,135 @@
+"""Looks after the targets until the end, in the main thread of the appliance."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from olr_pg.appliance.target import RunningTarget
+    from olr_pg.replicator.decoder import Decoder
+
+_WAIT_SECONDS: Final = 0.2
+
+_log = structlog.get_logger(__name__)
+
+
+class Serving:
+    """Serves targets: starts their appliers, and ends when there is nothing more to do.
+
+    With several targets, one whose applier fails does not end the others: it is started again
+    after a pause (OLR-04043). Only when the appliers of all have failed, and no other clients are
+    served, the appliance ends.
+
+    Args:
+        decoder: is told of targets that do not come.
+        once: end when what is there has been confirmed; nothing is started again.
+        poll: called now and then.
+    """
+
+    def __init__(
+        self,
+        targets: Sequence[RunningTarget],
+        decoder: Decoder,
+        *,
+        once: bool,
+        poll: Callable[[], None],
+    ) -> None:
+        self._targets = targets
+        self._applied = [target for target in targets if target.is_applied]
+        self._served = [target for target in targets if not target.is_applied]
+        self._decoder = decoder
+        self._once = once
+        self._poll = poll
+        self._says_waiting = False
+
+    def run(self, drain_seconds: float) -> None:
+        """Serve until the end.
+
+        Args:
+            drain_seconds: that SystemExit leaves to apply and confirm what has been received.
+
+        Raises:
+            OlrPgError: what ended the last target; with `once`, the first one that failed.
+        """
+        try:
+            for target in self._applied:
+                target.start(once=self._once)
+            while not self._is_over():
+                self._wait()
+                self._poll()
+        except SystemExit:
+            self._drain(drain_seconds)
+            raise
+        finally:
+            for target in self._applied:
+                target.stop()
+            for target in self._applied:
+                target.join()
+        for target in self._applied:
+            target.report()
+
+    def _wait(self) -> None:
+        """Wait a moment, or until an applier ends."""
+        at_work = [target for target in self._applied if target.is_alive]
+        if at_work:
+            at_work[0].join(_WAIT_SECONDS)
+        else:
+            time.sleep(_WAIT_SECONDS)
+
+    def _is_over(self) -> bool:
+        """Tell whether nothing more is to do; what failed is started again where that may help.
+
+        Raises:
+            OlrPgError: a failure that ends it.
+        """
+        at_work = [target for target in self._applied if target.is_alive]
+        failed = [target for target in self._applied if target.failure and not target.is_alive]
+        for target in self._applied:
+            if target in failed or target.is_waiting:
+                self._decoder.runs.excuse(target.name)
+        if self._once:
+            if at_work:
+                return False
+            if failed:
+                raise _failure(failed[0])
+            return self._is_taken()
+        if failed and len(failed) == len(self._targets):
+            raise _failure(failed[0])
+        for target in failed:
+            if target.is_due:
+                target.start(once=False)
+            elif not target.is_postponed:
+                target.postpone()
+        return bool(self._applied) and not (at_work or failed or self._served)
+
+    def _is_taken(self) -> bool:
+        """Tell whether external clients have confirmed all; says once that it waits."""
+        waiting = [target for target in self._served if not target.is_confirmed]
+        if waiting and not self._says_waiting:
+            self._says_waiting = True
+            addresses = [":".join(map(str, target.listener.address)) for target in waiting]
+            _log.info("waiting for external clients to take and confirm all", ports=addresses)
+        return not waiting
+
+    def _drain(self, seconds: float) -> None:
+        """Let the appliers apply and confirm what they have received."""
+        _log.info("terminating: what was received is applied", seconds_max=seconds)
+        deadline = time.monotonic() + seconds
+        for target in self._applied:
+            if target.applier is not None:
+                target.applier.drain()
+        for target in self._applied:
+            target.join(max(0.0, deadline - time.monotonic()))
+            if target.applier is not None:
+                confirmed = target.applier.confirmed_scn
+                _log.info("terminated", confirmed_scn=confirmed, **target.delivery.named)
+
+
+def _failure(target: RunningTarget) -> BaseException:
+    assert target.failure is not None
+    return target.failure

@@ -1,0 +1,92 @@
+"""Checks the copied archived logs of an offline source: `olr-pg doctor`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.appliance.target import target_path
+from olr_pg.capture.finished_logs import DecodedLogs
+from olr_pg.capture.logs import LogPlaces
+from olr_pg.capture.orphans import follow_resetlogs, incarnations_of
+from olr_pg.capture.wanted_logs import check_beginning, wanted_stream
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.observability.findings import Finding, coded, warning
+from olr_pg.replicator.recovery.bounded_recovery import DIRECTORY as RECOVERY_DIRECTORY
+from olr_pg.replicator.recovery.image_files import read_image
+from olr_pg.replicator.recovery.run_images import marks_of
+from olr_pg.server.checkpoint import FILE_NAME, read_saved, source_identity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from olr_pg.capture.archived_log import Reached
+    from olr_pg.capture.logs import LogScan
+    from olr_pg.config.model import Config
+    from olr_pg.config.source_section import OfflineSource
+    from olr_pg.dictionary.model import Database
+
+_COMING: Final = frozenset({Code.LOG_TRUNCATED, Code.LOG_COPIED_TOO_EARLY})
+"""Too short, or still open: perhaps it is being copied at this moment."""
+
+_CHECK: Final = "offline.logs"
+
+_NAMED_MAX: Final = 5
+
+
+def check_logs(config: Config, source: OfflineSource, database: Database) -> list[Finding]:
+    """Find what is wrong with the archived logs of an offline source; only their headers are read.
+
+    Args:
+        config: of one target.
+        database: what the dictionary says that they must be of.
+    """
+    try:
+        scan = LogPlaces([str(place) for place in source.logs]).scan()
+        return list(_findings(config, scan, database))
+    except OlrPgError as problem:
+        return [coded(_CHECK, problem)]
+
+
+def _findings(config: Config, scan: LogScan, database: Database) -> Iterator[Finding]:
+    """Yield one finding after the other.
+
+    Raises:
+        OlrPgError: the last one.
+    """
+    for problem in scan.unusable:
+        yield coded(_CHECK, problem, severe=problem.code not in _COMING)
+    if scan.skipped:
+        names = ", ".join(file.path for file in scan.skipped[:_NAMED_MAX])
+        more = len(scan.skipped) - _NAMED_MAX
+        yield warning(
+            _CHECK,
+            f"passed over, since it is no redo log: {names}" + (f" and {more} more" * (more > 0)),
+            "nothing is to be done if that is something else; else copy it again",
+        )
+    if not scan.logs and not scan.unusable:
+        yield coded(
+            _CHECK, OlrPgError(Code.NO_LOGS, "the run would wait for the first"), severe=False
+        )
+    scn, reached = _begin(config, database)
+    kept = follow_resetlogs(scan, incarnations_of(scan.logs), scn)
+    stream = wanted_stream(kept, database, scn, reached, DecodedLogs())
+    for gap in stream.gaps:
+        yield coded(_CHECK, gap.as_error())
+    check_beginning(kept.logs, scn, reached)
+
+
+def _begin(config: Config, database: Database) -> tuple[int, Mapping[int, Reached]]:
+    """Find where a run would begin: the SCN, and how far each thread is in the recovery image."""
+    saved = read_saved(target_path(config) / FILE_NAME)
+    if saved.scn is None:
+        return config.apply.start_scn if config.apply else 0, {}
+    if saved.image is None:
+        return saved.scn, {}
+    directory = Path(config.context.data) / RECOVERY_DIRECTORY
+    try:
+        image = read_image(directory / saved.image, source_identity(database))
+    except OlrPgError:
+        # A run goes without it, too, and reads from the checkpoint's SCN.
+        return saved.scn, {}
+    return saved.scn, marks_of(image)

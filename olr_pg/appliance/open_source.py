@@ -1,0 +1,66 @@
+"""The source database that a configuration names, opened."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.capture.lineage import FILE_NAME, Lineage
+from olr_pg.capture.source_database import OfflineDatabase
+from olr_pg.config.source_section import OfflineSource
+from olr_pg.decoding.filters import FilteredDatabase, filters_of
+from olr_pg.dictionary.loader import load_snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from olr_pg.capture.source_database import SourceDatabase
+    from olr_pg.config.model import Config
+
+DICTIONARY: Final = "dictionary.json"
+"""In `context.data`: the dictionary that a run of a live source began with."""
+
+
+@contextmanager
+def open_source(
+    config: Config, data: Path, saved: Callable[[], int | None]
+) -> Iterator[SourceDatabase]:
+    """Open the source of `config`, without the tables and columns that are left out.
+
+    Args:
+        data: the directory of `context.data`.
+        saved: the SCN that the checkpoint has, below which nothing is asked for any more; None
+            where there is no checkpoint yet. Called later.
+
+    Raises:
+        OlrPgError: 3xxx the offline dictionary, 7xxx the live database, 1092 what it keeps.
+    """
+    filters = filters_of(config.filter)
+    source = config.source
+    if isinstance(source, OfflineSource):
+        snapshot = load_snapshot(str(source.dictionary))
+        offline = OfflineDatabase(
+            snapshot,
+            [str(place) for place in source.logs],
+            poll_seconds=source.poll_ms / 1000,
+            lineage=Lineage(data / FILE_NAME),
+        )
+        yield FilteredDatabase(offline, filters)
+        return
+    # The drivers are loaded only where they are needed.
+    from olr_pg.oracle.live_source import LiveDatabase
+    from olr_pg.oracle.vault import LogVault
+
+    first_scn = min(part.apply.start_scn if part.apply else 0 for part in config.targets)
+    live = LiveDatabase(
+        source,
+        Lineage(data / FILE_NAME),
+        start_scn=lambda: saved() or first_scn,
+        dictionary=data / DICTIONARY,
+        vault=LogVault(source.vault, saved) if source.vault else None,
+    )
+    try:
+        yield FilteredDatabase(live, filters)
+    finally:
+        live.close()

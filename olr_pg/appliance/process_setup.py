@@ -1,0 +1,28 @@
+"""Sets how a process of ``olr-pg`` shares the processor with its threads, memory with others."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from typing import Final
+
+from olr_pg.appliance.heap import mallopt
+
+_SWITCH_SECONDS: Final = 0.0005
+"""A thread that waits for the interpreter asks for it after this. Receiving, serving, preparing and
+applying hand over to each other thousands of times a second: with Python's 5 ms they wait."""
+
+_GC_THRESHOLDS: Final = (20_000, 20, 50)
+"""Python would look for cycles at every 700 new objects: transactions come by the thousand, and
+have none."""
+
+_M_ARENA_MAX: Final = -8
+_ARENAS: Final = 2
+"""By default every thread gets a heap of its own, and what it freed is of no use to the others."""
+
+
+def tune_process() -> None:
+    """Set what suits a process of many threads; without glibc only what Python knows."""
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    gc.set_threshold(*_GC_THRESHOLDS)
+    mallopt(_M_ARENA_MAX, _ARENAS)

@@ -1,0 +1,157 @@
+"""SIGHUP: the configuration is read again, and what can change takes effect without a restart."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, cast
+
+import structlog
+
+from olr_pg.config.model import secret_texts
+from olr_pg.config.section import Section
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.observability.logging_setup import configure_logging
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from olr_pg.config.model import Config, NamedTarget, Target
+    from olr_pg.monitor.service import StatusService
+    from olr_pg.server.listener import Listener
+
+RELOADABLE: Final = (
+    "log.level",
+    "log.format",
+    "target.allow",
+    "target.limits",
+    "status.allow",
+)
+"""Keys that take effect, with what is below them; others need a restart."""
+
+_log = structlog.get_logger(__name__)
+
+
+@contextmanager
+def hangups() -> Iterator[threading.Event]:
+    """Give the event that SIGHUP sets, for the span of the context; in the main thread only.
+
+    To be entered before anything is started: the signal's own effect is the end of the process.
+    """
+    hung_up = threading.Event()
+    before = signal.signal(signal.SIGHUP, lambda _signal, _frame: hung_up.set())
+    try:
+        yield hung_up
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+class Reloader:
+    """Takes changes of the configuration over.
+
+    Args:
+        config: what runs.
+        load: reads the file again.
+        listeners: the port of each target.
+        service: the status page, if there is one.
+        wanted: set where it is asked for.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        load: Callable[[], Config],
+        listeners: Sequence[Listener],
+        service: StatusService | None,
+        wanted: threading.Event,
+    ) -> None:
+        self._config = config
+        self._load = load
+        self._listeners = listeners
+        self._service = service
+        self._wanted = wanted
+
+    def poll(self) -> None:
+        """Reload if that was asked for."""
+        if self._wanted.is_set():
+            self._wanted.clear()
+            self.reload()
+
+    def reload(self) -> None:
+        """Read the file again; a file that is wrong changes nothing."""
+        try:
+            fresh = self._load()
+        except OlrPgError as error:
+            _log.warning(
+                "the configuration is not reloaded",
+                error=OlrPgError(Code.CHANGED_CONFIG_REFUSED, str(error)),
+            )
+            return
+        changed = changed_keys(self._config, fresh)
+        taken = [key for key in changed if _is_reloadable(key)]
+        refused = [key for key in changed if not _is_reloadable(key)]
+        secrets = {*secret_texts(self._config), *secret_texts(fresh)}
+        self._take(fresh)
+        if any(key.startswith("log.") for key in taken):
+            configure_logging(fresh.log.level, fresh.log.format, secrets=secrets)
+        _log.info("the configuration is reloaded", taken=taken)
+        if refused:
+            _log.warning("changes that need a restart are not taken", keys=refused)
+
+    def _take(self, fresh: Config) -> None:
+        old, new = self._config.target, fresh.target
+        ports: list[Target] = []
+        if _alike(old, new):
+            for listener, before, after in zip(
+                self._listeners, _entries(old), _entries(new), strict=True
+            ):
+                listener.allow, listener.limits = after.allow, after.limits
+                update = {"allow": after.allow, "limits": after.limits}
+                ports.append(before.model_copy(update=update))
+        if self._service is not None:
+            self._service.allow = fresh.status.allow
+        target = old if not ports else tuple(ports) if isinstance(old, tuple) else ports[0]
+        self._config = self._config.model_copy(
+            update={
+                "log": fresh.log,
+                "target": target,
+                "status": self._config.status.model_copy(update={"allow": fresh.status.allow}),
+            }
+        )
+
+
+def _entries(target: Target | tuple[NamedTarget, ...]) -> tuple[Target, ...]:
+    return target if isinstance(target, tuple) else (target,)
+
+
+def _sections(value: object) -> tuple[Section, ...]:
+    return value if isinstance(value, tuple) else (cast("Section", value),)
+
+
+def _alike(old: object, new: object) -> bool:
+    """Tell whether both are objects of the same kind, or lists of targets of the same names."""
+    if isinstance(old, tuple) and isinstance(new, tuple):
+        names = [[getattr(one, "name", None) for one in entries] for entries in (old, new)]
+        return names[0] == names[1] and None not in names[0]
+    return isinstance(old, Section) and type(old) is type(new)
+
+
+def changed_keys(old: Section, new: Section, prefix: str = "") -> list[str]:
+    """List the keys that differ, dotted as in the file; of targets in a list as of a single one."""
+    found: list[str] = []
+    for name, field in type(old).model_fields.items():
+        key = prefix + (field.serialization_alias or field.alias or name)
+        before, after = getattr(old, name), getattr(new, name, None)
+        if before == after:
+            continue
+        if not _alike(before, after):
+            found.append(key)
+            continue
+        for one, other in zip(_sections(before), _sections(after), strict=True):
+            found += changed_keys(one, other, key + ".")
+    return list(dict.fromkeys(found))
+
+
+def _is_reloadable(key: str) -> bool:
+    return any(key == one or key.startswith(one + ".") for one in RELOADABLE)

@@ -1,0 +1,328 @@
+"""Puts the status of the appliance together from its parts, and samples what only time shows."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import threading
+import time
+from collections import deque
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from olr_pg.capture.state import CapturePhase
+from olr_pg.monitor.lag import Milestones, held_lag, split_lag
+from olr_pg.monitor.status_values import (
+    PortStatus,
+    ProcessStatus,
+    Rates,
+    StageState,
+    Status,
+    TableStatus,
+)
+from olr_pg.observability.periodic import Periodic
+from olr_pg.observability.recent import recent_events
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import TracebackType
+
+    from olr_pg.appliance.target import RunningTarget
+    from olr_pg.applier.batches.table_progress import TableProgress
+    from olr_pg.errors import OlrPgError
+    from olr_pg.monitor.lag import Lag
+    from olr_pg.transactions.waiting_storage import Storage
+
+TARGET_BEHIND: Final = "TARGET_BEHIND"
+"""Everything that is archived has been decoded, but the target does not have all of it."""
+
+SAMPLE_SECONDS: Final = 0.5
+_RATE_SAMPLES: Final = 20
+_PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
+
+
+class Parts(NamedTuple):
+    """Holds the parts of the appliance that are looked at.
+
+    Attributes:
+        names: of all targets, where there are several.
+        memory_max: bytes, `context.memory.max-mb`.
+    """
+
+    target: RunningTarget
+    storage: Storage
+    memory_max: int
+    names: tuple[str, ...] = ()
+
+
+class _Sample(NamedTuple):
+    at: float
+    redo_bytes: int
+    rows: int
+    changes: int
+
+
+class Observer:
+    """Makes a `Status` whenever it is asked, from any thread; samples in between.
+
+    A context manager of the span in which it samples.
+
+    Args:
+        parts: what is looked at.
+        clock: seconds of Unix time.
+    """
+
+    def __init__(self, parts: Parts, clock: Callable[[], float] = time.time) -> None:
+        self._parts = parts
+        self._version = importlib.metadata.version("olr-pg")
+        self._clock = clock
+        self._started_at = clock()
+        self._lock = threading.Lock()
+        self._taken = Milestones()
+        self._taken_of: object = None
+        self._behind_since: float | None = None
+        self._samples: deque[_Sample] = deque(maxlen=_RATE_SAMPLES)
+        self._sampling = Periodic("olr-observe", SAMPLE_SECONDS, self._sample)
+
+    def __enter__(self) -> Observer:
+        self._sampling.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._sampling.stop()
+
+    def _sample(self) -> None:
+        status = self.status()
+        changes = sum(t.inserted + t.updated + t.deleted for t in status.tables)
+        source = status.source
+        self._samples.append(_Sample(status.at, source.redo_bytes, source.rows, changes))
+
+    def status(self) -> Status:
+        """Return how everything is now."""
+        now = self._clock()
+        parts = self._parts
+        applier = parts.target.applier
+        progress = parts.target.delivery.progress
+        port = self._port(now)
+        confirmed_scn = 0 if applier is None else applier.confirmed_scn
+        tables = self._tables(first_lacking(port, confirmed_scn), now)
+        newest = progress.archived.at
+        status = Status(
+            version=self._version,
+            at=now,
+            started_at=self._started_at,
+            state=self._state(port, tables, now),
+            source=replace(progress.source, spilled_bytes=parts.storage.waiting_bytes),
+            port=port,
+            process=_process(parts.memory_max),
+            tables=tables,
+            rates=self._rates(),
+            archive_seconds=None if newest is None else max(0.0, now - newest),
+            confirmed_scn=confirmed_scn,
+            events=recent_events(),
+            target=parts.target.name,
+            targets=parts.names,
+        )
+        listener = parts.target.listener
+        session = listener.replicating
+        unreached = None if applier is None else applier.unreached
+        ahead = None if session is None else session.ahead
+        warnings = (listener.silence, ahead)
+        return _with_problems(status, parts.target.failure, unreached, warnings)
+
+    def _state(self, port: PortStatus, tables: Sequence[TableStatus], now: float) -> StageState:
+        """Return what decoding does; all is caught up only where the target has it all."""
+        state = self._parts.target.delivery.state
+        reason = None if state.reason is None else f"{state.reason}; {state.reason.action}"
+        lacking = None
+        if state.phase is CapturePhase.CAUGHT_UP:
+            lacking = self._lacking(port, tables)
+        with self._lock:
+            if lacking is None:
+                self._behind_since = None
+                return StageState(state.phase.value, state.since, reason)
+            if self._behind_since is None:
+                self._behind_since = now
+            return StageState(TARGET_BEHIND, self._behind_since, lacking)
+
+    def _lacking(self, port: PortStatus, tables: Sequence[TableStatus]) -> str | None:
+        """Say what the target lacks of what was decoded, in words; None where it has everything."""
+        target = self._parts.target
+        session = target.listener.replicating
+        if session is not None and session.ahead is not None:
+            return str(session.ahead)
+        if target.failure is not None:
+            return "the bundled applier has ended and is started again"
+        unconfirmed = port.ready + port.transmitted
+        if unconfirmed:
+            return f"{unconfirmed} transactions are not confirmed"
+        stopped = [table.name for table in tables if table.stopped]
+        return f"stopped: {', '.join(stopped)}" if stopped else None
+
+    def _port(self, now: float) -> PortStatus:
+        listener = self._parts.target.listener
+        host, number = listener.address
+        address = f"[{host}]:{number}" if ":" in host else f"{host}:{number}"
+        saved = self._parts.target.checkpoint.saved or 0
+        refused = listener.refusals.counts()
+        session = listener.replicating
+        queue = None if session is None else session.queue
+        silent = 0.0 if session is None else max(0.0, time.monotonic() - session.asked_at)
+        if session is None or queue is None:
+            return PortStatus(
+                address,
+                listener.connections,
+                None if session is None else session.peer,
+                refused,
+                saved,
+                silent_seconds=silent,
+            )
+        # First how far decoding is: what it has queued by then, the queue knows.
+        queued_scn = self._parts.target.delivery.progress.queued.scn
+        held = queue.status()
+        taken_scn = queued_scn if held.next_scn is None else held.next_scn
+        with self._lock:
+            if self._taken_of is not queue:
+                self._taken, self._taken_of = Milestones(), queue
+            self._taken.add(taken_scn, now)
+        transactions_max, bytes_max = queue.bounds
+        return PortStatus(
+            address,
+            listener.connections,
+            session.peer,
+            refused,
+            saved,
+            taken_scn,
+            held.ready + held.transmitting,
+            held.transmitted,
+            held.held_bytes,
+            bytes_max,
+            transactions_max,
+            held.full,
+            held.held_back,
+            held.spilled_bytes,
+            silent,
+        )
+
+    def _tables(self, taken_scn: int, now: float) -> tuple[TableStatus, ...]:
+        applier = self._parts.target.applier
+        if applier is None:
+            return ()
+        found = {table.name: table for table in applier.tables}
+        names = sorted({*applier.table_names, *found})
+        return tuple(self._table(name, found.get(name), taken_scn, now) for name in names)
+
+    def _table(
+        self, name: str, found: TableProgress | None, taken_scn: int, now: float
+    ) -> TableStatus:
+        pending = None if found is None else found.pending
+        held = None if found is None else found.held
+        progress = self._parts.target.delivery.progress
+        lag = split_lag(
+            held.commit_scn if held else taken_scn if pending is None else pending,
+            now,
+            archived=progress.archived,
+            queued=progress.queued,
+            taken=self._taken,
+        )
+        if found is None:
+            return TableStatus(name, lag=lag, lag_seconds=lag.total)
+        return table_status(found, lag, now)
+
+    def _rates(self) -> Rates:
+        samples = list(self._samples)
+        if len(samples) < 2:
+            return Rates()
+        first, last = samples[0], samples[-1]
+        seconds = max(last.at - first.at, SAMPLE_SECONDS)
+        differences = (new - old for new, old in zip(last[1:], first[1:], strict=True))
+        # A restarted run counts from its own beginning.
+        return Rates(*(max(0.0, difference / seconds) for difference in differences))
+
+
+def table_status(found: TableProgress, lag: Lag, now: float) -> TableStatus:
+    """Make the status of a table as its applier has it.
+
+    Args:
+        lag: of the first change that it may lack, by what it receives.
+        now: seconds of Unix time.
+    """
+    counters, held = found.counters, found.held
+    if held is not None:
+        lag = held_lag(lag, held.since, now)
+    return TableStatus(
+        found.name,
+        found.commit_scn if held is None else held.commit_scn - 1,
+        found.waiting,
+        counters.transactions,
+        counters.inserted,
+        counters.updated,
+        counters.deleted,
+        counters.conflicts,
+        None if found.error is None else f"{found.error}; {found.error.action}",
+        lag,
+        lag.total,
+        found.altered,
+        0 if held is None else held.commit_scn,
+        None if held is None else held.since,
+        found.incomplete,
+    )
+
+
+def first_lacking(port: PortStatus, confirmed_scn: int) -> int:
+    """SCN of the first commit that a table without one on its way may lack.
+
+    Args:
+        confirmed_scn: the last that the applier has confirmed; where it has not subscribed (it
+            waits for PostgreSQL, say), nobody has taken more.
+    """
+    return port.taken_scn or max(port.saved_scn, confirmed_scn + 1)
+
+
+def _process(memory_max: int) -> ProcessStatus:
+    statm = Path("/proc/self/statm").read_text("ascii").split()
+    return ProcessStatus(
+        os.getpid(),
+        int(statm[1]) * _PAGE_BYTES,
+        sum(1 for _ in Path("/proc/self/fd").iterdir()) - 1,  # one is of this very look
+        threading.active_count(),
+        memory_max,
+    )
+
+
+def _with_problems(
+    status: Status,
+    failure: BaseException | None,
+    unreached: BaseException | None,
+    warnings: Sequence[OlrPgError | None],
+) -> Status:
+    problems = [
+        f"table {t.name} has stopped{_behind(t)}: {t.stopped}" for t in status.tables if t.stopped
+    ]
+    if status.state.name in ("STOPPED", "WAITING_FOR_REDO", "WAITING_FOR_SOURCE"):
+        problems.insert(0, f"{status.state.name}: {status.state.reason or 'no reason is known'}")
+    if unreached is not None:
+        problems.insert(0, f"the target is not there yet, and is waited for: {unreached}")
+    if failure is not None:
+        problems.insert(0, f"the bundled applier has ended and is started again: {failure}")
+    problems += [
+        f"table {t.name} lacks {t.incomplete} LOB values that redo did not hold"
+        for t in status.tables
+        if t.incomplete
+    ]
+    if status.source.losses:
+        problems.append(f"{status.source.losses} changes or vectors are unaccounted for")
+    if status.port.held_back:
+        problems.append(f"the client {status.port.client} does not confirm what it has taken")
+    problems += [f"{warning}; {warning.action}" for warning in warnings if warning is not None]
+    return replace(status, problems=tuple(problems))
+
+
+def _behind(table: TableStatus) -> str:
+    return f" and lacks what commits from SCN {table.held_scn} on" if table.held_scn else ""

@@ -1,0 +1,224 @@
+"""A target of the running appliance: its port, its checkpoint, its client."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from olr_pg.applier.target.orphaned_transactions import orphaned_transactions
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.files.private import make_private_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from olr_pg.applier.session.applier_session import Applier, ApplyReport
+    from olr_pg.config.model import Config
+    from olr_pg.replicator.target_feed import Delivery
+    from olr_pg.server.checkpoint import Checkpoint
+    from olr_pg.server.listener import Listener
+
+RESETLOGS: Final = Code.RESETLOGS_BEHIND_DELIVERED
+_PAUSE_SECONDS: Final = 5.0
+_PAUSE_SECONDS_MAX: Final = 300.0
+_LASTED_SECONDS: Final = 60.0
+"""An applier that worked for so long begins with the shortest pause again."""
+
+_log = structlog.get_logger(__name__)
+
+
+class RunningTarget:
+    """Is one target of a running appliance.
+
+    Args:
+        config: the configuration of this target by itself.
+        delivery, listener, checkpoint: its own.
+        connect_string: of the database that its bundled applier writes to.
+        make_applier: makes that applier, anew after a failure; None: its clients are external.
+
+    Attributes:
+        applier: the bundled one at work, or the last one.
+        failure: what ended it; None while it works.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        delivery: Delivery,
+        listener: Listener,
+        checkpoint: Checkpoint,
+        connect_string: str = "",
+        make_applier: Callable[[], Applier] | None = None,
+    ) -> None:
+        self.config = config
+        self.delivery = delivery
+        self.listener = listener
+        self.checkpoint = checkpoint
+        self._connect_string = connect_string
+        self._make_applier = make_applier
+        self.applier = None if make_applier is None else make_applier()
+        self.failure: BaseException | None = None
+        self._report: ApplyReport | None = None
+        self._thread: threading.Thread | None = None
+        self._stopping = threading.Event()
+        self._pause = _PAUSE_SECONDS
+        self._started = 0.0
+        self._again_at = 0.0
+
+    @property
+    def name(self) -> str:
+        """Is the target's name; empty where there is only one."""
+        return self.config.name
+
+    @property
+    def is_applied(self) -> bool:
+        """Is true where it has a bundled applier."""
+        return self._make_applier is not None
+
+    @property
+    def is_alive(self) -> bool:
+        """Is true while its applier works."""
+        return self._thread is not None and self._thread.is_alive()
+
+    @property
+    def is_waiting(self) -> bool:
+        """Is true while its applier waits for a database that is not there yet."""
+        return self.applier is not None and self.applier.unreached is not None
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Is true where all that was there is confirmed, or nobody is there to confirm it."""
+        if not self.delivery.drained.is_set():
+            return False
+        session = self.listener.replicating
+        queue = None if session is None else session.queue
+        return queue is None or queue.wait_until_confirmed(0)
+
+    def start(self, *, once: bool) -> None:
+        """Start the applier in a thread, so that the main one is free for signals."""
+        is_again, self.failure = self._started > 0, None
+        self._started = time.monotonic()
+
+        def work() -> None:
+            try:
+                if is_again and self._make_applier is not None:
+                    self.applier = self._make_applier()
+                assert self.applier is not None
+                if self._stopping.is_set():
+                    return  # `stop` came before there was an applier to stop
+                drained = self.delivery.drained.is_set
+                self._report = self.applier.run(once=once, drained=drained)
+            except BaseException as error:  # noqa: BLE001 - looked at by the main thread
+                self.failure = self._cause(error)
+
+        self._thread = threading.Thread(target=work, name="olr-apply")
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Let its applier end after the batches at work."""
+        self._stopping.set()
+        if self.applier is not None:
+            self.applier.stop()
+
+    def join(self, seconds: float | None = None) -> None:
+        """Wait for the end of its applier."""
+        if self._thread is not None:
+            self._thread.join(seconds)
+
+    def postpone(self) -> None:
+        """Say that its applier failed, and start it again after a pause."""
+        if time.monotonic() - self._started > _LASTED_SECONDS:
+            self._pause = _PAUSE_SECONDS
+        reason = OlrPgError(Code.APPLIER_ENDED, str(self.failure), target=self.name)
+        _log.error(
+            "a target's applier has ended",
+            code=reason.label,
+            reason=str(reason),
+            again_in_seconds=self._pause,
+            exc_info=None if isinstance(self.failure, OlrPgError) else self.failure,
+        )
+        self._thread = None
+        self._again_at = time.monotonic() + self._pause
+        self._pause = min(2 * self._pause, _PAUSE_SECONDS_MAX)
+
+    @property
+    def is_postponed(self) -> bool:
+        """Is true while its failed applier waits for being started again."""
+        return self._thread is None
+
+    @property
+    def is_due(self) -> bool:
+        """Is true where that wait is over."""
+        return self.is_postponed and time.monotonic() >= self._again_at
+
+    def report(self) -> None:
+        """Log what its applier did."""
+        if self._report is None:
+            return
+        named = self.delivery.named
+        for name, counters in sorted(self._report.tables.items()):
+            _log.info("applied", table=name, **counters._asdict(), **named)
+        # 0: the position is the one that the run began with.
+        _log.info("done", confirmed_scn=self._report.confirmed_scn or "as before", **named)
+
+    def _cause(self, error: BaseException) -> BaseException:
+        """Find the cause: the applier knows only what the port told it; decoding may fail."""
+        if not isinstance(error, OlrPgError):
+            return error
+        cause = self.delivery.failure or error
+        if cause.code == RESETLOGS and self.config.apply is not None:
+            cause = _with_orphans(cause, self._connect_string, self.config.apply.subscription)
+        if cause is not error:
+            cause.__cause__ = error
+        return cause
+
+
+def _with_orphans(error: OlrPgError, target: str, subscription: str) -> OlrPgError:
+    """Return the error of a source opened with RESETLOGS, with what the target has too much."""
+    scn = error.where.get("scn")
+    orphans = orphaned_transactions(target, subscription, scn if isinstance(scn, int) else 0)
+    found = "; ".join(str(orphan) for orphan in orphans) or "none in the ledger"
+    return OlrPgError(RESETLOGS, f"{error.detail}; orphaned in the target: {found}", scn=scn)
+
+
+def data_directory(config: Config) -> Path:
+    """`context.data`, made where it is missing: what all targets share.
+
+    Raises:
+        OlrPgError: 1092.
+    """
+    return _made(Path(config.context.data), config)
+
+
+def target_directory(config: Config) -> Path:
+    """Return the directory of one target by itself, made where it is missing.
+
+    Raises:
+        OlrPgError: 1092.
+    """
+    return _made(target_path(config), config)
+
+
+def target_path(config: Config) -> Path:
+    """Return where that directory is, or will be."""
+    data = Path(config.context.data)
+    return data / "targets" / config.name if config.name else data
+
+
+def is_passable(config: Config) -> bool:
+    """Tell whether an embedded PostgreSQL, which is never root, must get through `context.data`."""
+    applied = [part.apply for part in config.targets]
+    return os.geteuid() == 0 and any(one is not None and one.embedded for one in applied)
+
+
+def _made(directory: Path, config: Config) -> Path:
+    try:
+        make_private_directory(directory, passable=is_passable(config))
+    except OSError as error:
+        raise OlrPgError(Code.DATA_DIRECTORY_UNUSABLE, str(error), path=str(directory)) from error
+    return directory

@@ -1,0 +1,1 @@
+"""What is applied together: tables, streams, slices, and the workers that apply them."""

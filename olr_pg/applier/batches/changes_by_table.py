@@ -1,0 +1,61 @@
+"""Changes of several tables in one selection, as a stream has them: which table each is of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy.typing as npt
+
+    from olr_pg.applier.statements.table_changes import Selection
+
+STREAM: Final = "*"
+"""What stands where a table's name does."""
+
+
+def by_table(selection: Selection) -> list[tuple[str, Selection]]:
+    """Return the changes of each table, in the order of its first one."""
+    found, table = _tables_of(selection)
+    present, first_of = np.unique(table, return_index=True)
+    return [(found[n], selection.part(table == n)) for n in present[np.argsort(first_of)].tolist()]
+
+
+def rows_of(selection: Selection, table: str, commit_scn: int, xid: int) -> npt.NDArray[np.int64]:
+    """Return the changes of a transaction and a table, by their numbers."""
+    first, end = selection.commit_scn.searchsorted(
+        np.array([commit_scn, commit_scn + 1], np.uint64)
+    ).tolist()
+    of_xid = selection.xid[first:end] == np.uint64(xid)
+    rows: npt.NDArray[np.int64] = first + np.flatnonzero(of_xid)
+    if len(rows) == 0:
+        return rows
+    names, number = _tables_of(selection.part(slice(int(rows[0]), int(rows[-1]) + 1)))
+    wanted = names.index(table) if table in names else -1
+    of_table: npt.NDArray[np.int64] = rows[number[rows - rows[0]] == wanted]
+    return of_table
+
+
+def count_by_table(selections: Iterable[Selection]) -> dict[str, int]:
+    """Return how many changes there are of each table."""
+    counts: dict[str, int] = {}
+    for selection in selections:
+        names, table = _tables_of(selection)
+        for name, count in zip(names, np.bincount(table).tolist(), strict=False):
+            counts[name] = counts.get(name, 0) + count
+    return counts
+
+
+def _tables_of(selection: Selection) -> tuple[list[str], npt.NDArray[np.int64]]:
+    """Return the names of tables, and for each change the number of its table's."""
+    numbers: dict[str, int] = {}
+    table = np.empty(len(selection), np.int64)
+    for at, chunk in enumerate(selection.chunks):
+        first, end = np.searchsorted(selection.chunk, (at, at + 1)).tolist()
+        names = [f"{layout.owner}.{layout.table}" for layout in chunk.layouts]
+        of_layout = np.array([numbers.setdefault(n, len(numbers)) for n in names], np.int64)
+        table[first:end] = of_layout[chunk.answers.layout[selection.element[first:end]]]
+    return list(numbers), table

@@ -1,0 +1,185 @@
+"""The changes and events that wait for a table, and the next batch of them."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from olr_pg.applier.statements.table_changes import Selection, join
+from olr_pg.transactions.schema_event import SchemaEvent
+from olr_pg.wire.protocol import TRANSACTION_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from olr_pg.applier.batches.batch_applier import BatchApplier
+    from olr_pg.applier.batches.spool import SpooledChanges
+    from olr_pg.applier.batches.table_progress import TableProgress
+    from olr_pg.applier.batches.table_writer import Prepared
+    from olr_pg.applier.settings import ApplierSettings
+
+_ENOUGH: Final = 2
+"""While nothing is applied, a batch begins with half of the changes that it may have: the server
+should not wait, and while it works there come more."""
+
+_TIGHT: Final = 8
+"""So many times sooner a batch is due where memory is tight."""
+
+
+class Delivery(NamedTuple):
+    """Changes of whole transactions.
+
+    Attributes:
+        size: bytes of their values.
+        held: what they cost the server until they are confirmed.
+    """
+
+    selection: Selection
+    size: int
+    held: int
+
+    @classmethod
+    def of(cls, selection: Selection) -> Delivery:
+        """Make a delivery of these changes."""
+        size = selection.value_bytes()
+        return cls(selection, size, size + TRANSACTION_BYTES * len(selection.firsts()))
+
+
+class Batch(NamedTuple):
+    """The changes or the event that are applied to a table in one target transaction.
+
+    Attributes:
+        event: an event of the table's definition; None where it is changes.
+        spooled: changes that are in the spool; None where they are here.
+        deliveries, selection: the changes.
+        prepared: their statements, where those could be made ahead.
+    """
+
+    feed: Feed
+    event: SchemaEvent | None
+    deliveries: Sequence[Delivery] = ()
+    selection: Selection | None = None
+    prepared: Prepared | None = None
+    spooled: SpooledChanges | None = None
+
+    @property
+    def held(self) -> int:
+        """Bytes that the changes cost the server until they are confirmed."""
+        return sum(delivery.held for delivery in self.deliveries)
+
+    def give_back(self) -> None:
+        """Give its room back: it is done, or will be delivered again."""
+        if self.spooled is not None:
+            self.spooled.close()
+
+    @property
+    def parts(self) -> int:
+        """The number of waiting things that it takes."""
+        return len(self.deliveries) or 1
+
+
+class Feed:
+    """The changes and events that wait for one table; guarded by its worker's condition.
+
+    Attributes:
+        name: ``OWNER.NAME``, or `changes_by_table.STREAM`.
+        waiting: what no batch has taken: changes, here or in the spool, and events of the table's
+            definition.
+        waiting_changes: how many changes wait.
+        waiting_bytes: of the values of those that are here.
+        since: when the oldest of them came (`time.monotonic`).
+        pending: the first commit SCN of every delivery that is not durable, ascending.
+        applier: brings them in.
+    """
+
+    def __init__(self, name: str, applier: BatchApplier) -> None:
+        self.name = name
+        self.applier = applier
+        self.waiting: deque[Delivery | SchemaEvent | SpooledChanges] = deque()
+        self.waiting_changes = 0
+        self.waiting_bytes = 0
+        self.since = 0.0
+        self.pending: deque[int] = deque()
+
+    def append(
+        self, part: Delivery | SchemaEvent | SpooledChanges, commit_scn: int, changes: int
+    ) -> None:
+        """Let something wait; `commit_scn` is its first."""
+        if not self.waiting:
+            self.since = time.monotonic()
+        self.waiting.append(part)
+        self.pending.append(commit_scn)
+        self.waiting_changes += changes
+        self.waiting_bytes += part.size if isinstance(part, Delivery) else 0
+
+    def progress(self) -> Callable[[], list[TableProgress]]:
+        """Return how far the table, or a stream's tables, are; call it without the condition."""
+        pending = self.pending[0] if self.pending else None
+        waiting = [part.selection for part in self.waiting if isinstance(part, Delivery)]
+        return self.applier.progress(waiting, self.waiting_changes, pending)
+
+    def forget(self) -> None:
+        """Drop everything: it is delivered again."""
+        self.waiting.clear()
+        self.waiting_changes = self.waiting_bytes = 0
+        self.pending.clear()
+        self.applier.forget()
+
+    def due_in(
+        self, settings: ApplierSettings, *, hurry: bool, tight: bool = False, busy: bool = False
+    ) -> float:
+        """Return the seconds until what waits is enough for a batch, 0 or less where it is.
+
+        Args:
+            hurry: it is, however little.
+            tight: nothing may wait long: what a table with few changes collects keeps everything
+                that came since from being confirmed.
+            busy: a batch is being applied, so that this one may become as large as it may.
+        """
+        if not self.waiting:
+            return float("inf")
+        if hurry or self._is_urgent or self._is_enough(settings, 1 if busy else _ENOUGH):
+            return 0.0
+        patience = settings.batch_milliseconds / 1000 / (_TIGHT if tight else 1)
+        return self.since + patience - time.monotonic()
+
+    def _is_enough(self, settings: ApplierSettings, part: int) -> bool:
+        """Tell whether such a part of the largest batch waits."""
+        return (
+            self.waiting_changes * part >= settings.batch_changes
+            or self.waiting_bytes * part >= settings.batch_bytes
+        )
+
+    @property
+    def _is_urgent(self) -> bool:
+        """Tell whether something waits that is not collected with others."""
+        return any(not isinstance(part, Delivery) for part in self.waiting)
+
+    def take(self, settings: ApplierSettings) -> Batch:
+        """Return the next changes, or the event that comes before them."""
+        parts: list[Delivery] = []
+        changes = size = 0
+        while self.waiting and (
+            not parts or (changes < settings.batch_changes and size < settings.batch_bytes)
+        ):
+            part = self.waiting[0]
+            if not isinstance(part, Delivery):
+                if not parts:
+                    self.waiting.popleft()
+                    return self._alone(part)
+                break
+            self.waiting.popleft()
+            parts.append(part)
+            changes += len(part.selection)
+            size += part.size
+        self.waiting_changes -= changes
+        self.waiting_bytes -= size
+        self.since = time.monotonic()
+        return Batch(self, None, parts, join([part.selection for part in parts]))
+
+    def _alone(self, part: SchemaEvent | SpooledChanges) -> Batch:
+        if isinstance(part, SchemaEvent):
+            return Batch(self, part)
+        self.waiting_changes -= len(part)
+        return Batch(self, None, spooled=part)

@@ -1,0 +1,282 @@
+"""The replay of a stopped table: its held changes are applied, in order, and it goes on.
+
+Each step takes what is first in the hold, applies it and deletes it from there in one target
+transaction under the lock of the table's ledger row, so a kill at any moment loses and doubles
+nothing, and the running applier may add to the hold meanwhile. The step that finds the hold empty
+marks the table as going on; the applier sees that with its next batch. So it does not matter
+whether an applier runs, or in which process this does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import psycopg
+import structlog
+
+from olr_pg.applier.batches.slices import SliceRefusedError, read_slices, write_slices
+from olr_pg.applier.batches.table_writer import KeptWriter, Skipped, Written
+from olr_pg.applier.stopped.column_check import with_current_plan
+from olr_pg.applier.stopped.ddl import carry_out, event_error_row, event_ledger
+from olr_pg.applier.stopped.held_events import read_source, source_document
+from olr_pg.applier.stopped.hold import (
+    HeldChanges,
+    HeldEvent,
+    HeldSlices,
+    delete_held,
+    first_held,
+)
+from olr_pg.applier.stopped.refused_changes import RefusedError, refused
+from olr_pg.applier.target.connection import is_transient
+from olr_pg.applier.target.ledger import Counters
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.scalars import parse_xid
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from psycopg import Connection
+
+    from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.dictionary.model import Table
+
+_log = structlog.get_logger(__name__)
+
+_STOPPED = """
+SELECT source_table FROM olr_pg.ledger WHERE subscription = %s AND stopped ORDER BY source_table
+"""
+_HELD_SOURCE = """
+SELECT held_source FROM olr_pg.ledger WHERE subscription = %s AND source_table = %s
+"""
+_REDEFINE = """
+UPDATE olr_pg.ledger SET held_source = %s WHERE subscription = %s AND source_table = %s
+"""
+_SKIPPED = """
+SELECT commit_scn, xid, position FROM olr_pg.error
+WHERE subscription = %s AND source_table = %s AND resolution = 'skipped'
+"""
+_APPLIED = """
+UPDATE olr_pg.error SET resolution = 'applied', last_seen = now()
+WHERE subscription = %s AND source_table = %s AND resolution = 'stopped' AND commit_scn <= %s
+    AND (commit_scn, xid) IS DISTINCT FROM (%s, %s)
+"""
+
+
+class Replayed(NamedTuple):
+    """What became of a stopped table.
+
+    Attributes:
+        counters: what was applied of its held changes.
+        events: DDL events that were carried out or skipped.
+        error: why it stopped again; None where it goes on.
+    """
+
+    table: str
+    counters: Counters
+    events: int
+    error: OlrPgError | None
+
+
+class _Step(NamedTuple):
+    """What one target transaction did; `ended`: there is nothing more to do."""
+
+    counters: Counters = Counters()
+    events: int = 0
+    error: OlrPgError | None = None
+    ended: bool = False
+
+
+def stopped_tables(connection: Connection[Any], subscription: str) -> list[str]:
+    """Return the source tables of a subscription that are stopped."""
+    return [row[0] for row in connection.execute(_STOPPED, (subscription,)).fetchall()]
+
+
+def replay(connection: Connection[Any], settings: ApplierSettings, table: str) -> Replayed:
+    """Apply the held changes of a table, as far as they go in.
+
+    Args:
+        connection: of the applier's kind (`connection.connect`).
+        table: ``OWNER.NAME``; nothing is done where it is not stopped.
+
+    Raises:
+        OlrPgError: 5141, the hold cannot be read.
+        psycopg.Error: an error that may pass; what was applied so far stays.
+    """
+    one = _Replay(connection, settings, table)
+    counters, events = Counters(), 0
+    while True:
+        step = one.step()
+        counters, events = counters.plus(step.counters), events + step.events
+        if step.ended or step.error is not None:
+            if step.error is None:
+                _log.info("held changes applied", table=table, **counters._asdict())
+            return Replayed(table, counters, events, step.error)
+
+
+class _Replay:
+    """The steps of one table."""
+
+    def __init__(self, connection: Connection[Any], settings: ApplierSettings, table: str) -> None:
+        self._connection = connection
+        self._settings = settings
+        self._table = table
+        self._ledger = event_ledger(settings, table)
+        self._source: Table | None = None
+        self._writer = KeptWriter()
+        self._is_single = False
+
+    def step(self) -> _Step:
+        """Apply what is first in the hold, durably."""
+
+        def attempt() -> _Step:
+            with self._connection.transaction():
+                return self._step()
+
+        try:
+            return with_current_plan(attempt, self._writer.drop)
+        except RefusedError as error:
+            return self._stopped_at_commit(error)
+        except psycopg.Error as error:
+            if is_transient(error):
+                raise
+            self._writer.drop()
+            if not self._is_single:
+                # Deferred to the COMMIT, which names no change: find the transaction.
+                self._is_single = True
+                return _Step()
+            return self._stopped_at_commit(refused(error))
+
+    def _step(self) -> _Step:
+        if not self._ledger.lock(self._connection).stopped:
+            return _Step(ended=True)
+        self._read_source()
+        found = self._first()
+        if found is None:
+            self._ledger.go_on(self._connection)
+            return _Step(ended=True)
+        if isinstance(found, HeldEvent):
+            return self._event(found)
+        if isinstance(found, HeldSlices):
+            return self._slices(found)
+        return self._changes(found)
+
+    def _first(self) -> HeldChanges | HeldSlices | HeldEvent | None:
+        return first_held(
+            self._connection,
+            self._ledger.key,
+            changes_max=1 if self._is_single else self._settings.batch_changes,
+            bytes_max=1 if self._is_single else self._settings.batch_bytes,
+        )
+
+    def _read_source(self) -> None:
+        """Return the definition that the first held changes were made with."""
+        row = self._connection.execute(_HELD_SOURCE, self._ledger.key).fetchone()
+        if row is None or row[0] is None:
+            raise OlrPgError(
+                Code.HOLD_UNREADABLE, "the table's definition is missing", table=self._table
+            )
+        source, facts = read_source(row[0])
+        if source != self._source or facts != self._settings.facts:
+            self._source = source
+            self._writer.drop()
+            self._settings = replace(self._settings, facts=facts)
+
+    def _skipped(self) -> Skipped:
+        rows = self._connection.execute(_SKIPPED, self._ledger.key).fetchall()
+        return frozenset((scn, parse_xid(xid), position) for scn, xid, position in rows)
+
+    # --- changes ---
+
+    def _changes(self, found: HeldChanges) -> _Step:
+        selection = found.selection
+        try:
+            writer = self._writer.planned(
+                self._connection, self._settings, self._ledger, selection, self._source
+            )
+            written = writer.write(self._connection, selection, self._skipped())
+            writer.shape.check(self._connection)
+        except RefusedError as error:
+            written = Written(0, Counters(), error)
+        if written.changes:
+            self._done(found, written)
+        if written.refused is None:
+            return _Step(written.counters)
+        rest = selection.part(slice(written.changes, None))
+        first = rest.part(rest.transactions()[0])
+        self._ledger.record(self._connection, written.refused.row(first, "stopped"))
+        return _Step(written.counters, error=written.refused.located(self._table, first))
+
+    def _slices(self, found: HeldSlices) -> _Step:
+        first = next(read_slices(found, self._settings))
+        try:
+            writer = self._writer.planned(
+                self._connection, self._settings, self._ledger, first, self._source
+            )
+            done = write_slices(self._connection, writer, found, self._settings, self._skipped())
+        except (RefusedError, SliceRefusedError) as error:
+            if isinstance(error, RefusedError):
+                error = SliceRefusedError(error, first, 0)
+            else:
+                self._writer.check_shape(self._connection)
+            self._ledger.record(self._connection, error.row())
+            return _Step(error=error.located(self._table))
+        self._writer.check_shape(self._connection)
+        delete_held(self._connection, self._ledger.key, found.last_id)
+        self._ledger.count(self._connection, done)
+        self._connection.execute(_APPLIED, (*self._ledger.key, found.commit_scn, None, None))
+        return _Step(done)
+
+    def _done(self, found: HeldChanges, written: Written) -> None:
+        """Take what is in the table out of the hold."""
+        ends = [rows.stop for rows in found.selection.transactions()]
+        last = ends.index(written.changes)
+        delete_held(self._connection, self._ledger.key, found.last_id[last])
+        self._ledger.count(self._connection, written.counters)
+        self._resolve(int(found.selection.commit_scn[written.changes - 1]), found, written)
+
+    def _resolve(self, scn: int, found: HeldChanges, written: Written) -> None:
+        """Close the lines of the error table that the applied transactions had."""
+        refusal: tuple[int | None, str | None] = (None, None)
+        if written.refused is not None:
+            rest = found.selection.part(slice(written.changes, None))
+            row = written.refused.row(rest.part(rest.transactions()[0]), "stopped")
+            refusal = row.commit_scn, row.xid
+        self._connection.execute(_APPLIED, (*self._ledger.key, scn, *refusal))
+
+    def _stopped_at_commit(self, error: RefusedError) -> _Step:
+        """Record that a transaction fails at its COMMIT."""
+        with self._connection.transaction():
+            self._ledger.lock(self._connection)
+            found = self._first()
+            if isinstance(found, HeldChanges):
+                first = found.selection
+            elif isinstance(found, HeldSlices):
+                first = next(read_slices(found, self._settings))
+            else:
+                raise OlrPgError(Code.HOLD_UNREADABLE, error.error.detail, table=self._table)
+            self._ledger.record(self._connection, error.row(first, "stopped"))
+        return _Step(error=error.located(self._table, first))
+
+    # --- events ---
+
+    def _event(self, found: HeldEvent) -> _Step:
+        event = found.event
+        identity = event.commit_scn, event.xid, 0
+        decided = identity in self._skipped()
+        if event.lobs or not decided:
+            error = carry_out(
+                self._connection, self._settings, event, self._source, decided=decided
+            )
+            if error is not None:
+                self._ledger.record(self._connection, event_error_row(event, error))
+                return _Step(error=error)
+        delete_held(self._connection, self._ledger.key, found.last_id)
+        self._connection.execute(_APPLIED, (*self._ledger.key, event.commit_scn, None, None))
+        if event.definition is not None:
+            facts = self._settings.facts
+            document = source_document(event.definition, facts, event.commit_scn)
+            self._connection.execute(_REDEFINE, (document, *self._ledger.key))
+        # The target may have other columns now.
+        self._writer.drop()
+        return _Step(events=1)

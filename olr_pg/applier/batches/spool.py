@@ -1,0 +1,272 @@
+"""The spool: source transactions that do not fit in memory wait on disk until their Commit is here.
+
+The changes of each table go into a file of its own as the protocol's messages, in runs as they were
+received, each with a checksum. A file has no name, so it goes with its last user, also when the
+process is killed: what is not applied is not confirmed, and comes again.
+
+A spooled transaction is applied in slices, read one after the other, in one target transaction.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+import weakref
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import IO, TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from olr_pg.applier.batches.changes_by_table import count_by_table, rows_of
+from olr_pg.applier.statements.lost_marks import Marking
+from olr_pg.applier.statements.table_changes import join
+from olr_pg.applier.stopped.held_frames import cut_rows, framed, parse_messages
+from olr_pg.errors import Code, OlrPgError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import numpy.typing as npt
+
+    from olr_pg.applier.statements.table_changes import Selection
+    from olr_pg.transactions.lobs.lost_values import LostLob
+    from olr_pg.wire.frames import ByteOrder
+
+_WAIT_SECONDS: Final = 0.2
+
+
+class _Run(NamedTuple):
+    """A stretch of a file that holds messages.
+
+    Attributes:
+        cut: where those changes begin whose LOB values were dropped.
+    """
+
+    offset: int
+    size: int
+    changes: int
+    cut: tuple[int, ...]
+    crc32: int
+
+
+class SpoolFiles:
+    """The directory of the spools, and the bound on how much they may take.
+
+    Args:
+        directory: of the files; None is the system's directory for temporary files.
+        disk_max: bytes of all files at a time; None = what the disk has.
+    """
+
+    def __init__(self, directory: Path | None = None, disk_max: int | None = None) -> None:
+        self._directory = directory
+        self._disk_max = disk_max
+        self._used = 0
+        self._changed = threading.Condition()
+
+    def open(self) -> IO[bytes]:
+        """Open a new file without a name.
+
+        Raises:
+            OlrPgError: 5021, it cannot be made.
+        """
+        try:
+            if self._directory is not None:
+                self._directory.mkdir(parents=True, exist_ok=True)
+            return tempfile.TemporaryFile(dir=self._directory, prefix="spool-")
+        except OSError as error:
+            raise OlrPgError(
+                Code.SPOOL_UNWRITABLE, str(error), directory=str(self._directory)
+            ) from error
+
+    def reserve(self, size: int, own: int, is_hopeless: Callable[[], bool]) -> None:
+        """Take a part of the limit; wait while other transactions have it.
+
+        Args:
+            own: what the same transaction has already.
+            is_hopeless: whether nothing is applied any more, so that waiting is in vain.
+
+        Raises:
+            OlrPgError: 5020, the transaction alone is larger than the limit.
+        """
+        limit = self._disk_max
+        with self._changed:
+            while limit is not None and self._used + size > limit:
+                if own + size > limit:
+                    raise OlrPgError(
+                        Code.SPOOL_LIMIT,
+                        f"{own + size} bytes of one transaction so far",
+                        limit=limit,
+                    )
+                if is_hopeless():
+                    break
+                self._changed.wait(_WAIT_SECONDS)
+            self._used += size
+
+    def release(self, size: int) -> None:
+        """Give a part back."""
+        with self._changed:
+            self._used -= size
+            self._changed.notify_all()
+
+
+class _TableFile:
+    """The messages of one table."""
+
+    def __init__(self, files: SpoolFiles) -> None:
+        self.runs: list[_Run] = []
+        self._file = files.open()
+        self._taken = [0]
+        self.close = weakref.finalize(self, _close, self._file, files, self._taken)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the messages."""
+        return self._taken[0]
+
+    def append(self, data: bytes, changes: int, cut: tuple[int, ...]) -> None:
+        """Add messages, for which the room is reserved."""
+        offset = self._taken[0]
+        self._taken[0] += len(data)
+        try:
+            self._file.write(data)
+            self._file.flush()
+        except OSError as error:
+            raise OlrPgError(Code.SPOOL_UNWRITABLE, str(error), bytes=len(data)) from error
+        self.runs.append(_Run(offset, len(data), changes, cut, zlib.crc32(data)))
+
+    def read(self, run: _Run) -> npt.NDArray[np.uint8]:
+        """Read the messages of a run; any thread may ask.
+
+        Raises:
+            OlrPgError: 5022, they are not what was written.
+        """
+        data = np.empty(run.size, np.uint8)
+        room, at, file = data.data, 0, self._file.fileno()
+        while at < run.size and (got := os.preadv(file, [room[at:]], run.offset + at)):
+            at += got
+        if zlib.crc32(room) != run.crc32:
+            raise OlrPgError(Code.SPOOL_DAMAGED, "the checksum does not match", offset=run.offset)
+        return data
+
+
+def _close(file: IO[bytes], files: SpoolFiles, taken: list[int]) -> None:
+    file.close()
+    files.release(taken[0])
+
+
+class SpooledChanges:
+    """A spooled transaction's changes to one table, or to all; `slices.Slices` on disk."""
+
+    def __init__(
+        self,
+        file: _TableFile,
+        order: ByteOrder,
+        identity: tuple[int, int],
+        counts: Mapping[str, int],
+    ) -> None:
+        commit_scn, xid = identity
+        self._counts = counts
+        self._file = file
+        self._order = order
+        self.commit_scn = commit_scn
+        self.xid = xid
+        self._lost: list[tuple[str, tuple[LostLob, ...]]] = []
+
+    @property
+    def size(self) -> int:
+        """Bytes of the messages."""
+        return self._file.size
+
+    def close(self) -> None:
+        """Give the room back now: it is applied, or comes again."""
+        self._file.close()
+
+    def __len__(self) -> int:
+        return sum(run.changes for run in self._file.runs)
+
+    def add_lost(self, table: str, lobs: tuple[LostLob, ...]) -> bool:
+        """Have LOB values that are left out go with its changes; False where it has no such."""
+        if table not in self._counts:
+            return False
+        self._lost.append((table, lobs))
+        return True
+
+    def read(self, changes_max: int, bytes_max: int) -> Iterator[Selection]:
+        """See `slices.Slices.read`.
+
+        Raises:
+            OlrPgError: 5022, the file is damaged.
+        """
+        identity = self.commit_scn, self.xid
+        markings = [Marking(table, lobs, self._counts[table]) for table, lobs in self._lost]
+        for part in self._read(changes_max, bytes_max):
+            marked = part
+            for one in markings:
+                marked = one.mark(marked, rows_of(part, one.table, *identity))
+            yield marked
+
+    def _read(self, changes_max: int, bytes_max: int) -> Iterator[Selection]:
+        parts: list[Selection] = []
+        size = 0
+        for run in self._file.runs:
+            parts.append(parse_messages(self._file.read(run), run.cut, self._order))
+            size += run.size
+            if size >= bytes_max or sum(map(len, parts)) >= changes_max:
+                yield join(parts)
+                parts, size = [], 0
+        if parts:
+            yield join(parts)
+
+
+class Spool:
+    """One transaction while it is received.
+
+    Args:
+        is_hopeless: see `SpoolFiles.reserve`.
+    """
+
+    def __init__(
+        self, files: SpoolFiles, order: ByteOrder, is_hopeless: Callable[[], bool]
+    ) -> None:
+        self._files = files
+        self._order = order
+        self._is_hopeless = is_hopeless
+        self._tables: dict[str, _TableFile] = {}
+        self._identity = (0, 0)
+        self._counts: dict[str, Counter[str]] = {}
+
+    @property
+    def xid(self) -> int:
+        """The transaction's XID; 0 before anything was added."""
+        return self._identity[1]
+
+    @property
+    def size(self) -> int:
+        """Bytes so far."""
+        return sum(file.size for file in self._tables.values())
+
+    def add(self, table: str, selection: Selection) -> None:
+        """Write down the next changes of a table.
+
+        Raises:
+            OlrPgError: 5020 the limit is reached, 5021 the disk does not take them.
+        """
+        self._identity = int(selection.commit_scn[0]), int(selection.xid[0])
+        data, first = framed(selection)
+        file = self._tables.get(table)
+        if file is None:
+            file = self._tables[table] = _TableFile(self._files)
+        self._files.reserve(data.size, self.size, self._is_hopeless)
+        cut = tuple(first[cut_rows(selection)].tolist())
+        file.append(data.tobytes(), len(selection), cut)
+        self._counts.setdefault(table, Counter()).update(count_by_table([selection]))
+
+    def finish(self) -> dict[str, SpooledChanges]:
+        """Return what it did to each table: its Commit is here."""
+        return {
+            table: SpooledChanges(file, self._order, self._identity, self._counts[table])
+            for table, file in self._tables.items()
+        }

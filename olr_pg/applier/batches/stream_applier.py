@@ -1,0 +1,477 @@
+"""All tables of a subscription in one stream: source transactions are applied whole.
+
+With `apply.consistency` "transaction" a target transaction holds whole source transactions with
+their changes of every table, in commit order, so that the target's tables always are as the source
+was at some commit. One connection applies them. An error that stays cannot stop a table alone here,
+because the others would go on without it: everything before the offending transaction is applied,
+the change is recorded, and the run ends.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
+
+import psycopg
+
+from olr_pg.applier.batches.changes_by_table import STREAM, by_table, count_by_table
+from olr_pg.applier.batches.commit_durability import CommitPace
+from olr_pg.applier.batches.slices import read_slices, shifted, whole_or_slices
+from olr_pg.applier.batches.table_applier import advanced, missing
+from olr_pg.applier.batches.table_progress import TableProgress
+from olr_pg.applier.batches.table_writer import Skipped, TableWriter, Written, planned_writer
+from olr_pg.applier.stopped.column_check import with_current_plan
+from olr_pg.applier.stopped.ddl import carry_out, event_error_row, event_ledger
+from olr_pg.applier.stopped.refused_changes import RefusedError, refused
+from olr_pg.applier.target.connection import is_transient
+from olr_pg.applier.target.ledger import Counters, LedgerState, Position, TableLedger, note_complete
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.scalars import parse_xid
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Any
+
+    from psycopg import Connection
+
+    from olr_pg.applier.batches.slices import Slices
+    from olr_pg.applier.batches.table_writer import Prepared
+    from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.applier.statements.table_changes import Selection
+    from olr_pg.dictionary.model import Table
+    from olr_pg.transactions.schema_event import SchemaEvent
+
+
+_SKIPPED: Final = """
+SELECT source_table, commit_scn, xid, position FROM olr_pg.error
+WHERE subscription = %s AND resolution = 'skipped'
+"""
+_APPLIED: Final = """
+UPDATE olr_pg.error SET resolution = 'applied', last_seen = now()
+WHERE subscription = %s AND resolution = 'stopped' AND commit_scn <= %s
+"""
+
+
+class TableDone(NamedTuple):
+    """The counts of what was applied to one table since the start.
+
+    Attributes:
+        commit_scn: of the last transaction that changed it.
+        counters: of all of them.
+    """
+
+    commit_scn: int = 0
+    counters: Counters = Counters()
+
+    def plus(self, other: TableDone) -> TableDone:
+        """Add what was applied next."""
+        return TableDone(other.commit_scn, self.counters.plus(other.counters))
+
+
+class StreamApplier:
+    """Applies the changes of all tables, from one thread.
+
+    Args:
+        source: the tables as the source has them, as far as anyone told.
+
+    Attributes:
+        done: by table, what was applied since the start; replaced, never changed, so that any
+            thread may look at it.
+    """
+
+    def __init__(self, settings: ApplierSettings, source: Mapping[str, Table]) -> None:
+        self.name = STREAM
+        self.done: Mapping[str, TableDone] = {}
+        self._settings = settings
+        self._source = dict(source)
+        self._ledgers: dict[str, TableLedger] = {}
+        self._writers: dict[str, TableWriter] = {}
+        self._skipped: Mapping[str, Skipped] | None = None
+
+    @property
+    def table_names(self) -> frozenset[str]:
+        """The tables that are known."""
+        return frozenset(self._source).union(self.done)
+
+    def reached(self) -> Mapping[str, int]:
+        """Return the commit SCN of each table's last transaction."""
+        return {name: done.commit_scn for name, done in self.done.items()}
+
+    def progress(
+        self, waiting: Sequence[Selection], changes: int, pending: int | None
+    ) -> Callable[[], list[TableProgress]]:
+        """Return what counts the changes that wait by their tables, which takes its time."""
+        return partial(_progress, self, waiting, pending)
+
+    def forget(self) -> None:
+        """Do nothing: the connection was lost, and nothing is kept from one batch to the next."""
+
+    def prepare(self, selection: Selection) -> Prepared | None:
+        """Do nothing: no statements are made ahead of `apply`."""
+        return None
+
+    def evolve(self, connection: Connection[Any], event: SchemaEvent) -> None:
+        """Take an event of a table's definition over.
+
+        Raises:
+            OlrPgError: 5145, the target cannot follow it.
+            psycopg.Error: an error that may pass.
+        """
+        if not event.past:
+            self._carry_out(connection, event)
+        if event.definition is not None:
+            self._source[event.table] = event.definition
+        if not event.lobs:
+            self._writers.pop(event.table, None)
+
+    def settle(self, connection: Connection[Any]) -> None:
+        """Bring everything that is committed to disk."""
+        for ledger in self._ledgers.values():
+            ledger.touch(connection)
+            return
+
+    def apply(
+        self,
+        connection: Connection[Any],
+        selection: Selection,
+        prepared: Prepared | None = None,
+        pace: CommitPace | None = None,
+    ) -> None:
+        """Bring whole source transactions into the tables, durably; not what is there already.
+
+        Args:
+            selection: changes of all tables, in delivery order.
+            pace: of its commit; without it that waits for the disk.
+
+        Raises:
+            OlrPgError: 5145, a transaction does not go in; those before it are applied.
+            psycopg.Error: an error that may pass; nothing of the batch is applied.
+        """
+        try:
+            done = with_current_plan(
+                lambda: self._apply(connection, selection, pace or CommitPace()),
+                self._writers.clear,
+            )
+        except RefusedError as error:
+            self._end_with(connection, selection, error)
+        except psycopg.Error as error:
+            self._writers.clear()
+            if is_transient(error):
+                raise
+            # Deferred to the COMMIT, which names no change: find the transaction.
+            transactions = selection.transactions()
+            if len(transactions) == 1:
+                self._end_with(connection, selection, refused(error))
+            for rows in transactions:
+                self.apply(connection, selection.part(rows))
+            return
+        self._count(done)
+
+    def _apply(
+        self, connection: Connection[Any], selection: Selection, pace: CommitPace
+    ) -> dict[str, TableDone]:
+        try:
+            return self._apply_set(connection, selection, pace)
+        except RefusedError:
+            # What was created was rolled back.
+            self._writers.clear()
+            return self._apply_carefully(connection, selection)
+
+    def apply_slices(self, connection: Connection[Any], slices: Slices) -> None:
+        """Do what `apply` does for one transaction that does not fit in memory.
+
+        Raises:
+            OlrPgError: 5145 it does not go in, 5022 the spool is damaged.
+            psycopg.Error: an error that may pass; nothing of it is applied.
+        """
+
+        def attempt() -> dict[str, TableDone]:
+            with connection.transaction():
+                return self._write_slices(connection, slices)
+
+        try:
+            done = with_current_plan(attempt, self._writers.clear)
+        except _PartRefusedError as error:
+            self._writers.clear()
+            with connection.transaction():
+                self._lock(connection, error.name)
+                row = error.refusal.row(error.part, "stopped")
+                self._ledger(error.name).record(
+                    connection, row._replace(position=row.position + error.first)
+                )
+            raise _ended(error.refusal.located(error.name, error.part)) from error
+        except (psycopg.Error, RefusedError) as error:
+            self._writers.clear()
+            why = error if isinstance(error, RefusedError) else refused(error)
+            self._end_with(connection, next(read_slices(slices, self._settings)), why)
+        self._count(done)
+
+    def _count(self, done: Mapping[str, TableDone]) -> None:
+        sums = {name: self.done.get(name, TableDone()).plus(one) for name, one in done.items()}
+        self.done = {**self.done, **sums}
+
+    def _write_slices(self, connection: Connection[Any], slices: Slices) -> dict[str, TableDone]:
+        """Write like `slices.write_slices`: as sets, then whole, else with the conflict policy."""
+        identity = slices.commit_scn, slices.xid
+        skipped = self._read_skipped(connection)
+        if not any(one[:2] == identity for changes in skipped.values() for one in changes):
+            try:
+                with connection.transaction():
+                    parts = read_slices(slices, self._settings)
+                    return self._write_parts(connection, slices, parts, _write_set)
+            except _PartRefusedError:
+                # What was created was rolled back.
+                self._writers.clear()
+        parts = whole_or_slices(slices, self._settings)
+        return self._write_parts(connection, slices, parts, TableWriter.write)
+
+    def _write_parts(
+        self,
+        connection: Connection[Any],
+        slices: Slices,
+        parts: Iterator[Selection],
+        write: Callable[[TableWriter, Connection[Any], Selection, Skipped], Written],
+    ) -> dict[str, TableDone]:
+        """Bring the parts of a transaction in.
+
+        Raises:
+            _PartRefusedError: one does not go in.
+        """
+        skipped = self._read_skipped(connection)
+        positions: dict[str, Position] = {}
+        sums: dict[str, Counters] = {}
+        changes: dict[str, int] = {}
+        for selection in parts:
+            for name, part in by_table(selection):
+                if name not in positions:
+                    positions[name] = self._lock(connection, name).position
+                if positions[name].has(slices.commit_scn, slices.xid):
+                    continue
+                first = changes.get(name, 0)
+                left_out = shifted(skipped.get(name, frozenset()), first)
+                try:
+                    writer = self._writer(connection, name, part)
+                except RefusedError as error:
+                    raise _PartRefusedError(name, part, error, first) from error
+                written = write(writer, connection, part, left_out)
+                if written.refused is not None:
+                    raise _PartRefusedError(name, part, written.refused, first)
+                changes[name] = first + len(part)
+                counted = sums.get(name, Counters()).plus(written.counters)
+                sums[name] = counted._replace(transactions=1)
+        for name, counters in sums.items():
+            position = positions[name].after(slices.commit_scn, slices.xid)
+            self._advance(connection, name, position, counters)
+        self._note(connection, slices.commit_scn)
+        return {name: TableDone(slices.commit_scn, one) for name, one in sums.items()}
+
+    # --- as a set ---
+
+    def _apply_set(
+        self, connection: Connection[Any], selection: Selection, pace: CommitPace
+    ) -> dict[str, TableDone]:
+        skipped = self._read_skipped(connection)
+        done: dict[str, TableDone] = {}
+        with connection.transaction():
+            for name, part in by_table(selection):
+                state = self._lock(connection, name)
+                todo = missing(part, state.position)
+                if len(todo) == 0:
+                    continue
+                writer = self._writer(connection, name, todo)
+                written = writer.write(connection, todo, skipped.get(name, frozenset()))
+                if written.refused is not None:
+                    raise written.refused
+                position = advanced(state.position, todo)
+                self._advance(connection, name, position, written.counters)
+                done[name] = TableDone(position.commit_scn, written.counters)
+            self._note(connection, int(selection.commit_scn[-1]))
+            pace.loosen(connection)
+        return done
+
+    def _note(self, connection: Connection[Any], scn: int) -> None:
+        """Say how far all tables are: another transaction of the last commit SCN may come."""
+        note_complete(connection, self._settings.subscription, scn - 1)
+        connection.execute(_APPLIED, (self._settings.subscription, scn - 1))
+
+    def _advance(
+        self, connection: Connection[Any], name: str, position: Position, counters: Counters
+    ) -> None:
+        """Move a table's position behind what its writer wrote, if its plan held: one round trip.
+
+        Raises:
+            TargetAlteredError: it did not.
+        """
+        shape = self._writers[name].shape
+        with connection.pipeline():
+            found = shape.send(connection)
+            self._ledger(name).advance(connection, position, counters)
+        shape.compare(found)
+
+    # --- carefully ---
+
+    def _apply_carefully(
+        self, connection: Connection[Any], selection: Selection
+    ) -> dict[str, TableDone]:
+        positions: dict[str, Position] = {}
+        sums: dict[str, Counters] = {}
+        ended: tuple[str, Selection, RefusedError] | None = None
+        with connection.transaction():
+            for name, _ in by_table(selection):
+                positions[name] = self._lock(connection, name).position
+            for rows in selection.transactions():
+                parts = by_table(selection.part(rows))
+                try:
+                    with connection.transaction():
+                        done = self._write_transaction(connection, parts, positions)
+                except _PartRefusedError as error:
+                    self._writers.clear()
+                    ended = error.name, error.part, error.refusal
+                    break
+                for name, counters in done.items():
+                    part = dict(parts)[name]
+                    positions[name] = advanced(positions[name], part)
+                    sums[name] = sums.get(name, Counters()).plus(counters)
+            for name, counters in sums.items():
+                self._ledger(name).advance(connection, positions[name], counters)
+            if ended is not None:
+                self._ledger(ended[0]).record(connection, ended[2].row(ended[1], "stopped"))
+            else:
+                self._note(connection, int(selection.commit_scn[-1]))
+        if ended is not None:
+            name, part, refusal = ended
+            raise _ended(refusal.located(name, part))
+        return {name: TableDone(positions[name].commit_scn, one) for name, one in sums.items()}
+
+    def _write_transaction(
+        self,
+        connection: Connection[Any],
+        parts: list[tuple[str, Selection]],
+        positions: Mapping[str, Position],
+    ) -> dict[str, Counters]:
+        """Bring one source transaction in; what it did to each table that did not have it.
+
+        Raises:
+            _PartRefusedError: something of it does not go in.
+        """
+        skipped = self._read_skipped(connection)
+        done: dict[str, Counters] = {}
+        for name, part in parts:
+            if len(missing(part, positions[name])) == 0:
+                continue
+            try:
+                writer = self._writer(connection, name, part)
+            except RefusedError as error:
+                raise _PartRefusedError(name, part, error) from error
+            written = writer.write_carefully(connection, part, skipped.get(name, frozenset()))
+            if written.refused is not None:
+                raise _PartRefusedError(name, part, written.refused)
+            done[name] = written.counters
+        return done
+
+    def _end_with(
+        self, connection: Connection[Any], selection: Selection, error: RefusedError
+    ) -> NoReturn:
+        """End with a transaction that fails at its COMMIT, whichever table was why.
+
+        Raises:
+            OlrPgError: 5145, always.
+        """
+        name, part = by_table(selection)[0]
+        with connection.transaction():
+            self._lock(connection, name)
+            self._ledger(name).record(connection, error.row(part, "stopped"))
+        raise _ended(error.located(name, part))
+
+    # --- events ---
+
+    def _carry_out(self, connection: Connection[Any], event: SchemaEvent) -> None:
+        ledger = event_ledger(self._settings, event.table)
+        error = None
+        with connection.transaction():
+            position = ledger.lock(connection).position
+            if position.has(event.commit_scn, event.xid):
+                return
+            skipped = self._read_skipped(connection).get(event.table, frozenset())
+            decided = (event.commit_scn, event.xid, 0) in skipped
+            if event.lobs or not decided:
+                source = self._source.get(event.table)
+                error = carry_out(connection, self._settings, event, source, decided=decided)
+            if error is None:
+                ledger.advance(connection, position.after(event.commit_scn, event.xid), Counters())
+            else:
+                ledger.record(connection, event_error_row(event, error))
+        if error is not None:
+            raise _ended(error)
+
+    # --- tables ---
+
+    def _ledger(self, name: str) -> TableLedger:
+        found = self._ledgers.get(name)
+        if found is None:
+            found = self._ledgers[name] = event_ledger(self._settings, name)
+        return found
+
+    def _lock(self, connection: Connection[Any], name: str) -> LedgerState:
+        return self._ledger(name).lock(connection)
+
+    def _writer(self, connection: Connection[Any], name: str, part: Selection) -> TableWriter:
+        writer = self._writers.get(name)
+        if writer is None:
+            writer = self._writers[name] = planned_writer(
+                connection, self._settings, self._ledger(name), part, self._source.get(name)
+            )
+        return writer
+
+    def _read_skipped(self, connection: Connection[Any]) -> Mapping[str, Skipped]:
+        """Read what somebody decided to leave out before this run."""
+        if self._skipped is None:
+            found: dict[str, set[tuple[int, int, int]]] = {}
+            rows = connection.execute(_SKIPPED, (self._settings.subscription,)).fetchall()
+            for name, scn, xid, position in rows:
+                found.setdefault(name, set()).add((scn, parse_xid(xid), position))
+            self._skipped = {name: frozenset(changes) for name, changes in found.items()}
+        return self._skipped
+
+
+class _PartRefusedError(Exception):
+    """The refusal of a table's part of a transaction; its first change is number `first`."""
+
+    def __init__(self, name: str, part: Selection, refusal: RefusedError, first: int = 0) -> None:
+        super().__init__(name)
+        self.first = first
+        self.name = name
+        self.part = part
+        self.refusal = refusal
+
+
+def _write_set(
+    writer: TableWriter, connection: Connection[Any], part: Selection, _skipped: Skipped
+) -> Written:
+    """Do what `TableWriter.write` does without what it does where the set is refused."""
+    try:
+        writer.tune(connection)
+        return Written(len(part), writer.write_set(connection, part), None)
+    except RefusedError as error:
+        return Written(0, Counters(), error)
+
+
+def _ended(error: OlrPgError) -> OlrPgError:
+    return OlrPgError(Code.TRANSACTION_NOT_WHOLE, str(error))
+
+
+def _progress(
+    applier: StreamApplier, waiting: Sequence[Selection], pending: int | None
+) -> list[TableProgress]:
+    done, counts = applier.done, count_by_table(waiting)
+    return [
+        TableProgress(
+            name=name,
+            commit_scn=done.get(name, TableDone()).commit_scn,
+            waiting=counts.get(name, 0),
+            pending=pending,
+            counters=done.get(name, TableDone()).counters,
+            error=None,
+        )
+        for name in sorted(applier.table_names.union(counts))
+    ]

@@ -1,0 +1,486 @@
+"""The applier of one table: batches in, target transactions out, exactly once.
+
+A batch goes as a set in one target transaction with the ledger's row. Where that meets a conflict
+or an error it is rolled back and done again carefully (`table_writer`). An error that stays *stops*
+the table: what comes before the offending transaction is applied, it and all that follows goes to
+the hold (`hold`), with the ledger's position moving on, so that the other tables and the
+confirmation do. Whoever ends that (`replay`) does it under the lock of the ledger's row, so each
+batch finds the table either stopped or not.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import psycopg
+import structlog
+
+from olr_pg.applier.batches.commit_durability import CommitPace
+from olr_pg.applier.batches.slices import SliceRefusedError, read_slices, write_slices
+from olr_pg.applier.batches.table_progress import TableProgress
+from olr_pg.applier.batches.table_writer import (
+    KeptWriter,
+    Prepared,
+    TableWriter,
+    check_touched,
+    counted,
+)
+from olr_pg.applier.statements.target_plan import target_name
+from olr_pg.applier.stopped.column_check import with_current_plan
+from olr_pg.applier.stopped.ddl import apply_event
+from olr_pg.applier.stopped.held_events import source_document
+from olr_pg.applier.stopped.hold import check_room, hold_changes
+from olr_pg.applier.stopped.refused_changes import RefusedError, refused
+from olr_pg.applier.target.connection import is_transient
+from olr_pg.applier.target.ledger import Counters, LedgerState, Position, TableLedger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from psycopg import Connection
+
+    from olr_pg.applier.batches.slices import Slices
+    from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.applier.statements.step import Step
+    from olr_pg.applier.statements.table_changes import Selection
+    from olr_pg.dictionary.model import Table
+    from olr_pg.errors import OlrPgError
+    from olr_pg.transactions.schema_event import SchemaEvent
+
+_log = structlog.get_logger(__name__)
+
+
+class _Moved(Exception):  # noqa: N818 - no error: the batch is looked at again
+    """The ledger is not where it was thought to be."""
+
+
+class _Outcome(NamedTuple):
+    state: LedgerState
+    counters: Counters
+
+
+class TableApplier:
+    """Applies the changes of one table, from one thread.
+
+    Args:
+        name: ``OWNER.NAME``.
+        source: the table as the source has it, as far as anyone told.
+
+    Attributes:
+        counters: what was applied since the start.
+        error: why the table stopped; None while it goes on.
+    """
+
+    def __init__(self, name: str, settings: ApplierSettings, source: Table | None) -> None:
+        self.name = name
+        self.source = source
+        self.counters = Counters()
+        self.error: OlrPgError | None = None
+        self._settings = settings
+        owner, _, table = name.partition(".")
+        target = ".".join(target_name(settings, owner, table))
+        self._ledger = TableLedger(settings.subscription, name, target, settings.dbid)
+        self._writer = KeptWriter()
+        self._state: LedgerState | None = None
+
+    @property
+    def commit_scn(self) -> int:
+        """The commit SCN of the last transaction that is in; 0 before the ledger was read."""
+        state = self._state
+        return 0 if state is None else state.position.commit_scn
+
+    def reached(self) -> Mapping[str, int]:
+        """Return the commit SCN of the last transaction that is in, by the table's name."""
+        return {self.name: self.commit_scn}
+
+    def progress(
+        self, waiting: Sequence[Selection], changes: int, pending: int | None
+    ) -> Callable[[], list[TableProgress]]:
+        """Return how far the table is now."""
+        only = TableProgress(
+            name=self.name,
+            commit_scn=self.commit_scn,
+            waiting=changes,
+            pending=pending,
+            counters=self.counters,
+            error=self.error,
+        )
+        return lambda: [only]
+
+    def forget(self) -> None:
+        """Read the ledger again before the next batch (the connection was lost)."""
+        self._state = None
+
+    def evolve(self, connection: Connection[Any], event: SchemaEvent) -> None:
+        """Take an event of the table's definition over: into the target or the hold, and here.
+
+        Where the table stops with it, `error` says why.
+
+        Raises:
+            psycopg.Error: an error that may pass.
+        """
+        if not event.past:
+            error = apply_event(connection, self._settings, event, self.source)
+            if error is not None:
+                self.error = error
+                _log.error("table stopped: its changes are held", table=self.name, error=str(error))
+        self._state = None
+        if event.lobs:
+            return  # nothing was altered
+        self.source = event.definition or self.source
+        self._writer.drop()
+
+    def prepare(self, selection: Selection) -> Prepared | None:
+        """Make the statements of a selection ahead of `apply`, from any one thread."""
+        writer = self._writer.writer
+        return None if writer is None else writer.prepare(selection)
+
+    def settle(self, connection: Connection[Any]) -> None:
+        """Bring everything that is committed to disk."""
+        self._ledger.touch(connection)
+
+    def apply(
+        self,
+        connection: Connection[Any],
+        selection: Selection,
+        prepared: Prepared | None = None,
+        pace: CommitPace | None = None,
+    ) -> None:
+        """Bring changes of whole transactions into the table or the hold, durably.
+
+        What is there already is left out. Where the table stops, `error` says why.
+
+        Args:
+            prepared: of this selection, where that was made.
+            pace: of its commit; without it that waits for the disk.
+
+        Raises:
+            psycopg.Error: an error that may pass (`is_transient`); nothing of the batch is applied.
+        """
+        try:
+            self._apply(connection, selection, prepared, pace or CommitPace())
+        except psycopg.Error as error:
+            self.forget()
+            if is_transient(error):
+                raise
+            # Deferred to the COMMIT, which names no change: find the transaction.
+            transactions = selection.transactions()
+            if len(transactions) > 1:
+                for rows in transactions:
+                    self.apply(connection, selection.part(rows))
+            else:
+                self._stop_with(connection, selection, refused(error))
+
+    def apply_slices(self, connection: Connection[Any], slices: Slices) -> None:
+        """Do what `apply` does for one transaction that does not fit in memory.
+
+        Raises:
+            OlrPgError: 5022 the spool is damaged, 5023 the hold is full.
+            psycopg.Error: an error that may pass; nothing is applied.
+        """
+
+        def attempt() -> tuple[_Outcome, SliceRefusedError | None]:
+            with connection.transaction():
+                return self._apply_slices(connection, slices)
+
+        try:
+            outcome, refused_slice = with_current_plan(attempt, self._writer.drop)
+        except (psycopg.Error, RefusedError) as error:
+            self.forget()
+            # Of PostgreSQL it was deferred to the COMMIT, which names no change.
+            why = error if isinstance(error, RefusedError) else refused(error)
+            first = next(read_slices(slices, self._settings))
+            refused_slice = SliceRefusedError(why, first, 0)
+            with connection.transaction():
+                state = self._ledger.lock(connection)
+                outcome = self._stop_with_slices(connection, slices, state, refused_slice)
+        self._state = outcome.state
+        self.counters = self.counters.plus(outcome.counters)
+        if refused_slice is not None:
+            self._report(refused_slice.located(self.name))
+
+    def _apply_slices(
+        self, connection: Connection[Any], slices: Slices
+    ) -> tuple[_Outcome, SliceRefusedError | None]:
+        state = self._looked_at(self._ledger.lock(connection))
+        if state.position.has(slices.commit_scn, slices.xid):
+            return _Outcome(state, Counters()), None
+        position = state.position.after(slices.commit_scn, slices.xid)
+        if state.stopped:
+            self._hold_slices(connection, slices)
+            self._ledger.move(connection, position)
+            return _Outcome(self._reached(position, stopped=True), Counters()), None
+        try:
+            counters = self._write_slices(connection, slices)
+        except SliceRefusedError as error:
+            self._writer.check_shape(connection)
+            return self._stop_with_slices(connection, slices, state, error), error
+        self._writer.check_shape(connection)
+        self._ledger.advance(connection, position, counters)
+        return _Outcome(self._reached(position), counters), None
+
+    def _write_slices(self, connection: Connection[Any], slices: Slices) -> Counters:
+        first = next(read_slices(slices, self._settings))
+        try:
+            writer = self._writer.planned(
+                connection, self._settings, self._ledger, first, self.source
+            )
+        except RefusedError as error:
+            raise SliceRefusedError(error, first, 0) from error
+        return write_slices(connection, writer, slices, self._settings)
+
+    def _stop_with_slices(
+        self,
+        connection: Connection[Any],
+        slices: Slices,
+        state: LedgerState,
+        error: SliceRefusedError,
+    ) -> _Outcome:
+        position = state.position.after(slices.commit_scn, slices.xid)
+        if not state.stopped:
+            document = source_document(self.source, self._settings.facts, slices.commit_scn)
+            self._ledger.stop(connection, document)
+            self._ledger.record(connection, error.row())
+        self._hold_slices(connection, slices)
+        self._ledger.move(connection, position)
+        return _Outcome(self._reached(position, stopped=True), Counters())
+
+    def _hold_slices(self, connection: Connection[Any], slices: Slices) -> None:
+        for part in read_slices(slices, self._settings):
+            self._add_to_hold(connection, part)
+
+    def _add_to_hold(self, connection: Connection[Any], changes: Selection) -> None:
+        """Hold changes.
+
+        Raises:
+            OlrPgError: 5023, the hold of the table has no room for them.
+        """
+        limit = self._settings.held_max
+        if limit is not None:
+            check_room(connection, self._ledger.key, changes.value_bytes(), limit)
+        hold_changes(connection, self._ledger.key, changes, self._settings.byte_order)
+
+    def _apply(
+        self,
+        connection: Connection[Any],
+        selection: Selection,
+        prepared: Prepared | None,
+        pace: CommitPace,
+    ) -> None:
+        while True:
+            state = self._state or self._read(connection)
+            todo = missing(selection, state.position)
+            if len(todo) == 0:
+                return
+            try:
+                if state.stopped:
+                    outcome = self._hold(connection, todo)
+                else:
+                    outcome = self._apply_now(connection, todo, state, prepared, pace)
+            except _Moved:
+                self._state, prepared = None, None
+                continue
+            self._state = outcome.state
+            self.counters = self.counters.plus(outcome.counters)
+            return
+
+    def _read(self, connection: Connection[Any]) -> LedgerState:
+        with connection.transaction():
+            state = self._looked_at(self._ledger.lock(connection))
+        self._state = state
+        return state
+
+    def _looked_at(self, state: LedgerState) -> LedgerState:
+        """Take the ledger's state over, which may be news."""
+        if not state.stopped and self.error is not None:
+            # Somebody let it go on, and may have mended the target table.
+            _log.info("table goes on", table=self.name)
+            self.error = None
+            self._writer.drop()
+        return state
+
+    def _reached(self, position: Position, *, stopped: bool = False) -> LedgerState:
+        """Return the ledger's state behind what was just done."""
+        return LedgerState(position, stopped, self._ledger.listed)
+
+    # --- as a set ---
+
+    def _apply_now(
+        self,
+        connection: Connection[Any],
+        todo: Selection,
+        state: LedgerState,
+        prepared: Prepared | None,
+        pace: CommitPace,
+    ) -> _Outcome:
+        try:
+            return with_current_plan(
+                lambda: self._apply_planned(connection, todo, state, prepared, pace),
+                self._writer.drop,
+            )
+        except RefusedError as error:
+            return self._stop_with(connection, todo, error)
+
+    def _apply_planned(
+        self,
+        connection: Connection[Any],
+        todo: Selection,
+        state: LedgerState,
+        prepared: Prepared | None,
+        pace: CommitPace,
+    ) -> _Outcome:
+        """Apply it with the plan that there is, or a new one.
+
+        Raises:
+            RefusedError: there can be no plan.
+            TargetAlteredError: the target is not as the plan has it.
+            psycopg.Error: an error that may pass.
+        """
+        writer = self._writer.planned(connection, self._settings, self._ledger, todo, self.source)
+        if prepared is None or prepared.selection is not todo or prepared.plan is not writer.plan:
+            prepared = writer.prepare(todo)
+        try:
+            return self._apply_set(connection, writer, prepared, state, pace)
+        except RefusedError:
+            return self._apply_carefully(connection, writer, todo)
+
+    def _apply_set(
+        self,
+        connection: Connection[Any],
+        writer: TableWriter,
+        prepared: Prepared,
+        state: LedgerState,
+        pace: CommitPace,
+    ) -> _Outcome:
+        selection, todo = prepared.selection, prepared.steps
+        if isinstance(todo, RefusedError):
+            raise todo
+        after = advanced(state.position, selection)
+        counters = counted(todo)._replace(transactions=len(selection.firsts()))
+        together = next((i for i, step in enumerate(todo) if step.copy is not None), len(todo))
+        try:
+            self._begin(connection, writer, todo[:together], state)
+            for step in todo[together:]:
+                writer.run(connection, step)
+            writer.follow(connection, selection)
+            with connection.pipeline():
+                self._ledger.advance(connection, after, counters)
+                pace.commit(connection)
+        except BaseException:
+            connection.rollback()
+            raise
+        return _Outcome(self._reached(after), counters)
+
+    def _begin(
+        self,
+        connection: Connection[Any],
+        writer: TableWriter,
+        todo: Sequence[Step],
+        state: LedgerState,
+    ) -> None:
+        """Begin, lock the ledger, run the first steps, compare the columns: one round trip."""
+        try:
+            with connection.pipeline():
+                connection.execute("BEGIN")
+                writer.tune(connection)
+                locked = self._ledger.send_lock(connection)
+                if not todo:  # a COPY comes first, too late for this pipeline
+                    writer.shape.lock(connection)
+                cursors = [connection.execute(step.query, step.parameters) for step in todo]
+                shape = writer.shape.send(connection)
+        except psycopg.Error as error:
+            raise refused(error) from error
+        if self._ledger.locked(locked) != state:
+            raise _Moved
+        writer.shape.compare(shape)
+        for step, cursor in zip(todo, cursors, strict=True):
+            check_touched(step, cursor.rowcount)
+
+    # --- carefully ---
+
+    def _apply_carefully(
+        self, connection: Connection[Any], writer: TableWriter, selection: Selection
+    ) -> _Outcome:
+        with connection.transaction():
+            state = self._ledger.lock(connection)
+            if state.stopped:
+                raise _Moved
+            todo = missing(selection, state.position)
+            written = writer.write_carefully(connection, todo)
+            position = advanced(state.position, todo)
+            self._ledger.advance(connection, position, written.counters)
+            if written.refused is not None:
+                rest = todo.part(slice(written.changes, None))
+                self._stop(connection, rest, written.refused)
+        if written.refused is not None:
+            self._report(written.refused.located(self.name, rest))
+        stopped = written.refused is not None
+        return _Outcome(self._reached(position, stopped=stopped), written.counters)
+
+    # --- stopped ---
+
+    def _hold(self, connection: Connection[Any], selection: Selection) -> _Outcome:
+        with connection.transaction():
+            state = self._ledger.lock(connection)
+            if not state.stopped:
+                raise _Moved
+            todo = missing(selection, state.position)
+            position = advanced(state.position, todo)
+            self._add_to_hold(connection, todo)
+            self._ledger.move(connection, position)
+        return _Outcome(self._reached(position, stopped=True), Counters())
+
+    def _stop_with(
+        self, connection: Connection[Any], selection: Selection, error: RefusedError
+    ) -> _Outcome:
+        """Stop the table before anything of the selection."""
+        with connection.transaction():
+            state = self._ledger.lock(connection)
+            todo = missing(selection, state.position)
+            if len(todo) == 0:
+                return _Outcome(state, Counters())
+            position = advanced(state.position, todo)
+            if not state.stopped:
+                self._stop(connection, todo, error)
+            else:
+                self._add_to_hold(connection, todo)
+            self._ledger.move(connection, position)
+        self._report(error.located(self.name, todo))
+        return _Outcome(self._reached(position, stopped=True), Counters())
+
+    def _stop(self, connection: Connection[Any], rest: Selection, error: RefusedError) -> None:
+        """Stop with the first transaction of `rest`, which is held from there on."""
+        first = rest.part(rest.transactions()[0])
+        document = source_document(self.source, self._settings.facts, int(first.commit_scn[0]))
+        self._ledger.stop(connection, document)
+        self._ledger.record(connection, error.row(first, "stopped"))
+        self._add_to_hold(connection, rest)
+
+    def _report(self, error: OlrPgError) -> None:
+        self.error = error
+        self._writer.drop()
+        _log.error("table stopped: its changes are held", table=self.name, error=str(self.error))
+
+
+def missing(selection: Selection, position: Position) -> Selection:
+    """Return the part of the selection that a table at that position does not have."""
+    if len(selection) == 0 or int(selection.commit_scn[0]) > position.commit_scn:
+        return selection
+    scn = np.uint64(position.commit_scn)
+    wanted = selection.commit_scn > scn
+    tied = np.flatnonzero(selection.commit_scn == scn)
+    for xid in np.unique(selection.xid[tied]).tolist():
+        if not position.has(position.commit_scn, xid):
+            wanted[tied[selection.xid[tied] == np.uint64(xid)]] = True
+    return selection.part(wanted)
+
+
+def advanced(position: Position, selection: Selection) -> Position:
+    """Return the position once the whole selection is applied too."""
+    firsts = selection.firsts()
+    tied = int((selection.commit_scn[firsts] == selection.commit_scn[-1:]).sum())
+    for first in firsts[len(firsts) - tied :].tolist():
+        position = position.after(int(selection.commit_scn[first]), int(selection.xid[first]))
+    return position

@@ -1,0 +1,484 @@
+"""The writer of one table's changes, within a target transaction of the caller's.
+
+Changes go as a set (`table_statements.steps`). Where that meets a conflict or an error they go
+*carefully*: transaction by transaction, and the one that fails change by change, so that exactly
+the offending change is found and judged by the conflict policy. A change that conflicts by itself
+is tried together with those behind it that share its keys (`shared_keys`) before it is judged.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import psycopg
+
+from olr_pg.applier.settings import ConflictPolicy
+from olr_pg.applier.statements.copying import copy_stream
+from olr_pg.applier.statements.identity_columns import identities
+from olr_pg.applier.statements.one_change import single
+from olr_pg.applier.statements.rewriting import rewritten
+from olr_pg.applier.statements.shared_keys import Knot
+from olr_pg.applier.statements.step import Step, UnwritableError
+from olr_pg.applier.statements.table_changes import ChangeError, encode_changes
+from olr_pg.applier.statements.table_statements import copying, overwriting, steps
+from olr_pg.applier.statements.target_plan import plan_table
+from olr_pg.applier.stopped.column_check import TargetShape
+from olr_pg.applier.stopped.incomplete_values import Incomplete, check_lost
+from olr_pg.applier.stopped.refused_changes import RefusedError, refused
+from olr_pg.applier.target.ledger import Counters
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.transactions.finished_columns import DmlKind
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+    from typing import Any
+
+    from psycopg import Connection
+
+    from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.applier.statements.table_changes import Changes, Selection
+    from olr_pg.applier.statements.target_plan import TablePlan
+    from olr_pg.applier.target.ledger import TableLedger
+    from olr_pg.dictionary.model import Table
+
+_COPY_BYTES: Final = 1 << 18
+"""What is handed over at once: PostgreSQL begins with it while the rest is still copied."""
+
+Skipped = frozenset[tuple[int, int, int]]
+"""Changes that somebody decided to leave out: (commit SCN, XID, number within the transaction)."""
+
+
+class Prepared(NamedTuple):
+    """Changes as statements.
+
+    Attributes:
+        plan, selection: what they were made of.
+        steps: the statements, or why there are none.
+    """
+
+    plan: TablePlan
+    selection: Selection
+    steps: list[Step] | RefusedError
+
+
+class Written(NamedTuple):
+    """The outcome of writing a selection.
+
+    Attributes:
+        changes: how many went in, of whole transactions.
+        refused: why the transaction behind them did not.
+    """
+
+    changes: int
+    counters: Counters
+    refused: RefusedError | None
+
+
+class TableWriter:
+    """Writes changes of one table.
+
+    Args:
+        ledger: whose error table gets what the conflict policy lets pass.
+
+    Attributes:
+        shape: to be compared once in each target transaction, behind what was written.
+    """
+
+    def __init__(self, plan: TablePlan, settings: ApplierSettings, ledger: TableLedger) -> None:
+        self.plan = plan
+        self.shape = TargetShape(plan.target)
+        self._settings = settings
+        self._ledger = ledger
+
+    def prepare(self, selection: Selection) -> Prepared:
+        """Make the statements of a selection, from any one thread."""
+        try:
+            check_lost(self._settings, selection)
+            return Prepared(self.plan, selection, self._steps(selection))
+        except RefusedError as error:
+            return Prepared(self.plan, selection, error)
+
+    def write(
+        self, connection: Connection[Any], selection: Selection, skipped: Skipped = frozenset()
+    ) -> Written:
+        """Bring in as many whole transactions as go in; the caller compares the columns afterwards.
+
+        Args:
+            connection: in a transaction.
+            skipped: changes to leave out.
+
+        Raises:
+            TargetAlteredError: the target is not as it was planned with.
+            psycopg.Error: an error that may pass.
+        """
+        transactions = selection.transactions()
+        if not _concerns(selection, transactions, skipped):
+            try:
+                with connection.transaction():
+                    self.tune(connection)
+                    done = self.write_set(connection, selection)
+            except RefusedError:
+                pass
+            else:
+                counters = done._replace(transactions=len(transactions))
+                return Written(len(selection), counters, None)
+        return self.write_carefully(connection, selection, skipped)
+
+    def write_set(self, connection: Connection[Any], selection: Selection) -> Counters:
+        """Bring a selection in as a set; what its statements do, transactions not counted.
+
+        Raises:
+            RefusedError: it does not go in; the caller's transaction is to be rolled back.
+            psycopg.Error: an error that may pass.
+        """
+        check_lost(self._settings, selection)
+        done = self._run_all(connection, self._steps(selection))
+        self.follow(connection, selection)
+        return done
+
+    def follow(
+        self,
+        connection: Connection[Any],
+        selection: Selection,
+        kept: npt.NDArray[np.bool_] | None = None,
+    ) -> None:
+        """Bring the list of incomplete rows behind changes that are in (`incomplete_values`).
+
+        Args:
+            kept: which of them are in; None = all.
+        """
+        Incomplete(connection, self._ledger, self.plan).follow(selection, kept)
+
+    def write_carefully(
+        self, connection: Connection[Any], selection: Selection, skipped: Skipped = frozenset()
+    ) -> Written:
+        """Write one transaction after the other; the table's columns are compared here."""
+        # An altered target may be all that the set was refused for.
+        self.shape.check(connection)
+        written = self._write_transactions(connection, selection, skipped)
+        self.shape.check(connection)
+        return written
+
+    def tune(self, connection: Connection[Any]) -> None:
+        """Set what of the transaction's settings suits the table."""
+        if not self.plan.indexed:
+            # Without an index the joins that read the table once are the fast ones.
+            connection.execute("SET LOCAL enable_hashjoin = on")
+
+    def run(self, connection: Connection[Any], step: Step) -> None:
+        """Execute one statement.
+
+        Raises:
+            RefusedError: PostgreSQL refuses it, or it touches another number of rows.
+            psycopg.Error: an error that may pass.
+        """
+        try:
+            cursor = connection.cursor()
+            if step.copy is None:
+                cursor.execute(step.query, step.parameters)
+            else:
+                with cursor.copy(step.query) as copy:
+                    for at in range(0, len(step.copy), _COPY_BYTES):
+                        copy.write(step.copy[at : at + _COPY_BYTES])
+        except psycopg.Error as error:
+            raise refused(error, step) from error
+        check_touched(step, cursor.rowcount)
+
+    def _steps(self, selection: Selection) -> list[Step]:
+        try:
+            if len(selection) >= self._settings.copy_rows:
+                stream = copy_stream(self.plan, selection)
+                if stream is not None:
+                    return [copying(self.plan, stream, len(selection))]
+            # Whether an update changes an identity column, its before image says.
+            whole = bool(identities(self.plan))
+            changes = encode_changes(self.plan, selection, whole=whole)
+            return list(steps(self.plan, changes, self._settings.copy_rows))
+        except ChangeError as error:
+            raise RefusedError(error.number, error.cause) from error
+        except UnwritableError as error:
+            raise RefusedError(error.number, error.error) from error
+
+    def _run_all(self, connection: Connection[Any], todo: Sequence[Step]) -> Counters:
+        for step in todo:
+            self.run(connection, step)
+        return counted(todo)
+
+    def _write_transactions(
+        self, connection: Connection[Any], selection: Selection, skipped: Skipped
+    ) -> Written:
+        counters = Counters()
+        for rows in selection.transactions():
+            part = selection.part(rows)
+            try:
+                done = self._write_transaction(connection, part, skipped)
+            except RefusedError as error:
+                return Written(rows.start, counters, error)
+            counters = counters.plus(done)
+        return Written(len(selection), counters, None)
+
+    def _write_transaction(
+        self, connection: Connection[Any], part: Selection, skipped: Skipped
+    ) -> Counters:
+        kept = _kept(part, skipped)
+        check_lost(self._settings, part, kept, skipped)
+        done = Counters(transactions=1, conflicts=len(part) - int(kept.sum()))
+        with connection.transaction():
+            if kept.any():
+                done = done.plus(self._write_kept(connection, part, kept))
+            self.follow(connection, part, kept)
+        return done
+
+    def _write_kept(
+        self, connection: Connection[Any], part: Selection, kept: npt.NDArray[np.bool_]
+    ) -> Counters:
+        try:
+            # What is left out makes no one of the others go by itself.
+            return self._write_together(connection, part.part(kept))
+        except RefusedError:
+            pass
+        with connection.transaction():
+            return self._write_singly(connection, part, kept)
+
+    def _write_together(self, connection: Connection[Any], part: Selection) -> Counters:
+        """Bring changes of one transaction in as a set, also where they share unique values.
+
+        Raises:
+            RefusedError: it does not go in; nothing of it is in.
+        """
+        try:
+            with connection.transaction():
+                return self._run_all(connection, self._steps(part))
+        except RefusedError as error:
+            if error.sqlstate is None or not error.is_conflict:
+                raise
+            again = rewritten(self.plan, self._encoded(part), self._settings.copy_rows)
+            if not again:
+                raise
+        with connection.transaction():
+            return self._run_all(connection, again)
+
+    def _write_singly(
+        self, connection: Connection[Any], part: Selection, kept: npt.NDArray[np.bool_]
+    ) -> Counters:
+        counters = Counters()
+        knot = Knot(self.plan, part, kept)
+        for number in range(len(part)):
+            if not knot.left[number]:
+                continue
+            try:
+                with connection.transaction():
+                    done = self._write_change(connection, knot, number)
+            except RefusedError as error:
+                error.number = number
+                done = self._settle(connection, knot, error)
+            counters = counters.plus(done)
+        return counters
+
+    def _settle(self, connection: Connection[Any], knot: Knot, conflict: RefusedError) -> Counters:
+        """Bring a refused change in otherwise, or do what the policy says.
+
+        Raises:
+            RefusedError: it stays refused.
+        """
+        if not conflict.is_conflict:
+            raise conflict
+        done = self._write_entangled(connection, knot, conflict.number)
+        if done is not None:
+            return done
+        if self._settings.conflict is ConflictPolicy.ERROR:
+            raise conflict
+        return self._resolve(connection, knot, conflict)
+
+    def _write_entangled(
+        self, connection: Connection[Any], knot: Knot, number: int
+    ) -> Counters | None:
+        """Bring a change that conflicts by itself in with those that it is entangled with.
+
+        None where that is refused, too, or there are none.
+        """
+        if knot.is_alone(number):
+            return None
+        rows = knot.rest(number)
+        if int(rows.sum()) < 2:
+            return None
+        try:
+            together = knot.part.part(rows)
+            changes = self._encoded(together)
+            numbers = range(len(together))
+            if any(knot.placed.displaces(changes, one) for one in numbers):
+                return None
+            done = self._write_together(connection, together)
+        except RefusedError:
+            knot.attempts += 1
+            return None
+        knot.left &= ~rows
+        for one in numbers:
+            knot.placed.note(changes, one)
+        return done
+
+    def _write_change(self, connection: Connection[Any], knot: Knot, number: int) -> Counters:
+        changes = self._encoded(knot.change(number))
+        if knot.placed.displaces(changes, 0):
+            raise RefusedError(
+                0,
+                OlrPgError(
+                    Code.CHANGE_CONFLICTS, "the row is not there: another one has its key by now"
+                ),
+                is_conflict=True,
+            )
+        try:
+            step = single(self.plan, changes, 0)
+        except UnwritableError as error:
+            raise RefusedError(0, error.error) from error
+        done = self._run_all(connection, [step])
+        knot.placed.note(changes, 0)
+        return done
+
+    def _encoded(self, change: Selection) -> Changes:
+        try:
+            return encode_changes(self.plan, change, whole=True)
+        except ChangeError as error:
+            raise RefusedError(0, error.cause) from error
+
+    def _resolve(self, connection: Connection[Any], knot: Knot, conflict: RefusedError) -> Counters:
+        """Do what the policy says about a conflict, and record it."""
+        number = conflict.number
+        done: list[Step] = []
+        if self._settings.conflict is ConflictPolicy.OVERWRITE:
+            changes = self._encoded(knot.change(number))
+            displaced = knot.placed.displaces(changes, 0)
+            done = overwriting(self.plan, changes, 0, displaced=displaced)
+            try:
+                with connection.transaction():
+                    self._run_all(connection, done)
+            except RefusedError as worse:
+                worse.number = number
+                raise
+            if done:
+                knot.placed.note(changes, 0)
+        row = conflict.row(knot.part, "overwritten" if done else "skipped")
+        self._ledger.record(connection, row)
+        return Counters(conflicts=1)
+
+
+class KeptWriter:
+    """The writer of one table, for as long as its plan holds.
+
+    Attributes:
+        writer: None where there is none yet, or it was dropped.
+    """
+
+    def __init__(self) -> None:
+        self.writer: TableWriter | None = None
+
+    def planned(
+        self,
+        connection: Connection[Any],
+        settings: ApplierSettings,
+        ledger: TableLedger,
+        selection: Selection,
+        source: Table | None,
+    ) -> TableWriter:
+        """Return the kept writer, or a new one: see `planned_writer`."""
+        if self.writer is None:
+            self.writer = planned_writer(connection, settings, ledger, selection, source)
+        return self.writer
+
+    def drop(self) -> None:
+        """Plan anew the next time."""
+        self.writer = None
+
+    def check_shape(self, connection: Connection[Any]) -> None:
+        """See that the target is as it was planned with, where that was done.
+
+        Raises:
+            TargetAlteredError: it is not.
+        """
+        if self.writer is not None:
+            self.writer.shape.check(connection)
+
+
+def planned_writer(
+    connection: Connection[Any],
+    settings: ApplierSettings,
+    ledger: TableLedger,
+    selection: Selection,
+    source: Table | None,
+) -> TableWriter:
+    """Return the writer for a selection's table, which may have to be created.
+
+    Raises:
+        RefusedError: there can be none.
+        psycopg.Error: an error that may pass.
+    """
+    name = ledger.key[1]
+    layouts = [layout for chunk in selection.chunks for layout in chunk.layouts
+               if f"{layout.owner}.{layout.table}" == name]  # fmt: skip
+    # An insert names every column, should the table have to be created.
+    layout = next((one for one in layouts if one.kind is DmlKind.INSERT), layouts[0])
+    try:
+        with connection.transaction():
+            plan = plan_table(connection, settings, layout, source)
+    except OlrPgError as error:
+        raise RefusedError(0, error) from error
+    except psycopg.Error as error:
+        raise refused(error) from error
+    return TableWriter(plan, settings, ledger)
+
+
+def _concerns(
+    selection: Selection, transactions: Sequence[slice], skipped: Collection[tuple[int, int, int]]
+) -> bool:
+    """Tell whether some of the transactions have changes to leave out."""
+    if not skipped:
+        return False
+    known = {(scn, xid) for scn, xid, _ in skipped}
+    return any(
+        (int(selection.commit_scn[rows.start]), int(selection.xid[rows.start])) in known
+        for rows in transactions
+    )
+
+
+def _kept(part: Selection, skipped: Skipped) -> npt.NDArray[np.bool_]:
+    """Tell which changes of one transaction are not left out."""
+    kept = np.ones(len(part), np.bool_)
+    identity = int(part.commit_scn[0]), int(part.xid[0])
+    for scn, xid, number in skipped:
+        if (scn, xid) == identity and 0 <= number < len(part):
+            kept[number] = False
+    return kept
+
+
+def counted(todo: Sequence[Step]) -> Counters:
+    """Count what statements do, their transactions not counted."""
+    sums = {kind: sum(s.expected for s in todo if s.kind is kind) for kind in DmlKind}
+    return Counters(
+        inserted=sums[DmlKind.INSERT],
+        updated=sums[DmlKind.UPDATE],
+        deleted=sums[DmlKind.DELETE],
+    )
+
+
+def check_touched(step: Step, touched: int) -> None:
+    """Check that a statement touched the rows that it is expected to.
+
+    Raises:
+        RefusedError: it did not.
+    """
+    if step.expected < 0 or touched == step.expected:
+        return
+    what = {
+        DmlKind.INSERT: "went in",
+        DmlKind.UPDATE: "were there to update",
+        DmlKind.DELETE: "were there to delete",
+    }[step.kind]
+    advice = f"; {step.advice}" if step.advice and touched == 0 else ""
+    raise RefusedError(
+        -1,
+        OlrPgError(Code.CHANGE_CONFLICTS, f"{touched} rows {what}, not {step.expected}{advice}"),
+        statement=step.query.decode(),
+        is_conflict=True,
+    )

@@ -1,0 +1,417 @@
+"""A worker applies tables of its own over a connection of its own.
+
+A worker is two threads. One takes what waits as soon as it is enough for a batch and makes its
+statements; the other executes them. Between them lies one batch that is ready, so that PostgreSQL
+need not wait for statements.
+
+While another batch is ready, a batch is committed without waiting for the disk. It counts as
+pending, and is not confirmed to the server, until PostgreSQL's log is on disk past its commit. A
+lost connection may mean a crash that took such a commit with it: then everything that is pending
+is delivered again, and the ledger tells what of it is there.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import psycopg
+import structlog
+
+from olr_pg.applier.batches.changes_by_table import STREAM
+from olr_pg.applier.batches.commit_durability import MAX_PLACE, CommitPace
+from olr_pg.applier.batches.feeds import Batch, Delivery, Feed
+from olr_pg.applier.batches.stream_applier import StreamApplier
+from olr_pg.applier.batches.table_applier import TableApplier
+from olr_pg.applier.retries import retrying
+from olr_pg.applier.settings import Consistency
+from olr_pg.applier.target.applied_file import AppliedTables
+from olr_pg.applier.target.connection import KeptConnection, is_transient, unreachable
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.ordering.schema_events import SchemaEvents
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from psycopg import Connection
+
+    from olr_pg.applier.batches.batch_applier import BatchApplier
+    from olr_pg.applier.batches.spool import SpooledChanges
+    from olr_pg.applier.batches.table_progress import TableProgress
+    from olr_pg.applier.batches.unapplied_bound import Room
+    from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.applier.statements.table_changes import Selection
+    from olr_pg.dictionary.model import Table
+    from olr_pg.transactions.schema_event import SchemaEvent
+
+_log = structlog.get_logger(__name__)
+
+_SETTLE_SECONDS: Final = 0.02
+"""How long a commit that did not wait for the disk is left alone where nothing follows it."""
+
+
+class _Committed(NamedTuple):
+    """A batch that is committed, but perhaps not on disk.
+
+    Attributes:
+        parts: how many pending things of the feed it was.
+        reached: the commit SCN that each table was at then.
+        place: in PostgreSQL's log, behind the commit; 0 = it is on disk.
+    """
+
+    feed: Feed
+    parts: int
+    place: int
+    reached: Mapping[str, int]
+
+
+class Worker:
+    """Applies the deliveries of its tables in order; see the module.
+
+    Args:
+        source: the source's tables by ``OWNER.NAME``, as far as anyone told.
+        room: shared by all workers.
+        progress: set whenever something became durable or went wrong.
+        events: told which schema events are done.
+        stopped: why tables were stopped already at the start.
+        applied: told what is on disk.
+
+    Attributes:
+        failure: an error that may pass but did not in `retry_seconds`; the worker rests until
+            `reset` then.
+        crash: an error that nobody foresaw; one of the threads has ended.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        settings: ApplierSettings,
+        source: Mapping[str, Table],
+        room: Room,
+        progress: threading.Event,
+        events: SchemaEvents | None = None,
+        stopped: Mapping[str, OlrPgError] | None = None,
+        applied: AppliedTables | None = None,
+    ) -> None:
+        self._applied = applied or AppliedTables(settings.subscription, None)
+        self._stopped = stopped or {}
+        self._events = events or SchemaEvents()
+        self._settings = settings
+        self._source = source
+        self._room = room
+        self._progress = progress
+        self._changed = threading.Condition()
+        self._feeds: dict[str, Feed] = {}
+        self._target = KeptConnection(settings.connect_string, self._forget, self._applied.check)
+        self._hurry = False
+        self._at_work = 0  # batches in the hands of a thread
+        self._ahead: Batch | None = None
+        self._committed: deque[_Committed] = deque()
+        self._resetting = False
+        self._closing = threading.Event()
+        self._queued_bytes = 0
+        self.failure: OlrPgError | None = None
+        self.crash: Exception | None = None
+        self._threads = [
+            threading.Thread(target=self._run, args=(work,), name=name, daemon=True)
+            for work, name in (
+                (self._apply_batches, f"apply-{number}"),
+                (self._prepare_batches, f"apply-{number}-prepare"),
+            )
+        ]
+
+    def start(self) -> None:
+        """Start the threads."""
+        for thread in self._threads:
+            thread.start()
+
+    def close(self) -> None:
+        """Stop after the batch at work and wait for the threads."""
+        self._closing.set()
+        self._notify()
+        for thread in self._threads:
+            if thread.ident is not None:
+                thread.join()
+        self._target.close()
+
+    # --- for the session's thread ---
+
+    def deliver(self, table: str, selection: Selection) -> None:
+        """Queue changes of whole transactions."""
+        delivery = Delivery.of(selection)
+        self._room.take(delivery.held)
+        with self._changed:
+            self._hurry = False
+            self._queued_bytes += delivery.held
+            self._append(table, delivery, int(selection.commit_scn[0]), len(selection))
+
+    def deliver_spooled(self, table: str, spooled: SpooledChanges) -> None:
+        """Queue changes of one transaction that wait in the spool."""
+        with self._changed:
+            self._append(table, spooled, spooled.commit_scn, len(spooled))
+
+    def announce(self, event: SchemaEvent) -> None:
+        """Queue an event of a table, behind the changes that were delivered so far."""
+        with self._changed:
+            is_stream = self._settings.consistency is Consistency.TRANSACTION
+            self._append(STREAM if is_stream else event.table, event, event.commit_scn, 0)
+
+    def _append(
+        self,
+        table: str,
+        part: Delivery | SchemaEvent | SpooledChanges,
+        commit_scn: int,
+        changes: int,
+    ) -> None:
+        feed = self._feeds.get(table)
+        if feed is None:
+            feed = self._feeds[table] = Feed(table, self._applier(table))
+        feed.append(part, commit_scn, changes)
+        self._changed.notify_all()
+
+    def _applier(self, table: str) -> BatchApplier:
+        if table == STREAM:
+            return StreamApplier(self._settings, self._source)
+        applier = TableApplier(table, self._settings, self._source.get(table))
+        applier.error = self._stopped.get(table)
+        return applier
+
+    def hurry(self, *, unless_ready: bool = False) -> None:
+        """Apply what waits, however little it is: nothing more comes for now.
+
+        Args:
+            unless_ready: not while a batch is ready behind the one that is applied, or soon is.
+        """
+        with self._changed:
+            taken = self._at_work + (self._ahead is not None)
+            if not (unless_ready and taken > 1):
+                self._hurry = True
+                self._changed.notify_all()
+
+    def lowest_pending(self) -> int | None:
+        """Return the lowest commit SCN that is not durable, None where everything is."""
+        with self._changed:
+            firsts = [feed.pending[0] for feed in self._feeds.values() if feed.pending]
+        return min(firsts, default=None)
+
+    def is_drained(self) -> bool:
+        """Tell whether all is durable."""
+        with self._changed:
+            return not any(feed.pending for feed in self._feeds.values())
+
+    def feeds(self) -> list[Feed]:
+        """Return the tables."""
+        with self._changed:
+            return list(self._feeds.values())
+
+    def progress(self) -> list[TableProgress]:
+        """Return how far the tables are."""
+        with self._changed:
+            looks = [feed.progress() for feed in self._feeds.values()]
+        return [table for look in looks for table in look()]
+
+    def reset(self) -> None:
+        """Forget what waits: the server delivers it again."""
+        with self._changed:
+            self._resetting = True
+            self._changed.wait_for(lambda: not self._at_work or self.crash is not None)
+            self._resetting = False
+            if self._ahead is not None:
+                self._ahead.give_back()
+                self._ahead = None
+            for feed in self._feeds.values():
+                feed.forget()
+            self._committed.clear()
+            self._room.give_back(self._queued_bytes)
+            self._queued_bytes = 0
+            self.failure = None
+            self._changed.notify_all()
+
+    # --- the threads ---
+
+    def _notify(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+        self._room.wake()
+        self._progress.set()
+
+    def _run(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except Exception as error:  # noqa: BLE001 - a thread's supervisor; the session raises it
+            self.crash = error
+        finally:
+            self._notify()
+
+    def _may_take(self) -> bool:
+        return self.failure is None and self.crash is None and not self._resetting
+
+    # --- the thread that prepares ---
+
+    def _prepare_batches(self) -> None:
+        while (batch := self._take_due()) is not None:
+            selection = batch.selection
+            if selection is not None:
+                batch = batch._replace(prepared=batch.feed.applier.prepare(selection))
+                selection.let_go()
+            with self._changed:
+                self._ahead = batch
+                self._at_work -= 1
+                self._changed.notify_all()
+
+    def _take_due(self) -> Batch | None:
+        """Return the next batch that is due, once the one before it is taken; None at the end."""
+        with self._changed:
+            while not self._closing.is_set():
+                wait = None
+                if self._ahead is None and self._may_take():
+                    due = {name: self._due_in(feed) for name, feed in self._feeds.items()}
+                    wait = min(due.values(), default=None)
+                if wait is None or wait > 0:
+                    self._changed.wait(None if wait == float("inf") else wait)
+                    continue
+                self._at_work += 1
+                ready = (feed for feed in self._feeds.values() if due[feed.name] <= 0)
+                return min(ready, key=lambda feed: feed.since).take(self._settings)
+            return None
+
+    def _due_in(self, feed: Feed) -> float:
+        return feed.due_in(
+            self._settings,
+            hurry=self._hurry,
+            tight=self._room.is_tight,
+            busy=self._at_work > 0,
+        )
+
+    # --- the thread that applies ---
+
+    def _apply_batches(self) -> None:
+        while not self._closing.is_set():
+            batch = self._take_prepared()
+            if batch is not None:
+                self._work(batch)
+            elif self._committed:
+                self._settle()
+
+    def _take_prepared(self) -> Batch | None:
+        """Return the batch that is ready; None without one for a while, or at the end."""
+        with self._changed:
+            patience = _SETTLE_SECONDS if self._committed and self._may_take() else None
+            self._changed.wait_for(
+                lambda: self._closing.is_set() or (self._ahead is not None and self._may_take()),
+                patience,
+            )
+            if self._ahead is None or not self._may_take() or self._closing.is_set():
+                return None
+            batch, self._ahead = self._ahead, None
+            self._at_work += 1
+            self._changed.notify_all()
+            return batch
+
+    def _work(self, batch: Batch) -> None:
+        """Do a batch, and see what is on disk."""
+        failure: OlrPgError | None = None
+        place = flushed = 0
+        reached: Mapping[str, int] = {}
+        try:
+            pace = self._with_retries(batch.feed, lambda: self._do(batch))
+            if pace.lags or self._committed:
+                written, flushed = self._target.use(pace.places)
+                place = written if pace.lags else 0
+            reached = batch.feed.applier.reached()
+        except psycopg.Error as error:
+            failure = unreachable(error)
+        with self._changed:
+            self._at_work -= 1
+            self._queued_bytes -= batch.held
+            self.failure = failure
+            if failure is None:
+                self._committed.append(_Committed(batch.feed, batch.parts, place, reached))
+                self._note_flushed(flushed)
+            batch.give_back()
+        self._room.give_back(batch.held)
+        self._notify()
+
+    def _settle(self) -> None:
+        """Bring to disk what is committed: nothing follows for now."""
+        with self._changed:
+            if not self._committed:
+                return  # `reset` came in between
+            feed = self._committed[-1].feed
+        try:
+            self._target.use(feed.applier.settle)
+        except psycopg.Error as error:
+            self.failure = unreachable(error)
+        else:
+            with self._changed:
+                self._note_flushed(MAX_PLACE)
+        self._notify()
+
+    def _note_flushed(self, place: int) -> None:
+        """Note that PostgreSQL's log is on disk up to a place."""
+        while self._committed and self._committed[0].place <= place:
+            done = self._committed.popleft()
+            self._applied.add(done.reached)
+            for _ in range(done.parts):
+                done.feed.pending.popleft()
+
+    def _follows(self) -> bool:
+        """Tell whether another batch is ready: then the commit need not wait for the disk."""
+        return self._ahead is not None and self._may_take()
+
+    def _do(self, batch: Batch) -> CommitPace:
+        """Do a batch once; return how it was committed.
+
+        Raises:
+            psycopg.Error: an error that may pass.
+            OlrPgError: 5015 the ledger or the hold cannot be written, 5145 a transaction of a
+                stream does not go in.
+        """
+        applier = batch.feed.applier
+        pace = CommitPace(self._follows)
+
+        def do(connection: Connection[Any]) -> None:
+            if batch.event is not None:
+                applier.evolve(connection, batch.event)
+                self._events.done(batch.event)
+            elif batch.spooled is not None:
+                applier.apply_slices(connection, batch.spooled)
+            elif batch.selection is not None:
+                applier.apply(connection, batch.selection, batch.prepared, pace)
+
+        try:
+            self._target.use(do)
+        except psycopg.Error as error:
+            if is_transient(error):
+                raise
+            raise OlrPgError(
+                Code.LEDGER_UNUSABLE, str(error).strip(), table=applier.name
+            ) from error
+        return pace
+
+    def _with_retries(self, feed: Feed, work: Callable[[], CommitPace]) -> CommitPace:
+        """Do something, again while the error may pass; return its result.
+
+        Raises:
+            psycopg.Error: an error that may pass, and did not in `retry_seconds`; or with which
+                commits may have gone that were not on disk.
+        """
+        applying = retrying(
+            self._is_harmless,
+            self._settings.retry_seconds,
+            self._closing,
+            lambda attempt, error: _log.warning(
+                "applying again", table=feed.name, attempt=attempt, error=error
+            ),
+        )
+        return applying(work)
+
+    def _is_harmless(self, error: BaseException) -> bool:
+        return isinstance(error, psycopg.Error) and not self._committed
+
+    def _forget(self) -> None:
+        """Forget what the ended connection had."""
+        for feed in self.feeds():
+            feed.applier.forget()

@@ -1,0 +1,93 @@
+"""The workers of an applier: each table is one worker's, and some things concern all of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Sequence
+
+    from olr_pg.applier.batches.table_progress import TableProgress
+    from olr_pg.applier.batches.unapplied_bound import Room
+    from olr_pg.applier.batches.worker import Worker
+    from olr_pg.applier.statements.table_changes import Selection
+    from olr_pg.errors import OlrPgError
+
+
+class Workers:
+    """The workers; a table belongs to one of them from its first change on.
+
+    Args:
+        workers: not started yet.
+        room: for what waits; theirs.
+        stop: set where nothing is to be applied any more.
+    """
+
+    def __init__(self, workers: Sequence[Worker], room: Room, stop: threading.Event) -> None:
+        self._workers = workers
+        self._room = room
+        self._stop = stop
+        self._assigned: dict[str, Worker] = {}
+
+    def start(self) -> None:
+        """Start their threads."""
+        for worker in self._workers:
+            worker.start()
+
+    def close(self) -> None:
+        """Stop each after the batch at work."""
+        for worker in self._workers:
+            worker.close()
+
+    def progress(self) -> list[TableProgress]:
+        """Return how far the tables are; from any thread."""
+        return [table for worker in self._workers for table in worker.progress()]
+
+    def of(self, table: str) -> Worker:
+        """Return the table's worker."""
+        if table not in self._assigned:
+            self._assigned[table] = self._workers[len(self._assigned) % len(self._workers)]
+        return self._assigned[table]
+
+    def deliver(self, table: str, selection: Selection) -> None:
+        """Hand changes of a table to its worker, once there is room for them."""
+        if self._room.is_short:
+            self.hurry()
+            self._room.wait(self.is_hopeless)
+        self.of(table).deliver(table, selection)
+
+    def hurry(self, *, unless_ready: bool = False) -> None:
+        """Apply what waits, since nothing more comes for now; see `Worker.hurry`."""
+        for worker in self._workers:
+            worker.hurry(unless_ready=unless_ready)
+
+    def are_drained(self) -> bool:
+        """Tell whether all is durable."""
+        return all(worker.is_drained() for worker in self._workers)
+
+    def lowest_pending(self) -> int | None:
+        """Return the lowest commit SCN that is not durable, None where everything is."""
+        scns = [worker.lowest_pending() for worker in self._workers]
+        return min((scn for scn in scns if scn is not None), default=None)
+
+    @property
+    def failure(self) -> OlrPgError | None:
+        """An error that may pass, for which a worker rests until `reset`."""
+        return next((w.failure for w in self._workers if w.failure is not None), None)
+
+    def check(self) -> None:
+        """Raise what ended a worker that should not have ended."""
+        for worker in self._workers:
+            if worker.crash is not None:
+                raise worker.crash
+
+    def is_hopeless(self) -> bool:
+        """Tell whether nothing is applied any more."""
+        ended = (worker.failure or worker.crash for worker in self._workers)
+        return self._stop.is_set() or any(error is not None for error in ended)
+
+    def reset(self) -> None:
+        """Forget what waits: the server delivers it again."""
+        for worker in self._workers:
+            worker.reset()

@@ -1,0 +1,195 @@
+"""The compilation of the applier's kernels before they are needed, while Spark starts.
+
+Numba compiles a kernel at its first call and keeps it on disk. A few changes of a made-up table
+take the way of real ones here, from received bytes to what is sent to PostgreSQL; the types that
+most tables have come first.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import structlog
+
+from olr_pg.applier.received.chunk_assembly import ChunkedRows
+from olr_pg.applier.received.layouts import LayoutReader
+from olr_pg.applier.settings import ApplierSettings
+from olr_pg.applier.statements.copying import copy_stream
+from olr_pg.applier.statements.table_changes import Chunk, encode_changes, select
+from olr_pg.applier.statements.table_statements import steps
+from olr_pg.applier.statements.target_plan import TablePlan
+from olr_pg.applier.target.catalogue import TargetColumn, TargetTable
+from olr_pg.datatypes.columns import column_of
+from olr_pg.datatypes.mapping import OracleType, pg_type
+from olr_pg.dictionary.model import Column
+from olr_pg.wire.client import ClientProtocol, Elements
+from olr_pg.wire.elements import (
+    Begin,
+    ColumnValue,
+    Commit,
+    Delete,
+    Element,
+    ElementCode,
+    Insert,
+    Update,
+    encode_element,
+)
+from olr_pg.wire.messages import Data, LastCommitedScn, encode_answer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from olr_pg.wire.frames import ByteOrder
+
+_log = structlog.get_logger(__name__)
+
+_KEY: Final = "K"
+_VALUE: Final = "V"
+_ONE: Final = b"\xc1\x02"
+_COPY_ROWS: Final = (1, 100)
+"""The made-up insert goes once as COPY and once as an array."""
+
+
+def _column(
+    name: str,
+    type_code: OracleType,
+    *,
+    precision: int | None = None,
+    scale: int | None = None,
+    charset_id: int | None = None,
+    charset_form: int | None = None,
+) -> Column:
+    return Column(
+        name=name, segcol=1, intcol=1, col=1, type_code=type_code, length=20, precision=precision,
+        scale=scale, charset_id=charset_id, charset_form=charset_form,
+    )  # fmt: skip
+
+
+_DATE: Final = bytes((120, 124, 1, 1, 1, 1, 1))
+_NANOSECONDS: Final = bytes(4)
+
+_SAMPLES: Final = (
+    (_column(_VALUE, OracleType.VARCHAR2, charset_id=873, charset_form=1), b"a"),
+    (_column(_VALUE, OracleType.NUMBER), _ONE),
+    (_column(_VALUE, OracleType.DATE), _DATE),
+    (_column(_VALUE, OracleType.VARCHAR2, charset_id=2000, charset_form=2), b"\0a"),
+    (_column(_VALUE, OracleType.RAW), b"a"),
+    (_column(_VALUE, OracleType.CHAR, charset_id=873, charset_form=1), b"a "),
+    (_column(_VALUE, OracleType.TIMESTAMP_TZ, scale=6), _DATE + _NANOSECONDS + b"\x14\x3c"),
+    (_column(_VALUE, OracleType.BINARY_DOUBLE), b"\x80" + bytes(7)),
+    (_column(_VALUE, OracleType.BINARY_FLOAT), b"\x80" + bytes(3)),
+    (_column(_VALUE, OracleType.INTERVAL_YM, precision=2), b"\x80\0\0\1\x3c"),
+    (
+        _column(_VALUE, OracleType.INTERVAL_DS, precision=2, scale=6),
+        b"\x80\0\0\0\x3c\x3c\x3c\x80\0\0\0",
+    ),
+)
+"""A column of each type that has kernels of its own, and a value."""
+
+
+@contextmanager
+def warming(order: ByteOrder) -> Iterator[None]:
+    """Compile, or load, the applier's kernels in the background; ends with the block.
+
+    Args:
+        order: byte order of the protocol.
+    """
+    stop = threading.Event()
+    thread = threading.Thread(target=_warm, args=(order, stop.is_set), name="warm-kernels")
+    thread.start()
+    try:
+        yield
+    finally:
+        # Not a daemon thread: the interpreter must not end below a compiler at work.
+        stop.set()
+        thread.join()
+
+
+def _warm(order: ByteOrder, stopped: Callable[[], bool]) -> None:
+    start = time.monotonic()
+    try:
+        warm_kernels(order, stopped)
+    except Exception as error:  # noqa: BLE001 - only costs time; what is broken shows in the run
+        _log.warning("kernels are not compiled ahead", error=repr(error))
+        return
+    _log.debug("the applier's kernels are ready", seconds=round(time.monotonic() - start, 1))
+
+
+def warm_kernels(order: ByteOrder, stopped: Callable[[], bool] = lambda: False) -> None:
+    """Take made-up changes through every kernel of the way, without a database.
+
+    Args:
+        order: byte order of the protocol.
+        stopped: asked between the types; ends it.
+    """
+    settings = ApplierSettings("", "", 0, "", byte_order=order)
+    for column, value in _SAMPLES:
+        if stopped():
+            return
+        chunk = _receive(_messages(column, value), order)
+        selection = select(chunk, np.flatnonzero(chunk.answers.layout >= 0))
+        plan = TablePlan("W.W", _target(column), None, settings)
+        for bound in plan.bind(chunk.layouts[0]).all:
+            # What the kernel of whole rows leaves goes this way.
+            bound.encoder(column_of([_ONE if bound.entry == 0 else value]))
+        inserts = chunk.answers.kind[selection.element] == ElementCode.INSERT
+        copy_stream(plan, selection.part(inserts))
+        changes = encode_changes(plan, selection)
+        for rows in _COPY_ROWS:
+            list(steps(plan, changes, rows))
+
+
+def _messages(column: Column, value: bytes) -> list[Element]:
+    """Return a transaction that inserts rows, not in key order, updates and deletes one."""
+    sample = ColumnValue(
+        _VALUE,
+        column.type_code,
+        precision=column.precision,
+        scale=column.scale,
+        charset_id=column.charset_id,
+        charset_form=column.charset_form,
+        value=value,
+    )
+
+    def row(kind: type[Insert | Update | Delete], key: int) -> Insert | Update | Delete:
+        image = (ColumnValue(_KEY, OracleType.NUMBER, 9, 0, value=bytes((0xC1, key))), sample)
+        return kind(
+            scn=1, commit_scn=1, xid=1, timestamp=0, object_id=1, schema="W", table="W",
+            rowid="AAAAAAAAAAAAAAAAAA", before=() if kind is Insert else image,
+            after=() if kind is Delete else image,
+        )  # fmt: skip
+
+    return [
+        Begin(1, 1, 1, 0),
+        row(Insert, 5),
+        row(Insert, 2),
+        row(Update, 3),
+        row(Delete, 4),
+        Commit(1, 1, 1, 0),
+    ]
+
+
+def _receive(elements: list[Element], order: ByteOrder) -> Chunk:
+    """Return the elements as a session has them after the socket."""
+    protocol = ClientProtocol(order)
+    protocol.request(LastCommitedScn(0), len(elements))
+    protocol.receive(
+        b"".join(encode_answer(Data(encode_element(one, order)), order) for one in elements)
+    )
+    event = protocol.next_event()
+    assert isinstance(event, Elements)
+    (answers,) = ChunkedRows(order).feed(event.blob)
+    return Chunk(answers, LayoutReader(order).read(answers))
+
+
+def _target(column: Column) -> TargetTable:
+    key = _column(_KEY, OracleType.NUMBER, precision=9, scale=0)
+    columns = tuple(
+        TargetColumn(one.name.lower(), int(kind), int(kind), kind.name.lower(), False, "")
+        for one, kind in ((one, pg_type(one).kind) for one in (key, column))
+    )
+    return TargetTable("w", "w", 1, 2, columns, (_KEY.lower(),))

@@ -1,0 +1,1 @@
+"""Received bytes to columns: elements, chunks, rows."""

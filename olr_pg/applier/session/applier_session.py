@@ -1,0 +1,350 @@
+"""The applier: a client of the replication server that brings what it gets into PostgreSQL."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import psycopg
+import structlog
+
+from olr_pg.applier.batches.replay import replay, stopped_tables
+from olr_pg.applier.batches.table_progress import TableProgress
+from olr_pg.applier.batches.unapplied_bound import Room
+from olr_pg.applier.batches.worker import Worker
+from olr_pg.applier.batches.worker_pool import Workers
+from olr_pg.applier.retries import retrying
+from olr_pg.applier.session.conversation import Conversation
+from olr_pg.applier.session.handover import Handover, read_handover
+from olr_pg.applier.session.socket_link import SocketLink
+from olr_pg.applier.settings import Consistency
+from olr_pg.applier.statements.target_plan import check_names, plan_table, target_name
+from olr_pg.applier.stopped.error_table import check_stopped
+from olr_pg.applier.stopped.held_tables import HeldTables
+from olr_pg.applier.target.applied_file import AppliedTables
+from olr_pg.applier.target.connection import KeptConnection, is_transient, unreachable
+from olr_pg.applier.target.ledger import Counters, check_source, check_targets, ensure_ledger
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.ordering.schema_events import SchemaEvents
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from psycopg import Connection
+
+    from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.dictionary.model import Table
+    from olr_pg.wire.link import ServerLink
+
+_log = structlog.get_logger(__name__)
+
+_CONNECT_SECONDS = 10
+
+
+class ApplyReport(NamedTuple):
+    """The outcome of a run of the applier.
+
+    Attributes:
+        tables: counters by ``OWNER.NAME``.
+        confirmed_scn: the highest SCN that was confirmed to the server.
+    """
+
+    tables: Mapping[str, Counters]
+    confirmed_scn: int
+
+
+class Applier:
+    """The applier of one subscription.
+
+    Args:
+        settings: what to apply where.
+        source_tables: the source's tables, where the caller knows them: their keys, and the
+            types of tables to create. The protocol carries neither.
+        events: changes of these tables' definitions, from a decoder in this process.
+        connect: a way to the server other than the address of the settings, for a server in this
+            process.
+        is_saved_here: whether what the server has saved is what this applier confirmed; where
+            nobody can tell, it may be anybody's.
+
+    Attributes:
+        unreached: why the target, which is waited for at the start, is not there; None: it is.
+    """
+
+    def __init__(
+        self,
+        settings: ApplierSettings,
+        source_tables: Sequence[Table] = (),
+        events: SchemaEvents | None = None,
+        connect: Callable[[], ServerLink] | None = None,
+        is_saved_here: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._settings = settings
+        self._is_saved_here = is_saved_here
+        self._connect = connect or partial(_connect, settings.host, settings.port)
+        self._events = events or SchemaEvents()
+        self._events.consumed = True
+        self._tables = {table.full_name: table for table in source_tables}
+        self._stop = threading.Event()
+        self._drain = threading.Event()
+        self._progress = threading.Event()
+        self._room = Room(settings.queue_bytes)
+        self._applied = AppliedTables(settings.subscription, settings.applied_file)
+        self._target = KeptConnection(settings.connect_string, check=self._applied.check)
+        self._workers = Workers((), self._room, self._stop)
+        self._stopped: dict[str, OlrPgError] = {}
+        self._held = HeldTables(settings.subscription)
+        self._session: Conversation | None = None
+        self.unreached: OlrPgError | None = None
+
+    @property
+    def tables(self) -> list[TableProgress]:
+        """The positions of the tables that something was delivered of; from any thread."""
+        losses = self._settings.losses
+        known = [
+            table._replace(altered=losses.of(table.name)) for table in self._workers.progress()
+        ]
+        names = {table.name for table in known}
+        known += [
+            TableProgress(name, 0, 0, None, Counters(), error)
+            for name, error in self._stopped.copy().items()
+            if name not in names
+        ]
+        names |= {table.name for table in known}
+        known += [
+            TableProgress(name, 0, 0, None, Counters(), None)
+            for name in self._tables
+            if name not in names and self._held.incomplete(name)
+        ]
+        return [
+            one._replace(
+                held=None if one.error is None else self._held.first(one.name),
+                incomplete=self._held.incomplete(one.name),
+            )
+            for one in known
+        ]
+
+    def _look_at_held(self) -> None:
+        self._target.use(self._held.look)
+
+    @property
+    def table_names(self) -> frozenset[str]:
+        """The source's tables, as far as anyone told."""
+        return frozenset(self._tables)
+
+    @property
+    def confirmed_scn(self) -> int:
+        """The highest SCN that was confirmed to the server."""
+        return 0 if self._session is None else self._session.confirmed_scn
+
+    def drain(self) -> None:
+        """Let `run` ask for nothing more, apply and confirm what it has, and end."""
+        self._drain.set()
+        self._progress.set()
+
+    def stop(self) -> None:
+        """Let `run` end after the batches at work; from any thread or signal handler."""
+        self._stop.set()
+        self._progress.set()
+        self._room.wake()
+
+    def run(self, *, once: bool = False, drained: Callable[[], bool] | None = None) -> ApplyReport:
+        """Apply until `stop`, or with `once` until the source has nothing more.
+
+        Args:
+            once: end when the source is drained, and everything is durable and confirmed.
+            drained: whether everything the source has is ready to be taken from the server;
+                without it the first NoMore counts as that.
+
+        Raises:
+            OlrPgError: 5003–5027; 5010 at the end where tables stopped and the others went on.
+        """
+        try:
+            return self._run(once=once, drained=drained or (lambda: True))
+        except psycopg.Error as error:
+            if isinstance(error, psycopg.OperationalError) or is_transient(error):
+                raise unreachable(error) from error
+            raise
+        finally:
+            self._target.close()
+
+    def _run(self, *, once: bool, drained: Callable[[], bool]) -> ApplyReport:
+        try:
+            handover = self._reach_target(once=once)
+        except psycopg.Error:
+            if self._is_ending:
+                return ApplyReport({}, 0)
+            raise
+        self._workers = workers = self._make_workers()
+        self._session = session = Conversation(
+            self._settings,
+            self._target,
+            workers,
+            events=self._events,
+            tables=self._tables,
+            handover=handover,
+            connect=self._connect,
+            stop=self._stop,
+            drain=self._drain,
+            progress=self._progress,
+            applied=self._applied,
+            look_at_held=self._look_at_held,
+            is_saved_here=self._is_saved_here,
+        )
+        try:
+            workers.start()
+            self._run_sessions(session, once=once, drained=drained)
+        finally:
+            workers.close()
+            self._applied.save()
+        workers.check()
+        self._conclude(session)
+        return ApplyReport(
+            {one.name: one.counters for one in workers.progress()}, session.confirmed_scn
+        )
+
+    def _reach_target(self, *, once: bool) -> Handover:
+        """Prepare the target; again while it may come to be there, but for a run that is to end."""
+
+        def passes(error: BaseException) -> bool:
+            if once or self._is_ending or not _may_pass(error):
+                return False
+            assert isinstance(error, psycopg.Error)
+            self.unreached = unreachable(error)
+            return True
+
+        reaching = retrying(
+            passes,
+            self._settings.start_seconds,
+            self._stop,
+            lambda attempt, error: _log.warning(
+                "connecting to the target again", attempt=attempt, error=error
+            ),
+        )
+        handover: Handover = reaching(self._target.use, self._prepare)
+        self.unreached = None
+        return handover
+
+    @property
+    def _is_ending(self) -> bool:
+        return self._stop.is_set() or self._drain.is_set()
+
+    def _make_workers(self) -> Workers:
+        workers = [
+            Worker(
+                number,
+                self._settings,
+                self._tables,
+                self._room,
+                self._progress,
+                self._events,
+                self._stopped,
+                self._applied,
+            )
+            for number in range(1 if self._is_stream else max(1, self._settings.workers))
+        ]
+        return Workers(workers, self._room, self._stop)
+
+    def _conclude(self, session: Conversation) -> None:
+        """Note the end in the target, and see whether tables stopped.
+
+        All is applied and confirmed: a connection that was lost meanwhile ends nothing.
+        """
+        noting = retrying(
+            _may_pass,
+            self._settings.retry_seconds,
+            self._stop,
+            lambda attempt, error: _log.warning(
+                "noting the end in the target again", attempt=attempt, error=error
+            ),
+        )
+        noting(session.note)
+        noting(self._target.use, self._check_stopped)
+
+    @property
+    def _is_stream(self) -> bool:
+        return self._settings.consistency is Consistency.TRANSACTION
+
+    def _prepare(self, connection: Connection[Any]) -> Handover:
+        """Check the target before the server is asked for anything."""
+        check_names(self._settings, self._tables.values())
+        ensure_ledger(connection)
+        targets = {
+            name: ".".join(target_name(self._settings, table.owner, table.name))
+            for name, table in self._tables.items()
+        }
+        subscription = self._settings.subscription
+        check_targets(connection, subscription, targets)
+        check_source(connection, subscription, self._settings.dbid, targets)
+        if self._settings.create_tables:
+            for table in self._tables.values():
+                self._create(connection, table)
+        for stopped in stopped_tables(connection, subscription):
+            # Somebody may have mended what it stopped for.
+            error = replay(connection, self._settings, stopped).error
+            if error is not None:
+                _log.error("table is still stopped", table=stopped, error=str(error))
+                self._stopped[stopped] = error
+        self._held.look(connection)
+        if self._is_stream:
+            self._check_stopped(connection)
+        return read_handover(connection, subscription, self._tables)
+
+    def _check_stopped(self, connection: Connection[Any]) -> None:
+        check_stopped(connection, self._settings.subscription)
+
+    def _create(self, connection: Connection[Any], table: Table) -> None:
+        if table.refusal is not None:
+            return
+        try:
+            plan_table(connection, self._settings, table, table)
+        except OlrPgError as error:
+            # The others go on; this one stops with its first change.
+            _log.warning("table cannot be created", table=table.full_name, error=str(error))
+
+    def _run_sessions(
+        self, session: Conversation, *, once: bool, drained: Callable[[], bool]
+    ) -> None:
+        """Hold one session after the other, as long as the connection to the server gets lost."""
+        opening = retrying(
+            lambda error: isinstance(error, OSError) or _may_pass(error),
+            self._settings.retry_seconds,
+            self._stop,
+            lambda _, error: _log.warning("connecting to the server again", error=error),
+        )
+        while not (self._stop.is_set() or self._drain.is_set()):
+            try:
+                opening(session.open)
+            except OSError as error:
+                if self._stop.is_set():
+                    return
+                raise OlrPgError(
+                    Code.SERVER_UNREACHABLE,
+                    str(error),
+                    address=f"{self._settings.host}:{self._settings.port}",
+                ) from error
+            except psycopg.Error:
+                if self._stop.is_set():
+                    return
+                raise
+            try:
+                session.converse(once=once, drained=drained)
+                return
+            except OSError as error:
+                if not self._stop.is_set():
+                    _log.warning("the connection to the server is lost", error=str(error))
+            finally:
+                session.close()
+
+
+def _may_pass(error: BaseException) -> bool:
+    return isinstance(error, psycopg.Error) and is_transient(error)
+
+
+def _connect(host: str, port: int) -> SocketLink:
+    connected = socket.create_connection((host, port), timeout=_CONNECT_SECONDS)
+    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connected.settimeout(None)
+    return SocketLink(connected)

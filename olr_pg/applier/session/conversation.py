@@ -1,0 +1,362 @@
+"""The applier's conversation with the server.
+
+Theory of operation. The session's thread asks (`LastCommitedSCN`, many requests in flight), parses
+each received run of elements by one kernel, cuts it into changes per table — a transaction leaves
+only when its Commit is here — and hands these to the workers, which apply them each at its own
+pace. Each request carries the highest SCN up to which everything is durable in every table. Two
+transactions may share a commit SCN, and a request in flight may bring the second one, so a request
+carries the last commit SCN seen only if nothing is in flight when it is sent; else it stays below
+(protocol, “Positions”).
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+import psycopg
+import structlog
+
+from olr_pg.applier.session.distribution import Distribution
+from olr_pg.applier.session.exchange import Exchange
+from olr_pg.applier.session.positions import NotedPositions
+from olr_pg.applier.session.reception import Reception
+from olr_pg.applier.session.unconfirmed import Unconfirmed
+from olr_pg.applier.settings import Consistency
+from olr_pg.applier.target.connection import is_transient
+from olr_pg.wire.client import Elements
+from olr_pg.wire.messages import (
+    BackToScn,
+    GetSavedScn,
+    GetStatus,
+    LastCommitedScn,
+    SavedScn,
+    StartScn,
+    State,
+    Status,
+    TableList,
+)
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable, Collection
+
+    from olr_pg.applier.batches.worker_pool import Workers
+    from olr_pg.applier.session.handover import Handover
+    from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.applier.target.applied_file import AppliedTables
+    from olr_pg.applier.target.connection import KeptConnection
+    from olr_pg.errors import OlrPgError
+    from olr_pg.ordering.schema_events import SchemaEvents
+    from olr_pg.wire.link import ServerLink
+    from olr_pg.wire.messages import Answer
+
+_log = structlog.get_logger(__name__)
+
+_FIRST_WINDOW: Final = 64
+_IN_FLIGHT_PART: Final = 8
+"""What of that which may be unconfirmed may be on the way, about."""
+_NOTE_SECONDS: Final = 1.0
+
+
+class Conversation:
+    """One connection to the server at a time.
+
+    Args:
+        settings: of the applier.
+        target: where positions are noted.
+        workers: started.
+        events: changes of the tables' definitions.
+        tables: the source's tables, as far as anyone told.
+        handover: the initial loads that replication has not passed yet.
+        connect: a way to the server.
+        stop: set where the conversation is to end at once.
+        drain: set where it is to end with everything that has come.
+        progress: set by the workers whenever something became durable or went wrong.
+        applied: what is on disk.
+        look_at_held: called now and then.
+        is_saved_here: whether what the server has saved is what this applier confirmed.
+    """
+
+    def __init__(
+        self,
+        settings: ApplierSettings,
+        target: KeptConnection,
+        workers: Workers,
+        *,
+        events: SchemaEvents,
+        tables: Collection[str],
+        handover: Handover,
+        connect: Callable[[], ServerLink],
+        stop: threading.Event,
+        drain: threading.Event,
+        progress: threading.Event,
+        applied: AppliedTables,
+        look_at_held: Callable[[], None],
+        is_saved_here: Callable[[], bool],
+    ) -> None:
+        self._settings = settings
+        self._target = target
+        self._workers = workers
+        self._events = events
+        self._tables = tables
+        self._stop = stop
+        self._drain = drain
+        self._progress = progress
+        self._applied = applied
+        self._look_at_held = look_at_held
+        self._is_saved_here = is_saved_here
+        self._exchange = Exchange(connect, settings.byte_order, stop.is_set)
+        is_stream = settings.consistency is Consistency.TRANSACTION
+        self._distribution = Distribution(workers, events, tables, is_stream=is_stream)
+        self._unconfirmed = Unconfirmed(settings.queue_bytes)
+        self._reception = Reception(
+            settings, self._distribution, self._unconfirmed, workers.is_hopeless
+        )
+        self._positions = NotedPositions(settings.subscription, target, handover)
+        self._noted_at = 0.0
+        self._rewinds = 0
+        self._window = _FIRST_WINDOW
+
+    @property
+    def confirmed_scn(self) -> int:
+        """The highest SCN that was confirmed to the server; from any thread."""
+        return self._positions.confirmed_scn
+
+    # --- the connection ---
+
+    def open(self) -> None:
+        """Connect and subscribe.
+
+        Raises:
+            OSError: the server cannot be reached.
+            OlrPgError: 5012, it refuses; 5024, the target lacks what it had.
+            psycopg.Error: the target cannot be asked.
+        """
+        self._forget()
+        self._exchange.open()
+        try:
+            self._subscribe()
+        except BaseException:
+            self.close()
+            raise
+
+    def _subscribe(self) -> None:
+        status = self._exchange.ask(GetStatus())
+        assert isinstance(status, Status)
+        saved = self._exchange.ask(GetSavedScn())
+        assert isinstance(saved, SavedScn)
+        if status.state is State.WAIT_TABLE_LIST:
+            self._exchange.ask(TableList(self._settings.table_query))
+        self._check_applied(saved.scn)
+        if status.state is not State.REPLICATING:
+            start = self._positions.start(
+                saved.scn,
+                self._settings.start_scn,
+                is_own=self._is_saved_here() and self._applied.is_known,
+            )
+            self._exchange.ask(StartScn(start))
+            self._positions.started(start)
+
+    def _check_applied(self, saved_scn: int | None) -> None:
+        """See whether the target has everything that the server will not deliver again.
+
+        Raises:
+            OlrPgError: 5024, it has not.
+            psycopg.Error: it cannot be told.
+        """
+        self._applied.recall(self._tables)
+        # Without a checkpoint everything from `start-scn` on is delivered again.
+        self._applied.forget(None if saved_scn is None else self._positions.handover.tables)
+        # On disk before a checkpoint is, which would make the forgotten count.
+        self._applied.save()
+        self._target.use(self._applied.check)
+
+    def close(self) -> None:
+        """Log off, as far as there is a connection."""
+        self._exchange.close()
+
+    # --- the conversation ---
+
+    def converse(self, *, once: bool, drained: Callable[[], bool]) -> None:
+        """Ask and apply, until `stop` or the end of the source.
+
+        Raises:
+            OSError: the connection is lost.
+            OlrPgError: what ends the run.
+        """
+        was_drained = drained()
+        seen = self._events.published()
+        while not self._stop.is_set():
+            self._workers.check()
+            failure = self._workers.failure
+            if failure is not None:
+                self._rewind(failure)
+            if time.monotonic() - self._noted_at > _NOTE_SECONDS:
+                self._note_if_reachable()
+                self._distribution.forget_faults()
+                self._exchange.send(GetSavedScn())
+            self._progress.clear()
+            if self._drain.is_set():
+                if self._finish():
+                    return
+                continue
+            if self._exchange.pending == 0:
+                was_drained = drained()
+                seen = self._events.published()
+            self._top_up()
+            if not self._take_answers():
+                continue
+            # NoMore, and nothing is in flight: all that was queued before `seen` was read is here.
+            self._distribution.announce(seen)
+            self._workers.hurry()
+            if once and was_drained and self._workers.are_drained():
+                if self._confirm_all():
+                    self._take_saved(self._exchange.ask(GetSavedScn()))
+                    return
+                continue
+            self._await_progress()
+
+    def _await_progress(self) -> None:
+        self._progress.wait(self._settings.poll_milliseconds / 1000)
+
+    def _finish(self) -> bool:
+        """Apply what has come, and confirm it; False where the workers are not done yet."""
+        while self._exchange.pending:
+            self._take_answers()
+        self._workers.hurry()
+        if not self._workers.are_drained():
+            self._await_progress()
+            return False
+        # Its answer may bring more, which is not confirmed and comes again.
+        self._confirm_all()
+        return True
+
+    def note(self) -> None:
+        """Write down in the target what is confirmed.
+
+        Raises:
+            psycopg.Error: it could not be; again does no harm.
+        """
+        self._noted_at = time.monotonic()
+        self._positions.note()
+
+    def _note_if_reachable(self) -> None:
+        try:
+            self.note()
+            self._look_at_held()
+        except psycopg.Error as error:
+            if not is_transient(error):
+                raise
+            _log.warning("what is confirmed is not noted in the target", error=str(error).strip())
+        self._applied.save()
+
+    # --- requests and answers ---
+
+    def _top_up(self) -> None:
+        missing = self._window - self._exchange.pending
+        if missing * 2 < self._window:
+            return
+        if self._exchange.pending == 0:
+            # Alone: the answer to it may be of the same commit SCN, which the next ones would
+            # confirm unseen.
+            self._exchange.send(LastCommitedScn(self._confirmable()))
+            missing -= 1
+        if missing:
+            self._exchange.send(LastCommitedScn(self._confirmable()), missing)
+
+    def _take_answers(self) -> bool:
+        """Take what came; True where the server had nothing more."""
+        idle = False
+        self._exchange.receive()
+        while True:
+            answer = self._exchange.next_answer()
+            if answer is None:
+                if not idle or self._exchange.pending == 0:
+                    break
+                self._exchange.receive()  # the answers to the rest of the window
+                continue
+            if isinstance(answer, Elements):
+                self._reception.take(answer)
+                self._window = min(self._window * 2, self._window_max(answer))
+                self._await_durable()
+                idle = False
+            elif isinstance(answer, SavedScn):
+                self._take_saved(answer)
+            else:
+                idle = True
+        if idle:
+            self._window = _FIRST_WINDOW
+        return idle
+
+    def _take_saved(self, saved: Answer) -> None:
+        """Take over from which SCN the server delivers all that is not confirmed."""
+        assert isinstance(saved, SavedScn)
+        if saved.scn is not None:
+            self._positions.saved(saved.scn)
+
+    def _window_max(self, elements: Elements) -> int:
+        """Return the most requests in flight: the answers to them are unconfirmed, too."""
+        fitting = self._settings.queue_bytes // _IN_FLIGHT_PART * elements.messages
+        fitting //= max(elements.blob.size, 1)
+        return min(max(fitting, _FIRST_WINDOW), self._settings.window)
+
+    def _await_durable(self) -> None:
+        """Take nothing more while the server has to keep too much.
+
+        What a table with few changes collects keeps everything that came since.
+        """
+        while self._unconfirmed.is_too_much(self._workers.lowest_pending()):
+            if self._workers.is_hopeless():
+                return
+            self._progress.clear()
+            self._workers.hurry(unless_ready=True)
+            if self._unconfirmed.is_too_much(self._workers.lowest_pending()):
+                self._await_progress()
+
+    # --- positions ---
+
+    def _lowest_pending(self) -> int | None:
+        scns = (self._workers.lowest_pending(), self._reception.open_scn)
+        return min((scn for scn in scns if scn is not None), default=None)
+
+    def _confirmable(self) -> int:
+        """Return the SCN to confirm: see the module's theory of operation."""
+        lowest = self._lowest_pending()
+        last = self._reception.last_scn
+        limit = last if self._exchange.pending == 0 else last - 1
+        if lowest is not None:
+            limit = min(limit, lowest - 1)
+        if limit > self._positions.confirmed_scn:
+            self._positions.confirmed_scn = limit
+            self._rewinds = 0
+            self._distribution.confirming(limit)
+        # Not the highest so far: what is in flight may bring another transaction of that SCN.
+        return max(limit, 0)
+
+    def _confirm_all(self) -> bool:
+        """Confirm what is durable with nothing else in flight; False where more came instead."""
+        self._exchange.send(LastCommitedScn(self._confirmable()))
+        return self._take_answers()
+
+    def _rewind(self, failure: OlrPgError) -> None:
+        """Go back to just before the transactions that could not be applied, and try again."""
+        self._rewinds += 1
+        if self._rewinds > self._settings.rewinds:
+            raise failure
+        while self._exchange.pending:
+            if self._exchange.next_answer() is None:
+                self._exchange.receive()
+        lowest = self._lowest_pending()
+        # One less: another transaction may share the commit SCN.
+        scn = max(0, (self._reception.last_scn if lowest is None else lowest) - 1)
+        _log.warning("going back", scn=scn, rewind=self._rewinds, error=str(failure))
+        self._forget()
+        self._exchange.send(BackToScn(scn))
+
+    def _forget(self) -> None:
+        """Forget what was received and not applied: it comes again."""
+        self._reception.forget(self._positions.confirmed_scn)
+        self._window = _FIRST_WINDOW
+        self._workers.reset()
+        self._distribution.forget()

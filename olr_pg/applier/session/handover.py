@@ -1,0 +1,98 @@
+"""The handover from the initial load: replication starts where the loaded tables need it.
+
+A table was loaded as of S. A transaction that was open at S and commits later began at or after
+the load's start SCN, so replication starts there; what commits up to S is skipped by the ledger,
+which has S for the table. Once everything up to S is confirmed, the server's checkpoint alone says
+where to start.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import structlog
+
+from olr_pg.errors import Code, OlrPgError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from typing import Any
+
+    from psycopg import Connection
+
+_log = structlog.get_logger(__name__)
+
+_READ = """
+SELECT source_table, scn, start_scn, finished_at IS NOT NULL, handed_over
+FROM olr_pg.load WHERE subscription = %s ORDER BY source_table
+"""
+_DONE = """
+UPDATE olr_pg.load SET handed_over = true
+WHERE subscription = %s AND finished_at IS NOT NULL AND NOT handed_over AND scn <= %s
+"""
+
+
+class Handover(NamedTuple):
+    """The loads of a subscription that replication has not passed yet.
+
+    Attributes:
+        scn: the highest SCN that tables were loaded as of; 0 where there is nothing to hand over.
+        start_scn: where to start for their sake; 0 the oldest log.
+        covers_all: every table of the subscription was loaded, so that nothing before
+            `start_scn` is needed by another one.
+        tables: that were loaded.
+    """
+
+    scn: int = 0
+    start_scn: int = 0
+    covers_all: bool = False
+    tables: frozenset[str] = frozenset()
+
+    def start(self, saved_scn: int | None, configured_scn: int) -> int:
+        """Return the SCN to start at.
+
+        Args:
+            saved_scn: of the server's checkpoint, None where it has none.
+            configured_scn: where to start without a checkpoint.
+        """
+        if saved_scn is not None:
+            return min(saved_scn, self.start_scn) if self.scn else saved_scn
+        if self.scn and self.covers_all and configured_scn == 0:
+            return self.start_scn
+        # A later start, as at the load's SCN, would leave out what was open then.
+        return min(configured_scn, self.start_scn or configured_scn)
+
+
+def read_handover(
+    connection: Connection[Any], subscription: str, tables: Collection[str]
+) -> Handover:
+    """Return the loads that are to be handed over.
+
+    Args:
+        tables: every ``OWNER.NAME`` of the subscription, empty where they are not known.
+
+    Raises:
+        OlrPgError: 5107, a table is loaded only in part.
+    """
+    loads = connection.execute(_READ, (subscription,)).fetchall()
+    for name, scn, _, finished, _ in loads:
+        if not finished and (not tables or name in tables):
+            raise OlrPgError(
+                Code.TABLE_LOADED_IN_PART, f"its load as of SCN {scn} has not ended", table=name
+            )
+    pending = [load for load in loads if load[3] and not load[4]]
+    if not pending:
+        return Handover()
+    found = Handover(
+        max(scn for _, scn, *_ in pending),
+        min(start for _, _, start, *_ in pending),
+        bool(tables) and set(tables) <= {row[0] for row in loads},
+        frozenset(name for name, *_ in pending),
+    )
+    _log.info("taking over from the initial load", scn=found.scn, start_scn=found.start_scn)
+    return found
+
+
+def end_handover(connection: Connection[Any], subscription: str, confirmed_scn: int) -> None:
+    """Note that replication is past the loads up to `confirmed_scn`."""
+    connection.execute(_DONE, (subscription, confirmed_scn))

@@ -1,0 +1,131 @@
+"""The reception of elements: cut into changes per table, kept back until their Commit is here.
+
+A transaction that is open waits in memory, or in the spool where it is too large for that.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import structlog
+
+from olr_pg.applier.batches.changes_by_table import STREAM
+from olr_pg.applier.batches.spool import Spool, SpoolFiles
+from olr_pg.applier.received.chunk_assembly import ChunkedRows
+from olr_pg.applier.received.layouts import LayoutReader
+from olr_pg.applier.settings import Consistency
+from olr_pg.applier.statements.table_changes import Chunk, Selection, by_name, join
+from olr_pg.applier.statements.table_changes import select as select_changes
+from olr_pg.scalars import format_xid
+from olr_pg.wire.elements import ElementCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from olr_pg.applier.received.parse import Answers
+    from olr_pg.applier.session.distribution import Distribution
+    from olr_pg.applier.session.unconfirmed import Unconfirmed
+    from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.wire.client import Elements
+
+_log = structlog.get_logger(__name__)
+
+
+class Reception:
+    """Delivers what committed, and keeps what is open.
+
+    Args:
+        unconfirmed: counts what comes.
+        is_hopeless: whether nothing is applied any more.
+
+    Attributes:
+        open_scn: the commit SCN of the transaction that is here in part, None where there is none.
+        last_scn: the highest commit SCN that came.
+    """
+
+    def __init__(
+        self,
+        settings: ApplierSettings,
+        distribution: Distribution,
+        unconfirmed: Unconfirmed,
+        is_hopeless: Callable[[], bool],
+    ) -> None:
+        self._settings = settings
+        self._distribution = distribution
+        self._unconfirmed = unconfirmed
+        self._is_hopeless = is_hopeless
+        self._is_stream = settings.consistency is Consistency.TRANSACTION
+        self._rows = ChunkedRows(settings.byte_order)
+        self._layouts = LayoutReader(settings.byte_order)
+        self._tail: list[tuple[str, Selection]] = []
+        self._tail_bytes = 0
+        self._spools = SpoolFiles(settings.spool_directory, settings.spool_max)
+        self._spool: Spool | None = None
+        self.open_scn: int | None = None
+        self.last_scn = 0
+
+    def take(self, elements: Elements) -> None:
+        """Take the next run of elements."""
+        self._unconfirmed.add(elements.blob.size)
+        for answers in self._rows.feed(elements.blob):
+            self._take_rows(answers)
+
+    def forget(self, confirmed_scn: int) -> None:
+        """Forget what is open: everything that is not confirmed comes again."""
+        self._tail, self._tail_bytes, self._spool = [], 0, None
+        self._rows.forget()
+        self._unconfirmed.forget()
+        self.open_scn = None
+        self.last_scn = confirmed_scn
+
+    def _take_rows(self, answers: Answers) -> None:
+        layouts = self._layouts.read(answers)
+        chunk = Chunk(answers, layouts)
+        names = [
+            STREAM if self._is_stream else f"{layout.owner}.{layout.table}" for layout in layouts
+        ]
+        changes = np.flatnonzero(answers.layout >= 0)
+        commits = np.flatnonzero(answers.kind == ElementCode.COMMIT)
+        first = int(commits[0]) if len(commits) else len(answers.kind)
+        whole = int(commits[-1]) if len(commits) else -1
+        if len(commits):
+            self._unconfirmed.end(len(commits), int(answers.commit_scn[whole]))
+        if self._spool is not None:
+            # The transaction that is open already.
+            for table, rows in by_name(names, answers, changes[changes < first]):
+                self._spool.add(table, select_changes(chunk, rows))
+            changes = changes[changes > first]
+            if len(commits):
+                self._distribution.deliver_spooled(self._spool)
+                self._spool = None
+        delivered = self._tail if len(commits) else []
+        if len(commits):
+            self._tail, self._tail_bytes = [], 0
+        for table, rows in by_name(names, answers, changes):
+            ready, rest = rows[rows < whole], rows[rows > whole]
+            if len(ready):
+                delivered.append((table, select_changes(chunk, ready)))
+            if len(rest):
+                self._keep_open(table, select_changes(chunk, rest))
+        if self._tail_bytes > self._settings.spool_bytes:
+            self._begin_spool()
+        self.last_scn = int(answers.commit_scn[-1])
+        self.open_scn = None if whole == len(answers.kind) - 1 else self.last_scn
+        for table in dict.fromkeys(name for name, _ in delivered):
+            parts = [part for name, part in delivered if name == table]
+            self._distribution.deliver(table, join(parts))
+        self._distribution.announce_up_to(self.last_scn)
+
+    def _keep_open(self, table: str, selection: Selection) -> None:
+        """Keep changes of the transaction whose Commit is not here yet."""
+        self._tail.append((table, selection))
+        self._tail_bytes += selection.value_bytes()
+
+    def _begin_spool(self) -> None:
+        """Spool the open transaction, which is too large to wait in memory."""
+        spool = Spool(self._spools, self._settings.byte_order, self._is_hopeless)
+        for table, selection in self._tail:
+            spool.add(table, selection)
+        self._tail, self._tail_bytes, self._spool = [], 0, spool
+        _log.info("a large transaction is spooled", xid=format_xid(spool.xid))

@@ -1,0 +1,53 @@
+"""The link to a server over a socket."""
+
+from __future__ import annotations
+
+import select
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+
+    from olr_pg.wire.client import ClientProtocol
+
+_TOGETHER_BYTES: Final = 2 << 20
+"""What is received at once, about: each run of elements is parsed and handed on as a whole."""
+
+_STOP_MILLISECONDS: Final = 250
+
+
+class SocketLink:
+    """A `wire.link.ServerLink`.
+
+    Args:
+        connected: the socket, which it closes.
+    """
+
+    def __init__(self, connected: socket.socket) -> None:
+        self._socket = connected
+
+    def send(self, requests: bytes) -> None:
+        """See `ServerLink`."""
+        self._socket.sendall(requests)
+
+    def receive(self, client: ClientProtocol, stopped: Callable[[], bool]) -> None:
+        """See `ServerLink`."""
+        ready = select.poll()
+        ready.register(self._socket, select.POLLIN)
+        while not ready.poll(_STOP_MILLISECONDS):
+            if stopped():
+                raise ConnectionAbortedError("stopped while the server was silent")
+        received = 0
+        while True:
+            size = self._socket.recv_into(client.room())
+            if size == 0:
+                raise ConnectionResetError("the server closed the connection")
+            client.filled(size)
+            received += size
+            if received >= _TOGETHER_BYTES or not ready.poll(0):
+                return
+
+    def close(self) -> None:
+        """See `ServerLink`."""
+        self._socket.close()

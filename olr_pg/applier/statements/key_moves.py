@@ -1,0 +1,45 @@
+"""Changes of a key in a target table that has columns the source does not have.
+
+A change of the key is the delete of the old row and the insert of the new one (`net_change`), which
+would give such columns their defaults again. So there it is an UPDATE of its own, unless keys move
+over each other: PostgreSQL looks for duplicates with each UPDATE, and refuses the first of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from olr_pg.applier.statements.net_change import ABSENT
+from olr_pg.applier.statements.shared_keys import Key, images
+from olr_pg.transactions.finished_columns import DmlKind
+
+if TYPE_CHECKING:
+    from olr_pg.applier.statements.table_changes import Changes
+    from olr_pg.applier.statements.target_plan import TablePlan
+
+I64 = npt.NDArray[np.int64]
+
+
+def whole_row(plan: TablePlan, changes: Changes) -> I64:
+    """Return the places of the columns that must be known to insert a row with a new key."""
+    if len(plan.movable) == len(plan.whole) or _overlap(plan, changes):
+        return plan.whole
+    return plan.movable
+
+
+def _overlap(plan: TablePlan, changes: Changes) -> bool:
+    """Tell whether a row gets a key that another one gives up only later."""
+    length = changes.after.length[:, plan.key]
+    sets_key = (changes.kind == DmlKind.UPDATE) & (length != ABSENT).any(axis=1)
+    taken: set[Key | None] = set()
+    for number in np.flatnonzero(sets_key).tolist():
+        old, new = images(changes, number, plan.key)
+        if old == new:
+            continue
+        if old in taken:
+            return True
+        taken.add(new)
+    return False

@@ -1,0 +1,62 @@
+"""Marks on the rows of a selection whose LOB values redo did not hold whole."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from olr_pg.applier.statements.lost_values import LostValues
+from olr_pg.transactions.lobs.lost_values import LostLob
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from olr_pg.applier.statements.table_changes import Selection
+
+
+class Marking:
+    """Puts the values of one transaction and table to its changes, which may come in parts.
+
+    Args:
+        table: ``OWNER.NAME``.
+        lobs: in their order.
+        total: how many changes there are in all parts; at least one.
+    """
+
+    def __init__(self, table: str, lobs: Sequence[LostLob], total: int) -> None:
+        self.table = table
+        # A target's own filter may have left more changes out than the places know of.
+        self._left = [(min(lob.place, total), lob) for lob in lobs]
+        self._seen = 0
+
+    def mark(self, selection: Selection, rows: npt.NDArray[np.int64]) -> Selection:
+        """Return the selection with those of the values that belong to its changes.
+
+        Args:
+            rows: numbers of the changes of the transaction and table in it.
+        """
+        end = self._seen + len(rows)
+        found: dict[int, LostValues] = {}
+        while len(rows) and self._left and self._left[0][0] <= end:
+            place, lob = self._left.pop(0)
+            at = int(rows[max(place - 1 - self._seen, 0)])
+            one = found.get(at, LostValues(self.table))
+            is_before = place == 0
+            before = (*one.before, lob) if is_before else one.before
+            found[at] = one._replace(
+                before=before, after=one.after if is_before else (*one.after, lob)
+            )
+        self._seen = end
+        return with_lost(selection, found)
+
+
+def with_lost(selection: Selection, found: Mapping[int, LostValues]) -> Selection:
+    """Return the selection with more values that are left out, by the number of the change."""
+    if not found:
+        return selection
+    mark = np.full(len(selection), -1, np.int64) if selection.mark is None else selection.mark
+    mark = mark.copy()
+    mark[list(found)] = len(selection.lost) + np.arange(len(found))
+    return selection.with_lost(selection.lost + tuple(found.values()), mark)

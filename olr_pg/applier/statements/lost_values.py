@@ -1,0 +1,88 @@
+"""LOB values that are left out of changes, put to the changes that they belong to.
+
+They come beside the protocol (`schema_events`), by transaction and table, with the number of
+changes in front of them. A value belongs to the last change that is in front of it or lacks it; to
+the first one where there is none.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import orjson
+
+from olr_pg.transactions.finished_columns import DmlKind
+from olr_pg.transactions.lobs.lost_values import LostLob
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+class LostValues(NamedTuple):
+    """The lost values that belong to one change.
+
+    Attributes:
+        table: ``OWNER.NAME``.
+        before: values of changes in front of it that are not delivered.
+        after: its own, and those of changes behind it that are not delivered.
+    """
+
+    table: str
+    before: tuple[LostLob, ...] = ()
+    after: tuple[LostLob, ...] = ()
+
+    @property
+    def lobs(self) -> tuple[LostLob, ...]:
+        """All of them, in their order."""
+        return self.before + self.after
+
+
+# --- beside what is held ---
+
+
+def lost_document(marked: Iterable[tuple[int, LostValues]]) -> str | None:
+    """Write values by the number of their change as JSON; None where there are none."""
+    document = [
+        [number, one.table, list(map(lob_document, one.before)), list(map(lob_document, one.after))]
+        for number, one in marked
+    ]
+    return orjson.dumps(document).decode() if document else None
+
+
+def read_lost(document: str | None) -> dict[int, LostValues]:
+    """Read what `lost_document` wrote.
+
+    Raises:
+        ValueError, KeyError, TypeError: it is not what this release writes.
+    """
+    return {
+        int(number): LostValues(table, tuple(map(read_lob, before)), tuple(map(read_lob, after)))
+        for number, table, before, after in orjson.loads(document or "[]")
+    }
+
+
+def lob_document(lob: LostLob) -> dict[str, Any]:
+    """Write one of them as JSON."""
+    key = [[name, None if value is None else value.hex()] for name, value in lob.key]
+    return {**lob._asdict(), "kind": int(lob.kind), "key": key}
+
+
+def read_lob(document: Mapping[str, Any]) -> LostLob:
+    """Read what `lob_document` made.
+
+    Raises:
+        ValueError, KeyError, TypeError: it did not.
+    """
+    inserts, deletes, updates = document["before"]
+    return LostLob(
+        document["column"],
+        document["code"],
+        document["row_id"],
+        DmlKind(document["kind"]),
+        document["delivered"],
+        (inserts, deletes, updates),
+        tuple(
+            (name, None if value is None else bytes.fromhex(value))
+            for name, value in document["key"]
+        ),
+    )

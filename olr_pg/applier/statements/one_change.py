@@ -1,0 +1,202 @@
+"""The SQL of one change by itself: it must touch exactly one row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+from psycopg import sql
+
+from olr_pg.applier.statements.identity_columns import check_identity
+from olr_pg.applier.statements.net_change import ABSENT, Cells
+from olr_pg.applier.statements.step import KeyMissingError, Step, name_of, table_of, type_of
+from olr_pg.applier.target.connection import Binary
+from olr_pg.datatypes.mapping import PgKind
+from olr_pg.transactions.finished_columns import DmlKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import LiteralString
+
+    from olr_pg.applier.statements.table_changes import Changes
+    from olr_pg.applier.statements.target_plan import TablePlan
+    from olr_pg.applier.target.catalogue import TargetColumn
+
+_COLLATED: Final = frozenset({PgKind.TEXT, PgKind.VARCHAR, PgKind.BPCHAR})
+
+
+def single(plan: TablePlan, changes: Changes, number: int) -> Step:
+    """Return the statement of one change, which must touch one row.
+
+    Without a key the row is found by its old values; of equal rows one is taken.
+
+    Raises:
+        KeyMissingError: the change does not have its key, or nothing to find the row by.
+        IdentityError: it sets a column that PostgreSQL lets nobody set.
+    """
+    kind = DmlKind(int(changes.kind[number]))
+    if kind is DmlKind.INSERT:
+        return _single_insert(plan, changes.after, number)
+    found = _find(plan, changes.before, number)
+    if kind is DmlKind.DELETE:
+        query = sql.SQL("{}DELETE FROM {} AS t{} WHERE {}").format(
+            found.head, table_of(plan), sql.SQL(" USING found" if found.is_searched else ""),
+            found.where,
+        )  # fmt: skip
+        return Step(kind, query.as_bytes(), found.parameters, None, 1, found.advice)
+    setting, values = _set(plan, changes.after, number, _set_by(plan, changes, number))
+    query = sql.SQL("{}UPDATE {} AS t SET {}{} WHERE {}").format(
+        found.head,
+        table_of(plan),
+        setting,
+        sql.SQL(" FROM found" if found.is_searched else ""),
+        found.where,
+    )
+    first, second = found.parameters, values
+    if not found.is_searched:
+        first, second = second, first
+    return Step(kind, query.as_bytes(), first + second, None, 1, found.advice)
+
+
+def _set_by(plan: TablePlan, changes: Changes, number: int) -> list[int]:
+    """Return the columns that the statement of an update sets."""
+    columns = []
+    for i in np.flatnonzero(changes.after.length[number] != ABSENT).tolist():
+        if plan.target.columns[i].identity == "a":
+            check_identity(plan, changes, number, i)
+        elif not plan.target.columns[i].generated:
+            columns.append(i)
+    return columns
+
+
+def _set(
+    plan: TablePlan, cells: Cells, number: int, columns: Sequence[int]
+) -> tuple[sql.Composed, tuple[Binary | None, ...]]:
+    if not columns:
+        # Nothing may be set: touch the row, so that it counts.
+        name = name_of(_settable(plan))
+        return sql.SQL("{0} = t.{0}").format(name), ()
+    parts = [
+        sql.SQL("{} = %b::{}").format(
+            name_of(plan.target.columns[i].name), type_of(plan.target.columns[i])
+        )
+        for i in columns
+    ]
+    return sql.SQL(", ").join(parts), tuple(_value(cells, number, i) for i in columns)
+
+
+def _settable(plan: TablePlan) -> str:
+    return next(c.name for c in plan.target.columns if not c.generated and c.identity != "a")
+
+
+class _Found(NamedTuple):
+    """The condition by which a statement finds the one row that it is about.
+
+    Attributes:
+        head: a WITH clause whose ``found`` is the row; empty where the condition is enough.
+        where: the condition.
+        parameters: of both.
+        is_searched: there is a head.
+        advice: what to look at where there is no such row.
+    """
+
+    head: sql.Composable
+    where: sql.Composable
+    parameters: tuple[Binary | None, ...]
+    is_searched: bool = False
+    advice: str = ""
+
+
+def _find(plan: TablePlan, before: Cells, number: int) -> _Found:
+    """Return how to find the row of a before image.
+
+    Raises:
+        KeyMissingError: the image does not tell it.
+    """
+    if len(plan.key) == 0:
+        return _search(plan, before, number)
+    columns = plan.key.tolist()
+    if (before.length[number, columns] < 0).any():
+        raise KeyMissingError(number)
+    return _Found(
+        sql.SQL(""),
+        _condition(plan, columns, lambda _column: "t.{} = %b::{}"),
+        tuple(_value(before, number, i) for i in columns),
+    )
+
+
+def _search(plan: TablePlan, before: Cells, number: int) -> _Found:
+    """Return how to find the row of a before image without a key.
+
+    The image need not have all columns: Oracle logs no LOBs, not always the NULLs at a row's end,
+    and without supplemental logging of all columns few. Rows that differ in other columns could
+    all be meant, so none is taken then.
+    """
+    named = set(np.flatnonzero(before.length[number] != ABSENT).tolist())
+    columns = [i for i in sorted(named) if plan.target.columns[i].comparable]
+    if not columns:
+        raise KeyMissingError(number)
+    rest = [
+        plan.target.columns[i].name
+        for i in plan.whole.tolist()
+        if i not in columns and not plan.target.columns[i].generated
+    ]
+    table, condition = table_of(plan), _condition(plan, columns, _same_bytes)
+    parameters = tuple(_value(before, number, i) for i in columns)
+    where = sql.SQL("t.ctid = found.place AND t.tableoid = found.part")
+    if not rest:
+        head = sql.SQL(
+            "WITH found AS (SELECT t.tableoid AS part, t.ctid AS place FROM {} AS t WHERE {}"
+            " LIMIT 1) "
+        ).format(table, condition)
+        return _Found(
+            head, where, parameters, is_searched=True, advice="no row has these old values"
+        )
+    values = sql.SQL("ROW({})").format(
+        sql.SQL(", ").join(sql.SQL("t.{}").format(name_of(name)) for name in rest)
+    )
+    head = sql.SQL(
+        "WITH one AS (SELECT t.tableoid AS part, t.ctid AS place, {values} AS rest"
+        " FROM {table} AS t WHERE {condition} LIMIT 1),"
+        " found AS (SELECT part, place FROM one WHERE NOT EXISTS (SELECT FROM {table} AS t"
+        " WHERE {condition} AND NOT record_image_eq({values}, (SELECT rest FROM one)))) "
+    ).format(values=values, table=table, condition=condition)
+    advice = (
+        f"no row has these old values, or several have that differ in {', '.join(rest)}, which the"
+        " change does not tell; a primary key of the source's table or supplemental logging of ALL"
+        " columns would (but never of LOBs)"
+    )
+    return _Found(head, where, parameters + parameters, is_searched=True, advice=advice)
+
+
+def _same_bytes(column: TargetColumn) -> LiteralString:
+    """Compare bytes: a nondeterministic collation calls other texts equal, which is another row."""
+    same: LiteralString = "t.{} IS NOT DISTINCT FROM %b::{}"
+    return same + ' COLLATE "C"' if column.base_oid in _COLLATED else same
+
+
+def _condition(
+    plan: TablePlan, columns: Sequence[int], test: Callable[[TargetColumn], LiteralString]
+) -> sql.Composed:
+    return sql.SQL(" AND ").join(
+        sql.SQL(test(column)).format(name_of(column.name), type_of(column))
+        for column in (plan.target.columns[i] for i in columns)
+    )
+
+
+def _single_insert(plan: TablePlan, after: Cells, number: int) -> Step:
+    columns = plan.inserted.tolist()
+    query = sql.SQL("INSERT INTO {} ({}) OVERRIDING SYSTEM VALUE VALUES ({})").format(
+        table_of(plan),
+        sql.SQL(", ").join(name_of(plan.target.columns[i].name) for i in columns),
+        sql.SQL(", ").join(
+            sql.SQL("%b::{}").format(type_of(plan.target.columns[i])) for i in columns
+        ),
+    )
+    values = tuple(_value(after, number, i) for i in columns)
+    return Step(DmlKind.INSERT, query.as_bytes(), values, None, 1)
+
+
+def _value(cells: Cells, number: int, column: int) -> Binary | None:
+    value = cells.value(number, column)
+    return None if value is None else Binary(value)

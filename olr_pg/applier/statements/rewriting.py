@@ -1,0 +1,152 @@
+"""Statements for a transaction whose rows take one another's keys, which UPDATE cannot bring in.
+
+Oracle checks keys at the end of a statement, PostgreSQL with each row. So values of a unique key
+that change places (``SET position = position + 1``) meet a duplicate, and so do primary keys where
+the whole row is not known, which could be inserted again (`net_change`). Here one statement takes
+the rows out of the target as they are, and puts all of them back with what the transaction changed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from psycopg import sql
+
+from olr_pg.applier.statements.images import composite_array
+from olr_pg.applier.statements.net_change import ABSENT, Cells
+from olr_pg.applier.statements.step import Step, name_of, table_of
+from olr_pg.applier.statements.table_statements import SetWriter
+from olr_pg.applier.target.connection import Binary
+from olr_pg.transactions.finished_columns import DmlKind
+
+if TYPE_CHECKING:
+    from olr_pg.applier.statements.table_changes import Changes
+    from olr_pg.applier.statements.target_plan import TablePlan
+
+I64 = npt.NDArray[np.int64]
+
+
+class _Rows(NamedTuple):
+    """The rows that a transaction changes; each has the number of the first change of it.
+
+    Attributes:
+        deleted, old, new: rows that the target has to lose, has to keep, and does not have.
+        cells: what the transaction sets.
+    """
+
+    deleted: I64
+    old: I64
+    new: I64
+    cells: Cells
+
+
+def rewritten(plan: TablePlan, changes: Changes, copy_rows: int) -> list[Step]:
+    """Return the statements of one transaction's changes.
+
+    Empty where its rows cannot be told apart, or none could have changed places with another one.
+
+    Args:
+        changes: with whole before images.
+    """
+    is_moving = len(plan.key) > 0 and (changes.kind == DmlKind.UPDATE).any()
+    rows = _rows(plan, changes) if is_moving else None
+    if rows is None:
+        return []
+    writer = SetWriter(plan, copy_rows)
+    return [
+        *writer.deletes(changes.before, rows.deleted),
+        *([_rewriting(plan, changes, rows)] if len(rows.old) else []),
+        *writer.inserts(rows.cells, rows.new),
+    ]
+
+
+def _rows(plan: TablePlan, changes: Changes) -> _Rows | None:
+    """Return the rows by their ROWIDs; None where those do not tell them."""
+    if (changes.row == 0).any():
+        return None
+    before, after, kinds = changes.before, changes.after, changes.kind.tolist()
+    cells = Cells(
+        changes.cells.data, np.zeros_like(before.offset), np.full_like(before.length, ABSENT)
+    )
+    deleted: list[int] = []
+    first: dict[int, int] = {}
+    for number, name in enumerate(changes.row.tolist()):
+        at = first.pop(name, None)
+        if at is None:
+            at = number
+            if kinds[at] != DmlKind.INSERT and (before.length[at, plan.key] < 0).any():
+                return None
+        elif kinds[number] == DmlKind.INSERT:
+            return None
+        if kinds[number] == DmlKind.DELETE:
+            deleted += [at] if kinds[at] != DmlKind.INSERT else []
+            continue
+        present = after.length[number] != ABSENT
+        cells.offset[at, present] = after.offset[number, present]
+        cells.length[at, present] = after.length[number, present]
+        first[name] = at
+    kept = np.array(list(first.values()), np.int64)
+    is_new = changes.kind[kept] == DmlKind.INSERT
+    return _Rows(np.array(deleted, np.int64), kept[~is_new], kept[is_new], cells)
+
+
+def _rewriting(plan: TablePlan, changes: Changes, rows: _Rows) -> Step:
+    """Return the statement that takes rows out and puts them back."""
+    old, target, before = rows.old, plan.target, changes.before
+    keys = before._replace(length=np.full_like(before.length, ABSENT))
+    keys.length[:, plan.key] = before.length[:, plan.key]
+    sets, which = np.unique(rows.cells.length[old] != ABSENT, axis=0, return_inverse=True)
+    parameters = (
+        Binary(composite_array(keys, old, target.row_type_oid, plan.types)),
+        Binary(composite_array(rows.cells, old, target.row_type_oid, plan.types)),
+        Binary(_numbers(which.reshape(-1))),
+    )
+    return Step(DmlKind.UPDATE, _statement(plan, sets).as_bytes(), parameters, None, len(old))
+
+
+def _numbers(values: I64) -> bytes:
+    """Return an array of integers."""
+    header = np.array([1, 0, 23, len(values), 1], ">i4")
+    items = np.empty((len(values), 2), ">i4")
+    items[:, 0], items[:, 1] = 4, values
+    return header.tobytes() + items.tobytes()
+
+
+def _statement(plan: TablePlan, sets: npt.NDArray[np.bool_]) -> sql.Composed:
+    """Return the statement for rows that set these sets of columns.
+
+    What is put back is sorted: nothing goes in before everything is out.
+    """
+    columns = plan.target.columns
+    kept = [place for place, column in enumerate(columns) if not column.generated]
+    names = sql.SQL(", ").join(name_of(columns[place].name) for place in kept)
+    found = [sql.SQL(f"{{0}} AS c{place}").format(_value(plan, sets, place)) for place in kept]
+    aliases = [f"{kind}{place}" for kind in "on" for place in range(len(columns))]
+    return sql.SQL(
+        "WITH gone AS (DELETE FROM {table} AS t USING ROWS FROM (unnest(%b::{table}[]),"
+        " unnest(%b::{table}[]), unnest(%b::int4[])) AS s ({aliases}, part) WHERE {same}"
+        " RETURNING {found})"
+        " INSERT INTO {table} ({names}) OVERRIDING SYSTEM VALUE SELECT * FROM gone ORDER BY {order}"
+    ).format(
+        table=table_of(plan),
+        aliases=sql.SQL(", ").join(map(sql.SQL, aliases)),
+        same=sql.SQL(" AND ").join(
+            sql.SQL(f"t.{{0}} = s.o{place}").format(name_of(columns[place].name))
+            for place in plan.key.tolist()
+        ),
+        found=sql.SQL(", ").join(found),
+        names=names,
+        order=sql.SQL(f"c{plan.key[0]}"),
+    )
+
+
+def _value(plan: TablePlan, sets: npt.NDArray[np.bool_], place: int) -> sql.Composed:
+    """Return a column of a row that is put back."""
+    name = name_of(plan.target.columns[place].name)
+    by = np.flatnonzero(sets[:, place]).tolist()
+    if not by:
+        return sql.SQL("t.{}").format(name)
+    numbers = ", ".join(map(str, by))
+    return sql.SQL(f"CASE WHEN s.part IN ({numbers}) THEN s.n{place} ELSE t.{{}} END").format(name)

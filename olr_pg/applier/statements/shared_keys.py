@@ -1,0 +1,159 @@
+"""Changes of one transaction that have to do with one another, because they share keys.
+
+Oracle checks keys at the end of a statement, so rows may take one another's keys
+(``SET k = k + 1``, two rows that change places). Such changes conflict one by one, though they go
+in as a set.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from olr_pg.applier.statements.net_change import ABSENT
+from olr_pg.applier.statements.table_changes import ChangeError, encode_changes
+from olr_pg.transactions.finished_columns import DmlKind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from olr_pg.applier.statements.net_change import Cells
+    from olr_pg.applier.statements.table_changes import Changes, Selection
+    from olr_pg.applier.statements.target_plan import TablePlan
+
+I64 = npt.NDArray[np.int64]
+Key = tuple[bytes, ...]
+
+ATTEMPTS_MAX: Final = 16
+"""Sets of a transaction's entangled changes that may be refused: each costs as much as all rows."""
+
+
+class Placed:
+    """The keys at which a transaction has put rows while it goes in change by change.
+
+    A row may be where another one was that Oracle moved in the same statement, and that is missing
+    in the target or was overwritten. A change of that one is no change of the row that is there.
+
+    Args:
+        key: places of the key's columns.
+    """
+
+    def __init__(self, key: I64) -> None:
+        self._key = key
+        self._row: dict[Key, int] = {}
+
+    def note(self, changes: Changes, number: int) -> None:
+        """Note that a change is in."""
+        before, after = images(changes, number, self._key)
+        row = int(changes.row[number])
+        if before == after:
+            return
+        if before is not None and self._row.get(before) == row:
+            del self._row[before]
+        if after is not None:
+            self._row[after] = row
+
+    def displaces(self, changes: Changes, number: int) -> bool:
+        """Tell whether another row is known to be at the key of the row that a change is of."""
+        before, _ = images(changes, number, self._key)
+        row = int(changes.row[number])
+        return before is not None and row != 0 and self._row.get(before, row) not in (0, row)
+
+
+class Knot:
+    """The changes of one transaction that go in one by one, and which belong together.
+
+    Attributes:
+        placed: where they have put rows so far.
+        left: those that are not left out, nor in before their turn.
+        attempts: sets that were refused.
+    """
+
+    def __init__(self, plan: TablePlan, part: Selection, kept: npt.NDArray[np.bool_]) -> None:
+        self._plan = plan
+        self.part = part
+        self.placed = Placed(plan.key)
+        self._first: I64 | None = None
+        self._size: I64 | None = None
+        self._kept = kept
+        self.left = kept.copy()
+        self.attempts = 0
+
+    def change(self, number: int) -> Selection:
+        """Return one of them."""
+        return self.part.part(slice(number, number + 1))
+
+    def rest(self, number: int) -> npt.NDArray[np.bool_]:
+        """Return a change and those behind it that share keys with it."""
+        rows = np.zeros(len(self.part), np.bool_)
+        first = self._found()
+        rows[number:] = (first == first[number])[number:]
+        return rows & self.left
+
+    def is_alone(self, number: int) -> bool:
+        """Tell whether a change shares keys with no other, or sets were tried often enough."""
+        return self.attempts >= ATTEMPTS_MAX or self._sizes()[self._found()[number]] < 2
+
+    def _sizes(self) -> I64:
+        if self._size is None:
+            self._size = np.bincount(self._found())
+        return self._size
+
+    def _found(self) -> I64:
+        if self._first is None:
+            self._first = np.arange(len(self.part))
+            try:
+                changes = encode_changes(self._plan, self.part.part(self._kept), whole=True)
+            except ChangeError:
+                return self._first  # refused when its turn comes
+            numbers = np.flatnonzero(self._kept)
+            self._first[numbers] = numbers[entangled(changes, self._plan.key)]
+        return self._first
+
+
+def entangled(changes: Changes, key: I64) -> I64:
+    """Return for each change the first of those that it shares keys with, also through others.
+
+    Args:
+        changes: with the key's columns of all images.
+        key: places of the key's columns.
+    """
+    first = list(range(len(changes.kind)))
+
+    def root(number: int) -> int:
+        while first[number] != number:
+            first[number] = number = first[first[number]]
+        return number
+
+    known: dict[Key, int] = {}
+    for number in range(len(first)):
+        for one in images(changes, number, key):
+            if one is not None:
+                pair = root(known.setdefault(one, number)), root(number)
+                first[max(pair)] = min(pair)
+    return np.array([root(number) for number in range(len(first))], np.int64)
+
+
+def images(changes: Changes, number: int, key: I64) -> tuple[Key | None, Key | None]:
+    """Return the row's keys before and after a change; None where there is no row or no key."""
+    kind = int(changes.kind[number])
+    before = None if kind == DmlKind.INSERT else _key(changes.before, number, key, {})
+    if kind == DmlKind.DELETE or (kind == DmlKind.UPDATE and before is None):
+        return before, None
+    after = _key(changes.after, number, key, {} if before is None else dict(enumerate(before)))
+    return before, after
+
+
+def _key(image: Cells, number: int, key: I64, known: Mapping[int, bytes]) -> Key | None:
+    """Return the key of an image; `known` says what columns are that it does not have."""
+    values = []
+    for place, column in enumerate(key.tolist()):
+        value = image.value(number, column)
+        if image.length[number, column] == ABSENT:
+            value = known.get(place)
+        if value is None:
+            return None
+        values.append(value)
+    return tuple(values) or None

@@ -1,0 +1,79 @@
+"""One statement that changes a target table, and what it is put together from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from psycopg import sql
+
+from olr_pg.applier.target.percent_signs import verbatim
+from olr_pg.errors import Code, OlrPgError
+
+if TYPE_CHECKING:
+    from olr_pg.applier.statements.target_plan import TablePlan
+    from olr_pg.applier.target.catalogue import TargetColumn
+    from olr_pg.applier.target.connection import Binary
+    from olr_pg.transactions.finished_columns import DmlKind
+
+
+class Step(NamedTuple):
+    """One statement.
+
+    Attributes:
+        kind: what it does, for the counters.
+        query: with ``%b`` placeholders; of a COPY, whole. UTF-8.
+        parameters: its parameters, none for a COPY.
+        copy: the COPY's stream.
+        expected: rows it must touch.
+        advice: what to look at where it touches none.
+    """
+
+    kind: DmlKind
+    query: bytes
+    parameters: tuple[Binary | None, ...]
+    copy: memoryview | None
+    expected: int
+    advice: str = ""
+
+
+class UnwritableError(Exception):
+    """No statement can bring a change in.
+
+    Attributes:
+        number: of the change.
+        error: as it is reported.
+    """
+
+    def __init__(self, number: int, error: OlrPgError) -> None:
+        super().__init__(number, error)
+        self.number = number
+        self.error = error
+
+
+class KeyMissingError(UnwritableError):
+    """A change does not have its key's values."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(
+            number,
+            OlrPgError(
+                Code.CHANGE_CONFLICTS,
+                "the change does not have the values of the key, whatever `apply.on-conflict` is;"
+                " check the supplemental logging of the key's columns",
+            ),
+        )
+
+
+def name_of(name: str) -> sql.SQL:
+    """Return a column's name in a statement with parameters."""
+    return verbatim(sql.Identifier(name))
+
+
+def type_of(column: TargetColumn) -> sql.SQL:
+    """Return the type of a column's values, below a domain."""
+    return verbatim(sql.SQL(column.base_name))
+
+
+def table_of(plan: TablePlan) -> sql.SQL:
+    """Return the target table."""
+    return verbatim(plan.target.identifier)

@@ -1,0 +1,224 @@
+"""The SQL that brings changes into one target table.
+
+Facts: architecture, “How a batch becomes statements”, “What PostgreSQL does and refuses”.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+from psycopg import sql
+
+from olr_pg.applier.statements.identity_columns import leave_identities
+from olr_pg.applier.statements.images import (
+    column_array,
+    column_set_kernel,
+    composite_array,
+    copy_buffer,
+)
+from olr_pg.applier.statements.key_moves import whole_row
+from olr_pg.applier.statements.net_change import ABSENT, NO_KEY, SINGLE, Cells, net_change
+from olr_pg.applier.statements.one_change import single
+from olr_pg.applier.statements.step import KeyMissingError, Step, name_of, table_of, type_of
+from olr_pg.applier.target.connection import Binary
+from olr_pg.transactions.finished_columns import DmlKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from olr_pg.applier.statements.table_changes import Changes
+    from olr_pg.applier.statements.target_plan import TablePlan
+
+I64 = npt.NDArray[np.int64]
+
+
+def steps(plan: TablePlan, changes: Changes, copy_rows: int) -> Iterator[Step]:
+    """Yield the statements of these changes, in order.
+
+    Args:
+        copy_rows: inserts from which on COPY is used.
+
+    Raises:
+        UnwritableError: no statement can bring a change in.
+    """
+    leave_identities(plan, changes)
+    writer = SetWriter(plan, copy_rows)
+    if len(plan.key) == 0:
+        yield from _without_key(writer, changes)
+        return
+    start, count = 0, len(changes.kind)
+    whole = whole_row(plan, changes)
+    while start < count:
+        net = net_change(changes.kind, changes.row, changes.cells, plan.key, whole, start)
+        yield from writer.deletes(changes.cells, net.delete)
+        yield from writer.updates(changes.cells, net.update)
+        yield from writer.inserts(changes.cells, net.insert)
+        start = net.end
+        if start < count and net.reason == SINGLE:
+            yield single(plan, changes, start)
+            start += 1
+        elif start < count and net.reason == NO_KEY:
+            raise KeyMissingError(start)
+
+
+def _without_key(writer: SetWriter, changes: Changes) -> Iterator[Step]:
+    inserts = changes.kind == DmlKind.INSERT
+    bounds = [0, *(np.flatnonzero(np.diff(inserts)) + 1).tolist(), len(inserts)]
+    for start, end in zip(bounds[:-1], bounds[1:], strict=True):  # noqa: RUF007 - same length
+        if start < end and inserts[start]:
+            yield from writer.inserts(changes.after, np.arange(start, end))
+        else:
+            for number in range(start, end):
+                yield single(writer.plan, changes, number)
+
+
+class SetWriter:
+    """Sets of rows as statements."""
+
+    def __init__(self, plan: TablePlan, copy_rows: int) -> None:
+        self.plan = plan
+        self._copy_rows = copy_rows
+        self._columns = plan.target.columns
+        self._table = table_of(plan)
+
+    def _composites(self, cells: Cells, rows: I64) -> tuple[Binary]:
+        target = self.plan.target
+        return (Binary(composite_array(cells, rows, target.row_type_oid, self.plan.types)),)
+
+    def deletes(self, cells: Cells, rows: I64) -> Iterator[Step]:
+        """Yield the DELETE of rows by their keys."""
+        if len(rows) == 0:
+            return
+        keys = [self._columns[i] for i in self.plan.key]
+        query = self.plan.statement(DmlKind.DELETE, (), self._delete)
+        if len(keys) == 1:
+            array = column_array(cells, rows, int(self.plan.key[0]), keys[0].base_oid)
+            yield Step(DmlKind.DELETE, query, (Binary(array),), None, len(rows))
+            return
+        only_key = cells._replace(length=np.full_like(cells.length, ABSENT))
+        only_key.length[:, self.plan.key] = cells.length[:, self.plan.key]
+        yield Step(DmlKind.DELETE, query, self._composites(only_key, rows), None, len(rows))
+
+    def _delete(self) -> sql.Composed:
+        keys = [self._columns[i] for i in self.plan.key]
+        if len(keys) == 1:
+            return sql.SQL("DELETE FROM {} WHERE {} = ANY(%b::{}[])").format(
+                self._table, name_of(keys[0].name), type_of(keys[0])
+            )
+        return sql.SQL("DELETE FROM {0} AS t USING unnest(%b::{0}[]) AS s WHERE {1}").format(
+            self._table, self._same_key()
+        )
+
+    def updates(self, cells: Cells, rows: I64) -> Iterator[Step]:
+        """Yield the UPDATEs of rows by their keys, one for each set of columns."""
+        if len(rows) == 0:
+            return
+        for columns, chosen in self._by_columns(cells, rows):
+            if len(columns) == 0:
+                continue
+            names = [self._columns[i].name for i in columns]
+            query = self.plan.statement(DmlKind.UPDATE, tuple(names), partial(self._update, names))
+            yield Step(DmlKind.UPDATE, query, self._composites(cells, chosen), None, len(chosen))
+
+    def _update(self, names: Sequence[str]) -> sql.Composed:
+        return sql.SQL("UPDATE {0} AS t SET {1} FROM unnest(%b::{0}[]) AS s WHERE {2}").format(
+            self._table,
+            sql.SQL(", ").join(sql.SQL("{0} = s.{0}").format(name_of(n)) for n in names),
+            self._same_key(),
+        )
+
+    def inserts(self, cells: Cells, rows: I64) -> Iterator[Step]:
+        """Yield the INSERT or COPY of whole rows."""
+        if len(rows) == 0:
+            return
+        columns = self.plan.inserted
+        names = tuple(self._columns[i].name for i in columns)
+        if len(rows) >= self._copy_rows:
+            yield copying(self.plan, copy_buffer(cells, rows, columns), len(rows))
+            return
+        query = self.plan.statement(DmlKind.INSERT, names, partial(self._insert, names))
+        yield Step(DmlKind.INSERT, query, self._composites(cells, rows), None, len(rows))
+
+    def _insert(self, names: Sequence[str]) -> sql.Composed:
+        return sql.SQL(
+            "INSERT INTO {0} ({1}) OVERRIDING SYSTEM VALUE SELECT {2} FROM unnest(%b::{0}[]) AS s"
+        ).format(
+            self._table,
+            sql.SQL(", ").join(map(name_of, names)),
+            sql.SQL(", ").join(sql.SQL("s.{}").format(name_of(name)) for name in names),
+        )
+
+    def _same_key(self) -> sql.Composed:
+        names = [name_of(self._columns[i].name) for i in self.plan.key]
+        return sql.SQL(" AND ").join(sql.SQL("t.{0} = s.{0}").format(name) for name in names)
+
+    def _by_columns(self, cells: Cells, rows: I64) -> Iterator[tuple[I64, I64]]:
+        """Return (columns to set, rows) of each set of columns that rows have."""
+        key = set(self.plan.key.tolist())
+        settable = np.array(
+            [
+                i
+                for i, column in enumerate(self._columns)
+                if i not in key and not column.generated and column.identity != "a"
+            ],
+            np.int64,
+        )
+        sets = np.empty((-(-len(settable) // 64), len(rows)), np.uint64)
+        for part in range(len(sets)):
+            columns = settable[64 * part : 64 * part + 64]
+            column_set_kernel(cells.length, rows, columns, sets[part])
+        if len(sets) == 0 or (sets == sets[:, :1]).all():
+            groups = [np.arange(len(rows))]
+        else:
+            which = np.unique(sets, axis=1, return_inverse=True)[1].reshape(-1)
+            groups = [np.flatnonzero(which == number) for number in range(int(which.max()) + 1)]
+        for group in groups:
+            present = cells.length[rows[group[0]], settable] != ABSENT
+            yield settable[present], rows[group]
+
+
+def copying(plan: TablePlan, stream: memoryview, rows: int) -> Step:
+    """Compose the COPY of `rows` rows into `plan.inserted`."""
+    names = tuple(plan.target.columns[i].name for i in plan.inserted)
+
+    def compose() -> sql.Composed:
+        return sql.SQL("COPY {} ({}) FROM STDIN (FORMAT BINARY)").format(
+            plan.target.identifier, sql.SQL(", ").join(map(sql.Identifier, names))
+        )
+
+    return Step(DmlKind.INSERT, plan.statement("copy", names, compose), (), stream, rows)
+
+
+def overwriting(plan: TablePlan, changes: Changes, number: int, *, displaced: bool) -> list[Step]:
+    """Compose what puts the row of a conflicting change into place, empty where it cannot be.
+
+    The rows with the old and the new key go away and the whole row comes in: for an update only
+    where the change has the whole row (never upsert a part).
+
+    Args:
+        displaced: the row at the old key is another one, which stays.
+    """
+    kind = DmlKind(int(changes.kind[number]))
+    if kind is DmlKind.DELETE or len(plan.key) == 0:
+        return []
+    before, after = changes.before, changes.after
+    offset, length = before.offset[number].copy(), before.length[number].copy()
+    if kind is DmlKind.INSERT:
+        length[:] = ABSENT
+    present = after.length[number] != ABSENT
+    offset[present] = after.offset[number][present]
+    length[present] = after.length[number][present]
+    if kind is DmlKind.UPDATE and (length[plan.whole] == ABSENT).any():
+        return []
+    row = Cells(before.data, offset.reshape(1, -1), length.reshape(1, -1))
+    writer, rows = SetWriter(plan, 2), np.array([0])
+    gone = list(writer.deletes(row, rows))
+    if kind is DmlKind.UPDATE and not displaced:
+        gone += writer.deletes(before, np.array([number]))
+    return [
+        *(step._replace(expected=-1) for step in gone),
+        *writer.inserts(row, rows),
+    ]

@@ -1,0 +1,1 @@
+"""Tables that stopped: what is held for them, why they stopped, and what DDL does to them."""

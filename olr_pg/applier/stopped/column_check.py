@@ -1,0 +1,108 @@
+"""The check that a target table still has the columns that its plan was made with.
+
+A plan outlives its batch, and somebody may alter the target beside a running applier. PostgreSQL
+reads composite values by place, casts what comes for a column of another type, and rounds to fewer
+digits: such values would go into the wrong columns or be others, without an error. So each target
+transaction asks for the columns once it has locked the table, which keeps them as they are to its
+end.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import structlog
+from psycopg import sql
+
+from olr_pg.applier.stopped.refused_changes import RefusedError
+from olr_pg.errors import Code, OlrPgError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from psycopg import Connection, Cursor
+
+    from olr_pg.applier.target.catalogue import TargetColumn, TargetTable
+
+T = TypeVar("T")
+
+PLANS_MAX: Final = 5
+"""Plans in a row that the target may outrun."""
+
+_SHAPE: Final = """
+SELECT string_agg(
+    concat_ws(' ', attrelid, atttypid, atttypmod, attgenerated <> '', attidentity, attname), chr(10)
+    ORDER BY attnum)
+FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped
+"""
+# What DML takes, too. Of a partitioned table no more than the table itself: its columns are named.
+_LOCK: Final = "LOCK TABLE ONLY {} IN ROW EXCLUSIVE MODE"
+
+_log = structlog.get_logger(__name__)
+
+
+class TargetAlteredError(Exception):
+    """The target's columns are not those of the plan; what was written is to be rolled back."""
+
+
+class TargetShape:
+    """The columns of one target table, as its plan has them."""
+
+    def __init__(self, target: TargetTable) -> None:
+        self._name = target.identifier.as_string()
+        self._lock = sql.SQL(_LOCK).format(target.identifier)
+        self._known = "\n".join(
+            f"{target.oid} {one.type_oid} {_modifier(one)} {'ft'[one.generated]} {one.identity}"
+            f" {one.name}"
+            for one in target.columns
+        )
+
+    def lock(self, connection: Connection[Any]) -> None:
+        """Lock the table as DML does, for what comes later in the transaction."""
+        connection.execute(self._lock)
+
+    def send(self, connection: Connection[Any]) -> Cursor[Any]:
+        """Ask for the columns, for `compare` to look at (pipelined)."""
+        return connection.execute(_SHAPE, (self._name,))
+
+    def compare(self, cursor: Cursor[Any]) -> None:
+        """Look at what `send` found.
+
+        Raises:
+            TargetAlteredError: it is not what the plan was made with.
+        """
+        if cursor.fetchone() != (self._known,):
+            raise TargetAlteredError(self._name)
+
+    def check(self, connection: Connection[Any]) -> None:
+        """Do `send` and `compare`."""
+        self.compare(self.send(connection))
+
+
+def _modifier(column: TargetColumn) -> int:
+    """Return the column's own modifier: that of a domain stays as it is."""
+    return column.modifier if column.type_oid == column.base_oid else -1
+
+
+def with_current_plan(attempt: Callable[[], T], drop: Callable[[], None]) -> T:
+    """Do what a plan is needed for, and again where the target was altered beneath it.
+
+    Args:
+        attempt: writes in target transactions of its own.
+        drop: makes the next attempt plan anew.
+
+    Raises:
+        RefusedError: it is altered again and again.
+        what `attempt` raises.
+    """
+    altered: TargetAlteredError | None = None
+    for _ in range(PLANS_MAX):
+        try:
+            return attempt()
+        except TargetAlteredError as error:
+            altered = error
+            _log.info("target table was altered: planned anew", target=str(error))
+            drop()
+    raise RefusedError(
+        0, OlrPgError(Code.CHANGE_REFUSED, f"{altered} is altered faster than a batch is written")
+    ) from altered

@@ -1,0 +1,236 @@
+"""Source DDL carried out in the target, as `dictionary.evolution` understands it.
+
+A change that cannot be decoded comes as an event too, which stops its table.
+
+Everything of one event happens in one target transaction with the ledger's row, which then stands
+at the commit of the DDL: doing the event again finds it done. An event that the target cannot
+follow stops its table, as a change does that does not go in (`table_applier`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import psycopg
+import structlog
+from psycopg import sql
+
+from olr_pg.applier.settings import TruncatePolicy
+from olr_pg.applier.statements.target_plan import TablePlan, plan_table, target_columns, target_name
+from olr_pg.applier.stopped.held_events import source_document
+from olr_pg.applier.stopped.hold import hold_event
+from olr_pg.applier.stopped.incomplete_values import Incomplete, forget_table, stop_error, stops
+from olr_pg.applier.target.catalogue import empty_table, read_table
+from olr_pg.applier.target.connection import is_transient
+from olr_pg.applier.target.ledger import Counters, ErrorRow, TableLedger
+from olr_pg.datatypes.mapping import pg_type
+from olr_pg.dictionary.evolution import Verdict
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.scalars import format_xid
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from psycopg import Connection
+
+    from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.applier.target.catalogue import TargetTable
+    from olr_pg.dictionary.model import Table
+    from olr_pg.transactions.schema_event import SchemaEvent
+
+_PLACE: Final = ("thread", "sequence", "block", "offset", "incident")
+"""Of an error's `where`: what leads to the redo of a change that cannot be decoded."""
+
+_log = structlog.get_logger(__name__)
+
+
+def apply_event(
+    connection: Connection[Any],
+    settings: ApplierSettings,
+    event: SchemaEvent,
+    source: Table | None = None,
+) -> OlrPgError | None:
+    """Bring an event into the target or the hold, durably; nothing where it is there already.
+
+    Args:
+        source: the table's definition before the event, as far as anyone told.
+
+    Returns:
+        Why the table stops with it, if it does.
+
+    Raises:
+        psycopg.Error: an error that may pass.
+    """
+    ledger = event_ledger(settings, event.table)
+    with connection.transaction():
+        state = ledger.lock(connection)
+        if state.position.has(event.commit_scn, event.xid):
+            return None
+        position = state.position.after(event.commit_scn, event.xid)
+        error = None if state.stopped else carry_out(connection, settings, event, source)
+        if error is None and not state.stopped:
+            ledger.advance(connection, position, Counters())
+            return None
+        if error is not None:
+            ledger.stop(connection, source_document(source, settings.facts, event.commit_scn))
+            ledger.record(connection, event_error_row(event, error))
+        held = hold_event(connection, ledger.key, event, settings.facts)
+        if held.later is not None and held.evolution.error is not None:
+            ledger.retell(connection, event_error_row(held, held.evolution.error))
+        ledger.move(connection, position)
+    return error
+
+
+def event_ledger(settings: ApplierSettings, table: str) -> TableLedger:
+    """Return the ledger of the table that an event names."""
+    owner, _, name = table.partition(".")
+    target = ".".join(target_name(settings, owner, name))
+    return TableLedger(settings.subscription, table, target, settings.dbid)
+
+
+def carry_out(
+    connection: Connection[Any],
+    settings: ApplierSettings,
+    event: SchemaEvent,
+    source: Table | None = None,
+    *,
+    decided: bool = False,
+) -> OlrPgError | None:
+    """Do in the target what an event means, whole or not at all; return why not.
+
+    Args:
+        connection: in a transaction that holds the lock of the ledger's row.
+        source: the table's definition before the event, as far as anyone told.
+        decided: somebody has skipped it: LOB values that are left out are noted, whatever the
+            policy says.
+    """
+    try:
+        with connection.transaction():
+            if event.lobs:
+                _note_lobs(connection, settings, event, source, decided=decided)
+            else:
+                _carry_out(connection, settings, event)
+    except OlrPgError as refused:
+        return refused
+    except psycopg.errors.InsufficientPrivilege as refused:
+        return OlrPgError(
+            Code.TARGET_PRIVILEGE, str(refused.diag.message_primary), table=event.table
+        )
+    except psycopg.Error as refused:
+        if is_transient(refused):
+            raise
+        return OlrPgError(
+            Code.CHANGE_REFUSED, str(refused.diag.message_primary or refused), table=event.table
+        )
+    return None
+
+
+def _carry_out(connection: Connection[Any], settings: ApplierSettings, event: SchemaEvent) -> None:
+    evolution = event.evolution
+    if evolution.verdict is Verdict.STOP:
+        assert evolution.error is not None
+        raise evolution.error
+    if evolution.verdict is Verdict.FOLLOW:
+        return
+    target = _target(connection, settings, event)
+    if evolution.columns:
+        _add_columns(connection, target, event)
+    if evolution.verdict is Verdict.TRUNCATE:
+        _truncate(connection, settings, target, event)
+
+
+def _note_lobs(
+    connection: Connection[Any],
+    settings: ApplierSettings,
+    event: SchemaEvent,
+    source: Table | None,
+    *,
+    decided: bool,
+) -> None:
+    """Note LOB values of changes of which nothing else is delivered."""
+    for lob in event.lobs:
+        if not decided and stops(settings, event.table, lob):
+            raise stop_error(event.table, lob)
+    owner, _, name = event.table.partition(".")
+    target = read_table(connection, *target_name(settings, owner, name))
+    if target is None:
+        missing = ".".join(target_name(settings, owner, name))
+        raise OlrPgError(Code.TARGET_TABLE_MISSING, f"{missing} does not exist", table=event.table)
+    plan = TablePlan(event.table, target, source, settings)
+    ledger = event_ledger(settings, event.table)
+    Incomplete(connection, ledger, plan).note(event.lobs, event.commit_scn, event.xid)
+
+
+def _target(
+    connection: Connection[Any], settings: ApplierSettings, event: SchemaEvent
+) -> TargetTable:
+    owner, _, table = event.table.partition(".")
+    schema, name = target_name(settings, owner, table)
+    target = read_table(connection, schema, name)
+    if target is None and settings.create_tables and event.definition is not None:
+        target = plan_table(connection, settings, event.definition, event.definition).target
+    if target is None:
+        raise OlrPgError(
+            Code.TARGET_TABLE_MISSING, f"{schema}.{name} does not exist", table=event.table
+        )
+    return target
+
+
+def _add_columns(connection: Connection[Any], target: TargetTable, event: SchemaEvent) -> None:
+    names = target_columns(event.definition)
+    for column in event.evolution.columns:
+        kind = pg_type(column).name
+        connection.execute(
+            sql.SQL("ALTER TABLE {} ADD COLUMN IF NOT EXISTS {} {}").format(
+                target.identifier, sql.Identifier(names[column.name]), sql.SQL(kind)
+            )
+        )
+        _log.info("column added", table=target.full_name, column=names[column.name], type=kind)
+
+
+def _truncate(
+    connection: Connection[Any],
+    settings: ApplierSettings,
+    target: TargetTable,
+    event: SchemaEvent,
+) -> None:
+    if settings.truncate is TruncatePolicy.STOP:
+        raise OlrPgError(Code.TABLE_TRUNCATED, "TRUNCATE TABLE", table=event.table)
+    if settings.truncate is TruncatePolicy.IGNORE:
+        _log.warning("TRUNCATE is ignored", table=event.table, scn=event.commit_scn)
+        return
+    empty_table(connection, target)
+    forget_table(connection, event_ledger(settings, event.table))
+    _log.info("table truncated", table=target.full_name, scn=event.commit_scn)
+
+
+def event_error_row(event: SchemaEvent, error: OlrPgError) -> ErrorRow:
+    """Return the line of the error table for an event that stops its table."""
+    scn, message = event.commit_scn, error.detail
+    if event.is_fault:
+        scn = int(error.where.get("scn", scn))
+        place = ", ".join(f"{key} {error.where[key]}" for key in _PLACE if key in error.where)
+        message = f"{message} [{place}]"
+    if event.later is not None:
+        count, last, xid = event.later
+        message += (
+            f"; and of {count} more transactions, the last with commit SCN {last},"
+            f" XID {format_xid(xid)}"
+        )
+    first = event.lobs[0] if event.lobs else None
+    operation = "undecoded" if event.is_fault else "ddl"
+    return ErrorRow(
+        commit_scn=event.commit_scn,
+        xid=format_xid(event.xid),
+        position=0,
+        scn=scn,
+        row_id=None if first is None else first.row_id,
+        operation=operation if first is None else first.kind.name.lower(),
+        code=error.code,
+        sqlstate=None,
+        message=message,
+        statement=event.statement or None,
+        before=None,
+        after=None,
+        resolution="stopped",
+    )

@@ -1,0 +1,213 @@
+"""The error table as it is read: changes that stopped tables or were skipped, and what waits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from psycopg.rows import class_row
+
+from olr_pg.errors import CATALOGUE, Code, OlrPgError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from psycopg import Connection
+
+
+_COLUMNS = """
+SELECT id, source_table, target_table, commit_scn, xid, position, scn, row_id, operation, code,
+    sqlstate, message, statement, before, after, resolution, first_seen, last_seen, attempts
+FROM olr_pg.error
+"""
+_LIST = f"{_COLUMNS} WHERE subscription = %s AND (%s OR resolution = 'stopped') ORDER BY id"
+_ONE = f"{_COLUMNS} WHERE subscription = %s AND id = %s"
+_SKIP = """
+UPDATE olr_pg.error SET resolution = 'skipped', last_seen = now()
+WHERE subscription = %s AND id = %s AND resolution = 'stopped'
+"""
+_STOPPED = """
+SELECT l.source_table, l.target_table, l.commit_scn AS received_scn,
+    h.transactions, h.changes, h.bytes, h.first_scn
+FROM olr_pg.ledger AS l LEFT JOIN LATERAL (
+    SELECT count(*) FILTER (WHERE changes > 0 OR kind = 'ddl') AS transactions,
+        coalesce(sum(changes), 0)::bigint AS changes,
+        coalesce(sum(octet_length(data)), 0)::bigint AS bytes, min(commit_scn) AS first_scn
+    FROM olr_pg.held AS h
+    WHERE h.subscription = l.subscription AND h.source_table = l.source_table
+) AS h ON true
+WHERE l.subscription = %s AND l.stopped ORDER BY l.source_table
+"""
+_INCOMPLETE = """
+SELECT id, source_table, target_table, key, row_id, column_name, target_column, operation,
+    commit_scn, xid, reason, noted_at, fetched_at, failure
+FROM olr_pg.incomplete WHERE subscription = %s ORDER BY source_table, id LIMIT %s
+"""
+_INCOMPLETE_COUNTS = """
+SELECT source_table, incomplete FROM olr_pg.ledger
+WHERE subscription = %s AND incomplete > 0 ORDER BY source_table
+"""
+_REASONS = """
+SELECT DISTINCT ON (l.source_table) l.source_table, e.code, e.message, e.id
+FROM olr_pg.ledger AS l LEFT JOIN olr_pg.error AS e ON e.subscription = l.subscription
+    AND e.source_table = l.source_table AND e.resolution = 'stopped'
+WHERE l.subscription = %s AND l.stopped ORDER BY l.source_table, e.id DESC
+"""
+
+
+class ErrorLine(NamedTuple):
+    """One line of the error table; the columns are explained in ledger.sql."""
+
+    id: int
+    source_table: str
+    target_table: str
+    commit_scn: int
+    xid: str
+    position: int
+    scn: int
+    row_id: str | None
+    operation: str
+    code: int
+    sqlstate: str | None
+    message: str
+    statement: str | None
+    before: dict[str, str | None] | None
+    after: dict[str, str | None] | None
+    resolution: str
+    first_seen: datetime
+    last_seen: datetime
+    attempts: int
+
+    @property
+    def action(self) -> str:
+        """The catalogue's advice; empty for a code of a later release."""
+        known = self.code in Code.__members__.values()
+        return CATALOGUE[Code(self.code)].action if known else ""
+
+
+class StoppedTable(NamedTuple):
+    """A table whose changes are held.
+
+    Attributes:
+        received_scn: up to this commit SCN its changes are in the hold.
+        transactions, changes, bytes: what is held.
+        first_scn: commit SCN of the first held transaction.
+    """
+
+    source_table: str
+    target_table: str
+    received_scn: int
+    transactions: int
+    changes: int
+    bytes: int
+    first_scn: int | None
+
+
+def read_errors(
+    connection: Connection[Any], subscription: str, *, resolved: bool
+) -> list[ErrorLine]:
+    """Read the lines of a subscription, oldest first.
+
+    Args:
+        resolved: also those that hold no table up.
+    """
+    with connection.cursor(row_factory=class_row(ErrorLine)) as cursor:
+        return cursor.execute(_LIST, (subscription, resolved)).fetchall()
+
+
+def read_error(connection: Connection[Any], subscription: str, number: int) -> ErrorLine:
+    """Read one line.
+
+    Raises:
+        OlrPgError: 5142, there is none.
+    """
+    with connection.cursor(row_factory=class_row(ErrorLine)) as cursor:
+        line = cursor.execute(_ONE, (subscription, number)).fetchone()
+    if line is None:
+        raise OlrPgError(
+            Code.NO_SUCH_ERROR_LINE, f"there is no error {number}", subscription=subscription
+        )
+    return line
+
+
+def skip_error(connection: Connection[Any], subscription: str, number: int) -> ErrorLine:
+    """Decide that the change of a line is left out; its table does not go on by that alone.
+
+    Raises:
+        OlrPgError: 5142 there is no such line, 5143 it holds no table up.
+    """
+    line = read_error(connection, subscription, number)
+    if connection.execute(_SKIP, (subscription, number)).rowcount == 0:
+        raise OlrPgError(
+            Code.ERROR_NOT_SKIPPABLE,
+            f"error {number} is {line.resolution}",
+            table=line.source_table,
+        )
+    return line
+
+
+class IncompleteLine(NamedTuple):
+    """One line of the list of incomplete rows; the columns are explained in ledger.sql."""
+
+    id: int
+    source_table: str
+    target_table: str
+    key: dict[str, str] | None
+    row_id: str | None
+    column_name: str
+    target_column: str
+    operation: str
+    commit_scn: int
+    xid: str
+    reason: int
+    noted_at: datetime
+    fetched_at: datetime | None
+    failure: str | None
+
+
+def read_incomplete(
+    connection: Connection[Any], subscription: str, limit: int | None = None
+) -> list[IncompleteLine]:
+    """Read the LOB values that the tables of a subscription lack, oldest first of each table.
+
+    Args:
+        limit: how many at most; None = all.
+    """
+    with connection.cursor(row_factory=class_row(IncompleteLine)) as cursor:
+        return cursor.execute(_INCOMPLETE, (subscription, limit)).fetchall()
+
+
+def count_incomplete(connection: Connection[Any], subscription: str) -> dict[str, int]:
+    """Return how many such values each table lacks; only tables that lack some."""
+    return dict(connection.execute(_INCOMPLETE_COUNTS, (subscription,)).fetchall())
+
+
+def read_stopped(connection: Connection[Any], subscription: str) -> list[StoppedTable]:
+    """Read the stopped tables of a subscription and what is held of them."""
+    with connection.cursor(row_factory=class_row(StoppedTable)) as cursor:
+        return cursor.execute(_STOPPED, (subscription,)).fetchall()
+
+
+def stopped_error(reasons: Sequence[tuple[str, int | None, str | None, int | None]]) -> OlrPgError:
+    """Return the error of a run that left tables behind.
+
+    Args:
+        reasons: of each, the table, its error's code, message and number.
+    """
+    table, code, message, number = reasons[0]
+    others = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+    if code is None or code not in CATALOGUE:
+        return OlrPgError(Code.TABLES_STOPPED, f"{table}{others}")
+    reason = OlrPgError(code, str(message), table=table)
+    return OlrPgError(Code.TABLES_STOPPED, f"{reason}{others}", error=number)
+
+
+def check_stopped(connection: Connection[Any], subscription: str) -> None:
+    """End a run that left tables behind.
+
+    Raises:
+        OlrPgError: 5010, tables are stopped.
+    """
+    reasons = connection.execute(_REASONS, (subscription,)).fetchall()
+    if reasons:
+        raise stopped_error(reasons)

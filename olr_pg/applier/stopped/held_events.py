@@ -1,0 +1,83 @@
+"""Held events as documents: an event of a table's definition, and the definition itself."""
+
+from __future__ import annotations
+
+import orjson
+
+from olr_pg.applier.statements.lost_values import lob_document, read_lob
+from olr_pg.datatypes.convert import DatabaseFacts
+from olr_pg.dictionary.evolution import Evolution, Verdict
+from olr_pg.dictionary.model import Database, Snapshot, Table
+from olr_pg.dictionary.snapshot_file import dump_snapshot, parse_snapshot
+from olr_pg.errors import OlrPgError
+from olr_pg.transactions.schema_event import LaterFaults, SchemaEvent
+
+
+def event_document(event: SchemaEvent, facts: DatabaseFacts) -> bytes:
+    """Write an event as JSON."""
+    evolution, error = event.evolution, event.evolution.error
+    document = {
+        "begin_scn": event.begin_scn,
+        "verdict": evolution.verdict.value,
+        "columns": [column.name for column in evolution.columns],
+        "error": None if error is None else [error.code, error.detail, error.action, error.where],
+        "definition": source_document(event.definition, facts, event.commit_scn),
+        "statement": event.statement,
+        "is_fault": event.is_fault,
+        "later": None if event.later is None else list(event.later),
+        "lobs": list(map(lob_document, event.lobs)),
+    }
+    return orjson.dumps(document)
+
+
+def source_document(table: Table | None, facts: DatabaseFacts, scn: int) -> str:
+    """Write a table's definition and what is known of its database, as a dictionary snapshot."""
+    database = Database(
+        "source", charset=facts.charset, ncharset=facts.ncharset, timezone=facts.timezone
+    )
+    tables = () if table is None else (table,)
+    return dump_snapshot(Snapshot(scn, database, tables)).decode()
+
+
+def read_source(document: str) -> tuple[Table | None, DatabaseFacts]:
+    """Read what `source_document` wrote.
+
+    Raises:
+        OlrPgError: 3003, 3004, it is not what this release writes.
+    """
+    snapshot = parse_snapshot(orjson.loads(document), "olr_pg.ledger")
+    database = snapshot.database
+    return (
+        snapshot.tables[0] if snapshot.tables else None,
+        DatabaseFacts(database.charset, database.ncharset, database.timezone),
+    )
+
+
+def read_event(table: str, commit_scn: int, xid: int, data: bytes) -> SchemaEvent:
+    """Read what `event_document` wrote.
+
+    Raises:
+        OlrPgError, ValueError, KeyError, TypeError: it is not what this release writes.
+    """
+    document = orjson.loads(data)
+    definition, _ = read_source(document["definition"])
+    columns = {column.name: column for column in definition.columns} if definition else {}
+    error, later = document["error"], document.get("later")
+    if error is not None:
+        code, detail, action, where = error
+        error = OlrPgError(code, detail, action=action, **where)
+    evolution = Evolution(
+        Verdict(document["verdict"]), tuple(columns[name] for name in document["columns"]), error
+    )
+    return SchemaEvent(
+        table,
+        commit_scn,
+        xid,
+        document["begin_scn"],
+        evolution,
+        definition,
+        statement=document["statement"],
+        is_fault=document.get("is_fault", False),
+        later=None if later is None else LaterFaults(*later),
+        lobs=tuple(map(read_lob, document.get("lobs", ()))),
+    )

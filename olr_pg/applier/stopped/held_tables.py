@@ -1,0 +1,63 @@
+"""The time since which stopped tables fall behind, for whoever watches: looked up in the hold."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from psycopg import Connection
+
+# The age, not the time: the target has a clock of its own.
+_FIRST: Final = """
+SELECT l.source_table, h.commit_scn,
+    extract(epoch FROM clock_timestamp() - h.held_at)::float8
+FROM olr_pg.ledger AS l CROSS JOIN LATERAL (
+    SELECT commit_scn, held_at FROM olr_pg.held AS h
+    WHERE h.subscription = l.subscription AND h.source_table = l.source_table
+    ORDER BY h.id LIMIT 1
+) AS h
+WHERE l.subscription = %s AND l.stopped
+"""
+_INCOMPLETE: Final = """
+SELECT source_table, incomplete FROM olr_pg.ledger WHERE subscription = %s AND incomplete > 0
+"""
+
+
+class FirstHeld(NamedTuple):
+    """The first change of a stopped table that is held.
+
+    Attributes:
+        commit_scn: of its transaction; the table has what commits below.
+        since: seconds of Unix time.
+    """
+
+    commit_scn: int
+    since: float
+
+
+class HeldTables:
+    """The held and incomplete changes of a subscription at the last look; for any thread."""
+
+    def __init__(self, subscription: str) -> None:
+        self._subscription = subscription
+        self._first: Mapping[str, FirstHeld] = {}
+        self._incomplete: Mapping[str, int] = {}
+
+    def look(self, connection: Connection[Any]) -> None:
+        """See what is held now."""
+        found = connection.execute(_FIRST, (self._subscription,)).fetchall()
+        now = time.time()
+        self._first = {name: FirstHeld(scn, now - max(age, 0.0)) for name, scn, age in found}
+        self._incomplete = dict(connection.execute(_INCOMPLETE, (self._subscription,)).fetchall())
+
+    def incomplete(self, table: str) -> int:
+        """Return how many LOB values a table lacks."""
+        return self._incomplete.get(table, 0)
+
+    def first(self, table: str) -> FirstHeld | None:
+        """Return the first held change of a table; None where nothing of it is held."""
+        return self._first.get(table)

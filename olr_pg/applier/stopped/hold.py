@@ -1,0 +1,349 @@
+"""The hold: a stopped table's changes wait in the target, in order, until the table goes on.
+
+Held changes are the protocol's own messages, as they were received, so that applying them later is
+the same work as applying them now; they are written in the target transaction that moves the
+ledger's position past them. An event of the table's definition is held in its place between them.
+What the table's definition was when it stopped is kept beside the ledger's position, because who
+applies the changes later may only know a newer one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from olr_pg.applier.statements.lost_marks import with_lost
+from olr_pg.applier.statements.lost_values import lost_document, read_lost
+from olr_pg.applier.statements.table_changes import Selection, join
+from olr_pg.applier.stopped.held_events import event_document, read_event, read_source
+from olr_pg.applier.stopped.held_frames import cut_rows, framed, parse_messages
+from olr_pg.datatypes.convert import DatabaseFacts
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.scalars import format_xid, parse_xid
+from olr_pg.transactions.schema_event import LaterFaults, SchemaEvent
+from olr_pg.wire.frames import ByteOrder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from psycopg import Connection
+
+PIECE_BYTES: Final = 8 << 20
+"""Bytes of a transaction in one row of the hold."""
+
+CHANGES: Final = "changes"
+DDL: Final = "ddl"
+
+_COPY: Final = """
+COPY olr_pg.held (subscription, source_table, commit_scn, xid, kind, changes, cut, big_endian, data,
+    lost)
+FROM STDIN (FORMAT BINARY)
+"""
+_COPY_TYPES: Final = (
+    "text", "text", "int8", "text", "text", "int4", "int8[]", "bool", "bytea", "text",
+)  # fmt: skip
+_FIRST: Final = """
+SELECT id, commit_scn, xid, kind, changes, octet_length(data) FROM olr_pg.held
+WHERE subscription = %s AND source_table = %s ORDER BY id LIMIT 10000
+"""
+_END: Final = """
+SELECT max(id) FROM olr_pg.held
+WHERE subscription = %s AND source_table = %s AND commit_scn = %s AND xid = %s
+"""
+_READ: Final = """
+SELECT id, commit_scn, xid, kind, changes, cut, big_endian, data, lost FROM olr_pg.held
+WHERE subscription = %s AND source_table = %s AND id <= %s ORDER BY id
+"""
+_IDENTITIES: Final = """
+SELECT first.commit_scn, first.xid, last.commit_scn, last.xid, first.kind
+FROM olr_pg.held AS first JOIN olr_pg.held AS last USING (subscription, source_table)
+WHERE subscription = %s AND source_table = %s AND last.id = %s
+ORDER BY first.id LIMIT 1
+"""
+_GROUPS: Final = """
+SELECT id, changes, octet_length(data) FROM olr_pg.held
+WHERE subscription = %s AND source_table = %s AND commit_scn = %s AND xid = %s ORDER BY id
+"""
+_PART: Final = """
+SELECT id, commit_scn, xid, kind, changes, cut, big_endian, data, lost FROM olr_pg.held
+WHERE subscription = %s AND source_table = %s AND id BETWEEN %s AND %s ORDER BY id
+"""
+_SHOW: Final = """
+SELECT h.kind, h.cut, h.big_endian, h.data, l.held_source
+FROM olr_pg.held AS h JOIN olr_pg.ledger AS l USING (subscription, source_table)
+WHERE subscription = %s AND source_table = %s AND h.commit_scn = %s AND h.xid = %s ORDER BY h.id
+"""
+_BYTES: Final = """
+SELECT coalesce(sum(octet_length(data)), 0) FROM olr_pg.held
+WHERE subscription = %s AND source_table = %s
+"""
+_LAST: Final = """
+SELECT id, commit_scn, xid, kind, changes, cut, big_endian,
+    CASE WHEN kind = 'ddl' THEN data END FROM olr_pg.held
+WHERE subscription = %s AND source_table = %s ORDER BY id DESC LIMIT 1
+"""
+_IS_SKIPPED: Final = """
+SELECT FROM olr_pg.error WHERE subscription = %s AND source_table = %s AND commit_scn = %s
+    AND xid = %s AND position = 0 AND resolution = 'skipped'
+"""
+_REPLACE: Final = """
+UPDATE olr_pg.held SET data = %s WHERE id = %s
+"""
+_DELETE: Final = """
+DELETE FROM olr_pg.held WHERE subscription = %s AND source_table = %s AND id <= %s
+"""
+
+Key = tuple[str, str]
+"""Subscription and source table."""
+
+
+class HeldEvent(NamedTuple):
+    """An event of the table's definition, in its place."""
+
+    last_id: int
+    event: SchemaEvent
+
+
+class HeldChanges(NamedTuple):
+    """Changes of whole transactions.
+
+    Attributes:
+        last_id: shape (transactions); the last row of the hold of each.
+    """
+
+    last_id: tuple[int, ...]
+    selection: Selection
+
+
+class HeldSlices:
+    """Changes of one transaction that is too large to be read whole; see `slices.Slices`."""
+
+    def __init__(
+        self, connection: Connection[Any], key: Key, last_id: int, identity: tuple[int, str]
+    ) -> None:
+        self._connection = connection
+        self._key = key
+        self._identity = identity
+        rows = connection.execute(_GROUPS, (*key, *identity)).fetchall()
+        self._groups: list[list[int]] = []
+        for row, changes, _ in rows:
+            if changes:
+                self._groups.append([])
+            self._groups[-1].append(int(row))
+        self.size = sum(int(length) for _, _, length in rows)
+        self.last_id = last_id
+        self.commit_scn = identity[0]
+        self.xid = parse_xid(identity[1])
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def read(self, changes_max: int, bytes_max: int) -> Iterator[Selection]:
+        """See `slices.Slices.read`: in the parts in which they were held.
+
+        Raises:
+            OlrPgError: 5141, a row of the hold is not what this release writes.
+        """
+        del changes_max, bytes_max
+        for group in self._groups:
+            rows = self._connection.execute(
+                _PART, (*self._key, group[0], group[-1]), binary=True
+            ).fetchall()
+            try:
+                yield _changes(rows).selection
+            except (OlrPgError, ValueError, KeyError, TypeError) as error:
+                raise OlrPgError(
+                    Code.HOLD_UNREADABLE, str(error), table=self._key[1], id=group[0]
+                ) from error
+
+
+# --- into the hold ---
+
+
+def hold_changes(
+    connection: Connection[Any], key: Key, selection: Selection, order: ByteOrder
+) -> None:
+    """Add changes of whole transactions to the hold, in the caller's target transaction."""
+    data, first = framed(selection)
+    cut = cut_rows(selection)
+    marked = selection.marked()
+    with connection.cursor().copy(_COPY) as copy:
+        copy.set_types(_COPY_TYPES)
+        for rows in selection.transactions():
+            start, end = int(first[rows.start]), int(first[rows.stop])
+            identity = (
+                *key,
+                int(selection.commit_scn[rows.start]),
+                format_xid(int(selection.xid[rows.start])),
+                CHANGES,
+            )
+            lost = lost_document(
+                (at - rows.start, one) for at, one in marked.items() if rows.start <= at < rows.stop
+            )
+            cuts = (first[cut[(cut >= rows.start) & (cut < rows.stop)]] - start).tolist()
+            for at in range(start, end, PIECE_BYTES):
+                is_first = at == start
+                count = rows.stop - rows.start if is_first else 0
+                piece = data[at : min(at + PIECE_BYTES, end)]
+                copy.write_row(
+                    (
+                        *identity, count, cuts if is_first else [], order.is_big, piece.tobytes(),
+                        lost if is_first else None,
+                    )
+                )  # fmt: skip
+
+
+def check_room(connection: Connection[Any], key: Key, size: int, limit: int) -> None:
+    """Check that a table's hold takes `size` bytes more.
+
+    Raises:
+        OlrPgError: 5023, it does not.
+    """
+    row = connection.execute(_BYTES, key).fetchone()
+    held = 0 if row is None else int(row[0])
+    if held + size > limit:
+        raise OlrPgError(
+            Code.HOLD_FULL, f"{size} bytes more than the {held} held", table=key[1], limit=limit
+        )
+
+
+def hold_event(
+    connection: Connection[Any], key: Key, event: SchemaEvent, facts: DatabaseFacts
+) -> SchemaEvent:
+    """Add an event to the hold, in the caller's target transaction.
+
+    Faults that follow each other are held as one, so that a table that has nothing but faults does
+    not fill the hold: how many they are, the first and the last. What somebody has decided on
+    already stays as it was then.
+
+    Returns:
+        The event as it is held.
+    """
+    row = connection.execute(_LAST, key, binary=True).fetchone() if event.is_fault else None
+    if row is not None and row[3] == DDL:
+        last = _event(key[1], row)
+        is_open = connection.execute(_IS_SKIPPED, (*key, row[1], row[2])).fetchone() is None
+        if last.is_fault and is_open:
+            count = 1 if last.later is None else last.later.transactions + 1
+            last = last._replace(later=LaterFaults(count, event.commit_scn, event.xid))
+            connection.execute(_REPLACE, (event_document(last, facts), row[0]))
+            return last
+    held: tuple[Any, ...] = (*key, event.commit_scn, format_xid(event.xid), DDL, 0, [], False)
+    with connection.cursor().copy(_COPY) as copy:
+        copy.set_types(_COPY_TYPES)
+        copy.write_row((*held, event_document(event, facts), None))
+    return event
+
+
+# --- out of the hold ---
+
+
+def first_held(
+    connection: Connection[Any], key: Key, *, changes_max: int, bytes_max: int
+) -> HeldChanges | HeldSlices | HeldEvent | None:
+    """Read what comes first: an event, or changes of whole transactions up to about these limits.
+
+    A transaction above the limit that was held in several parts comes as `HeldSlices`.
+
+    Raises:
+        OlrPgError: 5141, a row of the hold is not what this release writes.
+    """
+    end = _end_of_first(connection, key, changes_max, bytes_max)
+    if end is None:
+        return None
+    slices = _first_slices(connection, key, end)
+    if slices is not None and slices.size > bytes_max and len(slices) > 1:
+        return slices
+    rows = connection.execute(_READ, (*key, end), binary=True).fetchall()
+    try:
+        if rows[0][3] == DDL:
+            return HeldEvent(rows[0][0], _event(key[1], rows[0]))
+        return _changes(rows)
+    except (OlrPgError, ValueError, KeyError, TypeError) as error:
+        raise OlrPgError(Code.HOLD_UNREADABLE, str(error), table=key[1], id=rows[0][0]) from error
+
+
+def held_messages(
+    connection: Connection[Any], key: Key, commit_scn: int, xid: str
+) -> tuple[bytes, ByteOrder, DatabaseFacts] | None:
+    """Read a held transaction as framed messages; None where it is not held, or not to be shown.
+
+    Raises:
+        OlrPgError: 3003, 3004, the definition kept with it is not what this release writes.
+    """
+    rows = connection.execute(_SHOW, (*key, commit_scn, xid), binary=True).fetchall()
+    if not rows or rows[0][0] == DDL or rows[0][1]:
+        return None
+    order = ByteOrder.BIG if rows[0][2] else ByteOrder.LITTLE
+    _, facts = read_source(rows[0][4])
+    return b"".join(row[3] for row in rows), order, facts
+
+
+def _end_of_first(
+    connection: Connection[Any], key: Key, changes_max: int, bytes_max: int
+) -> int | None:
+    """Find the last row to read."""
+    rows = connection.execute(_FIRST, key).fetchall()
+    changes = size = 0
+    end: int | None = None
+    identity: tuple[int, str] | None = None
+    for number, (row, scn, xid, kind, count, length) in enumerate(rows):
+        if kind == DDL:
+            return int(row) if number == 0 else end
+        if identity is not None and (scn, xid) != identity and (
+            changes + count > changes_max or size + length > bytes_max
+        ):  # fmt: skip
+            return end
+        identity = scn, xid
+        changes, size, end = changes + count, size + length, int(row)
+    if identity is None:
+        return None
+    found = connection.execute(_END, (*key, *identity)).fetchone()
+    assert found is not None
+    return int(found[0])
+
+
+def _first_slices(connection: Connection[Any], key: Key, end: int) -> HeldSlices | None:
+    """Return the first transaction if it ends at a row; None where something comes before it."""
+    row = connection.execute(_IDENTITIES, (*key, end)).fetchone()
+    assert row is not None
+    first, last, kind = row[:2], row[2:4], row[4]
+    return None if first != last or kind == DDL else HeldSlices(connection, key, end, first)
+
+
+def _changes(rows: Sequence[tuple[Any, ...]]) -> HeldChanges:
+    selections, last_ids = list[Selection](), list[int]()
+    identity = None
+    for transaction in _transactions(rows):
+        head = transaction[0]
+        data = np.concatenate([np.frombuffer(row[7], np.uint8) for row in transaction])
+        selection = parse_messages(data, head[5], ByteOrder.BIG if head[6] else ByteOrder.LITTLE)
+        if len(selection) != head[4]:
+            raise ValueError(f"{len(selection)} changes instead of {head[4]}")
+        selections.append(with_lost(selection, read_lost(head[8])))
+        if identity == head[1:3]:
+            # The next part of a transaction that was held in slices.
+            last_ids.pop()
+        identity = head[1:3]
+        last_ids.append(int(transaction[-1][0]))
+    return HeldChanges(tuple(last_ids), join(selections))
+
+
+def _transactions(rows: Sequence[tuple[Any, ...]]) -> list[list[tuple[Any, ...]]]:
+    """Group the pieces of each transaction, or slice of one: its first one counts the changes."""
+    found: list[list[tuple[Any, ...]]] = []
+    for row in rows:
+        if row[4]:
+            found.append([])
+        found[-1].append(row)
+    return found
+
+
+def _event(table: str, row: tuple[Any, ...]) -> SchemaEvent:
+    return read_event(table, row[1], parse_xid(row[2]), row[7])
+
+
+def delete_held(connection: Connection[Any], key: Key, last_id: int) -> None:
+    """Forget what was applied, in the target transaction that applied it."""
+    connection.execute(_DELETE, (*key, last_id))

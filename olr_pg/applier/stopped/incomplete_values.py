@@ -1,0 +1,469 @@
+"""The list of incomplete rows: LOB values that the target lacks because redo did not hold them.
+
+A line is written in the target transaction that brings in its change, or leaves it as it is: an
+INSERT puts NULL, an UPDATE keeps the old value, which is as incomplete. It goes in the transaction
+in which a later change brings the column's value, deletes the row or empties the table; and it
+follows the row to another key. The list is one of keys as text, so that everybody can find the row.
+
+The ledger's row counts the lines of its table. Whoever writes the list holds that row's lock, so
+that a table without lines costs nothing: its batches do not look at the list. Of others PostgreSQL
+finds the changes that meet a line, by an index over the keys.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from psycopg import sql
+
+from olr_pg.applier.settings import IncompletePolicy
+from olr_pg.applier.statements.images import composite_array
+from olr_pg.applier.statements.net_change import ABSENT, Cells
+from olr_pg.applier.statements.table_changes import encode_changes, row_id
+from olr_pg.applier.stopped.refused_changes import BESIDE, RefusedError
+from olr_pg.applier.target.connection import Binary
+from olr_pg.applier.target.percent_signs import verbatim
+from olr_pg.datatypes.columns import column_of, compact
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.scalars import format_xid
+from olr_pg.transactions.finished_columns import DmlKind
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Sequence
+
+    from psycopg import Connection
+
+    from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.applier.statements.lost_values import LostValues
+    from olr_pg.applier.statements.table_changes import Changes, Selection
+    from olr_pg.applier.statements.target_plan import TablePlan
+    from olr_pg.applier.target.ledger import TableLedger
+    from olr_pg.transactions.lobs.lost_values import LostLob
+
+I64 = npt.NDArray[np.int64]
+
+_LINES: Final = """
+SELECT id, key::text, row_id, column_name FROM olr_pg.incomplete
+WHERE subscription = %s AND source_table = %s
+"""
+_OF_KEYS: Final = f"{_LINES} AND key = ANY(%s::jsonb[]) ORDER BY id"
+_OF_ROWS: Final = f"{_LINES} AND key IS NULL AND row_id = ANY(%s) ORDER BY id"
+_ROWS: Final = """
+SELECT DISTINCT row_id FROM olr_pg.incomplete
+WHERE subscription = %s AND source_table = %s AND key IS NULL AND row_id IS NOT NULL
+"""
+_ADD: Final = """
+INSERT INTO olr_pg.incomplete (subscription, source_table, target_table, key, row_id, column_name,
+    target_column, operation, commit_scn, xid, reason)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+"""
+_MOVE: Final = """
+UPDATE olr_pg.incomplete AS i SET key = s.key::jsonb
+FROM unnest(%s::bigint[], %s::text[]) AS s (id, key) WHERE i.id = s.id
+"""
+_DELETE: Final = "DELETE FROM olr_pg.incomplete WHERE id = ANY(%s)"
+_EMPTY: Final = "DELETE FROM olr_pg.incomplete WHERE subscription = %s AND source_table = %s"
+
+
+def check_lost(
+    settings: ApplierSettings,
+    part: Selection,
+    kept: npt.NDArray[np.bool_] | None = None,
+    skipped: Container[tuple[int, int, int]] = (),
+) -> None:
+    """See whether the configuration lets the changes in without the values that are left out.
+
+    Args:
+        kept: which changes are not left out themselves; None = all.
+        skipped: (commit SCN, XID, number) of what somebody decided to leave out.
+
+    Raises:
+        RefusedError: 5155, it does not.
+    """
+    for at, one in part.marked().items():
+        identity = int(part.commit_scn[at]), int(part.xid[at])
+        for lob in one.lobs:
+            if lob.delivered:
+                is_decided = kept is not None and not kept[at]
+            else:
+                is_decided = (*identity, BESIDE + at) in skipped
+            if not is_decided and stops(settings, one.table, lob):
+                raise RefusedError(at, stop_error(one.table, lob), lost=lob)
+
+
+def stops(settings: ApplierSettings, table: str, lob: LostLob) -> bool:
+    """Tell whether a table stops where this value is left out."""
+    return settings.incomplete_policy(table, lob.column) is IncompletePolicy.STOP
+
+
+def stop_error(table: str, lob: LostLob) -> OlrPgError:
+    """Return the error that stops it."""
+    reason = OlrPgError(lob.code, "").label
+    return OlrPgError(
+        Code.LOB_STOPS_TABLE, f"{lob.column} of row {lob.row_id} ({reason})", table=table
+    )
+
+
+class _Line(NamedTuple):
+    """A line of the list while changes are followed.
+
+    Attributes:
+        id: in the table; None where it is not there yet.
+        origin: the key that it had before the changes.
+        lost: what it says; None of one that is there.
+    """
+
+    id: int | None
+    key: str | None
+    row_id: str | None
+    column: str
+    origin: str | None
+    lost: LostLob | None = None
+    commit_scn: int = 0
+    xid: int = 0
+
+
+class _Row(NamedTuple):
+    """A row as a change names it: by key, or by ROWID in a table without one."""
+
+    key: str | None
+    row_id: str
+
+
+class Incomplete(NamedTuple):
+    """The list of one table, in a target transaction that holds the lock of its ledger row."""
+
+    connection: Connection[Any]
+    ledger: TableLedger
+    plan: TablePlan
+
+    def follow(self, selection: Selection, kept: npt.NDArray[np.bool_] | None = None) -> None:
+        """Bring the list to where the changes have brought the table.
+
+        Args:
+            selection: of the table.
+            kept: which of the changes are in; None = all.
+
+        Raises:
+            ChangeError: a change does not fit the target; it cannot be in then.
+        """
+        marked = selection.marked()
+        if not marked and not self.ledger.listed:
+            return
+        steps = _Steps(self, selection, marked, kept)
+        steps.write(self)
+
+    def note(self, lobs: Sequence[LostLob], commit_scn: int, xid: int) -> None:
+        """Note values of changes that come alone."""
+        lines = _Lines(self)
+        rows = [_row_of(lob, key) for lob, key in zip(lobs, self.keys_of(lobs), strict=True)]
+        lines.load(rows)
+        for lob, row in zip(lobs, rows, strict=True):
+            lines.add(row, lob, commit_scn, xid)
+        lines.write(self)
+
+    # --- keys ---
+
+    def keys_of(self, lobs: Sequence[LostLob]) -> list[str | None]:
+        """Return the keys of the rows, as JSON; None where the change does not tell it."""
+        places = self.plan.key.tolist()
+        told = [dict(lob.key) for lob in lobs]
+        names = [self.plan.source_name(place) for place in places]
+        whole = [
+            number
+            for number, key in enumerate(told)
+            if names and all(name is not None and key.get(name) is not None for name in names)
+        ]
+        found: list[str | None] = [None] * len(lobs)
+        if not whole:
+            return found
+        width = len(self.plan.target.columns)
+        offset = np.zeros((len(whole), width), np.int64)
+        length = np.full((len(whole), width), ABSENT, np.int64)
+        parts, end = list[npt.NDArray[np.uint8]](), 0
+        for place, name in zip(places, names, strict=True):
+            raw = [told[number][str(name)] or b"" for number in whole]
+            try:
+                values, _ = self.plan.key_encoder(place)(column_of(raw))
+            except OlrPgError:
+                return found
+            encoded = compact(values)
+            offset[:, place], length[:, place] = encoded.offset + end, encoded.length
+            parts.append(encoded.data)
+            end += encoded.data.size
+        cells = Cells(np.concatenate(parts), offset, length)
+        for number, text in zip(whole, self.texts(cells, np.arange(len(whole))), strict=True):
+            found[number] = text
+        return found
+
+    def texts(self, cells: Cells, rows: I64) -> list[str]:
+        """Return the keys of rows of cells, as JSON."""
+        return [key for _, key in self._texts(cells, rows, None)]
+
+    def meeting(self, cells: Cells, rows: I64, keys: Sequence[str]) -> list[tuple[int, str]]:
+        """Return (number, key) of rows of cells whose keys are in the list, or among `keys`."""
+        return self._texts(cells, rows, keys)
+
+    def _texts(self, cells: Cells, rows: I64, keys: Sequence[str] | None) -> list[tuple[int, str]]:
+        if len(rows) == 0:
+            return []
+        plan = self.plan
+        only_key = cells._replace(length=np.full_like(cells.length, ABSENT))
+        only_key.length[:, plan.key] = cells.length[:, plan.key]
+        array = composite_array(only_key, rows, plan.target.row_type_oid, plan.types)
+        query = sql.SQL(
+            "SELECT s.n, s.key::text FROM (SELECT u.ordinality AS n, {key} AS key"
+            " FROM unnest(%b::{table}[]) WITH ORDINALITY AS u) AS s{where} ORDER BY s.n"
+        ).format(
+            key=key_expression([plan.target.columns[i].name for i in plan.key], sql.SQL("u")),
+            table=verbatim(plan.target.identifier),
+            where=sql.SQL("" if keys is None else _MEETING),
+        )
+        parameters: tuple[Any, ...] = (Binary(array),)
+        if keys is not None:
+            parameters += (list(keys), *self.ledger.key)
+        found = self.connection.execute(query, parameters).fetchall()
+        return [(int(rows[n - 1]), key) for n, key in found]
+
+
+_MEETING: Final = (
+    " WHERE s.key = ANY(%s::jsonb[]) OR EXISTS (SELECT FROM olr_pg.incomplete AS i"
+    " WHERE i.subscription = %s AND i.source_table = %s AND i.key = s.key)"
+)
+
+
+def key_expression(names: Sequence[str], row: sql.SQL) -> sql.Composed:
+    """Return the key of a row as the list has it: JSON, column to text.
+
+    Args:
+        names: of the key's columns.
+        row: the row's alias.
+    """
+    pairs = sql.SQL(", ").join(
+        sql.SQL("{}::text, {}.{}::text").format(
+            verbatim(sql.Literal(name)), row, verbatim(sql.Identifier(name))
+        )
+        for name in names
+    )
+    return sql.SQL("jsonb_build_object({})").format(pairs)
+
+
+def forget_table(connection: Connection[Any], ledger: TableLedger) -> None:
+    """Forget the table, which is empty now, in the target transaction that emptied it."""
+    connection.execute(_EMPTY, ledger.key)
+    ledger.count_incomplete(connection)
+
+
+def _row_of(lob: LostLob, key: str | None) -> _Row:
+    return _Row(key, lob.row_id)
+
+
+class _Lines:
+    """The lines of some rows, and what becomes of them."""
+
+    def __init__(self, of: Incomplete) -> None:
+        self._of = of
+        self._lines: list[_Line] = []
+        self._by_row: dict[str, list[_Line]] = {}
+        self._gone: list[int] = []
+
+    def load(self, rows: Iterable[_Row]) -> None:
+        """Read what the table has of these rows."""
+        wanted = list(rows)
+        keys = sorted({row.key for row in wanted if row.key is not None})
+        others = sorted({row.row_id for row in wanted if row.key is None and row.row_id})
+        key = self._of.ledger.key
+        found = list[tuple[Any, ...]]()
+        if keys:
+            found += self._of.connection.execute(_OF_KEYS, (*key, keys)).fetchall()
+        if others:
+            found += self._of.connection.execute(_OF_ROWS, (*key, others)).fetchall()
+        for number, text, rowid, column in found:
+            self._put(_Line(number, text, rowid, column, text))
+
+    def _put(self, line: _Line) -> None:
+        self._by_row.setdefault(_name(line.key, line.row_id), []).append(line)
+
+    def add(self, row: _Row, lob: LostLob, commit_scn: int, xid: int) -> None:
+        """Add a value that is not there; it takes the place of what was said of the same column."""
+        self.remove(row, {lob.column})
+        line = _Line(None, row.key, row.row_id or None, lob.column, row.key, lob, commit_scn, xid)
+        self._put(line)
+
+    def remove(self, row: _Row, columns: set[str] | None = None) -> None:
+        """Remove lines: a row is gone, or new, or has whole values of some columns."""
+        mine = [line for line in self._mine(row) if columns is None or line.column in columns]
+        self._take(row, mine)
+        self._gone += [line.id for line in mine if line.id is not None]
+
+    def move(self, row: _Row, key: str) -> None:
+        """Note that a row has another key from here on."""
+        mine = self._mine(row)
+        self._take(row, mine)
+        for line in mine:
+            self._put(line._replace(key=key))
+
+    def _mine(self, row: _Row) -> list[_Line]:
+        """Return the lines of a row.
+
+        Rows may pass keys on to each other, so that two have the same for a while: then the ROWID
+        tells. A row's own may have changed since it was listed.
+        """
+        lines = self._by_row.get(_name(row.key, row.row_id), [])
+        same = [line for line in lines if line.row_id == row.row_id]
+        came = [line for line in lines if line.origin != line.key]
+        return same or [line for line in lines if not row.row_id or line not in came]
+
+    def _take(self, row: _Row, lines: Sequence[_Line]) -> None:
+        name = _name(row.key, row.row_id)
+        self._by_row[name] = [line for line in self._by_row.get(name, ()) if line not in lines]
+
+    def write(self, of: Incomplete) -> None:
+        """Bring the table to it."""
+        connection, ledger = of.connection, of.ledger
+        lines = [line for some in self._by_row.values() for line in some]
+        new = [line for line in lines if line.id is None]
+        moved = [(line.id, line.key) for line in lines
+                 if line.id is not None and line.origin != line.key]  # fmt: skip
+        if self._gone:
+            connection.execute(_DELETE, (self._gone,))
+        if moved:
+            ids, keys = zip(*moved, strict=True)
+            connection.execute(_MOVE, (list(ids), list(keys)))
+        if new:
+            with connection.cursor() as cursor:
+                cursor.executemany(_ADD, [self._values(of, line) for line in new])
+        if self._gone or new:
+            ledger.count_incomplete(connection, len(new) - len(self._gone))
+
+    @staticmethod
+    def _values(of: Incomplete, line: _Line) -> tuple[Any, ...]:
+        lost = line.lost
+        assert lost is not None
+        return (
+            *of.ledger.key,
+            of.plan.target.full_name,
+            line.key,
+            line.row_id,
+            line.column,
+            of.plan.target.columns[of.plan.field(line.column)].name,
+            lost.kind.name.lower(),
+            line.commit_scn,
+            format_xid(line.xid),
+            lost.code,
+        )
+
+
+def _name(key: str | None, row_id: str | None) -> str:
+    """Name a row so that rows differ: a JSON object never looks like a ROWID."""
+    return key if key is not None else row_id or ""
+
+
+class _Steps:
+    """The effect of a selection's changes on the list, in their order."""
+
+    def __init__(
+        self,
+        of: Incomplete,
+        selection: Selection,
+        marked: dict[int, LostValues],
+        kept: npt.NDArray[np.bool_] | None,
+    ) -> None:
+        self._selection = selection
+        self._marked = marked
+        self._kept = np.ones(len(selection), np.bool_) if kept is None else kept
+        # A value that is left out of a change that is left out itself is nobody's.
+        self._lobs = {
+            at: [lob for lob in one.lobs if self._kept[at] or not lob.delivered]
+            for at, one in marked.items()
+        }
+        lobs = [lob for some in self._lobs.values() for lob in some]
+        keys = of.keys_of(lobs)
+        self._rows = dict(zip(map(id, lobs), map(_row_of, lobs, keys), strict=True))
+        self._old: dict[int, _Row] = {}
+        self._new: dict[int, str] = {}
+        if self._kept.any():
+            self._find(of, sorted({key for key in keys if key is not None}))
+
+    def _find(self, of: Incomplete, keys: Sequence[str]) -> None:
+        """Return the changes that meet a line, with their rows."""
+        selection = self._selection
+        if len(of.plan.key) == 0:
+            self._find_by_row_id(of)
+            return
+        changes = encode_changes(of.plan, selection, again=True)
+        count = len(selection)
+        number = np.flatnonzero(self._kept)
+        # An insert is of the row behind it, the others of the row in front of them.
+        row = np.where(changes.kind[number] == DmlKind.INSERT, count + number, number)
+        told = (changes.cells.length[row][:, of.plan.key] >= 0).all(axis=1)
+        number, row = number[told], row[told]
+        moving = number[_sets_key(changes, number, of.plan.key)]
+        if moving.size:
+            # A row may come to a listed key from any other one.
+            found = list(zip(row.tolist(), of.texts(changes.cells, row), strict=True))
+            behind = _behind(changes, moving, of.plan.key)
+            self._new = dict(zip(moving.tolist(), of.texts(behind, moving), strict=True))
+        else:
+            found = of.meeting(changes.cells, row, keys)
+        for at, key in found:
+            self._old[at % count] = _Row(key, row_id(selection, at % count) or "")
+
+    def _find_by_row_id(self, of: Incomplete) -> None:
+        known = {one for (one,) in of.connection.execute(_ROWS, of.ledger.key).fetchall()}
+        known |= {row.row_id for row in self._rows.values()}
+        for at in np.flatnonzero(self._kept).tolist():
+            found = row_id(self._selection, at)
+            if found in known:
+                self._old[at] = _Row(None, str(found))
+
+    def write(self, of: Incomplete) -> None:
+        """Bring the list to where the changes lead."""
+        lines = _Lines(of)
+        moved = (_Row(key, "") for key in self._new.values())
+        lines.load([*self._old.values(), *moved, *self._rows.values()])
+        for at in sorted({*self._old, *self._marked}):
+            one = self._marked.get(at)
+            for lob in one.before if one else ():
+                self._add(lines, at, lob)
+            if at in self._old:
+                self._apply(lines, at)
+            for lob in one.after if one else ():
+                self._add(lines, at, lob)
+        lines.write(of)
+
+    def _add(self, lines: _Lines, at: int, lob: LostLob) -> None:
+        row = self._rows.get(id(lob))
+        if row is not None:
+            commit_scn, xid = self._selection.commit_scn[at], self._selection.xid[at]
+            lines.add(row, lob, int(commit_scn), int(xid))
+
+    def _apply(self, lines: _Lines, at: int) -> None:
+        layout, row = self._selection.layout(at), self._old[at]
+        if layout.kind is not DmlKind.UPDATE:
+            lines.remove(row)
+            return
+        lines.remove(row, {column.name for column in layout.columns[layout.before :]})
+        key = self._new.get(at)
+        if key is not None and key != row.key:
+            lines.move(row, key)
+
+
+def _sets_key(changes: Changes, number: I64, key: I64) -> npt.NDArray[np.bool_]:
+    """Tell which of the changes are updates that set a column of the key."""
+    sets = (changes.after.length[number][:, key] != ABSENT).any(axis=1)
+    moves: npt.NDArray[np.bool_] = (changes.kind[number] == DmlKind.UPDATE) & sets
+    return moves
+
+
+def _behind(changes: Changes, number: I64, key: I64) -> Cells:
+    """Return the keys behind some updates: cells in the places of the changes."""
+    before, after = changes.before, changes.after
+    offset, length = before.offset.copy(), before.length.copy()
+    for column in key.tolist():
+        present = number[after.length[number, column] != ABSENT]
+        offset[present, column] = after.offset[present, column]
+        length[present, column] = after.length[present, column]
+    return Cells(before.data, offset, length)

@@ -1,0 +1,120 @@
+"""Changes that do not go into the target: the reason, and their line of the error table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import psycopg
+
+from olr_pg.applier.statements.table_changes import raw_images, row_id
+from olr_pg.applier.target.connection import is_transient
+from olr_pg.applier.target.ledger import ErrorRow
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.scalars import format_xid
+
+if TYPE_CHECKING:
+    from olr_pg.applier.statements.step import Step
+    from olr_pg.applier.statements.table_changes import Selection
+    from olr_pg.transactions.lobs.lost_values import LostLob
+
+
+BESIDE: Final = 1 << 29
+"""What the position of a value that is left out of a change that is not delivered begins with."""
+
+
+class RefusedError(Exception):
+    """A change that does not go in.
+
+    Attributes:
+        number: of the change in its selection, −1 where only the set is known.
+        error: why.
+        sqlstate, statement: PostgreSQL's part in it.
+        is_conflict: the policy decides.
+        lost: a LOB value that is left out of the change, or of one that is not delivered.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        error: OlrPgError,
+        *,
+        sqlstate: str | None = None,
+        statement: str | None = None,
+        is_conflict: bool = False,
+        lost: LostLob | None = None,
+    ) -> None:
+        super().__init__(str(error))
+        self.number = number
+        self.error = error
+        self.sqlstate = sqlstate
+        self.statement = statement
+        self.is_conflict = is_conflict
+        self.lost = lost
+
+    def row(self, transaction: Selection, resolution: str) -> ErrorRow:
+        """Return the line of the error table, for the change `number` of its transaction."""
+        number = max(self.number, 0)
+        chunk = transaction.chunks[int(transaction.chunk[number])]
+        before, after = raw_images(transaction, number)
+        row = ErrorRow(
+            commit_scn=int(transaction.commit_scn[number]),
+            xid=format_xid(int(transaction.xid[number])),
+            position=number,
+            scn=int(chunk.answers.scn[transaction.element[number]]),
+            row_id=row_id(transaction, number),
+            operation=transaction.layout(number).kind.name.lower(),
+            code=self.error.code,
+            sqlstate=self.sqlstate,
+            message=self.error.detail,
+            statement=self.statement,
+            before=before,
+            after=after,
+            resolution=resolution,
+        )
+        if self.lost is None or self.lost.delivered:
+            return row
+        # The change that it is told with is another one: to skip the line must not leave that out.
+        return row._replace(
+            position=BESIDE + number,
+            row_id=self.lost.row_id or None,
+            operation=self.lost.kind.name.lower(),
+            before=None,
+            after=None,
+        )
+
+    def located(self, table: str, transaction: Selection) -> OlrPgError:
+        """Return the error with the place of its transaction."""
+        return OlrPgError(
+            self.error.code,
+            self.error.detail,
+            action=self.error.action,
+            **{
+                **self.error.where,
+                "table": table,
+                "commit_scn": int(transaction.commit_scn[0]),
+                "xid": format_xid(int(transaction.xid[0])),
+            },
+        )
+
+
+def refused(error: psycopg.Error, step: Step | None = None) -> RefusedError:
+    """Return the refusal for PostgreSQL's error.
+
+    Raises:
+        psycopg.Error: the error itself, where it may pass.
+    """
+    if is_transient(error):
+        raise error
+    is_conflict = isinstance(
+        error, psycopg.errors.UniqueViolation | psycopg.errors.ExclusionViolation
+    )
+    message = error.diag.message_primary or str(error).strip()
+    if error.diag.message_detail:
+        message += f": {error.diag.message_detail}"
+    return RefusedError(
+        -1,
+        OlrPgError(Code.CHANGE_CONFLICTS if is_conflict else Code.CHANGE_REFUSED, message),
+        sqlstate=error.sqlstate,
+        statement=None if step is None else step.query.decode(),
+        is_conflict=is_conflict,
+    )

@@ -1,0 +1,1 @@
+"""The target database: connections, catalogue, ledger, privileges."""

@@ -1,0 +1,186 @@
+"""The record of what the target is known to have on disk, to notice a target that was put back.
+
+A restored backup, or a standby that had not everything and took over, lacks transactions that were
+confirmed to the server, which does not deliver them again. The target cannot tell: its ledger was
+put back with the rows. So the applier remembers of each table the commit SCN that was on disk, in
+memory and in a file of its own beside the server's checkpoint, and compares wherever a connection
+begins. Only what was on disk is remembered, so that neither a kill of the applier nor a crash of
+PostgreSQL looks like a target that was put back.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+import psycopg
+import structlog
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.files.durable import check_version, replace_file
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+    from pathlib import Path
+
+    from psycopg import Connection
+
+_log = structlog.get_logger(__name__)
+
+FILE_NAME: Final = "applied.json"
+"""Its name in the target's directory of `context.data`."""
+
+VERSION: Final = 1
+
+_LEDGER: Final = "SELECT source_table, commit_scn FROM olr_pg.ledger WHERE subscription = %s"
+_START: Final = "SELECT start_scn FROM olr_pg.subscription WHERE subscription = %s"
+
+_Scn = Annotated[int, Field(ge=0, lt=1 << 64)]
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    format: Literal["olr-pg applied"] = "olr-pg applied"
+    version: Literal[1] = VERSION
+    subscription: str
+    tables: dict[str, _Scn]
+
+
+class AppliedTables:
+    """The commit SCN up to which each table of a subscription is known to be on disk.
+
+    Safe to use from several threads.
+
+    Args:
+        file: keeps it over a restart; None keeps it as long as the process runs.
+    """
+
+    def __init__(self, subscription: str, file: Path | None) -> None:
+        self._subscription = subscription
+        self._path = file
+        self._lock = threading.Lock()
+        self._tables: dict[str, int] = {}
+        self._saved: dict[str, int] | None = None
+
+    def recall(self, tables: Collection[str] = ()) -> None:
+        """Read the file, once.
+
+        Args:
+            tables: of the subscription, empty where they are not known; what it does not have any
+                more is not delivered, and may be gone.
+
+        Raises:
+            OlrPgError: 4035, it is of a newer version.
+        """
+        with self._lock:
+            if self._saved is None:
+                self._saved = self._read()
+                known = {n: scn for n, scn in self._saved.items() if not tables or n in tables}
+                self._tables = {**known, **self._tables}
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it remembers anything: not before something is applied, nor without its file."""
+        with self._lock:
+            return bool(self._tables)
+
+    def add(self, tables: Mapping[str, int]) -> None:
+        """Add that these tables are on disk up to these commit SCNs."""
+        with self._lock:
+            for name, scn in tables.items():
+                if scn > self._tables.get(name, 0):
+                    self._tables[name] = scn
+
+    def forget(self, tables: Iterable[str] | None = None) -> None:
+        """Forget tables that are delivered again from the beginning; without `tables` all are."""
+        with self._lock:
+            for name in list(self._tables) if tables is None else tables:
+                self._tables.pop(name, None)
+
+    def check(self, connection: Connection[Any]) -> None:
+        """See whether the target still has it.
+
+        Raises:
+            OlrPgError: 5024, it has not.
+            psycopg.Error: it cannot be told: it is a standby, which may come to have it.
+        """
+        with self._lock:
+            known = self._tables.copy()
+        if not known:
+            return
+        found = _ledger(connection, self._subscription)
+        lacking = [name for name, scn in known.items() if found.get(name, 0) < scn]
+        if not lacking:
+            return
+        if connection.execute("SELECT pg_is_in_recovery()").fetchone() == (True,):
+            raise psycopg.errors.ReadOnlySqlTransaction("the server is a standby")
+        raise self._put_back(connection, lacking, known, found)
+
+    def _put_back(
+        self,
+        connection: Connection[Any],
+        lacking: list[str],
+        known: Mapping[str, int],
+        found: Mapping[str, int],
+    ) -> OlrPgError:
+        first = min(lacking)
+        more = f" (and {len(lacking) - 1} more)" if len(lacking) > 1 else ""
+        start = _noted_start(connection, self._subscription)
+        words = "nothing tells where to start" if start is None else f"start at SCN {start}"
+        return OlrPgError(
+            Code.TARGET_PUT_BACK,
+            f"its ledger has it up to SCN {found.get(first, 0)}, it was applied up to"
+            f" {known[first]}{more}: {words}",
+            table=first,
+            start_scn=start,
+            file=None if self._path is None else str(self._path),
+        )
+
+    def save(self) -> None:
+        """Write the file, where something is new; without it a restart knows less."""
+        with self._lock:
+            if self._path is None or self._saved is None or self._saved == self._tables:
+                return
+            file = _File(subscription=self._subscription, tables=self._tables)
+            try:
+                replace_file(self._path, file.model_dump_json(indent=2).encode() + b"\n")
+            except OSError as error:
+                _log.warning("what is applied is not remembered", error=str(error))
+                return
+            self._saved = self._tables.copy()
+
+    def _read(self) -> dict[str, int]:
+        if self._path is None:
+            return {}
+        try:
+            data = self._path.read_bytes()
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            _log.warning("what was applied is not known", error=str(error))
+            return {}
+        check_version(data, VERSION, self._path)
+        try:
+            file = _File.model_validate_json(data)
+        except ValidationError as error:
+            _log.warning("what was applied is not known", file=str(self._path), error=str(error))
+            return {}
+        return dict(file.tables) if file.subscription == self._subscription else {}
+
+
+def _ledger(connection: Connection[Any], subscription: str) -> dict[str, int]:
+    try:
+        return dict(connection.execute(_LEDGER, (subscription,)).fetchall())
+    except psycopg.errors.UndefinedTable:
+        return {}
+
+
+def _noted_start(connection: Connection[Any], subscription: str) -> int | None:
+    """Return from where a server delivers all that the target lacks; None if never noted."""
+    try:
+        row = connection.execute(_START, (subscription,)).fetchone()
+    except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn):
+        return None
+    return None if row is None else row[0]

@@ -1,0 +1,201 @@
+"""The target's tables as PostgreSQL's catalogue has them, and making those that are missing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import psycopg
+from psycopg import sql
+
+from olr_pg.datatypes.mapping import PgKind
+from olr_pg.errors import Code, OlrPgError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from psycopg import Connection
+
+MIN_VERSION = 150_000
+
+_TABLE = """
+SELECT c.oid::int8, c.reltype::int8
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p')
+"""
+# A domain may be over another one; the modifiers are those of the one nearest to the type.
+_COLUMNS = """
+WITH RECURSIVE base AS (
+    SELECT a.attnum, t.oid, t.typtype, t.typbasetype, a.atttypmod AS modifier, t.typtypmod
+    FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+    WHERE a.attrelid = %(table)s AND a.attnum > 0 AND NOT a.attisdropped
+  UNION ALL
+    SELECT d.attnum, t.oid, t.typtype, t.typbasetype,
+        CASE WHEN d.typtypmod >= 0 THEN d.typtypmod ELSE d.modifier END, t.typtypmod
+    FROM base d JOIN pg_type t ON t.oid = d.typbasetype WHERE d.typtype = 'd'
+)
+SELECT a.attname, a.atttypid::int8, b.oid::int8,
+    quote_ident(n.nspname) || '.' || quote_ident(b.typname), a.attgenerated <> '', a.attidentity,
+    base.modifier
+FROM pg_attribute a
+JOIN base ON base.attnum = a.attnum AND base.typtype <> 'd'
+JOIN pg_type b ON b.oid = base.oid
+JOIN pg_namespace n ON n.oid = b.typnamespace
+WHERE a.attrelid = %(table)s ORDER BY a.attnum
+"""
+_KEY = """
+SELECT array_agg(a.attname::text ORDER BY k.n)
+FROM pg_index i
+CROSS JOIN LATERAL unnest(i.indkey[0:i.indnkeyatts - 1]) WITH ORDINALITY k(attnum, n)
+LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
+WHERE i.indrelid = %s AND i.indisunique AND i.indisvalid AND i.indpred IS NULL
+    AND i.indexprs IS NULL
+GROUP BY i.indexrelid, i.indisprimary, i.indnkeyatts, i.indimmediate
+HAVING bool_and(a.attnotnull)
+ORDER BY i.indisprimary DESC, i.indimmediate DESC, i.indnkeyatts, i.indexrelid LIMIT 1
+"""
+
+
+class TargetColumn(NamedTuple):
+    """One column of the target.
+
+    Attributes:
+        type_oid: as a composite value must name it (a domain's own).
+        base_oid: of the type, below domains.
+        base_name: the same as SQL writes it, without modifiers (a cast must cut nothing).
+        generated: computed by the server; may not be written.
+        identity: '' none, 'a' ALWAYS, 'd' BY DEFAULT.
+        modifier: of the type below domains (`modifiers`); -1 none.
+    """
+
+    name: str
+    type_oid: int
+    base_oid: int
+    base_name: str
+    generated: bool
+    identity: str
+    modifier: int = -1
+
+    @property
+    def comparable(self) -> bool:
+        """Tell whether its type has an equality operator."""
+        return self.base_oid not in (PgKind.JSON, PgKind.XML)
+
+
+class TargetTable(NamedTuple):
+    """One table of the target.
+
+    Attributes:
+        row_type_oid: of its composite type.
+        columns: all, in their order: the fields of the composite type.
+        key: names of the columns of its primary key, else of its narrowest unique key without
+            NULLs, else empty.
+    """
+
+    schema: str
+    name: str
+    oid: int
+    row_type_oid: int
+    columns: tuple[TargetColumn, ...]
+    key: tuple[str, ...]
+
+    @property
+    def identifier(self) -> sql.Identifier:
+        """``"schema"."name"``."""
+        return sql.Identifier(self.schema, self.name)
+
+    @property
+    def full_name(self) -> str:
+        """``schema.name`` for people."""
+        return f"{self.schema}.{self.name}"
+
+    def column_number(self, name: str) -> int | None:
+        """Return the place of a column in `columns`."""
+        for number, column in enumerate(self.columns):
+            if column.name == name:
+                return number
+        return None
+
+
+class NewColumn(NamedTuple):
+    """A column of a table to create; `type_name` as SQL writes it."""
+
+    name: str
+    type_name: str
+    not_null: bool = False
+
+
+def read_table(connection: Connection[Any], schema: str, name: str) -> TargetTable | None:
+    """Read the table as the catalogue has it, None where there is none."""
+    found = connection.execute(_TABLE, (schema, name)).fetchone()
+    if found is None:
+        return None
+    oid, row_type = found
+    columns = tuple(TargetColumn(*row) for row in connection.execute(_COLUMNS, {"table": oid}))
+    key = connection.execute(_KEY, (oid,)).fetchone()
+    return TargetTable(schema, name, oid, row_type, columns, tuple(key[0]) if key else ())
+
+
+def supports_xml(connection: Connection[Any]) -> bool:
+    """Tell whether the server was built with libxml: else it takes no value of type xml."""
+    try:
+        with connection.transaction():
+            connection.execute("SELECT '<a/>'::text::xml")
+    except psycopg.errors.FeatureNotSupported:
+        return False
+    return True
+
+
+def create_table(
+    connection: Connection[Any],
+    schema: str,
+    name: str,
+    columns: Sequence[NewColumn],
+    key: Sequence[str],
+) -> None:
+    """Create the table, and its schema where that is missing (`connection` in autocommit).
+
+    Raises:
+        OlrPgError: 5004, this role may not.
+    """
+    parts: list[sql.Composable] = [
+        sql.SQL("{} {}{}").format(
+            sql.Identifier(column.name),
+            sql.SQL(column.type_name),
+            sql.SQL(" NOT NULL" if column.not_null else ""),
+        )
+        for column in columns
+    ]
+    if key:
+        parts.append(
+            sql.SQL("PRIMARY KEY ({})").format(sql.SQL(", ").join(map(sql.Identifier, key)))
+        )
+    try:
+        with connection.transaction():
+            if connection.execute(
+                "SELECT to_regnamespace(quote_ident(%s))", (schema,)
+            ).fetchone() == (None,):
+                connection.execute(
+                    sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema))
+                )
+            connection.execute(
+                sql.SQL("CREATE TABLE IF NOT EXISTS {} ({})").format(
+                    sql.Identifier(schema, name), sql.SQL(", ").join(parts)
+                )
+            )
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise OlrPgError(
+            Code.TARGET_PRIVILEGE,
+            f"cannot create the table: {error.diag.message_primary}",
+            table=f"{schema}.{name}",
+        ) from error
+
+
+def empty_table(connection: Connection[Any], target: TargetTable) -> None:
+    """Remove every row, in the transaction that is open."""
+    try:
+        with connection.transaction():
+            connection.execute(sql.SQL("TRUNCATE {}").format(target.identifier))
+    except psycopg.errors.FeatureNotSupported:
+        # A foreign key refers to it, which does not fire here but forbids TRUNCATE.
+        connection.execute(sql.SQL("DELETE FROM {}").format(target.identifier))

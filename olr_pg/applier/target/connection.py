@@ -1,0 +1,167 @@
+"""Connections to the target, set up for applying; which errors may pass by themselves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import psycopg
+from psycopg.adapt import Dumper
+from psycopg.pq import Format
+
+from olr_pg.applier.target.catalogue import MIN_VERSION
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.observability.redaction import mask
+from olr_pg.postgres.keepalive import vigilant
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from psycopg import Connection
+    from psycopg.abc import Buffer
+
+T = TypeVar("T")
+
+_TRANSIENT_CLASSES: Final = ("08", "40", "53", "57P", "58")
+# 57014: somebody cancelled the statement; 25006: a switchover leaves its server read-only, or leads
+# to one that is not promoted yet.
+_TRANSIENT_STATES: Final = frozenset({"55P03", "55006", "57014", "25006", "XX000"})
+
+
+# What takes long is large, or waits for a lock: to end it would not make it shorter. Where commits
+# wait for nothing, a crash would take what was confirmed to the server.
+# Rows of a batch are few beside what compiling its plan would cost.
+# Rows are found by the index of their key. For some thousand rows of a small table the planner
+# would rather read the table as a whole, batch after batch.
+_SETTINGS: Final = """
+SET session_replication_role = replica;
+SET jit = off;
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SET client_encoding = 'UTF8';
+SET default_transaction_isolation = 'read committed';
+SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN ('statement_timeout',
+    'idle_in_transaction_session_timeout', 'idle_session_timeout', 'transaction_timeout');
+SELECT set_config('synchronous_commit', 'on', false)
+WHERE current_setting('synchronous_commit') = 'off'
+"""
+
+
+class Binary:
+    """A parameter that is in PostgreSQL's binary form already; SQL must cast it."""
+
+    __slots__ = ("data",)
+
+    def __init__(self, data: Buffer) -> None:
+        self.data = data
+
+
+class _BinaryDumper(Dumper):
+    format = Format.BINARY
+    oid = 0
+
+    def dump(self, obj: Binary) -> Buffer | None:
+        return obj.data
+
+
+def connect(connect_string: str) -> Connection[Any]:
+    """Connect in autocommit; the connection's changes fire no ordinary triggers or foreign keys.
+
+    Args:
+        connect_string: what it says of timeouts and keepalives holds; otherwise a server that
+            vanished is given up after about a minute.
+
+    Raises:
+        OlrPgError: 5004 the role may not set session_replication_role, 5014 an old server.
+        psycopg.OperationalError: the server cannot be reached (5003 by `unreachable`).
+    """
+    connection = psycopg.connect(
+        vigilant(connect_string),
+        autocommit=True,
+        application_name="olr_pg applier",
+        # Plans must know how long an array is; a generic one would guess.
+        prepare_threshold=None,
+    )
+    try:
+        connection.adapters.register_dumper(Binary, _BinaryDumper)
+        if connection.info.server_version < MIN_VERSION:
+            version = connection.info.parameter_status("server_version")
+            raise OlrPgError(Code.POSTGRES_VERSION, f"the server is {version}")
+        connection.execute(_SETTINGS)
+    except psycopg.errors.InsufficientPrivilege as error:
+        connection.close()
+        raise OlrPgError(Code.TARGET_PRIVILEGE, str(error.diag.message_primary)) from error
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+class KeptConnection:
+    """A connection that is opened when it is needed, and given up where something fails.
+
+    Args:
+        connect_string: of the target.
+        lost: called whenever it ends.
+        check: called with each one that is opened, before it is used.
+    """
+
+    def __init__(
+        self,
+        connect_string: str,
+        lost: Callable[[], None] = lambda: None,
+        check: Callable[[Connection[Any]], None] = lambda _connection: None,
+    ) -> None:
+        self._connect_string = connect_string
+        self._lost = lost
+        self._check = check
+        self._connection: Connection[Any] | None = None
+
+    def use(self, work: Callable[[Connection[Any]], T]) -> T:
+        """Do something with it.
+
+        Raises:
+            what `connect`, `check` and `work` raise.
+        """
+        try:
+            if self._connection is None:
+                self._connection = self._open()
+            return work(self._connection)
+        except psycopg.Error:
+            # Whatever it was, the connection's state is not known any more.
+            self.close()
+            raise
+
+    def _open(self) -> Connection[Any]:
+        connection = connect(self._connect_string)
+        try:
+            self._check(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def close(self) -> None:
+        """End it; the next `use` opens another."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+        self._lost()
+
+
+def is_transient(error: psycopg.Error) -> bool:
+    """Tell whether trying again may help: lost connection, deadlock, cancelled, read-only now…"""
+    state = error.sqlstate
+    if state is None:
+        return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+    return state.startswith(_TRANSIENT_CLASSES) or state in _TRANSIENT_STATES
+
+
+def unreachable(error: psycopg.Error) -> OlrPgError:
+    """Return the coded error for a target that stays out of reach, or full."""
+    reason = error.diag.message_primary or str(error).strip().replace("\n", " ")
+    return OlrPgError(
+        Code.TARGET_DISK_FULL
+        if isinstance(error, psycopg.errors.DiskFull)
+        else Code.POSTGRES_UNREACHABLE,
+        mask(reason),
+    )

@@ -1,0 +1,423 @@
+"""The ledger: the transactions that each table already has, kept in the target beside the rows.
+
+Facts: architecture, “The ledger is a table” (why no replication origin), protocol, “Positions” (two
+transactions may share a commit SCN).
+"""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import psycopg
+
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.scalars import format_xid
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+    from typing import Any
+
+    from psycopg import Connection, Cursor
+
+_CREATE_LOCK = 0x6F6C_725F_7067  # "olr_pg": one creator at a time
+VERSION: Final = 7
+"""Of the tables that this release makes."""
+
+_VERSION = "SELECT max(version) FROM olr_pg.version"
+
+LOCK = """
+SELECT commit_scn, xids, stopped, incomplete > 0 FROM olr_pg.ledger
+WHERE subscription = %s AND source_table = %s FOR UPDATE
+"""
+ADVANCE = """
+UPDATE olr_pg.ledger SET commit_scn = %s, xids = %s, applied_at = now(),
+    transactions = transactions + %s, inserted = inserted + %s, updated = updated + %s,
+    deleted = deleted + %s, conflicts = conflicts + %s
+WHERE subscription = %s AND source_table = %s
+"""
+_MOVE = """
+UPDATE olr_pg.ledger SET commit_scn = %s, xids = %s
+WHERE subscription = %s AND source_table = %s
+"""
+_COUNT = """
+UPDATE olr_pg.ledger SET applied_at = now(),
+    transactions = transactions + %s, inserted = inserted + %s, updated = updated + %s,
+    deleted = deleted + %s, conflicts = conflicts + %s
+WHERE subscription = %s AND source_table = %s
+"""
+_TOUCH = """
+UPDATE olr_pg.ledger SET applied_at = applied_at WHERE subscription = %s AND source_table = %s
+"""
+_COUNT_INCOMPLETE = """
+UPDATE olr_pg.ledger AS l SET incomplete = (
+    SELECT count(*) FROM olr_pg.incomplete AS i
+    WHERE i.subscription = l.subscription AND i.source_table = l.source_table)
+WHERE subscription = %s AND source_table = %s RETURNING incomplete > 0
+"""
+_ADD_INCOMPLETE = """
+UPDATE olr_pg.ledger SET incomplete = incomplete + %s
+WHERE subscription = %s AND source_table = %s RETURNING incomplete > 0
+"""
+_STOP = """
+UPDATE olr_pg.ledger SET stopped = true, held_source = %s
+WHERE subscription = %s AND source_table = %s
+"""
+_GO_ON = """
+UPDATE olr_pg.ledger SET stopped = false, held_source = NULL
+WHERE subscription = %s AND source_table = %s
+"""
+_TARGETS = """
+SELECT source_table, target_table, commit_scn FROM olr_pg.ledger
+WHERE subscription = %s AND source_table = ANY(%s) ORDER BY source_table
+"""
+_RENAME = """
+UPDATE olr_pg.ledger SET target_table = %s WHERE subscription = %s AND source_table = %s
+"""
+_EXISTS = """
+SELECT EXISTS (
+    SELECT FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE c.relkind IN ('r', 'p') AND n.nspname || '.' || c.relname = %s)
+"""
+_SEED = """
+INSERT INTO olr_pg.ledger (subscription, source_table, target_table, commit_scn)
+VALUES (%s, %s, %s, 0) ON CONFLICT DO NOTHING
+"""
+_CLAIM = """
+UPDATE olr_pg.ledger SET dbid = %s
+WHERE subscription = %s AND source_table = ANY(%s) AND dbid IS NULL
+"""
+_STRANGER = """
+SELECT source_table, dbid FROM olr_pg.ledger
+WHERE subscription = %s AND source_table = ANY(%s) AND dbid <> %s ORDER BY source_table LIMIT 1
+"""
+_COMPLETE = """
+INSERT INTO olr_pg.subscription AS s (subscription, complete_scn) VALUES (%s, %s)
+ON CONFLICT (subscription) DO UPDATE
+    SET complete_scn = excluded.complete_scn, complete_at = now()
+    WHERE s.complete_scn < excluded.complete_scn
+"""
+_START = """
+UPDATE olr_pg.subscription SET start_scn = %(scn)s
+WHERE subscription = %(name)s AND start_scn IS DISTINCT FROM %(scn)s
+"""
+_SAVED = """
+INSERT INTO olr_pg.subscription (subscription, complete_scn, start_scn)
+VALUES (%(name)s, greatest(%(scn)s - 1, 0), %(scn)s)
+ON CONFLICT (subscription) DO UPDATE SET start_scn = excluded.start_scn
+    WHERE olr_pg.subscription.start_scn IS DISTINCT FROM excluded.start_scn
+"""
+_NOTED_START = "SELECT start_scn FROM olr_pg.subscription WHERE subscription = %s"
+_RECORD = """
+INSERT INTO olr_pg.error (subscription, source_table, target_table, commit_scn, xid, position,
+    scn, row_id, operation, code, sqlstate, message, statement, before, after, resolution)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+ON CONFLICT (subscription, source_table, commit_scn, xid, position) DO UPDATE SET
+    last_seen = now(), attempts = olr_pg.error.attempts + 1, code = excluded.code,
+    sqlstate = excluded.sqlstate, message = excluded.message, statement = excluded.statement,
+    resolution = excluded.resolution
+"""
+_RETELL = """
+UPDATE olr_pg.error SET message = %s, last_seen = now()
+WHERE subscription = %s AND source_table = %s AND commit_scn = %s AND xid = %s AND position = %s
+    AND resolution = 'stopped'
+"""
+
+
+class Position(NamedTuple):
+    """A table's position: all below `commit_scn` is in, and of that SCN the transactions `xids`.
+
+    Attributes:
+        xids: printed XIDs in the order they were applied; empty = all of that SCN (a table that
+            was loaded as of an SCN, or one that has nothing yet).
+    """
+
+    commit_scn: int
+    xids: tuple[str, ...]
+
+    def has(self, commit_scn: int, xid: int) -> bool:
+        """Tell whether that transaction is applied already."""
+        if commit_scn != self.commit_scn or not self.xids:
+            return commit_scn <= self.commit_scn
+        return format_xid(xid) in self.xids
+
+    def after(self, commit_scn: int, xid: int) -> Position:
+        """Return the position once that transaction is applied too."""
+        if commit_scn == self.commit_scn:
+            return Position(commit_scn, (*self.xids, format_xid(xid)))
+        return Position(commit_scn, (format_xid(xid),))
+
+
+class LedgerState(NamedTuple):
+    """The ledger's row of a table.
+
+    Attributes:
+        stopped: its changes are held; up to `position` they are applied or held.
+    """
+
+    position: Position
+    stopped: bool
+    listed: bool = False
+
+
+class Counters(NamedTuple):
+    """The counts of one target transaction."""
+
+    transactions: int = 0
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    conflicts: int = 0
+
+    def plus(self, other: Counters) -> Counters:
+        """Add other counts."""
+        return Counters(*(a + b for a, b in zip(self, other, strict=True)))
+
+
+class ErrorRow(NamedTuple):
+    """One line of the error table; the columns are explained in ledger.sql."""
+
+    commit_scn: int
+    xid: str
+    position: int
+    scn: int
+    row_id: str | None
+    operation: str
+    code: int
+    sqlstate: str | None
+    message: str
+    statement: str | None
+    before: str | None
+    after: str | None
+    resolution: str
+
+
+def ensure_ledger(connection: Connection[Any]) -> None:
+    """Create the ledger's tables where they are missing or older (`connection` in autocommit).
+
+    Raises:
+        OlrPgError: 5015, they are missing or old and this role may not mend that; 5140, they are of
+            a later release.
+    """
+    if _version(connection) == VERSION:
+        return
+    script = resources.files("olr_pg.applier").joinpath("sql/ledger.sql").read_bytes()
+    try:
+        with connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", [_CREATE_LOCK])
+            if _version(connection) != VERSION:
+                connection.execute(script)
+    except psycopg.errors.InsufficientPrivilege as error:
+        message = error.diag.message_primary
+        raise OlrPgError(
+            Code.LEDGER_UNUSABLE, f"its tables are missing or old: {message}"
+        ) from error
+
+
+def _version(connection: Connection[Any]) -> int:
+    """Return the version of the tables that are there, 0 where there are none, or nothing tells."""
+    if connection.execute("SELECT to_regclass('olr_pg.version')").fetchone() == (None,):
+        return 0
+    row = connection.execute(_VERSION).fetchone()
+    found = 0 if row is None or row[0] is None else int(row[0])
+    if found > VERSION:
+        raise OlrPgError(
+            Code.LEDGER_OF_LATER_RELEASE,
+            f"they are of version {found}, this release knows {VERSION}",
+        )
+    return found
+
+
+def check_targets(
+    connection: Connection[Any], subscription: str, targets: Mapping[str, str]
+) -> None:
+    """See whether the lines of these tables are of the target tables that they are applied to.
+
+    A line of another one is of another stream, whose SCNs say nothing of this one's. Where nothing
+    was applied yet, or the table is not there any more (it was renamed), the line takes the name.
+
+    Args:
+        targets: ``schema.name`` of each source table.
+
+    Raises:
+        OlrPgError: 5025, a line is of another one.
+    """
+    lines = connection.execute(_TARGETS, (subscription, list(targets))).fetchall()
+    for source, target, scn in lines:
+        if target == targets[source]:
+            continue
+        if scn and connection.execute(_EXISTS, (target,)).fetchone() == (True,):
+            raise OlrPgError(
+                Code.LEDGER_OF_ANOTHER_TABLE,
+                f"it says how far {target} is, the changes go to {targets[source]}",
+                table=source,
+                subscription=subscription,
+            )
+        connection.execute(_RENAME, (targets[source], subscription, source))
+
+
+def check_source(
+    connection: Connection[Any], subscription: str, dbid: int | None, tables: Collection[str]
+) -> None:
+    """See whether the lines of these tables are of this database; those of none become its.
+
+    The SCNs of another database say nothing of this one's, wherever its changes go.
+
+    Args:
+        dbid: of the source; None where nobody knows it: nothing is looked at.
+        tables: ``OWNER.NAME`` of each.
+
+    Raises:
+        OlrPgError: 5027, a line is of another one.
+    """
+    if dbid is None:
+        return
+    names = list(tables)
+    connection.execute(_CLAIM, (dbid, subscription, names))
+    stranger = connection.execute(_STRANGER, (subscription, names, dbid)).fetchone()
+    if stranger is not None:
+        raise OlrPgError(
+            Code.LEDGER_OF_ANOTHER_SOURCE,
+            f"it is of the database with DBID {stranger[1]}, the source's DBID is {dbid}",
+            table=stranger[0],
+            subscription=subscription,
+        )
+
+
+def note_complete(connection: Connection[Any], subscription: str, scn: int) -> None:
+    """Say that everything that commits up to `scn` is in the tables, or held."""
+    connection.execute(_COMPLETE, (subscription, scn))
+
+
+def note_start(connection: Connection[Any], subscription: str, scn: int) -> None:
+    """Say from where a server delivers everything that the tables, as they are now, lack."""
+    connection.execute(_START, {"name": subscription, "scn": scn})
+
+
+def note_saved(connection: Connection[Any], subscription: str, scn: int) -> None:
+    """Do as `note_start` does, where everything that began before `scn` is confirmed.
+
+    So it is noted even where nothing was ever applied: all that commits before it is there.
+    """
+    connection.execute(_SAVED, {"name": subscription, "scn": scn})
+
+
+def noted_start(connection: Connection[Any], subscription: str) -> int | None:
+    """Return what `note_start` said; None where it was never said."""
+    row = connection.execute(_NOTED_START, (subscription,)).fetchone()
+    return None if row is None else row[0]
+
+
+class TableLedger:
+    """The ledger's row of one table.
+
+    Args:
+        source_table: ``OWNER.NAME``.
+        target_table: as it is written in SQL.
+        dbid: of the source database, where it is known and the ledger keeps it.
+
+    Attributes:
+        listed: whether the list of incomplete rows has lines of the table, as of the last look in
+            the transaction that holds the lock.
+    """
+
+    def __init__(
+        self, subscription: str, source_table: str, target_table: str, dbid: int | None = None
+    ) -> None:
+        self._key = (subscription, source_table)
+        self._target = target_table
+        self._dbid = dbid
+        self._is_ours = False
+        self.listed = False
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Subscription and source table."""
+        return self._key
+
+    def lock(self, connection: Connection[Any]) -> LedgerState:
+        """Lock the state to the end of the transaction; the row is made where it is missing.
+
+        The lock also waits for a backend that a killed applier left behind in its COMMIT.
+
+        Raises:
+            OlrPgError: 5015, the row cannot be made; 5027, it is of another source database, whose
+                applier was the first to make it.
+        """
+        for _ in range(2):
+            state = self.locked(self.send_lock(connection))
+            if state is not None:
+                if not self._is_ours:
+                    check_source(connection, self._key[0], self._dbid, self._key[1:])
+                    self._is_ours = True
+                return state
+            connection.execute(_SEED, (*self._key, self._target))
+        raise OlrPgError(Code.LEDGER_UNUSABLE, "its row vanishes", table=self._key[1])
+
+    def send_lock(self, connection: Connection[Any]) -> Cursor[Any]:
+        """Ask for the state and its lock, for `locked` to read (pipelined)."""
+        return connection.execute(LOCK, self._key)
+
+    def locked(self, cursor: Cursor[Any]) -> LedgerState | None:
+        """Return what `send_lock` found."""
+        row = cursor.fetchone()
+        if row is None:
+            return None
+        self.listed = row[3]
+        return LedgerState(Position(row[0], tuple(row[1])), row[2], row[3])
+
+    def advance(self, connection: Connection[Any], position: Position, counters: Counters) -> None:
+        """Move the row to `position`, in the transaction that holds its lock."""
+        connection.execute(
+            ADVANCE, (position.commit_scn, list(position.xids), *counters, *self._key)
+        )
+
+    def move(self, connection: Connection[Any], position: Position) -> None:
+        """Move the row to `position` where what lies up to it is held, not applied."""
+        connection.execute(_MOVE, (position.commit_scn, list(position.xids), *self._key))
+
+    def touch(self, connection: Connection[Any]) -> None:
+        """Write the row as it is: a commit that brings all commits before it to disk.
+
+        Raises:
+            OlrPgError: 5015, there is none.
+        """
+        if connection.execute(_TOUCH, self._key).rowcount != 1:
+            raise OlrPgError(Code.LEDGER_UNUSABLE, "its row vanishes", table=self._key[1])
+
+    def count(self, connection: Connection[Any], counters: Counters) -> None:
+        """Count what was applied of the held changes; the row does not move."""
+        connection.execute(_COUNT, (*counters, *self._key))
+
+    def count_incomplete(self, connection: Connection[Any], more: int | None = None) -> None:
+        """Count the lines of the list of incomplete rows, which were changed.
+
+        Args:
+            more: how many more there are; None where they are to be counted.
+        """
+        if more is None:
+            row = connection.execute(_COUNT_INCOMPLETE, self._key).fetchone()
+        else:
+            row = connection.execute(_ADD_INCOMPLETE, (more, *self._key)).fetchone()
+        self.listed = row is not None and row[0]
+
+    def record(self, connection: Connection[Any], row: ErrorRow) -> None:
+        """Write a line of the error table; the same change again counts an attempt."""
+        connection.execute(_RECORD, (*self._key, self._target, *row))
+
+    def retell(self, connection: Connection[Any], row: ErrorRow) -> None:
+        """Give a line that holds the table up, if there is one, the row's message."""
+        identity = (row.commit_scn, row.xid, row.position)
+        connection.execute(_RETELL, (row.message, *self._key, *identity))
+
+    def stop(self, connection: Connection[Any], held_source: str) -> None:
+        """Mark the table as stopped.
+
+        Args:
+            held_source: its definition as of its first held change (`hold.source_document`).
+        """
+        connection.execute(_STOP, (held_source, *self._key))
+
+    def go_on(self, connection: Connection[Any]) -> None:
+        """Mark the table as not stopped any more."""
+        connection.execute(_GO_ON, self._key)

@@ -1,0 +1,96 @@
+"""The rounding that a target column's type modifiers, as in numeric(10,2), would do silently.
+
+PostgreSQL refuses a number with too many digits before its point, and text that is too long; digits
+behind the point, and of seconds, it rounds away.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.datatypes.mapping import OracleType, PgKind, oracle_type_name
+from olr_pg.errors import Code, OlrPgError
+
+if TYPE_CHECKING:
+    from olr_pg.applier.target.catalogue import TargetColumn
+    from olr_pg.datatypes.mapping import OracleColumn
+
+# PostgreSQL's numeric.c, timestamp.c and timestamp.h
+_HEADER: Final = 4
+_SCALE_BITS: Final = 0x7FF
+_SCALE_SIGN: Final = 0x400
+_FULL_PRECISION: Final = 0xFFFF
+_ALL_FIELDS: Final = 0x7FFF
+_FIELDS_AT: Final = 16
+_SECOND: Final = 1 << 12
+_MONTH: Final = 1 << 1
+
+_MICROSECONDS: Final = 6
+"""Digits of seconds that PostgreSQL has; what lies behind them is a policy's."""
+
+_TIMESTAMPS: Final = frozenset(
+    {OracleType.TIMESTAMP, OracleType.TIMESTAMP_TZ, OracleType.TIMESTAMP_LTZ}
+)
+
+
+def check_modifiers(source: OracleColumn, target: TargetColumn) -> None:
+    """Check that the target rounds nothing that the source's type may have.
+
+    Raises:
+        OlrPgError: 2057, it does.
+    """
+    reason = _rounding(source, target)
+    if reason is not None:
+        raise OlrPgError(
+            Code.VALUE_WOULD_LOSE, f"{oracle_type_name(source)}: {reason}", column=source.name
+        )
+
+
+def may_round(source: OracleColumn, target: TargetColumn) -> str | None:
+    """Return what the target would round of a type that does not tell its digits, or None."""
+    if target.base_oid != PgKind.NUMERIC or target.modifier < 0:
+        return None
+    if source.type_code != OracleType.NUMBER or source.scale is not None:
+        return None
+    digits = _numeric_scale(target.modifier)
+    return f"{oracle_type_name(source)} may have more digits than {digits} behind the point"
+
+
+def _rounding(source: OracleColumn, target: TargetColumn) -> str | None:
+    if target.modifier < 0:
+        return None
+    if target.base_oid == PgKind.NUMERIC and source.type_code == OracleType.NUMBER:
+        kept, wanted = _numeric_scale(target.modifier), source.scale
+        return _too_few(kept, wanted, "digits behind the point")
+    if target.base_oid in (PgKind.TIMESTAMP, PgKind.TIMESTAMPTZ):
+        wanted = _second_digits(source) if source.type_code in _TIMESTAMPS else None
+        return _too_few(target.modifier, wanted, "digits of seconds")
+    if target.base_oid == PgKind.INTERVAL:
+        return _interval(source, target.modifier)
+    return None
+
+
+def _interval(source: OracleColumn, modifier: int) -> str | None:
+    fields = modifier >> _FIELDS_AT & _ALL_FIELDS
+    if source.type_code == OracleType.INTERVAL_YM:
+        return None if fields & _MONTH else "the target keeps no months"
+    if not fields & _SECOND:
+        return "the target keeps no seconds"
+    kept = modifier & _FULL_PRECISION
+    wanted = None if kept == _FULL_PRECISION else _second_digits(source)
+    return _too_few(kept, wanted, "digits of seconds")
+
+
+def _second_digits(source: OracleColumn) -> int | None:
+    return None if source.scale is None else min(source.scale, _MICROSECONDS)
+
+
+def _too_few(kept: int, wanted: int | None, what: str) -> str | None:
+    if wanted is None or wanted <= kept:
+        return None
+    return f"the target keeps {kept} {what}, of {wanted}"
+
+
+def _numeric_scale(modifier: int) -> int:
+    """Return the scale of a numeric, which may be negative."""
+    return (((modifier - _HEADER) & _SCALE_BITS) ^ _SCALE_SIGN) - _SCALE_SIGN

@@ -1,0 +1,47 @@
+"""Transactions in the target that its source does not have any more, told by the ledger."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import psycopg
+
+from olr_pg.applier.target.connection import unreachable
+from olr_pg.postgres.keepalive import vigilant
+
+_SELECT = """
+SELECT source_table, target_table, commit_scn, xids FROM olr_pg.ledger
+WHERE subscription = %s AND commit_scn >= %s ORDER BY commit_scn, source_table
+"""
+
+
+class Orphan(NamedTuple):
+    """The last transactions of a table, which commit where the source was taken back.
+
+    Attributes:
+        xids: printed, of the transactions at that SCN; the ledger does not keep older ones.
+    """
+
+    source_table: str
+    target_table: str
+    commit_scn: int
+    xids: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.target_table} up to SCN {self.commit_scn} (XID {', '.join(self.xids)})"
+
+
+def orphaned_transactions(connect_string: str, subscription: str, scn: int) -> list[Orphan]:
+    """Return what the ledger says was applied and commits at or after `scn`.
+
+    Raises:
+        OlrPgError: 5003, the target cannot be reached.
+    """
+    try:
+        with psycopg.connect(vigilant(connect_string)) as connection:
+            rows = connection.execute(_SELECT, (subscription, scn)).fetchall()
+    except psycopg.errors.UndefinedTable:
+        return []
+    except psycopg.Error as error:
+        raise unreachable(error) from error
+    return [Orphan(table, target, at, tuple(xids)) for table, target, at, xids in rows]

@@ -1,0 +1,214 @@
+"""The checks of the target, one after the other; they change nothing there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from psycopg import sql
+
+from olr_pg.applier.statements.target_plan import (
+    check_names,
+    new_table,
+    target_columns,
+    target_name,
+)
+from olr_pg.applier.target.catalogue import read_table
+from olr_pg.applier.target.connection import connect, unreachable
+from olr_pg.applier.target.grants import check_creation, check_grants, check_ledger
+from olr_pg.applier.target.modifiers import check_modifiers, may_round
+from olr_pg.datatypes.charsets import UNKNOWN_CHARSET
+from olr_pg.datatypes.convert import encoder_for
+from olr_pg.datatypes.mapping import pg_type
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.observability.findings import Finding, coded, error, warning
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from psycopg import Connection
+
+    from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.applier.target.catalogue import TargetTable
+    from olr_pg.dictionary.model import Column, Table
+
+_LEDGER = """
+SELECT EXISTS (
+    SELECT FROM pg_class
+    WHERE relname = 'ledger' AND relnamespace = to_regnamespace('olr_pg'))
+"""
+_DEFERRABLE = """
+SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint
+WHERE conrelid = %s AND contype IN ('p', 'u') AND condeferrable ORDER BY contype, conname
+"""
+
+
+def check_target(settings: ApplierSettings, tables: Sequence[Table]) -> list[Finding]:
+    """Check everything in the target that the tables to be replicated need."""
+    try:
+        check_names(settings, tables)
+    except OlrPgError as problem:
+        return [coded("postgres.names", problem)]
+    try:
+        with connect(settings.connect_string) as connection:
+            current = _user(connection)
+            found = list(_check_ledger(connection, current))
+            for table in tables:
+                found += _check_table(connection, settings, table, current)
+            return list(dict.fromkeys(found))
+    except psycopg.OperationalError as problem:
+        return [coded("postgres.connection", unreachable(problem))]
+    except OlrPgError as problem:
+        if problem.code != Code.TARGET_PRIVILEGE:
+            return [coded("postgres.version", problem)]
+        user = psycopg.conninfo.conninfo_to_dict(settings.connect_string).get("user", "the role")
+        return [
+            error(
+                "postgres.privileges",
+                f"{user} may not set session_replication_role: {problem.detail}",
+                f'GRANT SET ON PARAMETER session_replication_role TO "{user}";',
+            )
+        ]
+
+
+def _check_ledger(connection: Connection[Any], user: str) -> Iterator[Finding]:
+    row = connection.execute(_LEDGER).fetchone()
+    if row == (True,):
+        yield from check_ledger(connection, user)
+    else:
+        yield from check_creation(connection, user, "olr_pg", f"{user} may not create the ledger")
+
+
+def _user(connection: Connection[Any]) -> str:
+    row = connection.execute("SELECT current_user").fetchone()
+    assert row is not None
+    return str(row[0])
+
+
+def _check_table(
+    connection: Connection[Any], settings: ApplierSettings, table: Table, user: str
+) -> Iterator[Finding]:
+    if table.refusal is not None:
+        return
+    schema, name = target_name(settings, table.owner, table.name)
+    target = read_table(connection, schema, name)
+    if target is not None:
+        yield from _check_columns(connection, settings, table, target)
+        yield from _check_keys(connection, table, target)
+        yield from check_grants(connection, user, schema, name)
+    elif settings.create_tables:
+        what = f"{user} may not create tables in the schema {schema}"
+        yield from check_creation(connection, user, schema, what)
+    else:
+        yield error(
+            "postgres.tables",
+            f"{table.full_name}: {schema}.{name} does not exist",
+            _create_statement(connection, table, schema, name),
+        )
+
+
+def _check_columns(
+    connection: Connection[Any], settings: ApplierSettings, table: Table, target: TargetTable
+) -> Iterator[Finding]:
+    names = target_columns(table)
+    statement = _alter(connection, target)
+    for column in table.delivered:
+        name = names[column.name]
+        quoted = sql.Identifier(name).as_string(connection)
+        wanted = pg_type(column).name
+        number = target.column_number(name)
+        if number is not None:
+            yield from _check_identity(quoted, target, number, statement)
+        if number is None:
+            yield error(
+                "postgres.columns",
+                f"{target.full_name} has no column {name} for {table.full_name}.{column.name}",
+                f"{statement}ADD COLUMN {quoted} {wanted};",
+            )
+        elif (problem := _misfit(settings, column, target, number)) is not None:
+            yield error(
+                "postgres.types",
+                f"{target.full_name}.{name} is {target.columns[number].base_name}:"
+                f" {problem.detail}",
+                # No type of the target holds what cannot be decoded.
+                f"-- {problem.action}"
+                if problem.code == UNKNOWN_CHARSET
+                else f"{statement}ALTER COLUMN {quoted} TYPE {wanted} USING {quoted}::{wanted};",
+            )
+        elif (rounding := may_round(column, target.columns[number])) is not None:
+            yield warning(
+                "postgres.types",
+                f"{target.full_name}.{name} may round: {rounding}",
+                f"{statement}ALTER COLUMN {quoted} TYPE {wanted};",
+            )
+
+
+def _check_identity(
+    quoted: str, target: TargetTable, number: int, statement: str
+) -> Iterator[Finding]:
+    if target.columns[number].identity == "a":
+        yield error(
+            "postgres.identity",
+            f"{target.full_name}.{target.columns[number].name} is GENERATED ALWAYS AS IDENTITY:"
+            " PostgreSQL lets nobody update it",
+            f"{statement}ALTER COLUMN {quoted} SET GENERATED BY DEFAULT;",
+        )
+
+
+def _check_keys(
+    connection: Connection[Any], table: Table, target: TargetTable
+) -> Iterator[Finding]:
+    names = target_columns(table)
+    statement = _alter(connection, target)
+    key = [names[c.name] for number in table.key for c in table.columns if c.intcol == number]
+    if key and not target.key:
+        quoted_key = ", ".join(sql.Identifier(part).as_string(connection) for part in key)
+        yield warning(
+            "postgres.keys",
+            f"{target.full_name} has no key: updates and deletes look at every row, and where rows"
+            " of a key are missing or double they may hit too few and too many unnoticed",
+            f"{statement}ADD PRIMARY KEY ({quoted_key});",
+        )
+    for name, definition in connection.execute(_DEFERRABLE, (target.oid,)):
+        quoted = sql.Identifier(name).as_string(connection)
+        at_once = definition.partition(" DEFERRABLE")[0]
+        yield warning(
+            "postgres.keys",
+            f"{target.full_name} has a deferrable key, {name}, which PostgreSQL does not check"
+            " while changes are applied: duplicates get in",
+            f"{statement}DROP CONSTRAINT {quoted}, ADD CONSTRAINT {quoted} {at_once};",
+        )
+
+
+def _alter(connection: Connection[Any], target: TargetTable) -> str:
+    return sql.SQL("ALTER TABLE {} ").format(target.identifier).as_string(connection)
+
+
+def _misfit(
+    settings: ApplierSettings, column: Column, target: TargetTable, number: int
+) -> OlrPgError | None:
+    try:
+        encoder_for(
+            column,
+            target.columns[number].base_oid,
+            facts=settings.facts,
+            policies=settings.policies,
+        )
+        check_modifiers(column, target.columns[number])
+    except OlrPgError as problem:
+        return problem
+    return None
+
+
+def _create_statement(connection: Connection[Any], table: Table, schema: str, name: str) -> str:
+    columns, key = new_table(table, table)
+    parts = [
+        f"{sql.Identifier(column.name).as_string(connection)} {column.type_name}"
+        + (" NOT NULL" if column.not_null else "")
+        for column in columns
+    ]
+    if key:
+        quoted = ", ".join(sql.Identifier(part).as_string(connection) for part in key)
+        parts.append(f"PRIMARY KEY ({quoted})")
+    target = sql.Identifier(schema, name).as_string(connection)
+    return f"CREATE TABLE {target} ({', '.join(parts)});"

@@ -1,0 +1,294 @@
+"""Made-up row changes of one 12-column table, and the same as SQL.
+
+They go to the applier as protocol elements (`bench.stored_messages`), and to a publishing
+PostgreSQL as statements: so that the applier and the logical replication worker get the same work.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from decimal import Decimal
+from math import gcd
+from random import Random
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from psycopg import sql
+
+from olr_pg.datatypes.mapping import OracleType
+from olr_pg.datatypes.number import encode_number
+from olr_pg.datatypes.temporal import DateTime, encode_date, encode_timestamp
+from olr_pg.dictionary.model import Column, KeyKind, Table
+from olr_pg.transactions.finished_columns import DmlKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from psycopg import Connection
+
+I64 = npt.NDArray[np.int64]
+
+POOL_ROWS: Final = 4_096
+"""Distinct rows that the changes take their values from; the key apart."""
+
+_SEED: Final = 20_240_607
+_WORDS: Final = ("north", "harbour", "copper", "lantern", "meadow", "granite", "willow", "ember")
+_EPOCH: Final = datetime(2024, 1, 1)  # noqa: DTZ001 - Oracle's DATE has no zone
+_PIECE_ROWS: Final = 16_384
+_GOLDEN: Final = 0.618
+_SHARES: Final = {
+    "insert": (1.0, 0.0), "update": (0.0, 1.0), "delete": (0.0, 0.0), "mix": (0.6, 0.3),
+}  # fmt: skip
+"""Of inserts and updates among the changes; the rest are deletes."""
+
+
+def _text(words: int) -> Callable[[Random], str]:
+    return lambda rng: " ".join(rng.choice(_WORDS) for _ in range(words))
+
+
+def _number(scale: int, digits: int) -> Callable[[Random], Decimal]:
+    return lambda rng: Decimal(rng.randrange(10**digits)).scaleb(-scale)
+
+
+def _moment(rng: Random) -> datetime:
+    return _EPOCH + timedelta(seconds=rng.randrange(40_000_000))
+
+
+def _fraction(rng: Random) -> datetime:
+    return _moment(rng) + timedelta(microseconds=rng.randrange(1, 1_000_000))
+
+
+class _Spec(NamedTuple):
+    """A column: its PostgreSQL type, the dictionary's facts, and how values are made."""
+
+    name: str
+    target: str
+    type_code: OracleType
+    length: int
+    precision: int | None
+    scale: int | None
+    make: Callable[[Random], Any]
+
+
+_SPECS: Final = (
+    _Spec("ID", "bigint", OracleType.NUMBER, 22, 18, 0, _number(0, 1)),
+    _Spec("CUSTOMER", "bigint", OracleType.NUMBER, 22, 12, 0, _number(0, 9)),
+    _Spec("AMOUNT", "numeric(12,2)", OracleType.NUMBER, 22, 12, 2, _number(2, 9)),
+    _Spec("QUANTITY", "integer", OracleType.NUMBER, 22, 9, 0, _number(0, 4)),
+    _Spec("NAME", "varchar(60)", OracleType.VARCHAR2, 60, None, None, _text(3)),
+    _Spec("CITY", "varchar(40)", OracleType.VARCHAR2, 40, None, None, _text(2)),
+    _Spec("STATUS", "varchar(12)", OracleType.VARCHAR2, 12, None, None, _text(1)),
+    _Spec("CREATED", "timestamp(0)", OracleType.DATE, 7, None, None, _moment),
+    _Spec("CHANGED", "timestamp(6)", OracleType.TIMESTAMP, 11, None, 6, _fraction),
+    _Spec("PRICE", "numeric(10,4)", OracleType.NUMBER, 22, 10, 4, _number(4, 9)),
+    _Spec("NOTE", "varchar(120)", OracleType.VARCHAR2, 120, None, None, _text(9)),
+    _Spec("REFERENCE", "varchar(30)", OracleType.VARCHAR2, 30, None, None, _text(2)),
+)
+CHANGED: Final = (2, 6, 8)
+"""The columns that an update sets: AMOUNT, STATUS, CHANGED."""
+
+WIDTH: Final = len(_SPECS)
+NAMES: Final = tuple(spec.name.lower() for spec in _SPECS)
+
+CREATE_TABLE: Final = (
+    "CREATE SCHEMA IF NOT EXISTS bench; CREATE TABLE bench.t ("
+    + ", ".join(f"{s.name.lower()} {s.target}" for s in _SPECS)
+    + ", PRIMARY KEY (id))"
+)
+
+
+def source_table() -> Table:
+    """Describe the table as Oracle's dictionary would have it."""
+    return Table(
+        owner="BENCH",
+        name="T",
+        obj=70_001,
+        dataobj=70_001,
+        columns=tuple(
+            Column(
+                name=spec.name,
+                segcol=number,
+                intcol=number,
+                col=number,
+                type_code=spec.type_code,
+                length=spec.length,
+                precision=spec.precision,
+                scale=spec.scale,
+                charset_id=873 if spec.type_code is OracleType.VARCHAR2 else None,
+                charset_form=1 if spec.type_code is OracleType.VARCHAR2 else None,
+            )
+            for number, spec in enumerate(_SPECS, 1)
+        ),
+        key_kind=KeyKind.PRIMARY,
+        key=(1,),
+    )
+
+
+class Changes(NamedTuple):
+    """Consecutive changes of a `ChangeSet`, in whole transactions.
+
+    Attributes:
+        first: number of the first one.
+        kind: shape (n); `DmlKind`.
+        key: shape (n).
+        old, new: shape (n); which rows of the pool the images are.
+    """
+
+    first: int
+    kind: npt.NDArray[np.uint8]
+    key: I64
+    old: I64
+    new: I64
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+
+class ChangeSet:
+    """Row changes in order, in transactions of equal size; made piece by piece, always the same.
+
+    Every key is changed once; updates and deletes go over the table in a scattered order.
+
+    Args:
+        case: ``insert``, ``update``, ``delete``, or ``mix`` (60 / 30 / 10 of them).
+        count: how many.
+        transaction_rows: changes of each transaction (the last may have less).
+
+    Attributes:
+        rows: rows with the keys 1 … that the table has before.
+    """
+
+    def __init__(self, case: str, count: int, transaction_rows: int) -> None:
+        self.count = count
+        self.transaction_rows = transaction_rows
+        self._shares = _SHARES[case]
+        self._step = max(1, _PIECE_ROWS // transaction_rows) * transaction_rows
+        self.rows = sum(int((self._kinds(at) != DmlKind.INSERT).sum()) for at in self._firsts())
+
+    def pieces(self) -> Iterator[Changes]:
+        """Yield the changes, some ten thousand at a time."""
+        stride = _stride(self.rows)
+        inserts = others = 0
+        for first in self._firsts():
+            kind = self._kinds(first)
+            is_insert = kind == DmlKind.INSERT
+            key = np.empty(len(kind), np.int64)
+            new_keys = int(is_insert.sum())
+            key[is_insert] = self.rows + 1 + inserts + np.arange(new_keys)
+            place = others + np.arange(len(kind) - new_keys)
+            key[~is_insert] = place * stride % max(self.rows, 1) + 1
+            inserts += new_keys
+            others += len(kind) - new_keys
+            old = (key - 1) % POOL_ROWS
+            drawn = np.random.default_rng((_SEED, first, 1)).integers(0, POOL_ROWS, len(kind))
+            new = np.where(kind == DmlKind.UPDATE, drawn, old)
+            yield Changes(first, kind, key, old, new)
+
+    def _firsts(self) -> range:
+        return range(0, self.count, self._step)
+
+    def _kinds(self, first: int) -> npt.NDArray[np.uint8]:
+        draw = np.random.default_rng((_SEED, first)).random(min(self._step, self.count - first))
+        inserts, updates = self._shares
+        return np.where(draw < inserts, DmlKind.INSERT, np.where(
+            draw < inserts + updates, DmlKind.UPDATE, DmlKind.DELETE)).astype(np.uint8)  # fmt: skip
+
+
+def _stride(rows: int) -> int:
+    """Choose a step near a width that, modulo `rows`, comes by every row once."""
+    stride = int(rows * _GOLDEN) | 1
+    while gcd(stride, rows) > 1:
+        stride += 2
+    return stride
+
+
+class Pool:
+    """The rows that values are taken from, in both forms."""
+
+    def __init__(self) -> None:
+        rng = Random(_SEED)  # noqa: S311 - reproducible, not secret
+        self.rows = [[spec.make(rng) for spec in _SPECS] for _ in range(POOL_ROWS)]
+        raw = [
+            _oracle_value(spec, value)
+            for row in self.rows
+            for spec, value in zip(_SPECS, row, strict=True)
+        ]
+        self.data = np.frombuffer(b"".join(raw), np.uint8)
+        self.length = np.array([len(value) for value in raw], np.int64).reshape(-1, WIDTH)
+        ends = np.cumsum(self.length.reshape(-1)).reshape(-1, WIDTH)
+        self.offset = ends - self.length
+
+    def load(self, connection: Connection[Any]) -> None:
+        """Make the table ``pool`` (i, the columns)."""
+        connection.execute("CREATE TABLE pool AS SELECT 0 AS i, t.* FROM bench.t t LIMIT 0")
+        names = sql.SQL(", ").join(map(sql.Identifier, ("i", *NAMES)))
+        with connection.cursor().copy(sql.SQL("COPY pool ({}) FROM STDIN").format(names)) as copy:
+            for number, row in enumerate(self.rows):
+                copy.write_row((number, *row))
+
+
+def _oracle_value(spec: _Spec, value: Any) -> bytes:
+    if spec.type_code is OracleType.NUMBER:
+        return encode_number(value)
+    if spec.type_code is OracleType.VARCHAR2:
+        return bytes(value, "ascii")
+    fields = (value.year, value.month, value.day, value.hour, value.minute, value.second)
+    if spec.type_code is OracleType.DATE:
+        return encode_date(DateTime(*fields, 0))
+    return encode_timestamp(DateTime(*fields, value.microsecond * 1000))
+
+
+def fill_table(connection: Connection[Any], rows: int) -> None:
+    """Give ``bench.t`` the rows with the keys 1 … `rows` (``pool`` is there)."""
+    names = sql.SQL(", ").join(map(sql.Identifier, NAMES[1:]))
+    connection.execute(
+        sql.SQL(
+            "INSERT INTO bench.t SELECT g, {} FROM generate_series(1, {}) g"
+            " JOIN pool ON i = (g - 1) % {} ORDER BY g"
+        ).format(names, rows, POOL_ROWS)
+    )
+
+
+_PUBLISH: Final = """
+CREATE PROCEDURE play(size int) LANGUAGE plpgsql AS $$
+DECLARE c record; n int := 0;
+BEGIN
+  FOR c IN SELECT kind, key, new FROM change ORDER BY number LOOP
+    IF c.kind = {insert} THEN
+      INSERT INTO bench.t SELECT c.key, {values} FROM pool WHERE i = c.new;
+    ELSIF c.kind = {update} THEN
+      UPDATE bench.t SET {sets} FROM pool WHERE i = c.new AND t.id = c.key;
+    ELSE
+      DELETE FROM bench.t WHERE id = c.key;
+    END IF;
+    n := n + 1;
+    IF n % size = 0 THEN COMMIT; END IF;
+  END LOOP;
+END $$
+"""
+
+
+def publish(connection: Connection[Any], changes: ChangeSet) -> None:
+    """Make the changes in a PostgreSQL (autocommit), in the same transactions."""
+    connection.execute("DROP PROCEDURE IF EXISTS play; DROP TABLE IF EXISTS change")
+    connection.execute("CREATE INDEX IF NOT EXISTS pool_i ON pool (i)")
+    connection.execute("CREATE TABLE change (number int, kind int, key bigint, new int)")
+    with connection.cursor().copy("COPY change FROM STDIN") as copy:
+        for piece in changes.pieces():
+            rows = zip(piece.kind.tolist(), piece.key.tolist(), piece.new.tolist(), strict=True)
+            for number, row in enumerate(rows, piece.first):
+                copy.write_row((number, *row))
+    names: Sequence[str] = NAMES[1:]
+    connection.execute(
+        sql.SQL(_PUBLISH).format(
+            insert=sql.Literal(int(DmlKind.INSERT)),
+            update=sql.Literal(int(DmlKind.UPDATE)),
+            values=sql.SQL(", ").join(map(sql.Identifier, names)),
+            sets=sql.SQL(", ").join(
+                sql.SQL("{0} = pool.{0}").format(sql.Identifier(NAMES[i])) for i in CHANGED
+            ),
+        )
+    )
+    connection.execute("SET synchronous_commit = off; ANALYZE pool; ANALYZE bench.t")
+    connection.execute("CALL play(%s)", (changes.transaction_rows,))

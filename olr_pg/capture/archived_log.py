@@ -1,0 +1,76 @@
+"""An archived log as a value: its place in the redo stream, and what its header says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from olr_pg.redo.header import LogHeader
+
+
+class LogPosition(NamedTuple):
+    """The place of a log in the redo stream; orders as the redo was written, thread by thread.
+
+    Resetlogs ids are redo times, so a later incarnation sorts behind an earlier one.
+    """
+
+    resetlogs_id: int
+    thread: int
+    sequence: int
+    dbid: int
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedLog:
+    """A complete archived log.
+
+    Attributes:
+        path: of the file.
+        size: of the file in bytes, at least `used_bytes`.
+        header: checked; its `next_scn` and `nab` are known.
+        end_scn: the SCN from which the redo is orphaned by a RESETLOGS; None where it is not.
+    """
+
+    path: str
+    size: int
+    header: LogHeader
+    end_scn: int | None = None
+
+    @property
+    def position(self) -> LogPosition:
+        """The place of the log in the redo stream."""
+        header = self.header
+        return LogPosition(header.resetlogs_id, header.thread, header.sequence, header.dbid)
+
+    @property
+    def next_scn(self) -> int:
+        """Exclusive end of the log's SCNs."""
+        assert self.header.next_scn is not None
+        return self.header.next_scn
+
+    @property
+    def blocks(self) -> int:
+        """Blocks in use, the headers included (nab)."""
+        assert self.header.nab is not None
+        return self.header.nab
+
+    @property
+    def used_bytes(self) -> int:
+        """Bytes of the blocks in use; what lies behind is not redo."""
+        return self.blocks * self.header.block_size
+
+
+class AbsentLog(NamedTuple):
+    """A log that the source has archived, and of which it names no copy that can be used here."""
+
+    position: LogPosition
+    first_scn: int
+    next_scn: int
+
+
+class Reached(NamedTuple):
+    """The last log that was read of a redo thread, and the SCN at its end."""
+
+    log: LogPosition
+    scn: int

@@ -1,0 +1,151 @@
+"""The incarnation of the source that redo was delivered from, over restarts.
+
+An ``OPEN RESETLOGS`` begins a new incarnation at an SCN: what its parent wrote from there on never
+happened. If some of that was delivered already, the target has transactions that the source has
+not, and nothing automatic can mend that.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from olr_pg.capture.orphans import ends_of
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.files.durable import replace_file
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+    from pathlib import Path
+
+
+FILE_NAME: Final = "incarnation.json"
+"""Its name in `context.data`."""
+
+VERSION: Final = 1
+"""The version that is written; files without one are read as the first."""
+
+_Number = Annotated[int, Field(ge=0)]
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    version: int = VERSION
+    resetlogs: _Number
+    delivered_scn: _Number
+
+
+class Lineage:
+    """The incarnation that was delivered from, and the ones before it.
+
+    Args:
+        path: of the file that keeps it, in a directory that exists.
+
+    Raises:
+        OlrPgError: 1092, the file is there but cannot be used; 4035, it is of a newer version.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._known: _File | None = None
+        self._ends: dict[int, int] = {}
+        try:
+            self._known = _File.model_validate_json(path.read_bytes())
+        except FileNotFoundError:
+            return
+        except (OSError, ValidationError) as error:
+            raise OlrPgError(Code.DATA_DIRECTORY_UNUSABLE, f"{error}", path=str(path)) from error
+        if self._known.version > VERSION:
+            raise OlrPgError(
+                Code.FILE_OF_NEWER_VERSION,
+                f"version {self._known.version}, {VERSION} is the newest known",
+                path=str(path),
+            )
+
+    def delivered(self, scn: int) -> None:
+        """Note that transactions that commit below `scn` may have left; durable on return.
+
+        Raises:
+            OlrPgError: 1092, the file cannot be written.
+        """
+        if self._known is not None and scn > self._known.delivered_scn:
+            self._keep(_File(resetlogs=self._known.resetlogs, delivered_scn=scn))
+
+    def follow(self, incarnations: Sequence[Incarnation]) -> None:
+        """Take note of the incarnations of the source, the current one first.
+
+        Raises:
+            OlrPgError: 7020, something was delivered that they do not have.
+        """
+        if not incarnations:
+            raise OlrPgError(Code.ORACLE_ERROR, "V$DATABASE_INCARNATION has no current incarnation")
+        # Redo of a parent counts up to where its child began.
+        self._ends = {
+            parent.resetlogs_id: child.resetlogs_scn for child, parent in pairwise(incarnations)
+        }
+        current = incarnations[0].resetlogs_id
+        if self._known is None:
+            self._keep(_File(resetlogs=current, delivered_scn=0))
+            return
+        if self._known.resetlogs != current:
+            self._go_on(self._known, current, self._ends.get(self._known.resetlogs))
+
+    def follow_logs(self, incarnations: Collection[tuple[int, int]]) -> None:
+        """Take note of the incarnations that logs are of: resetlogs id and SCN of each.
+
+        Where nobody tells which is whose child, see `capture.orphans`.
+
+        Raises:
+            OlrPgError: 7020, something was delivered that they do not have.
+        """
+        self._ends = ends_of(incarnations)
+        current = max(one for one, _ in incarnations)
+        if self._known is None:
+            self._keep(_File(resetlogs=current, delivered_scn=0))
+            return
+        last = self._known.resetlogs
+        begins = [scn for one, scn in incarnations if one > last]
+        if begins:
+            self._go_on(self._known, current, min(begins))
+
+    def _go_on(self, known: _File, current: int, end: int | None) -> None:
+        """Go on from the known incarnation, which ends at an SCN, to the current one."""
+        if known.delivered_scn and (end is None or end < known.delivered_scn):
+            where = "before it" if end is None else f"at SCN {end}"
+            raise OlrPgError(
+                Code.RESETLOGS_BEHIND_DELIVERED,
+                f"incarnation {current} begins {where}, transactions up to SCN"
+                f" {known.delivered_scn} were delivered from incarnation {known.resetlogs}",
+                resetlogs=current,
+                scn=end,
+            )
+        self._keep(_File(resetlogs=current, delivered_scn=known.delivered_scn))
+
+    def end_of(self, resetlogs_id: int) -> int | None:
+        """Return the SCN from which an incarnation's redo is orphaned; None for the current one."""
+        return self._ends.get(resetlogs_id)
+
+    def _keep(self, known: _File) -> None:
+        try:
+            replace_file(self._path, known.model_dump_json().encode())
+        except OSError as error:
+            raise OlrPgError(
+                Code.DATA_DIRECTORY_UNUSABLE, f"{error}", path=str(self._path)
+            ) from error
+        # Only now: what is not in the file has to be written by whoever tries again.
+        self._known = known
+
+
+class Incarnation(NamedTuple):
+    """An incarnation of the database.
+
+    Attributes:
+        resetlogs_id: as in log headers.
+        resetlogs_scn: where it began; redo of its parent from there on is orphaned.
+    """
+
+    resetlogs_id: int
+    resetlogs_scn: int

@@ -1,0 +1,88 @@
+"""The redo threads that a source has been read from, over restarts.
+
+A commit may leave once every thread has been read past its SCN. A thread that nobody knew of could
+not be waited for: if it turns up later, with redo from before what has left, its transactions come
+too late. That must be said, not happen.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.files.durable import replace_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+FILE_NAME: Final = "threads.json"
+"""Its name in `context.data`."""
+
+VERSION: Final = 1
+"""The version that is written; files without one are read as the first."""
+
+
+class KnownThreads:
+    """The redo threads read so far; runs of several targets may note theirs at the same time.
+
+    Args:
+        path: of the file that keeps them, in a directory that exists; None to keep them only in
+            memory.
+
+    Raises:
+        OlrPgError: 1092, the file is there but is not ours; 4035, it is of a newer version.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._changing = threading.Lock()
+        self.known: frozenset[int] = frozenset()
+        if path is not None and path.exists():
+            try:
+                document = json.loads(path.read_text("utf-8"))
+                self._check_version(int(document.get("version", 1)))
+                self.known = frozenset(map(int, document["threads"]))
+            except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+                raise OlrPgError(
+                    Code.DATA_DIRECTORY_UNUSABLE, f"{error}", path=str(path)
+                ) from error
+
+    def _check_version(self, version: int) -> None:
+        if version > VERSION:
+            raise OlrPgError(
+                Code.FILE_OF_NEWER_VERSION,
+                f"version {version}, {VERSION} is the newest known",
+                path=str(self._path),
+            )
+
+    def add(self, threads: Iterable[int]) -> None:
+        """Note threads that are read from now on.
+
+        Raises:
+            OlrPgError: 1092, the file cannot be written.
+        """
+        with self._changing:
+            known = self.known.union(threads)
+            if known != self.known:
+                self._keep(known)
+
+    def forget(self) -> None:
+        """Begin anew: the source is read from its oldest log."""
+        with self._changing:
+            if self.known:
+                self._keep(frozenset())
+
+    def _keep(self, known: frozenset[int]) -> None:
+        if self._path is not None:
+            document = json.dumps({"version": VERSION, "threads": sorted(known)})
+            try:
+                replace_file(self._path, document.encode())
+            except OSError as error:
+                raise OlrPgError(
+                    Code.DATA_DIRECTORY_UNUSABLE, f"{error}", path=str(self._path)
+                ) from error
+        # Only now: what is not in the file has to be written by whoever tries again.
+        self.known = known

@@ -1,0 +1,173 @@
+"""The archived logs that a run of decoding reads, and the check that they are what it needs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from olr_pg.capture.continuity import Gap, LogStream, join_logs
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.scalars import MAX_SCN
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from olr_pg.capture.archived_log import ArchivedLog, LogPosition, Reached
+    from olr_pg.capture.finished_logs import DecodedLogs
+    from olr_pg.capture.logs import LogScan
+    from olr_pg.dictionary.model import Database
+
+
+def check_beginning(
+    logs: Sequence[ArchivedLog], scn: int, reached: Mapping[int, Reached] | None = None
+) -> None:
+    """Check that the oldest log of every thread holds the SCN to start at, or what comes before.
+
+    Args:
+        reached: how far each thread is in the recovery image.
+
+    Raises:
+        OlrPgError: 2010, it does not.
+    """
+    oldest: dict[int, ArchivedLog] = {}
+    for log in unread_logs(logs, scn, reached) if reached else logs:
+        oldest.setdefault(log.header.thread, log)
+    for thread, log in oldest.items():
+        mark = reached.get(thread) if reached else None
+        start = scn if mark is None else mark.scn
+        if 0 < start < log.header.first_scn and not _is_first_of_new_thread(log):
+            raise OlrPgError(
+                Code.LOG_MISSING,
+                f"the oldest log begins at SCN {log.header.first_scn},"
+                f" decoding must start at {start}",
+                thread=thread,
+                sequence=log.header.sequence,
+                scn=start,
+            )
+
+
+def _is_first_of_new_thread(log: ArchivedLog) -> bool:
+    """Tell whether a redo thread was enabled after its incarnation began: nothing is before it.
+
+    The first logs of an incarnation itself begin where that does.
+    """
+    return log.header.sequence == 1 and log.header.first_scn > log.header.resetlogs_scn
+
+
+def unread_logs(
+    logs: Sequence[ArchivedLog], scn: int, reached: Mapping[int, Reached]
+) -> list[ArchivedLog]:
+    """Return the logs with redo from an SCN on that the recovery image does not have."""
+    return [
+        log
+        for log in logs
+        if log.next_scn > scn
+        and ((mark := reached.get(log.header.thread)) is None or log.position > mark.log)
+    ]
+
+
+def wanted_stream(
+    scan: LogScan,
+    database: Database,
+    scn: int,
+    reached: Mapping[int, Reached],
+    decoded: DecodedLogs,
+) -> LogStream:
+    """Return the logs that were found as one stream, with the gaps in what is wanted of it.
+
+    Args:
+        scn, reached: where the run has begun.
+        decoded: what it has read since.
+
+    Raises:
+        OlrPgError: 2009, 2020, see `join_logs`.
+    """
+    stream = join_logs(scan.logs, database)
+    read = {thread: mark.log for thread, mark in reached.items()}
+    threads = {log.header.thread for log in stream.logs}
+    read.update((t, last) for t in threads if (last := decoded.newest(t)) is not None)
+    ahead = [gap for gap in stream.gaps if not _is_passed(gap, stream.logs, scn, read)]
+    return LogStream(stream.logs, tuple(ahead)).with_gaps(
+        [*_gaps_behind(read, stream.logs), *absent_gaps(scan, scn, reached, decoded)]
+    )
+
+
+def _is_passed(
+    gap: Gap, logs: Sequence[ArchivedLog], scn: int, read: Mapping[int, LogPosition]
+) -> bool:
+    """Tell whether reading began behind a gap, or has come to it: older logs may still be here."""
+    last = read.get(gap.thread)
+    if last is not None:
+        return (gap.resetlogs_id, gap.first_sequence) <= (last.resetlogs_id, last.sequence)
+    end = gap.resetlogs_id, gap.thread, gap.last_sequence
+    behind = (log for log in logs if log.position[:2] == end[:2] and log.position[:3] > end)
+    return next(behind).header.first_scn <= scn
+
+
+def _gaps_behind(read: Mapping[int, LogPosition], logs: Sequence[ArchivedLog]) -> list[Gap]:
+    """Find what is missing between the last log read of each thread and the next that is here.
+
+    The file of the last one may be gone, so that what is here does not show it.
+    """
+    gaps = []
+    for thread, last in read.items():
+        following = [log.position for log in logs if log.header.thread == thread]
+        position = next((one for one in following if one > last), None)
+        if position is None:
+            continue
+        first = last.sequence + 1 if position.resetlogs_id == last.resetlogs_id else 1
+        if first < position.sequence:
+            gaps.append(Gap(position.resetlogs_id, thread, first, position.sequence - 1, None))
+    return gaps
+
+
+def absent_gaps(
+    scan: LogScan, scn: int, reached: Mapping[int, Reached], decoded: DecodedLogs
+) -> list[Gap]:
+    """Find the logs that are known to exist but not here, as far as they are wanted.
+
+    What lies before the oldest log of a thread is `check_beginning`'s; so is, of a thread that has
+    no log here, what ends before decoding starts: at `scn`, or at the oldest log of all.
+    """
+    oldest: dict[int, LogPosition] = {}
+    for log in scan.logs:
+        oldest.setdefault(log.header.thread, log.position)
+    start = scn or min((log.header.first_scn for log in scan.logs), default=MAX_SCN)
+    gaps = []
+    for position, first_scn, next_scn in scan.absent:
+        thread = position.thread
+        mark = reached.get(thread)
+        read = decoded.newest(thread) or (None if mark is None else mark.log)
+        behind = read or oldest.get(thread)
+        if next_scn > start if behind is None else position > behind:
+            sequence = position.sequence
+            gaps.append(Gap(position.resetlogs_id, thread, sequence, sequence, first_scn))
+    return gaps
+
+
+def orphaning_log(
+    logs: Sequence[ArchivedLog], reached: Mapping[int, Reached]
+) -> ArchivedLog | None:
+    """Find a log behind the recovery image that gives up redo that is in it, by a RESETLOGS."""
+    for log in logs:
+        mark = reached.get(log.header.thread)
+        if mark is not None and log.header.first_scn < mark.scn:
+            return log
+    return None
+
+
+def check_order(logs: Sequence[ArchivedLog], decoded: DecodedLogs) -> None:
+    """Check that no log precedes what was read of its thread: it cannot take its place any more.
+
+    Raises:
+        OlrPgError: 2014, such a log.
+    """
+    for log in logs:
+        newest = decoded.newest(log.header.thread)
+        if newest is not None and log.position < newest:
+            raise OlrPgError(
+                Code.REDO_TOO_LATE,
+                f"sequence {newest.sequence} has been read without it",
+                file=log.path,
+                thread=log.header.thread,
+                sequence=log.header.sequence,
+            )

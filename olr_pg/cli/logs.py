@@ -1,0 +1,69 @@
+"""``olr-pg logs``: the archived logs, and which of them nobody needs any more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from olr_pg.cli.config import ConfigOption
+from olr_pg.cli.printing import log_to_stderr, print_json, print_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from olr_pg.appliance.log_needs import JudgedLog
+
+_LINE: Final = "{:>6} {:>9} {:>16} {:>16}  {:<9}  {}{}"
+
+
+def logs(
+    config: ConfigOption,
+    *,
+    purgeable: Annotated[
+        bool,
+        typer.Option(
+            "--purgeable",
+            help="Print only the logs that no start needs any more, one name per line, as the"
+            " source names them.",
+        ),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object.")] = False,
+) -> None:
+    """List the archived logs: thread, sequence, SCNs, and whether a start may need them.
+
+    Works while the appliance runs and while it does not. When in doubt, a log is needed.
+    """
+    from olr_pg.appliance.log_needs import in_vault, judge, known_logs, positions
+    from olr_pg.config.reading import load_config
+    from olr_pg.config.source_section import OfflineSource
+
+    log_to_stderr()
+    loaded = load_config(config)
+    vault = None if isinstance(loaded.source, OfflineSource) else loaded.source.vault
+    starts = positions(loaded)
+    # Only then the logs: what is archived meanwhile is behind every position.
+    judged = judge(known_logs(loaded), starts, in_vault(vault))
+    if purgeable:
+        judged = [one for one in judged if not one.needed]
+    if as_json:
+        targets = [{"target": one.target, "start_scn": one.scn, "why": one.why} for one in starts]
+        print_json({"targets": targets, "logs": [_as_json(one) for one in judged]})
+    elif purgeable:
+        for one in judged:
+            print_line(one.log.name)
+    else:
+        _print(judged)
+
+
+def _as_json(judged: JudgedLog) -> dict[str, object]:
+    return {**judged.log._asdict(), "needed": judged.needed, "why": judged.why}
+
+
+def _print(judged: Sequence[JudgedLog]) -> None:
+    """Print a line per log: names may be long, and lines are for `grep` too."""
+    print_line(_LINE.format("THREAD", "SEQUENCE", "FIRST SCN", "NEXT SCN", "", "NAME", ""))
+    for log, needed, why in judged:
+        state = "needed" if needed else "purgeable"
+        numbers = (log.thread, log.sequence, log.first_scn, log.next_scn)
+        print_line(_LINE.format(*numbers, state, log.name, f"  ({why})"))

@@ -1,0 +1,99 @@
+"""The tree that a parsed condition is: comparisons under AND, OR and NOT."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+
+class LiteralKind(Enum):
+    """The kinds of literals that Oracle's SQL has."""
+
+    NUMBER = "a number"
+    TEXT = "a text"
+    DATE = "a DATE"
+    TIMESTAMP = "a TIMESTAMP"
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A literal; `text` is its digits, its characters, or what stands in its quotes."""
+
+    kind: LiteralKind
+    text: str
+
+
+class Comparison(Enum):
+    """The comparisons of a column with a literal; the value is the operator in SQL."""
+
+    EQUAL = "="
+    NOT_EQUAL = "<>"
+    LESS = "<"
+    LESS_OR_EQUAL = "<="
+    GREATER = ">"
+    GREATER_OR_EQUAL = ">="
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """``column operator literal``."""
+
+    column: str
+    operator: Comparison
+    literal: Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """``column LIKE pattern``; `escape` is empty where there is none."""
+
+    column: str
+    pattern: str
+    escape: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    """``column IS NULL``."""
+
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """All of `parts`, by AND."""
+
+    parts: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Any:
+    """At least one of `parts`, by OR."""
+
+    parts: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Negated:
+    """NOT `part`."""
+
+    part: Node
+
+
+Node: TypeAlias = Compared | Matched | IsNull | Every | Any | Negated
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition.
+
+    Attributes:
+        text: as it was written.
+        tree: what it says.
+        columns: the names of its columns, in the order in which they turn up.
+    """
+
+    text: str
+    tree: Node
+    columns: tuple[str, ...]

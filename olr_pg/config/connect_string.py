@@ -1,0 +1,64 @@
+"""How to connect to a PostgreSQL: what libpq can read, and what is not a password cut short."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Final
+
+from pydantic import AfterValidator, SecretStr
+
+from olr_pg.config.fields import Secret, problem
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def _is_connection(text: str) -> bool:
+    """Tell whether libpq can read a connect string, and knows its parameters."""
+    from psycopg import ProgrammingError
+    from psycopg.conninfo import conninfo_to_dict, timeout_from_conninfo
+
+    try:
+        parameters = conninfo_to_dict(text)
+        timeout_from_conninfo(parameters)
+    except ProgrammingError:  # what it says may hold a part of the password
+        return False
+    return ("=" in text or "://" in text) and not _is_cut_short(parameters)
+
+
+def _is_cut_short(parameters: Mapping[str, object]) -> bool:
+    """Tell whether a part of a password was taken for something else: errors would name that.
+
+    libpq ends the password of a URL at its first @, and takes no password where a / comes before.
+    """
+    hosts = str(parameters.get("host", "")).split(",")
+    ports = str(parameters.get("port", "")).split(",")
+    # A host that begins with @ is a socket without a place in the file system.
+    hidden = any("@" in host[1:] and not host.startswith("/") for host in hosts)
+    unplaced = "user" not in parameters and "@" in str(parameters.get("dbname", ""))
+    return hidden or unplaced or not all(port == "" or port.isdecimal() for port in ports)
+
+
+_SERVER: Final = (
+    "a PostgreSQL URL (postgresql://…, with % and @ of a password as %25 and %40) or parameters"
+    " that PostgreSQL knows (host=… dbname=…; a value with spaces stands in quotes:"
+    " password='${PG_PASSWORD}', with ' and \\ in it as \\' and \\\\)"
+)
+
+
+def _postgres_server(value: SecretStr) -> SecretStr:
+    if _is_connection(value.get_secret_value()):
+        return value
+    raise problem(_SERVER, show="kind")
+
+
+def _postgres_connection(value: SecretStr) -> SecretStr:
+    if value.get_secret_value() == "embedded" or _is_connection(value.get_secret_value()):
+        return value
+    raise problem(f'"embedded", {_SERVER}', show="kind")
+
+
+PostgresServer = Annotated[Secret, AfterValidator(_postgres_server)]
+"""How to connect to a PostgreSQL that is there."""
+
+PostgresConnection = Annotated[Secret, AfterValidator(_postgres_connection)]
+"""The same, or "embedded"."""

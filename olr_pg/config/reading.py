@@ -1,0 +1,167 @@
+"""Reading a configuration file.
+
+The file is JSON, and may use what JSON5 adds: comments (``//`` and ``/* */``) and trailing commas.
+A published format with a maintained parser was preferred to "$comment" keys, which cannot stand
+inside a list or beside a single value, and to a comment stripper of our own; OLR's own plain JSON
+is a subset of it.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import json5
+from pydantic import ValidationError
+
+from olr_pg.config.fields import READS_VERSION, LoadContext, major_version
+from olr_pg.config.model import DATA, Config
+from olr_pg.config.problems import Problem, describe_problems
+from olr_pg.errors import Code, OlrPgError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_DATA_BEFORE: Final = "data"
+"""The default of `context.data` up to version 0.1."""
+
+_STATE: Final = ("checkpoint.json", "targets", "postgres")
+"""What a run leaves there: the position, or the embedded database."""
+
+
+class ConfigError(OlrPgError):
+    """The configuration is not valid; `problems` holds everything that is wrong with it."""
+
+    def __init__(self, code: int, problems: tuple[Problem, ...], file: str | None) -> None:
+        self.problems = problems
+        lines = [str(problem) for problem in problems]
+        count = f"{len(lines)} problems" if len(lines) > 1 else lines[0]
+        detail = "\n  ".join([count, *(lines if len(lines) > 1 else [])])
+        super().__init__(code, detail, file=file)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (ConfigError, (self.code, self.problems, self.where.get("file")))
+
+
+def load_config(path: Path | str, environ: Mapping[str, str] | None = None) -> Config:
+    """Read the configuration of the file at `path`, secrets resolved, paths absolute.
+
+    Args:
+        path: the file; relative paths in it start at its folder.
+        environ: the environment for ``${ENV_NAME}``; the process's own by default.
+
+    Raises:
+        OlrPgError: 1001 the file cannot be read, 1002 it is not valid, 1003 a secret cannot be
+            resolved, 1121 it is of a newer version, 1122 its `context.data` has another default
+            than the runs before had.
+    """
+    path = Path(path)
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise OlrPgError(
+            Code.CONFIG_UNREADABLE, error.strerror or "it cannot be opened", file=str(path)
+        ) from error
+    except UnicodeDecodeError as error:
+        raise OlrPgError(
+            Code.CONFIG_UNREADABLE, "it is not UTF-8 text", file=str(path), offset=error.start
+        ) from error
+    folder = Path(os.path.abspath(path)).parent  # noqa: PTH100 - links stay as the user named them
+    config = parse_config(_parse(text, str(path)), folder, environ, file=str(path))
+    _check_state(config, folder, str(path))
+    return config
+
+
+def parse_config(
+    data: Any,
+    folder: Path,
+    environ: Mapping[str, str] | None = None,
+    *,
+    file: str | None = None,
+) -> Config:
+    """Parse the configuration of a JSON value, for callers that do not have it in a file.
+
+    Raises:
+        ConfigError: 1002 it is not valid, 1003 a secret cannot be resolved, 1121 it is of a newer
+            version.
+    """
+    _check_version(data, file)
+    context = LoadContext(folder, os.environ if environ is None else environ)
+    try:
+        return Config.model_validate(data, context=context)
+    except ValidationError as error:
+        problems = describe_problems(error.errors(include_url=False), data)
+    # Outside the handler: a chained ValidationError would carry the input, secrets included.
+    code = (
+        Code.SECRET_UNRESOLVED
+        if all(problem.secret for problem in problems)
+        else Code.CONFIG_INVALID
+    )
+    raise ConfigError(code, problems, file)
+
+
+def one_target(config: Config, name: str | None) -> Config:
+    """Make the configuration of one target by itself.
+
+    Args:
+        name: of the target; None: of the only one.
+
+    Raises:
+        OlrPgError: 1105 there are several, 1106 none has that name.
+    """
+    known = {part.name: part for part in config.targets}
+    names = ", ".join(filter(None, known))
+    if name is None:
+        if len(known) > 1:
+            raise OlrPgError(Code.SEVERAL_TARGETS, f"they are {names}")
+        return next(iter(known.values()))
+    if not name or name not in known:
+        raise OlrPgError(Code.UNKNOWN_TARGET, f"{name!r}; there are: {names or 'none with a name'}")
+    return known[name]
+
+
+def _check_version(data: Any, file: str | None) -> None:
+    """Refuse a newer file for what it is, before its new keys are told as unknown ones."""
+    version = data.get("version") if isinstance(data, dict) else None
+    major = major_version(version)
+    if major is not None and major > READS_VERSION:
+        raise ConfigError(
+            Code.CONFIG_OF_NEWER_VERSION,
+            (Problem("version", str(major), f"at most {READS_VERSION}, or none"),),
+            file,
+        )
+
+
+def _check_state(config: Config, folder: Path, file: str) -> None:
+    """Do not begin anew where the default of `context.data` is all that has changed."""
+    if "data" in config.context.model_fields_set or (folder / DATA).exists():
+        return
+    before = folder / _DATA_BEFORE
+    if any((before / name).exists() for name in _STATE):
+        expected = f"expected a value, as the state of earlier runs is in {before}"
+        raise ConfigError(
+            Code.STATE_AT_OLD_DEFAULT, (Problem("context.data", None, expected),), file
+        )
+
+
+def _parse(text: str, file: str) -> Any:
+    try:
+        return json5.loads(text, allow_duplicate_keys=False)
+    except ValueError as error:
+        reason = str(error).removeprefix("<string>:")
+        place = f"line {reason}" if reason != str(error) else reason
+    except RecursionError:
+        place = "the objects are nested too deeply"
+    expected = f"expected JSON (comments and trailing commas allowed): {place}"
+    raise ConfigError(Code.CONFIG_INVALID, (Problem("", None, expected),), file)
+
+
+def json_schema() -> dict[str, Any]:
+    """Make the JSON Schema of the file."""
+    schema = Config.model_json_schema(by_alias=True)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "olr-pg configuration",
+        **{key: value for key, value in schema.items() if key != "title"},
+    }

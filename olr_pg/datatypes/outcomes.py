@@ -1,0 +1,95 @@
+"""The outcomes that the kernels of values report.
+
+A kernel stops at the first row that it cannot convert and returns ``(row, outcome)``, or
+``(-1, Outcome.OK)``.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+import numpy as np
+
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.kernels.compile import inlined_kernel
+
+if TYPE_CHECKING:
+    from olr_pg.datatypes.columns import ValueColumn
+
+
+@inlined_kernel
+def byte_at(data: Any, at: int) -> int:
+    """Read the byte at `at` as signed integer: Numba makes floats of signed with unsigned ones."""
+    return int(np.int64(data[np.uint64(at)]))
+
+
+class Outcome(IntEnum):
+    """Why a kernel stopped at a row."""
+
+    OK = 0
+    MALFORMED = 1
+    OVERFLOW = 2
+    FRACTION = 3
+    INFINITY = 4
+    CALENDAR = 5
+    PRECISION = 6
+
+
+OK: Final = int(Outcome.OK)
+MALFORMED: Final = int(Outcome.MALFORMED)
+OVERFLOW: Final = int(Outcome.OVERFLOW)
+FRACTION: Final = int(Outcome.FRACTION)
+INFINITY: Final = int(Outcome.INFINITY)
+CALENDAR: Final = int(Outcome.CALENDAR)
+PRECISION: Final = int(Outcome.PRECISION)
+
+OUTCOME_CODES: Final = {
+    Outcome.MALFORMED: (Code.VALUE_MALFORMED, "the bytes are not a value of this type"),
+    Outcome.OVERFLOW: (Code.VALUE_OUT_OF_RANGE, "the value is out of range"),
+    Outcome.FRACTION: (
+        Code.VALUE_WOULD_LOSE,
+        "the value has a fraction or a time of day that would be lost",
+    ),
+    Outcome.INFINITY: (Code.VALUE_OUT_OF_RANGE, "the value is infinite"),
+    Outcome.CALENDAR: (
+        Code.VALUE_WOULD_LOSE,
+        "29 February of a year that is no leap year in PostgreSQL's calendar",
+    ),
+    Outcome.PRECISION: (
+        Code.VALUE_WOULD_LOSE,
+        "digits of the second beyond the microsecond would be lost",
+    ),
+}
+
+_HEX_BYTES_MAX: Final = 64
+
+
+def printed(raw: bytes) -> str:
+    """Print the bytes as hex for an error, cut where they are many."""
+    cut = raw[:_HEX_BYTES_MAX].hex()
+    return cut if len(raw) <= _HEX_BYTES_MAX else f"{cut}… ({len(raw)} bytes)"
+
+
+def malformed(oracle_type: str, raw: bytes) -> OlrPgError:
+    """Build the error for bytes that are no value of `oracle_type`."""
+    return OlrPgError(Code.VALUE_MALFORMED, f"{oracle_type} {printed(raw) or '(no bytes)'}")
+
+
+def check(row: int, outcome: int, values: ValueColumn, conversion: str) -> None:
+    """Raise the error of a kernel's result; nothing where it reached the end.
+
+    Args:
+        row, outcome: what the kernel returned.
+        values: the column it read.
+        conversion: for the message, such as ``NUMBER to bigint``.
+    """
+    if row >= 0:
+        fail(row, Outcome(outcome), values, conversion)
+
+
+def fail(row: int, outcome: Outcome, values: ValueColumn, conversion: str) -> NoReturn:
+    """Raise the error for `row` of `values`."""
+    code, reason = OUTCOME_CODES[outcome]
+    raw = values.value(row) or b""
+    raise OlrPgError(code, f"{conversion}: {reason}: {printed(raw)}", row=row)

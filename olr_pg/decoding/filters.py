@@ -1,0 +1,378 @@
+"""Filters: tables, columns, operations and transactions that are left out on the way (`filter`).
+
+All of it works where redo is decoded, so that external clients, the bundled applier, the initial
+load and verification see the same:
+
+- tables and columns: when a TableList is resolved, and for every later version of a table: what is
+  left out is not decoded;
+- columns of a single target, rows and operations: in the decoding tasks, before messages are built;
+- transactions: where splits are merged, because only there the session of every transaction is
+  known. A transaction whose session's attributes are not in the redo that was read is delivered.
+
+What rows, operations and transactions leave out is counted (`Account.rows_filtered`,
+`transactions_filtered`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from olr_pg.conditions.compile import (
+    DEFAULT_CHARSETS,
+    Charsets,
+    RowCondition,
+    Unusable,
+    compile_condition,
+)
+from olr_pg.conditions.parse import parse_condition
+from olr_pg.config.model import NamedTarget
+from olr_pg.decoding.left_out_report import say_left_out
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.scalars import parse_xid
+from olr_pg.transactions.finished_columns import DmlKind
+from olr_pg.transactions.lobs.lost_values import KINDS
+from olr_pg.transactions.row_conditions import Conditions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from olr_pg.capture.logs import LogScan
+    from olr_pg.capture.source_database import SourceDatabase
+    from olr_pg.conditions.tree import Condition
+    from olr_pg.config.filter import Filter
+    from olr_pg.config.model import Config
+    from olr_pg.dictionary.evolution import Evolution
+    from olr_pg.dictionary.model import Column, Database, Snapshot, Table
+    from olr_pg.redo.sessions import SessionAttributes
+    from olr_pg.transactions.lobs.lost_values import LostLob
+    from olr_pg.transactions.lobs.source_reads import LobSource
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Filters of a configuration: shell patterns, which a name fits as it is or in upper case.
+
+    Attributes:
+        include: patterns of ``OWNER.NAME``; empty = all.
+        exclude: patterns of ``OWNER.NAME``; they win.
+        columns: pattern of ``OWNER.NAME`` → patterns of columns that are left out.
+        operations: pattern of ``OWNER.NAME`` → kinds of row changes that are left out.
+        sessions: attribute of `SessionAttributes` → patterns of values whose transactions are left
+            out.
+        xids: packed XIDs of transactions that are left out.
+        include_too: as `include`; a table must fit both.
+        rows: (pattern of ``OWNER.NAME``, what the tables' rows must fulfil); all that fit count.
+    """
+
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    operations: Mapping[str, frozenset[DmlKind]] = field(default_factory=dict)
+    sessions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    xids: frozenset[int] = frozenset()
+    include_too: tuple[str, ...] = ()
+    rows: tuple[tuple[str, Condition], ...] = ()
+
+    def wants(self, owner: str, name: str) -> bool:
+        """Tell whether a table is not left out."""
+        full_name = f"{owner}.{name}"
+        lists = (self.include, self.include_too)
+        return all(not one or _fits(full_name, one) for one in lists) and not _fits(
+            full_name, self.exclude
+        )
+
+    def chosen(
+        self, tables: Sequence[Table], database: Database | None = None
+    ) -> tuple[Table, ...]:
+        """Return the tables that are left, as they are delivered.
+
+        Args:
+            tables: those to choose from.
+            database: theirs; None: nothing is known of its character sets.
+
+        Raises:
+            OlrPgError: 1095 none is left, 1096 a key column would be left out, 1132 to 1134 the
+                condition of a table's rows does not fit its columns.
+        """
+        chosen = tuple(self.shape(table) for table in tables if self.wants(table.owner, table.name))
+        if tables and not chosen:
+            raise OlrPgError(
+                Code.FILTER_LEAVES_NO_TABLE,
+                f"{len(tables)} tables are left out",
+                key="filter.tables",
+            )
+        charsets = charsets_of(database)
+        for table in chosen:
+            self.row_condition(table, charsets)
+        return chosen
+
+    def row_condition(
+        self,
+        table: Table,
+        charsets: Charsets = DEFAULT_CHARSETS,
+        described: Mapping[str, Column] | None = None,
+    ) -> RowCondition | None:
+        """Return what the rows of a table must fulfil; None: nothing.
+
+        Args:
+            charsets: of the database.
+            described: see `compile_condition`.
+
+        Raises:
+            OlrPgError: 1132 to 1134, the condition does not fit the columns.
+        """
+        found = tuple(one for pattern, one in self.rows if _fits(table.full_name, (pattern,)))
+        return compile_condition(found, table, charsets, described) if found else None
+
+    def conditions(self, tables: Sequence[Table], charsets: Charsets) -> Conditions | None:
+        """Return what the rows of the tables of a row plan must fulfil; None: nothing at all.
+
+        A version of a table that lacks a column of its condition has one that cannot be used.
+        """
+        found = dict[int, RowCondition | Unusable]()
+        for number, table in enumerate(tables):
+            try:
+                condition = self.row_condition(table, charsets)
+            except OlrPgError as error:
+                found[number] = Unusable(str(error))
+                continue
+            if condition is not None:
+                found[number] = condition
+        return Conditions(found) if found else None
+
+    def idle(self, tables: Sequence[Table]) -> list[tuple[str, str]]:
+        """Return (key, pattern) of filters that fit nothing in `tables`: a misspelt name?."""
+        found = [
+            ("filter.tables.exclude", pattern)
+            for pattern in self.exclude
+            if not _fitting(tables, pattern)
+        ]
+        found += [
+            ("filter.operations", pattern)
+            for pattern in self.operations
+            if not _fitting(tables, pattern)
+        ]
+        found += [
+            ("filter.rows", pattern) for pattern, _ in self.rows if not _fitting(tables, pattern)
+        ]
+        for key, patterns in self.columns.items():
+            fitting = _fitting(tables, key)
+            if not fitting:
+                found.append(("filter.columns", key))
+                continue
+            names = {column.name for table in fitting for column in table.columns}
+            idle = (p for p in patterns if not any(_fits(name, (p,)) for name in names))
+            found += [("filter.columns", f"{key}: {pattern}") for pattern in idle]
+        return found
+
+    def shape(self, table: Table) -> Table:
+        """Return the table without its left-out columns.
+
+        Raises:
+            OlrPgError: 1096, one is of the key, or none is left.
+        """
+        patterns = self._column_patterns(table)
+        if not patterns:
+            return table
+        columns = tuple(self._shaped(table, column, patterns) for column in table.columns)
+        shaped = replace(table, columns=columns)
+        if table.delivered and not shaped.delivered:
+            raise OlrPgError(
+                Code.FILTER_LEAVES_OUT_NEEDED_COLUMN, "no column is left", table=table.full_name
+            )
+        return shaped
+
+    def shape_evolution(
+        self, evolution: Evolution, definition: Table | None
+    ) -> tuple[Evolution, Table | None]:
+        """Return what a DDL means for a table without its left-out columns.
+
+        Raises:
+            OlrPgError: as `shape`.
+        """
+        if definition is None:
+            return evolution, None
+        definition = self.shape(definition)
+        left = {column.name for column in definition.delivered}
+        added = tuple(column for column in evolution.columns if column.name in left)
+        return evolution._replace(columns=added), definition
+
+    def left_columns(self, tables: Sequence[Table]) -> npt.NDArray[np.bool_] | None:
+        """Tell which delivered columns of all tables are left out; None: none is."""
+        if not self.columns:
+            return None
+        patterns = [self._column_patterns(table) for table in tables]
+        left = [
+            bool(fitting) and _fits(column.name, fitting)
+            for table, fitting in zip(tables, patterns, strict=True)
+            for column in table.delivered
+        ]
+        return np.array(left, np.bool_) if any(left) else None
+
+    def shape_lobs(self, table: str, lobs: Sequence[LostLob]) -> tuple[LostLob, ...]:
+        """Return the LOB values that are not left out by their column or their operation.
+
+        Args:
+            table: ``OWNER.NAME``.
+        """
+        left = self._patterns_of(table)
+        kinds = [kinds for key, kinds in self.operations.items() if _fits(table, (key,))]
+        dropped = np.array([any(kind in one for one in kinds) for kind in KINDS], np.bool_)
+        shaped = (lob.without(dropped) for lob in lobs if not _fits(lob.column, left))
+        return tuple(lob for lob in shaped if lob is not None)
+
+    def _column_patterns(self, table: Table) -> list[str]:
+        return self._patterns_of(table.full_name)
+
+    def _patterns_of(self, table: str) -> list[str]:
+        fitting = (ps for key, ps in self.columns.items() if _fits(table, (key,)))
+        return [pattern for patterns in fitting for pattern in patterns]
+
+    def _shaped(self, table: Table, column: Column, patterns: Sequence[str]) -> Column:
+        if column.hidden or not _fits(column.name, patterns):
+            return column
+        if column.intcol in table.key:
+            raise OlrPgError(
+                Code.FILTER_LEAVES_OUT_NEEDED_COLUMN,
+                "it is of the key",
+                table=table.full_name,
+                column=column.name,
+            )
+        return replace(column, hidden=True)
+
+    def dropped(self, tables: Sequence[Table]) -> npt.NDArray[np.bool_] | None:
+        """Tell whether inserts, deletes, updates are left out, shape (tables, 3); None: none is."""
+        if not self.operations:
+            return None
+        dropped = np.zeros((len(tables), len(DmlKind)), np.bool_)
+        for number, table in enumerate(tables):
+            for pattern, kinds in self.operations.items():
+                if _fits(table.full_name, (pattern,)):
+                    for kind in kinds:
+                        dropped[number, kind - DmlKind.INSERT] = True
+        return dropped
+
+    @property
+    def concerns_transactions(self) -> bool:
+        """True if transactions are left out at all."""
+        return bool(self.sessions or self.xids)
+
+    def drops(self, xid: int, attributes: SessionAttributes | None) -> bool:
+        """Tell whether a transaction is left out."""
+        if xid in self.xids:
+            return True
+        if attributes is None:
+            return False
+        return any(
+            _fits(getattr(attributes, name), patterns) for name, patterns in self.sessions.items()
+        )
+
+
+NO_FILTERS: Final = Filters()
+
+
+def _fits(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, p) or fnmatchcase(name, p.upper()) for p in patterns)
+
+
+def _fitting(tables: Iterable[Table], pattern: str) -> list[Table]:
+    return [table for table in tables if _fits(table.full_name, (pattern,))]
+
+
+def charsets_of(database: Database | None) -> Charsets:
+    """Return its character sets, as conditions take them."""
+    return DEFAULT_CHARSETS if database is None else (database.charset, database.ncharset)
+
+
+def filters_of(section: Filter) -> Filters:
+    """Read the filters of the configuration."""
+    transactions = section.transactions
+    named = {
+        "login_user": transactions.login_users,
+        "os_user": transactions.os_users,
+        "machine": transactions.machines,
+        "program": transactions.programs,
+        "client_id": transactions.client_ids,
+    }
+    return Filters(
+        section.tables.include,
+        section.tables.exclude,
+        section.columns,
+        {
+            pattern: frozenset(DmlKind[name.upper()] for name in names)
+            for pattern, names in section.operations.items()
+        },
+        {name: patterns for name, patterns in named.items() if patterns},
+        frozenset(map(parse_xid, transactions.xids)),
+        rows=tuple((one.table, parse_condition(one.where)) for one in section.rows),
+    )
+
+
+def filters_of_target(config: Config) -> Filters:
+    """Read the filters of a target: those of everything, and its own."""
+    common = filters_of(config.filter)
+    if not isinstance(config.target, NamedTarget):
+        return common
+    own = filters_of(config.target.filter)
+    columns = {key: common.columns.get(key, ()) + own.columns.get(key, ())
+               for key in (*common.columns, *own.columns)}  # fmt: skip
+    return replace(
+        common, include_too=own.include, exclude=common.exclude + own.exclude, columns=columns,
+        rows=common.rows + own.rows,
+    )  # fmt: skip
+
+
+class FilteredDatabase:
+    """A source database without the tables and columns that are left out."""
+
+    def __init__(self, source: SourceDatabase, filters: Filters) -> None:
+        self._source = source
+        self._filters = filters
+        self._is_reported = False
+
+    @property
+    def database(self) -> Database:
+        """See `SourceDatabase.database`."""
+        return self._source.database
+
+    @property
+    def lob_source(self) -> LobSource | None:
+        """See `SourceDatabase.lob_source`."""
+        return self._source.lob_source
+
+    def resolve(
+        self, sql: str, is_abandoned: Callable[[], bool] | None = None
+    ) -> tuple[Snapshot, tuple[Table, ...]]:
+        """See `SourceDatabase.resolve`.
+
+        Raises:
+            OlrPgError: 1095, 1096 too.
+        """
+        snapshot, tables = self._source.resolve(sql, is_abandoned)
+        if not self._is_reported:
+            self._is_reported = True
+            report_idle(self._filters, snapshot.tables)
+        return snapshot, self._filters.chosen(tables, snapshot.database)
+
+    def scan(self, scn: int, delivered_scn: int) -> LogScan:
+        """See `SourceDatabase.scan`."""
+        return self._source.scan(scn, delivered_scn)
+
+    def delivering(self, scn: int) -> None:
+        """See `SourceDatabase.delivering`."""
+        self._source.delivering(scn)
+
+    def pause(self, idle: int) -> float:
+        """See `SourceDatabase.pause`."""
+        return self._source.pause(idle)
+
+
+def report_idle(filters: Filters, tables: Sequence[Table], **named: str) -> None:
+    """Warn of every pattern of the filter that fits nothing of the tables of the dictionary."""
+    for key, pattern in filters.idle(tables):
+        say_left_out(OlrPgError(Code.FILTER_PATTERN_FITS_NOTHING, pattern, key=key, **named))

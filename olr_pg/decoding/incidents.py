@@ -1,0 +1,123 @@
+"""Incident files: a decoding error takes the redo of its transaction with it, into a file.
+
+The file is ``CODE-THREAD-SEQUENCE-BLOCK-OFFSET.incident.json``; ``olr-pg dump --incident`` opens it
+(`redo.dump.incident`). The same error writes the same file again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import structlog
+
+from olr_pg.decoding.split import open_for_decoding
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.redo.dump.incident import collect_incident, payload_position, write_incident
+from olr_pg.redo.layout import FIRST_DATA_BLOCK
+from olr_pg.redo.record_view import records_of, vector_xids
+from olr_pg.redo.window import read_windows
+from olr_pg.scalars import parse_xid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from olr_pg.capture.archived_log import ArchivedLog
+    from olr_pg.redo.window import Window
+
+_CODES: Final = (
+    Code.RECORD_MALFORMED,
+    Code.CHANGE_UNDECODABLE,
+    Code.COMPRESSED_ROW_WITHOUT_VALUES,
+    Code.ROW_DOES_NOT_FIT_TABLE,
+    Code.UNDO_NOT_WHOLE,
+    Code.PIECES_WITHOUT_SUPPLEMENTAL_LOGGING,
+    Code.OVERFLOW_PIECE,
+    Code.ROWS_WITHOUT_REDO,
+    Code.LOB_PAGES_WITHOUT_REDO,
+    Code.DICTIONARY_ROW_UNREADABLE,
+)
+"""The errors that the bytes of records explain."""
+
+_BLOCKS_BEFORE: Final = (64, 4096, 1 << 32)
+"""How far before the failure the beginning of its LWN group is looked for."""
+
+_log = structlog.get_logger(__name__)
+
+
+class LogFile(NamedTuple):
+    """A log that was decoded, with what it takes to find its redo again."""
+
+    thread: int
+    sequence: int
+    path: str
+
+    @classmethod
+    def of(cls, log: ArchivedLog) -> LogFile:
+        """Name what is needed of an archived log."""
+        return cls(log.header.thread, log.header.sequence, log.path)
+
+
+def with_incident(error: OlrPgError, logs: Iterable[LogFile], directory: Path | None) -> OlrPgError:
+    """Write an incident file; the error with its path as `incident`.
+
+    The error as it is where there is nothing to write: no directory, no place in the redo, or
+    records that cannot be found.
+
+    Args:
+        error: what decoding raised.
+        logs: those that were decoded.
+        directory: made where it is missing.
+    """
+    place = [error.where.get(key) for key in ("thread", "sequence", "block", "offset")]
+    if directory is None or error.code not in _CODES or "incident" in error.where:
+        return error
+    thread, sequence, block, offset = place
+    if not isinstance(block, int) or not isinstance(offset, int):
+        return error
+    found = [log.path for log in logs if log[:2] == (thread, sequence)]
+    if not found:
+        return error
+    try:
+        window = _window_of(found[0], block)
+        if window is None:
+            return error
+        position = payload_position(window, block, offset)
+        content = write_incident(
+            collect_incident(window, position, _xid(error, window, position), error)
+        )
+        path = directory / f"{error.code}-{thread}-{sequence}-{block}-{offset}.incident.json"
+        directory.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    except (OSError, OlrPgError) as reason:
+        # The error itself matters more than what explains it.
+        _log.warning("no incident file was written", reason=str(reason))
+        return error
+    where = {**error.where, "incident": str(path)}
+    return OlrPgError(error.code, error.detail, action=error.action, **where)
+
+
+def _window_of(path: str, block: int) -> Window | None:
+    """Find the LWN groups around a block."""
+    log = open_for_decoding(path)
+    for before in _BLOCKS_BEFORE:
+        first = max(FIRST_DATA_BLOCK, block - before)
+        for window in read_windows(log, first, block + 1):
+            if window.first <= block < window.end:
+                return window
+        if first == FIRST_DATA_BLOCK:
+            return None
+    return None
+
+
+def _xid(error: OlrPgError, window: Window, position: int) -> int | None:
+    """Return the transaction of the failure: the error's, else the record's."""
+    named = error.where.get("xid")
+    if isinstance(named, str):
+        return parse_xid(named)
+    for record in records_of(window):
+        start = payload_position(window, record.block, record.offset)
+        if start <= position < start + len(record.data):
+            xids = [xid for vector in record.vectors for xid in vector_xids(vector)]
+            return next((xid for xid in xids if xid & 0xFFFFFFFF), None)
+    return None

@@ -1,0 +1,130 @@
+"""Transactions that do not fit in memory in output format: part by part, to one run of messages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from olr_pg.decoding.split import Encoded, of_view
+from olr_pg.transactions.left_out import kept_changes, leave_out
+from olr_pg.transactions.row_conditions import fulfil
+from olr_pg.wire.encoder import BEGIN_FRAME, COMMIT_FRAME, EncodedTransactions, write_messages
+from olr_pg.wire.output import InParts
+
+if TYPE_CHECKING:
+    from olr_pg.decoding.split import Subscription
+    from olr_pg.transactions.finished_columns import DmlColumns, TransactionColumns
+    from olr_pg.transactions.large_finishing import LargeTransaction
+    from olr_pg.transactions.row_fault import RowFault
+    from olr_pg.transactions.waiting_storage import Storage
+
+
+def encode_large(
+    subscription: Subscription, large: LargeTransaction, storage: Storage
+) -> tuple[list[Encoded], list[RowFault]]:
+    """Encode a large transaction once for each view; nothing where nothing is left of it.
+
+    Afterwards its account is that of what was encoded. The faults are those of single views.
+    """
+    faults: list[RowFault] = []
+    while True:
+        views = range(len(subscription.views))
+        encoders = [_ViewEncoder(subscription, number, storage, faults) for number in views]
+        known = len(large.faults), len(faults)
+        for part in large.parts():
+            dml = _without_rows(subscription, large, part)
+            dml = _without_dropped(subscription, large, dml)
+            for encoder in encoders:
+                encoder.add(large.columns, dml)
+            if (len(large.faults), len(faults)) != known:
+                break  # what was encoded of the tables that are left out now is void
+        if large.is_whole and (len(large.faults), len(faults)) == known:
+            break
+    if large.account.committed and not large.account.rows:
+        large.account.committed = 0
+        large.account.transactions_filtered = 1
+    return [encoder.finish(large.columns) for encoder in encoders if encoder.rows], faults
+
+
+def _without_rows(
+    subscription: Subscription, large: LargeTransaction, dml: DmlColumns
+) -> DmlColumns:
+    """Leave the row changes that the conditions for everyone keep, and count the others."""
+    if subscription.conditions is None:
+        return dml
+    left = fulfil(
+        _columns(large.columns, dml), dml, subscription.conditions, subscription.tables,
+        subscription.widths,
+    )  # fmt: skip
+    large.leave_out(left.faults)
+    large.account.rows -= int(left.rows.sum())
+    large.account.rows_filtered += left.left_out
+    large.table_rows -= left.rows
+    return left.dml
+
+
+def _without_dropped(
+    subscription: Subscription, large: LargeTransaction, dml: DmlColumns
+) -> DmlColumns:
+    """Leave out the row changes that are left out for everyone, which are counted."""
+    if subscription.dropped is None:
+        return dml
+    left = leave_out(_columns(large.columns, dml), dml, subscription.dropped)
+    rows = int(left.rows.sum())
+    large.account.rows -= rows
+    large.account.rows_filtered += rows
+    large.table_rows -= left.rows
+    return left.dml
+
+
+def _columns(transaction: TransactionColumns, dml: DmlColumns) -> TransactionColumns:
+    """Return the transaction with these row changes alone."""
+    return transaction._replace(dml_first=np.array([0, dml.kind.size]))
+
+
+class _ViewEncoder:
+    """The messages of one transaction for one view.
+
+    Args:
+        faults: what views cannot be given; what is found is added.
+
+    Attributes:
+        rows: row changes so far.
+    """
+
+    def __init__(
+        self, subscription: Subscription, number: int, storage: Storage, faults: list[RowFault]
+    ) -> None:
+        self._faults = faults
+        self._subscription = subscription
+        self._number = number
+        self._messages = 2
+        self._output = InParts(BEGIN_FRAME, COMMIT_FRAME, storage)
+        self.rows = 0
+
+    def add(self, transaction: TransactionColumns, dml: DmlColumns) -> None:
+        """Encode the next row changes."""
+        view = self._subscription.views[self._number]
+        lost = [fault.table for fault in self._faults if fault.view == self._number]
+        columns = _columns(transaction, dml)
+        if lost:
+            columns, dml = kept_changes(columns, dml, ~np.isin(dml.table, lost))
+        columns, dml, faults = of_view(self._subscription, self._number, columns, dml)
+        self._faults += faults
+        if dml.kind.size == 0:
+            return
+        plan = self._subscription.element_plan
+        self._output.next_part()
+        encoded = write_messages(
+            columns, dml, plan, view.big_endian, self._output, view.chunk_bytes
+        )
+        self._messages += int(encoded.messages[0]) - 2
+        self.rows += dml.kind.size
+
+    def finish(self, transaction: TransactionColumns) -> Encoded:
+        """Return all of it; there must be rows."""
+        blob = self._output.finish()
+        messages = EncodedTransactions(blob, np.array([0, blob.size]), np.array([self._messages]))
+        columns = transaction._replace(dml_first=np.array([0, self.rows]))
+        return Encoded(columns, messages, self._number)

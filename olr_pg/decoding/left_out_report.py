@@ -1,0 +1,115 @@
+"""Warnings of columns that are left out, and of values and changes that could not be delivered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import structlog
+
+from olr_pg.dictionary.decoding_plan import planned_columns
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.redo.opcode_names import opcode_name
+from olr_pg.scalars import format_xid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from olr_pg.dictionary.model import Table
+    from olr_pg.redo.uninterpreted import PassedVector
+    from olr_pg.transactions.lobs.assembly import LobLosses
+
+_log = structlog.get_logger(__name__)
+
+
+def report_left_out(tables: Iterable[Table]) -> None:
+    """Warn of every column that a user sees and clients do not get, with the reason."""
+    for table in tables:
+        for column in table.left_out:
+            detail = f"{column.unsupported}"
+            say_left_out(
+                OlrPgError(Code.COLUMN_LEFT_OUT, detail, table=table.full_name, column=column.name)
+            )
+
+
+def say_left_out(error: OlrPgError) -> None:
+    """Log what is left out, as a warning with its code."""
+    _log.warning(
+        error.title, code=error.label, reason=error.detail, action=error.action, **error.where
+    )
+
+
+class LossReporter:
+    """Logs each loss the first time that it happens.
+
+    Args:
+        tables: the subscription, in the order of its row plan.
+    """
+
+    def __init__(self, tables: Sequence[Table]) -> None:
+        self._columns = [
+            (table, column.name) for table in tables for column in planned_columns(table)
+        ]
+        self._tables = tables
+        self._reported: set[tuple[int, str, str]] = set()
+
+    def for_tables(self, tables: Sequence[Table]) -> LossReporter:
+        """Return a reporter for other tables that does not repeat what this one said."""
+        other = LossReporter(tables)
+        other._reported = self._reported
+        return other
+
+    def report(self, losses: LobLosses) -> None:
+        """Warn of what is new in `losses`."""
+        if not losses.any:
+            return
+        for code, counts in (
+            (Code.LOB_NOT_WHOLE, losses.missing),
+            (Code.LOB_LOCATOR_MALFORMED, losses.malformed),
+            (Code.LOB_CONTENT_UNDECODABLE, losses.undecoded),
+        ):
+            for number in counts.nonzero()[0].tolist():
+                table, column = self._columns[number]
+                self._warn(code, table.full_name, column, int(counts[number]))
+        for number in losses.unclaimed.nonzero()[0].tolist():
+            name = self._tables[number].full_name
+            self._warn(Code.LOB_WITHOUT_ROW_CHANGE, name, "", int(losses.unclaimed[number]))
+
+    def report_unpaired(self, count: int, thread: int, path: str) -> None:
+        """Warn of changes in a part of a log that belong to no transaction, each time."""
+        if count == 0:
+            return
+        say_left_out(
+            OlrPgError(Code.ROWS_WITHOUT_UNDO, f"{count} changes", thread=thread, file=path)
+        )
+
+    def report_passed(self, noted: Iterable[PassedVector]) -> None:
+        """Warn of vectors of subscribed tables that nothing interprets, once by kind and table."""
+        for one in noted:
+            table, kind = self._tables[one.table].full_name, opcode_name(one.opcode)
+            if (Code.VECTOR_NOT_INTERPRETED, table, kind) in self._reported:
+                continue
+            self._reported.add((Code.VECTOR_NOT_INTERPRETED, table, kind))
+            thread, sequence, block, offset = one.position
+            where = {"xid": format_xid(one.xid)} if one.xid else {}
+            say_left_out(
+                OlrPgError(
+                    Code.VECTOR_NOT_INTERPRETED, "reported once", thread=thread,
+                    sequence=sequence, block=block, offset=offset,
+                    scn=one.scn, vector=kind, object=one.dataobj, **where, table=table,
+                )
+            )  # fmt: skip
+
+    def report_fetched(self, error: OlrPgError) -> None:
+        """Warn of LOB pages that are in no redo, whose values are read from the source."""
+        key = Code.LOB_PAGES_WITHOUT_REDO, str(error.where["table"]), str(error.where["column"])
+        if key not in self._reported:
+            self._reported.add(key)
+            say_left_out(error)
+
+    def _warn(self, code: int, table: str, column: str, count: int) -> None:
+        if (code, table, column) in self._reported:
+            return
+        self._reported.add((code, table, column))
+        where = {"table": table, "column": column} if column else {"table": table}
+        error = OlrPgError(code, f"{count} so far; reported once", **where)
+        _log.warning(error.title, code=error.label, action=error.action, **where)

@@ -1,0 +1,266 @@
+"""Bytes of large transactions in files: what does not fit in memory waits on disk.
+
+A file is mapped into memory and has no name any more from the start, so it goes with the last use
+of its bytes, also when the process is killed. While a mapping is used its pages stay resident until
+somebody needs the memory; a thread gives them back early and often, so that the process never looks
+larger than it is, and other programs keep theirs.
+
+A mapping takes a file descriptor. What waits shares files, each the larger the more waits already,
+so that there are some dozens of them however much it is.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import tempfile
+import threading
+import weakref
+from typing import IO, TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from olr_pg.errors import Code, OlrPgError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from olr_pg.transactions.waiting_storage import Gathering
+
+FILE_BYTES_MIN: Final = 16 << 20
+"""What is smaller stays in memory."""
+
+PART_BYTES: Final = 8 << 20
+"""About what of a large transaction is worked on at a time; that takes some times as much."""
+
+_SHARED_PART: Final = 16
+"""A new shared file has at least this part of the bytes that wait already."""
+
+_PAGE: Final = 4096
+_RELEASE_SECONDS: Final = 0.03
+
+
+class SpillFiles:
+    """A `transactions.waiting_storage.Storage` in a directory.
+
+    Args:
+        directory: where the files are; made when first needed.
+        memory_max: bytes that may wait in memory for the end of their transactions.
+        file_bytes_min: bytes from which on one piece goes into a file of its own.
+        disk_max: bytes of files at a time, None = what the disk has.
+        part_bytes: see `Storage.part_bytes`.
+
+    Attributes:
+        disk_max: the limit.
+        spilled_bytes: how many bytes of files were made so far.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        memory_max: int,
+        file_bytes_min: int = FILE_BYTES_MIN,
+        disk_max: int | None = None,
+        part_bytes: int = PART_BYTES,
+    ) -> None:
+        self._directory = directory
+        self.part_bytes = part_bytes
+        self.memory_max = memory_max
+        self._file_bytes_min = file_bytes_min
+        self.disk_max = disk_max
+        self._released = _Release()
+        self._growing: dict[int, int] = {}
+        self._lock = threading.Lock()
+        self._shared: weakref.ref[mmap.mmap] | None = None
+        self._shared_end = 0
+        self.spilled_bytes = 0
+
+    @property
+    def waiting_bytes(self) -> int:
+        """See `Storage.waiting_bytes`: of the files that are still in use."""
+        return self._released.mapped_bytes + sum(list(self._growing.values()))
+
+    def allocate(self, size: int) -> npt.NDArray[np.uint8]:
+        """Return room in memory, or in a file where it is much.
+
+        Raises:
+            OlrPgError: 2081.
+        """
+        if size < self._file_bytes_min:
+            return np.empty(size, np.uint8)
+        return np.frombuffer(self._reserved(size), np.uint8)
+
+    def spill(self, size: int) -> npt.NDArray[np.uint8]:
+        """Return room in a file, which others may share.
+
+        Raises:
+            OlrPgError: 2081 the file cannot be made or there is no space for it, 1097 the limit is
+                reached: what waits is mostly open, so that waiting for it would be for ever.
+        """
+        with self._lock:
+            shared = None if self._shared is None else self._shared()
+            if shared is None or self._shared_end + size > len(shared):
+                shared, self._shared_end = self._new_shared(size), 0
+                self._shared = weakref.ref(shared)
+            start, self._shared_end = (
+                self._shared_end,
+                -(-(self._shared_end + size) // _PAGE) * _PAGE,
+            )
+        return np.frombuffer(shared, np.uint8, size, start)
+
+    def _new_shared(self, size: int) -> mmap.mmap:
+        larger = self.waiting_bytes // _SHARED_PART
+        if larger > size:
+            try:
+                return self._reserved(larger)
+            except OlrPgError:
+                pass  # perhaps there is room for what is needed
+        return self._reserved(size)
+
+    def _reserved(self, size: int) -> mmap.mmap:
+        """Make a new file of that size."""
+        self.check_limit(size)
+        try:
+            with self._file() as file:
+                # Reserved now: a full disk would be a crash when the pages are written.
+                os.posix_fallocate(file.fileno(), 0, size)
+                return self.map(file, size)
+        except OSError as error:
+            raise self.refused(size, error) from error
+
+    def gather(self) -> Gathering:
+        """Return room in a file that grows.
+
+        Raises:
+            OlrPgError: as `spill`; so does what it returns.
+        """
+        try:
+            return _Gathered(self, self._file(), self._growing)
+        except OSError as error:
+            raise self.refused(0, error) from error
+
+    def map(self, file: IO[bytes], size: int) -> mmap.mmap:
+        """Map the bytes of a file, which stay until their last use; `size` is more than 0."""
+        mapping = mmap.mmap(file.fileno(), size)
+        self.spilled_bytes += size
+        self._released.add(mapping)
+        return mapping
+
+    def _file(self) -> IO[bytes]:
+        self._directory.mkdir(parents=True, exist_ok=True)
+        return tempfile.TemporaryFile(dir=self._directory, prefix="spill-", buffering=0)
+
+    def check_limit(self, size: int) -> None:
+        """Refuse bytes that the limit does not allow.
+
+        Raises:
+            OlrPgError: 1097.
+        """
+        waiting = self.waiting_bytes
+        if self.disk_max is not None and waiting + size > self.disk_max:
+            raise OlrPgError(
+                Code.SPILL_LIMIT_REACHED,
+                f"{size} bytes more than the {waiting} that are there",
+                limit=self.disk_max,
+                directory=str(self._directory),
+            )
+
+    def refused(self, size: int, error: OSError) -> OlrPgError:
+        """Return error 2081: the disk does not take so many bytes."""
+        detail = f"{size} bytes: {error.strerror or error}"
+        return OlrPgError(Code.SPILL_FAILED, detail, directory=str(self._directory))
+
+
+class _Gathered:
+    """A `transactions.waiting_storage.Gathering` in a file.
+
+    Args:
+        files: whose it is.
+        file: without a name.
+        growing: bytes of the files that grow; this one's are in it until it is whole, or dropped.
+    """
+
+    def __init__(self, files: SpillFiles, file: IO[bytes], growing: dict[int, int]) -> None:
+        self._files = files
+        self._file = file
+        self._growing = growing
+        growing[id(file)] = 0
+        self._close = weakref.finalize(self, _close, file, growing)
+
+    def append(self, data: npt.NDArray[np.uint8]) -> None:
+        """See `Gathering.append`.
+
+        Raises:
+            OlrPgError: 2081, 1097.
+        """
+        self._files.check_limit(data.size)
+        rest = data.data
+        try:
+            while rest:
+                rest = rest[self._file.write(rest) :]
+        except OSError as error:
+            raise self._files.refused(data.size, error) from error
+        self._growing[id(self._file)] += data.size
+
+    def finish(self) -> npt.NDArray[np.uint8]:
+        """See `Gathering.finish`.
+
+        Raises:
+            OlrPgError: 2081.
+        """
+        size = self._growing[id(self._file)]
+        try:
+            return np.frombuffer(self._files.map(self._file, size), np.uint8)
+        except OSError as error:
+            raise self._files.refused(size, error) from error
+        finally:
+            self._close()
+
+
+def _close(file: IO[bytes], growing: dict[int, int]) -> None:
+    del growing[id(file)]
+    file.close()
+
+
+class _Release:
+    """Gives the pages of mappings back to the kernel while they are in use; their bytes stay."""
+
+    def __init__(self) -> None:
+        self._mappings: list[weakref.ref[mmap.mmap]] = []
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    @property
+    def mapped_bytes(self) -> int:
+        """Bytes of the mappings that are not gone yet."""
+        with self._lock:
+            mappings = [one() for one in self._mappings]
+        return sum(len(mapping) for mapping in mappings if mapping is not None)
+
+    def add(self, mapping: mmap.mmap) -> None:
+        """Watch one more mapping, until it is gone."""
+        with self._lock:
+            self._mappings.append(weakref.ref(mapping))
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="olr-spill", daemon=True)
+                self._thread.start()
+
+    def _run(self) -> None:
+        pause = threading.Event()
+        while self._release():
+            pause.wait(_RELEASE_SECONDS)
+
+    def _release(self) -> bool:
+        """Release pages once; tell whether mappings are left: the thread ends without any."""
+        with self._lock:
+            self._mappings = [one for one in self._mappings if one() is not None]
+            if not self._mappings:
+                self._thread = None
+                return False
+            mappings = list(self._mappings)
+        for reference in mappings:
+            mapping = reference()
+            if mapping is not None:
+                mapping.madvise(mmap.MADV_DONTNEED)
+        return True

@@ -1,0 +1,404 @@
+"""Decoding one split of a log: what a Spark task does, and what it sends back.
+
+A split is a range of blocks; it owns the LWN groups that begin in it. Transactions that begin and
+end in the split come back finished, in output format; everything else comes back as the remainder,
+for the driver's assembler.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from olr_pg.capture.logs import open_log
+from olr_pg.capture.readers import map_log
+from olr_pg.datatypes.binary_xml import NO_TOKENS, XmlTokens
+from olr_pg.dictionary.decoding_plan import RowPlan, build_row_plan
+from olr_pg.errors import OlrPgError
+from olr_pg.redo.batch import ChangeBatch
+from olr_pg.redo.header import read_scn
+from olr_pg.redo.layout import BLOCK_HEADER, FIRST_DATA_BLOCK
+from olr_pg.redo.log_extraction import read_changes
+from olr_pg.redo.sessions import SessionAttributes, SessionKey, names_of, sessions_of
+from olr_pg.redo.uninterpreted import Passed
+from olr_pg.redo.walk import Objects, Tally
+from olr_pg.redo.window import Log, blocks_in_use
+from olr_pg.transactions.assembler import Assembler
+from olr_pg.transactions.finished import Account, Finished
+from olr_pg.transactions.finished_columns import TransactionColumns
+from olr_pg.transactions.left_out import leave_columns_out, leave_out
+from olr_pg.transactions.lobs.assembly import LobLosses
+from olr_pg.transactions.row_conditions import Conditions, fulfil
+from olr_pg.wire.chunks import CHUNK_BYTES
+from olr_pg.wire.element_plan import ElementPlan, build_element_plan
+from olr_pg.wire.encoder import EncodedTransactions, write_messages
+from olr_pg.wire.output import Collected
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Sequence
+
+    from olr_pg.capture.archived_log import ArchivedLog
+    from olr_pg.dictionary.committed_changes import DictionaryTransaction
+    from olr_pg.dictionary.decoding_plan import Span
+    from olr_pg.dictionary.model import Table
+    from olr_pg.transactions.finished_columns import DmlColumns
+    from olr_pg.transactions.row_fault import RowFault
+    from olr_pg.wire.output import MessageOutput
+
+SPLIT_BYTES: Final = 16 << 20
+"""How much of a log one task decodes: large against a task's overhead, small in memory."""
+
+_LWN_SCN: Final = 40
+
+
+class View(NamedTuple):
+    """The form and the choice of row changes for a target, or for several that want the same.
+
+    Attributes:
+        big_endian: byte order of the output.
+        chunk_bytes: bytes of a LOB value in one Chunk element.
+        dropped: shape (tables, 3); whether inserts, deletes, updates are not for it, because the
+            table is not its own or its filter leaves them out; None = it gets everything.
+        left_columns: shape (columns), by running number; whether they are left out; None = none.
+        conditions: which rows it gets; None: all.
+    """
+
+    big_endian: bool = False
+    chunk_bytes: int = CHUNK_BYTES
+    dropped: npt.NDArray[np.bool_] | None = None
+    left_columns: npt.NDArray[np.bool_] | None = None
+    conditions: Conditions | None = None
+
+
+class Subscription(NamedTuple):
+    """The tables to decode, ready for the kernels.
+
+    Attributes:
+        tables: all of one container; among them versions of the same table, and the SYS tables
+            that are followed (`dictionary.decoding_plan.Span`).
+        views: what is encoded; at least one.
+        dropped: shape (tables, 3); whether inserts, deletes, updates are left out for everyone;
+            None = none.
+        conditions: which rows anyone gets; None: all.
+    """
+
+    tables: tuple[Table, ...]
+    row_plan: RowPlan
+    element_plan: ElementPlan
+    views: tuple[View, ...]
+    dropped: npt.NDArray[np.bool_] | None = None
+    conditions: Conditions | None = None
+
+    @property
+    def widths(self) -> npt.NDArray[np.int64]:
+        """Shape (tables); how many columns each delivers."""
+        return np.diff(self.element_plan.table_column)
+
+    @property
+    def objects(self) -> Objects:
+        """The part of it that the redo kernels need."""
+        plan = self.row_plan
+        return Objects(
+            plan.object_key,
+            plan.object_table,
+            plan.cluster_columns,
+            plan.lob_tables,
+            plan.lob_objects,
+            plan.lob_data,
+            plan.data_key,
+            plan.data_table,
+            plan.object_since,
+            plan.data_since,
+        )
+
+
+def subscribe(
+    tables: Sequence[Table],
+    con_id: int,
+    *,
+    big_endian: bool = False,
+    chunk_bytes: int = CHUNK_BYTES,
+    xml_tokens: XmlTokens = NO_TOKENS,
+    spans: Sequence[Span] | None = None,
+    dropped: npt.NDArray[np.bool_] | None = None,
+    views: Sequence[View] = (),
+    conditions: Conditions | None = None,
+) -> Subscription:
+    """Prepare the subscription to `tables` of container `con_id`.
+
+    Args:
+        big_endian, chunk_bytes: of its one view, where `views` has none.
+        spans: when each table is in force; None: always.
+        dropped, views, conditions: of the subscription.
+
+    Raises:
+        OlrPgError: 4006, a name does not fit the protocol.
+    """
+    return Subscription(
+        tuple(tables),
+        build_row_plan(tables, con_id, xml_tokens, spans),
+        build_element_plan(tables),
+        tuple(views) or (View(big_endian, chunk_bytes),),
+        dropped,
+        conditions,
+    )
+
+
+class Split(NamedTuple):
+    """Blocks [first_block, end_block) of the log at `path`, `size` bytes.
+
+    Attributes:
+        first_group: the block at which its first LWN group is known to begin; 0: unknown.
+    """
+
+    path: str
+    first_block: int
+    end_block: int
+    size: int
+    first_group: int = 0
+
+
+class Encoded(NamedTuple):
+    """Finished transactions with their framed messages.
+
+    Attributes:
+        view: number of the subscription's view that they are for.
+    """
+
+    transactions: TransactionColumns
+    messages: EncodedTransactions
+    view: int = 0
+
+
+class SplitResult(NamedTuple):
+    """The decoded content of a split, for a subscription.
+
+    Attributes:
+        encoded: finished transactions, a part per window that finished any.
+        remainder: events of the transactions that do not begin and end in the split.
+        watermark: every record behind the split has this SCN or a higher one; 0 where the split
+            lies within one LWN group, so that it says nothing.
+        tally, account: what was seen.
+        losses: LOB values that could not be delivered.
+        table_rows: as `Assembler.table_rows`, flat.
+        failure: what ended the decoding of the split early.
+        dictionary: what finished transactions did to the dictionary.
+        faults: what of finished transactions was left out.
+        sessions: those that were announced.
+        blocks: [first, end) of the LWN groups that were decoded; None where there were none.
+        passed: the vectors that nothing interprets.
+        names: of transactions, by packed XID, where they were asked for.
+    """
+
+    encoded: tuple[Encoded, ...]
+    remainder: ChangeBatch
+    watermark: int
+    tally: Tally
+    account: Account
+    losses: LobLosses
+    table_rows: npt.NDArray[np.int64]
+    failure: OlrPgError | None = None
+    dictionary: tuple[DictionaryTransaction, ...] = ()
+    faults: tuple[RowFault, ...] = ()
+    sessions: dict[SessionKey, SessionAttributes] = {}  # noqa: RUF012 - never changed
+    blocks: tuple[int, int] | None = None
+    passed: Passed = Passed()
+    names: dict[int, str] = {}  # noqa: RUF012 - never changed
+
+
+Decode: TypeAlias = "Callable[[Subscription, Sequence[Split]], Generator[SplitResult, None, None]]"
+"""Decodes splits, in their order."""
+
+
+def plan_splits(log: ArchivedLog, split_bytes: int = SPLIT_BYTES) -> list[Split]:
+    """Cut a log into splits, in order, of about `split_bytes` each."""
+    step = max(1, split_bytes // log.header.block_size)
+    starts = range(FIRST_DATA_BLOCK, max(log.blocks, FIRST_DATA_BLOCK + 1), step)
+    ends = [min(start + step, log.blocks) for start in starts]
+    size = log.header.block_size
+    return [
+        Split(log.path, start, end, (end - start) * size)
+        for start, end in zip(starts, ends, strict=True)
+    ]
+
+
+def decode_split(
+    subscription: Subscription,
+    log: Log,
+    first: int,
+    end: int,
+    output: MessageOutput | None = None,
+    first_group: int = 0,
+    *,
+    with_names: bool = False,
+) -> SplitResult:
+    """Decode the LWN groups that begin in blocks [first, end) of `log`.
+
+    What cannot be decoded ends the split: it is the result's `failure`, beside everything that was
+    decoded before.
+
+    Args:
+        output: takes the messages; None: they are kept in memory.
+        first_group: as of `Split`.
+        with_names: whether the names of transactions are wanted.
+    """
+    output = output or Collected()
+    assembler = Assembler(subscription.row_plan, subscription.tables, is_split=True)
+    encoded = []
+    dictionary: list[DictionaryTransaction] = []
+    faults: list[RowFault] = []
+    tally, passed = Tally(), Passed()
+    watermark = 0
+    blocks: tuple[int, int] | None = None
+    failure = None
+    sessions: dict[SessionKey, SessionAttributes] = {}
+    names: dict[int, str] = {}
+    try:
+        for extract in read_changes(log, subscription.objects, first, end, first_group=first_group):
+            blocks = blocks[0] if blocks else extract.first, extract.end
+            watermark = _watermark(log, extract.first)
+            tally = tally.plus(extract.tally)
+            passed = passed.plus(extract.passed)
+            sessions.update(sessions_of(log.header, extract.first, extract.batch))
+            if with_names:
+                names.update(names_of(log.header, extract.first, extract.batch))
+            for finished in assembler.feed_window(extract.batch):
+                dictionary.extend(finished.dictionary)
+                left = remaining(subscription, finished, assembler)
+                faults.extend(left.faults)
+                write = partial(write_messages, output=output)
+                encoded.extend(encode(subscription, left, write, faults))
+            watermark = _watermark(log, extract.end)
+        else:
+            if not watermark and end >= blocks_in_use(log):
+                watermark = _watermark(log, end)
+    except OlrPgError as error:
+        failure = error
+    return SplitResult(
+        tuple(encoded),
+        assembler.remainder(),
+        watermark,
+        tally,
+        assembler.account,
+        assembler.losses,
+        assembler.table_rows.reshape(-1),
+        failure,
+        tuple(dictionary),
+        tuple(faults),
+        sessions,
+        blocks,
+        passed,
+        names,
+    )
+
+
+def remaining(subscription: Subscription, finished: Finished, assembler: Assembler) -> Finished:
+    """Take rows and operations that are left out from finished transactions, and count them.
+
+    Operations are as they are delivered: an update that moves a row is an insert or a delete.
+    """
+    finished = _fulfilling(subscription, finished, assembler)
+    if subscription.dropped is None or finished.transactions.xid.size == 0:
+        return finished
+    left = leave_out(finished.transactions, finished.dml, subscription.dropped)
+    account, rows = assembler.account, int(left.rows.sum())
+    emptied = finished.transactions.xid.size - left.transactions.xid.size
+    account.rows -= rows
+    account.rows_filtered += rows
+    account.committed -= emptied
+    account.transactions_filtered += emptied
+    assembler.table_rows -= left.rows
+    return finished._replace(transactions=left.transactions, dml=left.dml)
+
+
+def _fulfilling(subscription: Subscription, finished: Finished, assembler: Assembler) -> Finished:
+    """Apply the conditions for everyone to finished transactions, and count what goes."""
+    if subscription.conditions is None or finished.transactions.xid.size == 0:
+        return finished
+    left = fulfil(
+        finished.transactions, finished.dml, subscription.conditions, subscription.tables,
+        subscription.widths,
+    )  # fmt: skip
+    account = assembler.account
+    emptied = finished.transactions.xid.size - left.transactions.xid.size
+    account.rows -= int(left.rows.sum())
+    account.rows_filtered += left.left_out
+    account.committed -= emptied
+    account.transactions_filtered += emptied
+    account.undecoded += len(left.faults)
+    assembler.table_rows -= left.rows
+    return finished._replace(
+        transactions=left.transactions, dml=left.dml, faults=finished.faults + left.faults
+    )
+
+
+def encode(
+    subscription: Subscription,
+    finished: Finished,
+    write: Callable[..., EncodedTransactions],
+    faults: list[RowFault],
+) -> list[Encoded]:
+    """Encode finished transactions, once for each view; empty where there are none.
+
+    Args:
+        write: `encode_transactions`, or `write_messages` into an output.
+        faults: what single views cannot be given is added.
+    """
+    if finished.transactions.xid.size == 0:
+        return []
+    encoded = []
+    for number, view in enumerate(subscription.views):
+        transactions, dml, lost = of_view(subscription, number, finished.transactions, finished.dml)
+        faults += lost
+        if transactions.xid.size == 0:
+            continue
+        messages = write(
+            transactions,
+            dml,
+            subscription.element_plan,
+            view.big_endian,
+            chunk_bytes=view.chunk_bytes,
+        )
+        encoded.append(Encoded(transactions, messages, number))
+    return encoded
+
+
+def of_view(
+    subscription: Subscription, number: int, transactions: TransactionColumns, dml: DmlColumns
+) -> tuple[TransactionColumns, DmlColumns, tuple[RowFault, ...]]:
+    """Take the part of finished transactions that is for one view, and count what it loses."""
+    view = subscription.views[number]
+    faults: tuple[RowFault, ...] = ()
+    if view.conditions is not None:
+        left = fulfil(transactions, dml, view.conditions, subscription.tables, subscription.widths)
+        transactions, dml = left.transactions, left.dml
+        faults = tuple(fault._replace(view=number) for fault in left.faults)
+    if view.dropped is not None:
+        transactions, dml, _ = leave_out(transactions, dml, view.dropped)
+    if view.left_columns is not None:
+        numbers = subscription.element_plan.table_column
+        transactions, dml = leave_columns_out(transactions, dml, numbers, view.left_columns)
+    return transactions, dml, faults
+
+
+def open_for_decoding(path: str) -> Log:
+    """Map the log at `path`.
+
+    Raises:
+        OlrPgError: 2002 to 2008.
+    """
+    archived = open_log(path)
+    return Log(path, archived.header, map_log(path))
+
+
+def _watermark(log: Log, block: int) -> int:
+    if block < blocks_in_use(log):
+        at = block * log.header.block_size + BLOCK_HEADER + _LWN_SCN
+        head = log.raw[at : at + 8].tobytes()
+        return read_scn(head, 0, big_endian=log.header.big_endian)
+    next_scn = log.header.next_scn
+    assert next_scn is not None  # blocks_in_use refuses open logs
+    return next_scn

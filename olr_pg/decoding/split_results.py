@@ -1,0 +1,132 @@
+"""The result of a split as a stream of bytes: what a task sends to the driver.
+
+The messages come first, as they are made, so that the task never holds them all. Other large arrays
+follow, then the rest, pickled, which refers to them, and at the very end how long that is. Whoever
+reads it maps the file, or has the bytes, and copies nothing of the messages.
+"""
+
+from __future__ import annotations
+
+import pickle
+import struct
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+
+import numpy as np
+
+from olr_pg.decoding.split import SplitResult, decode_split
+from olr_pg.redo.batch import ChangeBatch
+from olr_pg.redo.column_tables import joined_rows
+from olr_pg.wire.output import Scratch
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from olr_pg.decoding.split import Subscription
+    from olr_pg.redo.window import Log
+
+Write: TypeAlias = Callable[[memoryview], object]
+
+_ALIGNED: Final = 64
+
+_LARGE: Final = 1 << 20
+"""Bytes from which on an array is written by itself. Smaller ones are pickled with the rest: a
+split has hundreds, and each would take longer to write, and to find again, than to copy."""
+
+_END: Final = struct.Struct("<Q")
+
+
+class WrittenMessages(Scratch):
+    """Messages that are written as they are made.
+
+    Attributes:
+        written: their bytes so far.
+    """
+
+    def __init__(self, write: Write) -> None:
+        super().__init__()
+        self._write = write
+        self.written = 0
+
+    def take(self, size: int) -> None:
+        """Write what is in the room."""
+        self._write(self._room[:size].data)
+        self.written += size
+
+    def taken(self) -> npt.NDArray[np.uint8]:
+        """Return nothing: they are not in memory."""
+        return self._room[:0]
+
+
+def write_split(
+    subscription: Subscription, log: Log, first: int, end: int, write: Write, first_group: int = 0
+) -> None:
+    """Decode a split (`decode_split`) and write its result.
+
+    Args:
+        write: takes the bytes, piece by piece.
+    """
+    messages = WrittenMessages(write)
+    result = decode_split(subscription, log, first, end, messages, first_group)
+    write_result(result, write, messages.written)
+
+
+def write_result(result: SplitResult, write: Write, written: int) -> None:
+    """Write a result behind its messages.
+
+    Args:
+        result: its blobs are empty.
+        write: takes the bytes, piece by piece.
+        written: bytes of the messages.
+    """
+    large: list[memoryview] = []
+
+    def goes_into_pickle(buffer: pickle.PickleBuffer) -> bool:
+        data = buffer.raw()
+        if data.nbytes >= _LARGE:
+            large.append(data)
+        return data.nbytes < _LARGE
+
+    plain = result._replace(remainder=_as_plain(result.remainder))
+    packed = pickle.dumps(plain, protocol=5, buffer_callback=goes_into_pickle)
+    places = []
+    at = written
+    for data in large:
+        write(memoryview(bytes(-at % _ALIGNED)))
+        at += -at % _ALIGNED
+        write(data)
+        places.append((at, data.nbytes))
+        at += data.nbytes
+    index = pickle.dumps((places, packed))
+    write(memoryview(index + _END.pack(len(index))))
+
+
+def read_result(data: bytes | memoryview) -> SplitResult:
+    """Read a written result; its arrays share the memory of `data`, but for the remainder."""
+    view = memoryview(data)
+    (size,) = _END.unpack(view[-_END.size :])
+    places, packed = pickle.loads(view[-_END.size - size : -_END.size])  # noqa: S301 - ours
+    buffers = [view[at : at + length] for at, length in places]
+    result: SplitResult = pickle.loads(packed, buffers=buffers)  # noqa: S301 - ours
+    encoded, at = [], 0
+    for one in result.encoded:
+        end = at + int(one.messages.first[-1])
+        blob = np.frombuffer(view[at:end], np.uint8)
+        encoded.append(one._replace(messages=one.messages._replace(blob=blob)))
+        at = end
+    return result._replace(encoded=tuple(encoded), remainder=_as_tables(result.remainder))
+
+
+def _as_plain(batch: ChangeBatch) -> ChangeBatch:
+    """Return tables that `pickle` takes as they are: a record array it would copy."""
+    return ChangeBatch(*(cast("Any", column.view(np.ndarray)) for column in batch))
+
+
+def _as_tables(batch: ChangeBatch) -> ChangeBatch:
+    # The kernels, and the joining of batches, want arrays of their own.
+    return ChangeBatch(
+        joined_rows([batch.events]),
+        joined_rows([batch.pieces]),
+        joined_rows([batch.entries]),
+        batch.data.copy(),
+    )

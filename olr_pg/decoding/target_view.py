@@ -1,0 +1,58 @@
+"""The view that a target has of what is decoded for all of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from olr_pg.conditions.compile import DEFAULT_CHARSETS, Charsets
+from olr_pg.decoding.filters import NO_FILTERS, Filters
+from olr_pg.decoding.split import View
+from olr_pg.wire.chunks import CHUNK_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from olr_pg.dictionary.model import Table
+
+
+@dataclass(frozen=True, slots=True)
+class TargetView:
+    """The form in which a target gets its row changes, and which of them.
+
+    Attributes:
+        big_endian: byte order of its messages.
+        chunk_bytes: bytes of a LOB value in one Chunk element.
+        objects: OBJ# of its tables; None = every table that is decoded.
+        filters: which columns, operations and transactions it does not get.
+        raw_xml: binary XML as it is stored, not as text. A value is put together once for all views
+            of a run, so that they agree in it (`decoder.Decoder`).
+    """
+
+    big_endian: bool = False
+    chunk_bytes: int = CHUNK_BYTES
+    objects: frozenset[int] | None = None
+    filters: Filters = NO_FILTERS
+    raw_xml: bool = False
+
+    def of(self, tables: Sequence[Table], charsets: Charsets = DEFAULT_CHARSETS) -> View:
+        """Return the view of a subscription to `tables`, which may hold several versions of each.
+
+        Args:
+            charsets: of the database.
+        """
+        dropped = self.filters.dropped(tables)
+        if self.objects is not None:
+            others = np.array([table.obj not in self.objects for table in tables], np.bool_)
+            if dropped is None:
+                dropped = np.zeros((len(tables), 3), np.bool_)
+            dropped |= others[:, None]
+        return View(
+            self.big_endian, self.chunk_bytes, dropped, self.filters.left_columns(tables),
+            self.filters.conditions(tables, charsets),
+        )  # fmt: skip
+
+
+EVERYTHING: Final = TargetView()

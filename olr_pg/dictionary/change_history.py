@@ -1,0 +1,195 @@
+"""The changes of the dictionary on disk, so that a restart knows what was read before.
+
+The dictionary snapshot is of one SCN, and a restart reads redo from where it was, not from there.
+So every committed transaction that changed the dictionary is kept, in a file of JSON lines: the
+first one names the database and the snapshot's SCN, each other one is a `DictionaryTransaction`. A
+line is durable before anything that commits behind it leaves.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+import structlog
+
+from olr_pg.dictionary.committed_changes import (
+    DictionaryTransaction,
+    RowChange,
+    RowOperation,
+    Statement,
+)
+from olr_pg.errors import Code, OlrPgError
+
+if TYPE_CHECKING:
+    from io import FileIO
+    from pathlib import Path
+
+_log = structlog.get_logger(__name__)
+
+VERSION: Final = 1
+FORMAT_NAME: Final = "olr-pg-dictionary-changes/"
+FORMAT: Final = f"{FORMAT_NAME}{VERSION}"
+FILE_NAME: Final = "dictionary-changes.jsonl"
+
+_KEEP_IT: Final = (
+    "make space in `context.data`, and check that this user may write there; then start again:"
+    " nothing is lost. Keep the file"
+)
+
+
+class DictionaryHistory:
+    """The file of one source; transactions may be added from several threads.
+
+    Args:
+        path: of the file, in a directory that exists.
+        database: identity of the database; a file of another one is refused.
+        snapshot_scn: of the dictionary snapshot: older changes are not wanted. Where the file
+            begins behind it, changes between the two are missing, and the file begins anew.
+
+    Raises:
+        OlrPgError: 3075, the file cannot be read or is another database's; 4035, it is of a newer
+            version.
+    """
+
+    def __init__(self, path: Path, database: str, snapshot_scn: int) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._known: set[tuple[int, tuple[int, int, int, int]]] = set()
+        self.transactions: list[DictionaryTransaction] = []
+        if path.exists():
+            self._load(database, snapshot_scn)
+        else:
+            self._begin(database, snapshot_scn)
+
+    def add(self, transaction: DictionaryTransaction) -> None:
+        """Make a transaction durable; nothing where it is there already.
+
+        Raises:
+            OlrPgError: 3075, the file cannot be written.
+        """
+        with self._lock:
+            if transaction.order in self._known:
+                return
+            self._append(_as_json(transaction))
+            self._known.add(transaction.order)
+            self.transactions.append(transaction)
+
+    def _begin(self, database: str, snapshot_scn: int) -> None:
+        self._append({"format": FORMAT, "database": database, "snapshot_scn": snapshot_scn})
+
+    def _append(self, document: dict[str, Any]) -> None:
+        line = orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE)
+        try:
+            with self._path.open("ab", buffering=0) as file:
+                size = file.tell()
+                try:
+                    _write_all(file, line)
+                    os.fsync(file.fileno())
+                except OSError:
+                    # The next line must not be joined to a part of this one.
+                    file.truncate(size)
+                    raise
+        except OSError as error:
+            raise OlrPgError(
+                Code.DICTIONARY_HISTORY_UNUSABLE, f"{error}", action=_KEEP_IT, file=str(self._path)
+            ) from error
+
+    def _load(self, database: str, snapshot_scn: int) -> None:
+        try:
+            lines = self._path.read_bytes().splitlines(keepends=True)
+            if lines and not lines[-1].endswith(b"\n"):
+                # A write that a crash cut off: nothing behind it has left.
+                lines.pop()
+                self._truncate(sum(map(len, lines)))
+            if not lines:
+                self._begin(database, snapshot_scn)
+                return
+            head, *rest = map(orjson.loads, lines)
+            self._check_head(head, database)
+            if head["snapshot_scn"] > snapshot_scn:
+                _log.warning(
+                    "the recorded changes of the dictionary begin behind its snapshot: they are"
+                    " read from redo again",
+                    snapshot_scn=snapshot_scn,
+                    recorded_from=head["snapshot_scn"],
+                )
+                self._truncate(0)
+                self._begin(database, snapshot_scn)
+                return
+            found = [_from_json(document) for document in rest]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise OlrPgError(
+                Code.DICTIONARY_HISTORY_UNUSABLE, f"{error}", file=str(self._path)
+            ) from error
+        self.transactions = [t for t in found if t.commit_scn > snapshot_scn]
+        self._known = {t.order for t in found}
+
+    def _check_head(self, head: dict[str, Any], database: str) -> None:
+        if head["format"] != FORMAT:
+            version = str(head["format"]).removeprefix(FORMAT_NAME)
+            if version.isdecimal() and int(version) > VERSION:
+                raise OlrPgError(
+                    Code.FILE_OF_NEWER_VERSION,
+                    f"version {version}, {VERSION} is the newest known",
+                    path=str(self._path),
+                )
+            raise ValueError(f"its format is {head['format']!r}")
+        if head["database"] != database:
+            raise ValueError(f"it is of the database {head['database']!r}, not {database!r}")
+
+    def _truncate(self, size: int) -> None:
+        with self._path.open("r+b") as file:
+            file.truncate(size)
+            os.fsync(file.fileno())
+
+
+def _write_all(file: FileIO, data: bytes) -> None:
+    """Write all bytes: a write to a disk that becomes full takes a part; the next one says why."""
+    view = memoryview(data)
+    while view:
+        view = view[file.write(view) :]
+
+
+def _as_json(transaction: DictionaryTransaction) -> dict[str, Any]:
+    return {
+        **transaction._asdict(),
+        "changes": [
+            {
+                **change._asdict(),
+                "operation": int(change.operation),
+                "values": {
+                    name: None if value is None else value.hex()
+                    for name, value in change.values.items()
+                },
+            }
+            for change in transaction.changes
+        ],
+        "statements": [statement._asdict() for statement in transaction.statements],
+    }
+
+
+def _from_json(document: dict[str, Any]) -> DictionaryTransaction:
+    changes = tuple(
+        RowChange(
+            change["table"],
+            RowOperation(change["operation"]),
+            change["row_id"],
+            {
+                name: None if value is None else bytes.fromhex(value)
+                for name, value in change["values"].items()
+            },
+        )
+        for change in document["changes"]
+    )
+    thread, sequence, block, offset = document["position"]
+    return DictionaryTransaction(
+        **{
+            **document,
+            "position": (thread, sequence, block, offset),
+            "changes": changes,
+            "statements": tuple(Statement(**values) for values in document["statements"]),
+        }
+    )

@@ -1,0 +1,71 @@
+"""The changes of the dictionary by a committed transaction: SYS rows, and DDL statements."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+
+class RowOperation(IntEnum):
+    """The kinds of change of a SYS row; the numbers are those of `transactions.DmlKind`."""
+
+    INSERT = 4
+    DELETE = 5
+    UPDATE = 6
+
+
+class RowChange(NamedTuple):
+    """A changed row of a SYS table.
+
+    Attributes:
+        table: the SYS table's name, such as ``COL$``.
+        row_id: 18 characters; rows are known by it (dictionary §10).
+        values: the new values as stored, by column name: of an insert all, of an update those it
+            set, of a delete none.
+    """
+
+    table: str
+    operation: RowOperation
+    row_id: str
+    values: dict[str, bytes | None]
+
+
+class Statement(NamedTuple):
+    """A DDL statement as a 24.1 vector logged it (redo-format §8.1).
+
+    Attributes:
+        command: number of V$SQLCOMMAND: 12 DROP TABLE, 15 ALTER TABLE, 85 TRUNCATE TABLE, …
+        obj: OBJ# of its object, 0 where that is not logged.
+        owner, name: of the object.
+        text: characters that are not UTF-8 are written as escapes.
+        scn: of the record.
+    """
+
+    command: int
+    obj: int
+    owner: str
+    name: str
+    text: str
+    scn: int
+
+
+class DictionaryTransaction(NamedTuple):
+    """A committed transaction that changed followed SYS tables or logged DDL.
+
+    Attributes:
+        position: thread, sequence, block and offset of its commit record.
+        xid: packed as `scalars.pack_xid`.
+    """
+
+    con_id: int
+    xid: int
+    begin_scn: int
+    commit_scn: int
+    position: tuple[int, int, int, int]
+    changes: tuple[RowChange, ...] = ()
+    statements: tuple[Statement, ...] = ()
+
+    @property
+    def order(self) -> tuple[int, tuple[int, int, int, int]]:
+        """Sorts into commit order."""
+        return self.commit_scn, self.position

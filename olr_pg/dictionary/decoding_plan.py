@@ -1,0 +1,204 @@
+"""Row plans: the subscribed tables as arrays, for the decoding kernels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from olr_pg.datatypes.binary_xml import NO_TOKENS, XmlTokens
+from olr_pg.dictionary.defaults import NO_DEFAULTS, Defaults, column_defaults
+from olr_pg.dictionary.lob_delivery import LobDelivery, lob_delivery
+from olr_pg.redo.lob_objects import NO_LOB_OBJECTS, LobObjects, lob_objects
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from olr_pg.dictionary.model import Column, Table
+
+
+_NO_SCNS: Final = np.empty(0, np.int64)
+_NO_FLAGS: Final = np.empty(0, np.uint8)
+
+
+class Span(NamedTuple):
+    """The time that a table of a plan is in force, and the users it is in force for.
+
+    Several tables of one plan may be versions of the same table, one behind the other.
+
+    Attributes:
+        since, until: the SCNs [since, until) of the row changes that it is for; None = no end.
+        delivered: its rows go to clients.
+        followed: its rows tell of changes of the dictionary.
+    """
+
+    since: int = 0
+    until: int | None = None
+    delivered: bool = True
+    followed: bool = False
+
+
+class RowPlan(NamedTuple):
+    """The subscription as arrays. Table t is `tables[t]` of the sequence it was built from.
+
+    Attributes:
+        object_key: ascending ``con_id << 32 | obj#`` of every subscribed table and partition.
+        object_table: the table of each object key.
+        table_obj: OBJ# of each table (the protocol's ObjectId).
+        segment_first: shape (tables + 1); where each table's part of `segment_column` begins.
+        segment_column: for SEGCOL# 1, 2, … of a table, the ordinal of that column among the
+            table's delivered columns, or −1 for a column that is neither delivered nor a guard.
+        column_first: shape (tables + 1); running number of delivered columns; a guard column
+            that is needed stands behind its table's delivered ones.
+        cluster_columns: CLUCOLS of each table.
+        column_lob: `LobDelivery` of each delivered column, by running number.
+        column_charset: the character set of a text LOB whose locator names none (values-and-lobs
+            §17.1), by running number; 0 where the dictionary does not tell.
+        column_pages: 0 where a BASICFILE page of the column takes several blocks, else 1.
+        lob_tables: 1 for each table with delivered LOB columns; empty where no table has any.
+        lob_objects, lob_data: LOB segments and indexes by OBJ# and by DATAOBJ#.
+        data_key: ascending ``con_id << 32 | dataobj#`` of every segment with rows.
+        data_table: the table of each data key.
+        xml_tokens: the names of binary XML.
+        defaults: of the columns by running number.
+        object_since, data_since: the SCN from which on each key is its table; a key may stand there
+            several times, ascending, with table −1 from where on it is none.
+        delivered, followed: shape (tables), see `Span`; empty where all tables are only delivered.
+        as_stored: shape (tables); 1 where an inserted row's values can go out as its row piece
+            stores them: SEGCOL# n is delivered column n, whose value nothing changes.
+    """
+
+    object_key: npt.NDArray[np.uint64]
+    object_table: npt.NDArray[np.int32]
+    table_obj: npt.NDArray[np.uint32]
+    segment_first: npt.NDArray[np.int64]
+    segment_column: npt.NDArray[np.int32]
+    column_first: npt.NDArray[np.int64]
+    cluster_columns: npt.NDArray[np.int32]
+    column_lob: npt.NDArray[np.uint8]
+    column_charset: npt.NDArray[np.int32]
+    column_pages: npt.NDArray[np.uint8]
+    lob_tables: npt.NDArray[np.uint8]
+    lob_objects: LobObjects = NO_LOB_OBJECTS
+    lob_data: LobObjects = NO_LOB_OBJECTS
+    data_key: npt.NDArray[np.uint64] = NO_LOB_OBJECTS.key
+    data_table: npt.NDArray[np.int32] = NO_LOB_OBJECTS.table
+    xml_tokens: XmlTokens = NO_TOKENS
+    defaults: Defaults = NO_DEFAULTS
+    object_since: npt.NDArray[np.int64] = _NO_SCNS
+    data_since: npt.NDArray[np.int64] = _NO_SCNS
+    delivered: npt.NDArray[np.uint8] = _NO_FLAGS
+    followed: npt.NDArray[np.uint8] = _NO_FLAGS
+    as_stored: npt.NDArray[np.uint8] = _NO_FLAGS
+
+
+def build_row_plan(
+    tables: Sequence[Table],
+    con_id: int,
+    xml_tokens: XmlTokens = NO_TOKENS,
+    spans: Sequence[Span] | None = None,
+) -> RowPlan:
+    """Build the row plan of `tables`, which all live in container `con_id`.
+
+    Args:
+        tables: the tables, and versions of them.
+        con_id: their container.
+        xml_tokens: the names of binary XML.
+        spans: of each table; None where each is delivered, for ever.
+    """
+    keys: list[tuple[int, int, int]] = []
+    data: list[tuple[int, int, int]] = []
+    segment_first, column_first, segment_column = [0], [0], list[int]()
+    spans = spans if spans is not None else [Span()] * len(tables)
+    for number, (table, span) in enumerate(zip(tables, spans, strict=True)):
+        segments = [table.dataobj] if table.dataobj else []
+        segments += [part for part in table.segments or table.partitions if part]
+        data.extend(_entries(con_id, segments, number, span))
+        keys.extend(_entries(con_id, (table.obj, *table.partitions), number, span))
+        width = max((column.segcol for column in table.columns), default=0)
+        ordinals = {column.segcol: i for i, column in enumerate(planned_columns(table))}
+        segment_column.extend(ordinals.get(segcol, -1) for segcol in range(1, width + 1))
+        segment_first.append(len(segment_column))
+        column_first.append(column_first[-1] + len(ordinals))
+    keys.sort()
+    data.sort()
+    delivered = [column for table in tables for column in planned_columns(table)]
+    delivery = [lob_delivery(column) for column in delivered]
+    has_lobs = [any(map(lob_delivery, table.delivered)) for table in tables]
+    internal = any(span.followed or not span.delivered for span in spans)
+    pages = [column.lob is None or (column.lob.chunk_blocks or 1) == 1 for column in delivered]
+    return RowPlan(
+        np.array([key for key, _, _ in keys], np.uint64),
+        np.array([number for _, _, number in keys], np.int32),
+        np.array([table.obj for table in tables], np.uint32),
+        np.array(segment_first, np.int64),
+        np.array(segment_column, np.int32),
+        np.array(column_first, np.int64),
+        np.array([table.cluster_columns for table in tables], np.int32),
+        np.array(delivery, np.uint8),
+        np.array([column.charset_id or 0 for column in delivered], np.int32),
+        np.array(pages, np.uint8),
+        np.array(has_lobs if any(has_lobs) else [], np.uint8),
+        lob_objects(_lob_objects(tables, con_id, by_data=False)),
+        lob_objects(_lob_objects(tables, con_id, by_data=True)),
+        np.array([key for key, _, _ in data], np.uint64),
+        np.array([number for _, _, number in data], np.int32),
+        xml_tokens,
+        column_defaults(
+            delivered, [t.guard is not None for t in tables for _ in planned_columns(t)]
+        ),
+        np.array([since for _, since, _ in keys], np.int64),
+        np.array([since for _, since, _ in data], np.int64),
+        np.array([span.delivered for span in spans] if internal else [], np.uint8),
+        np.array([span.followed for span in spans] if internal else [], np.uint8),
+        np.array(
+            [_is_as_stored(table, span) for table, span in zip(tables, spans, strict=True)],
+            np.uint8,
+        ),
+    )
+
+
+def _is_as_stored(table: Table, span: Span) -> bool:
+    if span.followed or not span.delivered or table.guard is not None:
+        return False
+    changed = any(lob_delivery(c) or c.added is not None for c in table.delivered)
+    width = max((column.segcol for column in table.columns), default=0)
+    numbers = [column.segcol for column in table.delivered]
+    return not changed and numbers == list(range(1, width + 1))
+
+
+def _entries(
+    con_id: int, objects: Sequence[int], table: int, span: Span
+) -> Iterator[tuple[int, int, int]]:
+    """(key, SCN, table) of each object, and where its span ends (key, SCN, −1).
+
+    Sorted, the −1 of an end comes before the table that follows from the same SCN on.
+    """
+    for obj in objects:
+        yield con_id << 32 | obj, span.since, table
+        if span.until is not None:
+            yield con_id << 32 | obj, span.until, -1
+
+
+def planned_columns(table: Table) -> tuple[Column, ...]:
+    """Return the delivered columns, and the guard column where an added column needs it."""
+    guard = table.guard
+    return table.delivered if guard is None else (*table.delivered, guard)
+
+
+def _lob_objects(
+    tables: Sequence[Table], con_id: int, *, by_data: bool
+) -> Iterator[tuple[int, bool, int]]:
+    for number, table in enumerate(tables):
+        for column in table.delivered:
+            if lob_delivery(column) is LobDelivery.NONE or column.lob is None:
+                continue
+            for part in column.lob.segments:
+                segment, index = (
+                    (part.dataobj, part.index_dataobj) if by_data else (part.obj, part.index_obj)
+                )
+                if segment:
+                    yield con_id << 32 | segment, False, number
+                if index:
+                    yield con_id << 32 | index, True, number

@@ -1,0 +1,98 @@
+"""In which form the values of LOB columns travel (docs/lobs.md; values-and-lobs §17)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.datatypes.charsets import AL16UTF16, AL32UTF8, charset
+from olr_pg.errors import OlrPgError
+
+if TYPE_CHECKING:
+    from olr_pg.dictionary.model import Column, Table
+
+CLOB: Final = 112
+BLOB: Final = 113
+_TEXT_TYPES: Final = frozenset({1, 9})
+_JSON_VECTOR: Final = frozenset({119, 127})
+_BYTE_TYPES: Final = _JSON_VECTOR | {BLOB}
+"""BLOB, and the types that are kept in one."""
+
+
+class LobDelivery(IntEnum):
+    """In which form a column's values are delivered; 0 is no LOB (docs/lobs.md).
+
+    XML_TEXT is binary XML, which becomes text in UTF-8; that of `Column.raw_xml` is BYTES.
+    """
+
+    NONE = 0
+    BYTES = 1
+    UTF16 = 2
+    CHARSET = 3
+    XML_TEXT = 4
+
+
+def lob_delivery(column: Column) -> LobDelivery:
+    """Decide how the values of a column are delivered.
+
+    Character LOBs are UTF-16BE wherever the database's set is not single-byte (values-and-lobs
+    §17.1); that is how they go out. Elsewhere they go out in the column's own set.
+    """
+    if column.type_code in _BYTE_TYPES:
+        is_text = column.xml and not column.raw_xml
+        return LobDelivery.XML_TEXT if is_text else LobDelivery.BYTES
+    if column.type_code == CLOB or (column.stored_as_lob and column.type_code in _TEXT_TYPES):
+        return LobDelivery.CHARSET if _is_single_byte(column) else LobDelivery.UTF16
+    return LobDelivery.BYTES if column.stored_as_lob else LobDelivery.NONE
+
+
+def delivered_type(column: Column) -> int:
+    """ColumnType on the wire: 112 or 113 for what is kept as a LOB; JSON 119, VECTOR 127.
+
+    Binary XML that is delivered as it is stored is 58, as the protocol's manual has it.
+    """
+    if column.raw_xml:
+        return OPAQUE
+    if lob_delivery(column) is LobDelivery.NONE or column.type_code in _JSON_VECTOR:
+        return column.type_code
+    return chunk_type(column)
+
+
+def chunk_type(column: Column) -> int:
+    """ColumnType of a column's Chunk elements: 112 text, 113 bytes; 0 where it has none."""
+    delivery = lob_delivery(column)
+    if delivery is LobDelivery.NONE:
+        return 0
+    return BLOB if delivery is LobDelivery.BYTES else CLOB
+
+
+def delivered_charset_id(column: Column) -> int | None:
+    """ColumnCSId on the wire: the set that the delivered bytes are in."""
+    delivery = lob_delivery(column)
+    if delivery is LobDelivery.XML_TEXT:
+        return AL32UTF8
+    return AL16UTF16 if delivery is LobDelivery.UTF16 else column.charset_id
+
+
+def _is_single_byte(column: Column) -> bool:
+    if not column.charset_id or column.charset_form == 2:
+        return False
+    try:
+        return charset(column.charset_id).structure == "single-byte"
+    except OlrPgError:
+        return False
+
+
+OPAQUE: Final = 58
+
+
+def with_raw_xml(table: Table) -> Table:
+    """Return the table with its binary XML delivered as it is stored."""
+    if not any(column.xml and column.type_code == BLOB for column in table.columns):
+        return table
+    columns = (
+        replace(column, raw_xml=True) if column.xml and column.type_code == BLOB else column
+        for column in table.columns
+    )
+    return replace(table, columns=tuple(columns))

@@ -1,0 +1,78 @@
+"""Files that are there whole or not at all, also after a power failure, and know their version."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from olr_pg.errors import Code, OlrPgError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+def check_version(data: bytes, newest: int, path: Path, *, within: str = "") -> None:
+    """Refuse a file of a newer version of olr_pg; what is no such file at all passes.
+
+    Args:
+        newest: version that is known here.
+        within: the key of the object that has the version, where that is not the whole.
+
+    Raises:
+        OlrPgError: 4035.
+    """
+    try:
+        document = json.loads(data)
+    except ValueError:
+        return
+    if within and isinstance(document, dict):
+        document = document.get(within)
+    version = document.get("version") if isinstance(document, dict) else None
+    if isinstance(version, int) and version > newest:
+        raise OlrPgError(
+            Code.FILE_OF_NEWER_VERSION,
+            f"version {version}, {newest} is the newest known",
+            path=str(path),
+        )
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Put `data` in the place of `path`, durably: the old file or the new one, never a part.
+
+    Raises:
+        OSError: it cannot be done.
+    """
+    with leaving_nothing(path.with_name(path.name + ".new")) as new:
+        with new.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+    sync_directory(path.parent)
+
+
+@contextmanager
+def leaving_nothing(path: Path) -> Iterator[Path]:
+    """Remove a file again that cannot be written: a part of it would take what room there is."""
+    try:
+        yield path
+    except OSError:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+        raise
+
+
+def sync_directory(path: Path) -> None:
+    """Make the names in a directory durable.
+
+    Raises:
+        OSError: it cannot be done.
+    """
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)

@@ -1,0 +1,113 @@
+"""Files that hold rows are closed to other users, whatever the umask and whoever made them."""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PRIVATE_UMASK: Final = 0o077
+_DIRECTORY_MODE: Final = 0o700
+_PASSABLE_MODE: Final = 0o711
+_FILE_MODE: Final = 0o600
+
+_CLUSTER: Final = "postgres"
+"""An embedded PostgreSQL keeps its own directory closed, as another user where this one is root."""
+
+_OURS: Final = frozenset(
+    {
+        *("applied.json", "checkpoint.json", "dictionary-changes.jsonl", "dictionary.json"),
+        *("incarnation.json", "incidents", "lock", "ready", "recovery", "spill", "spool"),
+        *("status.json", "targets", "threads.json", "vault", _CLUSTER),
+    }
+)
+"""What an appliance puts into its data directory."""
+
+
+@contextmanager
+def private_umask() -> Iterator[None]:
+    """Close whatever this process and its children make in the context to other users."""
+    before = os.umask(PRIVATE_UMASK)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+def make_private_directory(path: Path, *, passable: bool = False) -> None:
+    """Make a directory for this user alone, and those above it that are missing.
+
+    One that is there stays as it is: see `tighten`.
+
+    Args:
+        passable: as of `tighten`.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    if path.is_dir():
+        return
+    with private_umask():
+        path.mkdir(parents=True, exist_ok=True)
+    if passable:
+        path.chmod(_PASSABLE_MODE)
+
+
+def tighten(data: Path, *, passable: bool = False) -> list[Path]:
+    """Close a data directory of an appliance to other users; what of it they still can read.
+
+    Only what an appliance puts there is changed, and the directory itself only where it holds
+    nothing else: it may be a place that others need.
+
+    Args:
+        passable: others may go through it, though not look: to a PostgreSQL of another user.
+    """
+    loose = list[Path]()
+    ours = [entry for entry in data.iterdir() if _is_ours(entry.name)]
+    for entry in ours:
+        if entry.name != _CLUSTER:
+            loose += tighten_tree(entry)
+    if len(ours) == sum(1 for _ in data.iterdir()):
+        return loose + _close(data, _PASSABLE_MODE if passable else _DIRECTORY_MODE)
+    return loose + ([data] if _is_readable(data, _DIRECTORY_MODE) else [])
+
+
+def tighten_tree(top: Path) -> list[Path]:
+    """Close a file, or a directory with all that is in it; what others still can read."""
+    loose = list[Path]()
+    if top.is_dir() and not top.is_symlink():
+        for folder, folders, files in os.walk(top):
+            folders[:] = [name for name in folders if name != _CLUSTER]
+            loose += _close(Path(folder), _DIRECTORY_MODE)
+            for name in files:
+                loose += _close(Path(folder, name), _FILE_MODE)
+        return loose
+    return _close(top, _FILE_MODE)
+
+
+def _is_ours(name: str) -> bool:
+    return name.removesuffix(".new") in _OURS
+
+
+def _is_readable(path: Path, mode: int) -> bool:
+    return bool(stat.S_IMODE(path.lstat().st_mode) & ~mode & 0o077)
+
+
+def _close(path: Path, mode: int) -> list[Path]:
+    """Take the rights of others away; the path itself where that cannot be done."""
+    try:
+        if path.is_symlink() or not _is_readable(path, mode):
+            return []
+        if path.lstat().st_mode & stat.S_ISVTX:  # a place for everybody
+            return [path]
+        path.chmod(stat.S_IMODE(path.lstat().st_mode) & (mode | ~0o777))
+    except FileNotFoundError:  # of a process that ends
+        return []
+    except OSError:
+        return [path]
+    return []

@@ -1,0 +1,1 @@
+"""The rules of Numba's use: kernels are compiled, kept on disk, and store bytes here."""

@@ -1,0 +1,195 @@
+"""Binding: how the columns of a record batch become columns of the target table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from olr_pg.applier.received.chunk_assembly import ROW_BYTES_MAX
+from olr_pg.applier.target.modifiers import check_modifiers
+from olr_pg.datatypes.columns import per_distinct
+from olr_pg.datatypes.convert import encoder_for
+from olr_pg.datatypes.mapping import OracleType, PgKind, oracle_type_name
+from olr_pg.datatypes.policies import NOTHING, Counters
+from olr_pg.datatypes.temporal import decode_timestamp, offset_minutes, shifted
+from olr_pg.errors import Code, OlrPgError, located
+from olr_pg.load.arrow import ArrowColumn, arrow_column
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.applier.statements.target_plan import TablePlan
+    from olr_pg.applier.target.catalogue import TargetColumn
+    from olr_pg.datatypes.columns import ValueColumn
+    from olr_pg.datatypes.convert import Encoder
+    from olr_pg.dictionary.model import Column, Table
+
+_NO_TEXT = frozenset({OracleType.JSON, OracleType.ROWID, OracleType.UROWID})
+"""Types that replication does not bring into bytea as text, as table data may have them."""
+
+ROWID: str = "ROWID"
+"""The column of the table data that names rows in messages, where there is one."""
+
+
+class LoadColumn(NamedTuple):
+    """Describes one column on its way from Oracle into the target.
+
+    Attributes:
+        place: in the record batch.
+        field: the target column's place.
+        target: the target column.
+        arrow: Arrow → Oracle's internal form.
+        encoder: Oracle's internal form → PostgreSQL's binary form.
+    """
+
+    place: int
+    field: int
+    target: TargetColumn
+    arrow: ArrowColumn
+    encoder: Encoder
+
+
+class EncodedBatch(NamedTuple):
+    """A record batch in PostgreSQL's binary form.
+
+    Attributes:
+        rows: how many.
+        columns: one per `LoadColumn`.
+        losses: what policies changed, per column.
+    """
+
+    rows: int
+    columns: tuple[ValueColumn, ...]
+    losses: tuple[Counters, ...]
+
+
+def bind_columns(
+    plan: TablePlan, table: Table, schema: pa.Schema, settings: ApplierSettings
+) -> tuple[LoadColumn, ...]:
+    """Find every delivered column in the table data and in the target.
+
+    Raises:
+        OlrPgError: 5006 the target has no such column, 5007 it has another type, 5101 the table
+            data has, 5103 the table data does not have the column.
+    """
+    bound = []
+    for column in table.delivered:
+        place = schema.get_field_index(column.name)
+        if place < 0:
+            raise OlrPgError(
+                Code.TABLE_DATA_UNUSABLE,
+                "it has no such column",
+                table=table.full_name,
+                column=column.name,
+            )
+        field = plan.field(column.name)
+        target = plan.target.columns[field]
+        if target.generated:
+            continue
+        try:
+            arrow = arrow_column(column, schema.field(place).type)
+        except OlrPgError as error:
+            raise located(error, table=table.full_name) from error
+        encoder = _encoder(arrow, column, target, settings, table.full_name)
+        bound.append(LoadColumn(place, field, target, arrow, encoder))
+    return tuple(bound)
+
+
+def _encoder(
+    arrow: ArrowColumn,
+    column: Column,
+    target: TargetColumn,
+    settings: ApplierSettings,
+    table: str,
+) -> Encoder:
+    facts = replace(settings.facts, timezone="+00:00") if arrow.in_utc else settings.facts
+    try:
+        check_modifiers(column, target)
+        encoder = encoder_for(
+            arrow.described, target.base_oid, facts=facts, policies=settings.policies
+        )
+        as_text = column.type_code in _NO_TEXT and arrow.described.type_code != column.type_code
+        if as_text and encoder.kind is PgKind.BYTEA:
+            raise OlrPgError(
+                Code.TYPE_NOT_CONVERTIBLE, f"{oracle_type_name(column)} as text to bytea"
+            )
+        if arrow.in_utc and encoder.kind is not PgKind.TIMESTAMPTZ:
+            return replace(encoder, encode=partial(_local_texts, zone=settings.facts.timezone))
+        return encoder
+    except OlrPgError as error:
+        raise OlrPgError(
+            Code.TARGET_TYPE_UNFIT,
+            f"{error.title}: {error.detail}",
+            table=table,
+            column=column.name,
+            target=target.base_name,
+        ) from error
+
+
+def _local_texts(values: ValueColumn, zone: str) -> tuple[ValueColumn, Counters]:
+    """Labels in UTC as the text of what Oracle stores: labels in DBTIMEZONE (`local_isoformat`)."""
+    minutes = offset_minutes(zone)
+
+    def text(raw: bytes) -> bytes:
+        utc = decode_timestamp(raw)
+        if minutes is None:
+            return f"{utc.isoformat()}Z".encode()
+        return f"{shifted(utc, minutes * 60).isoformat()}{zone.strip()}".encode()
+
+    return per_distinct(values, text), NOTHING
+
+
+def encode_batch(
+    columns: tuple[LoadColumn, ...], batch: pa.RecordBatch, first_row: int = 0
+) -> EncodedBatch:
+    """Convert every value of a batch.
+
+    Args:
+        first_row: the batch's first row in its partition, for messages.
+
+    Raises:
+        OlrPgError: 2050–2057, 5102 a value does not fit, with its column and row; 5018 it is too
+            large.
+    """
+    encoded, losses = [], []
+    for column in columns:
+        name = column.encoder.column_name
+        try:
+            values, lost = column.encoder(column.arrow.convert(batch.column(column.place)))
+        except OlrPgError as error:
+            raise at_row(error, name, batch, first_row) from error
+        if len(values.length) and int(values.length.max()) > ROW_BYTES_MAX:
+            row = int(values.length.argmax())
+            too_large = OlrPgError(Code.LOB_TOO_LARGE, f"more than {ROW_BYTES_MAX} bytes", row=row)
+            raise at_row(too_large, name, batch, first_row)
+        encoded.append(values)
+        losses.append(lost)
+    return EncodedBatch(batch.num_rows, tuple(encoded), tuple(losses))
+
+
+def at_row(error: OlrPgError, column: str, batch: pa.RecordBatch, first_row: int) -> OlrPgError:
+    """`error` with the row's number in the partition, and its ROWID where that is known."""
+    where = {**error.where, "column": column}
+    row = where.get("row")
+    if row is not None:
+        where["row"] = first_row + int(row)
+        place = batch.schema.get_field_index(ROWID)
+        if place >= 0:
+            where["rowid"] = str(batch.column(place)[int(row)])
+    return OlrPgError(error.code, error.detail, action=error.action, **where)
+
+
+def add_losses(
+    sums: dict[str, Counters], columns: tuple[LoadColumn, ...], batch: EncodedBatch
+) -> None:
+    """Add a batch's losses to the sums by column name; columns without any stay out."""
+    for column, lost in zip(columns, batch.losses, strict=True):
+        add_loss(sums, column.encoder.column_name, lost)
+
+
+def add_loss(sums: dict[str, Counters], column: str, lost: Counters) -> None:
+    """Add one column's losses to the sums, if there are any."""
+    if lost != NOTHING:
+        sums[column] = sums.get(column, NOTHING) + lost

@@ -1,0 +1,1 @@
+"""The last steps of a migration, each one resumable."""

@@ -1,0 +1,154 @@
+"""The target's foreign keys, checks and triggers: are they what applications may rely on?
+
+While a table is replicated its foreign keys do not fire (``session_replication_role = replica``),
+so that a key which PostgreSQL calls valid says nothing of the rows that came since. Such a key is
+checked by a query; one that is not valid yet is validated, which checks it too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import psycopg
+from psycopg import sql
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from psycopg import Connection
+
+_CONSTRAINTS: Final = """
+SELECT c.conname, c.contype::text, c.convalidated, n.nspname, r.relname, pn.nspname, pr.relname,
+    (SELECT array_agg(a.attname::text ORDER BY k.n)
+     FROM unnest(c.conkey) WITH ORDINALITY k(attnum, n)
+     JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = k.attnum),
+    (SELECT array_agg(a.attname::text ORDER BY k.n)
+     FROM unnest(c.confkey) WITH ORDINALITY k(attnum, n)
+     JOIN pg_attribute a ON a.attrelid = c.confrelid AND a.attnum = k.attnum)
+FROM pg_constraint c
+JOIN pg_class r ON r.oid = c.conrelid JOIN pg_namespace n ON n.oid = r.relnamespace
+LEFT JOIN pg_class pr ON pr.oid = c.confrelid LEFT JOIN pg_namespace pn ON pn.oid = pr.relnamespace
+WHERE c.conrelid = ANY(%s) AND c.conparentid = 0
+    AND (c.contype = 'f' OR (c.contype = 'c' AND NOT c.convalidated))
+ORDER BY n.nspname, r.relname, c.conname
+"""
+_TRIGGERS: Final = """
+SELECT n.nspname, r.relname, t.tgname, t.tgenabled::text, t.tgisinternal
+FROM pg_trigger t
+JOIN pg_class r ON r.oid = t.tgrelid JOIN pg_namespace n ON n.oid = r.relnamespace
+WHERE t.tgrelid = ANY(%s) AND t.tgenabled <> 'O' ORDER BY 1, 2, 3
+"""
+_FOREIGN: Final = "f"
+_TRIGGER_STATES: Final = {
+    "D": "is disabled",
+    "R": "fires for replicated changes only",
+    "A": "fires always, also for replicated changes",
+}
+_ALWAYS: Final = "A"
+
+
+class Constraint(NamedTuple):
+    """A foreign key or check of a target table; parents and their columns only of the former."""
+
+    name: str
+    kind: str
+    is_valid: bool
+    schema: str
+    table: str
+    parent_schema: str | None
+    parent: str | None
+    columns: list[str]
+    parent_columns: list[str] | None
+
+    @property
+    def title(self) -> str:
+        """Is the constraint's name for people."""
+        return f"{self.schema}.{self.table}: {self.name}"
+
+
+class Checked(NamedTuple):
+    """Holds what the check of the constraints has found.
+
+    Attributes:
+        validated: constraints that have been validated now.
+        checked: foreign keys that were valid, and whose rows are.
+        problems: what keeps applications from using the tables.
+        remarks: what somebody should know.
+    """
+
+    validated: list[str]
+    checked: list[str]
+    problems: list[str]
+    remarks: list[str]
+
+
+def check_constraints(connection: Connection[Any], tables: Sequence[int]) -> Checked:
+    """Validate or check every constraint of the tables, and look at their triggers.
+
+    Args:
+        tables: their OIDs.
+    """
+    found = Checked([], [], [], [])
+    for row in connection.execute(_CONSTRAINTS, (list(tables),)).fetchall():
+        _check(connection, Constraint(*row), found)
+    for schema, table, name, state, internal in connection.execute(_TRIGGERS, (list(tables),)):
+        what = "a foreign key's trigger" if internal else f"trigger {name}"
+        words = f"{schema}.{table}: {what} {_TRIGGER_STATES[state]}"
+        (found.remarks if state == _ALWAYS else found.problems).append(words)
+    return found
+
+
+def _check(connection: Connection[Any], constraint: Constraint, found: Checked) -> None:
+    if constraint.is_valid:
+        orphans = _orphans(connection, constraint)
+        if orphans:
+            found.problems.append(_violated(constraint, orphans))
+        else:
+            found.checked.append(constraint.title)
+        return
+    try:
+        with connection.transaction():
+            connection.execute(
+                sql.SQL("ALTER TABLE {} VALIDATE CONSTRAINT {}").format(
+                    sql.Identifier(constraint.schema, constraint.table),
+                    sql.Identifier(constraint.name),
+                )
+            )
+    except psycopg.errors.ForeignKeyViolation:
+        found.problems.append(_violated(constraint, _orphans(connection, constraint)))
+    except psycopg.errors.CheckViolation:
+        found.problems.append(f"{constraint.title}: rows break this check")
+    else:
+        found.validated.append(constraint.title)
+
+
+def _violated(constraint: Constraint, orphans: int) -> str:
+    return (
+        f"{constraint.title}: {orphans} rows refer to none in"
+        f" {constraint.parent_schema}.{constraint.parent}"
+    )
+
+
+def _orphans(connection: Connection[Any], constraint: Constraint) -> int:
+    """Count the rows that refer to a row that is not there; one with a NULL refers to none."""
+    assert constraint.kind == _FOREIGN
+    assert constraint.parent_schema is not None
+    assert constraint.parent is not None
+    assert constraint.parent_columns is not None
+    pairs = list(zip(constraint.columns, constraint.parent_columns, strict=True))
+    query = sql.SQL(
+        "SELECT count(*) FROM {} AS c WHERE {} AND NOT EXISTS (SELECT FROM {} AS p WHERE {})"
+    ).format(
+        sql.Identifier(constraint.schema, constraint.table),
+        sql.SQL(" AND ").join(
+            sql.SQL("c.{} IS NOT NULL").format(sql.Identifier(own)) for own, _ in pairs
+        ),
+        sql.Identifier(constraint.parent_schema, constraint.parent),
+        sql.SQL(" AND ").join(
+            sql.SQL("p.{} = c.{}").format(sql.Identifier(parent), sql.Identifier(own))
+            for own, parent in pairs
+        ),
+    )
+    row = connection.execute(query).fetchone()
+    assert row is not None
+    return int(row[0])

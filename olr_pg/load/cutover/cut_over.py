@@ -1,0 +1,351 @@
+"""The cut-over: from the last change of the source to a target that applications may use.
+
+Step by step; each one is noted in the target when it begins and when it ends, so that a cut-over
+that was broken off or failed goes on where it was. Every step may be done again. Nothing is changed
+in the source; until applications write to the target, the way back is to let them use the source.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import psycopg
+import structlog
+
+from olr_pg.appliance.appliance import open_target, run_appliance
+from olr_pg.appliance.target import target_directory
+from olr_pg.applier.statements.target_plan import target_name
+from olr_pg.applier.target.catalogue import read_table
+from olr_pg.applier.target.connection import connect, unreachable
+from olr_pg.applier.target.ledger import ensure_ledger
+from olr_pg.config.source_section import OfflineSource
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.load import sources
+from olr_pg.load.cutover.constraints import check_constraints
+from olr_pg.load.cutover.quiet_point import cutover_source
+from olr_pg.load.cutover.steps_done import (
+    DONE,
+    FAILED,
+    RUNNING,
+    SKIPPED,
+    StepState,
+    forget_steps,
+    note_step,
+    read_steps,
+)
+from olr_pg.load.target_structure import advance_sequence, create_sequence, sequence_name
+from olr_pg.load.verification.verification import verify
+from olr_pg.observability.redaction import mask
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from psycopg import Connection
+    from pyspark.sql import SparkSession
+
+    from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.config.model import Config
+    from olr_pg.dictionary.model import Table
+
+_log = structlog.get_logger(__name__)
+
+_LEDGER: Final = """
+SELECT source_table, commit_scn, stopped, inserted, updated, deleted, conflicts
+FROM olr_pg.ledger WHERE subscription = %s AND source_table = ANY(%s) ORDER BY source_table
+"""
+_BACK_TO_SOURCE: Final = (
+    "let the applications use the source again and start `olr-pg run`; begin anew later with"
+    " `olr-pg cutover --restart`"
+)
+
+
+class Step(NamedTuple):
+    """A step of the cut-over.
+
+    Attributes:
+        title: what it sees to.
+        way_back: how to go back once it is done.
+    """
+
+    name: str
+    title: str
+    way_back: str
+
+
+STEPS: Final = (
+    Step("quiet", "the source is quiet", _BACK_TO_SOURCE),
+    Step("archived", "the last redo is archived", _BACK_TO_SOURCE),
+    Step("applied", "everything is applied", _BACK_TO_SOURCE),
+    Step("verified", "the tables are identical", _BACK_TO_SOURCE),
+    Step(
+        "sequences",
+        "the sequences go on where the source's end",
+        f"{_BACK_TO_SOURCE}; sequences that are ahead do no harm",
+    ),
+    Step(
+        "constraints",
+        "foreign keys, checks and triggers are as applications need them",
+        f"{_BACK_TO_SOURCE}; valid constraints do not hinder replication",
+    ),
+    Step(
+        "report",
+        "the target may be used",
+        f"as long as nobody has written to the target: {_BACK_TO_SOURCE}. After that its new rows"
+        " are not in the source",
+    ),
+)
+
+
+class CutoverOptions(NamedTuple):
+    """Says how to cut over.
+
+    Attributes:
+        tables: directory of the source's rows as of the end; None for the configuration's, or the
+            live database.
+        dictionary: of an offline source, exported at the end.
+        final_scn: of an offline source, where it ends.
+        unverified: leave the comparison out.
+        until: the last step to do; None does all.
+        progress: called with (step, its title) as each one begins.
+    """
+
+    tables: Path | None = None
+    dictionary: Path | None = None
+    final_scn: int | None = None
+    unverified: bool = False
+    until: str | None = None
+    progress: Callable[[Step], None] = lambda _step: None
+
+
+def cutover_state(config: Config) -> list[StepState]:
+    """Return the steps so far, in their order."""
+    with _opened(config) as target:
+        found = read_steps(target.connection, sources.apply_section(config).subscription)
+    return [found[step.name] for step in STEPS if step.name in found]
+
+
+def restart_cutover(config: Config) -> None:
+    """Forget the steps so far."""
+    with _opened(config) as target:
+        forget_steps(target.connection, sources.apply_section(config).subscription)
+
+
+def cut_over(config: Config, session: Callable[[], SparkSession], options: CutoverOptions) -> None:
+    """Do what is left of the cut-over.
+
+    Raises:
+        OlrPgError: 5004, 5121–5129 and what the steps raise; the step is noted as failed then.
+    """
+    cutover = _Cutover(config, session, options)
+    for step in STEPS:
+        known = cutover.known(step)
+        if known is None or not known.is_over:
+            cutover.note(step, RUNNING, {})
+            options.progress(step)
+            try:
+                state, detail = cutover.do(step)
+            except (OlrPgError, psycopg.Error) as error:
+                failure = _coded(error)
+                cutover.note(step, FAILED, {"error": failure.label, "reason": failure.detail})
+                raise failure from error
+            cutover.note(step, state, detail)
+        if step.name == options.until:
+            return
+
+
+def _coded(error: OlrPgError | psycopg.Error) -> OlrPgError:
+    """Return the error of the catalogue that a step failed with."""
+    if isinstance(error, OlrPgError):
+        return error
+    code = (
+        Code.TARGET_PRIVILEGE
+        if isinstance(error, psycopg.errors.InsufficientPrivilege)
+        else Code.CUTOVER_STEP_REFUSED
+    )
+    return OlrPgError(code, mask(error.diag.message_primary or str(error).strip()))
+
+
+class _Target(NamedTuple):
+    """The target, of a step's length: an embedded one is not kept running."""
+
+    connection: Connection[Any]
+    connect_string: str
+
+
+@contextmanager
+def _opened(config: Config) -> Iterator[_Target]:
+    with ExitStack() as stack:
+        target = open_target(sources.apply_section(config), target_directory(config), stack)
+        try:
+            with connect(target) as connection:
+                ensure_ledger(connection)
+                yield _Target(connection, target)
+        except psycopg.OperationalError as error:
+            raise unreachable(error) from error
+
+
+class _Cutover:
+    def __init__(
+        self, config: Config, session: Callable[[], SparkSession], options: CutoverOptions
+    ) -> None:
+        self._config = config
+        self._session = session
+        self._options = options
+        self._apply = sources.apply_section(config)
+        self._source = cutover_source(config, options.dictionary, options.final_scn)
+        self._work: dict[str, Callable[[], tuple[str, dict[str, Any]]]] = {
+            "quiet": self._quiet,
+            "archived": self._archived,
+            "applied": self._applied,
+            "verified": self._verified,
+            "sequences": self._sequences,
+            "constraints": self._constraints,
+            "report": self._report,
+        }
+
+    def known(self, step: Step) -> StepState | None:
+        """Tell how far a step is; None where it has not begun."""
+        with _opened(self._config) as target:
+            return read_steps(target.connection, self._apply.subscription).get(step.name)
+
+    def note(self, step: Step, state: str, detail: dict[str, Any]) -> None:
+        """Note how far it is."""
+        with _opened(self._config) as target:
+            note_step(target.connection, self._apply.subscription, step.name, state, detail)
+        _log.info("cut-over", step=step.name, state=state)
+
+    def do(self, step: Step) -> tuple[str, dict[str, Any]]:
+        """Do a step; its state and what it found."""
+        return self._work[step.name]()
+
+    def _replicated(self, target: _Target) -> tuple[tuple[Table, ...], ApplierSettings]:
+        with sources.open_tables(self._config) as source:
+            string = target.connect_string
+            return source.choose(()), sources.target_settings(self._config, source.snapshot, string)
+
+    def _scn(self) -> int:
+        """Return where the source ends, as the first step found it."""
+        quiet = self.known(STEPS[0])
+        assert quiet is not None
+        return int(quiet.detail["scn"])
+
+    def _quiet(self) -> tuple[str, dict[str, Any]]:
+        found = self._source.quiet()
+        return DONE, {"scn": found.scn, "remark": found.remark}
+
+    def _archived(self) -> tuple[str, dict[str, Any]]:
+        scn, ends = self._scn(), self._source.archived()
+        late = {thread: end for thread, end in ends.items() if end < scn}
+        if late or not ends:
+            words = ", ".join(f"thread {thread} up to SCN {end}" for thread, end in late.items())
+            raise OlrPgError(
+                Code.LAST_REDO_NOT_ARCHIVED,
+                f"{words or 'nothing'}, the source ends at {scn}",
+                scn=scn,
+            )
+        return DONE, {"threads": {str(thread): end for thread, end in ends.items()}}
+
+    def _applied(self) -> tuple[str, dict[str, Any]]:
+        run_appliance(self._config, once=True, apply=True)
+        return DONE, self._ledger()
+
+    def _ledger(self) -> dict[str, Any]:
+        """Read the tables' lines of the ledger.
+
+        Raises:
+            OlrPgError: 5128 a table has stopped, 5123 there are later commits.
+        """
+        scn = self._scn()
+        with _opened(self._config) as target:
+            tables, _ = self._replicated(target)
+            names = [table.full_name for table in tables]
+            rows = target.connection.execute(_LEDGER, (self._apply.subscription, names)).fetchall()
+        columns = ("table", "commit_scn", "stopped", "inserted", "updated", "deleted", "conflicts")
+        found = [dict(zip(columns, row, strict=True)) for row in rows]
+        for one in found:
+            if one.pop("stopped"):
+                raise OlrPgError(
+                    Code.TABLE_STOPPED, f"at SCN {one['commit_scn']}", table=one["table"]
+                )
+            if one["commit_scn"] > scn:
+                raise OlrPgError(
+                    Code.SOURCE_CHANGED_AFTER_CUTOVER,
+                    f"the target has commit {one['commit_scn']}, the source was to end at {scn}",
+                    table=one["table"],
+                )
+        return {"tables": found}
+
+    def _verified(self) -> tuple[str, dict[str, Any]]:
+        if self._options.unverified:
+            return SKIPPED, {"remark": "left out with --unverified"}
+        config, folder = self._config, self._options.tables
+        # A live source is read as of its end; files say for themselves what they are as of.
+        scn = None if isinstance(config.source, OfflineSource) else self._scn()
+        with (
+            _opened(config) as target,
+            sources.open_tables(config, folder=folder, scn=scn) as source,
+        ):
+            string = target.connect_string
+            settings = sources.target_settings(config, source.snapshot, string)
+            try:
+                work = source.sources(source.choose(()))
+            except OlrPgError as error:
+                if error.code != sources.NO_FOLDER:
+                    raise
+                raise OlrPgError(
+                    Code.NOTHING_TO_COMPARE_WITH, "there is no `source.tables` and no --tables"
+                ) from error
+            found = verify(settings, work, self._session)
+        differing = [one for one in found.tables if not one.identical]
+        if differing:
+            names = ", ".join(one.table.source.full_name for one in differing)
+            raise OlrPgError(
+                Code.SOURCE_AND_TARGET_DIFFER,
+                f"{len(differing)} of {len(found.tables)} tables: {names}",
+            )
+        if found.failures:
+            raise found.failures[0]
+        rows = sum(one.target_rows for one in found.tables)
+        return DONE, {"tables": len(found.tables), "rows": rows}
+
+    def _sequences(self) -> tuple[str, dict[str, Any]]:
+        scn = self._scn()
+        advanced, missing = list[dict[str, Any]](), list[str]()
+        with _opened(self._config) as target:
+            connection = target.connection
+            tables, settings = self._replicated(target)
+            for one in self._source.sequences({table.owner for table in tables}, scn):
+                name = sequence_name(settings, one)
+                found = connection.execute(
+                    "SELECT to_regclass(%s) IS NOT NULL", (name.as_string(connection),)
+                ).fetchone()
+                if found != (True,) and not settings.create_tables:
+                    missing.append(one.full_name)
+                    continue
+                if found != (True,):
+                    create_sequence(connection, name, one)
+                step = advance_sequence(connection, name, one)
+                advanced.append({"sequence": one.full_name, **step._asdict()})
+        return DONE, {"advanced": advanced, "not_in_the_target": missing}
+
+    def _constraints(self) -> tuple[str, dict[str, Any]]:
+        with _opened(self._config) as target:
+            connection = target.connection
+            tables, settings = self._replicated(target)
+            targets = [
+                read_table(connection, *target_name(settings, table.owner, table.name))
+                for table in tables
+            ]
+            found = check_constraints(connection, [one.oid for one in targets if one is not None])
+        if found.problems:
+            raise OlrPgError(Code.CONSTRAINTS_NOT_READY, "; ".join(found.problems))
+        return DONE, {
+            "validated": found.validated,
+            "checked": found.checked,
+            "remarks": found.remarks,
+        }
+
+    def _report(self) -> tuple[str, dict[str, Any]]:
+        return DONE, {"scn": self._scn(), **self._ledger()}

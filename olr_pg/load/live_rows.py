@@ -1,0 +1,312 @@
+"""Table data of a live database: ranges of ROWIDs as of one SCN.
+
+The SCN is taken before anything is read, and before it what was open then. A transaction that is
+open at the SCN was seen open, or began after the look at what is open: so replication starts at the
+lower of the oldest begin SCN that was seen and the SCN at that look (architecture, “Initial load
+and hand-over”).
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import oracledb
+import structlog
+from sqlalchemy import func, select
+
+from olr_pg.dictionary.selection import find_tables
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.load.table_data import UNDO_GONE, SourceTable, TableData, named_tables
+from olr_pg.oracle import tables
+from olr_pg.oracle.dictionary_queries import read_dictionary
+from olr_pg.oracle.driver_failures import PRIVILEGE, SNAPSHOT_AGE, oracle_error
+from olr_pg.oracle.facts import is_physical_standby, read_scn
+from olr_pg.oracle.large_row import LargeRow
+from olr_pg.oracle.oracle_connection import OracleDatabase, open_connection
+from olr_pg.oracle.rowids import (
+    RowidRange,
+    ranges_by_extents,
+    ranges_by_sample,
+    read_extents,
+    read_sample,
+    segments_of,
+)
+from olr_pg.oracle.structure_queries import read_structure
+from olr_pg.oracle.table_list_query import run_table_list
+from olr_pg.oracle.table_query import read_rows, schema_of
+from olr_pg.oracle.tables import bound
+from olr_pg.oracle.undo_retention import read_undo_retention
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    import pyarrow as pa
+    from sqlalchemy import Connection
+
+    from olr_pg.config.source_section import OracleSource
+    from olr_pg.decoding.filters import Filters
+    from olr_pg.dictionary.model import Snapshot, Table
+    from olr_pg.errors import Place
+    from olr_pg.oracle.large_row import Pieces
+
+BATCH_BYTES: Final = 4 << 20
+"""Bytes of values that one batch may hold by the columns' declared lengths, about."""
+
+BATCH_ROWS_MAX: Final = 16_384
+BATCH_ROWS_MIN: Final = 64
+
+_STANDBY: Final = Code.STANDBY_HIDES_TRANSACTIONS
+"""Error: V$TRANSACTION of a standby has none of the primary's transactions."""
+
+_log = structlog.get_logger(__name__)
+
+
+class LiveMoment(NamedTuple):
+    """A moment of the source.
+
+    Attributes:
+        scn: of it.
+        start_scn: no transaction that was open at `scn` began before.
+    """
+
+    scn: int
+    start_scn: int
+
+
+class LivePartition(NamedTuple):
+    """Rows of a table of a live database.
+
+    Attributes:
+        part: their ROWIDs; None for every row.
+        moment: as of which they are.
+    """
+
+    source: OracleSource
+    table: Table
+    part: RowidRange | None
+    moment: LiveMoment
+    batch_rows: int
+
+    @property
+    def rows(self) -> int:
+        """See `SourcePartition.rows`."""
+        return 0
+
+    @property
+    def place(self) -> dict[str, Place]:
+        """See `SourcePartition.place`."""
+        ends = {} if self.part is None else self.part._asdict()
+        return {"scn": self.moment.scn, **ends}
+
+    def batches(self) -> Iterator[pa.RecordBatch | LargeRow]:
+        """See `SourcePartition.batches`.
+
+        Raises:
+            OlrPgError: 7040 the undo is gone, 7001 to 7009.
+        """
+        with self._coded_errors(), closing(open_connection(self.source)) as connection:
+            for rows in read_rows(
+                connection, self.table, self.moment.scn, self.part, self.batch_rows
+            ):
+                if isinstance(rows, LargeRow):
+                    yield LargeRow(
+                        rows.batch, {n: self._coded_pieces(p) for n, p in rows.large.items()}
+                    )
+                else:
+                    yield rows
+
+    def _coded_pieces(self, pieces: Pieces) -> Pieces:
+        """`pieces`, which are read outside of `batches`, with the same errors."""
+
+        def read() -> Iterator[Any]:
+            with self._coded_errors():
+                yield from pieces()
+
+        return read
+
+    @contextmanager
+    def _coded_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except oracledb.Error as error:
+            doing = f"reading {self.table.full_name}"
+            raise self._coded(oracle_error(error, doing)) from error
+
+    def _coded(self, error: OlrPgError) -> OlrPgError:
+        name = self.table.full_name
+        if error.code == SNAPSHOT_AGE:
+            return OlrPgError(UNDO_GONE, error.detail, action=None, table=name, **self.place)
+        if error.code == PRIVILEGE:
+            user = self.source.user.upper()
+            quoted = f'"{self.table.owner}"."{self.table.name}"'
+            grant = f"GRANT SELECT, FLASHBACK ON {quoted} TO {user};"
+            return OlrPgError(PRIVILEGE, error.detail, action=grant, table=name)
+        return OlrPgError(error.code, error.detail, action=error.action, table=name, **self.place)
+
+
+class LiveTables:
+    """The tables of a live database, for a load or a verification.
+
+    Args:
+        query: the TableList query.
+        filters: what is left out.
+        scn: as of which; None for now.
+        for_load: replication goes on from there, so that it must be known what is open.
+
+    Attributes:
+        snapshot: the dictionary of the tables, as of the moment.
+        moment: as of which rows are read, if nobody asks for another SCN.
+
+    Raises:
+        OlrPgError: 3010 to 3017 the query, 7001 to 7009 the database, 7041 it is a standby.
+    """
+
+    def __init__(
+        self,
+        source: OracleSource,
+        query: str,
+        filters: Filters,
+        scn: int | None = None,
+        *,
+        for_load: bool = False,
+    ) -> None:
+        self._source = source
+        self._filters = filters
+        self._oracle = OracleDatabase(source)
+        try:
+            self._names = run_table_list(self._oracle, query)
+            if for_load and self._oracle.read("reading V$DATABASE", is_physical_standby):
+                raise OlrPgError(_STANDBY, "V$DATABASE says that the source is one")
+            now = self._oracle.read("looking for open transactions", read_moment)
+            self.moment = now if scn is None else LiveMoment(scn, min(now.start_scn, scn))
+            snapshot = read_dictionary(self._oracle, self._names, self.moment.scn)
+            structure = read_structure(self._oracle, snapshot)
+            self.snapshot: Snapshot = replace(snapshot, structure=structure)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._oracle.close()
+
+    def choose(self, names: Collection[str]) -> tuple[Table, ...]:
+        """See `TableSource.choose`."""
+        tables = find_tables(self.snapshot, self._names)
+        return named_tables(tables, names, self._filters, self.snapshot.database)
+
+    def sources(self, tables: Sequence[Table]) -> tuple[SourceTable, ...]:
+        """See `TableSource.sources`.
+
+        Raises:
+            OlrPgError: 7004, a table may not be read.
+        """
+        return tuple(
+            SourceTable(
+                table,
+                live_data(self._source, table, self.moment, self._ranges(table)),
+                self.moment.scn,
+                self.moment.start_scn,
+            )
+            for table in tables
+        )
+
+    def later(self, source: SourceTable) -> SourceTable:
+        """See `TableSource.later`."""
+        moment = self._oracle.read("looking for open transactions", read_moment)
+        data = live_data(self._source, source.table, moment, self._ranges(source.table))
+        return SourceTable(source.table, data, moment.scn, moment.start_scn)
+
+    def undo_retention(self) -> str:
+        """See `TableSource.undo_retention`; where it may not be read, the grants that are missing.
+
+        Raises:
+            OlrPgError: 7001 to 7009 but for missing privileges.
+        """
+        try:
+            found = self._oracle.read("reading the undo retention", read_undo_retention)
+        except OlrPgError as error:
+            if error.code != PRIVILEGE:
+                raise
+            user = self._source.user.upper()
+            return f"{user} may not read V$PARAMETER and V$UNDOSTAT, which tell what it has now"
+        tuned = "" if found.tuned is None else f", tuned to {found.tuned} by V$UNDOSTAT"
+        return f"UNDO_RETENTION is {found.wanted}{tuned}"
+
+    def _ranges(self, table: Table) -> list[RowidRange | None]:
+        if table.index_organised:
+            return [None]
+        if not segments_of(table):
+            return []
+        try:
+            return list(
+                self._oracle.read(
+                    "reading DBA_EXTENTS",
+                    lambda connection: ranges_by_extents(table, read_extents(connection, table)),
+                )
+            )
+        except OlrPgError as error:
+            if error.code != PRIVILEGE:
+                raise
+            _log.info("DBA_EXTENTS may not be read: sampling", table=table.full_name)
+        grant = f'GRANT SELECT, FLASHBACK ON "{table.owner}"."{table.name}" TO {self._source.user};'
+        return list(
+            self._oracle.read(
+                f"sampling {table.full_name}",
+                lambda connection: ranges_by_sample(table, read_sample(connection, table)),
+                action=grant,
+            )
+        )
+
+
+def read_moment(connection: Connection) -> LiveMoment:
+    """Read the moment now; see the module's text.
+
+    A transaction that has not changed anything yet has a START_SCN of 0: it begins later.
+    """
+    before = read_scn(connection)
+    begin = tables.TRANSACTION.c.START_SCN
+    oldest = connection.execute(select(func.min(begin)).where(begin > bound(0))).scalar()
+    start = before if oldest is None else min(int(oldest), before)
+    return LiveMoment(read_scn(connection), start)
+
+
+def live_data(
+    source: OracleSource, table: Table, moment: LiveMoment, ranges: Sequence[RowidRange | None]
+) -> TableData:
+    """Return the data of a table in these ranges; `identity` tells them."""
+    rows = batch_rows(table)
+    partitions = tuple(LivePartition(source, table, one, moment, rows) for one in ranges)
+    return TableData(
+        schema_of(table),
+        partitions,
+        rows=0,
+        scn=moment.scn,
+        start_scn=moment.start_scn,
+        identity=json.dumps(ranges),
+        as_of=partial(_as_of, source, table, moment, tuple(ranges)),
+    )
+
+
+def _as_of(
+    source: OracleSource,
+    table: Table,
+    moment: LiveMoment,
+    ranges: Sequence[RowidRange | None],
+    scn: int,
+    identity: str | None,
+) -> TableData:
+    if identity is not None:
+        found: list[Any] = json.loads(identity)
+        ranges = [None if one is None else RowidRange(*one) for one in found]
+    return live_data(source, table, LiveMoment(scn, moment.start_scn), ranges)
+
+
+def batch_rows(table: Table) -> int:
+    """Rows to fetch at a time."""
+    width = sum(min(max(column.length, 8), 4_000) for column in table.delivered)
+    return max(min(BATCH_BYTES // max(width, 1), BATCH_ROWS_MAX), BATCH_ROWS_MIN)

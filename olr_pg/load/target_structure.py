@@ -1,0 +1,330 @@
+"""Unique keys, indexes, foreign keys and sequences of the target, made as the source has them.
+
+Unique keys come before the data, as the primary key does; indexes after it; foreign keys and
+sequences once every table is in. What is there already is left as it is, found by its columns and
+not by its name. What PostgreSQL refuses is reported, and tried again by the next load.
+
+A unique key is checked at the end of a transaction (``DEFERRABLE INITIALLY DEFERRED``), because a
+statement of the source may exchange values between rows; unless a foreign key refers to it, which
+PostgreSQL does not allow then (type-mapping §4.11). Foreign keys are made ``NOT VALID``: while
+tables are applied in parallel they do not hold at every moment, and the cut-over validates them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import psycopg
+from psycopg import sql
+
+from olr_pg.applier.statements.target_plan import target_columns, target_name
+from olr_pg.applier.target.catalogue import read_table
+from olr_pg.datatypes.mapping import fold_identifier
+from olr_pg.errors import Code, OlrPgError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from psycopg import Connection
+
+    from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.applier.target.catalogue import TargetTable
+    from olr_pg.dictionary.model import Table
+    from olr_pg.dictionary.structure import ForeignKey, Index, Structure, UniqueKey
+    from olr_pg.dictionary.structure import Sequence as SourceSequence
+
+CREATED: Final = "created"
+PRESENT: Final = "present"
+FAILED: Final = "failed"
+LEFT_OUT: Final = "left out"
+
+_INDEXES: Final = """
+SELECT i.indisunique, array_agg(a.attname::text ORDER BY k.n)
+FROM pg_index i
+CROSS JOIN LATERAL unnest(i.indkey[0:i.indnkeyatts - 1]) WITH ORDINALITY k(attnum, n)
+JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
+WHERE i.indrelid = %s AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL
+GROUP BY i.indexrelid, i.indisunique
+"""
+_FOREIGN_KEYS: Final = """
+SELECT c.confrelid::int8, array_agg(a.attname::text ORDER BY k.n),
+    array_agg(p.attname::text ORDER BY k.n)
+FROM pg_constraint c
+CROSS JOIN LATERAL unnest(c.conkey, c.confkey) WITH ORDINALITY k(own, parent, n)
+JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = k.own
+JOIN pg_attribute p ON p.attrelid = c.confrelid AND p.attnum = k.parent
+WHERE c.conrelid = %s AND c.contype = 'f' GROUP BY c.oid, c.confrelid
+"""
+_ON_DELETE: Final = {
+    "no action": sql.SQL(""),
+    "cascade": sql.SQL(" ON DELETE CASCADE"),
+    "set null": sql.SQL(" ON DELETE SET NULL"),
+}
+
+
+class Part(NamedTuple):
+    """Says what became of one part of the structure.
+
+    Attributes:
+        kind: ``unique key``, ``index``, ``foreign key``, ``sequence``, or what `LeftOut` calls it.
+        table: ``OWNER.NAME`` of the source's table; of a sequence its own.
+        name: in the source.
+        state: `CREATED`, `PRESENT` before, `FAILED` or `LEFT_OUT`.
+        reason: of the last two.
+        definition: of what is left out, as a statement of Oracle.
+    """
+
+    kind: str
+    table: str
+    name: str
+    state: str
+    reason: str = ""
+    definition: str = ""
+
+
+class _UnknownError(Exception):
+    """Something that a part refers to is not in the target."""
+
+
+class StructureBuilder:
+    """Makes the structure of the tables of a subscription.
+
+    Args:
+        structure: as the snapshot has it.
+        tables: every table that is replicated.
+    """
+
+    def __init__(
+        self, settings: ApplierSettings, structure: Structure, tables: Sequence[Table]
+    ) -> None:
+        self._settings = settings
+        self._structure = structure
+        self._tables = {table.full_name: table for table in tables}
+        self._made = dict[tuple[str, str, str], Part]()
+        self._referred = {
+            (key.parent_name, frozenset(key.parent_columns)) for key in structure.foreign_keys
+        }
+        for one in structure.left_out:
+            if one.full_name in self._tables:
+                names = (one.kind, one.full_name, one.name)
+                self._note(*names, LEFT_OUT, one.reason, one.definition)
+
+    @property
+    def parts(self) -> list[Part]:
+        """Is what became of everything so far."""
+        return list(self._made.values())
+
+    def make_unique_keys(self, connection: Connection[Any], table: str) -> None:
+        """Make the unique keys of ``OWNER.NAME``, before its data."""
+        for key in self._structure.unique_keys:
+            if key.full_name == table:
+                self._make(connection, "unique key", table, key.name, self._unique_key, key)
+
+    def make_indexes(self, connection: Connection[Any], table: str) -> None:
+        """Make the indexes of ``OWNER.NAME``, after its data."""
+        for index in self._structure.indexes:
+            if index.full_name == table:
+                self._make(connection, "index", table, index.name, self._index, index)
+
+    def make_the_rest(self, connection: Connection[Any]) -> None:
+        """Foreign keys between tables that are both there, and the owners' sequences."""
+        for key in self._structure.foreign_keys:
+            if key.full_name in self._tables:
+                names = ("foreign key", key.full_name, key.name)
+                self._make(connection, *names, self._foreign_key, key)
+        owners = {table.owner for table in self._tables.values()}
+        for one in self._structure.sequences:
+            if one.owner in owners:
+                names = ("sequence", one.full_name, one.name)
+                self._make(connection, *names, self._sequence, one)
+
+    def _note(
+        self, kind: str, table: str, name: str, state: str, reason: str = "", definition: str = ""
+    ) -> None:
+        self._made[kind, table, name] = Part(kind, table, name, state, reason, definition)
+
+    def _make(
+        self, connection: Connection[Any], kind: str, table: str, name: str, make: Any, part: Any
+    ) -> None:
+        try:
+            with connection.transaction():
+                state = CREATED if make(connection, part) else PRESENT
+        except _UnknownError as unknown:
+            self._note(kind, table, name, LEFT_OUT, str(unknown))
+        except psycopg.OperationalError:
+            raise
+        except psycopg.Error as error:
+            reason = error.diag.message_primary or str(error).strip()
+            self._note(kind, table, name, FAILED, reason)
+        else:
+            self._note(kind, table, name, state)
+
+    def _target(self, connection: Connection[Any], full_name: str) -> TargetTable:
+        table = self._tables.get(full_name)
+        if table is None:
+            raise _UnknownError(f"{full_name} is not replicated")
+        target = read_table(connection, *target_name(self._settings, table.owner, table.name))
+        if target is None:
+            raise _UnknownError(f"{full_name} is not loaded")
+        return target
+
+    def _columns(self, full_name: str, columns: Sequence[str]) -> list[str]:
+        names = target_columns(self._tables[full_name])
+        missing = [column for column in columns if column not in names]
+        if missing:
+            raise _UnknownError(f"{full_name}.{missing[0]} is not replicated")
+        return [names[column] for column in columns]
+
+    def _unique_key(self, connection: Connection[Any], key: UniqueKey) -> bool:
+        target = self._target(connection, key.full_name)
+        columns = self._columns(key.full_name, key.columns)
+        if _is_indexed(connection, target, columns, unique=True):
+            return False
+        referred = (key.full_name, frozenset(key.columns)) in self._referred
+        connection.execute(
+            sql.SQL("ALTER TABLE {} ADD CONSTRAINT {} UNIQUE ({}){}").format(
+                target.identifier,
+                sql.Identifier(fold_identifier(key.name)),
+                _listed(columns),
+                sql.SQL("" if referred else " DEFERRABLE INITIALLY DEFERRED"),
+            )
+        )
+        return True
+
+    def _index(self, connection: Connection[Any], index: Index) -> bool:
+        target = self._target(connection, index.full_name)
+        columns = self._columns(index.full_name, index.columns)
+        if _is_indexed(connection, target, columns, unique=index.unique):
+            return False
+        # An index of Oracle may have the name of a table; then PostgreSQL chooses one.
+        name = fold_identifier(index.name)
+        taken = connection.execute(
+            "SELECT to_regclass(format('%%I.%%I', %s::text, %s::text)) IS NOT NULL",
+            (target.schema, name),
+        ).fetchone()
+        connection.execute(
+            sql.SQL("CREATE {}INDEX {} ON {} ({})").format(
+                sql.SQL("UNIQUE " if index.unique else ""),
+                sql.SQL("") if taken == (True,) else sql.Identifier(name),
+                target.identifier,
+                _listed(columns),
+            )
+        )
+        return True
+
+    def _foreign_key(self, connection: Connection[Any], key: ForeignKey) -> bool:
+        target = self._target(connection, key.full_name)
+        parent = self._target(connection, key.parent_name)
+        columns = self._columns(key.full_name, key.columns)
+        parent_columns = self._columns(key.parent_name, key.parent_columns)
+        found = connection.execute(_FOREIGN_KEYS, (target.oid,)).fetchall()
+        if (parent.oid, columns, parent_columns) in found:
+            return False
+        connection.execute(
+            sql.SQL(
+                "ALTER TABLE {} ADD CONSTRAINT {} FOREIGN KEY ({}) REFERENCES {} ({}){} NOT VALID"
+            ).format(
+                target.identifier,
+                sql.Identifier(fold_identifier(key.name)),
+                _listed(columns),
+                parent.identifier,
+                _listed(parent_columns),
+                _ON_DELETE[key.on_delete],
+            )
+        )
+        return True
+
+    def _sequence(self, connection: Connection[Any], one: SourceSequence) -> bool:
+        name = sequence_name(self._settings, one)
+        existed = connection.execute(
+            "SELECT to_regclass(%s) IS NOT NULL", (name.as_string(connection),)
+        ).fetchone()
+        if existed != (True,):
+            create_sequence(connection, name, one)
+        advance_sequence(connection, name, one)
+        return existed != (True,)
+
+
+def _listed(columns: Sequence[str]) -> sql.Composable:
+    return sql.SQL(", ").join(map(sql.Identifier, columns))
+
+
+def _is_indexed(
+    connection: Connection[Any], target: TargetTable, columns: list[str], *, unique: bool
+) -> bool:
+    found = connection.execute(_INDEXES, (target.oid,)).fetchall()
+    return any(own == columns and (is_unique or not unique) for is_unique, own in found)
+
+
+def sequence_name(settings: ApplierSettings, one: SourceSequence) -> sql.Identifier:
+    """Return the sequence's name in the target."""
+    return sql.Identifier(*target_name(settings, one.owner, one.name))
+
+
+def create_sequence(connection: Connection[Any], name: sql.Identifier, one: SourceSequence) -> None:
+    """Create a sequence with the source's properties.
+
+    A session of PostgreSQL keeps `cache` values for itself, where Oracle's are everybody's: more
+    than one would be gaps for nothing.
+    """
+    start = min(max(one.next, one.minimum), one.maximum)
+    connection.execute(
+        sql.SQL(
+            "CREATE SEQUENCE {} INCREMENT BY {} MINVALUE {} MAXVALUE {} START WITH {}{}"
+        ).format(
+            name,
+            *map(sql.Literal, (one.increment, one.minimum, one.maximum, start)),
+            sql.SQL(" CYCLE" if one.cycle else ""),
+        )
+    )
+
+
+class Advance(NamedTuple):
+    """Says how far a sequence of the target went.
+
+    Attributes:
+        before, after: the value that the next call would give, then and now.
+    """
+
+    before: int
+    after: int
+
+
+def advance_sequence(
+    connection: Connection[Any], name: sql.Identifier, one: SourceSequence
+) -> Advance:
+    """Let the sequence go on where the source's does; never back.
+
+    Raises:
+        psycopg.Error: it is not there, or its limits do not allow it.
+    """
+    row = connection.execute(
+        sql.SQL("SELECT last_value, is_called FROM {}").format(name)
+    ).fetchone()
+    assert row is not None
+    before = int(row[0]) + (one.increment if row[1] else 0)
+    after = one.next if one.cycle else (max if one.increment > 0 else min)(before, one.next)
+    if after != before:
+        # A sequence that is used up stands one step behind its limit.
+        last = min(max(after, one.minimum), one.maximum)
+        connection.execute(
+            "SELECT setval(%s::regclass, %s, %s)", (name.as_string(connection), last, last != after)
+        )
+    return Advance(before, after)
+
+
+def raise_for_failures(parts: Sequence[Part]) -> None:
+    """Say what PostgreSQL refused.
+
+    Raises:
+        OlrPgError: 5120.
+    """
+    failed = [part for part in parts if part.state == FAILED]
+    if failed:
+        first = failed[0]
+        raise OlrPgError(
+            Code.STRUCTURE_NOT_CREATED,
+            f"{first.kind} {first.name}: {first.reason}"
+            + (f"; and {len(failed) - 1} more" if len(failed) > 1 else ""),
+            table=first.table,
+        )

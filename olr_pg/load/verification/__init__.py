@@ -1,0 +1,1 @@
+"""Source and target compared by digests and row by row, and repaired."""

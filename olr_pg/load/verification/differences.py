@@ -1,0 +1,177 @@
+"""The file of differences: JSON Lines, for people and for `olr-pg repair`.
+
+The first line names the format; a line with ``"columns"`` begins a table; every other line is one
+row: its kind, key, the columns that differ, both rows as JSON, and their images in base 64, which
+is what repair goes by.
+"""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import orjson
+
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.files.private import private_umask
+from olr_pg.load.composite import fields_of, shown
+from olr_pg.load.verification.verification import Difference
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from psycopg import Connection
+
+    from olr_pg.load.verification.verification import VerifiedTable
+
+FORMAT: Final = "olr-pg-differences/2"
+
+
+class TableDifferences(NamedTuple):
+    """The differences of one table, as the file has them.
+
+    Attributes:
+        table: ``OWNER.NAME``.
+        schema, name: of the target table.
+        columns: names of the compared columns, in the order of the images.
+        types: OID of each one's canonical form.
+        key: names of the key's columns; empty without a key.
+        rows: the differences.
+    """
+
+    table: str
+    schema: str
+    name: str
+    columns: tuple[str, ...]
+    types: tuple[int, ...]
+    key: tuple[str, ...]
+    rows: list[Difference]
+
+
+def difference_lines(
+    connection: Connection[Any], subscription: str, results: Iterable[VerifiedTable]
+) -> Iterator[dict[str, Any]]:
+    """Yield the lines of the file."""
+    yield {"format": FORMAT, "subscription": subscription}
+    for result in results:
+        if not result.differences:
+            continue
+        target, compared = result.table.target, result.compared
+        yield {
+            "table": result.table.source.full_name,
+            "target": [target.schema, target.name],
+            "columns": [column.name for column in compared.columns],
+            "types": [column.base_oid for column in compared.columns],
+            "key": [column.name for column in compared.key_columns] if compared.keyed else [],
+            "scn": result.scn,
+            "applied_scn": result.applied_scn,
+        }
+        for difference in result.differences:
+            yield _line(connection, result, difference)
+
+
+def _line(
+    connection: Connection[Any], result: VerifiedTable, difference: Difference
+) -> dict[str, Any]:
+    compared = result.compared
+    line: dict[str, Any] = {"kind": difference.kind}
+    if compared.keyed:
+        line["key"] = shown(connection, fields_of(difference.key, compared.key_columns))
+    sides = [
+        None if image is None else fields_of(image, compared.columns)
+        for image in (difference.source, difference.target)
+    ]
+    if sides[0] is not None and sides[1] is not None:
+        line["differing"] = [
+            ours.column.name
+            for ours, theirs in zip(*sides, strict=True)
+            if ours.value != theirs.value
+        ]
+    images = (difference.source, difference.target)
+    for name, fields, image in zip(("source", "target"), sides, images, strict=True):
+        line[name] = None if fields is None else shown(connection, fields)
+        line[f"{name}_image"] = None if image is None else base64.b64encode(image).decode()
+    if difference.copies is not None:
+        line["target_copies"] = difference.copies
+    line["key_image"] = base64.b64encode(difference.key).decode()
+    return line
+
+
+_NAME_ANOTHER: Final = "name a file in a directory that this user may write to, with room for it"
+
+
+def check_writable(path: Path) -> None:
+    """Find out whether a file of differences can be written, before the work that leads to it.
+
+    Raises:
+        OlrPgError: 5112, it cannot be written.
+    """
+    is_new = not path.exists()
+    try:
+        path.open("ab").close()
+        if is_new:
+            path.unlink()
+    except OSError as error:
+        raise OlrPgError(
+            Code.DIFFERENCES_FILE_UNUSABLE, str(error), action=_NAME_ANOTHER, file=str(path)
+        ) from error
+
+
+def write_differences(path: Path, lines: Iterable[dict[str, Any]]) -> None:
+    """Write the file.
+
+    Raises:
+        OlrPgError: 5112, it cannot be written.
+    """
+    try:
+        with private_umask(), path.open("wb") as file:
+            path.chmod(0o600)  # one that was there already, too: it is to hold rows
+            for line in lines:
+                file.write(orjson.dumps(line, default=str) + b"\n")
+    except OSError as error:
+        raise OlrPgError(
+            Code.DIFFERENCES_FILE_UNUSABLE, str(error), action=_NAME_ANOTHER, file=str(path)
+        ) from error
+
+
+def read_differences(path: Path, subscription: str) -> list[TableDifferences]:
+    """Read what the file holds.
+
+    Raises:
+        OlrPgError: 5112, it cannot be read, is no such file, or of another subscription.
+    """
+    try:
+        lines = [orjson.loads(line) for line in path.read_bytes().splitlines()]
+        return _tables(lines, subscription)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise OlrPgError(
+            Code.DIFFERENCES_FILE_UNUSABLE, f"{type(error).__name__}: {error}", file=str(path)
+        ) from error
+
+
+def _tables(lines: Sequence[dict[str, Any]], subscription: str) -> list[TableDifferences]:
+    if not lines or lines[0].get("format") != FORMAT:
+        raise ValueError(f"expected format {FORMAT!r}")
+    if lines[0]["subscription"] != subscription:
+        raise ValueError(f"it is of subscription {lines[0]['subscription']!r}")
+    tables = list[TableDifferences]()
+    for line in lines[1:]:
+        if not tables and "columns" not in line:
+            raise ValueError("a row comes before its table")
+        if "columns" in line:
+            schema, name = line["target"]
+            names = (tuple(line["columns"]), tuple(line["types"]), tuple(line["key"]))
+            tables.append(TableDifferences(line["table"], schema, name, *names, []))
+        else:
+            tables[-1].rows.append(_difference(line))
+    return tables
+
+
+def _difference(line: dict[str, Any]) -> Difference:
+    source, target = (
+        None if line[name] is None else base64.b64decode(line[name], validate=True)
+        for name in ("source_image", "target_image")
+    )
+    key = base64.b64decode(line["key_image"], validate=True)
+    return Difference(line["kind"], key, source, target, line.get("target_copies"))

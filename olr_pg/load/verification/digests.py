@@ -1,0 +1,184 @@
+"""Digests of chunks of a table: what both sides are compared by before any row is fetched.
+
+A chunk is the rows whose key has the same low bits of its digest; without a key, the whole row
+counts as one. Of a chunk the number of rows and the sum of their digests (modulo 2^64) are kept:
+neither depends on the order of the rows, and equal rows that come twice count twice.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from olr_pg.errors import OlrPgError
+from olr_pg.load.canonical import canonical_type, canonical_values
+from olr_pg.load.column_binding import LoadColumn, add_losses, at_row, encode_batch
+from olr_pg.load.large_rows import RowSpool
+from olr_pg.load.row_images import RowImages, composites, hashes
+from olr_pg.oracle.large_row import LargeRow
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    import numpy.typing as npt
+    import pyarrow as pa
+
+    from olr_pg.applier.target.catalogue import TargetColumn
+    from olr_pg.datatypes.columns import ValueColumn
+    from olr_pg.datatypes.policies import Counters
+
+    I64 = npt.NDArray[np.int64]
+
+ROWS_PER_CHUNK = 1_000
+CHUNKS_MAX = 1 << 20
+
+
+def chunk_count(rows: int) -> int:
+    """Choose the number of chunks for a table of so many rows: a power of two."""
+    wanted = max(rows // ROWS_PER_CHUNK, 1)
+    return min(1 << (wanted - 1).bit_length(), CHUNKS_MAX)
+
+
+class Compared(NamedTuple):
+    """The columns by which two tables are compared.
+
+    Attributes:
+        columns: in the order of the images.
+        key: places of the key's columns in `columns`; all of them where there is no key.
+        keyed: there is a key.
+    """
+
+    columns: tuple[TargetColumn, ...]
+    key: tuple[int, ...]
+    keyed: bool
+
+    @property
+    def key_columns(self) -> tuple[TargetColumn, ...]:
+        """The key's columns."""
+        return tuple(self.columns[place] for place in self.key)
+
+
+def in_target_order(columns: Sequence[LoadColumn]) -> list[LoadColumn]:
+    """Put the columns in the order of the images."""
+    return sorted(columns, key=lambda column: column.field)
+
+
+class ChunkDigests(NamedTuple):
+    """The chunks of a table, or of a part of it.
+
+    Attributes:
+        rows: shape (chunks).
+        digest: shape (chunks), sums modulo 2^64.
+    """
+
+    rows: npt.NDArray[np.int64]
+    digest: npt.NDArray[np.uint64]
+
+    @classmethod
+    def none(cls, chunks: int) -> ChunkDigests:
+        """Make the digests of no rows."""
+        return cls(np.zeros(chunks, np.int64), np.zeros(chunks, np.uint64))
+
+    def add(self, other: ChunkDigests) -> None:
+        """Add another part's."""
+        np.add(self.rows, other.rows, out=self.rows)
+        np.add(self.digest, other.digest, out=self.digest)
+
+    def add_rows(self, chunk: I64, digest: I64) -> None:
+        """Add rows by their chunks."""
+        np.add.at(self.rows, chunk, 1)
+        np.add.at(self.digest, chunk, digest.view(np.uint64))
+
+    def add_sums(self, sums: Sequence[tuple[int, int, Any]]) -> None:
+        """Add what PostgreSQL computed: (chunk, rows, sum of digests) per chunk."""
+        chunk = np.array([one[0] for one in sums], np.int64)
+        digest = np.array([int(one[2]) % (1 << 64) for one in sums], np.uint64)
+        np.add.at(self.rows, chunk, np.array([one[1] for one in sums], np.int64))
+        np.add.at(self.digest, chunk, digest)
+
+    def differing(self, other: ChunkDigests) -> list[int]:
+        """Find the chunks in which two sides differ."""
+        differs = (self.rows != other.rows) | (self.digest != other.digest)
+        return [int(chunk) for chunk in np.flatnonzero(differs)]
+
+
+class DigestedBatch(NamedTuple):
+    """Rows of the source.
+
+    Attributes:
+        chunk: of each row.
+        digest: of each row.
+        keys, images: of each row, in the canonical form.
+    """
+
+    chunk: I64
+    digest: I64
+    keys: RowImages
+    images: RowImages
+
+
+class SourceDigester:
+    """Turns record batches of one table into digests.
+
+    Args:
+        losses: takes up what policies changed, by column.
+    """
+
+    def __init__(
+        self,
+        columns: tuple[LoadColumn, ...],
+        compared: Compared,
+        chunks: int,
+        losses: dict[str, Counters],
+    ) -> None:
+        self._columns = tuple(in_target_order(columns))
+        self._compared = compared
+        self._mask = np.int64(chunks - 1)
+        self._types = [canonical_type(column) for column in compared.columns]
+        self._losses = losses
+        self._spool = RowSpool(self._columns, losses)
+        self._first_row = 0
+
+    def digest(self, batch: pa.RecordBatch | LargeRow) -> DigestedBatch:
+        """Digest the rows of a batch."""
+        if isinstance(batch, LargeRow):
+            return self._digest_large(batch)
+        encoded = encode_batch(self._columns, batch, self._first_row)
+        add_losses(self._losses, self._columns, encoded)
+        values = self._canonical(batch, encoded.columns)
+        self._first_row += encoded.rows
+        images = composites(values, encoded.rows, self._types)
+        return self._digested(images, values, encoded.rows)
+
+    def _digest_large(self, row: LargeRow) -> DigestedBatch:
+        """Digest one row; the large values are none of the key's, where there is one."""
+        small = encode_batch(self._columns, row.batch, self._first_row).columns
+        values = self._canonical(row.batch, small)
+        images = self._spool.composite(row, self._types, self._first_row)
+        self._first_row += 1
+        return self._digested(images, values, 1)
+
+    def _canonical(
+        self, batch: pa.RecordBatch, encoded: Sequence[ValueColumn]
+    ) -> list[ValueColumn]:
+        canonical: list[ValueColumn] = []
+        for column, values in zip(self._columns, encoded, strict=True):
+            try:
+                canonical.append(canonical_values(values, column.target))
+            except OlrPgError as error:
+                name = column.encoder.column_name
+                raise at_row(error, name, batch, self._first_row) from error
+        return canonical
+
+    def _digested(
+        self, images: RowImages, values: Sequence[ValueColumn], rows: int
+    ) -> DigestedBatch:
+        digest = hashes(images)
+        keys, key_digest = images, digest
+        if self._compared.keyed:
+            places = self._compared.key
+            keys = composites([values[i] for i in places], rows, [self._types[i] for i in places])
+            key_digest = hashes(keys)
+        return DigestedBatch(key_digest & self._mask, digest, keys, images)

@@ -1,0 +1,298 @@
+"""Repair: exactly the rows that a verification has named, each as the source had it.
+
+A table's rows are repaired in one transaction that holds the table's line of the ledger, so that
+replication waits for its end. Every row is looked at again first: one that is not any more as the
+verification saw it has been changed since, by replication or by somebody else, and is left alone.
+Of a table without a key, rows are left alone of which there are not as many copies as then.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import psycopg
+from psycopg import sql
+
+from olr_pg.applier.target.catalogue import read_table
+from olr_pg.applier.target.connection import connect, unreachable
+from olr_pg.applier.target.ledger import TableLedger, ensure_ledger
+from olr_pg.applier.target.percent_signs import verbatim
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.load.canonical import image_expression
+from olr_pg.load.composite import Field, fields_of, placeholder
+from olr_pg.load.verification.verification import DIFFERENT, EXTRA
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from psycopg import Connection
+
+    from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.applier.target.catalogue import TargetColumn, TargetTable
+    from olr_pg.load.verification.differences import TableDifferences
+    from olr_pg.load.verification.verification import Difference
+
+
+class RepairedTable(NamedTuple):
+    """Counts what was done to a table.
+
+    Attributes:
+        inserted, updated, deleted: rows.
+        left: rows that have changed since the verification.
+    """
+
+    table: str
+    inserted: int
+    updated: int
+    deleted: int
+    left: int
+
+
+class _Found(NamedTuple):
+    """A row of the target.
+
+    Attributes:
+        table_oid, ctid: where it is.
+        image: in the canonical form.
+    """
+
+    table_oid: int
+    ctid: str
+    image: bytes
+
+    @property
+    def place(self) -> sql.Composed:
+        """The condition that a row of ``t`` is this one."""
+        return sql.SQL("t.tableoid = {} AND t.ctid = {}::tid").format(
+            sql.Literal(self.table_oid), sql.Literal(self.ctid)
+        )
+
+
+def repair(
+    settings: ApplierSettings, tables: Sequence[TableDifferences]
+) -> Iterator[RepairedTable]:
+    """Repair the rows of the tables, one table with each step of the iteration.
+
+    Yields:
+        What was done to a table, as soon as it is committed.
+
+    Raises:
+        OlrPgError: 5003 no connection, 5112 a table is not as the file describes it, 5114
+            PostgreSQL refuses a row; the table is unchanged then, those before it are repaired.
+    """
+    try:
+        with connect(settings.connect_string) as connection:
+            ensure_ledger(connection)
+            for table in tables:
+                yield _repair(connection, settings, table)
+    except psycopg.OperationalError as error:
+        raise unreachable(error) from error
+
+
+def _repair(
+    connection: Connection[Any], settings: ApplierSettings, found: TableDifferences
+) -> RepairedTable:
+    target = read_table(connection, found.schema, found.name)
+    columns = _columns(target, found)
+    assert target is not None
+    ledger = TableLedger(settings.subscription, found.table, target.full_name)
+    key = [column for column in columns if column.name in found.key]
+    table = _Table(found.table, target, columns, key)
+    done = dict.fromkeys(("inserted", "updated", "deleted", "left"), 0)
+    try:
+        with connection.transaction():
+            ledger.lock(connection)
+            # What goes away goes first: a key or a unique value may move from one row to another.
+            for difference in sorted(found.rows, key=lambda one: one.kind != EXTRA):
+                outcome = table.repair(connection, difference)
+                done[outcome] += 1
+                if ledger.listed and key and outcome != "left":
+                    table.unlist(connection, ledger.key, difference)
+            table.finish(connection)
+            if ledger.listed:
+                ledger.count_incomplete(connection)
+    except psycopg.errors.OperationalError:
+        raise
+    except psycopg.Error as error:
+        reason = error.diag.message_primary or str(error).strip()
+        raise OlrPgError(Code.ROW_NOT_REPAIRABLE, reason, table=found.table) from error
+    return RepairedTable(found.table, **done)
+
+
+def _columns(target: TargetTable | None, found: TableDifferences) -> list[TargetColumn]:
+    """Return the compared columns.
+
+    Raises:
+        OlrPgError: 5112, the table is not as it was.
+    """
+    here = {} if target is None else {column.name: column for column in target.columns}
+    for name, kind in zip(found.columns, found.types, strict=True):
+        if name not in here or here[name].base_oid != kind:
+            raise OlrPgError(
+                Code.DIFFERENCES_FILE_UNUSABLE,
+                f"{found.schema}.{found.name} has changed",
+                table=found.table,
+                column=name,
+            )
+    return [here[name] for name in found.columns]
+
+
+class _Table:
+    """The statements on one table.
+
+    Args:
+        source: ``OWNER.NAME``.
+        key: the key's columns, none where there is no key.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        target: TargetTable,
+        columns: list[TargetColumn],
+        key: list[TargetColumn],
+    ) -> None:
+        self._source = source
+        self._table = target.identifier
+        self._name = verbatim(target.identifier)
+        self._columns = columns
+        self._key = key
+        self._image = verbatim(image_expression(columns))
+        self._crossed = list[list[Field]]()
+        self._copies = dict[bytes, int]()
+
+    def repair(self, connection: Connection[Any], difference: Difference) -> str:
+        """Repair one row; what was done."""
+        if not self._key and self._copies_before(connection, difference) != difference.copies:
+            return "left"
+        found = self._find(connection, difference)
+        image = None if found is None else found.image
+        if image != difference.target:
+            return "left"
+        if difference.source is None:
+            assert found is not None
+            self._delete(connection, found)
+            return "deleted"
+        fields = fields_of(difference.source, self._columns)
+        if found is None or difference.kind != DIFFERENT:
+            self._insert(connection, fields)
+            return "inserted"
+        try:
+            with connection.transaction():
+                self._update(connection, fields, found)
+        except psycopg.errors.UniqueViolation:
+            # Rows that have one another's values: both go away before either comes back.
+            self._delete(connection, found)
+            self._crossed.append(fields)
+        return "updated"
+
+    def finish(self, connection: Connection[Any]) -> None:
+        """Put rows back that had to go away first."""
+        for fields in self._crossed:
+            self._insert(connection, fields)
+
+    def unlist(
+        self, connection: Connection[Any], table: tuple[str, str], difference: Difference
+    ) -> None:
+        """Take a repaired row out of the list of incomplete ones."""
+        image = difference.source or difference.target
+        assert image is not None
+        fields = [field for field in fields_of(image, self._columns) if field.column in self._key]
+        pairs = sql.SQL(", ").join(
+            sql.SQL("{}::text, ({})::text").format(
+                verbatim(sql.Literal(field.column.name)), placeholder(field.column)
+            )
+            for field in fields
+        )
+        query = sql.SQL(
+            "DELETE FROM olr_pg.incomplete WHERE subscription = %s AND source_table = %s"
+            " AND target_column = ANY(%s) AND key = jsonb_build_object({})"
+        ).format(pairs)
+        names = [column.name for column in self._columns]
+        parameters = [field.parameter for field in fields]
+        connection.execute(query, [*table, names, *parameters])
+
+    def _copies_before(self, connection: Connection[Any], difference: Difference) -> int:
+        """Count the rows like that before any of them was repaired.
+
+        Without a key, nothing else tells whether the difference is still there.
+        """
+        image = difference.source or difference.target
+        assert image is not None
+        if image not in self._copies:
+            query = sql.SQL("SELECT count(*) FROM {} AS t WHERE {} = %b").format(
+                self._name, self._image
+            )
+            row = connection.execute(query, [image]).fetchone()
+            self._copies[image] = int(row[0]) if row else 0
+        return self._copies[image]
+
+    def _find(self, connection: Connection[Any], difference: Difference) -> _Found | None:
+        """Find the row and lock it; None where there is none."""
+        if self._key:
+            wanted = difference.source or difference.target
+            assert wanted is not None
+            fields = [f for f in fields_of(wanted, self._columns) if f.column in self._key]
+            where = sql.SQL(" AND ").join(
+                sql.SQL("t.{} = {}").format(_name(f.column), placeholder(f.column)) for f in fields
+            )
+            parameters: list[Any] = [field.parameter for field in fields]
+        elif difference.target is None:
+            return None  # without a key it is one more row, whatever else there is
+        else:
+            where, parameters = sql.SQL("{} = %b").format(self._image), [difference.target]
+        query = sql.SQL(
+            "SELECT t.tableoid::int8, t.ctid::text, {} FROM {} AS t WHERE {} LIMIT 1 FOR UPDATE"
+        ).format(self._image, self._name, where)
+        with connection.cursor(binary=True) as cursor:
+            row = cursor.execute(query, parameters).fetchone()
+        return None if row is None else _Found(row[0], row[1], bytes(row[2]))
+
+    def _delete(self, connection: Connection[Any], found: _Found) -> None:
+        query = sql.SQL("DELETE FROM {} AS t WHERE {}").format(self._name, found.place)
+        connection.execute(query, ())
+
+    def _update(self, connection: Connection[Any], fields: list[Field], found: _Found) -> None:
+        names = {column.name for column in self._key}
+        theirs = fields_of(found.image, self._columns)
+        setting = list[Field]()
+        for wanted, there in zip(fields, theirs, strict=True):
+            if wanted.column.identity == "a":
+                self._check_identity(wanted, there)
+            elif wanted.column.name not in names:
+                setting.append(wanted)
+        query = sql.SQL("UPDATE {} AS t SET {} WHERE {}").format(
+            self._name,
+            sql.SQL(", ").join(
+                sql.SQL("{} = {}").format(_name(f.column), placeholder(f.column)) for f in setting
+            ),
+            found.place,
+        )
+        connection.execute(query, [field.parameter for field in setting])
+
+    def _check_identity(self, wanted: Field, there: Field) -> None:
+        """Refuse a row that differs in such a column: it would stay so, and count as updated."""
+        if wanted.value != there.value:
+            column = sql.Identifier(wanted.column.name)
+            mend = sql.SQL("ALTER TABLE {} ALTER {} SET GENERATED BY DEFAULT").format(
+                self._table, column
+            )
+            raise OlrPgError(
+                Code.ROW_NOT_REPAIRABLE,
+                f"{column.as_string()} is GENERATED ALWAYS AS IDENTITY: PostgreSQL lets nobody"
+                f" update it; make it {mend.as_string()}, and repair again",
+                table=self._source,
+            )
+
+    def _insert(self, connection: Connection[Any], fields: list[Field]) -> None:
+        query = sql.SQL("INSERT INTO {} ({}) OVERRIDING SYSTEM VALUE VALUES ({})").format(
+            self._name,
+            sql.SQL(", ").join(_name(field.column) for field in fields),
+            sql.SQL(", ").join(placeholder(field.column) for field in fields),
+        )
+        connection.execute(query, [field.parameter for field in fields])
+
+
+def _name(column: TargetColumn) -> sql.SQL:
+    return verbatim(sql.Identifier(column.name))

@@ -1,0 +1,441 @@
+"""Verification: both sides compared by digests of chunks, and row by row where these differ.
+
+The target is read in one snapshot, and the ledger with it: so it is known up to which commit a
+table has been applied, while replication goes on. TRUNCATE does not keep to snapshots: a table
+whose rows were given another file meanwhile is compared again.
+"""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections import Counter
+from contextlib import closing
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+import structlog
+
+from olr_pg.applier.statements.target_plan import TablePlan, check_names, target_name
+from olr_pg.applier.target.catalogue import read_table
+from olr_pg.applier.target.connection import connect
+from olr_pg.applier.target.ledger import ensure_ledger
+from olr_pg.datatypes.policies import NOTHING, Counters
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.load.column_binding import bind_columns
+from olr_pg.load.verification.digests import ChunkDigests, chunk_count
+from olr_pg.load.verification.verification_task import (
+    PartDigests,
+    Row,
+    VerifyJob,
+    VerifyTable,
+    VerifyTask,
+    compared_by,
+    target_parts,
+    verify_task,
+)
+from olr_pg.spark.jobs import run_tasks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from psycopg import Connection
+    from pyspark.sql import SparkSession
+
+    from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.applier.target.catalogue import TargetTable
+    from olr_pg.load.table_data import SourceTable
+    from olr_pg.load.verification.digests import Compared
+
+_log = structlog.get_logger(__name__)
+
+ROWS_FETCHED_MAX: Final = 200_000
+"""Rows per table that are fetched from each side where chunks differ."""
+
+TARGET_PARTS: Final = 4
+
+TRIES: Final = 4
+"""How often tables are compared that are rewritten meanwhile."""
+
+_APPLIED: Final = """
+SELECT commit_scn, xids, stopped FROM olr_pg.ledger WHERE subscription = %s AND source_table = %s
+"""
+
+_FILES: Final = """
+SELECT oid::int8, relfilenode::int8 FROM pg_class
+WHERE oid = %(oid)s OR oid IN (SELECT relid FROM pg_partition_tree(%(oid)s))
+"""
+
+_CONSISTENT: Final = "SELECT olr_pg.consistent_scn(%s)"
+_ESTIMATE: Final = "SELECT reltuples FROM pg_class WHERE oid = %s"
+
+MISSING: Final = "missing"
+EXTRA: Final = "extra"
+DIFFERENT: Final = "different"
+
+
+class Difference(NamedTuple):
+    """A row that is not the same on both sides.
+
+    Attributes:
+        kind: `MISSING` in the target, `EXTRA` in the target, or `DIFFERENT`.
+        key: its key's image.
+        source, target: its images; None where a side has none.
+        copies: how many such rows the target had; None in a table with a key.
+    """
+
+    kind: str
+    key: bytes
+    source: bytes | None
+    target: bytes | None
+    copies: int | None = None
+
+
+class VerifiedTable(NamedTuple):
+    """Holds what the verification of a table found.
+
+    Attributes:
+        table: the table, and what it was compared by.
+        scn: as of which the source's rows are; 0 not known.
+        applied_scn, applied_xids: the ledger's position of the target.
+        source_rows, target_rows: in all.
+        chunks, differing: chunks compared, and those that differ.
+        skipped: differing chunks whose rows were not fetched, for their number.
+        differences: the rows.
+        losses: what the type mapping does not keep, by column: equal on both sides.
+    """
+
+    table: VerifyTable
+    compared: Compared
+    scn: int
+    applied_scn: int
+    applied_xids: tuple[str, ...]
+    source_rows: int
+    target_rows: int
+    chunks: int
+    differing: int
+    skipped: int
+    differences: tuple[Difference, ...]
+    losses: Mapping[str, Counters]
+
+    @property
+    def identical(self) -> bool:
+        """Is true where nothing differs in what was compared."""
+        return self.differing == 0
+
+
+class Verification(NamedTuple):
+    """Holds what a verification found.
+
+    Attributes:
+        tables: those that were compared.
+        failures: why others could not be compared; each names its table.
+    """
+
+    tables: tuple[VerifiedTable, ...]
+    failures: tuple[OlrPgError, ...]
+
+    @property
+    def identical(self) -> bool:
+        """Is true where every table was compared, and nothing differs."""
+        return not self.failures and all(one.identical for one in self.tables)
+
+
+class _Side:
+    """Holds what the tasks of one side of a table found."""
+
+    def __init__(self, chunks: int) -> None:
+        self.digests = ChunkDigests.none(chunks)
+        self.rows = 0
+        self.found = Counter[Row]()
+
+
+class _Work:
+    """Holds one table while it is verified."""
+
+    def __init__(
+        self,
+        source: SourceTable,
+        table: VerifyTable,
+        compared: Compared,
+        position: tuple[int, list[str]],
+    ) -> None:
+        self.source = source
+        self.table = table
+        self.compared = compared
+        self.position = position
+        self.sides = (_Side(table.chunks), _Side(table.chunks))
+        self.losses = dict[str, Counters]()
+        self.differing = list[int]()
+        self.fetched = list[int]()
+        self.failure: OlrPgError | None = None
+
+    @property
+    def name(self) -> str:
+        return self.source.table.full_name
+
+
+def verify(
+    settings: ApplierSettings,
+    sources: Sequence[SourceTable],
+    session: Callable[[], SparkSession],
+    *,
+    sample: float = 1.0,
+    at_position: bool = False,
+    progress: Callable[[str, int], None] = lambda _table, _rows: None,
+) -> Verification:
+    """Compare the tables; one that cannot be compared does not keep the others from it.
+
+    Args:
+        at_position: read a live source as of the SCN that the target has everything up to, or of a
+            table's own position where that is higher, instead of the SCN that it is given with.
+        sample: share of the chunks that are compared, above 0 up to 1.
+        progress: called with (table, rows of a part that has been read).
+
+    Raises:
+        OlrPgError: 5003, 5004, 5026, and what reading the table data raises.
+    """
+    check_names(settings, [source.table for source in sources])
+    found: dict[str, VerifiedTable] = {}
+    failures: dict[str, OlrPgError] = {}
+    with connect(settings.connect_string) as connection:
+        ensure_ledger(connection)
+        plan = partial(_plan, connection, settings, sample=sample, at_position=at_position)
+        todo = list(sources)
+        for _ in range(TRIES):
+            works, rewritten = _compare(
+                connection, settings, todo, plan, failures, session, progress
+            )
+            # A table that was compared by rows of two times is among `todo` again.
+            for work in works:
+                if work.failure is None:
+                    found[work.name] = _result(work)
+                else:
+                    failures[work.name] = work.failure
+            todo = [one for one in todo if one.table.full_name in rewritten]
+            if not todo:
+                break
+            _log.info("the target rewrote tables meanwhile: compared again", tables=rewritten)
+        for one in todo:
+            name = one.table.full_name
+            failures[name] = OlrPgError(
+                Code.TARGET_TABLE_KEEPS_CHANGING, f"{TRIES} times in a row", table=name
+            )
+    names = [source.table.full_name for source in sources]
+    return Verification(
+        tuple(found[name] for name in names if name not in failures),
+        tuple(failures[name] for name in names if name in failures),
+    )
+
+
+def _compare(
+    connection: Connection[Any],
+    settings: ApplierSettings,
+    sources: Sequence[SourceTable],
+    plan: Callable[[SourceTable], _Work],
+    failures: dict[str, OlrPgError],
+    session: Callable[[], SparkSession],
+    progress: Callable[[str, int], None],
+) -> tuple[list[_Work], list[str]]:
+    """Compare tables in one snapshot; and the names of those that were rewritten meanwhile.
+
+    Whoever truncates or rewrites a table makes old snapshots see it empty (PostgreSQL
+    documentation, "Caveats" of concurrency control), so what was read of it says nothing. The
+    table's file tells.
+    """
+    with connection.transaction():
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        row = connection.execute("SELECT pg_export_snapshot()").fetchone()
+        assert row is not None
+        works = list(_planned(sources, plan, failures))
+        before = [_files(connection, work) for work in works]
+        job = pickle.dumps(VerifyJob(settings, row[0], tuple(work.table for work in works)))
+        _digest(connection, works, job, session, progress)
+        for work in works:
+            if work.failure is None:
+                _choose(work)
+        _fetch(connection, works, job, session)
+    rewritten = [
+        work.name
+        for work, files in zip(works, before, strict=True)
+        if _files(connection, work) != files
+    ]
+    return works, rewritten
+
+
+def _planned(
+    sources: Sequence[SourceTable],
+    plan: Callable[[SourceTable], _Work],
+    failures: dict[str, OlrPgError],
+) -> Iterator[_Work]:
+    """Yield the tables that can be compared; why others cannot is added to `failures`."""
+    for source in sources:
+        try:
+            yield plan(source)
+        except OlrPgError as error:
+            if error.where.get("table") != source.table.full_name:
+                raise
+            failures[source.table.full_name] = error
+
+
+def _files(connection: Connection[Any], work: _Work) -> list[tuple[int, int]]:
+    """(oid, file) of the target table and its partitions, as the current snapshot has them."""
+    rows = connection.execute(_FILES, {"oid": work.table.target.oid})
+    return sorted((int(oid), int(file)) for oid, file in rows)
+
+
+def _plan(
+    connection: Connection[Any],
+    settings: ApplierSettings,
+    source: SourceTable,
+    sample: float,
+    at_position: bool,
+) -> _Work:
+    name = source.table.full_name
+    schema, table_name = target_name(settings, source.table.owner, source.table.name)
+    target = read_table(connection, schema, table_name)
+    if target is None:
+        raise OlrPgError(
+            Code.TARGET_TABLE_MISSING, f"{schema}.{table_name} does not exist", table=name
+        )
+    plan = TablePlan(name, target, source.table, settings)
+    bind_columns(plan, source.table, source.data.schema, settings)
+    found = connection.execute(_APPLIED, (settings.subscription, name)).fetchone()
+    position: tuple[int, list[str]] = found[:2] if found else (0, [])
+    if found and found[2]:
+        raise OlrPgError(
+            Code.NOT_COMPARABLE_AT_SCN, "the table is stopped, its changes are held", table=name
+        )
+    if at_position and source.data.as_of is not None:
+        scn = max(int(position[0]), _consistent_scn(connection, settings)) or source.scn
+        source = source._replace(data=source.data.as_of(scn, None), scn=scn)
+    if 0 < source.scn < position[0]:
+        raise OlrPgError(
+            Code.NOT_COMPARABLE_AT_SCN,
+            f"the target has commit {position[0]}, the table data are as of {source.scn}",
+            table=name,
+        )
+    chunks = chunk_count(source.data.rows or estimated_rows(connection, target))
+    table = VerifyTable(source.table, target, chunks, max(math.ceil(chunks * sample), 1))
+    return _Work(source, table, compared_by(plan, source.table), position)
+
+
+def _consistent_scn(connection: Connection[Any], settings: ApplierSettings) -> int:
+    """Up to which SCN the target has everything; 0 not known."""
+    row = connection.execute(_CONSISTENT, (settings.subscription,)).fetchone()
+    return int(row[0] or 0) if row else 0
+
+
+def estimated_rows(connection: Connection[Any], target: TargetTable) -> int:
+    """Return how many rows PostgreSQL thinks that the table has."""
+    row = connection.execute(_ESTIMATE, (target.oid,)).fetchone()
+    return max(int(row[0]), 0) if row else 0
+
+
+def _tasks(
+    connection: Connection[Any], works: Sequence[_Work], wanted: bool
+) -> list[tuple[int, VerifyTask]]:
+    """(side, task): source 0, target 1."""
+    tasks = []
+    for number, work in enumerate(works):
+        chunks = np.array(work.fetched, np.int64) if wanted else None
+        if wanted and not work.fetched:
+            continue
+        tasks += [(0, VerifyTask(number, part, chunks)) for part in work.source.data.partitions]
+        blocks = target_parts(connection, work.table.target, TARGET_PARTS)
+        tasks += [(1, VerifyTask(number, part, chunks)) for part in blocks]
+    return tasks
+
+
+def _run(
+    tasks: Sequence[tuple[int, VerifyTask]], job: bytes, session: Callable[[], SparkSession]
+) -> Iterable[tuple[int, VerifyTask, Any]]:
+    if not tasks:
+        return
+    payloads = [pickle.dumps(task) for _, task in tasks]
+    with closing(run_tasks(session(), payloads, verify_task, broadcast=job)) as results:
+        for index, packed in results:
+            yield *tasks[index], pickle.loads(packed)  # noqa: S301 - made by our task
+
+
+def _digest(
+    connection: Connection[Any],
+    works: Sequence[_Work],
+    job: bytes,
+    session: Callable[[], SparkSession],
+    progress: Callable[[str, int], None],
+) -> None:
+    for side, task, found in _run(_tasks(connection, works, wanted=False), job, session):
+        work = works[task.table]
+        if isinstance(found, OlrPgError):
+            work.failure = found
+            continue
+        part: PartDigests = found
+        work.sides[side].digests.add(part.digests)
+        work.sides[side].rows += part.rows
+        for column, lost in part.losses.items():
+            work.losses[column] = work.losses.get(column, NOTHING) + lost
+        progress(work.name, part.rows)
+
+
+def _choose(work: _Work) -> None:
+    """Choose the differing chunks that are looked into."""
+    source, target = (side.digests for side in work.sides)
+    work.differing = source.differing(target)
+    rows = 0
+    for chunk in work.differing:
+        rows += int(max(source.rows[chunk], target.rows[chunk]))
+        if work.fetched and rows > ROWS_FETCHED_MAX:
+            return
+        work.fetched.append(chunk)
+
+
+def _fetch(
+    connection: Connection[Any],
+    works: Sequence[_Work],
+    job: bytes,
+    session: Callable[[], SparkSession],
+) -> None:
+    for side, task, found in _run(_tasks(connection, works, wanted=True), job, session):
+        if isinstance(found, OlrPgError):
+            works[task.table].failure = found
+        else:
+            works[task.table].sides[side].found.update(found)
+
+
+def _result(work: _Work) -> VerifiedTable:
+    source, target = work.sides
+    return VerifiedTable(
+        work.table,
+        work.compared,
+        work.source.scn,
+        int(work.position[0]),
+        tuple(work.position[1]),
+        source.rows,
+        target.rows,
+        work.table.sampled,
+        len(work.differing),
+        len(work.differing) - len(work.fetched),
+        tuple(_differences(source.found, target.found, keyed=work.compared.keyed)),
+        work.losses,
+    )
+
+
+def _differences(
+    source: Counter[Row], target: Counter[Row], *, keyed: bool
+) -> Iterable[Difference]:
+    """Yield what one side has and the other has not, by key."""
+    only_source = sorted((source - target).elements())
+    only_target = sorted((target - source).elements())
+    here = {row.key: row for row in only_target}
+    for row in only_source:
+        other = here.pop(row.key, None)
+        if other is not None:
+            yield Difference(DIFFERENT, row.key, row.image, other.image)
+        else:
+            yield Difference(MISSING, row.key, row.image, None, None if keyed else target[row])
+    paired = {row.key for row in only_source}
+    for row in only_target:
+        if row.key not in paired:
+            yield Difference(EXTRA, row.key, None, row.image, None if keyed else target[row])

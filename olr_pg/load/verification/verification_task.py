@@ -1,0 +1,285 @@
+"""Spark tasks of verification: digests of a part of a table, on either side; rows of some chunks.
+
+The target's parts are ranges of its blocks, read in the snapshot that the driver exports, so that
+all of them see the same moment.
+"""
+
+from __future__ import annotations
+
+import pickle
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import psycopg
+from psycopg import sql
+
+from olr_pg.applier.settings import ApplierSettings
+from olr_pg.applier.statements.target_plan import TablePlan
+from olr_pg.applier.target.catalogue import TargetTable
+from olr_pg.applier.target.connection import connect, is_transient, unreachable
+from olr_pg.applier.target.percent_signs import verbatim
+from olr_pg.datatypes.policies import Counters
+from olr_pg.dictionary.model import Table
+from olr_pg.errors import Code, OlrPgError, located
+from olr_pg.load.canonical import digest_expression, image_expression
+from olr_pg.load.column_binding import bind_columns
+from olr_pg.load.retry import retried
+from olr_pg.load.table_data import schema_of
+from olr_pg.load.verification.digests import ChunkDigests, Compared, SourceDigester
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from psycopg import Connection
+
+    from olr_pg.load.table_data import SourcePartition
+
+
+class VerifyTable(NamedTuple):
+    """Describes one table of a verification.
+
+    Attributes:
+        source, target: as the dictionary and as the catalogue have them.
+        chunks: how many there are, a power of two.
+        sampled: how many of them are compared, from 0 on.
+    """
+
+    source: Table
+    target: TargetTable
+    chunks: int
+    sampled: int
+
+
+class VerifyJob(NamedTuple):
+    """Holds what every task needs; `snapshot` is PostgreSQL's name of the exported one."""
+
+    settings: ApplierSettings
+    snapshot: str
+    tables: tuple[VerifyTable, ...]
+
+
+class Blocks(NamedTuple):
+    """Blocks ``first … end − 1`` of a target table; `end` None is the rest."""
+
+    first: int
+    end: int | None
+
+
+class VerifyTask(NamedTuple):
+    """A part of one side of one table.
+
+    Attributes:
+        table: number in `VerifyJob.tables`.
+        part: of the source a partition, of the target blocks.
+        wanted: chunks whose rows are asked for; None asks for digests.
+    """
+
+    table: int
+    part: SourcePartition | Blocks
+    wanted: npt.NDArray[np.int64] | None = None
+
+
+class PartDigests(NamedTuple):
+    """The digests of a part.
+
+    Attributes:
+        rows: of the part, compared or not.
+        losses: what policies changed on the way, by column.
+    """
+
+    digests: ChunkDigests
+    rows: int
+    losses: dict[str, Counters]
+
+
+class Row(NamedTuple):
+    """A row in the canonical form."""
+
+    key: bytes
+    image: bytes
+
+
+def verify_task(payload: bytes, job: bytes) -> bytes:
+    """Digest or list one partition, in a Spark task.
+
+    That is the `OlrPgError` of a value, or 5116: it concerns its table, not the others.
+
+    Raises:
+        OlrPgError: what reading and connecting raise.
+    """
+    task: VerifyTask = pickle.loads(payload)  # noqa: S301 - made by this driver
+    todo = _job(job)
+    try:
+        with connect(todo.settings.connect_string) as connection, connection.transaction():
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            connection.execute(
+                sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(todo.snapshot))
+            )
+            return pickle.dumps(_done(connection, todo, task))
+    except psycopg.Error as error:
+        raise unreachable(error) from error
+    except OlrPgError as error:
+        named = located(error, table=todo.tables[task.table].source.full_name)
+        if "column" in named.where:
+            return pickle.dumps(named)
+        raise named from error
+
+
+@lru_cache(maxsize=2)
+def _job(packed: bytes) -> VerifyJob:
+    job: VerifyJob = pickle.loads(packed)  # noqa: S301 - made by this driver
+    return job
+
+
+def _done(
+    connection: Connection[Any], job: VerifyJob, task: VerifyTask
+) -> PartDigests | list[Row] | OlrPgError:
+    try:
+        return _do(connection, job, task)
+    except psycopg.Error as error:
+        # What PostgreSQL says of its memory is an internal error, and of the row that it reads.
+        if is_transient(error) and not isinstance(error, psycopg.errors.InternalError_):
+            raise
+        name = job.tables[task.table].source.full_name
+        return OlrPgError(
+            Code.TARGET_TABLE_UNREADABLE,
+            error.diag.message_primary or str(error).strip(),
+            table=name,
+        )
+
+
+def _do(connection: Connection[Any], job: VerifyJob, task: VerifyTask) -> PartDigests | list[Row]:
+    table = job.tables[task.table]
+    plan = TablePlan(table.source.full_name, table.target, table.source, job.settings)
+    if not isinstance(task.part, Blocks):
+        reader = _SourceReader(plan, job.settings, table, task.part)
+        wanted = task.wanted
+        if wanted is None:
+            return retried(reader.digests)
+        return retried(lambda: list(reader.rows(wanted)))
+    compared = compared_by(plan, table.source)
+    if task.wanted is None:
+        return _target_digests(connection, table, compared, task.part)
+    return list(_target_rows(connection, table, compared, task.part, task.wanted))
+
+
+def compared_by(plan: TablePlan, source: Table) -> Compared:
+    """Choose the compared columns, from the dictionary alone.
+
+    The source's partitions come to the same: they have every delivered column.
+    """
+    fields = sorted(
+        field
+        for column in source.delivered
+        if not plan.target.columns[field := plan.field(column.name)].generated
+    )
+    keyed = len(plan.key) > 0 and set(plan.key.tolist()) <= set(fields)
+    key = tuple(map(fields.index, plan.key.tolist())) if keyed else tuple(range(len(fields)))
+    return Compared(tuple(plan.target.columns[field] for field in fields), key, keyed)
+
+
+class _SourceReader:
+    def __init__(
+        self, plan: TablePlan, settings: ApplierSettings, table: VerifyTable, part: SourcePartition
+    ) -> None:
+        self._plan = plan
+        self._settings = settings
+        self._table = table
+        self._part = part
+
+    def _batches(self, losses: dict[str, Counters]) -> Iterator[Any]:
+        digester: SourceDigester | None = None
+        for batch in self._part.batches():
+            if digester is None:
+                schema = schema_of(batch)
+                columns = bind_columns(self._plan, self._table.source, schema, self._settings)
+                compared = compared_by(self._plan, self._table.source)
+                digester = SourceDigester(columns, compared, self._table.chunks, losses)
+            yield digester.digest(batch)
+
+    def digests(self) -> PartDigests:
+        """Digest the partition."""
+        losses = dict[str, Counters]()
+        found = ChunkDigests.none(self._table.chunks)
+        rows = 0
+        for batch in self._batches(losses):
+            rows += len(batch.chunk)
+            chosen = batch.chunk < self._table.sampled
+            found.add_rows(batch.chunk[chosen], batch.digest[chosen])
+        return PartDigests(found, rows, losses)
+
+    def rows(self, wanted: npt.NDArray[np.int64]) -> Iterator[Row]:
+        """Yield the rows of the partition that are in these chunks."""
+        for batch in self._batches({}):
+            for row in np.flatnonzero(np.isin(batch.chunk, wanted)).tolist():
+                yield Row(batch.keys.image(row), batch.images.image(row))
+
+
+def _within(blocks: Blocks) -> sql.Composable:
+    """Make the condition that a row of ``t`` is in these blocks."""
+    first = sql.SQL("t.ctid >= {}::tid").format(sql.Literal(f"({blocks.first},0)"))
+    if blocks.end is None:
+        return first
+    return sql.SQL("{} AND t.ctid < {}::tid").format(first, sql.Literal(f"({blocks.end},0)"))
+
+
+def _target_digests(
+    connection: Connection[Any], table: VerifyTable, compared: Compared, blocks: Blocks
+) -> PartDigests:
+    query = sql.SQL(
+        "SELECT chunk, count(*), sum(digest) FROM (SELECT {} & {} AS chunk, {} AS digest"
+        " FROM {} AS t WHERE {}) s GROUP BY chunk"
+    ).format(
+        digest_expression(compared.key_columns),
+        sql.Literal(table.chunks - 1),
+        digest_expression(compared.columns),
+        table.target.identifier,
+        _within(blocks),
+    )
+    sums = connection.execute(query).fetchall()
+    found = ChunkDigests.none(table.chunks)
+    found.add_sums([one for one in sums if one[0] < table.sampled])
+    return PartDigests(found, sum(one[1] for one in sums), {})
+
+
+def _target_rows(
+    connection: Connection[Any],
+    table: VerifyTable,
+    compared: Compared,
+    blocks: Blocks,
+    wanted: npt.NDArray[np.int64],
+) -> Iterator[Row]:
+    query = sql.SQL("SELECT {}, {} FROM {} AS t WHERE {} AND {} & {} = ANY(%s)").format(
+        verbatim(image_expression(compared.key_columns)),
+        verbatim(image_expression(compared.columns)),
+        verbatim(table.target.identifier),
+        _within(blocks),
+        verbatim(digest_expression(compared.key_columns)),
+        sql.Literal(table.chunks - 1),
+    )
+    with connection.cursor(binary=True) as cursor:
+        for key, image in cursor.execute(query, (wanted.tolist(),)):
+            yield Row(bytes(key), bytes(image))
+
+
+def target_parts(connection: Connection[Any], target: TargetTable, parts: int) -> Sequence[Blocks]:
+    """Cut a table into about so many parts of blocks; into one where it is partitioned.
+
+    Raises:
+        OlrPgError: 5005, the table is not there any more.
+    """
+    row = connection.execute(
+        "SELECT relkind::text, pg_relation_size(oid) / current_setting('block_size')::int8"
+        " FROM pg_class WHERE oid = %s",
+        (target.oid,),
+    ).fetchone()
+    if row is None:
+        raise OlrPgError(Code.TARGET_TABLE_MISSING, f"{target.full_name} does not exist")
+    kind, blocks = row
+    if kind == "p":
+        return [Blocks(0, None)]
+    step = max(-(-int(blocks) // parts), 1)
+    starts = range(0, max(int(blocks), 1), step)
+    return [Blocks(s, s + step if s + step < blocks else None) for s in starts]

@@ -1,0 +1,179 @@
+"""Logging: structured events on stderr, as lines for people or as JSON.
+
+Levels are numbers, as in OLR: 0 nothing, 1 critical errors only, 2 errors and warnings, 3 also what
+a running appliance does (the default); 4, debugging detail, is an addition. Critical is what ends
+the run or stops a table or a target: whatever is logged as an error does. The status page's list
+of the latest warnings and errors is the same at every level.
+
+An `OlrPgError` is logged with `log_failure` (or as ``error=``): its code, what, where and what to
+do become keys of the event. Everything passes a `Redactor` before it is rendered. Records of the
+standard library's `logging` (Spark's gateway, drivers) take the same way.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterable, MutableMapping
+from typing import TYPE_CHECKING, Any, Final, Literal, TextIO
+
+import structlog
+
+from olr_pg.errors import OlrPgError
+from olr_pg.observability.error_records import failure_record
+from olr_pg.observability.recent import remember
+from olr_pg.observability.redaction import Redactor, know_secrets
+
+if TYPE_CHECKING:
+    from pydantic import SecretStr
+    from structlog.typing import FilteringBoundLogger, Processor
+
+LogFormat = Literal["human", "json"]
+
+_NOTHING: Final = logging.CRITICAL + 1
+
+LEVELS: Final[tuple[int, ...]] = (
+    _NOTHING,
+    logging.ERROR,
+    logging.WARNING,
+    logging.INFO,
+    logging.DEBUG,
+)
+"""The standard library's level of each of ours."""
+
+CRITICAL: Final = 1
+WARNINGS: Final = 2
+INFORMATION: Final = 3
+DEBUG: Final = 4
+
+_REMEMBERED: Final = logging.WARNING
+"""What is kept for the status page, whatever is printed."""
+
+_FOREIGN_LEVEL_MIN: Final = logging.WARNING
+
+_NUMBERS: Final = {
+    name.lower(): number for name, number in logging.getLevelNamesMapping().items()
+} | {"exception": logging.ERROR}
+"""The standard library's level of each name that an event may have."""
+
+_Event = MutableMapping[str, Any]
+
+
+def get_logger(name: str) -> FilteringBoundLogger:
+    """Return the logger of a part of the appliance; `name` becomes the key ``component``."""
+    logger: FilteringBoundLogger = structlog.get_logger(component=name)
+    return logger
+
+
+def log_failure(logger: FilteringBoundLogger, error: OlrPgError, **context: Any) -> None:
+    """Log `error` at level 1 with its code, what, where and what to do."""
+    logger.error("failed", error=error, **context)
+
+
+def configure_logging(
+    level: int = INFORMATION,
+    log_format: LogFormat = "human",
+    *,
+    secrets: Iterable[str | SecretStr] = (),
+    stream: TextIO | None = None,
+) -> None:
+    """Set up logging for the whole process; a later call replaces an earlier one.
+
+    Args:
+        level: 0 to 4.
+        log_format: ``human`` or ``json`` (one object per line).
+        secrets: texts that must never be printed.
+        stream: stderr by default.
+
+    Raises:
+        ValueError: `level` is out of range.
+    """
+    if not 0 <= level < len(LEVELS):
+        raise ValueError(f"log level {level} is not in 0..{len(LEVELS) - 1}")
+    stream = stream or sys.stderr
+    secrets = tuple(secrets)
+    know_secrets(secrets)
+    processors = _processors(Redactor(secrets))
+    renderers = _renderers(log_format, colors=stream.isatty())
+    structlog.configure(
+        processors=[*processors, _above(LEVELS[level]), *renderers],
+        wrapper_class=structlog.make_filtering_bound_logger(min(LEVELS[level], _REMEMBERED)),
+        logger_factory=structlog.WriteLoggerFactory(stream),
+        # Loggers are made at import time; caching would keep them at an earlier configuration.
+        cache_logger_on_first_use=False,
+    )
+    _configure_foreign(level, stream, processors, renderers)
+
+
+def _configure_foreign(
+    level: int, stream: TextIO, processors: list[Processor], renderers: list[Processor]
+) -> None:
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[structlog.stdlib.add_logger_name, *processors],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *renderers],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers = [handler]
+    # Other libraries' information is our debugging detail.
+    root.setLevel(logging.INFO if level == DEBUG else max(LEVELS[level], _FOREIGN_LEVEL_MIN))
+
+
+def _above(least: int) -> Processor:
+    """Lets through what has the standard library's level `least` or a graver one."""
+
+    def drop_lower(_logger: object, _method: str, event: _Event) -> _Event:
+        if _NUMBERS.get(event.get("level", ""), logging.INFO) < least:
+            raise structlog.DropEvent
+        return event
+
+    return drop_lower
+
+
+def _processors(redactor: Redactor) -> list[Processor]:
+    def redact(_logger: object, _method: str, event: _Event) -> _Event:
+        return {
+            # `_record` and the like are structlog's own.
+            key: value if key.startswith("_") else redactor.entry(key, value)
+            for key, value in event.items()
+        }
+
+    return [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        explain_failure,
+        structlog.processors.StackInfoRenderer(),
+        structlog.processors.format_exc_info,
+        redact,
+        remember,
+    ]
+
+
+def _renderers(log_format: LogFormat, *, colors: bool) -> list[Processor]:
+    if log_format == "json":
+        return [
+            structlog.processors.EventRenamer("message"),
+            structlog.processors.JSONRenderer(ensure_ascii=False),
+        ]
+    return [flatten_place, structlog.dev.ConsoleRenderer(colors=colors, sort_keys=False)]
+
+
+def explain_failure(_logger: object, _method: str, event: _Event) -> _Event:
+    """Spread an `OlrPgError` under ``error`` into code, what, where and action."""
+    error = event.get("error")
+    if isinstance(error, OlrPgError):
+        del event["error"]
+        event.update(failure_record(error))
+    elif isinstance(error, BaseException):
+        event["error"] = f"{type(error).__name__}: {error}"
+    return event
+
+
+def flatten_place(_logger: object, _method: str, event: _Event) -> _Event:
+    """Write ``where`` as a text, for people."""
+    if isinstance(event.get("where"), dict):
+        event["where"] = ", ".join(f"{key} {value}" for key, value in event["where"].items())
+    return event

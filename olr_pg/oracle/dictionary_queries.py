@@ -1,0 +1,234 @@
+"""The dictionary of chosen tables, read from the SYS tables as of one SCN (dictionary §3).
+
+Every query is batched over the tables, gives its values as binds and reads its table as of the same
+SCN, so that the rows fit together whatever happens in the database meanwhile.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from sqlalchemy import select
+
+from olr_pg.datatypes.binary_xml import NO_TOKENS
+from olr_pg.dictionary import sys_rows
+from olr_pg.dictionary.consistency import check_unique_tables
+from olr_pg.dictionary.lob_delivery import BLOB
+from olr_pg.dictionary.model import Snapshot
+from olr_pg.dictionary.sys_columns import SYS_COLUMNS, absent
+from olr_pg.dictionary.sys_tables import join_tables
+from olr_pg.errors import OlrPgError
+from olr_pg.oracle import tables
+from olr_pg.oracle.compression import read_compression
+from olr_pg.oracle.driver_failures import SNAPSHOT_AGE
+from olr_pg.oracle.facts import read_facts
+from olr_pg.oracle.flashback import as_of
+from olr_pg.oracle.tables import among
+from olr_pg.oracle.xml_tokens import read_xml_tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from sqlalchemy import Connection
+
+    from olr_pg.dictionary.model import Database
+    from olr_pg.oracle.oracle_connection import OracleDatabase
+
+BATCH: Final = 500
+"""Values in one IN list; Oracle takes 1,000."""
+
+ATTEMPTS: Final = 3
+FIRST_WITH_GUARDS: Final = (12, 1)
+SYS: Final = "SYS"
+_TABLE: Final = 2
+"""OBJ$.TYPE# of a table."""
+
+_WHERE: Final = "the dictionary of the database"
+_Row = TypeVar("_Row", bound=sys_rows.SysRow)
+
+
+KINDS: Final = {
+    "sys_user": tables.USER,
+    "sys_obj": tables.OBJ,
+    "sys_tab": tables.TAB,
+    "sys_col": tables.COL,
+    "sys_cdef": tables.CDEF,
+    "sys_ccol": tables.CCOL,
+    "sys_tabpart": tables.TABPART,
+    "sys_tabcompart": tables.TABCOMPART,
+    "sys_tabsubpart": tables.TABSUBPART,
+    "sys_lob": tables.LOB,
+    "sys_lob_comp_part": tables.LOBCOMPPART,
+    "sys_lob_frag": tables.LOBFRAG,
+    "sys_ts": tables.TS,
+    "sys_ecol": tables.ECOL,
+    "sys_deferredstg": tables.DEFERRED_STG,
+    "sys_ind": tables.IND,
+    "sys_icol": tables.ICOL,
+}
+"""Where the rows of each field of `SysRows` are read from; `SYS_COLUMNS` names the columns."""
+
+
+def read_snapshot(
+    connection: Connection, database: Database, names: Iterable[tuple[str, str]], scn: int
+) -> Snapshot:
+    """Read the dictionary of the named tables as of `scn`, and that of the SYS tables themselves.
+
+    A table that is not there as of `scn` is not in the snapshot.
+
+    Args:
+        names: (owner, name), exactly as in the dictionary.
+
+    Raises:
+        OlrPgError: 3005, rows do not fit together.
+        sqlalchemy.exc.DBAPIError: what Oracle reports.
+    """
+    wanted = dict.fromkeys((*names, *((SYS, table.name) for table in tables.SYS_TABLES)))
+    rows = _Reader(connection, scn).rows(list(wanted))
+    compression = read_compression(connection, rows, scn)
+    everything = select(tables.DATABASE.c.SUPPLEMENTAL_LOG_DATA_ALL)
+    all_logged = connection.execute(everything).scalar_one() == "YES"
+    found = join_tables(rows, _WHERE, all_columns_logged=all_logged, compression=compression)
+    has_binary_xml = any(
+        column.xml and column.type_code == BLOB for table in found for column in table.columns
+    )
+    tokens = read_xml_tokens(connection, scn) if has_binary_xml else NO_TOKENS
+    snapshot = Snapshot(scn, database, found, rows, tokens)
+    check_unique_tables(snapshot, _WHERE)
+    return snapshot
+
+
+def read_dictionary(
+    oracle: OracleDatabase, names: Sequence[tuple[str, str]], scn: int | None = None
+) -> Snapshot:
+    """Read the dictionary of the named tables, with what the database is; see `read_snapshot`.
+
+    Args:
+        scn: as of which; None for now.
+
+    Raises:
+        OlrPgError: 3005, 7001 to 7009; 7005 where Oracle cannot read as of `scn` any more.
+    """
+
+    def read(connection: Connection) -> Snapshot:
+        facts = read_facts(connection)
+        at = facts.scn if scn is None else scn
+        return read_snapshot(connection, facts.database, names, at)
+
+    for _ in range(ATTEMPTS - 1):
+        try:
+            return oracle.read("reading the dictionary", read)
+        except OlrPgError as error:
+            # The undo of a busy database may be gone while the dictionary is being read.
+            if error.code != SNAPSHOT_AGE or scn is not None:
+                raise
+    return oracle.read("reading the dictionary", read)
+
+
+class _Reader:
+    """Reads rows as of one SCN."""
+
+    def __init__(self, connection: Connection, scn: int) -> None:
+        self._connection = connection
+        self._scn = scn
+        # Guard columns came with 12.1 (dictionary §2.9).
+        has_guards = (connection.dialect.server_version_info or ()) >= FIRST_WITH_GUARDS
+        self._missing = frozenset[str]() if has_guards else frozenset({"GUARD_ID"})
+
+    def rows(self, names: Sequence[tuple[str, str]]) -> sys_rows.SysRows:
+        """Read the rows of the tables of those names, and what they refer to."""
+        owners = list(dict.fromkeys(owner for owner, _ in names))
+        users = self._where("sys_user", sys_rows.UserRow, "NAME", owners, single=1)
+        objects = [
+            row
+            for user in users
+            for row in self._tables_of(user.user, [n for o, n in names if o == user.name])
+        ]
+        objs = [row.obj for row in objects]
+        parts = self._where("sys_tabpart", sys_rows.PartitionRow, "BO#", objs)
+        composite = self._where("sys_tabcompart", sys_rows.PartitionRow, "BO#", objs)
+        subparts = self._where(
+            "sys_tabsubpart", sys_rows.SubPartitionRow, "POBJ#", [row.obj for row in composite]
+        )
+        with_rows = [*objs, *(row.obj for row in parts), *(row.obj for row in subparts)]
+        lobs = self._where("sys_lob", sys_rows.LobRow, "OBJ#", objs)
+        lob_objs = [row.l_obj for row in lobs]
+        lob_parts = self._where(
+            "sys_lob_comp_part", sys_rows.LobCompositePartRow, "LOBJ#", lob_objs
+        )
+        parents = [*lob_objs, *(row.part_obj for row in lob_parts)]
+        fragments = self._where("sys_lob_frag", sys_rows.LobFragmentRow, "PARENTOBJ#", parents)
+        segments = {
+            *lob_objs,
+            *(row.ind for row in lobs),
+            *(row.frag_obj for row in fragments),
+            *(row.ind for row in fragments),
+        }
+        segment_objects = self._where(
+            "sys_obj", sys_rows.ObjectRow, "OBJ#", sorted(segments - {0, *objs})
+        )
+        return sys_rows.SysRows(
+            sys_user=users,
+            sys_obj=[*objects, *segment_objects],
+            sys_tab=self._where("sys_tab", sys_rows.TabRow, "OBJ#", objs),
+            sys_col=self._where("sys_col", sys_rows.ColRow, "OBJ#", objs),
+            sys_cdef=self._where("sys_cdef", sys_rows.ConstraintRow, "OBJ#", objs),
+            sys_ccol=self._where("sys_ccol", sys_rows.ConstraintColumnRow, "OBJ#", objs),
+            sys_tabpart=parts,
+            sys_tabcompart=composite,
+            sys_tabsubpart=subparts,
+            sys_lob=lobs,
+            sys_lob_comp_part=lob_parts,
+            sys_lob_frag=fragments,
+            sys_ts=self._select("sys_ts", sys_rows.TablespaceRow),
+            sys_ecol=self._where("sys_ecol", sys_rows.EcolRow, "TABOBJ#", objs),
+            sys_deferredstg=self._where("sys_deferredstg", sys_rows.DeferredRow, "OBJ#", with_rows),
+            sys_ind=self._where("sys_ind", sys_rows.IndexRow, "BO#", objs),
+            sys_icol=self._where("sys_icol", sys_rows.IndexColumnRow, "BO#", objs),
+        )
+
+    def _tables_of(self, user: int, names: Sequence[str]) -> Iterator[sys_rows.ObjectRow]:
+        for batch in _batches(names):
+            conditions = {"OWNER#": [user], "NAME": batch, "TYPE#": [_TABLE]}
+            yield from self._select("sys_obj", sys_rows.ObjectRow, conditions)
+
+    def _where(
+        self, section: str, row: type[_Row], column: str, values: Sequence[Any], **others: Any
+    ) -> list[_Row]:
+        """Read the rows where `column` is one of `values`, with `others` as further fields."""
+        found: list[_Row] = []
+        for batch in _batches(values):
+            found += self._select(section, row, {column: batch}, **others)
+        return found
+
+    def _select(
+        self,
+        section: str,
+        row: type[_Row],
+        conditions: Mapping[str, Sequence[Any]] | None = None,
+        **others: Any,
+    ) -> list[_Row]:
+        table = as_of(KINDS[section], self._scn, "t")
+        columns = [
+            table.c[column].label(field)
+            for field, column in SYS_COLUMNS[section].items()
+            if column not in self._missing
+        ]
+        query = select(*columns, table.c.ROWID.label("row_id"))
+        for column, values in (conditions or {}).items():
+            query = query.where(table.c[column].in_(among(values)))
+        return [
+            row(**others, **{field: _plain(field, value) for field, value in found.items()})
+            for found in self._connection.execute(query).mappings()
+        ]
+
+
+def _plain(field: str, value: Any) -> Any:
+    if value is None:
+        return absent(field)
+    return value.hex() if isinstance(value, bytes) else value
+
+
+def _batches(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    for at in range(0, len(values), BATCH):
+        yield values[at : at + BATCH]

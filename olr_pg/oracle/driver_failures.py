@@ -1,0 +1,90 @@
+"""The driver's errors in the words of our catalogue."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import oracledb
+import sqlalchemy.exc
+
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.observability.redaction import mask
+
+CREDENTIALS: Final = Code.ORACLE_LOGIN_REFUSED
+SERVICE: Final = Code.ORACLE_SERVICE_UNKNOWN
+PRIVILEGE: Final = Code.ORACLE_PRIVILEGE
+SNAPSHOT_AGE: Final = Code.ORACLE_SNAPSHOT_TOO_OLD
+TIMEOUT: Final = Code.ORACLE_TIMEOUT
+LOST: Final = Code.ORACLE_CONNECTION_LOST
+UNREACHABLE: Final = Code.ORACLE_UNREACHABLE
+CLIENT_LIBRARY: Final = Code.ORACLE_CLIENT_LIBRARY
+OTHER: Final = Code.ORACLE_ERROR
+NO_PLACE: Final = Code.ORACLE_ADDRESS_INVALID
+
+_TRANSIENT: Final = frozenset({UNREACHABLE, LOST})
+"""Errors that may be gone when the same is tried again at once."""
+
+PASSING: Final = _TRANSIENT | {TIMEOUT, SERVICE}
+"""Errors of a database that may be back later: it is restarting, or overloaded."""
+
+_CODES: Final[dict[str, int]] = {
+    **dict.fromkeys(("ORA-01017", "ORA-01005", "ORA-28000", "ORA-28001", "ORA-01045"), CREDENTIALS),
+    **dict.fromkeys(("DPY-6001", "DPY-6003", "ORA-12514", "ORA-12505"), SERVICE),
+    **dict.fromkeys(("ORA-00942", "ORA-01031", "ORA-01720"), PRIVILEGE),
+    **dict.fromkeys(
+        ("ORA-01555", "ORA-08180", "ORA-08181", "ORA-01466", "ORA-22924"), SNAPSHOT_AGE
+    ),
+    **dict.fromkeys(("DPY-4024", "ORA-01013", "ORA-03136"), TIMEOUT),
+    **dict.fromkeys(
+        (
+            *("ORA-03113", "ORA-03114", "ORA-03135", "ORA-00028", "ORA-01012", "ORA-01033"),
+            *("ORA-01034", "ORA-01089", "ORA-01090", "ORA-01092", "ORA-12537", "ORA-12571"),
+            *("ORA-12528", "ORA-12526", "ORA-02396", "DPY-4011", "DPY-1001", "DPY-6010"),
+        ),
+        LOST,
+    ),
+    **dict.fromkeys(
+        ("DPY-6005", "DPY-6000", "ORA-12541", "ORA-12170", "ORA-12543", "ORA-12545"), UNREACHABLE
+    ),
+    **dict.fromkeys(
+        (
+            *("DPY-4000", "DPY-4017", "DPY-4018", "DPY-4021", "DPY-4026", "DPY-4027"),
+            *("DPY-2049", "DPY-2056"),
+        ),
+        NO_PLACE,
+    ),
+    **dict.fromkeys(("DPI-1047", "DPI-1072", "DPY-2019", "DPY-2053"), CLIENT_LIBRARY),
+}
+_NUMBER: Final = re.compile(r"\b(?:ORA|DPY|DPI)-\d{4,5}\b")
+_CONNECTION_ID: Final = re.compile(r"\s*\(CONNECTION_ID=[^)]*\)")
+
+
+def oracle_error(error: Exception, doing: str, *, action: str | None = None) -> OlrPgError:
+    """Translate an error of the driver, or SQLAlchemy's wrapper of it, into the catalogue's.
+
+    Args:
+        doing: what was being done, for the message: "reading V$DATABASE".
+        action: what to do about it, where the caller knows better than the catalogue.
+    """
+    original = error.orig if isinstance(error, sqlalchemy.exc.DBAPIError) else error
+    text = _words(original if isinstance(original, BaseException) else error)
+    # The first number is the outermost: "cannot connect", with the reason behind it.
+    numbers = _NUMBER.findall(text)
+    codes = [_CODES[number] for number in numbers if number in _CODES]
+    specific = [code for code in codes if code != UNREACHABLE]
+    code = (specific or codes or [OTHER])[0]
+    return OlrPgError(code, f"{doing}: {mask(text)}", action=action)
+
+
+def is_transient(error: BaseException) -> bool:
+    """Tell whether trying again at once may help."""
+    return isinstance(error, OlrPgError) and error.code in _TRANSIENT
+
+
+def _words(error: BaseException) -> str:
+    """Join the error's lines that say something, on one line."""
+    if isinstance(error, sqlalchemy.exc.DBAPIError) and isinstance(error.orig, oracledb.Error):
+        error = error.orig
+    lines = [line for line in str(error).splitlines() if line and not line.startswith("Help:")]
+    return _CONNECTION_ID.sub("", "; ".join(lines)) or type(error).__name__

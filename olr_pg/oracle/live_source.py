@@ -1,0 +1,335 @@
+"""A live Oracle database as the source of decoding: its dictionary and its archived logs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import structlog
+
+from olr_pg.capture.archived_log import AbsentLog, LogPosition
+from olr_pg.capture.logs import LogScan
+from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.dictionary.selection import find_tables
+from olr_pg.dictionary.snapshot_file import write_snapshot
+from olr_pg.errors import OlrPgError
+from olr_pg.oracle.archive import list_logs, list_positions, open_listed, open_threads
+from olr_pg.oracle.dictionary_queries import read_dictionary
+from olr_pg.oracle.driver_failures import PASSING, SNAPSHOT_AGE
+from olr_pg.oracle.facts import read_facts, read_incarnations
+from olr_pg.oracle.lob_fetch import LobFetcher
+from olr_pg.oracle.nologging_checks import UnloggedWatch
+from olr_pg.oracle.oracle_connection import OracleDatabase
+from olr_pg.oracle.table_list_query import run_table_list
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from sqlalchemy import Connection
+
+    from olr_pg.capture.archived_log import ArchivedLog
+    from olr_pg.capture.lineage import Lineage
+    from olr_pg.config.source_section import OracleSource
+    from olr_pg.dictionary.model import Database, Snapshot, Table
+    from olr_pg.oracle.archive import ListedLog
+    from olr_pg.oracle.facts import DatabaseFacts
+    from olr_pg.oracle.vault import LogVault
+
+IDLE_FACTOR_MAX: Final = 10.0
+"""How much longer than `poll-ms` the pause between looks may grow."""
+
+IDLE_GROWTH: Final = 1.5
+IDLE_STEPS_MAX: Final = 10
+"""After so many looks that found nothing, the pause does not grow any more."""
+
+_log = structlog.get_logger(__name__)
+
+
+class _Listing(NamedTuple):
+    """Holds what Oracle says of its logs, those by (incarnation, thread, sequence).
+
+    Attributes:
+        opened: redo threads that more logs are to be expected from.
+        archived: first and next SCN of all, whatever became of their copies.
+        copies: where those are that can be read.
+    """
+
+    opened: frozenset[int]
+    archived: dict[tuple[int, int, int], tuple[int, int]]
+    copies: dict[tuple[int, int, int], list[ListedLog]]
+
+
+class LiveDatabase:
+    """The source database of a run; a `capture.source_database.SourceDatabase`.
+
+    Args:
+        source: the configuration.
+        lineage: remembers over restarts what was delivered from which incarnation.
+        start_scn: the SCN from which redo will be wanted; 0 for the oldest log. The dictionary is
+            read as of it where Oracle can still do that.
+        dictionary: the file that keeps the dictionary which a run began with; later DDL is followed
+            through redo from there on, so that a restart needs the same one.
+        vault: copies of the logs.
+
+    Raises:
+        OlrPgError: 7001 to 7009, the database cannot be asked.
+    """
+
+    def __init__(
+        self,
+        source: OracleSource,
+        lineage: Lineage,
+        *,
+        start_scn: Callable[[], int] = lambda: 0,
+        dictionary: Path | None = None,
+        vault: LogVault | None = None,
+    ) -> None:
+        self._source = source
+        self._oracle = OracleDatabase(source)
+        fetches = source.fetch_lobs == "unavailable"
+        self._lob_fetcher = LobFetcher(self._oracle) if fetches else None
+        self._lineage = lineage
+        self._start_scn = start_scn
+        self._dictionary = dictionary
+        self._vault = vault
+        self._logs: dict[tuple[int, int, int], ArchivedLog] = {}
+        self._blocked: dict[int, tuple[int, int, int]] = {}
+        self._snapshot: Snapshot | None = None
+        self._names: tuple[tuple[str, str], ...] = ()
+        self._vault_scn: int | None = None
+        self._unlogged = UnloggedWatch(self._oracle, start_scn)
+        self._newest: frozenset[tuple[int, int, int]] | None = None
+        try:
+            self._facts = self._oracle.read("reading what the database is", read_facts)
+        except OlrPgError:
+            self._oracle.close()
+            raise
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._oracle.close()
+
+    @property
+    def facts(self) -> DatabaseFacts:
+        """The database as it was at the start."""
+        return self._facts
+
+    @property
+    def database(self) -> Database:
+        """See `SourceDatabase.database`."""
+        return self._facts.database
+
+    @property
+    def lob_source(self) -> LobFetcher | None:
+        """See `SourceDatabase.lob_source`."""
+        return self._lob_fetcher
+
+    def resolve(
+        self, sql: str, is_abandoned: Callable[[], bool] | None = None
+    ) -> tuple[Snapshot, tuple[Table, ...]]:
+        """See `SourceDatabase.resolve`.
+
+        Raises:
+            OlrPgError: 3010 to 3017 the query or its tables, 7001 to 7009 the database.
+        """
+        names = run_table_list(self._oracle, sql, is_abandoned)
+        # One dictionary for all that ask: it has everyone's tables.
+        self._names = tuple(dict.fromkeys((*self._names, *names)))
+        snapshot = self._kept_dictionary(names)
+        if snapshot is None:
+            snapshot = self._read_dictionary(self._names)
+            if self._dictionary is not None:
+                write_snapshot(snapshot, str(self._dictionary))
+                self._dictionary.chmod(0o600)  # as all that the data directory holds
+        self._snapshot = snapshot
+        return snapshot, find_tables(snapshot, names)
+
+    def _kept_dictionary(self, names: Sequence[tuple[str, str]]) -> Snapshot | None:
+        """Return the dictionary of this run, or that an earlier one began with, if it is whole."""
+        snapshot = self._snapshot
+        if snapshot is None:
+            if self._dictionary is None or not self._dictionary.exists():
+                return None
+            snapshot = load_snapshot(str(self._dictionary))
+        same = snapshot.database.dbid == self.database.dbid
+        if same and all(snapshot.find(*name) for name in names):
+            return snapshot
+        return None
+
+    def _read_dictionary(self, names: Sequence[tuple[str, str]]) -> Snapshot:
+        """Read the dictionary as of the SCN from which redo is wanted, or else as it is now."""
+        wanted = self._start_scn() or self._oldest_scn()
+        if wanted:
+            try:
+                return read_dictionary(self._oracle, names, wanted)
+            except OlrPgError as error:
+                if error.code != SNAPSHOT_AGE:
+                    raise
+                _log.warning(
+                    "the dictionary is read as of now; a table that was altered since the start"
+                    " cannot be decoded before that",
+                    start_scn=wanted,
+                    reason=error.detail,
+                )
+        return read_dictionary(self._oracle, names)
+
+    def _oldest_scn(self) -> int:
+        """Return where the oldest archived log begins; 0 where there is none."""
+        listed = self._oracle.read(
+            "listing the archived logs",
+            lambda connection: list_logs(connection, self._source, self.database.resetlogs, 0),
+        )
+        return min((copies[0].first_scn for copies in listed.values()), default=0)
+
+    def scan(self, scn: int, delivered_scn: int) -> LogScan:
+        """See `SourceDatabase.scan`. What may be there later is in `LogScan.unusable`.
+
+        Raises:
+            OlrPgError: 7004 and the like, 7020 a RESETLOGS behind what was delivered.
+        """
+        self._lineage.delivered(delivered_scn)
+        self._forget_below(scn)
+        try:
+            listing = self._oracle.read(
+                "listing the archived logs", lambda connection: self._list(connection, scn)
+            )
+        except OlrPgError as error:
+            if error.code not in PASSING:
+                raise
+            return LogScan(self._found(), (), (error,), source_answers=False)
+        if self._newest != listing.archived.keys():
+            self._newest = frozenset(listing.archived)
+            self._unlogged.look(self._chosen())
+        self._take_from_vault(scn)
+        unusable = self._open(listing.copies)
+        if self._vault is not None:
+            self._vault.remove_confirmed()
+        # A standby may call every thread closed.
+        return LogScan(
+            self._found(),
+            (),
+            tuple(unusable),
+            listing.opened or None,
+            absent=self._absent(listing),
+        )
+
+    def _chosen(self) -> tuple[Table, ...]:
+        """Return the tables of all that have asked."""
+        return () if self._snapshot is None else find_tables(self._snapshot, self._names)
+
+    def delivering(self, scn: int) -> None:
+        """See `SourceDatabase.delivering`.
+
+        Raises:
+            OlrPgError: 1092, it cannot be kept.
+        """
+        self._lineage.delivered(scn)
+
+    def pause(self, idle: int) -> float:
+        """See `SourceDatabase.pause`: longer and longer, up to ten times `poll-ms`."""
+        factor = IDLE_GROWTH ** min(idle, IDLE_STEPS_MAX)
+        return min(factor, IDLE_FACTOR_MAX) * self._source.poll_ms / 1000
+
+    def _list(self, connection: Connection, scn: int) -> _Listing:
+        # First the threads: what is closed now has no log that the list does not have. The copies
+        # behind the logs: what is archived meanwhile is not missing. At last the threads again:
+        # one that opened meanwhile may have committed before the end of what is listed.
+        opened = open_threads(connection)
+        incarnations = read_incarnations(connection)
+        if incarnations != self._facts.incarnations:
+            self._facts = read_facts(connection)
+        self._lineage.follow(self._facts.incarnations)
+        self._cut_known()
+        resetlogs = self._facts.database.resetlogs
+        archived = list_positions(connection, resetlogs, scn)
+        copies = list_logs(connection, self._source, resetlogs, scn)
+        return _Listing(opened | open_threads(connection), archived, copies)
+
+    def _take_from_vault(self, scn: int) -> None:
+        """Add logs that Oracle may have deleted since they were copied.
+
+        This happens once, and where one is wanted that lies further back.
+        """
+        if self._vault is None or (self._vault_scn is not None and scn >= self._vault_scn):
+            return
+        self._vault_scn = scn
+        for log in self._vault.logs():
+            header = log.header
+            position = header.resetlogs_id, header.thread, header.sequence
+            ours = header.resetlogs_id in self.database.resetlogs and (
+                header.dbid == self._facts.dbid
+            )
+            if ours and log.next_scn > scn:
+                self._keep(position, log)
+
+    def _keep(self, position: tuple[int, int, int], log: ArchivedLog) -> None:
+        """Remember a log, but for what a RESETLOGS has orphaned."""
+        end = self._lineage.end_of(position[0])
+        if end is None or log.next_scn <= end:
+            self._logs[position] = log
+        elif log.header.first_scn < end:
+            self._logs[position] = replace(log, end_scn=end)
+
+    def _cut_known(self) -> None:
+        """Drop known logs whose redo a RESETLOGS has orphaned."""
+        for position, log in list(self._logs.items()):
+            end = self._lineage.end_of(position[0])
+            if end is not None and log.end_scn != end < log.next_scn:
+                del self._logs[position]
+                self._keep(position, log)
+
+    def _open(self, listed: dict[tuple[int, int, int], list[ListedLog]]) -> list[OlrPgError]:
+        """Open the listed logs that are not known yet, or not there any more; why some cannot be.
+
+        What comes behind one that cannot be opened, in the same thread, has to wait for it.
+        """
+        unusable: list[OlrPgError] = []
+        self._blocked = {}
+        for position, copies in listed.items():
+            known = self._logs.get(position)
+            if known is not None and Path(known.path).exists():
+                continue
+            end = self._lineage.end_of(position[0])
+            if end is not None and copies[0].first_scn >= end:
+                continue
+            try:
+                log = open_listed(copies) if self._vault is None else self._vault.keep(copies)
+            except OlrPgError as error:
+                if known is not None:
+                    # It was cleaned up since; who has not read it yet will say so.
+                    continue
+                unusable.append(error)
+                self._blocked.setdefault(position[1], position)
+                continue
+            self._keep(position, log)
+        return unusable
+
+    def _absent(self, listing: _Listing) -> tuple[AbsentLog, ...]:
+        """Find the logs without a copy: neither listed, nor known, nor in the vault."""
+        dbid = self._facts.dbid
+        absent = []
+        for position, (first_scn, next_scn) in sorted(listing.archived.items()):
+            end = self._lineage.end_of(position[0])
+            is_here = position in listing.copies or position in self._logs
+            if not is_here and (end is None or first_scn < end):
+                absent.append(AbsentLog(LogPosition(*position, dbid), first_scn, next_scn))
+        return tuple(absent)
+
+    def _forget_below(self, scn: int) -> None:
+        """Forget logs that are not wanted any more, but for the last of each thread."""
+        last: dict[int, tuple[int, int, int]] = {}
+        for position, log in self._logs.items():
+            if log.next_scn <= scn:
+                thread = position[1]
+                last[thread] = max(last.get(thread, position), position)
+        for position in [p for p, log in self._logs.items() if log.next_scn <= scn]:
+            if last[position[1]] != position:
+                del self._logs[position]
+
+    def _found(self) -> tuple[ArchivedLog, ...]:
+        return tuple(
+            self._logs[position]
+            for position in sorted(self._logs)
+            if position[1] not in self._blocked or position < self._blocked[position[1]]
+        )

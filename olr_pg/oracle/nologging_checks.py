@@ -1,0 +1,210 @@
+"""Work without redo: what the source lets happen, and what the control file says has happened.
+
+A NOLOGGING operation leaves nothing of its rows in the redo. FORCE LOGGING rules it out; without
+it, a table, partition or LOB that is NOLOGGING invites it. Each data file notes the last SCN at
+which it was written to so (V$DATAFILE.UNRECOVERABLE_CHANGE#).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import structlog
+from sqlalchemy import select
+
+from olr_pg.dictionary.lob_delivery import LobDelivery, lob_delivery
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.oracle import tables
+from olr_pg.oracle.driver_failures import PASSING, PRIVILEGE
+from olr_pg.oracle.tables import bound
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from sqlalchemy import Connection
+    from sqlalchemy import Table as View
+
+    from olr_pg.dictionary.model import Table
+    from olr_pg.oracle.oracle_connection import OracleDatabase
+
+FORCE_LOGGING: Final = "ALTER DATABASE FORCE LOGGING;"
+
+
+_log = structlog.get_logger(__name__)
+
+
+class UnloggedFile(NamedTuple):
+    """A data file that has blocks which no redo has.
+
+    Attributes:
+        scn, time: of the last such work.
+    """
+
+    number: int
+    name: str
+    scn: int
+    time: str
+
+    @property
+    def as_error(self) -> OlrPgError:
+        """7050, with what is known."""
+        what = f"data file {self.number} ({self.name}) was written to without redo at {self.time}"
+        return OlrPgError(Code.UNLOGGED_WORK, what, scn=self.scn)
+
+
+class NologgingPart(NamedTuple):
+    """Names one part of a table that is NOLOGGING.
+
+    Attributes:
+        name: the table, with its partition or column.
+        mend: the SQL that makes it LOGGING.
+    """
+
+    name: str
+    mend: str
+
+    @property
+    def as_error(self) -> OlrPgError:
+        """7051, with what mends it."""
+        return OlrPgError(
+            Code.UNLOGGED_WORK_POSSIBLE, f"{self.name} is NOLOGGING", action=self.mend
+        )
+
+
+def unlogged_files(connection: Connection) -> list[UnloggedFile]:
+    """List the data files with work that no redo has, ever."""
+    columns = tables.DATAFILE.c
+    scn = columns["UNRECOVERABLE_CHANGE#"]
+    rows = connection.execute(
+        select(columns["FILE#"], columns.NAME, scn, columns.UNRECOVERABLE_TIME)
+        .where(scn > bound(0))
+        .order_by(columns["FILE#"])
+    )
+    return [
+        UnloggedFile(int(number), str(name), int(at), str(time)) for number, name, at, time in rows
+    ]
+
+
+def is_forced(connection: Connection) -> bool:
+    """Tell whether the database logs NOLOGGING work, too."""
+    return connection.execute(select(tables.DATABASE.c.FORCE_LOGGING)).scalar() == "YES"
+
+
+def nologging_parts(connection: Connection, chosen: Iterable[Table]) -> Iterator[NologgingPart]:
+    """Find what is NOLOGGING among the tables, their partitions and their delivered LOBs."""
+    for table in chosen:
+        yield from _of_table(connection, table)
+
+
+def _of_table(connection: Connection, table: Table) -> Iterator[NologgingPart]:
+    alter = f'ALTER TABLE "{table.owner}"."{table.name}"'
+    for _ in _nologging(connection, tables.ALL_TABLES, table, ()):
+        yield NologgingPart(table.full_name, f"{alter} LOGGING;")
+    parts = _nologging(connection, tables.TAB_PARTITIONS, table, ("PARTITION_NAME",))
+    # A partition gives its attribute to all its subpartitions, which have no clause of their own.
+    parts += _nologging(connection, tables.TAB_SUBPARTITIONS, table, ("PARTITION_NAME",))
+    for (name,) in dict.fromkeys(parts):
+        yield NologgingPart(
+            f"{table.full_name} partition {name}", f'{alter} MODIFY PARTITION "{name}" LOGGING;'
+        )
+    lobs = [c.name for c in table.delivered if lob_delivery(c) is not LobDelivery.NONE]
+    if not lobs:
+        return
+    for (column,) in _nologging(connection, tables.LOBS, table, ("COLUMN_NAME",)):
+        if column in lobs:
+            yield NologgingPart(
+                f"{table.full_name}.{column}",
+                f'{alter} MODIFY LOB ("{column}") (NOCACHE LOGGING);',
+            )
+    names = ("COLUMN_NAME", "PARTITION_NAME")
+    for column, name in _nologging(connection, tables.LOB_PARTITIONS, table, names):
+        if column in lobs:
+            yield NologgingPart(
+                f"{table.full_name}.{column} partition {name}",
+                f'{alter} MODIFY PARTITION "{name}" LOB ("{column}") (NOCACHE LOGGING);',
+            )
+
+
+def _nologging(
+    connection: Connection, view: View, table: Table, names: Sequence[str]
+) -> list[tuple[str, ...]]:
+    """Read the `names` of the rows of a table that are NOLOGGING, in order."""
+    columns = view.c
+    owner = columns.OWNER if "OWNER" in columns else columns.TABLE_OWNER
+    wanted = [columns[name] for name in names]
+    query = (
+        select(*(wanted or [columns.TABLE_NAME]))
+        .where(
+            owner == bound(table.owner),
+            bound(table.name) == columns.TABLE_NAME,
+            bound("NO") == columns.LOGGING,
+        )
+        .order_by(*wanted)
+    )
+    return [tuple(map(str, row)) for row in connection.execute(query)]
+
+
+class UnloggedWatch:
+    """Warns of work without redo, and of what invites it, while a source is read.
+
+    Args:
+        oracle: the source.
+        since: the SCN from which its redo is read; 0 where it is not known.
+    """
+
+    def __init__(self, oracle: OracleDatabase, since: Callable[[], int]) -> None:
+        self._oracle = oracle
+        self._since = since
+        self._known: dict[int, int] | None = None
+        self._invited: set[str] = set()
+        self._seen: set[str] = set()
+        self._is_forced = True
+        self._is_allowed = True
+
+    def look(self, chosen: Sequence[Table]) -> None:
+        """Ask the source, and warn of what is new.
+
+        Args:
+            chosen: the subscribed tables.
+        """
+        if not self._is_allowed:
+            return
+        try:
+            self._oracle.read(
+                "looking for work without redo", lambda connection: self._ask(connection, chosen)
+            )
+        except OlrPgError as error:
+            if error.code == PRIVILEGE:
+                self._is_allowed = False
+                _say(OlrPgError(Code.UNLOGGED_WORK_UNKNOWN, error.detail))
+            elif error.code not in PASSING:
+                raise
+
+    def _ask(self, connection: Connection, chosen: Sequence[Table]) -> None:
+        files = unlogged_files(connection)
+        forced = is_forced(connection)
+        known = self._known
+        since = self._since() if known is None else 0
+        new = [
+            one for one in files
+            if (one.scn >= since > 0 if known is None else one.scn > known.get(one.number, 0))
+        ]  # fmt: skip
+        # Whoever worked without redo may have made a table NOLOGGING for it.
+        if not forced:
+            everything = self._is_forced or new
+            asked = [one for one in chosen if everything or one.full_name not in self._seen]
+            self._seen.update(one.full_name for one in asked)
+            for part in nologging_parts(connection, asked):
+                if part.name not in self._invited:
+                    self._invited.add(part.name)
+                    _say(part.as_error)
+        for one in new:
+            _say(one.as_error)
+        self._known = {one.number: one.scn for one in files}
+        self._is_forced = forced
+
+
+def _say(error: OlrPgError) -> None:
+    _log.warning(
+        error.title, code=error.label, reason=error.detail, action=error.action, **error.where
+    )

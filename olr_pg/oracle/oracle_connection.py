@@ -1,0 +1,141 @@
+"""Connections to the source database, through SQLAlchemy and python-oracledb."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import oracledb
+import sqlalchemy.exc
+import structlog
+from sqlalchemy import create_engine, event, text
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential_jitter
+
+from olr_pg.oracle.driver_failures import is_transient, oracle_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sqlalchemy import Connection, Engine
+    from tenacity import RetryCallState
+
+    from olr_pg.config.source_section import OracleSource
+
+CONNECT_SECONDS: Final = 15.0
+ATTEMPTS: Final = 4
+FIRST_WAIT_SECONDS: Final = 0.1
+LAST_WAIT_SECONDS: Final = 3.0
+
+_Result = TypeVar("_Result")
+
+_log = structlog.get_logger(__name__)
+
+
+def open_connection(source: OracleSource) -> oracledb.Connection:
+    """Open one connection of the driver's own, for what SQLAlchemy does not do.
+
+    Raises:
+        oracledb.Error: what the driver reports.
+    """
+    if source.thick_mode:
+        library = source.client_library
+        oracledb.init_oracle_client(lib_dir=str(library) if library else None)
+    connection = oracledb.connect(**_connect_arguments(source))
+    connection.call_timeout = source.query_timeout * 1000
+    return connection
+
+
+def _connect_arguments(source: OracleSource) -> dict[str, Any]:
+    return {
+        "user": source.user,
+        "password": source.password.get_secret_value(),
+        "dsn": source.server,
+        "tcp_connect_timeout": CONNECT_SECONDS,
+    }
+
+
+class OracleDatabase:
+    """The source database; connections are opened when they are needed and checked before use.
+
+    Args:
+        source: where it is and who we are.
+
+    Raises:
+        OlrPgError: 7008, thick mode is asked for and the client libraries do not load.
+
+    Attributes:
+        query_seconds: that one call of the driver may take.
+    """
+
+    def __init__(self, source: OracleSource) -> None:
+        self.query_seconds = float(source.query_timeout)
+        self._engine = _make_engine(source)
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._engine.dispose()
+
+    def read(
+        self, doing: str, work: Callable[[Connection], _Result], *, action: str | None = None
+    ) -> _Result:
+        """Run `work` in a transaction that cannot change anything; again where that may help.
+
+        Args:
+            doing: what for, for messages.
+            work: called anew, with another connection, when the connection is lost.
+            action: what to do about an error, where the caller knows better than the catalogue.
+
+        Raises:
+            OlrPgError: 7001 to 7009, what the driver reports; what `work` raises.
+        """
+        retrying = Retrying(
+            retry=retry_if_exception(is_transient),
+            stop=stop_after_attempt(ATTEMPTS),
+            wait=wait_exponential_jitter(
+                max=LAST_WAIT_SECONDS, jitter=FIRST_WAIT_SECONDS, multiplier=FIRST_WAIT_SECONDS
+            ),
+            before_sleep=_report,
+            reraise=True,
+        )
+        result: _Result = retrying(self._read_once, doing, work, action)
+        return result
+
+    def _read_once(
+        self, doing: str, work: Callable[[Connection], _Result], action: str | None
+    ) -> _Result:
+        try:
+            with self._engine.connect() as connection:
+                connection.execute(text("SET TRANSACTION READ ONLY"))
+                return work(connection)
+        except (sqlalchemy.exc.DBAPIError, oracledb.Error) as error:
+            raise oracle_error(error, doing, action=action) from error
+
+
+def _report(state: RetryCallState) -> None:
+    assert state.outcome is not None
+    _log.warning("Oracle: trying again", reason=str(state.outcome.exception()))
+
+
+def _make_engine(source: OracleSource) -> Engine:
+    options: dict[str, Any] = {}
+    if source.thick_mode:
+        library = source.client_library
+        options["thick_mode"] = {"lib_dir": str(library)} if library else True
+    try:
+        engine = create_engine(
+            "oracle+oracledb://",
+            connect_args=_connect_arguments(source),
+            pool_pre_ping=True,
+            pool_size=2,
+            max_overflow=2,
+            **options,
+        )
+    except (sqlalchemy.exc.DBAPIError, oracledb.Error) as error:
+        raise oracle_error(error, "loading the Oracle client libraries") from error
+
+    milliseconds = source.query_timeout * 1000
+
+    def bound(connection: Any, _record: object) -> None:
+        connection.call_timeout = milliseconds
+
+    event.listen(engine, "connect", bound)
+    return engine

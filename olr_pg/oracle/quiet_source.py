@@ -1,0 +1,55 @@
+"""Is a live database quiet, and how far are its logs archived? (dictionary §4, §5)"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from sqlalchemy import func, select
+
+from olr_pg.oracle.archive import open_threads
+from olr_pg.oracle.facts import read_incarnations, read_scn
+from olr_pg.oracle.tables import ARCHIVED_LOG, TRANSACTION, bound
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+
+class Activity(NamedTuple):
+    """Holds what goes on in the database.
+
+    Attributes:
+        scn: the current SCN.
+        transactions: that have changed something and are open, on all instances.
+        oldest: where the oldest of them began; 0 where there is none.
+    """
+
+    scn: int
+    transactions: int
+    oldest: int
+
+
+def read_activity(connection: Connection) -> Activity:
+    """Read the open transactions, and an SCN that is not before any that has ended."""
+    query = select(func.count(), func.min(TRANSACTION.c.START_SCN)).select_from(TRANSACTION)
+    count, oldest = connection.execute(query).one()
+    return Activity(read_scn(connection), int(count), int(oldest or 0))
+
+
+def read_archived(connection: Connection) -> dict[int, int]:
+    """Up to which SCN, inclusive, each open thread of the current incarnation is archived.
+
+    A log holds what is below its NEXT_CHANGE#; 0 where nothing is archived.
+    """
+    columns = ARCHIVED_LOG.c
+    current = read_incarnations(connection)[0]
+    query = (
+        select(columns["THREAD#"], func.max(columns["NEXT_CHANGE#"]))
+        .where(
+            columns["RESETLOGS_ID"] == bound(current.resetlogs_id),
+            columns["ARCHIVED"] == bound("YES"),
+            columns["STANDBY_DEST"] == bound("NO"),
+        )
+        .group_by(columns["THREAD#"])
+    )
+    found = {int(thread): int(scn) - 1 for thread, scn in connection.execute(query)}
+    return {thread: found.get(thread, 0) for thread in open_threads(connection)}

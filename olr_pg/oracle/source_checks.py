@@ -1,0 +1,440 @@
+"""Checks what has to be right in the source database, one after the other (dictionary §4–§9)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import sqlalchemy.exc
+from sqlalchemy import func, literal, select
+
+from olr_pg.datatypes.charsets import charset
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.observability.findings import Finding, coded, error, warning
+from olr_pg.oracle import tables
+from olr_pg.oracle.archive import list_logs, open_listed
+from olr_pg.oracle.dictionary_queries import read_snapshot
+from olr_pg.oracle.driver_failures import PRIVILEGE, oracle_error
+from olr_pg.oracle.facts import is_physical_standby, read_facts
+from olr_pg.oracle.flashback import as_of
+from olr_pg.oracle.nologging_checks import FORCE_LOGGING, is_forced, nologging_parts, unlogged_files
+from olr_pg.oracle.supplemental import logged_columns, unlogged_tables
+from olr_pg.oracle.table_list_query import run_table_list
+from olr_pg.oracle.tables import bound
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from sqlalchemy import Connection, Table
+
+    from olr_pg.conditions.compile import RowCondition
+    from olr_pg.config.source_section import OracleSource
+    from olr_pg.dictionary.model import Snapshot
+    from olr_pg.dictionary.model import Table as SourceTable
+    from olr_pg.oracle.facts import DatabaseFacts
+    from olr_pg.oracle.oracle_connection import OracleDatabase
+
+_LOGGING_PRIVILEGES: Final = "oracle.logging-privileges"
+_LOCAL_TARGETS: Final = ("PRIMARY", "LOCAL")
+
+
+class Diagnosis(NamedTuple):
+    """Holds what was found, and what the rest of the checks needs.
+
+    Attributes:
+        tables: that are subscribed; empty where they could not be read.
+    """
+
+    findings: list[Finding]
+    facts: DatabaseFacts | None
+    tables: tuple[SourceTable, ...]
+
+
+def check_oracle(
+    source: OracleSource,
+    oracle: OracleDatabase,
+    query: str | None,
+    saved_scn: int | None,
+    *,
+    for_load: bool = False,
+    condition: Callable[[SourceTable, DatabaseFacts], RowCondition | None] | None = None,
+) -> Diagnosis:
+    """Run every check of the source.
+
+    Args:
+        query: the TableList query; None where no tables are configured.
+        saved_scn: from which redo is still needed; None where nothing was replicated yet.
+        for_load: also what a load and a verification need, which read the tables' rows.
+        condition: what the rows of a table must fulfil; its errors are findings.
+    """
+    try:
+        oracle.read("connecting", lambda connection: connection.execute(select(literal(1))).all())
+        found = oracle.read(
+            "checking privileges", lambda connection: _privileges(connection, source)
+        )
+        facts = oracle.read("reading what the database is", read_facts)
+    except OlrPgError as problem:
+        return Diagnosis([coded("oracle.connection", problem)], None, ())
+    found += oracle.read("checking the database", lambda connection: _database(connection, facts))
+    found += oracle.read(
+        "looking for work without redo",
+        lambda connection: _unlogged(connection, source, saved_scn),
+    )
+    found += _logs(source, oracle, facts, saved_scn)
+    if query is None:
+        return Diagnosis(found, facts, ())
+    try:
+        names = run_table_list(oracle, query)
+        snapshot = oracle.read(
+            "reading the dictionary",
+            lambda connection: read_snapshot(connection, facts.database, names, facts.scn),
+        )
+    except OlrPgError as problem:
+        if problem.code != PRIVILEGE:
+            found.append(coded("oracle.tables", problem))
+        return Diagnosis(found, facts, ())
+    found += oracle.read(
+        "checking the tables", lambda connection: _tables(connection, snapshot, names)
+    )
+    chosen = tuple(table for name in names if (table := snapshot.find(*name)) is not None)
+    if all(one.check != _LOGGING_PRIVILEGES for one in found):
+        found += oracle.read(
+            "checking what is logged", lambda connection: _nologging(connection, chosen)
+        )
+    if condition is not None:
+        found += oracle.read(
+            "checking what conditions on rows need",
+            lambda connection: list(_conditions(connection, snapshot, chosen, facts, condition)),
+        )
+    if for_load:
+        if oracle.read("reading V$DATABASE", is_physical_standby):
+            found.append(
+                coded(
+                    "oracle.standby",
+                    OlrPgError(Code.STANDBY_HIDES_TRANSACTIONS, "the source is one"),
+                )
+            )
+        found += oracle.read(
+            "checking the privileges of a load",
+            lambda connection: _load_privileges(connection, source, chosen, facts.scn),
+        )
+    return Diagnosis(found, facts, chosen)
+
+
+def _privileges(connection: Connection, source: OracleSource) -> list[Finding]:
+    """SELECT on every view and SYS table, FLASHBACK on every SYS table, one by one."""
+    user = source.user.upper()
+    found: list[Finding] = []
+    for table in tables.VIEWS:
+        name = table.name.replace("V$", "V_$")
+        if not _may(connection, select(literal(1)).select_from(table)):
+            found.append(
+                error(
+                    "oracle.privileges",
+                    f"{user} may not read {table.name}",
+                    f"GRANT SELECT ON SYS.{name} TO {user};",
+                )
+            )
+    if any(tables.DATABASE.name in finding.what for finding in found):
+        raise OlrPgError(PRIVILEGE, found[0].what, action=found[0].mend[0])
+    scn = connection.execute(select(tables.DATABASE.c.CURRENT_SCN)).scalar_one()
+    for table in (*tables.SYS_TABLES, *tables.SEGMENT_TABLES, *tables.STRUCTURE_TABLES):
+        found += _table_privileges(connection, table, f"SYS.{table.name}", user, scn)
+    return found
+
+
+def _load_privileges(
+    connection: Connection, source: OracleSource, chosen: Iterable[SourceTable], scn: int
+) -> list[Finding]:
+    """Check that a load may read the rows of the tables, also as of an SCN, and some views."""
+    user = source.user.upper()
+    found: list[Finding] = []
+    for one in chosen:
+        name = f'"{one.owner}"."{one.name}"'
+        found += _table_privileges(connection, tables.of_user(one), name, user, scn)
+    for view, loss in tables.LOAD_VIEWS.items():
+        if not _may(connection, select(literal(1)).select_from(view)):
+            name = view.name.replace("V$", "V_$")
+            found.append(
+                warning(
+                    "oracle.load-privileges",
+                    f"{user} may not read {view.name}: {loss}",
+                    f"GRANT SELECT ON SYS.{name} TO {user};",
+                )
+            )
+    return found
+
+
+def _table_privileges(
+    connection: Connection, table: Table, name: str, user: str, scn: int
+) -> Iterable[Finding]:
+    if not _may(connection, select(literal(1)).select_from(table)):
+        yield error(
+            "oracle.privileges",
+            f"{user} may not read {name}",
+            f"GRANT SELECT, FLASHBACK ON {name} TO {user};",
+        )
+    elif not _may(connection, select(literal(1)).select_from(as_of(table, scn, "t"))):
+        yield error(
+            "oracle.privileges",
+            f"{user} may not read {name} as of an SCN",
+            f"GRANT FLASHBACK ON {name} TO {user};",
+        )
+
+
+def _may(connection: Connection, query: Any) -> bool:
+    """Tell whether the query is allowed; it returns nothing."""
+    try:
+        connection.execute(query.where(literal(0) == literal(1))).all()
+    except sqlalchemy.exc.DBAPIError as problem:
+        coded = oracle_error(problem, "checking privileges")
+        if coded.code != PRIVILEGE:
+            raise
+        return False
+    return True
+
+
+def _database(connection: Connection, facts: DatabaseFacts) -> list[Finding]:
+    columns = tables.DATABASE.c
+    row = connection.execute(
+        select(columns.LOG_MODE, columns.FORCE_LOGGING, columns.SUPPLEMENTAL_LOG_DATA_MIN)
+    ).one()
+    found: list[Finding] = []
+    if row.LOG_MODE != "ARCHIVELOG":
+        found.append(
+            error(
+                "oracle.archivelog",
+                f"the database is in {row.LOG_MODE} mode: it keeps no redo",
+                *("SHUTDOWN IMMEDIATE", "STARTUP MOUNT"),
+                *("ALTER DATABASE ARCHIVELOG;", "ALTER DATABASE OPEN;"),
+            )
+        )
+    if row.FORCE_LOGGING != "YES":
+        found.append(
+            warning(
+                "oracle.force-logging",
+                "NOLOGGING operations leave no redo of their rows: they stop their tables",
+                FORCE_LOGGING,
+            )
+        )
+    if row.SUPPLEMENTAL_LOG_DATA_MIN == "NO":
+        found.append(
+            error(
+                "oracle.supplemental",
+                "minimal supplemental logging is off: rows in several pieces cannot be joined",
+                "ALTER DATABASE ADD SUPPLEMENTAL LOG DATA;",
+            )
+        )
+    found += _encodings(facts)
+    found += _destinations(connection)
+    return found
+
+
+def _unlogged(connection: Connection, source: OracleSource, saved_scn: int | None) -> list[Finding]:
+    """Check the views that tell of work without redo, and what of it the next run will meet."""
+    user = source.user.upper()
+    denied = [
+        warning(
+            _LOGGING_PRIVILEGES,
+            f"{user} may not read {view.name}: nothing is said of work without redo beforehand",
+            f"GRANT SELECT ON SYS.{view.name.replace('V$', 'V_$')} TO {user};",
+        )
+        for view in tables.LOGGING_VIEWS
+        if not _may(connection, select(literal(1)).select_from(view))
+    ]
+    if denied or saved_scn is None:
+        return denied
+    return [
+        warning(
+            "oracle.unrecoverable",
+            f"{one.as_error.label} {one.as_error.title}: {one.as_error.detail} [SCN {one.scn}],"
+            f" behind SCN {saved_scn}, up to which redo was replicated",
+            FORCE_LOGGING,
+            "load the tables that stop anew: olr-pg initial-load --anew OWNER.NAME",
+        )
+        for one in unlogged_files(connection)
+        if one.scn >= saved_scn
+    ]
+
+
+def _nologging(connection: Connection, chosen: Iterable[SourceTable]) -> list[Finding]:
+    """Find what of the tables is NOLOGGING, where that counts."""
+    if is_forced(connection):
+        return []
+    return [
+        warning("oracle.nologging", f"{part.name} is NOLOGGING: such work stops it", part.mend)
+        for part in nologging_parts(connection, chosen)
+    ]
+
+
+def _encodings(facts: DatabaseFacts) -> Iterable[Finding]:
+    for name in (facts.database.charset, facts.database.ncharset):
+        try:
+            charset(name)
+        except OlrPgError as problem:
+            yield coded("oracle.charset", problem)
+    zone = facts.database.timezone
+    if zone[:1] not in "+-":
+        try:
+            ZoneInfo(zone)
+        except (ZoneInfoNotFoundError, ValueError):
+            yield error(
+                "oracle.timezone",
+                f"DBTIMEZONE {zone} is not known here: TIMESTAMP WITH LOCAL TIME ZONE cannot be"
+                " converted",
+                "install the operating system's time zone data, or set DBTIMEZONE to an offset",
+            )
+
+
+def _destinations(connection: Connection) -> Iterable[Finding]:
+    columns = tables.ARCHIVE_DEST.c
+    rows = connection.execute(
+        select(columns.DEST_NAME, columns.STATUS, columns.TARGET, columns.ERROR).where(
+            columns.DESTINATION.is_not(None)
+        )
+    ).all()
+    local = [row for row in rows if row.TARGET in _LOCAL_TARGETS]
+    if not any(row.STATUS == "VALID" for row in local):
+        yield error(
+            "oracle.destination",
+            "no local archive destination is valid",
+            "ALTER SYSTEM SET LOG_ARCHIVE_DEST_1 = 'LOCATION=/path MANDATORY' SCOPE=BOTH;",
+        )
+    for row in rows:
+        if row.ERROR:
+            yield warning(
+                "oracle.destination",
+                f"{row.DEST_NAME} has an error: {row.ERROR}",
+                f"ALTER SYSTEM SET LOG_ARCHIVE_DEST_STATE_{str(row.DEST_NAME).rpartition('_')[2]}"
+                " = ENABLE;",
+            )
+
+
+def _logs(
+    source: OracleSource, oracle: OracleDatabase, facts: DatabaseFacts, saved_scn: int | None
+) -> list[Finding]:
+    """Check that the archived logs are there, as far back as they are needed."""
+    try:
+        listed = oracle.read(
+            "listing the archived logs",
+            lambda connection: list_logs(connection, source, facts.database.resetlogs, 0),
+        )
+        oldest_open = oracle.read("looking for open transactions", _oldest_open)
+    except OlrPgError as problem:
+        return [] if problem.code == PRIVILEGE else [coded("oracle.logs", problem)]
+    if not listed:
+        none = OlrPgError(Code.NO_ARCHIVED_LOG_LISTED, "V$ARCHIVED_LOG has none that is there")
+        return [coded("oracle.logs", none)]
+    found: list[Finding] = []
+    for thread in sorted({position[1] for position in listed}):
+        positions = sorted(position for position in listed if position[1] == thread)
+        for position in dict.fromkeys((positions[0], positions[-1])):
+            try:
+                open_listed(listed[position])
+            except OlrPgError as problem:
+                found.append(coded("oracle.logs", problem))
+        first = listed[positions[0]][0].first_scn
+        needed = [
+            (oldest_open, "the oldest open transaction began"),
+            (saved_scn, "the checkpoint needs redo"),
+        ]
+        for scn, what in needed:
+            if scn is not None and scn < first:
+                found.append(
+                    error(
+                        "oracle.retention",
+                        f"{what} at SCN {scn}, the oldest archived log of thread {thread} begins"
+                        f" at SCN {first}",
+                        f"RMAN> RESTORE ARCHIVELOG FROM SCN {scn} THREAD {thread};",
+                        "keep archived logs longer, or set `source.vault`",
+                    )
+                )
+    return found
+
+
+def _oldest_open(connection: Connection) -> int | None:
+    begin = tables.TRANSACTION.c.START_SCN
+    # 0: it has not changed anything yet.
+    scn = connection.execute(select(func.min(begin)).where(begin > bound(0))).scalar()
+    return None if scn is None else int(scn)
+
+
+def _conditions(
+    connection: Connection,
+    snapshot: Snapshot,
+    chosen: Sequence[SourceTable],
+    facts: DatabaseFacts,
+    condition: Callable[[SourceTable, DatabaseFacts], RowCondition | None],
+) -> Iterator[Finding]:
+    """Check that redo will tell which rows fulfil their condition, and all that move in."""
+    wanted: dict[int, RowCondition] = {}
+    for table in chosen:
+        try:
+            one = condition(table, facts)
+        except OlrPgError as problem:
+            yield coded("filter.rows", problem)
+            continue
+        if one is not None:
+            wanted[table.obj] = one
+    tables = [table for table in chosen if table.obj in wanted]
+    for table, logged in logged_columns(connection, snapshot, tables):
+        if logged.everything:
+            continue
+        names = wanted[table.obj].names
+        known = logged.grouped | (set(table.key) if logged.primary_key else set())
+        missing = [c.name for c in table.columns if c.name in names and c.intcol not in known]
+        report = error if missing else warning
+        what = (
+            f"updates do not carry {', '.join(missing)}, which its condition needs (OLR-02160)"
+            if missing
+            else "an update that moves a row into its condition stops it (OLR-02161)"
+        )
+        yield report(
+            "filter.rows",
+            f"{table.full_name}: {what}",
+            f'ALTER TABLE "{table.owner}"."{table.name}" ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS;',
+        )
+
+
+def _tables(
+    connection: Connection, snapshot: Snapshot, names: Iterable[tuple[str, str]]
+) -> list[Finding]:
+    found: list[Finding] = []
+    chosen: list[SourceTable] = []
+    for name in names:
+        table = snapshot.find(*name)
+        if table is None:
+            found.append(
+                error(
+                    "oracle.tables",
+                    f"there is no table {'.'.join(name)}",
+                    "correct `apply.tables`: names are case-sensitive",
+                )
+            )
+        elif table.refusal is not None:
+            found.append(
+                error(
+                    "oracle.tables",
+                    f"{table.full_name} cannot be replicated: {table.refusal}",
+                    "leave it out of `apply.tables`",
+                )
+            )
+        else:
+            chosen.append(table)
+            found += (
+                warning(
+                    "oracle.columns",
+                    f"{table.full_name}.{column.name} is left out: {column.unsupported}",
+                )
+                for column in table.left_out
+            )
+    for table, level in unlogged_tables(connection, snapshot, chosen):
+        found.append(
+            error(
+                "oracle.supplemental",
+                f"{table.full_name}: updates and deletes do not carry a key",
+                f'ALTER TABLE "{table.owner}"."{table.name}" ADD SUPPLEMENTAL LOG DATA'
+                f" ({level}) COLUMNS;",
+            )
+        )
+    return found

@@ -1,0 +1,88 @@
+"""The account of decoding: what became of every vector and every change.
+
+Facts: architecture, “Accounting”.
+
+Two laws must hold, else something was lost silently:
+
+- of row vectors: all of them = changes + filtered by object + undoing + without a row + unpaired;
+- of changes: all of them = committed + undone + rolled back + dropped + open, where dropped are
+  those of transactions whose begin or end was not read, and open those that wait for their end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, NamedTuple
+
+from olr_pg.redo.opcode_names import opcode_name
+from olr_pg.transactions.finished_columns import DmlKind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from olr_pg.redo.walk import Tally
+    from olr_pg.transactions.finished import Account
+
+
+class Accounting(NamedTuple):
+    """The account of a run of decoding; it closes if nothing is unaccounted for.
+
+    Attributes:
+        tally: of vectors.
+        account: of transactions and changes.
+        open_changes: changes of transactions whose end was not read yet.
+        tables: delivered row changes by ``OWNER.NAME``, then by `DmlKind`.
+        passed: vectors that nothing interprets, by operation code (``layer << 8 | code``).
+    """
+
+    tally: Tally
+    account: Account
+    open_changes: int
+    tables: Mapping[str, Mapping[DmlKind, int]]
+    passed: Mapping[int, int] = {}
+
+    @property
+    def vectors_missing(self) -> int:
+        """Row vectors that nothing accounts for; negative where some were counted twice."""
+        tally = self.tally
+        known = tally.changes + tally.filtered + tally.undoing
+        return tally.row_vectors - known - tally.without_row - tally.unpaired
+
+    @property
+    def changes_missing(self) -> int:
+        """Changes that nothing accounts for; negative where some were counted twice."""
+        account = self.account
+        known = account.events_committed + account.events_undone + account.events_rolled_back
+        return account.events - known - account.events_dropped - self.open_changes
+
+    @property
+    def closes(self) -> bool:
+        """True if both laws hold."""
+        return self.vectors_missing == 0 and self.changes_missing == 0
+
+    @property
+    def not_interpreted(self) -> dict[str, int]:
+        """The number of vectors of each kind that nothing interprets."""
+        return {opcode_name(opcode): self.passed[opcode] for opcode in sorted(self.passed)}
+
+    def values(self) -> dict[str, int]:
+        """Return every count under a name of its own, as metrics have it."""
+        return {
+            **{f"vectors_{name}": count for name, count in self.tally._asdict().items()},
+            **asdict(self.account),
+            "events_open": self.open_changes,
+            "vectors_missing": self.vectors_missing,
+            "events_missing": self.changes_missing,
+        }
+
+    def as_json(self) -> dict[str, object]:
+        """Return the values, those by table, and whether the account closes."""
+        return {
+            **self.values(),
+            "tables": {
+                name: {kind.name.lower(): count for kind, count in counts.items() if count}
+                for name, counts in sorted(self.tables.items())
+            },
+            "not_interpreted": self.not_interpreted,
+            "closes": self.closes,
+        }

@@ -1,0 +1,139 @@
+"""Decoded transactions that wait until everything that committed before them is known.
+
+Transactions leave below the watermark (`watermarks`), those of each view in commit order; ties in
+the order of their commit records. Row changes that could not be put together (faults) leave in the
+same order.
+"""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.ordering.ready_transactions import CommitPosition, by_view, in_commit_order, split_runs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from olr_pg.ordering.ready_transactions import CommitKey, ReadyRun
+    from olr_pg.transactions.row_fault import RowFault
+
+_commit_position: Final = attrgetter("commit_scn", "position")
+
+
+class SavedOrder(NamedTuple):
+    """The transactions and faults that waited at some time."""
+
+    runs: tuple[ReadyRun, ...]
+    faults: tuple[RowFault, ...]
+
+
+class CommitOrder:
+    """Finished transactions, and faults, by their commits.
+
+    Attributes:
+        left_scn: every transaction that commits below it has left, or was left out.
+        left_out: the faults that left last.
+        is_again: what is taken now was taken before, and may have left; whatever else commits
+            below `left_scn` cannot take its place any more.
+    """
+
+    def __init__(self) -> None:
+        self._runs: list[ReadyRun] = []
+        self._faults: list[RowFault] = []
+        self._last: CommitKey | None = None
+        self.left_scn = 0
+        self.left_out: list[RowFault] = []
+        self.is_again = False
+
+    def __len__(self) -> int:
+        faults = sum(not fault.lobs for fault in self._faults)
+        return sum(map(len, self._runs)) + faults
+
+    @property
+    def begin_scns(self) -> list[int]:
+        """The lowest begin SCN of all that waits is among them."""
+        runs = [run.lowest_begin_scn for run in self._runs]
+        return runs + [fault.begin_scn for fault in self._faults]
+
+    @property
+    def commit_scns(self) -> list[int]:
+        """The highest commit SCN of all that waits is among them."""
+        runs = [run.last_commit_scn for run in self._runs]
+        return runs + [fault.commit_scn for fault in self._faults]
+
+    def take(self, run: ReadyRun) -> None:
+        """Keep transactions of one view, in commit order; those that have left are passed over.
+
+        Raises:
+            OlrPgError: 2014, see `check_in_time`.
+        """
+        if run:
+            self.check_in_time(*run.first_key)
+        self._runs += self._not_left([run])
+
+    def take_fault(self, fault: RowFault) -> None:
+        """Keep a row change that could not be put together, unless it has left.
+
+        Raises:
+            OlrPgError: 2014, see `check_in_time`.
+        """
+        self.check_in_time(fault.commit_scn, CommitPosition(*fault.position))
+        if fault.commit_scn >= self.left_scn:
+            self._faults.append(fault)
+
+    def check_in_time(self, commit_scn: int, position: CommitPosition) -> None:
+        """Check that a commit can take its place: what commits behind it has not left.
+
+        Raises:
+            OlrPgError: 2014, it does.
+        """
+        if not self.is_again and commit_scn < self.left_scn:
+            raise OlrPgError(
+                Code.REDO_TOO_LATE,
+                f"a transaction committed at SCN {commit_scn}, all of the other redo threads up to"
+                f" SCN {self.left_scn - 1} have been delivered",
+                scn=commit_scn,
+                **position._asdict(),
+            )
+
+    def first_fault(self, wanted: Callable[[RowFault], bool]) -> RowFault | None:
+        """Return the first one of some of the faults that wait."""
+        return min(filter(wanted, self._faults), key=_commit_position, default=None)
+
+    def release(self, limit: int) -> list[ReadyRun]:
+        """Let out what commits below `limit`: view by view, each in commit order."""
+        self._faults.sort(key=_commit_position)
+        self.left_out = [fault for fault in self._faults if fault.commit_scn < limit]
+        self._faults = self._faults[len(self.left_out) :]
+        self.left_scn = max(self.left_scn, limit)
+        released, self._runs = split_runs(self._runs, limit)
+        if released:
+            self._last = max(run.last_key for run in released)
+        return [run for of_view in by_view(released).values() for run in in_commit_order(of_view)]
+
+    def abandon(self, scn: int) -> None:
+        """Drop what committed at `scn` or later: a RESETLOGS gave it up."""
+        self._runs, _ = split_runs(self._runs, scn)
+        self._faults = [fault for fault in self._faults if fault.commit_scn < scn]
+        self.left_scn = min(self.left_scn, scn)
+        if self._last is not None and self._last[0] >= scn:
+            # The new incarnation counts on from `scn`: its transactions have not left.
+            self._last = scn, CommitPosition(0, 0, 0, 0)
+
+    def saved(self) -> SavedOrder:
+        """Return what waits now."""
+        return SavedOrder(tuple(self._runs), tuple(self._faults))
+
+    def go_back(self, saved: SavedOrder) -> None:
+        """Let wait what waited then, but for transactions that have left since."""
+        self._runs = self._not_left(saved.runs)
+        self._faults = list(saved.faults)
+
+    def _not_left(self, runs: Iterable[ReadyRun]) -> list[ReadyRun]:
+        """Return what of some runs has not left before."""
+        last = self._last
+        if last is not None:
+            runs = [run.cut(run.count_up_to_key(last))[1] for run in runs]
+        return [run for run in runs if run]

@@ -1,0 +1,490 @@
+"""The merger, the driver's side of decoding: it brings what splits hold into commit order.
+
+Splits are merged in redo order, thread by thread. A transaction leaves when every open redo thread
+has been read past its commit SCN (`watermarks`, `commit_order`).
+What transactions did to the dictionary is looked at in the same order, before anything behind it
+leaves (see `dictionary_follower`). So are row changes that could not be put together: those that a
+changed dictionary does not explain, once decoded again, leave with the transactions, for the
+bundled applier to stop their tables; without it the delivery ends before the first of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from copy import copy
+from functools import partial
+from itertools import dropwhile
+from typing import TYPE_CHECKING
+
+import numpy as np
+import structlog
+
+from olr_pg.decoding.large_encoding import encode_large
+from olr_pg.decoding.left_out_report import LossReporter
+from olr_pg.decoding.split import encode, remaining
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.ordering.accounting import Accounting
+from olr_pg.ordering.commit_order import CommitOrder
+from olr_pg.ordering.dictionary_order import DictionaryOrder
+from olr_pg.ordering.fault_selection import (
+    ends_delivery,
+    is_delivered,
+    is_followed,
+    without_dropped,
+)
+from olr_pg.ordering.merger_state import MergedUpTo, OpenState, SavedState
+from olr_pg.ordering.ready_transactions import CommitPosition, ready_run
+from olr_pg.ordering.transaction_filters import TransactionFilters, count_left_out
+from olr_pg.ordering.watermarks import Watermarks
+from olr_pg.redo.uninterpreted import Passed
+from olr_pg.redo.walk import Tally
+from olr_pg.scalars import MAX_SCN
+from olr_pg.transactions.assembler import Assembler
+from olr_pg.transactions.finished import Account
+from olr_pg.transactions.finished_columns import DmlKind
+from olr_pg.transactions.lobs.assembly import no_losses
+from olr_pg.transactions.waiting_storage import IN_MEMORY, Storage
+from olr_pg.wire.encoder import encode_transactions
+from olr_pg.wire.frames import ByteOrder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy.typing as npt
+
+    from olr_pg.decoding.dictionary_follower import DictionaryFollower
+    from olr_pg.decoding.split import Encoded, SplitResult, Subscription
+    from olr_pg.dictionary.committed_changes import DictionaryTransaction
+    from olr_pg.ordering.merger_state import ThreadSplit
+    from olr_pg.ordering.ready_transactions import ReadyRun
+    from olr_pg.ordering.run_end import Until
+    from olr_pg.redo.sessions import SessionDirectory
+    from olr_pg.transactions.lobs.source_reads import LobSource
+    from olr_pg.transactions.open_transaction import OpenTransaction
+    from olr_pg.transactions.row_fault import RowFault
+
+
+_log = structlog.get_logger(__name__)
+
+
+class Merger:
+    """Puts the results of splits together.
+
+    Args:
+        subscription: what the splits were decoded with.
+        start_scn: transactions that began before it are not delivered.
+        threads: the open redo threads, with the SCN from which each will be read.
+        follower: follows the dictionary; None where nobody does.
+        storage: where the bytes of unfinished and of large transactions wait.
+        filters: which transactions are left out; None: none are.
+        lob_source: where LOB values are read that the redo does not hold whole; None: nowhere.
+        until: what commits behind it does not leave; None: everything leaves.
+
+    Attributes:
+        subscription: what the next splits are to be decoded with.
+        tally, passed, account: what was seen so far.
+        failure: what ended the decoding; to be raised once what left before it was delivered.
+        again: splits that are to be decoded again with the new `subscription`, and merged before
+            any other; the caller empties it.
+        rewinds: how often splits were taken back to be decoded again.
+    """
+
+    def __init__(
+        self,
+        subscription: Subscription,
+        start_scn: int,
+        threads: dict[int, int],
+        follower: DictionaryFollower | None = None,
+        storage: Storage = IN_MEMORY,
+        lob_source: LobSource | None = None,
+        filters: TransactionFilters | None = None,
+        until: Until | None = None,
+    ) -> None:
+        self.subscription = subscription
+        self._until = until
+        self._filters = filters or TransactionFilters()
+        self._storage = storage
+        self._lob_source = lob_source
+        self._start_scn = start_scn
+        self._watermarks = Watermarks(threads)
+        self._reached: dict[int, MergedUpTo] = {}
+        self._follower = follower
+        self._assembler = self._new_assembler()
+        self._order = CommitOrder()
+        self._dictionary = DictionaryOrder()
+        self._states: list[tuple[SavedState, int]] = []
+        self.tally, self.passed = Tally(), Passed()
+        self.account = Account()
+        self._table_rows = np.zeros(3 * len(subscription.tables), np.int64)
+        self._losses = LossReporter(subscription.tables)
+        self.failure: OlrPgError | None = None
+        self.again: list[ThreadSplit] = []
+        self.rewinds = 0
+
+    def _new_assembler(self) -> Assembler:
+        plan, tables = self.subscription.row_plan, self.subscription.tables
+        return Assembler(
+            plan, tables, is_split=False, storage=self._storage, lob_source=self._lob_source
+        )
+
+    def abandon(self, scn: int) -> None:
+        """Drop what began or committed from `scn` on: a RESETLOGS gave up that redo."""
+        self._order.abandon(scn)
+        self._watermarks.limit(scn)
+        # What was open then, the new incarnation has rolled back.
+        opened = self._assembler.open_transactions
+        self.account.events_dropped += sum(transaction.changes for transaction in opened)
+        self._assembler = self._new_assembler()
+        self._dictionary.abandon(scn)
+        self._states = []
+
+    def limit(self, scn: int) -> None:
+        """Do not count what was read of any thread from `scn` on."""
+        self._watermarks.limit(scn)
+
+    def pass_scn(self, scn: int) -> list[ReadyRun]:
+        """Note that no thread has more redo from before `scn`; what leaves then, see `feed`.
+
+        Where `again` is not empty, call it once more after these were merged.
+
+        Raises:
+            OlrPgError: 3070, 3005, the dictionary cannot be followed.
+        """
+        self._watermarks.pass_scn(scn)
+        return [] if self._is_stale() else self._leave()
+
+    def close_thread(self, thread: int) -> list[ReadyRun]:
+        """Note that a thread brings no more redo; what waited for it alone leaves, see `feed`.
+
+        Where `failure` is set then, these are the last ones. Where `again` is not empty, the
+        thread is still open: DDL that waited for it, too, has splits decoded again, and only then
+        may it be closed.
+
+        Raises:
+            OlrPgError: 3070, 3005, the dictionary cannot be followed.
+        """
+        self._watermarks.close(thread)
+        self._assembler.forget_rollbacks(self.watermark)
+        # What was saved before a split has the thread open, and going back restores that.
+        return [] if self._is_stale() else self._leave()
+
+    @property
+    def threads(self) -> frozenset[int]:
+        """The redo threads that count."""
+        return self._watermarks.threads
+
+    def threads_before(self, scn: int) -> frozenset[int]:
+        """Return those of them that were not read up to `scn`."""
+        return self._watermarks.before(scn)
+
+    def watermark_of(self, thread: int) -> int:
+        """Return the SCN up to which one of them was read."""
+        return self._watermarks.of(thread)
+
+    @property
+    def watermark(self) -> int:
+        """The SCN below which every transaction that commits has been decoded."""
+        return self._watermarks.lowest
+
+    @property
+    def deliverable_scn(self) -> int:
+        """The SCN below which every transaction that commits may leave."""
+        if self._until is None:
+            return self.watermark
+        return min(self.watermark, self._until.scn + 1)
+
+    @property
+    def left_scn(self) -> int:
+        """The SCN below which every transaction that commits has left, or was left out."""
+        return self._order.left_scn
+
+    @property
+    def left_out(self) -> list[RowFault]:
+        """The faults of the transactions that left last."""
+        return self._order.left_out
+
+    @property
+    def left_dictionary(self) -> list[DictionaryTransaction]:
+        """What left last of what transactions did to the dictionary, in commit order."""
+        return self._dictionary.left
+
+    @property
+    def sessions(self) -> SessionDirectory:
+        """The sessions that were announced so far."""
+        return self._filters.sessions
+
+    @property
+    def waiting(self) -> int:
+        """The number of finished transactions that wait for the other redo threads."""
+        return len(self._order)
+
+    def report_waiting(self) -> None:
+        """Warn of transactions that nothing more was read for."""
+        if self.waiting:
+            _log.warning(
+                "transactions wait for the logs of other redo threads",
+                transactions=self.waiting,
+                read_up_to_scn=self.watermark,
+            )
+
+    @property
+    def open_transactions(self) -> list[OpenTransaction]:
+        """Those whose end was not read yet."""
+        return self._assembler.open_transactions
+
+    @property
+    def has_unbegun_rollbacks(self) -> bool:
+        """True if a transaction was rolled back whose begin another redo thread may still bring.
+
+        An `OpenState` does not have it.
+        """
+        return bool(self._assembler.unbegun_rollbacks)
+
+    def open_scn(self) -> int:
+        """Return the lowest begin SCN of what has not left yet: decoded or not."""
+        waiting = [*self._order.begin_scns, *self._dictionary.begin_scns]
+        return min([self.watermark, self.oldest_open_scn(), *waiting])
+
+    def oldest_open_scn(self) -> int:
+        """Return the lowest begin SCN of an open transaction to be delivered; else `MAX_SCN`."""
+        opened = [t.begin_scn for t in self._assembler.open_transactions]
+        wanted = [scn for scn in opened if scn is not None and scn >= self._start_scn]
+        return min(wanted, default=MAX_SCN)
+
+    def open_state(self) -> OpenState:
+        """Return the open transactions as they are now; what is fed later does not change it."""
+        saved = self._assembler.saved()
+        finished = [*self._order.commit_scns, *self._dictionary.commit_scns]
+        opened = saved.open_transactions
+        return OpenState(
+            transactions=tuple(opened),
+            unowned=saved.unowned,
+            sessions=self.sessions.of_batches([b for t in opened for b in t.chunks.batches]),
+            watermarks=self._watermarks.saved(),
+            commit_scn=max([0, self.left_scn - 1, *finished]),
+        )
+
+    def restore(self, state: OpenState) -> None:
+        """Go on from there, before anything is fed."""
+        self._assembler.restore(state.transactions, state.unowned)
+        # They were counted by the run that read them.
+        self.account.events += sum(t.changes for t in state.transactions)
+        self.sessions.add(state.sessions)
+        self._watermarks = Watermarks(state.watermarks)
+
+    def accounting(self) -> Accounting:
+        """Account for everything that was merged."""
+        tables: dict[str, Counter[DmlKind]] = {}
+        rows = self._table_rows.reshape(-1, 3).tolist()
+        for table, counts in zip(self.subscription.tables, rows, strict=True):
+            by_kind = dict(zip(DmlKind, counts, strict=True))
+            if any(counts):
+                tables.setdefault(table.full_name, Counter()).update(by_kind)
+        waiting = sum(t.changes for t in self._assembler.open_transactions)
+        return Accounting(self.tally, copy(self.account), waiting, tables, self.passed.counts)
+
+    def add_thread(self, thread: int, scn: int) -> None:
+        """Wait for another redo thread, which is read from `scn` on."""
+        self._watermarks.add(thread, scn)
+
+    def feed(
+        self, thread: int, result: SplitResult, source: ThreadSplit | None = None
+    ) -> list[ReadyRun]:
+        """Take the next split of a thread, and return the transactions that may leave now.
+
+        Those of each view are in commit order.
+
+        Where `failure` is set then, these are the last ones. Where `again` is not empty, the
+        split was not taken: it is among those to be decoded again.
+
+        Args:
+            source: the split; None where the dictionary is not followed and none comes again.
+
+        Raises:
+            OlrPgError: 2014 others left that had to wait for what the split brings; 3070, 3005,
+                the dictionary cannot be followed.
+        """
+        if source is not None:
+            reached_before = self._reached.get(thread)
+            missed = None if reached_before is None else reached_before.missed(source, result)
+            if missed is not None:
+                self.again = [missed]
+                return []
+            if self._follower is not None:
+                self._save(source)
+            if result.blocks is not None:
+                self._reached[thread] = MergedUpTo(source.split.path, result.blocks[1])
+        # What a split decoded again brings may have left; what another one brings may not.
+        self._order.is_again = source is not None and source.again
+        self._take(result)
+        path = "" if source is None else source.split.path
+        self._losses.report_unpaired(result.tally.unpaired, thread, path)
+        # A split that begins no LWN group does not know how far the thread has come. Of a failed
+        # one, nothing may leave that commits behind the point up to which it was decoded. Nor does
+        # anybody look at what a RESETLOGS has orphaned: neither at rows nor at DDL.
+        end = None if source is None else source.end_scn
+        reached = result.watermark if end is None else min(result.watermark, end)
+        self._watermarks.advance(thread, reached)
+        self._assembler.forget_rollbacks(self.watermark)
+        if self._is_stale():
+            return []
+        self.failure = result.failure
+        return self._leave()
+
+    def _take(self, result: SplitResult) -> None:
+        """Put a split's results to what is there."""
+        self.sessions.add(result.sessions)
+        self.sessions.add_names(result.names)
+        self.tally = self.tally.plus(result.tally)
+        self.passed = self.passed.plus(result.passed)
+        self._losses.report_passed(result.passed.noted)
+        self.account.add(result.account)
+        self._table_rows = self._table_rows + result.table_rows
+        self._keep(result.encoded)
+        self._keep_faults(result.faults)
+        self._keep_dictionary(result.dictionary)
+        finished = self._assembler.feed(result.remainder)
+        if finished is not None:
+            finished = remaining(self.subscription, finished, self._assembler)
+            write = partial(encode_transactions, allocate=self._storage.allocate)
+            faults = list(finished.faults)
+            self._keep(encode(self.subscription, finished, write, faults))
+            self._keep_faults(faults)
+            self._keep_dictionary(finished.dictionary)
+        for large in self._assembler.large:
+            encoded, of_views = encode_large(self.subscription, large, self._storage)
+            self._keep(encoded)
+            self._keep_faults((*large.faults, *large.lob_faults, *of_views))
+            self._assembler.settle(large)
+        self.account.add(self._assembler.account)
+        self._assembler.account = Account()
+        self._table_rows += self._assembler.table_rows.reshape(-1)
+        self._assembler.table_rows[:] = 0
+        self._losses.report(result.losses.plus(self._assembler.losses))
+        self._assembler.losses = no_losses(self.subscription.row_plan)
+
+    # --- the dictionary ---
+
+    def _save(self, source: ThreadSplit) -> None:
+        """Note the state before a split, until the dictionary is known past its end."""
+        settled = self.watermark
+        # Only from the front: to go back to a state undoes every split behind it, those of other
+        # threads too, however little of the redo they reach.
+        self._states = list(dropwhile(lambda saved: saved[1] < settled, self._states))
+        state = SavedState(
+            source=source,
+            assembler=self._assembler.saved(),
+            order=self._order.saved(),
+            dictionary=self._dictionary.saved(),
+            watermarks=self._watermarks.saved(),
+            reached=dict(self._reached),
+            tally=self.tally,
+            passed=self.passed,
+            account=copy(self.account),
+            table_rows=self._table_rows,
+        )
+        self._states.append((state, 0))
+
+    def _is_stale(self) -> bool:
+        """Tell whether the dictionary changed under splits that were taken: they go to `again`.
+
+        Raises:
+            OlrPgError: 3070, 3005, the dictionary cannot be followed.
+        """
+        self._dictionary.left = []
+        if self._follower is None or not self._states:
+            return False
+        state, end = self._states[-1]
+        self._states[-1] = state, self._watermarks.of(state.source.thread, end)
+        # Behind rows of SYS tables that cannot be decoded nothing is known of the dictionary.
+        ending = self._order.first_fault(self._is_followed)
+        limit = self.watermark if ending is None else min(self.watermark, ending.commit_scn)
+        since = self._follower.apply(self._dictionary.before(limit))
+        if since is not None:
+            # The newest split reaches past it, however far it got.
+            last = len(self._states) - 1
+            self._go_back(
+                next((i for i, (_, end) in enumerate(self._states) if end >= since), last)
+            )
+            _log.info("decoding again with the new dictionary", scn=since, splits=len(self.again))
+            return True
+        self._dictionary.release(self.watermark)
+        return False
+
+    def _go_back(self, first: int) -> None:
+        """Undo the splits from a number on."""
+        assert self._follower is not None
+        self.rewinds += 1
+        undone = [state.source._replace(again=True) for state, _ in self._states[first:]]
+        state, _ = self._states[first]
+        self._states = self._states[:first]
+        self.subscription = self._follower.subscription()
+        self._assembler = state.assembler
+        self._assembler.use(self.subscription.row_plan, self.subscription.tables)
+        self._order.go_back(state.order)
+        self._dictionary.go_back(state.dictionary)
+        self._watermarks = Watermarks(state.watermarks)
+        self._reached = state.reached
+        self.tally, self.passed, self.account = state.tally, state.passed, state.account
+        self._table_rows = np.zeros(3 * len(self.subscription.tables), np.int64)
+        self._table_rows[: state.table_rows.size] = state.table_rows
+        self._losses = self._losses.for_tables(self.subscription.tables)
+        self.again = undone
+
+    # --- leaving ---
+
+    def _keep_faults(self, faults: Iterable[RowFault]) -> None:
+        subscription = self.subscription
+        for found in faults:
+            fault = without_dropped(found, subscription.dropped)
+            if fault is None:
+                continue
+            wanted = is_delivered(fault, subscription.row_plan) or self._is_followed(fault)
+            if fault.begin_scn < self._start_scn or not wanted or self._filters.drop(fault):
+                continue
+            if fault.error.code == Code.LOB_PAGES_WITHOUT_REDO and self._lob_source is not None:
+                # Every value that a row refers to is read from there.
+                self._losses.report_fetched(fault.error)
+            else:
+                self._order.take_fault(fault)
+
+    def _keep_dictionary(self, transactions: Iterable[DictionaryTransaction]) -> None:
+        for transaction in transactions:
+            position = CommitPosition(*transaction.position)
+            self._order.check_in_time(transaction.commit_scn, position)
+            self._dictionary.take(transaction)
+
+    def _is_followed(self, fault: RowFault) -> bool:
+        return is_followed(fault, self.subscription.row_plan, self._follower)
+
+    def _ends_delivery(self, fault: RowFault) -> bool:
+        return ends_delivery(fault, self.subscription.row_plan, self._follower)
+
+    def _leave(self) -> list[ReadyRun]:
+        """Release the transactions that may leave now, in order; `failure` if they are the last."""
+        limit = self.deliverable_scn
+        end = None if self._follower is None else self._follower.end
+        if end is not None and end.commit_scn < limit:
+            self.failure, limit = end.evolution.error, end.commit_scn + 1
+        fault = self._order.first_fault(self._ends_delivery)
+        if fault is not None and fault.commit_scn < limit:
+            self.failure, limit = fault.error, fault.commit_scn
+        return self._order.release(limit)
+
+    def _keep(self, parts: Iterable[Encoded]) -> None:
+        for part in parts:
+            if self._until is not None:
+                self._until.see_transactions(part.transactions)
+            view = self.subscription.views[part.view]
+            order = ByteOrder.BIG if view.big_endian else ByteOrder.LITTLE
+            run = ready_run(part.transactions, part.messages, order, part.view)
+            wanted = run.begin_scn >= np.uint64(self._start_scn)
+            self._order.take(run.where(self._delivered(part) & wanted))
+
+    def _delivered(self, part: Encoded) -> npt.NDArray[np.bool_]:
+        """Tell which transactions of a part are not left out, and count those that are."""
+        delivered = self._filters.delivered(part.transactions, part.view)
+        # What one target does not want, another may: the account is of what was decoded.
+        if len(self.subscription.views) == 1:
+            count_left_out(self.account, part.transactions, delivered)
+        return delivered

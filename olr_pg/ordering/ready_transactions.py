@@ -1,0 +1,451 @@
+"""Committed transactions in output format, many at a time.
+
+Theory of operation
+-------------------
+What the encoder wrote together stays together: a `ReadyBatch` has the messages of n transactions,
+one behind the other in memory, and a column for each fact about them. What becomes of them (they
+wait for other redo threads, are queued, taken, confirmed, taken back) happens to consecutive ones,
+so all of it is done with a `ReadyRun`: a batch, a first transaction, and an end. To cut one costs
+the same whatever its length, and nothing is done transaction by transaction.
+
+Transactions of a batch are in commit order: by commit SCN, ties by where their commit records are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from olr_pg.redo.column_tables import take
+from olr_pg.transactions import select
+from olr_pg.transactions.finished import commit_order
+from olr_pg.wire.frames import ByteOrder
+from olr_pg.wire.protocol import TRANSACTION_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, MutableSequence, Sequence
+
+    from olr_pg.transactions.finished_columns import TransactionColumns
+    from olr_pg.wire.encoder import EncodedTransactions
+    from olr_pg.wire.frames import Buffer
+
+_first_key = attrgetter("first_key")
+
+I64 = npt.NDArray[np.int64]
+U64 = npt.NDArray[np.uint64]
+
+SMALL_BYTES: Final = 64 << 10
+"""Runs below this size are put together where many would be kept: each costs about a kilobyte."""
+
+
+class CommitPosition(NamedTuple):
+    """The position of a commit record in the redo; orders transactions of one commit SCN."""
+
+    thread: int
+    sequence: int
+    block: int
+    offset: int
+
+
+CommitKey = tuple[int, CommitPosition]
+"""Commit SCN and position: transactions are delivered in this order."""
+
+
+class ReadyTransaction(NamedTuple):
+    """One committed transaction, for those who look at them one by one.
+
+    Attributes:
+        xid: packed as `olr_pg.scalars.pack_xid`.
+        begin_scn: SCN at which it began.
+        commit_scn: SCN of its COMMIT.
+        position: of its commit record.
+        blob: framed Data messages: Begin, row changes, Commit.
+        messages: how many they are.
+    """
+
+    xid: int
+    begin_scn: int
+    commit_scn: int
+    position: CommitPosition
+    blob: memoryview
+    messages: int
+
+
+class ReadyColumns(NamedTuple):
+    """Transactions in commit order, one row each; fields as in `TransactionColumns`.
+
+    Attributes:
+        thread, sequence, block, offset: where the commit record is.
+    """
+
+    xid: U64
+    begin_scn: U64
+    commit_scn: U64
+    thread: npt.NDArray[np.uint16]
+    sequence: npt.NDArray[np.uint32]
+    block: npt.NDArray[np.uint32]
+    offset: npt.NDArray[np.uint16]
+
+
+@dataclass(slots=True, eq=False, frozen=True, weakref_slot=True)
+class ReadyBatch:
+    """n committed transactions in output format.
+
+    Attributes:
+        columns: n rows.
+        first: shape (n + 1); where the messages of each begin in `blob`, and the end.
+        message_first: shape (n + 1); how many messages of the batch come before each.
+        blob: the framed Data messages of all, without gaps.
+        order: byte order of the blob.
+        view: number of what was encoded, where the targets want different things.
+    """
+
+    columns: ReadyColumns
+    first: I64
+    message_first: I64
+    blob: memoryview
+    order: ByteOrder = ByteOrder.LITTLE
+    view: int = 0
+
+    def key(self, number: int) -> CommitKey:
+        """Return commit SCN and position of one transaction."""
+        columns = self.columns
+        position = (columns.thread, columns.sequence, columns.block, columns.offset)
+        return int(columns.commit_scn[number]), CommitPosition(*(int(c[number]) for c in position))
+
+
+@dataclass(slots=True, eq=False)
+class ReadyRun:
+    """Transactions `first` to `end` (exclusive) of a batch; its length is their number.
+
+    Sizes and counts are those of these transactions.
+    """
+
+    batch: ReadyBatch
+    first: int
+    end: int
+
+    def __len__(self) -> int:
+        return self.end - self.first
+
+    @property
+    def start(self) -> int:
+        """The offset of their messages in the batch's."""
+        return int(self.batch.first[self.first])
+
+    @property
+    def size(self) -> int:
+        """Bytes of their messages."""
+        return int(self.batch.first[self.end] - self.batch.first[self.first])
+
+    @property
+    def messages(self) -> int:
+        """The number of their messages."""
+        bounds = self.batch.message_first
+        return int(bounds[self.end] - bounds[self.first])
+
+    @property
+    def cost(self) -> int:
+        """Bytes that keeping them takes, about."""
+        return self.size + TRANSACTION_BYTES * len(self)
+
+    @property
+    def largest_cost(self) -> int:
+        """The cost of the largest one; there is at least one transaction."""
+        sizes = np.diff(self.batch.first[self.first : self.end + 1])
+        return int(sizes.max()) + TRANSACTION_BYTES
+
+    @property
+    def blob(self) -> memoryview:
+        """Their messages."""
+        return self.batch.blob[self.start : self.start + self.size]
+
+    @property
+    def columns(self) -> ReadyColumns:
+        """Their rows."""
+        return take(self.batch.columns, slice(self.first, self.end))
+
+    @property
+    def begin_scn(self) -> U64:
+        """Shape (length)."""
+        return self.batch.columns.begin_scn[self.first : self.end]
+
+    @property
+    def commit_scn(self) -> U64:
+        """Shape (length), ascending."""
+        return self.batch.columns.commit_scn[self.first : self.end]
+
+    @property
+    def lowest_begin_scn(self) -> int:
+        """The lowest begin SCN; there is at least one transaction."""
+        return int(self.begin_scn.min())
+
+    @property
+    def first_commit_scn(self) -> int:
+        """The commit SCN of the first transaction; there is at least one."""
+        return int(self.batch.columns.commit_scn[self.first])
+
+    @property
+    def last_commit_scn(self) -> int:
+        """The commit SCN of the last transaction; there is at least one."""
+        return int(self.batch.columns.commit_scn[self.end - 1])
+
+    @property
+    def first_key(self) -> CommitKey:
+        """The first transaction's key in commit order; there is at least one transaction."""
+        return self.batch.key(self.first)
+
+    @property
+    def last_key(self) -> CommitKey:
+        """The last transaction's key in commit order; there is at least one transaction."""
+        return self.batch.key(self.end - 1)
+
+    def alike(self, other: ReadyRun) -> bool:
+        """Tell whether they may be joined."""
+        mine, its = self.batch, other.batch
+        return mine.order is its.order and mine.view == its.view
+
+    def cut(self, count: int) -> tuple[ReadyRun, ReadyRun]:
+        """Part them into the first `count` transactions, and the others."""
+        middle = self.first + count
+        return ReadyRun(self.batch, self.first, middle), ReadyRun(self.batch, middle, self.end)
+
+    def count_up_to(self, scn: int) -> int:
+        """Count those that commit at `scn` or before."""
+        if scn < 0:
+            return 0
+        limit = np.uint64(min(scn, np.iinfo(np.uint64).max))
+        return int(self.commit_scn.searchsorted(limit, side="right"))
+
+    def count_up_to_key(self, key: CommitKey) -> int:
+        """Count those that are not behind `key` in commit order."""
+        count = self.count_up_to(key[0] - 1)
+        while self.first + count < self.end and self.batch.key(self.first + count) <= key:
+            count += 1
+        return count
+
+    def count_fitting(self, cost: int) -> int:
+        """Count how many from the first on cost at most so many bytes together."""
+        bounds = self.batch.first[self.first : self.end + 1]
+        costs = bounds[1:] - bounds[0] + TRANSACTION_BYTES * np.arange(1, len(self) + 1)
+        return int(costs.searchsorted(cost, side="right"))
+
+    def count_whole(self, messages: int, size: int) -> int:
+        """Count how many from the first on have together at most so many messages and bytes."""
+        batch, first = self.batch, self.first
+        ends = batch.first[first + 1 : self.end + 1]
+        message_ends = batch.message_first[first + 1 : self.end + 1]
+        by_size = ends.searchsorted(int(batch.first[first]) + size, side="right")
+        limit = int(batch.message_first[first]) + messages
+        return int(min(by_size, message_ends.searchsorted(limit, side="right")))
+
+    def where(self, wanted: npt.NDArray[np.bool_]) -> ReadyRun:
+        """Return those that are wanted; put together anew where some are not.
+
+        Args:
+            wanted: shape (length).
+        """
+        if wanted.all():
+            return self
+        edges = np.flatnonzero(np.diff(wanted, prepend=False, append=False)).tolist()
+        runs = zip(edges[::2], edges[1::2], strict=True)
+        first = self.first
+        kept = [ReadyRun(self.batch, first + start, first + end) for start, end in runs]
+        return joined(kept) if kept else ReadyRun(self.batch, first, first)
+
+    def alone(self) -> ReadyBatch:
+        """Return a batch of no other transactions than these; nothing is copied but bounds."""
+        batch, bounds = self.batch, slice(self.first, self.end + 1)
+        return ReadyBatch(
+            self.columns,
+            batch.first[bounds] - batch.first[self.first],
+            batch.message_first[bounds] - batch.message_first[self.first],
+            self.blob,
+            batch.order,
+            batch.view,
+        )
+
+    def transactions(self) -> Iterator[ReadyTransaction]:
+        """Yield them one by one."""
+        batch = self.batch
+        for number in range(self.first, self.end):
+            commit_scn, position = batch.key(number)
+            yield ReadyTransaction(
+                int(batch.columns.xid[number]),
+                int(batch.columns.begin_scn[number]),
+                commit_scn,
+                position,
+                batch.blob[int(batch.first[number]) : int(batch.first[number + 1])],
+                int(batch.message_first[number + 1] - batch.message_first[number]),
+            )
+
+
+def ready_run(
+    transactions: TransactionColumns,
+    encoded: EncodedTransactions,
+    order: ByteOrder,
+    view: int = 0,
+) -> ReadyRun:
+    """Wrap the encoder's output, sharing its memory."""
+    columns = ReadyColumns(
+        transactions.xid,
+        transactions.begin_scn,
+        transactions.commit_scn,
+        transactions.commit_thread,
+        transactions.commit_sequence,
+        transactions.commit_block,
+        transactions.commit_offset,
+    )
+    messages = np.append(0, np.cumsum(encoded.messages))
+    return whole(ReadyBatch(columns, encoded.first, messages, encoded.blob.data, order, view))
+
+
+def transactions_of(runs: Iterable[ReadyRun]) -> Iterator[ReadyTransaction]:
+    """Yield the transactions of some runs, one by one."""
+    for run in runs:
+        yield from run.transactions()
+
+
+def whole(batch: ReadyBatch) -> ReadyRun:
+    """Return all transactions of a batch."""
+    return ReadyRun(batch, 0, len(batch.columns.xid))
+
+
+def joined(runs: Sequence[ReadyRun]) -> ReadyRun:
+    """Join runs, one behind the other, into one; they are copied.
+
+    Args:
+        runs: that are `alike`; one is required.
+    """
+    if len(runs) == 1:
+        return runs[0]
+    batches = [run.alone() for run in runs]
+    blob = np.concatenate([np.frombuffer(batch.blob, np.uint8) for batch in batches])
+    return whole(
+        ReadyBatch(
+            _columns_of(runs),
+            _bounds([batch.first for batch in batches]),
+            _bounds([batch.message_first for batch in batches]),
+            blob.data,
+            batches[0].order,
+            batches[0].view,
+        )
+    )
+
+
+def _columns_of(runs: Iterable[ReadyRun]) -> ReadyColumns:
+    """Join the columns of some runs, one run behind the other."""
+    parts = (run.columns for run in runs)
+    return ReadyColumns(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def _bounds(parts: Sequence[I64]) -> I64:
+    """Join bounds of what lies behind each other; each part has its own, from 0 on."""
+    sizes = np.concatenate([np.diff(part) for part in parts])
+    return np.append(0, np.cumsum(sizes))
+
+
+def appended(runs: MutableSequence[ReadyRun], run: ReadyRun) -> bool:
+    """Let the last of some runs go on with the next one, where that is what it does."""
+    last = runs[-1] if runs else None
+    if last is None or last.batch is not run.batch or last.end != run.first:
+        return False
+    runs[-1] = ReadyRun(run.batch, last.first, run.end)
+    return True
+
+
+def prepended(runs: MutableSequence[ReadyRun], run: ReadyRun) -> bool:
+    """Let the first of some runs begin with the one before, where that is what it does."""
+    head = runs[0] if runs else None
+    if head is None or head.batch is not run.batch or run.end != head.first:
+        return False
+    runs[0] = ReadyRun(run.batch, run.first, head.end)
+    return True
+
+
+def by_view(runs: Iterable[ReadyRun]) -> dict[int, list[ReadyRun]]:
+    """Sort runs by their view, those of each in the same order as before."""
+    found: dict[int, list[ReadyRun]] = {}
+    for run in runs:
+        found.setdefault(run.batch.view, []).append(run)
+    return found
+
+
+def split_runs(runs: Iterable[ReadyRun], scn: int) -> tuple[list[ReadyRun], list[ReadyRun]]:
+    """Part some runs into what commits below `scn`, and the rest."""
+    before, rest = [], []
+    for run in runs:
+        first, others = run.cut(run.count_up_to(scn - 1))
+        before += [first] if first else []
+        rest += [others] if others else []
+    return before, rest
+
+
+def in_commit_order(runs: Iterable[ReadyRun]) -> list[ReadyRun]:
+    """Cut runs of one view so that each begins where the one before ends, in commit order."""
+    ordered = sorted(filter(None, runs), key=_first_key)
+    if any(one.last_key > next_one.first_key for one, next_one in pairwise(ordered)):
+        ordered = _interleaved(ordered)
+    return [joined(runs) for runs in _small_together(ordered)]
+
+
+def _small_together(runs: Iterable[ReadyRun]) -> Iterator[list[ReadyRun]]:
+    """Group neighbours of `SMALL_BYTES` together at most; what is larger stays alone."""
+    together: list[ReadyRun] = []
+    size = 0
+    for run in runs:
+        size += run.size
+        if together and size > SMALL_BYTES:
+            yield together
+            together, size = [], run.size
+        together.append(run)
+    if together:
+        yield together
+
+
+def _interleaved(runs: Sequence[ReadyRun]) -> list[ReadyRun]:
+    """Sort the transactions of several runs by commit: the stretches that stay together."""
+    columns = _columns_of(runs)
+    order = commit_order(
+        columns.commit_scn, columns.thread, columns.sequence, columns.block, columns.offset
+    )
+    counts = np.array([len(run) for run in runs])
+    owner = np.repeat(np.arange(len(runs)), counts)[order]
+    number = select.runs(np.array([run.first for run in runs]), counts)[order]
+    breaks = np.flatnonzero((np.diff(owner) != 0) | (np.diff(number) != 1)) + 1
+    firsts = np.append(0, breaks)
+    lengths = np.diff(np.append(firsts, len(order)))
+    stretches = zip(owner[firsts].tolist(), number[firsts].tolist(), lengths.tolist(), strict=True)
+    return [ReadyRun(runs[of].batch, first, first + length) for of, first, length in stretches]
+
+
+class JoinedMessages:
+    """Joins messages; those that lie behind each other in memory are one slice."""
+
+    def __init__(self) -> None:
+        self._parts: list[memoryview] = []
+        self._batch: ReadyBatch | None = None
+        self._first = 0
+        self._end = 0
+
+    def add(self, batch: ReadyBatch, first: int, end: int) -> None:
+        """Add bytes `first` to `end` of a batch's messages, the next ones."""
+        if batch is not self._batch or first != self._end:
+            self._close()
+            self._batch, self._first = batch, first
+        self._end = end
+
+    def _close(self) -> None:
+        if self._batch is not None:
+            self._parts.append(self._batch.blob[self._first : self._end])
+
+    def joined(self) -> Buffer:
+        """Return all of it."""
+        self._close()
+        self._batch = None
+        return self._parts[0] if len(self._parts) == 1 else bytearray().join(self._parts)

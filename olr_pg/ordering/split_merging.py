@@ -1,0 +1,81 @@
+"""Decoding splits and merging them (`merger`), again where the dictionary changed under them."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from olr_pg.decoding.split import Decode
+    from olr_pg.ordering.merger import Merger
+    from olr_pg.ordering.merger_state import ThreadSplit
+    from olr_pg.ordering.ready_transactions import ReadyRun
+    from olr_pg.transactions.row_fault import RowFault
+
+
+class Merged(NamedTuple):
+    """The outcome of merging a split.
+
+    Attributes:
+        released: the transactions that may leave now: those of each view in commit order.
+        left_out: what of them, and of others up to them, could not be decoded.
+        source: the split, None where there was none; a split that has to be decoded again turns up
+            only then.
+    """
+
+    released: list[ReadyRun]
+    left_out: list[RowFault]
+    source: ThreadSplit | None
+
+
+def merge_splits(
+    merger: Merger,
+    sources: Sequence[ThreadSplit],
+    decode: Decode,
+) -> Iterator[Merged]:
+    """Decode splits and merge them, again where the dictionary changed under them.
+
+    Args:
+        merger: what they are merged into; after a step its `failure` may be set.
+        sources: the splits, in redo order.
+        decode: decodes splits in their order; closed where the rest is not wanted.
+
+    Raises:
+        OlrPgError: what `decode` or the merger raises.
+    """
+    todo = list(sources)
+    while todo:
+        with closing(decode(merger.subscription, [source.split for source in todo])) as results:
+            for done, result in enumerate(results, 1):
+                source = todo[done - 1]
+                released = merger.feed(source.thread, result, source)
+                if merger.again:
+                    todo = [*merger.again, *todo[done:]]
+                    merger.again = []
+                    break
+                yield Merged(released, merger.left_out, source)
+                if merger.failure is not None:
+                    return
+            else:
+                return
+
+
+def move_on(merger: Merger, step: Callable[[], list[ReadyRun]], decode: Decode) -> Iterator[Merged]:
+    """Move a merger on without a split, once the splits are merged that have to be decoded again.
+
+    Args:
+        merger: after a step its `failure` may be set.
+        step: one of its methods that give the transactions that leave then.
+        decode: as of `merge_splits`.
+
+    Raises:
+        OlrPgError: what `decode` or the merger raises.
+    """
+    released = step()
+    while merger.again:
+        sources, merger.again = merger.again, []
+        yield from merge_splits(merger, sources, decode)
+        released = step()
+    yield Merged(released, merger.left_out, None)

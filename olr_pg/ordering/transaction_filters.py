@@ -1,0 +1,95 @@
+"""The filters of transactions (`decoding.filters`), where the session of every one is known."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from olr_pg.decoding.filters import NO_FILTERS, Filters
+from olr_pg.redo.sessions import SessionDirectory, SessionKey
+from olr_pg.redo.unlogged_ranges import names_no_transaction
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from olr_pg.transactions.finished import Account
+    from olr_pg.transactions.finished_columns import TransactionColumns
+    from olr_pg.transactions.row_fault import RowFault
+
+
+class TransactionFilters:
+    """The filters of transactions, and the sessions they ask for.
+
+    Args:
+        filters: which transactions are left out.
+        view_filters: the same, for single views of a subscription; empty where there are none.
+        sessions: filled with those that are announced; None: with a directory of its own.
+
+    Attributes:
+        sessions: those that were announced so far.
+    """
+
+    def __init__(
+        self,
+        filters: Filters = NO_FILTERS,
+        view_filters: Sequence[Filters] = (),
+        sessions: SessionDirectory | None = None,
+    ) -> None:
+        self._filters = filters
+        self._view_filters = view_filters
+        self.sessions = SessionDirectory() if sessions is None else sessions
+
+    def delivered(self, columns: TransactionColumns, view: int) -> npt.NDArray[np.bool_]:
+        """Tell which transactions of a view are not left out; shape (transactions)."""
+        filters = self._of_transactions(self._filters, *self._view_filters[view : view + 1])
+        if not filters:
+            return np.ones(len(columns.xid), np.bool_)
+        sessions = zip(
+            columns.commit_thread.tolist(), columns.session.tolist(), columns.serial.tolist(),
+            strict=True,
+        )  # fmt: skip
+        return np.array(
+            [
+                not self._drop(filters, xid, *session)
+                for xid, session in zip(columns.xid.tolist(), sessions, strict=True)
+            ],
+            np.bool_,
+        )
+
+    def drop(self, fault: RowFault) -> bool:
+        """Tell whether the transaction of a fault, a change not put together, is left out."""
+        if names_no_transaction(fault.xid):
+            return False  # whose it was, nobody knows
+        return self._drop(
+            self._of_transactions(self._filters),
+            fault.xid, fault.position[0], fault.session, fault.serial,
+        )  # fmt: skip
+
+    @staticmethod
+    def _of_transactions(*filters: Filters) -> list[Filters]:
+        return [one for one in filters if one.concerns_transactions]
+
+    def _drop(
+        self, filters: Sequence[Filters], xid: int, thread: int, session: int, serial: int
+    ) -> bool:
+        """Tell whether filters leave a transaction out, by it and by its session."""
+        if not filters:
+            return False
+        key = SessionKey(thread, session, serial)
+        found = self.sessions.find(key) or self.sessions.find_in_any_thread(session, serial)
+        return any(one.drops(xid, found) for one in filters)
+
+
+def count_left_out(
+    account: Account, columns: TransactionColumns, delivered: npt.NDArray[np.bool_]
+) -> None:
+    """Note in the account what filters have left out."""
+    rows = int(np.diff(columns.dml_first)[~delivered].sum())
+    transactions = int((~delivered).sum())
+    account.rows -= rows
+    account.rows_filtered += rows
+    account.committed -= transactions
+    account.transactions_filtered += transactions

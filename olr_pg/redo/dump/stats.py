@@ -1,0 +1,96 @@
+"""Counts of a log, for ``dump --stats`` and for checking a decoder against redo-format §10."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from olr_pg.kernels.compile import kernel
+from olr_pg.redo.integers import u16, u32
+from olr_pg.redo.vectors import vectors_of
+from olr_pg.redo.window import Log, read_windows
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    import numpy.typing as npt
+
+_BEGIN = 0x0502
+_END = 0x0504
+_ROLLED_BACK = 0x04
+
+
+@dataclass(slots=True)
+class LogStatistics:
+    """The counts of a log's content.
+
+    Attributes:
+        blocks: blocks after block 0.
+        lwns: LWN chunks.
+        records: redo records, void ones too.
+        vectors: change vectors of valid records.
+        opcodes: how many of each, by ``layer.code``, in numeric order.
+        transactions: begins (5.2 with a sequence number).
+        rolled_back: 5.4 vectors that end a rolled-back transaction.
+    """
+
+    blocks: int
+    lwns: int = 0
+    records: int = 0
+    vectors: int = 0
+    opcodes: dict[str, int] = field(default_factory=dict)
+    transactions: int = 0
+    rolled_back: int = 0
+
+
+@kernel
+def _count_transactions(
+    payload: Any, position: Any, opcode: Any, header: int, big: bool
+) -> tuple[int, int]:
+    begins = 0
+    rollbacks = 0
+    for i in range(position.size):
+        at = position[i]
+        if opcode[i] != 0x0502 and opcode[i] != 0x0504:
+            continue
+        listed = u16(payload, at + header, big)
+        first = u16(payload, at + header + 2, big) if listed > 2 else 0
+        data = at + header + ((listed + 2) & ~3)
+        if opcode[i] == 0x0502 and first >= 8 and u32(payload, data + 4, big) != 0:
+            begins += 1
+        if opcode[i] == 0x0504 and first >= 17 and payload[data + 16] & 0x04:
+            rollbacks += 1
+    return begins, rollbacks
+
+
+def log_statistics(log: Log, *, verify: bool = True) -> LogStatistics:
+    """Count what is in `log`.
+
+    Raises:
+        OlrPgError: 2004, 2005, 2006, 2008 with the place.
+    """
+    stats = LogStatistics(blocks=log.header.file_blocks)
+    layout = log.header.layout
+    opcodes: Counter[int] = Counter()
+    for window in read_windows(log, verify=verify):
+        vectors = vectors_of(window)
+        stats.lwns += window.lwns.block.size
+        stats.records += window.records.position.size
+        stats.vectors += vectors.position.size
+        values: npt.NDArray[np.uint16]
+        values, counts = np.unique(vectors.opcode, return_counts=True)
+        opcodes.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
+        begins, rollbacks = _count_transactions(
+            window.payload,
+            vectors.position,
+            vectors.opcode,
+            layout.vector_header,
+            layout.big_endian,
+        )
+        stats.transactions += begins
+        stats.rolled_back += rollbacks
+    stats.opcodes = {f"{op >> 8}.{op & 255}": opcodes[op] for op in sorted(opcodes)}
+    return stats

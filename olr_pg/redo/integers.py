@@ -1,0 +1,65 @@
+"""The integers of redo, as kernels read them.
+
+All readers take the byte order of the file; the caller has checked the bounds.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numba
+import numpy as np
+
+from olr_pg.kernels.compile import inlined_for
+
+BYTES: Final = (
+    numba.types.Array(numba.uint8, 1, "C"),
+    numba.types.Array(numba.uint8, 1, "C", readonly=True),
+)
+"""The payload of a window, and the bytes of a mapped log."""
+
+
+# Unsigned indices: Numba leaves out the test for negative ones, so that the loads of the bytes
+# become one load of the integer.
+_1 = np.uint64(1)
+_2 = np.uint64(2)
+_3 = np.uint64(3)
+_8 = np.uint32(8)
+_16 = np.uint32(16)
+_24 = np.uint32(24)
+
+
+@inlined_for(*(numba.int64(data, numba.int64, numba.boolean) for data in BYTES))
+def u16(data: Any, at: int, big: bool) -> int:
+    """Read the unsigned 16-bit integer at `at`."""
+    i = np.uint64(at)
+    low = np.uint32(data[i])
+    high = np.uint32(data[i + _1])
+    if big:
+        return int(low << _8 | high)
+    return int(low | high << _8)
+
+
+@inlined_for(*(numba.int64(data, numba.int64, numba.boolean) for data in BYTES))
+def u32(data: Any, at: int, big: bool) -> int:
+    """Read the unsigned 32-bit integer at `at`."""
+    i = np.uint64(at)
+    a = np.uint32(data[i])
+    b = np.uint32(data[i + _1])
+    c = np.uint32(data[i + _2])
+    d = np.uint32(data[i + _3])
+    if big:
+        return int(a << _24 | b << _16 | c << _8 | d)
+    return int(a | b << _8 | c << _16 | d << _24)
+
+
+@inlined_for(*(numba.int64(data, numba.int64, numba.boolean) for data in BYTES))
+def scn8(data: Any, at: int, big: bool) -> int:
+    """Read the SCN slot of 8 bytes at `at`, either form (redo-format §0.3); −1 for none."""
+    base = u32(data, at, big)
+    wrap = u16(data, at + 4, big)
+    if base == 0xFFFFFFFF and wrap == 0xFFFF:
+        return -1
+    if wrap & 0x8000:
+        return base | u16(data, at + 6, big) << 32 | (wrap & 0x7FFF) << 48
+    return base | wrap << 32

@@ -1,0 +1,41 @@
+"""Segments and indexes of subscribed LOB columns, by their object numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class LobObjects(NamedTuple):
+    """Segments and indexes of subscribed LOB columns.
+
+    Attributes:
+        key: ascending ``con_id << 32 | number``.
+        is_index: 1 for a LOB index.
+        table: the column's table in the row plan.
+    """
+
+    key: npt.NDArray[np.uint64]
+    is_index: npt.NDArray[np.uint8]
+    table: npt.NDArray[np.int32]
+
+
+def lob_objects(rows: Iterable[tuple[int, bool, int]]) -> LobObjects:
+    """Build the table of (key, is an index, table); of equal keys the first counts."""
+    found: dict[int, tuple[bool, int]] = {}
+    for key, is_index, table in rows:
+        found.setdefault(key, (is_index, table))
+    keys = sorted(found)
+    return LobObjects(
+        np.array(keys, np.uint64),
+        np.array([found[key][0] for key in keys], np.uint8),
+        np.array([found[key][1] for key in keys], np.int32),
+    )
+
+
+NO_LOB_OBJECTS: Final = lob_objects([])

@@ -1,0 +1,173 @@
+"""Vectors that nothing interprets: counted by operation code, and those noted that may matter.
+
+One that names a subscribed object and is not known to change no row (`opcode_names.HARMLESS`) may
+be a change that is missed: its place is noted, the first of its code and table.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from olr_pg.kernels.compile import inlined, part
+from olr_pg.redo.column_tables import row_type
+from olr_pg.redo.events import find
+from olr_pg.redo.layout import BLOCK_HEADER
+from olr_pg.redo.lobs import is_lob_object, table_of_lob
+from olr_pg.redo.opcode_names import HARMLESS
+from olr_pg.redo.row_vectors import FULL, NOTED, PASSED
+from olr_pg.redo.vectors import container_of, object_of
+from olr_pg.redo.walk import RECORD_AT_HAND, VECTORS, XID, Walk
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy.typing as npt
+
+    from olr_pg.redo.column_tables import Table
+
+_BLOCK_HEADER = BLOCK_HEADER
+
+_MARKER: Final = 6
+"""The type of vectors without a block: what is in place of their object means nothing."""
+
+_TYPE: Final = 0x7F
+
+_IS_HARMLESS: Final = np.zeros(1 << 16, np.bool_)
+for _layer, _codes in HARMLESS.items():
+    _IS_HARMLESS[[_layer << 8 | _code for _code in _codes]] = True
+
+NOTE: Final = row_type(
+    [
+        ("opcode", "u2"),
+        ("table", "i4"),
+        ("dataobj", "u4"),
+        ("xid", "u8"),
+        ("scn", "u8"),
+        ("block", "u4"),
+        ("offset", "u2"),
+    ]
+)
+"""A vector that may matter; its XID is 0 where its record names none."""
+
+NOTES: Final = 16
+"""Room for notes at first."""
+
+
+class PassedVector(NamedTuple):
+    """A vector of a subscribed object that nothing interprets.
+
+    Attributes:
+        opcode: ``layer << 8 | code``.
+        table: index into the row plan.
+        dataobj: the object that it names.
+        xid: packed, 0 = none.
+        position: thread, sequence, block and offset of its record.
+    """
+
+    opcode: int
+    table: int
+    dataobj: int
+    xid: int
+    scn: int
+    position: tuple[int, int, int, int]
+
+
+class Passed(NamedTuple):
+    """The vectors of a stretch of redo that nothing interprets.
+
+    Attributes:
+        counts: how many vectors, by operation code.
+        noted: those that may matter; the first of each code and table of a window.
+    """
+
+    counts: Mapping[int, int] = {}
+    noted: tuple[PassedVector, ...] = ()
+
+    def plus(self, other: Passed) -> Passed:
+        """Both, each code and table noted once."""
+        counts = dict(self.counts)
+        for opcode, count in other.counts.items():
+            counts[opcode] = counts.get(opcode, 0) + count
+        noted: dict[tuple[int, int], PassedVector] = {}
+        for one in (*self.noted, *other.noted):
+            noted.setdefault((one.opcode, one.table), one)
+        return Passed(counts, tuple(noted.values()))
+
+
+@inlined
+def _note(walk: Walk, op: int, table: int, dataobj: int) -> None:
+    """Note a vector, unless one of its code and table is noted."""
+    notes, count = walk.notes, walk.state[NOTED]
+    for known in range(count):
+        if notes.opcode[known] == op and notes.table[known] == table:
+            return
+    if count == notes.size:
+        walk.state[FULL] = 1
+        return
+    record = walk.current[RECORD_AT_HAND]
+    position, width = walk.records.position[record], walk.width
+    notes.opcode[count] = op
+    notes.table[count] = table
+    notes.dataobj[count] = dataobj
+    notes.xid[count] = walk.current[XID]
+    notes.scn[count] = walk.records.scn[record]
+    notes.block[count] = walk.first_block + position // width
+    notes.offset[count] = _BLOCK_HEADER + position % width
+    walk.state[NOTED] = count + 1
+
+
+@inlined
+def _table_named(walk: Walk, at: int, dataobj: int) -> int:
+    """Find the subscribed table that a data object is of, −1 for other objects."""
+    con_id = container_of(walk.payload, at, walk.header, walk.big)
+    scn = walk.records.scn[walk.current[RECORD_AT_HAND]]
+    table = find(walk.objects.data, con_id, dataobj, scn)
+    if table < 0 and is_lob_object(walk.objects.lob_data, con_id, dataobj):
+        return table_of_lob(walk.objects.lob_data, con_id, dataobj)
+    return table
+
+
+@part
+def _look_at(walk: Walk, vector: int, at: int, op: int) -> None:
+    """Note a vector if it names a subscribed object."""
+    if walk.payload[at + 21] & _TYPE == _MARKER:
+        return
+    following = walk.vectors.opcode[vector + 1] if vector + 1 < walk.current[VECTORS] else 0
+    if following == 0x0506 or following == 0x050B:
+        return  # it takes back what the undo marker behind it tells
+    dataobj = object_of(walk.payload, at, walk.big)
+    table = _table_named(walk, at, dataobj)
+    if table >= 0:
+        _note(walk, op, table, dataobj)
+
+
+@inlined
+def pass_by(walk: Walk, vector: int, at: int, op: int) -> None:
+    """Count a vector that nothing interprets; note it if it may matter."""
+    walk.passed[walk.state[PASSED]] = op
+    walk.state[PASSED] += 1
+    if not _IS_HARMLESS[op]:
+        _look_at(walk, vector, at, op)
+
+
+def passed_of(opcodes: npt.NDArray[np.uint16], notes: Table, place: tuple[int, int]) -> Passed:
+    """Read from a walk what it passed uninterpreted.
+
+    Args:
+        opcodes: of the vectors.
+        notes: `NOTE` rows.
+        place: thread and sequence of the log.
+    """
+    values, counts = np.unique(opcodes, return_counts=True)
+    return Passed(
+        dict(zip(values.tolist(), counts.tolist(), strict=True)),
+        tuple(
+            PassedVector(
+                int(one["opcode"]), int(one["table"]), int(one["dataobj"]), int(one["xid"]),
+                int(one["scn"]), (*place, int(one["block"]), int(one["offset"])),
+            )
+            for one in notes
+        ),
+    )  # fmt: skip

@@ -1,0 +1,248 @@
+"""Decoding archived logs once, without a server: ``olr-pg decode``."""
+
+from __future__ import annotations
+
+from collections import deque
+from functools import partial
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import structlog
+
+from olr_pg.capture.continuity import Gap, check_origin, join_logs
+from olr_pg.capture.logs import discover_logs
+from olr_pg.capture.orphans import ends_of, incarnations_of, lost_ends, without_orphans
+from olr_pg.decoding.dictionary_follower import DictionaryFollower
+from olr_pg.decoding.filters import NO_FILTERS, Filters
+from olr_pg.decoding.incidents import LogFile, with_incident
+from olr_pg.decoding.left_out_report import report_left_out
+from olr_pg.decoding.split import decode_split, open_for_decoding, plan_splits
+from olr_pg.dictionary.oracle_schemas import is_oracle_schema
+from olr_pg.dictionary.selection import parse_table_name, select_tables, user_tables
+from olr_pg.errors import OlrPgError
+from olr_pg.ordering.merger import Merger
+from olr_pg.ordering.merger_state import ThreadSplit
+from olr_pg.ordering.new_incarnation import Incarnations
+from olr_pg.ordering.ready_transactions import transactions_of
+from olr_pg.ordering.split_merging import merge_splits, move_on
+from olr_pg.ordering.table_events import FaultReporter
+from olr_pg.ordering.transaction_filters import TransactionFilters
+from olr_pg.transactions.waiting_storage import IN_MEMORY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from olr_pg.capture.archived_log import ArchivedLog
+    from olr_pg.capture.continuity import LogStream
+    from olr_pg.decoding.split import Decode, Split, SplitResult, Subscription
+    from olr_pg.dictionary.committed_changes import DictionaryTransaction
+    from olr_pg.dictionary.model import Database, Snapshot, Table
+    from olr_pg.ordering.accounting import Accounting
+    from olr_pg.ordering.split_merging import Merged
+    from olr_pg.redo.sessions import SessionDirectory
+    from olr_pg.transactions.waiting_storage import Storage
+
+_log = structlog.get_logger(__name__)
+
+
+def decode_logs(
+    snapshot: Snapshot,
+    specs: Sequence[str],
+    *,
+    tables: Sequence[str] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    incidents: Path | None = None,
+    account: Callable[[Accounting], None] | None = None,
+    sessions: SessionDirectory | None = None,
+    storage: Storage | None = None,
+    filters: Filters = NO_FILTERS,
+    decode: Decode | None = None,
+    ddl: Callable[[DictionaryTransaction], None] | None = None,
+) -> Iterator[memoryview]:
+    """Yield the framed messages of every committed transaction, one blob each, in delivery order.
+
+    Args:
+        snapshot: the dictionary.
+        specs: files, directories or globs of archived logs.
+        tables: ``OWNER.NAME``; None for every table that is not Oracle's own.
+        progress: called as ``progress(bytes done, bytes in all)``.
+        incidents: the directory for the incident file of a decoding error.
+        account: is given the account of it all, at the end.
+        sessions: filled with the sessions of the transactions, before these are yielded.
+        storage: where the bytes of unfinished and of large transactions wait; None is memory.
+        filters: what is left out.
+        decode: decodes the splits; None: this process does, without Spark.
+        ddl: is given the transactions with DDL statements of the tables' container, each before
+            what commits behind it is yielded, and before its own rows.
+
+    Raises:
+        OlrPgError: 2xxx the logs, 3xxx the tables. What was yielded before it is whole. At the very
+            end: 2013, a table whose changes behind a DDL could not be decoded; 2011, 2015, 2016,
+            2060 to 2062, changes that could not be decoded, which were left out.
+    """
+    stream = _stream(discover_logs(specs), snapshot.database)
+    follower = DictionaryFollower(snapshot, filters=filters)
+    chosen = filters.chosen(chosen_tables(snapshot, tables), snapshot.database)
+    report_left_out(chosen)
+    subscription = follower.subscribe(chosen, wanted=partial(is_wanted, tables))
+    # Behind a gap no new incarnation begins: what it would give up may be in the gap.
+    until = min((gap.resetlogs_id for gap in stream.gaps), default=None)
+    readable = [
+        log for log in stream.readable if until is None or log.position.resetlogs_id <= until
+    ]
+    logs = sorted(readable, key=lambda log: log.header.first_scn)
+    starts = thread_starts(readable)
+    merger = Merger(
+        subscription, 0, starts, follower, storage or IN_MEMORY,
+        filters=TransactionFilters(filters, sessions=sessions),
+    )  # fmt: skip
+    block_size = {log.path: log.header.block_size for log in logs}
+    files = [LogFile.of(log) for log in logs]
+    reporter = FaultReporter(partial(with_incident, logs=files, directory=incidents))
+    done, total = 0, sum(log.used_bytes for log in logs)
+    try:
+        decode = decode or partial(decode_splits, with_names=sessions is not None)
+        for released, left_out, source in _merge(merger, logs, decode):
+            statements = deque(_with_statements(merger.left_dictionary, snapshot, ddl))
+            for transaction in transactions_of(released):
+                order = transaction.commit_scn, tuple(transaction.position)
+                while statements and statements[0].order <= order:
+                    _tell(ddl, statements.popleft())
+                if sessions is not None:
+                    sessions.delivering(transaction.xid, transaction.position.thread)
+                yield transaction.blob
+            while statements:
+                _tell(ddl, statements.popleft())
+            for fault in left_out:
+                if fault.lobs:
+                    continue  # warned of as `LobLosses`; the change is there, without the value
+                reporter.report(fault)
+            if merger.failure is not None:
+                raise merger.failure
+            if source is None:
+                continue
+            split = source.split
+            done += (split.end_block - split.first_block) * block_size[split.path]
+            if progress is not None:
+                progress(min(done, total), total)
+    except OlrPgError as failure:
+        raise with_incident(failure, files, incidents) from failure
+    merger.report_waiting()
+    if account is not None:
+        account(merger.accounting())
+    if stream.gaps:
+        raise stream.gaps[0].as_error()
+    for error in (*follower.ended(), *reporter.first.values()):
+        raise error
+
+
+def _with_statements(
+    transactions: Iterable[DictionaryTransaction],
+    snapshot: Snapshot,
+    wanted: Callable[[DictionaryTransaction], None] | None,
+) -> Iterator[DictionaryTransaction]:
+    """Those with DDL statements in the dictionary's container, if anybody wants them."""
+    if wanted is None:
+        return
+    for transaction in transactions:
+        if transaction.statements and transaction.con_id == snapshot.database.con_id:
+            yield transaction
+
+
+def _tell(
+    ddl: Callable[[DictionaryTransaction], None] | None, transaction: DictionaryTransaction
+) -> None:
+    if ddl is not None:
+        ddl(transaction)
+
+
+def _stream(logs: Sequence[ArchivedLog], database: Database) -> LogStream:
+    """Join the logs to one stream, but for what a RESETLOGS has orphaned of them.
+
+    Raises:
+        OlrPgError: 2009, 2020, see `join_logs`.
+    """
+    for log in logs:
+        check_origin(log, database)
+    ends = ends_of(incarnations_of(logs))
+    lost = [
+        Gap(place.resetlogs_id, place.thread, place.sequence, place.sequence, scn)
+        for place, scn, _ in lost_ends(logs, ends)
+    ]
+    return join_logs(without_orphans(logs, ends), database).with_gaps(lost)
+
+
+def _merge(merger: Merger, logs: Sequence[ArchivedLog], decode: Decode) -> Iterator[Merged]:
+    """Decode whole logs, in order, and merge them, one incarnation behind the other."""
+    incarnations = Incarnations(merger)
+    for _, group in groupby(logs, key=lambda log: log.position.resetlogs_id):
+        of_one = list(group)
+        scn = incarnations.begin(of_one[0])
+        if scn is not None:
+            # The redo from there on was given up by a RESETLOGS; other redo takes its place.
+            yield from move_on(merger, partial(merger.pass_scn, scn), decode)
+            merger.abandon(scn)
+        sources = [
+            ThreadSplit(log.header.thread, split, log.end_scn)
+            for log in of_one
+            for split in plan_splits(log)
+        ]
+        yield from merge_splits(merger, sources, decode)
+        for log in of_one:
+            incarnations.decoded(log)
+
+
+def decode_splits(
+    subscription: Subscription, splits: Sequence[Split], *, with_names: bool = False
+) -> Generator[SplitResult, None, None]:
+    """Decode splits one by one, in this process.
+
+    Args:
+        with_names: as of `decode_split`.
+    """
+    path = ""
+    for split in splits:
+        if split.path != path:
+            path, log = split.path, open_for_decoding(split.path)
+        yield decode_split(
+            subscription, log, split.first_block, split.end_block, first_group=split.first_group,
+            with_names=with_names,
+        )  # fmt: skip
+
+
+def chosen_tables(snapshot: Snapshot, names: Sequence[str] | None) -> tuple[Table, ...]:
+    """Choose the named tables; without names, every table that is not Oracle's own.
+
+    Raises:
+        OlrPgError: 3xxx, an unknown table or one that cannot be replicated.
+    """
+    if names is not None:
+        return select_tables(snapshot, names)
+    selection = user_tables(snapshot)
+    for table in selection.refused:
+        _log.warning("the table is left out", table=table.full_name, reason=table.obstacle)
+    return selection.tables
+
+
+def is_wanted(names: Sequence[str] | None, owner: str, name: str) -> bool:
+    """Whether `chosen_tables` would choose a table of that owner and name."""
+    if names is None:
+        return not is_oracle_schema(owner)
+    return (owner, name) in map(parse_table_name, names)
+
+
+def thread_starts(logs: Sequence[ArchivedLog], scn: int = 0) -> dict[int, int]:
+    """Tell from which SCN each redo thread will be read, where logs that end by `scn` are not.
+
+    Args:
+        logs: in stream order.
+        scn: what begins before it is not wanted.
+    """
+    starts: dict[int, int] = {}
+    for log in logs:
+        thread = log.header.thread
+        starts.setdefault(thread, log.header.first_scn)
+        if log.next_scn <= scn:
+            starts[thread] = log.next_scn
+    return starts

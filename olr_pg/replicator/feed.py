@@ -1,0 +1,187 @@
+"""One session of a target as decoding feeds it: what it lacks, and what it was given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+import numpy as np
+
+from olr_pg.capture.state import CapturePhase
+from olr_pg.decoding.target_view import TargetView
+from olr_pg.dictionary.evolution import UNKNOWN_DDL
+from olr_pg.errors import OlrPgError
+from olr_pg.ordering.ready_transactions import CommitPosition
+from olr_pg.replicator.recovery.bounded_recovery import Need
+from olr_pg.server.queue import ReadyQueue
+from olr_pg.transactions.schema_event import SchemaEvent
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable, Sequence
+
+    from olr_pg.capture.state import CaptureMonitor
+    from olr_pg.dictionary.model import Snapshot, Table
+    from olr_pg.ordering.ready_transactions import CommitKey, ReadyRun
+    from olr_pg.ordering.schema_events import SchemaEvents
+    from olr_pg.replicator.decoding_progress import DecodeProgress
+
+_FAULT_BYTES: Final = 4096
+"""What a fault takes while it waits for the applier, about."""
+
+
+class Chosen(NamedTuple):
+    """What a TableList names.
+
+    Attributes:
+        snapshot: the dictionary that the tables are from.
+        tables: as they are decoded: the target's own filter may leave columns out of them.
+        would_name: whether it would name a table of that owner and name, if there were one.
+    """
+
+    snapshot: Snapshot
+    tables: tuple[Table, ...]
+    would_name: Callable[[str, str], bool]
+
+
+class FeedTarget(Protocol):
+    """The target of a feed, as far as decoding tells it anything.
+
+    Attributes:
+        name: of the target; empty where there is only one.
+        view: what it gets of what is decoded for all.
+        schema_events: where changes of definitions are published to.
+        ends_with_table: whether a table that ends without anyone being told ends the delivery.
+        monitor: what decoding for it is doing.
+        progress: how far decoding for it has come.
+        drained: set once everything that is there has been queued.
+        failure: what ended its decoding, if anything did.
+    """
+
+    name: str
+    view: TargetView
+    schema_events: SchemaEvents
+    ends_with_table: bool
+    monitor: CaptureMonitor
+    progress: DecodeProgress
+    drained: threading.Event
+    failure: OlrPgError | None
+
+
+@dataclass(eq=False)
+class Feed:
+    """One session of a target: from its StartSCN until its client leaves.
+
+    It may be fed by one run of decoding after the other. What each of them decodes is the same, in
+    the same order, so that `wants` tells what the queue has not been given yet.
+
+    Attributes:
+        start_scn: transactions that began before it are not delivered.
+        resumed: whether it is where the target's checkpoint says.
+        open_scn: no transaction that the queue was not given yet began before it.
+        last: where the last transaction that the queue was given committed.
+        passed_scn: of what began at `start_scn` or later, everything that commits at this SCN or
+            before was given to the queue, or is confirmed.
+    """
+
+    delivery: FeedTarget
+    chosen: Chosen
+    queue: ReadyQueue
+    start_scn: int
+    open_scn: int
+    last: CommitKey | None = None
+    passed_scn: int = -1
+    resumed: bool = False
+
+    @property
+    def names(self) -> frozenset[str]:
+        """``OWNER.NAME`` of its tables."""
+        return frozenset(table.full_name for table in self.chosen.tables)
+
+    @property
+    def need(self) -> Need:
+        """What it lacks."""
+        objects = frozenset(table.obj for table in self.chosen.tables)
+        return Need(self.open_scn, self.passed_scn, objects)
+
+    def view(self, tables: Sequence[Table]) -> TargetView:
+        """Tell what it gets of a subscription to `tables`."""
+        objects = self.need.objects
+        everything = objects.issuperset(table.obj for table in tables)
+        return replace(self.delivery.view, objects=None if everything else objects)
+
+    def wanted(self, run: ReadyRun) -> ReadyRun:
+        """Those of a run of its view that it lacks."""
+        if self.last is not None:
+            _, run = run.cut(run.count_up_to_key(self.last))
+        return run.where(run.begin_scn >= np.uint64(self.start_scn))
+
+    def offer(self, run: ReadyRun) -> int:
+        """Put transactions into the queue until it is full; how many it took."""
+        taken = self.queue.offer(run)
+        if taken:
+            self.last = run.cut(taken)[0].last_key
+        return taken
+
+    def note_open(self, scn: int) -> None:
+        """No transaction that may still come began before `scn`."""
+        self.open_scn = max(self.open_scn, scn)
+
+    def note_passed(self, scn: int) -> None:
+        """Note that it was given all that commits at this SCN or before."""
+        self.passed_scn = max(self.passed_scn, scn)
+
+    def abandon(self, scn: int) -> None:
+        """Give up the redo from `scn` on after a RESETLOGS: the new one counts on from there."""
+        self.open_scn = min(self.open_scn, scn)
+        self.passed_scn = min(self.passed_scn, scn - 1)
+        if self.last is not None and self.last[0] >= scn:
+            self.last = scn, CommitPosition(0, 0, 0, 0)
+
+    def publish(self, event: SchemaEvent) -> OlrPgError | None:
+        """Tell what happened to a table; the error that ends the delivery for it, if any."""
+        if event.table not in self.names:
+            return None
+        if event.lobs:
+            self._publish_lobs(event)
+            return None
+        if not event.is_fault:
+            try:
+                evolution, definition = self.delivery.view.filters.shape_evolution(
+                    event.evolution, event.definition
+                )
+            except OlrPgError as unfit:
+                return unfit
+            past = event.commit_scn < self.start_scn
+            event = event._replace(past=past, evolution=evolution, definition=definition)
+        elif self._is_passed(event):
+            return None
+        self.delivery.schema_events.publish(event)
+        error = event.evolution.error
+        if error is None or not self.delivery.ends_with_table:
+            return None
+        return error if event.is_fault or error.code == UNKNOWN_DDL else None
+
+    def _publish_lobs(self, event: SchemaEvent) -> None:
+        lobs = self.delivery.view.filters.shape_lobs(event.table, event.lobs)
+        if lobs and not self._is_passed(event):
+            self.delivery.schema_events.publish(event._replace(lobs=lobs))
+
+    def _is_passed(self, event: SchemaEvent) -> bool:
+        """Whether the event's transaction is not delivered, or was passed already."""
+        return event.begin_scn < self.start_scn or event.commit_scn < (self.last or (0,))[0]
+
+    def await_room_for_fault(self, timeout: float) -> bool:
+        """Wait until another fault may be published; whether it may, after so many seconds.
+
+        As many may wait as transactions may.
+        """
+        transactions_max, bytes_max = self.queue.bounds
+        faults_max = max(1, min(transactions_max, bytes_max // _FAULT_BYTES))
+        return self.queue.closed or self.delivery.schema_events.await_room(faults_max, timeout)
+
+    def fail(self, error: OlrPgError) -> None:
+        """Nothing more comes."""
+        self.delivery.failure = error
+        self.delivery.monitor.enter(CapturePhase.STOPPED, error)
+        self.queue.fail(error)

@@ -1,0 +1,39 @@
+"""Followers of the dictionary that no run of decoding uses: the next run takes one over."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from olr_pg.decoding.dictionary_follower import DictionaryFollower
+    from olr_pg.dictionary.model import Snapshot
+
+
+class FollowerPool:
+    """What followers know of the dictionary outlives the run that they followed it in.
+
+    Args:
+        make: makes the follower of a dictionary.
+    """
+
+    def __init__(self, make: Callable[[Snapshot], DictionaryFollower]) -> None:
+        self._make = make
+        self._idle: list[DictionaryFollower] = []
+        self._lock = threading.Lock()
+
+    def take(self, snapshot: Snapshot) -> DictionaryFollower:
+        """Take the idle follower of a dictionary that has come furthest, or make one."""
+        with self._lock:
+            idle = [one for one in self._idle if one.snapshot is snapshot]
+            self._idle = []
+            if not idle:
+                return self._make(snapshot)
+            return max(idle, key=lambda one: one.done)
+
+    def give_back(self, follower: DictionaryFollower) -> None:
+        """Keep the follower of a run that is over."""
+        with self._lock:
+            self._idle.append(follower)

@@ -1,0 +1,70 @@
+"""Compiling the decoding kernels before they are needed.
+
+Numba compiles a kernel at its first call and keeps it on disk. Spark's workers are forked from one
+daemon: what the daemon has compiled, none of them has to. Numba compiles on one core at a time, so
+a process of its own compiles what comes behind the extraction, which is the larger half.
+
+The logs that are decoded for it are generated ones that the package carries
+(``tools/warmup_log.py`` writes them).
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import tarfile
+import tempfile
+from importlib import resources
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.kernels.cache import is_on_disk
+from olr_pg.kernels.compile import interpreted
+from olr_pg.redo import log_extraction as extract
+from olr_pg.replicator.decode_once import decode_logs
+from olr_pg.wire.encoder import fill_room
+
+_LOGS: Final = "data/warmup.tar.xz"
+
+_log = structlog.get_logger(__name__)
+
+
+def warm_kernels() -> None:
+    """Decode small generated logs: compiles, or loads, every kernel of the way."""
+    with tempfile.TemporaryDirectory(prefix="olr-pg-warm-") as name:
+        folder = Path(name)
+        unpack_logs(folder)
+        if is_on_disk(extract.extract_groups) and is_on_disk(fill_room):
+            _decode(folder)
+            return
+        # Forked: what is loaded here need not be loaded again, and it ends with this process.
+        behind = multiprocessing.get_context("fork").Process(
+            target=warm_behind_extraction, args=(folder,), daemon=True
+        )
+        behind.start()
+        _decode(folder)
+        behind.join()
+        if behind.exitcode != 0:
+            # What it did not compile, the decoding above has; its traceback is on stderr.
+            _log.warning("not all kernels are compiled ahead", exit_code=behind.exitcode)
+
+
+def unpack_logs(folder: Path) -> None:
+    """Write the package's logs and their dictionary below `folder`."""
+    packed = resources.files(__package__).joinpath(_LOGS)
+    with packed.open("rb") as file, tarfile.open(fileobj=file, mode="r:xz") as archive:
+        archive.extractall(folder, filter="data")
+
+
+def warm_behind_extraction(folder: Path) -> None:
+    """Decode what `unpack_logs` wrote with the extraction interpreted, which leaves it so."""
+    setattr(extract, extract.extract_groups.__name__, interpreted(extract.extract_groups))
+    _decode(folder)
+
+
+def _decode(folder: Path) -> None:
+    snapshot = load_snapshot(str(folder / "dictionary.json"))
+    for _ in decode_logs(snapshot, [str(folder / "logs")]):
+        pass

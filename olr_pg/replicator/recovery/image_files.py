@@ -1,0 +1,397 @@
+"""The files of bounded recovery: what open transactions had changed up to a place in the redo.
+
+An *image* is all transactions that were open when every redo thread had been read to the end of
+some log. It is a manifest, ``image-*.json``, that refers to parts of data files, ``image-*.redo``:
+each part is one batch of events as the assembler keeps it (`redo.batch`), its four arrays one
+behind the other. An image writes only what no earlier one has written, into one data file of its
+own; so a transaction that stays open for days is not written again with each image. Data files of
+which most is not needed any more are left behind by writing everything again.
+
+A manifest names its version, the layout of the arrays and a CRC of itself and of every part. The
+files are synced, data first, and the manifest is renamed into its place; so one that is there is
+whole, unless something damaged it afterwards, and then it is refused.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import zlib
+from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.files.durable import (
+    check_version,
+    leaving_nothing,
+    replace_file,
+    sync_directory,
+)
+from olr_pg.redo.batch import ENTRY, EVENT, PIECE, ChangeBatch, columns_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from io import BufferedReader
+    from pathlib import Path
+
+    import numpy.typing as npt
+
+    from olr_pg.transactions.waiting_storage import Allocate
+
+    U8 = npt.NDArray[np.uint8]
+
+VERSION: Final = 2
+"""The version that is written, and the newest that is read. Version 1 was of one target only, and
+does not say from where on its transactions are whole, nor which tables it is of."""
+
+_SINCE_2: Final = {"whole_scn", "objects"}
+
+LAYOUT: Final = zlib.crc32(repr([dtype.descr for dtype in (EVENT, PIECE, ENTRY)]).encode())
+"""Of the arrays in data files: those of a release with other ones cannot be read."""
+
+_PREFIX: Final = "image-"
+_COMPACT_SHARE: Final = 2
+"""Everything is written again once the files hold so many times what is needed of them."""
+
+_U64 = Annotated[int, Field(ge=0, lt=1 << 64)]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Part(_Model):
+    """A batch of events in a data file: how long its arrays are, and where they begin."""
+
+    file: str
+    offset: int
+    events: int
+    pieces: int
+    entries: int
+    data: int
+    crc32: int
+
+    @property
+    def size(self) -> int:
+        """Bytes in the file."""
+        lengths = (self.events, self.pieces, self.entries, self.data)
+        widths = (EVENT.itemsize, PIECE.itemsize, ENTRY.itemsize, 1)
+        return sum(length * width for length, width in zip(lengths, widths, strict=True))
+
+
+class Mark(_Model):
+    """A redo thread that was read to the end of a log, which ends at `scn`."""
+
+    thread: int
+    resetlogs_id: int
+    sequence: int
+    dbid: int
+    scn: _U64
+
+
+class Opened(_Model):
+    """An open transaction; its parts in redo order."""
+
+    con_id: int
+    xid: _U64
+    begin_scn: _U64 | None
+    parts: list[Part]
+
+
+class SessionEntry(_Model):
+    """A session of an open transaction (`redo.sessions`)."""
+
+    thread: int
+    session: int
+    serial: int
+    attributes: list[str]
+
+
+class Image(_Model):
+    """A manifest.
+
+    Attributes:
+        source: what the SCNs belong to.
+        marks: of every redo thread of which something was read.
+        watermarks: (redo thread, SCN) of those that count, as of the merger.
+        commit_scn: everything that had committed by then did so at this SCN or before.
+        tables: identity of each table of the row plan, which events name by its number.
+        transactions: the open ones.
+        unowned: LOB pages that name no transaction.
+        whole_scn: transactions that began before it are in it from there on only.
+        objects: OBJ# of the tables that it is of, in their order in the row plan.
+    """
+
+    format: Literal["olr-pg recovery image"] = "olr-pg recovery image"
+    version: Literal[1, 2] = VERSION
+    layout: int = LAYOUT
+    source: str
+    marks: list[Mark]
+    watermarks: list[tuple[int, _U64]]
+    commit_scn: _U64
+    tables: list[str]
+    sessions: list[SessionEntry]
+    transactions: list[Opened]
+    unowned: list[Part]
+    whole_scn: _U64 = 0
+    objects: list[int] = []
+
+    @property
+    def parts(self) -> Iterator[Part]:
+        """All parts."""
+        for transaction in self.transactions:
+            yield from transaction.parts
+        yield from self.unowned
+
+    @property
+    def base_objects(self) -> list[int]:
+        """OBJ# of the tables in their order, those of SYS that are followed among them."""
+        identities = (identity.split(":") for identity in self.tables)
+        return list(dict.fromkeys(int(obj) for obj, since, _ in identities if since == "0"))
+
+    @property
+    def read_scn(self) -> int:
+        """The SCN below which no redo has to be read again."""
+        return min(mark.scn for mark in self.marks)
+
+    @property
+    def settled_scn(self) -> int:
+        """What began at this SCN or later is behind the image in the redo, of every thread."""
+        return max(mark.scn for mark in self.marks)
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    image: Image
+    crc32: int
+
+
+class _Written(NamedTuple):
+    """A batch that is in a file; kept, so that it stays the same object."""
+
+    batch: ChangeBatch
+    part: Part
+
+
+class PartWriter:
+    """Writes the batches of one image that are not in a file yet.
+
+    Args:
+        directory: where; made when first needed.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._written: dict[int, _Written] = {}
+
+    def forget(self) -> None:
+        """Write everything again: what was written is not to be relied on."""
+        self._written = {}
+
+    def forget_others(self, files: Collection[str]) -> None:
+        """Only these data files are there any more."""
+        self._written = {
+            key: written for key, written in self._written.items() if written.part.file in files
+        }
+
+    def new_bytes(self, batches: Iterable[ChangeBatch]) -> int:
+        """Bytes that `write` would write of these."""
+        return sum(_size(batch) for batch in batches if id(batch.events) not in self._written)
+
+    def is_mostly_waste(self, batches: Sequence[ChangeBatch]) -> bool:
+        """Whether most bytes of the files that these batches are in are of others."""
+        parts = [
+            found.part
+            for batch in batches
+            if (found := self._written.get(id(batch.events))) is not None
+        ]
+        needed = sum(part.size for part in parts)
+        files = {part.file for part in parts}
+        there = sum((self._directory / name).stat().st_size for name in files)
+        return there > _COMPACT_SHARE * needed
+
+    def write(self, name: str, batches: Sequence[ChangeBatch]) -> list[Part]:
+        """Make batches durable.
+
+        Args:
+            name: of the data file, should one be needed.
+
+        Returns:
+            The part of each; what is not among them is forgotten.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        self._directory.mkdir(parents=True, exist_ok=True)
+        kept: dict[int, _Written] = {}
+        fresh = [batch for batch in batches if id(batch.events) not in self._written]
+        if fresh:
+            with leaving_nothing(self._directory / name) as path, path.open("wb") as file:
+                for batch in fresh:
+                    crc = 0
+                    offset = file.tell()
+                    for cell in _cells(batch):
+                        file.write(cell.data)
+                        crc = zlib.crc32(cell.data, crc)
+                    kept[id(batch.events)] = _Written(batch, _part(name, offset, batch, crc))
+                file.flush()
+                os.fsync(file.fileno())
+            sync_directory(self._directory)
+        for batch in batches:
+            key = id(batch.events)
+            if key in self._written:
+                kept[key] = self._written[key]
+        self._written = kept
+        return [kept[id(batch.events)].part for batch in batches]
+
+    def loaded(self, batch: ChangeBatch, part: Part) -> None:
+        """Note that a batch came out of a file."""
+        self._written[id(batch.events)] = _Written(batch, part)
+
+
+def write_image(path: Path, image: Image) -> None:
+    """Make a manifest durable; its parts are.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    file = _File(image=image, crc32=_crc(image))
+    replace_file(path, file.model_dump_json().encode() + b"\n")
+
+
+def read_image(path: Path, source: str) -> Image:
+    """Read the manifest at `path`.
+
+    Raises:
+        OlrPgError: 2071 it is missing, damaged, or of another release or source; 4035 it is of a
+            newer version.
+    """
+    try:
+        data = path.read_bytes()
+        check_version(data, VERSION, path, within="image")
+        file = _File.model_validate_json(data)
+    except (OSError, ValidationError) as error:
+        detail = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
+        raise OlrPgError(Code.RECOVERY_IMAGE_UNUSABLE, detail, path=str(path)) from error
+    image = file.image
+    if file.crc32 != _crc(image):
+        raise OlrPgError(
+            Code.RECOVERY_IMAGE_UNUSABLE, "the checksum does not match", path=str(path)
+        )
+    if image.layout != LAYOUT:
+        raise OlrPgError(
+            Code.RECOVERY_IMAGE_UNUSABLE, "it was written by another release", path=str(path)
+        )
+    if image.source != source:
+        raise OlrPgError(
+            Code.RECOVERY_IMAGE_UNUSABLE,
+            f"it is of {image.source!r}, not {source!r}",
+            path=str(path),
+        )
+    if not image.marks:
+        raise OlrPgError(Code.RECOVERY_IMAGE_UNUSABLE, "it names no log", path=str(path))
+    return image
+
+
+def read_part(directory: Path, part: Part, allocate: Allocate) -> ChangeBatch:
+    """Read a batch out of its data file.
+
+    Args:
+        allocate: gives the room for its bytes.
+
+    Raises:
+        OlrPgError: 2071, the file is missing or damaged.
+    """
+    path = directory / part.file
+    batch = ChangeBatch(
+        columns_of(EVENT, part.events),
+        columns_of(PIECE, part.pieces),
+        columns_of(ENTRY, part.entries),
+        allocate(part.data),
+    )
+    try:
+        with path.open("rb") as file:
+            file.seek(part.offset)
+            crc = _fill(file, batch)
+    except (OSError, ValueError) as error:
+        raise OlrPgError(Code.RECOVERY_IMAGE_UNUSABLE, str(error), path=str(path)) from error
+    if crc != part.crc32:
+        raise OlrPgError(
+            Code.RECOVERY_IMAGE_UNUSABLE,
+            "the checksum does not match",
+            path=str(path),
+            position=part.offset,
+        )
+    return batch
+
+
+def new_stem(directory: Path) -> str:
+    """Choose what the names of the next image's files begin with; never that of any image before.
+
+    A checkpoint may name an image that is gone: its name must not be another's later. So there is
+    a random part behind the number, by which people see the order.
+    """
+    stems = [path.stem.removeprefix(_PREFIX) for path in directory.glob(f"{_PREFIX}*")]
+    numbers = [int(part) for part in (stem.partition("-")[0] for stem in stems) if part.isdecimal()]
+    return f"{_PREFIX}{max(numbers, default=0) + 1}-{secrets.token_hex(8)}"
+
+
+def image_name(stem: str) -> str:
+    """Name a manifest."""
+    return f"{stem}.json"
+
+
+def data_name(stem: str) -> str:
+    """Name an image's data file."""
+    return f"{stem}.redo"
+
+
+def files_bytes(directory: Path) -> int:
+    """Bytes of all files in a directory that may be missing."""
+    return sum(path.stat().st_size for path in directory.glob(f"{_PREFIX}*"))
+
+
+def remove_others(directory: Path, needed: Iterable[str]) -> None:
+    """Remove the images of a directory except some files.
+
+    Raises:
+        OSError: one cannot be removed.
+    """
+    keep = set(needed)
+    for path in directory.glob(f"{_PREFIX}*"):
+        if path.name not in keep:
+            path.unlink()
+
+
+def _fill(file: BufferedReader, batch: ChangeBatch) -> int:
+    crc = 0
+    for cell in _cells(batch):
+        if file.readinto(cell.data) != cell.size:
+            raise ValueError("the file is too short")
+        crc = zlib.crc32(cell.data, crc)
+    return crc
+
+
+def _cells(batch: ChangeBatch) -> list[U8]:
+    return [np.ascontiguousarray(array).view(np.ndarray).view(np.uint8) for array in batch]
+
+
+def _part(name: str, offset: int, batch: ChangeBatch, crc: int) -> Part:
+    events, pieces, entries, data = (int(array.size) for array in batch)
+    return Part(
+        file=name, offset=offset, events=events, pieces=pieces, entries=entries, data=data,
+        crc32=crc,
+    )  # fmt: skip
+
+
+def _size(batch: ChangeBatch) -> int:
+    return sum(array.nbytes for array in batch)
+
+
+def _crc(image: Image) -> int:
+    """Compute the checksum of what the version has."""
+    left_out = _SINCE_2 if image.version == 1 else None
+    return zlib.crc32(image.model_dump_json(exclude=left_out).encode())

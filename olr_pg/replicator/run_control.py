@@ -1,0 +1,226 @@
+"""Which runs of decoding there are, and which targets each of them feeds.
+
+One run feeds all targets: what they want is decoded once, from the lowest SCN that any of them
+needs; each is given what it lacks (`delivery.Feed`). There are more runs than one only while a
+target is somewhere else than the others:
+
+- Targets that are started together are waited for (`expected`), and begin in one run.
+- A target that comes later, or again, begins in a run of its own, at its own SCN. The others go on.
+- A target whose queue and backlog are full (OLR-04040) leaves the run of the others, so that it
+  does not hold them up, and goes on in a run of its own, which waits for it.
+- Runs that have come to the same place, and whose targets all keep up, are joined: they end, and a
+  new one begins where the first of them has something open.
+- Where recovery images (`recovery`) do not allow that targets begin together, they begin in several
+  runs; and runs are not joined that could not begin together.
+
+The alternative for a target at its limit is to let decoding wait for it. Then one broken client
+stops the replication of everyone until somebody looks, which is the reason that a target has its
+own queue for. What it costs to do otherwise is that redo is decoded twice for a while.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Final, Protocol
+
+import structlog
+
+from olr_pg.errors import OlrPgError
+from olr_pg.replicator.decoding_progress import DecodeProgress
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from olr_pg.replicator.feed import Feed
+
+EXPECTED_SECONDS: Final = 30.0
+"""How long targets that are started wait for the others that are expected."""
+
+_log = structlog.get_logger(__name__)
+
+
+class Run(Protocol):
+    """A run of decoding, in a thread of its own.
+
+    Attributes:
+        feeds: what it feeds; replaced, never changed.
+        progress: how far it has come.
+        reached: every transaction that commits below it was delivered.
+        recent_scn: where the last log begins that was decoded.
+        ending: set where it is to end.
+    """
+
+    feeds: tuple[Feed, ...]
+    progress: DecodeProgress
+    reached: int
+    recent_scn: int
+    ending: threading.Event
+
+    def begin(self) -> None:
+        """Start the thread; at its end it calls `Runs.ended`."""
+
+    def join(self) -> None:
+        """Wait for the end of the thread."""
+
+
+class Runs:
+    """The runs of one decoder. All methods may be called from any thread.
+
+    Args:
+        make: makes a run for some feeds.
+        groups: which of some feeds can begin together.
+        joins: whether runs are joined; else each goes to its own end.
+        expected: names of the targets that are started together.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[Sequence[Feed], DecodeProgress], Run],
+        groups: Callable[[Sequence[Feed]], list[list[Feed]]],
+        *,
+        joins: bool = True,
+        expected: Iterable[str] = (),
+    ) -> None:
+        self._make = make
+        self._groups = groups
+        self._joins = joins
+        self._expected = set(expected)
+        self._lock = threading.RLock()
+        self._running: list[Run] = []
+        self._waiting: list[Feed] = []
+        self._front: DecodeProgress | None = None
+        self._timer: threading.Timer | None = None
+
+    def start(self, feed: Feed, *, together: bool = False) -> None:
+        """Begin for a target that has said where.
+
+        Args:
+            together: all runs end, and one begins for everyone.
+
+        Raises:
+            OlrPgError: the run cannot be made.
+        """
+        with self._lock:
+            if together and self._running:
+                for run in self._running:
+                    run.ending.set()
+                self._waiting.append(feed)
+                return
+            if not self._expected:
+                self._begin([feed])
+                return
+            self._expected.discard(feed.delivery.name)
+            self._waiting.append(feed)
+            if self._timer is None:
+                self._timer = threading.Timer(EXPECTED_SECONDS, self._expect_no_more)
+                self._timer.daemon = True
+                self._timer.start()
+            self._begin_waiting()
+
+    def excuse(self, name: str) -> None:
+        """Wait no more for a target that was expected."""
+        with self._lock:
+            self._expected.discard(name)
+            self._begin_waiting()
+
+    def leave(self, feed: Feed) -> None:
+        """Nothing more for a feed; returns when no run is at work for nobody."""
+        with self._lock:
+            self._waiting = [one for one in self._waiting if one is not feed]
+            left = [run for run in self._running if feed in run.feeds]
+            for run in left:
+                self._remove(run, feed)
+        for run in left:
+            if not run.feeds:
+                run.join()
+
+    def detach(self, run: Run, feed: Feed) -> None:
+        """Give a feed that holds the others of its run up a run of its own."""
+        with self._lock:
+            if feed not in run.feeds or run.ending.is_set():
+                return
+            self._remove(run, feed)
+            try:
+                self._begin([feed])
+            except OlrPgError as error:
+                feed.fail(error)
+
+    def drop(self, run: Run, feed: Feed) -> None:
+        """Let a feed of a run go that has ended."""
+        with self._lock:
+            self._remove(run, feed)
+
+    def consider(self, run: Run) -> None:
+        """Note that a run has come further: perhaps it has reached another."""
+        if not self._joins:
+            return
+        with self._lock:
+            if len(self._running) < 2 or any(one.ending.is_set() for one in self._running):
+                return
+            calm = [one for one in self._running if all(f.queue.is_calm() for f in one.feeds)]
+            front = max(calm, key=lambda one: one.reached, default=run)
+            near = [front]
+            for one in calm:
+                feeds = [feed for other in (*near, one) for feed in other.feeds]
+                is_near = one is not front and one.reached >= front.recent_scn
+                if is_near and len(self._groups(feeds)) == 1:
+                    near.append(one)
+            if run not in near or len(near) < 2:
+                return
+            names = [feed.delivery.name for one in near for feed in one.feeds]
+            _log.info("targets are decoded for together", targets=names)
+            for one in near:
+                one.ending.set()
+
+    def ended(self, run: Run, *, failed: bool) -> None:
+        """Note that the thread of a run is at its end."""
+        with self._lock:
+            self._running.remove(run)
+            if run.ending.is_set() and not failed and run.feeds:
+                if self._front is None or run.progress.queued.scn >= self._front.queued.scn:
+                    self._front = run.progress
+                self._waiting += run.feeds
+            self._begin_waiting()
+
+    def _expect_no_more(self) -> None:
+        with self._lock:
+            if self._waiting and self._expected:
+                _log.warning(
+                    "targets that are late are not waited for", late=sorted(self._expected)
+                )
+            self._expected.clear()
+            self._begin_waiting()
+
+    def _begin_waiting(self) -> None:
+        """Begin a run for those that wait, once nobody else has to come."""
+        if self._expected or any(run.ending.is_set() for run in self._running):
+            return
+        feeds, self._waiting = self._waiting, []
+        progress, self._front = self._front, None
+        if self._timer is not None:
+            self._timer.cancel()
+        if not feeds:
+            return
+        for group in self._groups(feeds):
+            try:
+                self._begin(group, progress)
+            except OlrPgError as error:
+                for feed in group:
+                    feed.fail(error)
+            progress = None
+
+    def _begin(self, feeds: Sequence[Feed], progress: DecodeProgress | None = None) -> None:
+        if progress is None:
+            progress = feeds[0].delivery.progress
+            if any(run.progress is progress for run in self._running):
+                progress = DecodeProgress()
+        for feed in feeds:
+            feed.delivery.progress = progress
+        run = self._make(feeds, progress)
+        self._running.append(run)
+        run.begin()
+
+    def _remove(self, run: Run, feed: Feed) -> None:
+        run.feeds = tuple(one for one in run.feeds if one is not feed)
+        if not run.feeds:
+            run.ending.set()

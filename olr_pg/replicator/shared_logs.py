@@ -1,0 +1,72 @@
+"""The logs of a source, as all who read them want them together."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from olr_pg.capture.logs import LogScan
+    from olr_pg.capture.source_database import SourceDatabase
+    from olr_pg.dictionary.model import Snapshot, Table
+
+
+class SharedLogs:
+    """One source database for several readers, each at a place of its own.
+
+    The source is asked by one of them at a time. All methods may be called from any thread.
+
+    Args:
+        source: where the dictionary and the logs come from.
+
+    Attributes:
+        source: as given; what does not change of it may be read at any time.
+        reach_scn: the end of all logs that were seen so far, 0 before the first.
+    """
+
+    def __init__(self, source: SourceDatabase) -> None:
+        self.source = source
+        self.reach_scn = 0
+        self._lock = threading.Lock()
+        self._wanted: dict[object, tuple[int, int]] = {}
+
+    def resolve(
+        self, sql: str, is_abandoned: Callable[[], bool] | None = None
+    ) -> tuple[Snapshot, tuple[Table, ...]]:
+        """Find the tables that a TableList query names, and the dictionary they are from.
+
+        Args:
+            is_abandoned: whether nobody waits for the answer any more: the query ends then.
+
+        Raises:
+            OlrPgError: 3xxx or 7xxx, why it cannot be done.
+        """
+        with self._lock:
+            return self.source.resolve(sql, is_abandoned)
+
+    def scan(self, reader: object, scn: int, delivered_scn: int) -> LogScan:
+        """Look which logs there are (`SourceDatabase.scan`), for everyone who has asked.
+
+        Args:
+            reader: who asks.
+            scn: from where it reads.
+            delivered_scn: up to where it has delivered.
+        """
+        with self._lock:
+            self._wanted[reader] = scn, delivered_scn
+            lowest, highest = zip(*self._wanted.values(), strict=True)
+            found = self.source.scan(min(lowest), max(highest))
+            self.reach_scn = max([self.reach_scn, *(log.next_scn for log in found.logs)])
+            return found
+
+    def delivering(self, scn: int) -> None:
+        """Note what is delivered (`SourceDatabase.delivering`)."""
+        with self._lock:
+            self.source.delivering(scn)
+
+    def scanned_last(self, reader: object) -> None:
+        """Forget a reader: it asks no more."""
+        with self._lock:
+            self._wanted.pop(reader, None)

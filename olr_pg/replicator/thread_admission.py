@@ -1,0 +1,123 @@
+"""Which redo threads a run waits for before transactions may leave."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from olr_pg.capture.wanted_logs import check_beginning, unread_logs
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.replicator.decode_once import thread_starts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from olr_pg.capture.archived_log import ArchivedLog, LogPosition, Reached
+    from olr_pg.capture.continuity import LogStream
+    from olr_pg.capture.logs import LogScan
+    from olr_pg.capture.redo_threads import KnownThreads
+    from olr_pg.ordering.merger import Merger
+
+
+class Admission:
+    """The redo threads of one run.
+
+    Args:
+        merger: of the run.
+        known: the threads that were read over restarts.
+        scn: that the run begins at.
+
+    Attributes:
+        silent: threads that were read before this run and of which no log is here, where nobody
+            knows whether one will come.
+    """
+
+    def __init__(self, merger: Merger, known: KnownThreads, scn: int) -> None:
+        self._merger = merger
+        self._known = known
+        self._scn = scn
+        self._begun: set[int] = set()
+        self._newest: dict[int, LogPosition] = {}
+        self._closed: dict[int, LogPosition | None] = {}
+        self.silent: frozenset[int] = frozenset()
+
+    def check_beginnings(self, logs: Sequence[ArchivedLog], reached: Mapping[int, Reached]) -> None:
+        """Every thread must be there from the run's SCN on; looked at when its first log is there.
+
+        A thread that is open may have had nothing archived when the run began.
+
+        Args:
+            reached: how far each thread is in the recovery image.
+
+        Raises:
+            OlrPgError: 2010, the oldest log of a thread does not hold its beginning.
+        """
+        unread = unread_logs(logs, self._scn, reached) if reached else logs
+        new = [log for log in unread if log.header.thread not in self._begun]
+        check_beginning(new, self._scn, reached)
+        self._begun.update(log.header.thread for log in new)
+
+    def admit(self, stream: LogStream, scan: LogScan) -> None:
+        """Count every thread in that has logs to read, or will have, or would have.
+
+        Where the source does not know which threads are open, one that was read before is waited
+        for even if nothing of it is here: its logs may be confirmed and gone, and the next one
+        have redo from before what others have.
+
+        Raises:
+            OlrPgError: 2014, transactions of other threads left that had to wait for a new one.
+        """
+        logs, opened = stream.readable, scan.open_threads
+        starts = thread_starts(logs)
+        self.silent = frozenset()
+        if opened is None:
+            # Where the source knows, an open thread is waited for before its first log is there.
+            self._check_in_time(starts)
+            if scan.source_answers:
+                here = {log.header.thread for log in stream.logs}
+                self.silent = self._known.known - here - self._begun - self._closed.keys()
+        self._newest.update((log.header.thread, log.position) for log in logs)
+        for thread, scn in thread_starts(logs, self._scn).items():
+            if not self._is_closed(thread):
+                self._wait_for(thread, scn)
+        for thread in {*(opened or ()), *self.silent, *(gap.thread for gap in stream.gaps)}:
+            self._wait_for(thread, self._scn)
+        self._known.add(starts)
+
+    def reasons(self) -> list[OlrPgError]:
+        """List what is waited for although nothing here tells that it will come."""
+        detail = "what others have committed since then waits for its next one"
+        return [
+            OlrPgError(Code.REDO_THREAD_MISSING, detail, thread=thread)
+            for thread in sorted(self.silent)
+        ]
+
+    def closed(self, thread: int) -> None:
+        """Close a thread that is read to its end: only a newer log brings it back."""
+        self._closed[thread] = self._newest.get(thread)
+
+    def _check_in_time(self, starts: Mapping[int, int]) -> None:
+        known = self._known.known
+        delivered = max(self._scn, self._merger.watermark)
+        for thread, first_scn in starts.items():
+            if known and thread not in known and first_scn < delivered:
+                raise OlrPgError(
+                    Code.REDO_TOO_LATE,
+                    f"its logs begin at SCN {first_scn}, others are delivered up to {delivered}",
+                    thread=thread,
+                    scn=first_scn,
+                )
+
+    def _is_closed(self, thread: int) -> bool:
+        if thread not in self._closed:
+            return False
+        last = self._closed[thread]
+        return last is not None and self._newest[thread] <= last
+
+    def _wait_for(self, thread: int, scn: int) -> None:
+        """Nothing leaves before the thread has been read further.
+
+        A thread that was closed for a while counts from what has left since: the logs of that time
+        may be gone.
+        """
+        self._closed.pop(thread, None)
+        self._merger.add_thread(thread, max(scn, self._merger.left_scn))

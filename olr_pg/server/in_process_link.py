@@ -1,0 +1,79 @@
+"""A client's link from inside the server's process: the same protocol, without a socket.
+
+The answers are handed over as they lie in the ready queue; between two sockets each byte would be
+copied into the system and out of it, which took longer than to parse it.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from olr_pg.wire.protocol import ServerProtocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from olr_pg.server.port_session import Session
+    from olr_pg.wire.client import ClientProtocol
+    from olr_pg.wire.frames import ByteOrder
+
+PIECE_BYTES: Final = 4 << 20
+"""What the client is handed at once, about: it parses each piece as a whole."""
+
+_ONE_PART: Final = 1
+"""Bytes after which a piece of output ends: each part goes to the client as it is."""
+
+_log = structlog.get_logger(__name__)
+
+
+class InsideLink:
+    """A `wire.link.ServerLink`, and the server's end of it; a session of the server like others.
+
+    Used by its client's thread; `close` may come from another one.
+
+    Args:
+        session: what the client may do; closed with the link.
+        ended: told of the link when it has ended.
+    """
+
+    def __init__(
+        self, session: Session, order: ByteOrder, ended: Callable[[InsideLink], None]
+    ) -> None:
+        self._session = session
+        self._protocol = ServerProtocol(session, order, answer_bytes=_ONE_PART)
+        self._ended = ended
+        self._lock = threading.Lock()
+        self._is_closed = False
+
+    def send(self, requests: bytes) -> None:
+        """See `ServerLink`."""
+        with self._lock:
+            self._check()
+            self._protocol.receive(requests)
+
+    def receive(self, client: ClientProtocol, stopped: Callable[[], bool]) -> None:
+        """See `ServerLink`; the server has an answer at once, so nothing is waited for."""
+        with self._lock:
+            self._check()
+            parts = self._protocol.answers()
+        if not parts:
+            raise ConnectionResetError("the server has ended the session")
+        for part in parts:
+            client.adopt(memoryview(part))
+
+    def close(self) -> None:
+        """End the session; whoever uses the link afterwards finds it broken."""
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+            self._session.close()
+        _log.info("disconnected", peer=self._session.peer)
+        self._ended(self)
+
+    def _check(self) -> None:
+        if self._is_closed:
+            raise ConnectionResetError("the server has been stopped")

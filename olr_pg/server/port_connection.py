@@ -1,0 +1,209 @@
+"""One connection of the port: its conversation, and the time that each part of it may take.
+
+A connection's loop is: receive a chunk into a buffer of its own, feed the protocol, and send what
+it answers, piece by piece. Nothing is fetched from the queue while a piece waits for the
+network, so a client that does not read holds up only itself.
+
+Time is bounded where nobody has subscribed: TLS, a request that has begun and an answer that is
+not read may take `request_seconds`, silence `idle_seconds`. A request that has begun is bounded
+for the subscribed client too; its silence is not, since applying may take long, and neither is
+its reading.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+import ssl
+import time
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.wire.protocol import ServerProtocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from olr_pg.config.model import Limits
+    from olr_pg.server.port_session import Session
+    from olr_pg.wire.frames import Buffer, ByteOrder
+
+_RECEIVE_BYTES: Final = 1 << 16
+_PIECE_BYTES: Final = 1 << 14
+_DRAIN_SECONDS: Final = 1.0
+_DRAIN_BYTES: Final = 1 << 22
+
+# A peer that vanished without a word would keep its claim to replicate: notice it in two minutes.
+_KEEPALIVE: Final = (
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 15),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4),
+    (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
+)
+
+
+class Connection:
+    """A client that is connected; `converse` and `end` belong to its thread.
+
+    Args:
+        connected: the socket.
+        session: what the client may do.
+        peer: its address, for messages.
+        order: byte order of the connection.
+        limits: of time and size.
+        tls: agreed on first, where there is one.
+
+    Attributes:
+        requests: whether it has sent a whole request.
+        active: when it last sent something (`time.monotonic`).
+    """
+
+    def __init__(
+        self,
+        connected: socket.socket,
+        session: Session,
+        peer: str,
+        order: ByteOrder,
+        limits: Limits,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._socket = connected
+        self._order = order
+        self._limits = limits
+        self._tls = tls
+        self._begun: float | None = None  # since when a request is incomplete
+        self._awaited = ""
+        self._failure: OlrPgError | None = None
+        self.session = session
+        self.peer = peer
+        self.requests = False
+        self.active = time.monotonic()
+        session.is_abandoned = self.has_gone
+
+    def converse(self) -> None:
+        """Serve the connection to its end.
+
+        Raises:
+            OlrPgError: 4001 the client broke the framing (it has been told), 4033 it took too
+                long, 4034 no TLS; what `fail` was told.
+            OSError: the connection broke.
+        """
+        for level, option, value in _KEEPALIVE:
+            self._socket.setsockopt(level, option, value)
+        if self._tls is not None:
+            self._secure(self._tls)
+        protocol = ServerProtocol(
+            self.session, self._order, request_limit=self._limits.request_bytes
+        )
+        try:
+            self._serve(protocol)
+        except OSError as error:
+            if self._failure is not None:
+                raise self._failure from error
+            if not isinstance(error, TimeoutError):
+                raise
+            if error.errno is not None:
+                raise  # of the system: the network to the peer is broken (keepalive)
+            waited = f"it was waited for {self._awaited}"
+            raise OlrPgError(Code.CLIENT_TOO_SLOW, waited, client=self.peer) from error
+        if self._failure is not None:
+            raise self._failure
+        if protocol.failure is not None:
+            raise protocol.failure
+
+    def _secure(self, context: ssl.SSLContext) -> None:
+        self._socket.settimeout(self._limits.request_seconds)
+        try:
+            # The socket is in place before the handshake: `shut` must find it.
+            self._socket = secured = context.wrap_socket(
+                self._socket, server_side=True, do_handshake_on_connect=False
+            )
+            secured.do_handshake()
+        except OSError as error:
+            raise OlrPgError(Code.TLS_NOT_AGREED, str(error), client=self.peer) from error
+
+    def _serve(self, protocol: ServerProtocol) -> None:
+        chunk = memoryview(bytearray(_RECEIVE_BYTES))
+        while not protocol.closed:
+            self._allow(self._patience())
+            self._awaited = "a request" if self._begun is None else "the rest of a request"
+            size = self._socket.recv_into(chunk)
+            if size == 0:
+                return
+            self.active = time.monotonic()
+            protocol.receive(chunk[:size])
+            while parts := protocol.answers():
+                self.requests = True
+                self._allow(None if self.session.subscribed else self._limits.request_seconds)
+                self._awaited = "that it reads its answers"
+                for piece in _pieces(parts):
+                    self._socket.sendall(piece)
+                self._begun = None
+            if not protocol.waiting:
+                self._begun = None
+            elif self._begun is None:
+                self._begun = self.active
+
+    def _patience(self) -> float | None:
+        """Return the seconds that the client has for its next bytes; None for ever."""
+        if self._begun is not None:
+            left = self._begun + self._limits.request_seconds - time.monotonic()
+            return max(left, 0.001)
+        return None if self.session.subscribed else self._limits.idle_seconds
+
+    def _allow(self, seconds: float | None) -> None:
+        if seconds != self._socket.gettimeout():
+            self._socket.settimeout(seconds)
+
+    def has_gone(self) -> bool:
+        """Tell whether the client has closed its side, or `shut` was called; from any thread."""
+        events = select.poll()
+        try:
+            events.register(self._socket, select.POLLRDHUP)
+        except (OSError, ValueError):
+            return True  # closed
+        return bool(events.poll(0))
+
+    def shut(self) -> None:
+        """End the conversation from another thread."""
+        shut(self._socket)
+
+    def fail(self, error: OlrPgError) -> None:
+        """End the conversation from another thread, with an error; again does nothing."""
+        if self._failure is None:
+            self._failure = error
+            self.shut()
+
+    def end(self) -> None:
+        """Close, but let the client read its last answers: unread input would reset it."""
+        left = _DRAIN_BYTES
+        deadline = time.monotonic() + _DRAIN_SECONDS
+        try:
+            self._socket.settimeout(_DRAIN_SECONDS)
+            self._socket.shutdown(socket.SHUT_WR)
+            while left > 0 and time.monotonic() < deadline:
+                data = self._socket.recv(_RECEIVE_BYTES)
+                if not data:
+                    break
+                left -= len(data)
+        except OSError:
+            return  # it had its time, or it has gone
+        finally:
+            self._socket.close()
+
+
+def _pieces(parts: Sequence[Buffer]) -> Sequence[Buffer]:
+    """Return what is sent at once: parts are only put together where they are small."""
+    if sum(map(len, parts)) >= _PIECE_BYTES * len(parts):
+        return parts
+    return (b"".join(parts),)
+
+
+def shut(one: socket.socket) -> None:
+    """Wake whatever waits on a socket."""
+    try:
+        # Not that of `ssl`, which would take the encryption off under a thread that still sends.
+        socket.socket.shutdown(one, socket.SHUT_RDWR)
+    except OSError:
+        return  # it is closed already, or its peer has gone: what was wanted

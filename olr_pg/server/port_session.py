@@ -1,0 +1,284 @@
+"""One connection's share of the server: the claim to replicate, its run, the checkpoint."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.wire.protocol import ANSWER_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from olr_pg.server.checkpoint import Checkpoint
+    from olr_pg.server.queue import ReadyQueue
+    from olr_pg.server.replication_source import Source
+    from olr_pg.wire.protocol import Batch
+
+
+_log = structlog.get_logger(__name__)
+
+CLAIM_SECONDS: Final = 1.0
+"""How long a subscription waits for a session that may be ending: the client that comes back at
+once after its connection broke must not find itself in the way."""
+
+BUNDLED: Final = "bundled applier"
+"""What the session of the bundled applier is called."""
+
+
+class Claim:
+    """The right to replicate: one session has it at a time.
+
+    Args:
+        patience: seconds that `acquire` waits for the holder to end.
+        is_kept: whether it is the bundled applier's, also while that has no session: nobody else
+            gets it then.
+    """
+
+    def __init__(self, patience: float = CLAIM_SECONDS, *, is_kept: bool = False) -> None:
+        self._patience = patience
+        self._is_kept = is_kept
+        self._released = threading.Condition()
+        self._holder: Session | None = None
+
+    def acquire(self, session: Session) -> None:
+        """Give the claim to `session`, which may have it already.
+
+        Raises:
+            OlrPgError: 4008, another session has it, or it is kept for one.
+        """
+        if self._is_kept and session.applier is None:
+            raise OlrPgError(Code.PLACE_TAKEN, "the place is kept for it", client=BUNDLED)
+        with self._released:
+            self._released.wait_for(lambda: self._holder in (None, session), self._patience)
+            holder = self._holder
+            if holder is not None and holder is not session:
+                raise OlrPgError(Code.PLACE_TAKEN, "it subscribed first", client=holder.peer)
+            self._holder = session
+
+    def release(self, session: Session) -> None:
+        """Take the claim back if `session` has it."""
+        with self._released:
+            if self._holder is session:
+                self._holder = None
+                self._released.notify_all()
+
+    @property
+    def holder(self) -> Session | None:
+        """The session that replicates, or has subscribed to."""
+        return self._holder
+
+
+class Session:
+    """The effect of a connection on the server; the `Delivery` of its `ServerProtocol`.
+
+    Life cycle: made with the connection; the claim is taken by TableList and kept until `close`;
+    the run begins with StartSCN and ends with `close`. Used from the connection's thread.
+
+    Args:
+        source: the replicator.
+        checkpoint: where confirmations become durable.
+        claim: shared by all sessions of the server.
+        peer: the client's address, for messages.
+        piece_bytes: where what is taken at once ends.
+        applier: what the bundled applier is to the checkpoint, where it is that one's session.
+
+    Attributes:
+        is_abandoned: tells whether the client has gone, which ends what is being done for it; set
+            by whoever makes the session, asked from its thread and from those that work for it.
+        asked_at: when the client last asked for what replication needs (`time.monotonic`); the
+            status and the saved SCN may be asked for by anybody.
+        is_served: whether it waits for us: its query runs, or logs are looked for.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        checkpoint: Checkpoint,
+        claim: Claim,
+        peer: str,
+        piece_bytes: int = ANSWER_BYTES,
+        applier: str | None = None,
+    ) -> None:
+        self._source = source
+        self._checkpoint = checkpoint
+        self._claim = claim
+        self._queue: ReadyQueue | None = None
+        self._piece_bytes = piece_bytes
+        self.is_abandoned: Callable[[], bool] | None = None
+        self._who = ""
+        self._start_scn = 0
+        self._ahead: OlrPgError | None = None
+        self._has_confirmed = False
+        self._brought_scn = 0
+        self.applier = applier
+        self.peer = peer
+        self.asked_at = time.monotonic()
+        self.is_served = False
+
+    @property
+    def subscribed(self) -> bool:
+        """Tell whether it has the claim."""
+        return self._claim.holder is self
+
+    @property
+    def queue(self) -> ReadyQueue | None:
+        """The queue of its run; None before StartSCN and after the end."""
+        return self._queue
+
+    @property
+    def ahead(self) -> OlrPgError | None:
+        """The warning 4050, where its run passes over unconfirmed changes."""
+        return self._ahead
+
+    def resolve(self, sql: str) -> None:
+        """Answer TableList.
+
+        Raises:
+            OlrPgError: 4008 another client is replicating; else the source's reason.
+        """
+        self._claim.acquire(self)
+        self._who = self.applier or f"tables {hashlib.sha256(sql.encode()).hexdigest()}"
+        _log.info("client subscribes", peer=self.peer)
+        try:
+            with self._serving():
+                self._source.resolve(sql, self.is_abandoned)
+        except OlrPgError:
+            self._claim.release(self)
+            raise
+
+    def start(self, scn: int) -> None:
+        """Answer StartSCN.
+
+        Raises:
+            OlrPgError: the source's reason.
+        """
+        saved = self._checkpoint
+        resumed = scn == saved.saved
+        image = saved.image if resumed else None
+        with self._serving():
+            self._queue = self._source.start(scn, image, resumed=resumed)
+        self._start_scn = scn
+        self._ahead = None
+        if saved.saved is not None and scn > saved.saved:
+            self._ahead = OlrPgError(
+                Code.CLIENT_AHEAD,
+                f"it starts at SCN {scn}, what began from SCN {saved.saved} on is not confirmed",
+                client=self.peer,
+            )
+            _log.warning("starts_ahead", reason=str(self._ahead), action=self._ahead.action)
+
+    def take(self, confirmed_scn: int, messages: int) -> Batch:
+        """Answer LastCommitedSCN, `messages` times in a row.
+
+        Raises:
+            OlrPgError: 4013 the confirmation cannot be made durable (nothing is confirmed then);
+                4051 it is of what was never sent (likewise); the decoder's failure, once all that
+                was ready before it is delivered.
+        """
+        queue = self._running()
+        self.asked_at = time.monotonic()
+        self._check_sent(queue, confirmed_scn)
+        self._confirm(queue, confirmed_scn)
+        return queue.take(messages, stop_scn=confirmed_scn, bytes_max=self._piece_bytes)
+
+    def rewind(self, scn: int) -> Batch:
+        """Answer BackToSCN.
+
+        Raises:
+            OlrPgError: the decoder's failure, where nothing is ready before it.
+        """
+        queue = self._running()
+        self.asked_at = time.monotonic()
+        queue.rewind(scn)
+        return queue.take(1)
+
+    def saved_scn(self) -> int | None:
+        """Answer GetSavedSCN."""
+        return self._checkpoint.saved
+
+    def close(self) -> None:
+        """End the session, whose connection has ended; may be called again."""
+        if self._queue is not None:
+            self._queue.close()
+            self._queue = None
+        if self._claim.holder is self:
+            try:
+                self._source.stop()
+            finally:
+                self._claim.release(self)
+
+    @contextmanager
+    def _serving(self) -> Iterator[None]:
+        """Count what takes its time as no silence of the client."""
+        self.is_served = True
+        try:
+            yield
+        finally:
+            self.asked_at = time.monotonic()
+            self.is_served = False
+
+    def _check_sent(self, queue: ReadyQueue, scn: int) -> None:
+        """Check that everything that a confirmation may mean was sent.
+
+        What was sent to an earlier session nobody here may remember, so that a client that has been
+        sent nothing yet may bring any SCN up to the end of the redo.
+
+        Raises:
+            OlrPgError: 4051, it was not.
+        """
+        sent = queue.sent_scn
+        if scn <= max(sent or 0, self._brought_scn):
+            return
+        known = max(self._source.reach_scn(), self._checkpoint.saved or 0)
+        if sent is None and scn <= known:
+            self._brought_scn = scn
+            return
+        last = "nothing was sent yet" if sent is None else f"the last that was sent is {sent}"
+        raise OlrPgError(Code.NEVER_SENT, f"SCN {scn}, {last}", client=self.peer)
+
+    def _confirm(self, queue: ReadyQueue, scn: int) -> None:
+        """Confirm up to `scn`: first in the file, then in the queue (see `checkpoint`)."""
+        confirms = queue.confirms(scn)
+        if not confirms and not self._is_quiet(queue):
+            return
+        if self._ahead is None:
+            self._save(queue, scn, only_up=not confirms)
+        self._has_confirmed |= confirms
+        queue.confirm(scn)
+
+    def _is_quiet(self, queue: ReadyQueue) -> bool:
+        """Tell whether the decoder's progress is the client's.
+
+        With nothing left to confirm it moves the checkpoint, so that a restart does not need the
+        logs of a time without changes. But only for who confirms what there is, not for somebody
+        who subscribed to a table that does not change.
+        """
+        is_known = self._has_confirmed or self._who in (self.applier, self._checkpoint.confirmed_by)
+        return is_known and queue.is_empty()
+
+    def _save(self, queue: ReadyQueue, scn: int, *, only_up: bool) -> None:
+        """Write the lowest begin SCN of what is not confirmed, once `scn` is."""
+        # the source first: what it has handed over by the time the queue is asked is in the queue
+        points = self._source.recovery_points()
+        open_scn = self._source.open_scn()
+        held_scn = queue.lowest_begin_scn(confirming=scn)
+        lowest = open_scn if held_scn is None else min(open_scn, held_scn)
+        saved = self._checkpoint.saved
+        if only_up and (lowest <= self._start_scn if saved is None else lowest < saved):
+            return
+        unconfirmed = queue.lowest_commit_scn(confirming=scn) if points else None
+        serving = (p.image for p in reversed(points) if p.serves(lowest, unconfirmed))
+        image = next(serving, None)
+        if self._checkpoint.save(lowest, image, self._who):
+            self._source.saved(lowest, image)
+
+    def _running(self) -> ReadyQueue:
+        assert self._queue is not None  # the protocol asks only in state Replicating
+        return self._queue

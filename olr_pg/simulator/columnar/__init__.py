@@ -1,1 +1,0 @@
-"""The simulator's fast path: named workloads, carried out and written by compiled kernels."""

@@ -1,0 +1,127 @@
+"""The database that a simulation models: what is asked for, or drawn from the seed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Final
+
+from olr_pg.simulator.fields.redo_format import BLOCK_SIZES, COMPATIBLE, RedoFormat
+from olr_pg.simulator.model.tables import Logging
+from olr_pg.simulator.sessions.workload import DdlUse, LobUse
+from olr_pg.simulator.writer.instance import Pace
+
+DEFAULT_SIZE: Final = 256 * 1024
+"""Bytes of redo that are written where no size is asked for."""
+
+MEGABYTE: Final = 1_000_000
+LOG_BYTES_MAX: Final = 64 * MEGABYTE
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseShape:
+    """The properties of the database that is modelled.
+
+    Attributes:
+        con_id: 0 non-CDB, 3 a PDB.
+        threads: redo threads.
+        neighbour: a second PDB works with the same object numbers and transaction ids.
+        logging: supplemental logging levels that tables may have.
+        sessions: concurrent sessions.
+        lobs: what the random workload does to LOBs.
+        ddl: which DDL the random workload has.
+        unproven: some redo is in forms that Oracle is not known to write (docs/simulator.md).
+        unlogged: some of its direct loads are NOLOGGING.
+    """
+
+    redo: RedoFormat
+    con_id: int = 0
+    threads: int = 1
+    neighbour: bool = False
+    logging: tuple[Logging, ...] = (Logging.ALL,)
+    sessions: int = 4
+    start_scn: int = 2_266_000
+    pace: Pace = field(default_factory=Pace)
+    lobs: LobUse = LobUse.WHOLE
+    ddl: DdlUse = DdlUse.NONE
+    unproven: bool = False
+    unlogged: bool = False
+
+
+def draw_shape(rng: Random) -> DatabaseShape:
+    """Draw a random database."""
+    version = rng.choice(sorted(COMPATIBLE.values()))
+    redo = RedoFormat(version, rng.random() < 0.25, rng.choice((512, 512, *BLOCK_SIZES)))
+    in_pdb = redo.has_container and rng.random() < 0.6
+    leveled = (Logging.MINIMAL, Logging.PRIMARY_KEY, Logging.ALL, Logging.ALL)
+    return DatabaseShape(
+        redo,
+        con_id=3 if in_pdb else 0,
+        neighbour=in_pdb and rng.random() < 0.4,
+        logging=(Logging.NONE,) if rng.random() < 0.05 else leveled,
+        sessions=rng.randint(1, 6),
+        start_scn=rng.choice((1_000_000, 8_992_197, 0xFFFFFF00, 6_108_387_148_033)),
+        pace=Pace(
+            lwn_bytes=rng.choice((2_000, 30_000)),
+            log_blocks=rng.choice((40, 200, 1000)) * 512 // redo.block_size,
+            flush_at_commit=rng.choice((0.3, 0.9)),
+            new_scn=rng.choice((0.05, 0.5)),
+            commit_new_scn=rng.choice((0.6, 1.0)),
+            strands=rng.choice((1, 1, 3)),
+        ),
+        lobs=rng.choice(tuple(LobUse)),
+        ddl=rng.choice((DdlUse.NONE, DdlUse.FOLLOWED)),
+    )
+
+
+def demo_shape(size: int = DEFAULT_SIZE) -> DatabaseShape:
+    """Make the database of the named workloads: a 19c PDB with ALL-column logging.
+
+    Args:
+        size: of the redo to write; the logs hold a sixteenth of it, from 1 MB to 64 MB.
+    """
+    blocks = min(max(size // 16, MEGABYTE), LOG_BYTES_MAX) // 512
+    return DatabaseShape(RedoFormat(COMPATIBLE["19"]), con_id=3, pace=Pace(log_blocks=blocks))
+
+
+def choose_shape(
+    seed: int,
+    workload: str,
+    *,
+    version: int | None = None,
+    big_endian: bool | None = None,
+    block_size: int | None = None,
+    threads: int | None = None,
+    size: int = DEFAULT_SIZE,
+    unlogged: bool = False,
+) -> DatabaseShape:
+    """Choose the database that `simulate` would model, with what is given in place of its own.
+
+    Args:
+        seed: the seed that `simulate` will get, from which the rest is drawn.
+        workload: one of `WORKLOADS`.
+        version: one of `COMPATIBLE`'s; before 12.1 there are no containers.
+        big_endian: byte order of the platform.
+        block_size: one of `BLOCK_SIZES`. A log keeps its bytes.
+        threads: redo threads, from 1.
+        size: of the redo to write, in bytes.
+        unlogged: see `DatabaseShape`.
+    """
+    rng = Random(seed)  # noqa: S311 - reproducible, not secret
+    drawn = draw_shape(rng) if workload == "random" else demo_shape(size)
+    own = drawn.redo
+    redo = RedoFormat(
+        own.version if version is None else version,
+        own.big_endian if big_endian is None else big_endian,
+        block_size or own.block_size,
+    )
+    blocks = drawn.pace.log_blocks * own.block_size // redo.block_size
+    return replace(
+        drawn,
+        redo=redo,
+        con_id=drawn.con_id if redo.has_container else 0,
+        threads=threads or drawn.threads,
+        neighbour=drawn.neighbour and redo.has_container,
+        pace=replace(drawn.pace, log_blocks=blocks),
+        unlogged=unlogged,
+    )

@@ -1,0 +1,1 @@
+"""The bytes of the structures that the simulator writes, field by field."""

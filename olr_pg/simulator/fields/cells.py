@@ -1,0 +1,201 @@
+"""Column values as the model knows them: the stored bytes and the printed form, side by side.
+
+Both are made from the same Python value, apart from the decoder: the encodings are those of
+values-and-lobs Part A, the printed form is the one of ``olr-pg decode``.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from typing import Final, NamedTuple
+
+import orjson
+
+MAX_MANTISSA: Final = 20
+"""Base-100 digits that a NUMBER holds."""
+
+
+EXACT: Final = Context(prec=64)
+"""Decimal arithmetic that rounds no NUMBER."""
+
+
+class Cell(NamedTuple):
+    """A value that is not NULL: its bytes in the row, and its JSON text."""
+
+    raw: bytes
+    json: str
+
+    @property
+    def content(self) -> bytes:
+        """The bytes of the value; those of a LOB need not be in the row."""
+        return self.raw
+
+
+def json_text(value: str) -> str:
+    """Encode a JSON string."""
+    return orjson.dumps(value).decode()
+
+
+def number(value: Decimal) -> Cell:
+    """Encode a NUMBER of at most 38 significant digits."""
+    value = value.normalize(EXACT)
+    if not value:
+        return Cell(b"\x80", "0")
+    return Cell(_number_bytes(value), _number_text(value))
+
+
+def _number_bytes(value: Decimal) -> bytes:
+    sign, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int)
+    text = "".join(map(str, digits))
+    if exponent % 2:
+        text, exponent = text + "0", exponent - 1
+    if len(text) % 2:
+        text = "0" + text
+    pairs = [int(text[at : at + 2]) for at in range(0, len(text), 2)]
+    while pairs[-1] == 0:
+        pairs.pop()
+        exponent += 2
+    high = exponent // 2 + len(pairs) - 1
+    assert -65 <= high <= 62
+    assert len(pairs) <= MAX_MANTISSA
+    if not sign:
+        return bytes([193 + high, *(pair + 1 for pair in pairs)])
+    tail = [102] if len(pairs) < MAX_MANTISSA else []
+    return bytes([62 - high, *(101 - pair for pair in pairs), *tail])
+
+
+def _number_text(value: Decimal) -> str:
+    return f"{value:f}"
+
+
+def text(value: str, codec: str) -> Cell:
+    """VARCHAR2, NVARCHAR2, CHAR and NCHAR; CHAR comes padded."""
+    return Cell(value.encode(codec), json_text(value))
+
+
+def raw(value: bytes) -> Cell:
+    """Encode a RAW."""
+    return Cell(value, json_text(value.hex()))
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Calendar fields without a zone; `year` from -4712 on, `nanosecond` below 10^9."""
+
+    year: int
+    month: int
+    day: int
+    hour: int = 0
+    minute: int = 0
+    second: int = 0
+    nanosecond: int = 0
+
+    @property
+    def date_bytes(self) -> bytes:
+        """The 7 bytes of a DATE."""
+        century, year = divmod(abs(self.year), 100)
+        if self.year < 0:
+            century, year = -century, -year
+        return bytes(
+            (
+                *(century + 100, year + 100, self.month, self.day),
+                *(self.hour + 1, self.minute + 1, self.second + 1),
+            )
+        )
+
+    @property
+    def label(self) -> str:
+        """ISO 8601 to the second."""
+        sign = "-" if self.year < 0 else ""
+        date = f"{sign}{abs(self.year):04d}-{self.month:02d}-{self.day:02d}"
+        return f"{date}T{self.hour:02d}:{self.minute:02d}:{self.second:02d}"
+
+
+def _fraction(nanosecond: int) -> str:
+    return f".{nanosecond:09d}".rstrip("0") if nanosecond else ""
+
+
+def date(when: Moment) -> Cell:
+    """Encode a DATE."""
+    return Cell(when.date_bytes, json_text(when.label))
+
+
+def timestamp(when: Moment) -> Cell:
+    """Encode a TIMESTAMP: 7 bytes where the fraction is zero, else 11."""
+    tail = struct.pack(">I", when.nanosecond) if when.nanosecond else b""
+    return Cell(when.date_bytes + tail, json_text(when.label + _fraction(when.nanosecond)))
+
+
+def timestamp_tz(utc: Moment, local: Moment, offset_minutes: int) -> Cell:
+    """Encode a TIMESTAMP WITH TIME ZONE of a fixed offset; `local` is `utc` at that offset."""
+    sign = -1 if offset_minutes < 0 else 1
+    hours, minutes = divmod(abs(offset_minutes), 60)
+    zone = bytes((20 + sign * hours, 60 + sign * minutes))
+    stored = utc.date_bytes + struct.pack(">I", utc.nanosecond) + zone
+    label = local.label + _fraction(local.nanosecond)
+    return Cell(stored, json_text(f"{label}{'-' if sign < 0 else '+'}{hours:02d}:{minutes:02d}"))
+
+
+def _duration(parts: list[tuple[int | str, str]], sign: str) -> str:
+    return "".join(f"{sign}{amount}{unit}" for amount, unit in parts if amount not in (0, "0"))
+
+
+def interval_year_to_month(months: int) -> Cell:
+    """Encode an INTERVAL YEAR TO MONTH of so many months; printed as an ISO 8601 duration."""
+    sign = -1 if months < 0 else 1
+    years, rest = divmod(abs(months), 12)
+    stored = struct.pack(">I", (sign * years) + (1 << 31)) + bytes((60 + sign * rest,))
+    label = _duration([(years, "Y"), (rest, "M")], "-" if sign < 0 else "")
+    return Cell(stored, json_text("P" + (label or "0M")))
+
+
+def interval_day_to_second(nanoseconds: int) -> Cell:
+    """Encode an INTERVAL DAY TO SECOND of so many nanoseconds; printed as an ISO 8601 duration."""
+    sign = -1 if nanoseconds < 0 else 1
+    seconds, nano = divmod(abs(nanoseconds), 1_000_000_000)
+    days, seconds = divmod(seconds, 86400)
+    hours, seconds = divmod(seconds, 3600)
+    minutes, seconds = divmod(seconds, 60)
+    stored = (
+        struct.pack(">I", sign * days + (1 << 31))
+        + bytes((60 + sign * hours, 60 + sign * minutes, 60 + sign * seconds))
+        + struct.pack(">I", sign * nano + (1 << 31))
+    )
+    mark = "-" if sign < 0 else ""
+    clock: list[tuple[int | str, str]] = [
+        (hours, "H"),
+        (minutes, "M"),
+        (f"{seconds}{_fraction(nano)}", "S"),
+    ]
+    tail = _duration(clock, mark)
+    label = "P" + _duration([(days, "D")], mark) + (f"T{tail}" if tail else "")
+    return Cell(stored, json_text(label if label != "P" else "PT0S"))
+
+
+def _ordered_bits(stored: bytes) -> bytes:
+    value = int.from_bytes(stored, "big")
+    top = 1 << (8 * len(stored) - 1)
+    value = value ^ (2 * top - 1) if value & top else value | top
+    return value.to_bytes(len(stored), "big")
+
+
+def binary_double(value: float) -> Cell:
+    """Encode a BINARY_DOUBLE."""
+    value = value or 0.0  # there is one zero
+    return Cell(_ordered_bits(struct.pack(">d", value)), _float_text(value))
+
+
+def binary_float(value: float) -> Cell:
+    """Encode a BINARY_FLOAT; `value` must be exact in 32 bits."""
+    value = value or 0.0
+    stored = struct.pack(">f", value)
+    assert struct.unpack(">f", stored)[0] == value or math.isnan(value)
+    return Cell(_ordered_bits(stored), _float_text(value))
+
+
+def _float_text(value: float) -> str:
+    return orjson.dumps(value).decode()

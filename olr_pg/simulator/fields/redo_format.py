@@ -1,0 +1,139 @@
+"""The shape of a redo log that depends on version, byte order and block size.
+
+Facts: redo-format §0.3, §0.4, §3.1, §5.1.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Final
+
+from olr_pg.scalars import SCN_NONE
+
+COMPATIBLE: Final = MappingProxyType(
+    {
+        "11.2": 0x0B200400,
+        "12.1": 0x0C100200,
+        "12.2": 0x0C200100,
+        "18": 0x12000000,
+        "19": 0x13000000,
+        "21": 0x15000000,
+        "23": 0x17060000,
+    }
+)
+"""The COMPATIBLE setting (compatVsn) that stands for each release."""
+
+BLOCK_SIZES: Final = (512, 1024, 4096)
+
+
+@lru_cache(maxsize=1024)
+def _struct(layout: str) -> struct.Struct:
+    return struct.Struct(layout)
+
+
+def padding(size: int) -> int:
+    """Bytes from `size` to the next multiple of 4."""
+    return -size & 3
+
+
+@dataclass(frozen=True, slots=True)
+class RedoFormat:
+    """Version, byte order and block size of a log, and the packing that follows from them.
+
+    Attributes:
+        version: compatVsn of the file header.
+        big_endian: byte order of the platform that writes the log.
+        block_size: 512, 1024 or 4096 bytes.
+    """
+
+    version: int = COMPATIBLE["19"]
+    big_endian: bool = False
+    block_size: int = 512
+
+    @property
+    def has_container(self) -> bool:
+        """Vectors carry a container id, records the container's UID (12.1 on)."""
+        return self.version >= 0x0C100000
+
+    @property
+    def long_scn(self) -> bool:
+        """SCN slots may hold the 63-bit form (12.2 on)."""
+        return self.version >= 0x0C200000
+
+    @property
+    def row_scn_size(self) -> int:
+        """Bytes of a row's SCN in a table with row dependencies."""
+        return 8 if self.long_scn else 6
+
+    @property
+    def wide_session(self) -> bool:
+        """5.19/5.20 begin with 8 bytes: the session number is a u32 (19 on)."""
+        return self.version >= 0x13000000
+
+    @property
+    def wide_audit(self) -> bool:
+        """The audit session id takes 8 bytes (23)."""
+        return self.version >= 0x17000000
+
+    @property
+    def single_subscn(self) -> bool:
+        """SUBSCN stays at 1 within an SCN (real 23ai logs; 19c counts)."""
+        return self.version >= 0x17000000
+
+    @property
+    def vector_header_size(self) -> int:
+        """Bytes before the field list of a change vector."""
+        return 32 if self.has_container else 24
+
+    @property
+    def block_mark(self) -> int:
+        """Byte 1 of every block (redo-format §1.3)."""
+        return 0x82 if self.block_size == 4096 else 0x22
+
+    @property
+    def ktb_start(self) -> int:
+        """The offset at which the data of KTB redo starts: 4 in 11.2, else 8."""
+        return 8 if self.has_container else 4
+
+    def pack(self, layout: str, *values: int | bytes) -> bytes:
+        """`struct.pack` in the byte order of the log; `layout` without an order sign."""
+        return _struct((">" if self.big_endian else "<") + layout).pack(*values)
+
+    def unpack(self, layout: str, data: bytes, offset: int = 0) -> tuple[int, ...]:
+        """`struct.unpack_from` in the byte order of the log."""
+        return _struct((">" if self.big_endian else "<") + layout).unpack_from(data, offset)
+
+    def scn8(self, scn: int, *, long: bool = False) -> bytes:
+        """Encode an 8-byte SCN slot; `long` asks for the 63-bit form, which 12.2 and later have."""
+        if scn == SCN_NONE:
+            return b"\xff" * 8
+        if (long and self.long_scn) or scn >> 47:
+            high = 0x8000 | scn >> 48 & 0x7FFF
+            return self.pack("IHH", scn & 0xFFFFFFFF, high, scn >> 32 & 0xFFFF)
+        return self.pack("IHH", scn & 0xFFFFFFFF, scn >> 32, 0)
+
+    def scn6r(self, scn: int) -> bytes:
+        """Encode a 6-byte SCN, wrap first; in the 63-bit form where version and value allow it."""
+        if self.long_scn and not scn >> 32 & 0xFFFF:
+            return self.pack("HI", 0x8000 | scn >> 48, scn & 0xFFFFFFFF)
+        return self.pack("HI", scn >> 32 & 0x7FFF, scn & 0xFFFFFFFF)
+
+    def read_scn8(self, data: bytes, offset: int = 0) -> int:
+        """Read the SCN in an 8-byte slot, `SCN_NONE` for none."""
+        base, high, middle = self.unpack("IHH", data, offset)
+        if base == 0xFFFFFFFF and high == 0xFFFF:
+            return SCN_NONE
+        if high & 0x8000:
+            return base | middle << 32 | (high & 0x7FFF) << 48
+        return base | high << 32
+
+    def uba(self, dba: int, seq: int, rec: int) -> bytes:
+        """Encode an undo byte address."""
+        return self.pack("IHBB", dba, seq, rec, 0)
+
+    def xid(self, usn: int, slot: int, sequence: int) -> bytes:
+        """Encode a transaction id."""
+        return self.pack("HHI", usn, slot, sequence)

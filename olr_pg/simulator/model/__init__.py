@@ -1,0 +1,1 @@
+"""The model database: tables, blocks, transactions and LOBs, as values."""

@@ -1,0 +1,315 @@
+"""LOBs of the model: where their bytes are, and which of them a transaction's redo holds.
+
+Redo names pages by their block, so what a change delivers of a LOB is what its pages hold when the
+transaction ends; a value comes out only where each of its pages is in that transaction's redo from
+its first byte on (docs/lobs.md). What SQL sees is `StoredLob.content`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.dictionary.lob import Lob, LobSegment
+from olr_pg.simulator.fields.cells import Cell, json_text
+from olr_pg.simulator.fields.lob_layout import (
+    BASIC_OVERHEAD,
+    BASIC_PAGES,
+    BLOB,
+    POINTERS_MAX,
+    SECURE_OVERHEAD,
+)
+from olr_pg.simulator.model.storage import TransactionalBlock
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from random import Random
+
+UTF16: Final = "utf-16-be"
+RUN_BLOCKS_MAX: Final = 200
+"""Blocks of an extent: a locator has one byte for them."""
+
+
+class LobForm(Enum):
+    """The place of a value's bytes; as `datatypes.lob_locator.LobForm`."""
+
+    INLINE = "in the row"
+    EXTENTS = "extents in the locator"
+    HEADER = "extents behind a header block"
+    POINTERS = "blocks in the locator, then in the index"
+    INDEXED = "blocks in the index"
+
+
+@dataclass(frozen=True, slots=True)
+class LobStorage:
+    """The declaration of a LOB column's storage.
+
+    Attributes:
+        kind: `lob_layout.BLOB`, CLOB or NCLOB.
+        securefile: SECUREFILE, else BASICFILE.
+        in_row: ENABLE STORAGE IN ROW.
+        block_size: of the LOB's tablespace.
+    """
+
+    kind: int
+    securefile: bool = True
+    in_row: bool = True
+    block_size: int = 8192
+
+    @property
+    def page(self) -> int:
+        """Bytes of a value in one block."""
+        if self.securefile:
+            return self.block_size - SECURE_OVERHEAD
+        return BASIC_PAGES.get(self.block_size, self.block_size - BASIC_OVERHEAD)
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class SimLobSegment:
+    """The LOB segment and index of one column in a table or partition.
+
+    Attributes:
+        next_dba: the next block that was never used.
+        blocks: that were changed in place, by address.
+        index_rows: the data of the LOB index by key.
+    """
+
+    obj: int
+    dataobj: int
+    index_obj: int
+    index_dataobj: int
+    afn: int
+    next_dba: int
+    formatted_scn: int
+    index_block: TransactionalBlock
+    blocks: dict[int, TransactionalBlock] = field(default_factory=dict)
+    index_rows: dict[bytes, bytes] = field(default_factory=dict)
+
+    def allocate(self, rng: Random, count: int) -> list[tuple[int, int]]:
+        """Take so many new blocks, as (first, blocks) runs with a gap behind each."""
+        runs = list[tuple[int, int]]()
+        while count:
+            blocks = min(count, rng.choice((1, 3, RUN_BLOCKS_MAX)))
+            runs.append((self.next_dba, blocks))
+            self.next_dba += blocks + 1
+            count -= blocks
+        return runs
+
+    def empty(self, dataobj: int, index_dataobj: int, scn: int) -> None:
+        """TRUNCATE: other segments, in blocks that nothing was in; the old ones are unknown now."""
+        self.dataobj, self.index_dataobj, self.formatted_scn = dataobj, index_dataobj, scn
+        old = self.index_block
+        self.index_block = TransactionalBlock(old.afn, old.dba + 1, scn, first_itl=old.first_itl)
+        self.blocks.clear()
+        self.index_rows.clear()
+
+    def block(self, dba: int) -> TransactionalBlock:
+        """Return a block as it is changed in place."""
+        if dba not in self.blocks:
+            self.blocks[dba] = TransactionalBlock(self.afn, dba, self.formatted_scn)
+        return self.blocks[dba]
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class SimLob:
+    """A LOB column of a table: a segment for each of the table's.
+
+    Attributes:
+        obj, index_obj: OBJ# of LOB and LOB index: of its segment, where it has one.
+    """
+
+    storage: LobStorage
+    segments: list[SimLobSegment]
+    obj: int
+    index_obj: int
+
+    @property
+    def is_partitioned(self) -> bool:
+        """Tell whether its segments are fragments."""
+        return self.obj != self.segments[0].obj
+
+    def describe(self) -> Lob:
+        """Describe the LOB as the dictionary snapshot has it."""
+        return Lob(
+            tuple(
+                LobSegment(
+                    *(one.obj, one.dataobj, one.index_obj, one.index_dataobj),
+                    self.storage.block_size,
+                )
+                for one in self.segments
+            ),
+            self.storage.securefile,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class StoredLob:
+    """A state of a LOB value.
+
+    Attributes:
+        number: the part of the LOB id that differs.
+        content: what SQL sees.
+        runs: (first block, blocks) in the order of the bytes; empty in the row.
+        header: the header block's address (`HEADER`).
+    """
+
+    storage: LobStorage
+    segment: SimLobSegment
+    number: int
+    form: LobForm
+    content: bytes
+    runs: tuple[tuple[int, int], ...] = ()
+    version: int = 1
+    header: int = 0
+
+    @property
+    def pages(self) -> list[int]:
+        """The address of every page."""
+        return [first + at for first, blocks in self.runs for at in range(blocks)]
+
+
+def content_text(kind: int, content: bytes) -> str:
+    """Return the JSON text of a LOB: hexadecimal digits of a BLOB."""
+    return json_text(content.hex() if kind == BLOB else content.decode(UTF16, "surrogatepass"))
+
+
+class LobCell(Cell):
+    """A LOB column of a row: `raw` is the locator."""
+
+    stored: StoredLob
+
+    @classmethod
+    def of(cls, locator: bytes, stored: StoredLob) -> LobCell:
+        """Make the cell of a state of a LOB."""
+        cell = cls(locator, "")
+        cell.stored = stored
+        return cell
+
+    @property
+    def json(self) -> str:
+        """The content's JSON text."""
+        return content_text(self.stored.storage.kind, self.stored.content)
+
+    @property
+    def content(self) -> bytes:
+        """The bytes that SQL sees."""
+        return self.stored.content
+
+
+class LobDraft(Cell):
+    """A LOB value that is not stored yet; `raw` is as long as its locator will be, about."""
+
+    @classmethod
+    def of(cls, storage: LobStorage, content: bytes) -> LobDraft:
+        """Make a value for a column."""
+        inline = len(content) if is_inline(storage, len(content)) else 0
+        draft = cls(bytes(44 + inline), "")
+        draft.draft = content
+        return draft
+
+    draft: bytes
+
+    @property
+    def content(self) -> bytes:
+        """The bytes that it is going to hold."""
+        return self.draft
+
+
+INLINE_MAX: Final = 3900
+"""Bytes of a value that is kept in the row, about (values-and-lobs §16.3: 3964 with the inode)."""
+
+
+def is_inline(storage: LobStorage, size: int) -> bool:
+    """Tell whether a value of `size` bytes is kept in the row."""
+    if storage.securefile and size == 0:
+        return True
+    return storage.in_row and size <= INLINE_MAX
+
+
+def drafted(cells: Sequence[Cell | None]) -> list[Cell | None]:
+    """Copy a row with its LOBs as drafts, to be stored anew: it goes to another segment."""
+    return [
+        LobDraft.of(cell.stored.storage, cell.content) if isinstance(cell, LobCell) else cell
+        for cell in cells
+    ]
+
+
+@dataclass(slots=True)
+class PageImage:
+    """The content of a page as a transaction's redo tells it: bytes, and which are known."""
+
+    content: bytearray
+    known: bytearray
+
+    def copy(self) -> PageImage:
+        """Another one like it."""
+        return PageImage(bytearray(self.content), bytearray(self.known))
+
+    def put(self, offset: int, data: bytes) -> None:
+        """Bytes at an offset."""
+        missing = offset + len(data) - len(self.content)
+        if missing > 0:
+            self.content += bytes(missing)
+            self.known += bytes(missing)
+        self.content[offset : offset + len(data)] = data
+        self.known[offset : offset + len(data)] = b"\1" * len(data)
+
+    def start(self, size: int) -> bytes | None:
+        """Return the first `size` bytes; None where the redo does not tell the whole page."""
+        if len(self.content) < size or 0 in self.known:
+            return None
+        return bytes(self.content[:size])
+
+
+@dataclass(slots=True)
+class LobRedo:
+    """The LOB pages and lists that a transaction has written so far.
+
+    Attributes:
+        pages: by block address.
+        headers: addresses of header blocks with their lists.
+        index_rows: (bytes of the value, blocks) by LOB number and first page.
+    """
+
+    pages: dict[int, PageImage] = field(default_factory=dict)
+    headers: set[int] = field(default_factory=set)
+    index_rows: dict[tuple[int, int], tuple[int, tuple[int, ...]]] = field(default_factory=dict)
+
+    def value(self, stored: StoredLob) -> bytes | None:
+        """Return what is delivered of a LOB; None where the redo does not hold it whole."""
+        if stored.form is LobForm.INLINE:
+            return stored.content
+        if stored.form is LobForm.HEADER and stored.header not in self.headers:
+            return None
+        left, parts = len(stored.content), list[bytes]()
+        if stored.form is LobForm.INDEXED:
+            left = self.index_rows.get((stored.number, 0), (-1, ()))[0]
+            if left < 0:
+                return None
+        page = stored.storage.page
+        for number in range(-(-left // page)):
+            size = min(left, page)
+            image = self.pages.get(self._block(stored, number))
+            part = image.start(size) if image else None
+            if part is None:
+                return None
+            parts.append(part)
+            left -= size
+        return b"".join(parts)
+
+    def _block(self, stored: StoredLob, number: int) -> int:
+        """Return the address of a page, 0 where the redo does not tell it."""
+        is_indexed = stored.form is LobForm.INDEXED
+        if not is_indexed and (stored.form is not LobForm.POINTERS or number < POINTERS_MAX):
+            return stored.pages[number]
+        row = 0 if is_indexed else POINTERS_MAX
+        while number >= row + index_row_pages(row):
+            row += index_row_pages(row)
+        _, blocks = self.index_rows.get((stored.number, row), (0, ()))
+        return blocks[number - row] if number - row < len(blocks) else 0
+
+
+def index_row_pages(number: int) -> int:
+    """Return how many pages the LOB index row of page `number` names (values-and-lobs §19)."""
+    return 8 if number else 4

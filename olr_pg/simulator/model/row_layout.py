@@ -1,0 +1,56 @@
+"""The cutting of a row that is too large for one piece (redo-format §5.3, values-and-lobs §0.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.simulator.fields.row_fields import FB_FROM_PREVIOUS, FB_TO_NEXT, Value, stored_size
+from olr_pg.simulator.model.storage import PIECE_COLUMNS_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+PIECE_OVERHEAD: Final = 24
+"""Flags, links and the row SCN of a piece, at most."""
+
+CUT_MIN: Final = 120
+"""Values below it are not cut over two pieces."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The columns of one piece from 0-based column `first` on; `cut`: P and N of its flags."""
+
+    first: int
+    columns: tuple[Value, ...]
+    cut: int
+
+
+def lay_out(values: Sequence[Value], room: int) -> list[Part]:
+    """Cut a row from its end into pieces of at most `room` bytes each; return them head first."""
+    rest = list(values)
+    parts = list[Part]()
+    goes_on = 0
+    while rest or not parts:
+        current = list[Value]()
+        left = room - PIECE_OVERHEAD
+        cut = goes_on
+        while rest and len(current) < PIECE_COLUMNS_MAX:
+            value = rest[-1]
+            if stored_size(value) <= left:
+                current.insert(0, value)
+                left -= stored_size(value)
+                rest.pop()
+                continue
+            spare = left - 3
+            if value is not None and len(value) >= CUT_MIN and spare >= CUT_MIN // 3:
+                keep = len(value) - spare
+                current.insert(0, value[keep:])
+                rest[-1] = value[:keep]
+                cut |= FB_FROM_PREVIOUS
+            break
+        continues = bool(cut & FB_FROM_PREVIOUS)
+        parts.insert(0, Part(len(rest) - continues, tuple(current), cut))
+        goes_on = FB_TO_NEXT if continues else 0
+    return parts

@@ -1,0 +1,307 @@
+"""Blocks, interested-transaction lists and undo segments of the model.
+
+Facts: redo-format §3.1 (SCN and sequence of a block), §4.1–§4.2 (undo blocks), §5.1 (ITL).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Protocol
+
+from olr_pg.simulator.fields.vector_fields import (
+    NO_OBJECT,
+    TYP_NEW,
+    TYP_NORMAL,
+    CleanedEntry,
+    VectorBlock,
+    ktb_continue,
+    ktb_previous,
+    ktb_unused,
+)
+
+if TYPE_CHECKING:
+    from olr_pg.simulator.fields.redo_format import RedoFormat
+
+DATABASE_BLOCK_SIZE: Final = 8192
+ROW_SPACE: Final = 7200
+"""Bytes of a block that rows may fill: the block without its headers and PCTFREE."""
+
+WIDE_BLOCK_SIZE: Final = 16_384
+WIDE_ROW_SPACE: Final = 15_200
+"""Of a table in a tablespace of 16 kB blocks. Its undo is in blocks of 8 kB as any other."""
+
+UPDATE_RESERVE: Final = 120
+"""Bytes that updates may fill beyond what inserts may."""
+
+PIECE_COLUMNS_MAX: Final = 255
+
+UNDO_SPACE: Final = 8150
+UNDO_RECORDS_MAX: Final = 255
+UNDO_RING: Final = 12
+TRANSACTION_SLOTS: Final = 34
+CLASS_DATA: Final = 1
+ITL_MAX: Final = 200
+
+
+class Holder(Protocol):
+    """A transaction, as far as the blocks know it that it holds entries, rows or undo records of.
+
+    Attributes:
+        objects: OBJ# of what it has locked.
+        undo_block: the undo block that it writes into.
+    """
+
+    xid_bytes: bytes
+    active: bool
+    commit_scn: int
+    objects: set[int]
+    undo_block: UndoBlock | None
+
+    @property
+    def rci(self) -> int:
+        """Record number of the newest undo that still counts, 0 for none."""
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class BlockState:
+    """A block's address and the SCN and sequence of its last change."""
+
+    afn: int
+    dba: int
+    scn: int
+    seq: int = 1
+
+    def change(self, scn: int, *, cls: int, obj: int, typ: int = TYP_NORMAL) -> VectorBlock:
+        """Take a change at `scn`; the answer is the state before, as the vector header has it."""
+        if typ == TYP_NEW:
+            self.scn, self.seq = scn, 1
+        before = VectorBlock(cls, self.afn, self.dba, obj, self.scn, self.seq, typ)
+        self.seq = self.seq + 1 if self.scn == scn else 1
+        self.scn = scn
+        return before
+
+
+@dataclass(slots=True)
+class ItlEntry:
+    """An ITL slot; `cleaned` tells that the block knows the commit of `transaction`."""
+
+    transaction: Holder | None = None
+    uba: bytes = bytes(8)
+    cleaned: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The ITL entry that a change uses, and what its undo has to restore."""
+
+    itli: int
+    before: ItlEntry
+    fresh: bool
+    cleaned: tuple[CleanedEntry, ...]
+
+    def undo_ktb(self, redo: RedoFormat) -> bytes:
+        """KTB redo of the undo side: C, Z or L."""
+        if not self.fresh:
+            return ktb_continue(redo, self.before.uba)
+        owner = self.before.transaction
+        if owner is None:
+            return ktb_unused(redo)
+        return ktb_previous(redo, owner.xid_bytes, self.before.uba, owner.commit_scn)
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class TransactionalBlock(BlockState):
+    """A block with an ITL: table or index leaf."""
+
+    itl: list[ItlEntry] = field(default_factory=lambda: [ItlEntry(), ItlEntry()])
+    first_itl: int = 1
+
+    def entry_of(self, transaction: Holder) -> int:
+        """Return the 1-based entry that the transaction holds, 0 for none."""
+        for number, entry in enumerate(self.itl, 1):
+            if entry.transaction is transaction:
+                return number
+        return 0
+
+    def claim(self, transaction: Holder) -> Claim:
+        """Find the entry for a change of `transaction`; clean out committed ones on first touch."""
+        held = self.entry_of(transaction)
+        if held:
+            entry = self.itl[held - 1]
+            return Claim(held, ItlEntry(transaction, entry.uba), False, ())
+        cleaned = self.clean_out()
+        number = self._free_entry()
+        entry = self.itl[number - 1]
+        return Claim(number, ItlEntry(entry.transaction, entry.uba), True, cleaned)
+
+    def take(self, claim: Claim, transaction: Holder, uba: bytes) -> None:
+        """Carry a claim out: the entry now leads to the undo record at `uba`."""
+        entry = self.itl[claim.itli - 1]
+        entry.transaction, entry.uba, entry.cleaned = transaction, uba, False
+
+    def restore(self, claim: Claim) -> None:
+        """Give an entry back its state before the change."""
+        entry, before = self.itl[claim.itli - 1], claim.before
+        entry.transaction, entry.uba = before.transaction, before.uba
+        entry.cleaned = claim.fresh
+
+    def clean_out(self) -> tuple[CleanedEntry, ...]:
+        """Mark the entries of ended transactions as committed; the answer are those."""
+        cleaned = list[CleanedEntry]()
+        for number, entry in enumerate(self.itl, 1):
+            owner = entry.transaction
+            if owner is not None and not owner.active and not entry.cleaned:
+                entry.cleaned = True
+                cleaned.append(CleanedEntry(number, owner.commit_scn))
+        return tuple(cleaned)
+
+    def _free_entry(self) -> int:
+        candidates = [
+            (entry.transaction.commit_scn if entry.transaction else -1, number)
+            for number, entry in enumerate(self.itl, 1)
+            if number >= self.first_itl
+            and (entry.transaction is None or not entry.transaction.active)
+        ]
+        if candidates:
+            return min(candidates)[1]
+        assert len(self.itl) < ITL_MAX
+        self.itl.append(ItlEntry())
+        return len(self.itl)
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class UndoBlock(BlockState):
+    """An undo block. `incarnation` is the sequence in UBAs, `count` its newest record."""
+
+    incarnation: int = 1
+    count: int = 0
+    space: int = UNDO_SPACE
+    holder: Holder | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UndoPlace:
+    """The place of an undo record."""
+
+    block: UndoBlock
+    rec: int
+    space_before: int
+    new_block: bool
+    prev_dba: int
+    rci: int
+
+
+@dataclass(slots=True)
+class TransactionSlot:
+    """An entry of an undo header's transaction table."""
+
+    sequence: int
+    holder: Holder | None = None
+    commit_scn: int = 0
+    last_uba: bytes = bytes(8)
+    last_dba: int = 0
+
+
+class UndoSegment:
+    """An undo segment: header with transaction slots, a ring of undo blocks.
+
+    Args:
+        usn: undo segment number, from 1.
+        afn, first_dba: file and first block; the header is that block.
+        scn: SCN at which its blocks were formatted.
+    """
+
+    def __init__(self, usn: int, afn: int, first_dba: int, scn: int) -> None:
+        self.usn = usn
+        self.header = BlockState(afn, first_dba, scn)
+        self.slots = [TransactionSlot(500 + 7 * usn + n % 3) for n in range(TRANSACTION_SLOTS)]
+        self._blocks = [UndoBlock(afn, first_dba + 1 + n, scn) for n in range(UNDO_RING)]
+        self._newest = -1
+        self._incarnation = 0x40 + usn
+        self._pool = list[UndoBlock]()
+        self.max_commit_scn = scn
+
+    @property
+    def header_class(self) -> int:
+        """Block class of the undo header."""
+        return 15 + 2 * self.usn
+
+    @property
+    def block_class(self) -> int:
+        """Block class of the undo blocks."""
+        return 16 + 2 * self.usn
+
+    def free_slot(self) -> int | None:
+        """Return the slot for a new transaction: which ended first; None if all are taken."""
+        free = [(s.commit_scn, n) for n, s in enumerate(self.slots) if s.holder is None]
+        return min(free)[1] if free else None
+
+    def place(self, transaction: Holder, size: int) -> UndoPlace:
+        """Room for an undo record of `size` bytes (ktudb.siz)."""
+        current = transaction.undo_block
+        if current is None:
+            return self._place_first(transaction, size)
+        if current.count < UNDO_RECORDS_MAX and current.space >= size + 2:
+            return self._add(current, size, new=False, prev_dba=0, rci=transaction.rci)
+        prev_dba = current.dba if transaction.rci else 0
+        left = current.space
+        block = self._new_block(transaction)
+        place = self._add(block, size, new=True, prev_dba=prev_dba, rci=0)
+        # Real records that open a block in mid-transaction carry the room left in the old one.
+        return UndoPlace(block, place.rec, left, True, prev_dba, 0)
+
+    def room(self, transaction: Holder) -> int:
+        """Bytes that an undo record may take in the transaction's current block."""
+        current = transaction.undo_block
+        if current is None or current.count >= UNDO_RECORDS_MAX:
+            return 0
+        return max(0, current.space - 2)
+
+    def _place_first(self, transaction: Holder, size: int) -> UndoPlace:
+        while self._pool:
+            block = self._pool.pop()
+            if block.count < UNDO_RECORDS_MAX and block.space >= size + 2:
+                block.holder = transaction
+                return self._add(block, size, new=False, prev_dba=0, rci=0)
+        block = self._new_block(transaction)
+        place = self._add(block, size, new=True, prev_dba=0, rci=0)
+        return UndoPlace(block, place.rec, 0, True, 0, 0)
+
+    @staticmethod
+    def _add(block: UndoBlock, size: int, *, new: bool, prev_dba: int, rci: int) -> UndoPlace:
+        before = block.space
+        block.count += 1
+        block.space -= size + 2
+        return UndoPlace(block, block.count, before, new, prev_dba, rci)
+
+    def _new_block(self, transaction: Holder) -> UndoBlock:
+        for _ in self._blocks:
+            self._newest = (self._newest + 1) % len(self._blocks)
+            if self._newest == 0:
+                self._incarnation = self._incarnation % 0xFFFF + 1
+            block = self._blocks[self._newest]
+            if block.holder is None:
+                break
+        else:
+            last = self._blocks[-1]
+            block = UndoBlock(last.afn, last.dba + 1, last.scn)
+            self._blocks.append(block)
+            self._newest = len(self._blocks) - 1
+        if block in self._pool:
+            self._pool.remove(block)
+        block.incarnation, block.count, block.space = self._incarnation, 0, UNDO_SPACE
+        block.holder = transaction
+        return block
+
+    def retire(self, transaction: Holder) -> None:
+        """Free the blocks of an ended transaction: its newest one serves the next transaction."""
+        for block in self._blocks:
+            if block.holder is transaction:
+                block.holder = None
+        if transaction.undo_block is not None:
+            self._pool.append(transaction.undo_block)
+
+
+def undo_vector_block(block: BlockState, scn: int, *, cls: int, new: bool = False) -> VectorBlock:
+    """Change an undo block or header; return the header part of the vector that does."""
+    return block.change(scn, cls=cls, obj=NO_OBJECT, typ=TYP_NEW if new else TYP_NORMAL)

@@ -1,0 +1,360 @@
+"""Tables of the model: columns with their value generators, rows and their blocks, indexes.
+
+Facts: values-and-lobs §1.1 (what COL$ says for each declaration).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.dictionary.model import Column, KeyKind, Table
+from olr_pg.scalars import format_rowid
+from olr_pg.simulator.fields.row_fields import FB_ROW, SLOT_SIZE, Address, RowPiece, stored_columns
+from olr_pg.simulator.model.storage import (
+    DATABASE_BLOCK_SIZE,
+    ROW_SPACE,
+    WIDE_BLOCK_SIZE,
+    TransactionalBlock,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from random import Random
+
+    from olr_pg.simulator.fields.cells import Cell
+    from olr_pg.simulator.model.lobs import LobStorage, SimLob
+    from olr_pg.simulator.model.storage import Holder
+
+    CellMaker = Callable[[Random], Cell]
+
+CHARSET_UTF8: Final = 873
+CHARSET_UTF16: Final = 2000
+BLOCKS_PER_FILE: Final = 1 << 22
+ROW_MAX: Final = 3500
+"""Bytes that a row may take, of tables without long rows."""
+
+INDEX_BLOCKS: Final = 4
+RANGES: Final = 64
+"""Ranges of values of a partition column."""
+
+
+class Logging(Enum):
+    """The amount of supplemental logging that a table's changes carry."""
+
+    NONE = "none"
+    MINIMAL = "minimal"
+    PRIMARY_KEY = "primary key"
+    ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnType:
+    """A declaration: the COL$ numbers and how random values of it are made.
+
+    `lob` is the storage of a LOB column.
+    """
+
+    type_code: int
+    length: int
+    make: CellMaker
+    precision: int | None = None
+    scale: int | None = None
+    charset_id: int | None = None
+    charset_form: int | None = None
+    lob: LobStorage | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SimColumn:
+    """A column; its place in the table is its segment column number.
+
+    Attributes:
+        default: of a NOT NULL column that was added later: the value of rows that do not store it.
+    """
+
+    name: str
+    type: ColumnType
+    nullable: bool = True
+    default: Cell | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPiece:
+    """A row piece at its place; `first` is the 0-based column that it begins with."""
+
+    block: DataBlock
+    slot: int
+    image: RowPiece
+    first: int
+
+    @property
+    def address(self) -> Address:
+        """The place of the piece."""
+        return Address(self.block.dba, self.slot)
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Row:
+    """A row as SQL sees it.
+
+    Attributes:
+        cells: one per column of the table, None is NULL.
+        owner: the last transaction that locked it.
+        deleted: deleted, by `owner` if that is still active.
+        chain: its pieces in row order where there are several, head first; empty for one.
+        chain_owner: the transaction that wrote all of the chain but its head, None where several
+            did.
+        position: index in the table's `live`, -1 where it is not there.
+    """
+
+    table: SimTable
+    block: DataBlock
+    slot: int
+    cells: list[Cell | None]
+    owner: Holder | None = None
+    deleted: bool = False
+    chain: tuple[StoredPiece, ...] = ()
+    chain_owner: Holder | None = None
+    position: int = -1
+
+    @property
+    def rowid(self) -> str:
+        """The row's place, or where it was before it moved; empty in an index-organised table."""
+        organised = self.table.index_organised
+        return "" if organised else format_rowid(self.block.dataobj, self.block.dba, self.slot)
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class DataBlock(TransactionalBlock):
+    """A table block: rows by slot, and the bytes that they take.
+
+    `obj`, `dataobj` and `segment_dba` are of the table's or partition's segment.
+    """
+
+    obj: int = 0
+    dataobj: int = 0
+    segment_dba: int = 0
+    rows: list[Row | None] = field(default_factory=list)
+    free_slots: list[int] = field(default_factory=list)
+    used: int = 0
+
+    def next_slot(self) -> int:
+        """Return the slot of the next new row."""
+        return self.free_slots[-1] if self.free_slots else len(self.rows)
+
+    def put(self, slot: int, row: Row) -> None:
+        """Place a row piece of `row` at `slot`."""
+        if slot == len(self.rows):
+            self.rows.append(row)
+            return
+        if slot in self.free_slots:
+            self.free_slots.remove(slot)
+        self.rows[slot] = row
+
+    def release(self, slot: int) -> None:
+        """Make a slot free for other rows."""
+        self.rows[slot] = None
+        self.free_slots.append(slot)
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class SimIndex:
+    """A B-tree index: its maintenance is noise in the redo. `columns` are 0-based."""
+
+    obj: int
+    columns: tuple[int, ...]
+    unique: bool
+    segment_dba: int
+    blocks: list[TransactionalBlock] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class SimSegment:
+    """A segment of a table: its own, or a partition's. `blocks` in the order of formatting."""
+
+    obj: int
+    dataobj: int
+    afn: int
+    dba: int
+    blocks: list[DataBlock] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class SimTable:
+    """A heap table and its segments.
+
+    Attributes:
+        key: 0-based columns of the primary key, empty for none.
+        blocks: in the order they were formatted.
+        live: rows that SQL may see, in no order.
+        row_space: bytes of a block that inserts may fill.
+        piece_max: bytes that a row piece may take; a longer row takes several.
+        row_max: bytes that a row may take.
+        row_scn: bytes of the SCN that rows bear (ROWDEPENDENCIES), 0 for none.
+        partition_column: the 0-based column that decides a row's partition.
+        segments: of the partitions; the table's own one where it has none; the index of an
+            index-organised table.
+        routes: the segment of each range of values of the partition column.
+        index_organised: the rows are in the primary key's index; its columns are the first ones.
+        lobs: the LOB columns, by 0-based number.
+        at_start: the rows from before the first log, by ROWID, or by key where they have none.
+    """
+
+    owner: str
+    name: str
+    obj: int
+    dataobj: int
+    columns: tuple[SimColumn, ...]
+    key: tuple[int, ...]
+    logging: Logging
+    tablespace: int
+    afn: int
+    relative_file: int
+    segment_block: int
+    indexes: tuple[SimIndex, ...] = ()
+    blocks: list[DataBlock] = field(default_factory=list)
+    live: list[Row] = field(default_factory=list)
+    next_key: int = 1
+    row_space: int = ROW_SPACE
+    piece_max: int = ROW_SPACE
+    row_max: int = ROW_MAX
+    row_scn: int = 0
+    partition_column: int = 0
+    segments: list[SimSegment] = field(default_factory=list)
+    routes: list[SimSegment] = field(default_factory=list)
+    index_organised: bool = False
+    lobs: dict[int, SimLob] = field(default_factory=dict)
+    at_start: dict[str, dict[int, Cell | None]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.segments:
+            self.segments.append(SimSegment(self.obj, self.dataobj, self.afn, self.segment_dba))
+        count = len(self.segments)
+        self.routes = [self.segments[at * count // RANGES] for at in range(RANGES)]
+
+    @property
+    def is_partitioned(self) -> bool:
+        """Tell whether its segments are partitions' or an index's."""
+        return self.index_organised or self.segments[0].obj != self.obj
+
+    @property
+    def block_size(self) -> int:
+        """Bytes of a block of its tablespace."""
+        return WIDE_BLOCK_SIZE if self.piece_max > ROW_SPACE else DATABASE_BLOCK_SIZE
+
+    @property
+    def is_plain(self) -> bool:
+        """Tell whether it is neither index-organised nor has LOBs."""
+        return not (self.lobs or self.index_organised)
+
+    @property
+    def is_delivered(self) -> bool:
+        """Tell whether it is no table of SYS."""
+        return self.owner != "SYS"
+
+    @property
+    def objects(self) -> frozenset[int]:
+        """OBJ# of the table and its segments."""
+        return frozenset((self.obj, *(segment.obj for segment in self.segments)))
+
+    @property
+    def logs_whole_rows(self) -> bool:
+        """Tell whether updates log every column, as PRIMARY KEY logging does without a key."""
+        keyless = self.logging is Logging.PRIMARY_KEY and not self.key
+        return self.logging is Logging.ALL or keyless
+
+    @property
+    def logged(self) -> list[int]:
+        """The columns that supplemental logging adds to every update; never LOBs."""
+        if self.logs_whole_rows:
+            return [at for at in range(len(self.columns)) if at not in self.lobs]
+        return sorted(self.key) if self.logging is Logging.PRIMARY_KEY else []
+
+    @property
+    def segment_dba(self) -> int:
+        """The segment header's address."""
+        return self.relative_file << 22 | self.segment_block
+
+    @property
+    def full_name(self) -> str:
+        """``OWNER.NAME``."""
+        return f"{self.owner}.{self.name}"
+
+    def add_live(self, row: Row) -> None:
+        """Let SQL see the row."""
+        row.position = len(self.live)
+        self.live.append(row)
+
+    def drop_live(self, row: Row) -> None:
+        """Let SQL see the row no more."""
+        last = self.live.pop()
+        if last is not row:
+            self.live[row.position] = last
+            last.position = row.position
+        row.position = -1
+
+    def segment_of(self, cells: Sequence[Cell | None]) -> SimSegment:
+        """Return the segment that a row belongs to."""
+        return self.routes[self.range_of(cells)]
+
+    def range_of(self, cells: Sequence[Cell | None]) -> int:
+        """Return the range that a row's partition column is in."""
+        cell = cells[self.partition_column]
+        return sum(cell.raw if cell else b"") % RANGES
+
+    def store(self, cells: Sequence[Cell | None], scn: int) -> Row:
+        """Store a row of one piece without redo: it is from before the first log."""
+        segment = self.segment_of(cells)
+        piece = RowPiece(FB_ROW, stored_columns(cells), row_scn=self.row_scn)
+        size = piece.size + SLOT_SIZE
+        block = self.block_for(segment, size, scn)
+        row = Row(self, block, block.next_slot(), list(cells))
+        block.put(row.slot, row)
+        block.used += size
+        self.add_live(row)
+        key = ",".join(cell.json for at in self.key if (cell := cells[at]))
+        self.at_start[row.rowid or key] = dict(enumerate(cells))
+        return row
+
+    def block_for(self, segment: SimSegment, size: int, scn: int) -> DataBlock:
+        """Return a block with `size` bytes free for inserts: one of the last, or a new one."""
+        for block in segment.blocks[-3:]:
+            if block.used + size <= self.row_space:
+                return block
+        return self.new_block(segment, scn)
+
+    def new_block(self, segment: SimSegment, scn: int) -> DataBlock:
+        """Add the next block of a segment."""
+        dba = segment.dba + 4 + len(segment.blocks)
+        block = DataBlock(segment.afn, dba, scn, obj=segment.obj, dataobj=segment.dataobj,
+                          segment_dba=segment.dba)  # fmt: skip
+        block.first_itl = 2 if self.index_organised else 1
+        segment.blocks.append(block)
+        self.blocks.append(block)
+        return block
+
+    def describe(self) -> Table:
+        """Describe the table as the dictionary snapshot has it."""
+        columns = tuple(
+            Column(
+                *(column.name, number, number, number, column.type.type_code, column.type.length),
+                precision=column.type.precision,
+                scale=column.type.scale,
+                charset_id=column.type.charset_id,
+                charset_form=column.type.charset_form,
+                nullable=column.nullable,
+                lob=self.lobs[number - 1].describe() if number - 1 in self.lobs else None,
+            )
+            for number, column in enumerate(self.columns, 1)
+        )
+        parts = self.segments if self.is_partitioned else []
+        return Table(
+            *(self.owner, self.name, self.obj, None if parts else self.dataobj, columns),
+            partitions=tuple(part.obj for part in parts),
+            segments=tuple(part.dataobj for part in parts),
+            index_organised=self.index_organised,
+            key_kind=KeyKind.PRIMARY if self.key else KeyKind.NONE,
+            key=tuple(number + 1 for number in self.key),
+        )

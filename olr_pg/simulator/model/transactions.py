@@ -1,0 +1,165 @@
+"""Transactions of the model: the undo they hold, the changes they would deliver."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.simulator.fields.cells import Cell
+from olr_pg.simulator.model.lobs import LobCell, LobRedo, content_text
+from olr_pg.transactions.finished_columns import DmlKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from olr_pg.simulator.fields.vector_fields import Ktub
+    from olr_pg.simulator.model.storage import (
+        Claim,
+        TransactionalBlock,
+        UndoBlock,
+        UndoPlace,
+        UndoSegment,
+    )
+    from olr_pg.simulator.model.tables import SimTable
+
+    Image = dict[int, Cell | None]
+    """Values by 0-based segment column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A row change as it must be delivered; `dataobj` 0 where the row has no ROWID.
+
+    One that is not `logged` has left no redo: nobody can deliver it.
+    """
+
+    kind: DmlKind
+    table: SimTable
+    dataobj: int
+    dba: int
+    slot: int
+    scn: int
+    before: Image
+    after: Image
+    logged: bool = True
+
+
+ADD_COLUMN: Final = "add column"
+TRUNCATE: Final = "truncate"
+PARTITION: Final = "partition"
+"""Operations of `DdlEffect`."""
+
+
+@dataclass(frozen=True, slots=True)
+class DdlEffect:
+    """The effect of a DDL statement on a table, beside the rows of SYS tables.
+
+    Attributes:
+        operation: as printed into ``ddl.jsonl``.
+        emptied: DATAOBJ# of segments whose rows are gone.
+        moved: new ROWIDs by old ones.
+        column: 0-based number of a column that was added.
+    """
+
+    operation: str
+    table: SimTable
+    emptied: frozenset[int] = frozenset()
+    moved: Mapping[str, str] = field(default_factory=dict)
+    column: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UndoEntry:
+    """An undo record, and how to take its change back.
+
+    Attributes:
+        payload: fields from F3 on.
+        redo_code: opcode of the row or index vector that undoes it; None where the undo is
+            marked without one.
+        revert: takes the change back in the model's rows.
+        changes: how many changes the transaction had before this record.
+    """
+
+    place: UndoPlace
+    ktub: Ktub
+    payload: tuple[bytes, ...]
+    redo_code: tuple[int, int] | None
+    block: TransactionalBlock | None
+    cls: int
+    claim: Claim | None
+    revert: Callable[[], None]
+    changes: int
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Transaction:
+    """A transaction.
+
+    Attributes:
+        commit_scn: counts from the end of `active` on.
+        changes: what SQL did.
+        ddl: what DDL did.
+        objects: OBJ# of what it has locked.
+        lobs: what its redo tells of LOBs.
+        delivered: what decoding gives of `changes`, once it has committed.
+    """
+
+    segment: UndoSegment
+    slot: int
+    sequence: int
+    xid_bytes: bytes
+    thread: int
+    con_id: int
+    begin_scn: int = 0
+    active: bool = True
+    commit_scn: int = 0
+    undo_block: UndoBlock | None = None
+    undo: list[UndoEntry] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
+    ddl: list[DdlEffect] = field(default_factory=list)
+    objects: set[int] = field(default_factory=set)
+    lobs: LobRedo = field(default_factory=LobRedo)
+    delivered: list[Change] = field(default_factory=list)
+    on_end: list[Callable[[bool], None]] = field(default_factory=list)
+    last_undo: tuple[bytes, int] | None = None
+
+    @property
+    def rci(self) -> int:
+        """Record number of the newest undo that still counts, 0 for none."""
+        return self.undo[-1].place.rec if self.undo else 0
+
+
+def delivered_changes(transaction: Transaction, *, unlogged: bool = False) -> list[Change]:
+    """Return the changes of an ended transaction, with the LOB values that its redo holds.
+
+    Those of SYS tables and what is not logged are not delivered, nor are old values of LOBs; an
+    update that sets nothing else is not delivered.
+
+    Args:
+        unlogged: what is not logged, too.
+    """
+    found: list[Change] = []
+    for change in transaction.changes:
+        if not (change.table.is_delivered and (change.logged or unlogged)):
+            continue
+        lobs = change.table.lobs
+        if not lobs:
+            found.append(change)
+            continue
+        before = {at: cell for at, cell in change.before.items() if at not in lobs}
+        after = _delivered_image(transaction.lobs, change)
+        if after or change.kind is not DmlKind.UPDATE:
+            found.append(replace(change, before=before, after=after))
+    return found
+
+
+def _delivered_image(log: LobRedo, change: Change) -> Image:
+    image: Image = {}
+    for at, cell in change.after.items():
+        if not isinstance(cell, LobCell):
+            image[at] = cell
+            continue
+        content = log.value(cell.stored)
+        if content is not None:
+            image[at] = Cell(content, content_text(cell.stored.storage.kind, content))
+    return image

@@ -1,0 +1,1 @@
+"""The named workloads, carried out and written by compiled kernels."""

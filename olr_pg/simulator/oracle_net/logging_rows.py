@@ -1,0 +1,90 @@
+"""The views that tell what is LOGGING and what is not, and the statements that change it."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.simulator.oracle_net.faults import OraError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from olr_pg.dictionary.model import Table
+    from olr_pg.simulator.oracle_net.catalogue import Catalogue
+
+_ALTER: Final = re.compile(
+    r'ALTER\s+TABLE\s+"?([\w$#]+)"?\s*\.\s*"?([\w$#]+)"?\s+'
+    r'(?:MODIFY\s+PARTITION\s+"?([\w$#]+)"?\s+)?'
+    r'(?:(?:MODIFY\s+)?LOB\s*\(\s*"?([\w$#]+)"?\s*\)\s*\(\s*NOCACHE\s+(NO)?LOGGING\s*\)'
+    r"|(NO)?LOGGING)\s*$",
+    re.IGNORECASE,
+)
+
+
+def insert_logging(catalogue: Catalogue, table: Table, names: Sequence[str]) -> None:
+    """Put a table, with its partitions' names, into the views that tell what is LOGGING."""
+    own = {"OWNER": table.owner, "TABLE_NAME": table.name}
+    parted = {"TABLE_OWNER": table.owner, "TABLE_NAME": table.name}
+    catalogue.insert("ALL_TABLES", [own])
+    catalogue.insert("USER_TABLES", [own])
+    catalogue.insert("DBA_TABLES", [own | {"LOGGING": None if names else "YES"}])
+    catalogue.insert(
+        "DBA_TAB_PARTITIONS",
+        [parted | {"PARTITION_NAME": name, "LOGGING": "YES"} for name in names],
+    )
+    for column in table.columns:
+        if column.lob is None:
+            continue
+        logging = "NO" if column.lob.nologging else "YES"
+        of_column = {"COLUMN_NAME": column.name}
+        catalogue.insert("DBA_LOBS", [own | of_column | {"LOGGING": "NONE" if names else logging}])
+        catalogue.insert(
+            "DBA_LOB_PARTITIONS",
+            [parted | of_column | {"PARTITION_NAME": name, "LOGGING": logging} for name in names],
+        )
+
+
+def alter_logging(catalogue: Catalogue, sql: str) -> bool:
+    """Carry out ``ALTER TABLE … [NO]LOGGING``, of a partition or a LOB, too; False for others.
+
+    Raises:
+        OraError: ORA-00942, ORA-02149, there is nothing of that name.
+    """
+    match = _ALTER.match(sql)
+    if match is None:
+        return False
+    owner, table, partition, column, *no = match.groups()
+    if column is None:
+        view = "DBA_TABLES" if partition is None else "DBA_TAB_PARTITIONS"
+    else:
+        view = "DBA_LOBS" if partition is None else "DBA_LOB_PARTITIONS"
+    where = {"OWNER" if partition is None else "TABLE_OWNER": owner, "TABLE_NAME": table}
+    where |= {} if partition is None else {"PARTITION_NAME": partition}
+    where |= {} if column is None else {"COLUMN_NAME": column}
+    condition = " AND ".join(f'"{name}" = ?' for name in where)
+    logging = "NO" if any(no) else "YES"
+    changed = catalogue.update(
+        f'UPDATE SYS."{view}" SET "LOGGING" = ? WHERE {condition}',  # noqa: S608
+        *(logging, *where.values()),
+    )
+    if not changed:
+        raise OraError(942 if partition is None else 2149, "the table or partition does not exist")
+    return True
+
+
+def note_unrecoverable(catalogue: Catalogue, file: int, scn: int, at: int) -> None:
+    """Note that data file `file` was written to without redo at `scn`, Unix time `at`."""
+    catalogue.update('DELETE FROM SYS."V$DATAFILE" WHERE "FILE#" = ?', file)
+    catalogue.insert(
+        "V$DATAFILE",
+        [
+            {
+                "FILE#": file,
+                "NAME": f"/u01/app/oracle/oradata/file{file}.dbf",
+                "UNRECOVERABLE_CHANGE#": scn,
+                "UNRECOVERABLE_TIME": f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S}",
+            }
+        ],
+    )

@@ -1,0 +1,1 @@
+"""Sessions of the model database and the workloads that they run."""

@@ -1,0 +1,285 @@
+"""DDL of a session: rows of SYS tables in a transaction of its own, with the statement's marker.
+
+A DDL commits what the session has open, waits for nobody (it fails where a transaction has changed
+the table), and commits. Facts: dictionary §10, redo-format §8.1.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.simulator.fields.lob_layout import BLOB, basic_in_row
+from olr_pg.simulator.model.tables import SimSegment
+from olr_pg.simulator.model.transactions import ADD_COLUMN, PARTITION, TRUNCATE, DdlEffect
+from olr_pg.simulator.sessions.direct_session import DirectSession, can_be_loaded
+from olr_pg.simulator.sessions.placement import added_lob
+from olr_pg.simulator.sessions.sys_dictionary import ADDED_WITH_DEFAULT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from olr_pg.simulator.fields.vector_fields import Session
+    from olr_pg.simulator.model.lobs import SimLob
+    from olr_pg.simulator.model.tables import SimColumn, SimTable
+    from olr_pg.simulator.sessions.sys_dictionary import SysDictionary
+    from olr_pg.simulator.writer.instance import Container, Instance, RedoThread
+
+ALTER_TABLE: Final = 15
+TRUNCATE_TABLE: Final = 85
+"""Command codes of V$SQLCOMMAND."""
+
+FIRST_NEW_BLOCK: Final = 2_000_000
+SEGMENT_BLOCKS: Final = 1_000
+
+
+class DdlSession(DirectSession):
+    """A session that can change the definitions of tables.
+
+    Of tables with LOBs and of index-organised ones partitions are not altered, and columns with a
+    default are not added: Oracle would fill them row by row. Every method returns whether the
+    statement was carried out.
+
+    Args:
+        dictionary: the SYS tables; None where their changes are not modelled, and no statement is
+            carried out.
+    """
+
+    def __init__(
+        self,
+        instance: Instance,
+        container: Container,
+        thread: RedoThread,
+        attributes: Session,
+        *,
+        dictionary: SysDictionary | None = None,
+    ) -> None:
+        super().__init__(instance, container, thread, attributes)
+        self._dictionary = dictionary
+
+    def add_column(self, table: SimTable, column: SimColumn) -> bool:
+        """ALTER TABLE … ADD; with a default rows that exist do not store it."""
+        if column.default is not None and not table.is_plain:
+            return False
+        dictionary = self.begin_ddl(table)
+        if dictionary is None:
+            return False
+        place, storage = len(table.columns), column.type.lob
+        table.columns = (*table.columns, column)
+        words = ""
+        if column.default is not None:
+            locator = basic_in_row(BLOB, self.container.take_lob_number(), column.default.raw)
+            dictionary.insert(self, "ECOL$", tab_obj=table.obj, col_num=place + 1, default=locator)
+            words = " DEFAULT … NOT NULL"
+        dictionary.add_column(self, table, place, ADDED_WITH_DEFAULT if words else 0)
+        if storage is not None:
+            table.lobs[place] = added_lob(storage, table, self.container, self.instance.scn)
+            dictionary.add_lob(self, table, place)
+        for row in table.live:
+            row.cells.append(None)
+        self.end_ddl(
+            *(table, ALTER_TABLE, f"ALTER TABLE {table.name} ADD ({column.name} …{words})"),
+            DdlEffect(ADD_COLUMN, table, column=place),
+        )
+        return True
+
+    def truncate(self, table: SimTable, *, logged: bool = True) -> bool:
+        """TRUNCATE TABLE: every segment is replaced by an empty one.
+
+        The statement is `logged` where the database has supplemental logging.
+        """
+        dictionary = self.begin_ddl(table)
+        if dictionary is None:
+            return False
+        emptied = frozenset(segment.dataobj for segment in table.segments)
+        for segment in table.segments:
+            self._replace_segment(dictionary, table, segment)
+        for lob in table.lobs.values():
+            self._empty_lob(dictionary, lob)
+        statement = f"TRUNCATE TABLE {table.name}" if logged else ""
+        self.end_ddl(table, TRUNCATE_TABLE, statement, DdlEffect(TRUNCATE, table, emptied))
+        return True
+
+    def truncate_partition(self, table: SimTable, number: int) -> bool:
+        """ALTER TABLE … TRUNCATE PARTITION, by place in `table.segments`."""
+        return self._empty_partition(table, number, "TRUNCATE PARTITION P")
+
+    def exchange_partition(self, table: SimTable, number: int) -> bool:
+        """ALTER TABLE … EXCHANGE PARTITION with an empty table that nobody follows."""
+        return self._empty_partition(table, number, "EXCHANGE PARTITION P WITH TABLE X")
+
+    def add_partition(self, table: SimTable) -> bool:
+        """ALTER TABLE … ADD PARTITION for a range that no row is in, if there is one."""
+        taken = {table.range_of(row.cells) for row in table.live}
+        free = [at for at in range(len(table.routes)) if at not in taken]
+        shared = [at for at in free if table.routes.count(table.routes[at]) > 1]
+        if not shared or not table.is_plain:
+            return False
+        dictionary = self.begin_ddl(table)
+        if dictionary is None:
+            return False
+        table.routes[shared[0]] = self._new_partition(dictionary, table)
+        self._end_partition_ddl(table, "ADD PARTITION P VALUES LESS THAN (9)")
+        return True
+
+    def drop_partition(self, table: SimTable, number: int) -> bool:
+        """ALTER TABLE … DROP PARTITION; a neighbour takes its ranges, not its rows."""
+        if len(table.segments) == 1 or not table.is_plain:
+            return False
+        dictionary = self.begin_ddl(table)
+        if dictionary is None:
+            return False
+        gone = table.segments[number]
+        other = table.segments[number - 1]
+        table.routes = [other if segment is gone else segment for segment in table.routes]
+        self._drop_segment(dictionary, table, gone)
+        self._end_partition_ddl(table, "DROP PARTITION P", frozenset((gone.dataobj,)))
+        return True
+
+    def split_partition(self, table: SimTable, number: int) -> bool:
+        """ALTER TABLE … SPLIT PARTITION: its rows are loaded into two new ones."""
+        old = table.segments[number]
+        if table.routes.count(old) < 2:
+            return False
+        return self._regroup(table, [old], 2, "SPLIT PARTITION P AT (9) INTO (PARTITION Q, …)")
+
+    def merge_partitions(self, table: SimTable, number: int) -> bool:
+        """ALTER TABLE … MERGE PARTITIONS: the rows of one and the next go into a new one."""
+        old = table.segments[number : number + 2]
+        if len(old) < 2:
+            return False
+        return self._regroup(table, old, 1, "MERGE PARTITIONS P, Q INTO PARTITION R")
+
+    def _regroup(self, table: SimTable, old: list[SimSegment], count: int, words: str) -> bool:
+        """Load the rows of partitions into `count` new ones that take their ranges."""
+        numbers = [segment.obj for segment in old]
+        rows = [row for row in table.live if row.block.obj in numbers]
+        if not can_be_loaded(table) or any(row.chain for row in rows):
+            return False
+        dictionary = self.begin_ddl(table)
+        if dictionary is None:
+            return False
+        new = [self._new_partition(dictionary, table) for _ in range(count)]
+        ranges = [at for at, segment in enumerate(table.routes) if segment.obj in numbers]
+        for place, at in enumerate(ranges):
+            table.routes[at] = new[place * count // len(ranges)]
+        before = [(row, row.rowid) for row in rows]
+        self._load(table, rows)
+        for segment in old:
+            self._drop_segment(dictionary, table, segment)
+        self._end_partition_ddl(table, words, moved={rowid: row.rowid for row, rowid in before})
+        return True
+
+    def _empty_partition(self, table: SimTable, number: int, words: str) -> bool:
+        dictionary = self.begin_ddl(table) if table.is_plain else None
+        if dictionary is None:
+            return False
+        segment = table.segments[number]
+        emptied = frozenset((segment.dataobj,))
+        self._replace_segment(dictionary, table, segment)
+        self._end_partition_ddl(table, words, emptied)
+        return True
+
+    # --- a statement ---
+
+    def begin_ddl(self, table: SimTable) -> SysDictionary | None:
+        """Commit what is open; None where the statement may not be carried out."""
+        self.commit()
+        if self.container.is_locked(table):
+            return None
+        # What was changed before it has a lower SCN than what its commit brings into force.
+        self.instance.advance_scn()
+        return self._dictionary if self._ready() else None
+
+    def _end_partition_ddl(
+        self,
+        table: SimTable,
+        words: str,
+        emptied: frozenset[int] = frozenset(),
+        moved: dict[str, str] | None = None,
+    ) -> None:
+        effect = DdlEffect(PARTITION, table, emptied, moved or {})
+        self.end_ddl(table, ALTER_TABLE, f"ALTER TABLE {table.name} {words}", effect)
+
+    def end_ddl(
+        self, table: SimTable, command: int, statement: str, effect: DdlEffect | None = None
+    ) -> None:
+        """Log the statement, if there is one, and commit."""
+        assert self.transaction is not None
+        if effect is not None:
+            self.transaction.ddl.append(effect)
+        if statement:
+            self.log_statement(table, command, statement, self._rng.choice((1, 1, 2)))
+        self.commit()
+        self.instance.advance_scn()
+
+    def log_statement(self, table: SimTable, command: int, statement: str, parts: int = 1) -> None:
+        """24.1 of the open transaction, in `parts` records."""
+        assert self.transaction is not None
+        size = -(-len(statement) // parts)
+        for part in range(parts):
+            text = statement[part * size : (part + 1) * size].encode() + b"\0"
+            first = (
+                self._redo.pack("I", 10000)
+                + self.transaction.xid_bytes
+                + self._redo.pack("HHHHHH", command, 0, 0, part + 1, parts, 0)
+            )
+            record = self._record()
+            record.vector((24, 1), [first, *self._statement_fields(table, text, part)])
+            record.emit()
+
+    def _statement_fields(self, table: SimTable, text: bytes, part: int) -> Sequence[bytes]:
+        if part:
+            return [text]
+        user = self.attributes.user.encode()
+        return [
+            *(user, user, bytes(12), b"", bytes(2), bytes(2), text),
+            *(table.owner.encode(), table.name.encode(), bytes(20)),
+            *(self._redo.pack("I", table.obj), bytes(2)),
+        ]
+
+    # --- segments ---
+
+    def _replace_segment(
+        self, dictionary: SysDictionary, table: SimTable, segment: SimSegment
+    ) -> None:
+        self._empty(table, segment)
+        segment.dataobj, segment.dba = self._new_place(table)
+        if segment.obj == table.obj:
+            table.dataobj = segment.dataobj
+        dictionary.replace_segment(self, segment.obj, segment.dataobj)
+
+    def _empty_lob(self, dictionary: SysDictionary, lob: SimLob) -> None:
+        """Replace the LOB's segments and their indexes by empty ones."""
+        for one in lob.segments:
+            taken = self.container.take_object(), self.container.take_object()
+            one.empty(*taken, self.instance.scn)
+            dictionary.replace_segment(self, one.obj, one.dataobj)
+            dictionary.replace_segment(self, one.index_obj, one.index_dataobj)
+
+    def _new_place(self, table: SimTable) -> tuple[int, int]:
+        """DATAOBJ# and first block of a new segment."""
+        dataobj = self.container.take_object()
+        place = FIRST_NEW_BLOCK + dataobj % 1_000 * SEGMENT_BLOCKS
+        return dataobj, (table.relative_file << 22) + place
+
+    def _new_partition(self, dictionary: SysDictionary, table: SimTable) -> SimSegment:
+        dataobj, dba = self._new_place(table)
+        segment = SimSegment(dataobj, dataobj, table.afn, dba)
+        table.segments.append(segment)
+        dictionary.add_partition(self, table, dataobj, dataobj)
+        return segment
+
+    def _drop_segment(
+        self, dictionary: SysDictionary, table: SimTable, segment: SimSegment
+    ) -> None:
+        self._empty(table, segment)
+        table.segments.remove(segment)
+        dictionary.drop_partition(self, segment.obj)
+
+    @staticmethod
+    def _empty(table: SimTable, segment: SimSegment) -> None:
+        """Forget the blocks and rows of a segment."""
+        for row in [row for row in table.live if row.block.obj == segment.obj]:
+            table.drop_live(row)
+        table.blocks = [block for block in table.blocks if block.obj != segment.obj]
+        segment.blocks = []

@@ -1,0 +1,161 @@
+"""Tables get their object numbers, segments, indexes and LOB segments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.simulator.model.lobs import SimLob, SimLobSegment
+from olr_pg.simulator.model.storage import DATABASE_BLOCK_SIZE, ROW_SPACE, TransactionalBlock
+from olr_pg.simulator.model.tables import INDEX_BLOCKS, ROW_MAX, SimIndex, SimSegment, SimTable
+
+if TYPE_CHECKING:
+    from olr_pg.simulator.model.lobs import LobStorage
+    from olr_pg.simulator.model.tables import Logging, SimColumn
+    from olr_pg.simulator.writer.instance import Container
+
+FIRST_OBJECT: Final = 72_000
+FIRST_LOB_OBJECT: Final = 82_000
+LOB_OBJECTS: Final = 60
+"""Object numbers for the LOB segments and indexes of a table."""
+
+LOB_PARENTS: Final = 40
+"""Behind them those of LOB columns of partitioned tables."""
+
+LOB_FILE: Final = 30
+LOB_BLOCKS: Final = 400_000
+"""Blocks of a LOB segment."""
+
+LOB_INDEX: Final = 8
+LOB_PAGES: Final = 128
+"""Where in a segment the blocks of its index and its pages begin."""
+
+ADDED_LOB_FILE: Final = 60
+ADDED_LOB_BLOCKS: Final = 4_000
+"""Of the LOB columns that DDL adds."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableSpec:
+    """A table before it has its object numbers.
+
+    Attributes:
+        indexes: columns, unique.
+        row_max: bytes that a row may take.
+        row_dependencies: rows bear an SCN.
+        partitions: how many, 1 for none; `partition_column` decides.
+        index_organised: the rows are in the primary key's index.
+        block_size: of its tablespace, in bytes.
+    """
+
+    owner: str
+    name: str
+    columns: tuple[SimColumn, ...]
+    key: tuple[int, ...]
+    logging: Logging
+    indexes: tuple[tuple[tuple[int, ...], bool], ...] = ()
+    row_max: int = ROW_MAX
+    row_dependencies: bool = False
+    partitions: int = 1
+    partition_column: int = 0
+    index_organised: bool = False
+    block_size: int = DATABASE_BLOCK_SIZE
+
+
+def place_table(
+    number: int,
+    spec: TableSpec,
+    scn: int,
+    *,
+    index_blocks: int = INDEX_BLOCKS,
+    row_space: int = ROW_SPACE,
+    piece_max: int = ROW_SPACE,
+    row_scn: int = 0,
+) -> SimTable:
+    """Make a table of which nothing is stored yet.
+
+    Args:
+        number: the table's, from 0.
+        spec: the table.
+        scn: at which its blocks were formatted.
+        index_blocks: of each index.
+        row_space, piece_max, row_scn: as of `SimTable`.
+    """
+    obj, relative = FIRST_OBJECT + 20 * number, 12 + number % 3
+    dataobj, segment = obj + (7 if number % 2 else 0), 128 + number * 65_536
+    parts = spec.partitions if spec.partitions > 1 or spec.index_organised else 0
+    table = SimTable(
+        owner=spec.owner,
+        name=spec.name,
+        obj=obj,
+        dataobj=dataobj,
+        columns=spec.columns,
+        key=spec.key,
+        logging=spec.logging,
+        tablespace=6,
+        afn=relative,
+        relative_file=relative,
+        segment_block=segment,
+        indexes=_indexes(number, spec, scn, index_blocks),
+        row_space=row_space,
+        piece_max=piece_max,
+        row_max=spec.row_max,
+        row_scn=row_scn,
+        partition_column=spec.partition_column,
+        segments=[
+            SimSegment(obj + 10 + part, dataobj + 10 + part, relative,
+                       (relative << 22) + segment + 8192 * part)
+            for part in range(parts)
+        ],
+        index_organised=spec.index_organised,
+    )  # fmt: skip
+    for at, column in enumerate(spec.columns):
+        if column.type.lob is not None:
+            table.lobs[at] = _lob(number, len(table.lobs), column.type.lob, table, scn)
+    return table
+
+
+def _indexes(number: int, spec: TableSpec, scn: int, blocks: int) -> tuple[SimIndex, ...]:
+    obj, relative = FIRST_OBJECT + 20 * number, 12 + number % 3
+    made = list[SimIndex]()
+    for at, (columns, unique) in enumerate(spec.indexes):
+        dba = (relative << 22) + 1_000_000 + number * 10_000 + at * 1_000
+        own = [
+            TransactionalBlock(relative, dba + 1 + block, scn, first_itl=2)
+            for block in range(blocks)
+        ]
+        made.append(SimIndex(obj + 1 + at, columns, unique, dba, own))
+    return tuple(made)
+
+
+def _lob(number: int, at: int, storage: LobStorage, table: SimTable, scn: int) -> SimLob:
+    """Make the LOB segments of a table's `at`-th LOB column."""
+    first = FIRST_LOB_OBJECT + LOB_OBJECTS * number
+    count = len(table.segments)
+    segments = [
+        lob_segment(first + 2 * place, LOB_FILE + number, 128 + place * LOB_BLOCKS, scn)
+        for place in range(at * count, (at + 1) * count)
+    ]
+    own = first + 2 * at * count if count == 1 else first + LOB_PARENTS + 2 * at
+    return SimLob(storage, segments, own, own + 1)
+
+
+def added_lob(storage: LobStorage, table: SimTable, container: Container, scn: int) -> SimLob:
+    """Make the LOB segments of a column that is added to a table."""
+    segments = list[SimLobSegment]()
+    for _ in table.segments:
+        obj = container.take_object()
+        container.take_object()
+        segments.append(lob_segment(obj, ADDED_LOB_FILE, 128 + obj % 1000 * ADDED_LOB_BLOCKS, scn))
+    own = segments[0].obj
+    if len(segments) > 1:
+        own = container.take_object()
+        container.take_object()
+    return SimLob(storage, segments, own, own + 1)
+
+
+def lob_segment(obj: int, file: int, block: int, scn: int) -> SimLobSegment:
+    """Make a LOB segment from a block on; its index has the next object number."""
+    dba = (file << 22) + block
+    index = TransactionalBlock(file, dba + LOB_INDEX, scn, first_itl=2)
+    return SimLobSegment(obj, obj, obj + 1, obj + 1, file, dba + LOB_PAGES, scn, index)

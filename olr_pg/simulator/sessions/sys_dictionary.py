@@ -1,0 +1,344 @@
+"""The SYS tables that define tables, as the model keeps them: their rows, changed like any others.
+
+They are plain heap tables here; real ones are mostly in clusters (dictionary §1.3). Columns and
+object numbers are those of dictionary §2 and §10, the numbers beyond the bootstrap objects those of
+a 23ai database. Rows are described in the JSON form of dictionary §11.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from olr_pg.dictionary.sys_rows import SysRows
+from olr_pg.simulator.fields.cells import Cell, number, raw, text
+from olr_pg.simulator.model.column_types import number_type, raw_type, varchar
+from olr_pg.simulator.model.tables import Logging, Row, SimColumn, SimTable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from olr_pg.simulator.sessions.session import SimSession
+
+SYS: Final = "SYS"
+OWNER_NUMBER: Final = 106
+"""USER# of the owner of the modelled tables."""
+
+INDEX: Final = 1
+TABLE: Final = 2
+TABLE_PARTITION: Final = 19
+INDEX_PARTITION: Final = 20
+LOB: Final = 21
+LOB_PARTITION: Final = 40
+"""OBJ$.TYPE#."""
+
+PRIMARY_KEY: Final = 2
+"""CDEF$.TYPE#."""
+
+HAS_PRIMARY_KEY: Final = 0x20000000
+PARTITIONED: Final = 0x20
+ORGANISED: Final = 0x40
+"""Bits of TAB$.PROPERTY."""
+
+ROWS_INDEX: Final = 4
+LOB_INDEX: Final = 8
+UNIQUE: Final = 0x1
+"""IND$.TYPE# of the index that holds a table's rows, and of a LOB index; bit of PROPERTY."""
+
+IN_ROW: Final = 0x2
+PARTITIONED_LOB: Final = 0x4
+SECUREFILE: Final = 0x800
+"""Bits of LOB$.PROPERTY."""
+
+FIRST_LOB_TABLESPACE: Final = 100
+TABLESPACE_BLOCKS: Final = (2048, 4096, 8192, 16384, 32768)
+"""The tablespaces of LOBs, by the size of their blocks in bytes."""
+
+ADDED_WITH_DEFAULT: Final = 1 << 30
+"""Bit of COL$.PROPERTY: older rows do not store the column."""
+
+_NUMBER: Final = number_type()
+_NAME: Final = varchar(128)
+_BLOB: Final = replace(raw_type(4000), type_code=113)
+
+SysValue = int | str | bytes | None
+
+
+class _Section(NamedTuple):
+    """A SYS table.
+
+    Attributes:
+        rows: the key of its rows in the JSON form.
+        columns: fields of the JSON form by column.
+        key: fields that find a row.
+    """
+
+    obj: int
+    rows: str
+    columns: dict[str, str]
+    key: tuple[str, ...] = ("obj",)
+
+
+_SECTIONS: Final = {
+    "OBJ$": _Section(18, "sys-obj", {
+        "OBJ#": "obj", "DATAOBJ#": "data-obj", "OWNER#": "owner", "NAME": "name",
+        "SUBNAME": "subname", "TYPE#": "type", "FLAGS": "flags",
+    }),
+    "TAB$": _Section(4, "sys-tab", {
+        "OBJ#": "obj", "DATAOBJ#": "data-obj", "CLUCOLS": "clu-cols", "FLAGS": "flags",
+        "PROPERTY": "property",
+    }),
+    "COL$": _Section(21, "sys-col", {
+        "OBJ#": "obj", "COL#": "col", "SEGCOL#": "seg-col", "INTCOL#": "int-col", "NAME": "name",
+        "TYPE#": "type", "LENGTH": "length", "PRECISION#": "precision", "SCALE": "scale",
+        "CHARSETFORM": "charset-form", "CHARSETID": "charset-id", "NULL$": "null",
+        "PROPERTY": "property",
+    }, ("obj", "int-col")),
+    "CDEF$": _Section(31, "sys-cdef", {"CON#": "con", "OBJ#": "obj", "TYPE#": "type"}, ("con",)),
+    "CCOL$": _Section(
+        32, "sys-ccol", {"CON#": "con", "OBJ#": "obj", "INTCOL#": "int-col"}, ("con", "int-col")
+    ),
+    "ECOL$": _Section(158, "sys-ecol", {
+        "TABOBJ#": "tab-obj", "COLNUM": "col-num", "BINARYDEFVAL": "default",
+        "GUARD_ID": "guard-id",
+    }, ("tab-obj", "col-num")),
+    "TABPART$": _Section(
+        947, "sys-tabpart", {"OBJ#": "obj", "DATAOBJ#": "data-obj", "BO#": "bo"}
+    ),
+    "IND$": _Section(19, "sys-ind", {
+        "OBJ#": "obj", "DATAOBJ#": "data-obj", "BO#": "bo", "TYPE#": "type", "FLAGS": "flags",
+        "PROPERTY": "property",
+    }),
+    "ICOL$": _Section(20, "sys-icol", {
+        "OBJ#": "obj", "BO#": "bo", "INTCOL#": "int-col", "POS#": "pos",
+    }, ("obj", "int-col")),
+    "LOB$": _Section(114, "sys-lob", {
+        "OBJ#": "obj", "INTCOL#": "int-col", "LOBJ#": "l-obj", "TS#": "ts", "IND#": "ind",
+        "CHUNK": "chunk", "FLAGS": "flags", "PROPERTY": "property",
+    }, ("obj", "int-col")),
+    "LOBFRAG$": _Section(980, "sys-lob-frag", {
+        "FRAGOBJ#": "frag-obj", "PARENTOBJ#": "parent-obj", "TS#": "ts", "INDFRAGOBJ#": "ind",
+    }, ("frag-obj",)),
+}  # fmt: skip
+_TYPES: Final = {"NAME": _NAME, "SUBNAME": _NAME, "BINARYDEFVAL": _BLOB}
+_NULLS: Final = {"precision": -1, "scale": -1, "guard-id": -1}
+
+
+def sys_cell(value: SysValue) -> Cell | None:
+    """Make the cell of a value in a SYS table's row."""
+    if value is None or isinstance(value, bytes):
+        return None if value is None else raw(value)
+    return text(value, "utf-8") if isinstance(value, str) else number(Decimal(value))
+
+
+class SysDictionary:
+    """The SYS tables of one container and their rows.
+
+    Rows are written by a session; without one they are there before the first redo.
+
+    Args:
+        owner: of the tables that are defined.
+        scn: at which the SYS tables' blocks were formatted.
+    """
+
+    def __init__(self, owner: str, scn: int) -> None:
+        self._owner = owner
+        self._scn = scn
+        self.tables = {name: _sys_table(name) for name in _SECTIONS}
+        self._rows: dict[str, dict[tuple[SysValue, ...], tuple[Row, dict[str, SysValue]]]] = {
+            name: {} for name in _SECTIONS
+        }
+
+    def insert(self, session: SimSession | None, table: str, **values: SysValue) -> None:
+        """Insert a row; the keywords are the fields of the JSON form, hyphens as underscores."""
+        section = _SECTIONS[table]
+        named = {field: values.get(field.replace("-", "_")) for field in section.columns.values()}
+        cells = [sys_cell(value) for value in named.values()]
+        if session is None:
+            row: Row | None = self.tables[table].store(cells, self._scn)
+        else:
+            row = session.insert(self.tables[table], cells)
+        assert row is not None
+        self._rows[table][tuple(named[field] for field in section.key)] = row, named
+
+    def update(
+        self, session: SimSession, table: str, key: tuple[int, ...], **values: SysValue
+    ) -> None:
+        """Update the row of a key."""
+        row, named = self._rows[table][key]
+        fields = list(_SECTIONS[table].columns.values())
+        changed = {name.replace("_", "-"): value for name, value in values.items()}
+        cells = {fields.index(name): sys_cell(value) for name, value in changed.items()}
+        assert session.update(row, cells)
+        named.update(changed)
+
+    def delete(self, session: SimSession, table: str, key: tuple[int, ...]) -> None:
+        """Delete the row of a key."""
+        row, _ = self._rows[table].pop(key)
+        assert session.delete(row)
+
+    def create_table(self, session: SimSession | None, table: SimTable) -> None:
+        """All rows of a table."""
+        obj, organised = table.obj, table.index_organised
+        parts = table.segments if table.is_partitioned and not organised else []
+        segment = 0 if parts or organised else table.dataobj
+        self._insert_object(session, obj, segment, table.name, TABLE)
+        self.insert(
+            session, "TAB$", obj=obj, data_obj=segment, clu_cols=0, flags=0,
+            property=(HAS_PRIMARY_KEY if table.key else 0) | (PARTITIONED if parts else 0)
+            | (ORGANISED if organised else 0),
+        )  # fmt: skip
+        for place in range(len(table.columns)):
+            self.add_column(session, table, place)
+        if table.key:
+            self.insert(session, "CDEF$", con=obj, obj=obj, type=PRIMARY_KEY)
+            for at in table.key:
+                self.insert(session, "CCOL$", con=obj, obj=obj, int_col=at + 1)
+        if organised:
+            own = table.segments[0]
+            self._add_index(session, own.obj, own.dataobj, table, ROWS_INDEX, "SYS_IOT_TOP")
+            for pos, at in enumerate(table.key, 1):
+                self.insert(session, "ICOL$", obj=own.obj, bo=obj, int_col=at + 1, pos=pos)
+        for part in parts:
+            self.add_partition(session, table, part.obj, part.dataobj)
+        for at in table.lobs:
+            self.add_lob(session, table, at)
+
+    def _add_index(
+        self,
+        session: SimSession | None,
+        obj: int,
+        dataobj: int,
+        table: SimTable,
+        kind: int,
+        name: str,
+    ) -> None:
+        self._insert_object(session, obj, dataobj, name, INDEX)
+        self.insert(
+            session, "IND$", obj=obj, data_obj=dataobj, bo=table.obj, type=kind, flags=0,
+            property=UNIQUE,
+        )  # fmt: skip
+
+    def add_lob(self, session: SimSession | None, table: SimTable, at: int) -> None:
+        """Insert the rows of the LOB column at `at` (from 0), its segments and their indexes."""
+        lob, end = table.lobs[at], f"{table.obj:010d}C{at + 1:05d}$$"
+        storage, own = lob.storage, lob.segments[0]
+        tablespace = FIRST_LOB_TABLESPACE + TABLESPACE_BLOCKS.index(storage.block_size)
+        divided = lob.is_partitioned
+        segment, index = (0, 0) if divided else (own.dataobj, own.index_dataobj)
+        self._insert_object(session, lob.obj, segment, f"SYS_LOB{end}", LOB)
+        self._add_index(session, lob.index_obj, index, table, LOB_INDEX, f"SYS_IL{end}")
+        self.insert(
+            session, "LOB$", obj=table.obj, int_col=at + 1, l_obj=lob.obj, ts=tablespace,
+            ind=lob.index_obj, chunk=1, flags=0,
+            property=(IN_ROW if storage.in_row else 0) | (SECUREFILE if storage.securefile else 0)
+            | (PARTITIONED_LOB if divided else 0),
+        )  # fmt: skip
+        for one in lob.segments if divided else ():
+            self._insert_object(
+                session, one.obj, one.dataobj, f"SYS_LOB{end}", LOB_PARTITION,
+                f"SYS_LOB_P{one.obj}",
+            )  # fmt: skip
+            self._insert_object(
+                session, one.index_obj, one.index_dataobj, f"SYS_IL{end}", INDEX_PARTITION,
+                f"SYS_IL_P{one.index_obj}",
+            )  # fmt: skip
+            self.insert(
+                session, "LOBFRAG$", frag_obj=one.obj, parent_obj=lob.obj, ts=tablespace,
+                ind=one.index_obj,
+            )  # fmt: skip
+
+    def add_column(
+        self, session: SimSession | None, table: SimTable, place: int, bits: int = 0
+    ) -> None:
+        """Insert the row of a table's column at `place` (from 0), with bits of its PROPERTY."""
+        column, at = table.columns[place], place + 1
+        kind = column.type
+        self.insert(
+            session, "COL$", obj=table.obj, col=at, seg_col=at, int_col=at, name=column.name,
+            type=kind.type_code, length=kind.length, precision=kind.precision, scale=kind.scale,
+            charset_form=kind.charset_form or 0, charset_id=kind.charset_id or 0,
+            null=0 if column.nullable else 1, property=bits,
+        )  # fmt: skip
+
+    def add_partition(
+        self, session: SimSession | None, table: SimTable, obj: int, dataobj: int
+    ) -> None:
+        """Insert the rows of a partition."""
+        self._insert_object(session, obj, dataobj, table.name, TABLE_PARTITION, f"SYS_P{obj}")
+        self.insert(session, "TABPART$", obj=obj, data_obj=dataobj, bo=table.obj)
+
+    def drop_partition(self, session: SimSession, obj: int) -> None:
+        """Delete the rows of a partition."""
+        self.delete(session, "TABPART$", (obj,))
+        self.delete(session, "OBJ$", (obj,))
+
+    def drop_table(self, session: SimSession, table: SimTable) -> None:
+        """Delete the rows of a table without partitions."""
+        for place in range(len(table.columns)):
+            self.delete(session, "COL$", (table.obj, place + 1))
+        self.delete(session, "TAB$", (table.obj,))
+        self.delete(session, "OBJ$", (table.obj,))
+
+    def replace_segment(self, session: SimSession, obj: int, dataobj: int) -> None:
+        """Give a table, partition, index or LOB another segment."""
+        for table in ("TABPART$", "TAB$", "IND$"):
+            if (obj,) in self._rows[table]:
+                self.update(session, table, (obj,), data_obj=dataobj)
+        self.update(session, "OBJ$", (obj,), data_obj=dataobj)
+
+    def _insert_object(
+        self,
+        session: SimSession | None,
+        obj: int,
+        dataobj: int,
+        name: str,
+        kind: int,
+        partition: str | None = None,
+    ) -> None:
+        """Insert a row of OBJ$; a `partition` has the whole's name, and its own beside."""
+        self.insert(
+            session, "OBJ$",
+            obj=obj, data_obj=dataobj, owner=OWNER_NUMBER, name=name, subname=partition, type=kind,
+            flags=0,
+        )  # fmt: skip
+
+    def rows(self) -> SysRows:
+        """Return the rows as they are now, in the form of a dictionary snapshot."""
+        found: dict[str, Any] = {
+            "sys-user": [
+                {"row-id": "AAAAAKAAAAAAIfAAAK", "user": OWNER_NUMBER, "name": self._owner},
+                {"row-id": "AAAAAKAAAAAAADRAAA", "user": 0, "name": SYS, "single": 1},
+            ],
+            "sys-ts": [
+                {"row-id": f"#{at}", "ts": FIRST_LOB_TABLESPACE + at, "block-size": size}
+                for at, size in enumerate(TABLESPACE_BLOCKS)
+            ],
+            "sys-tabcompart": [],
+            "sys-tabsubpart": [],
+        }
+        for name, section in _SECTIONS.items():
+            found[section.rows] = [
+                {"row-id": row.rowid, **_told(values)} for row, values in self._rows[name].values()
+            ]
+        return SysRows.model_validate(found)
+
+
+def _sys_table(name: str) -> SimTable:
+    section = _SECTIONS[name]
+    columns = tuple(SimColumn(column, _TYPES.get(column, _NUMBER)) for column in section.columns)
+    return SimTable(
+        *(SYS, name, section.obj, section.obj, columns, (0,), Logging.MINIMAL),
+        *(0, 1, 1, 128 + section.obj * 512),
+    )
+
+
+def _told(values: Mapping[str, SysValue]) -> dict[str, Any]:
+    """Values as the JSON form has them."""
+    return {
+        name: _NULLS.get(name, 0) if value is None else value.hex() if isinstance(value, bytes)
+        else value
+        for name, value in values.items()
+        if name != "default" or value is not None
+    }  # fmt: skip

@@ -1,0 +1,407 @@
+"""Workloads: what the sessions do. Every choice comes from one seeded generator."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from enum import Enum
+from typing import TYPE_CHECKING, Final, Protocol
+
+from olr_pg.simulator.fields.cells import Cell, number
+from olr_pg.simulator.fields.row_fields import stored_size
+from olr_pg.simulator.model.column_types import (
+    DECLARATIONS,
+    number_type,
+    random_lob,
+    raw_type,
+)
+from olr_pg.simulator.model.lobs import LobCell, LobDraft
+from olr_pg.simulator.model.storage import DATABASE_BLOCK_SIZE, WIDE_BLOCK_SIZE
+from olr_pg.simulator.model.tables import ROW_MAX, Logging, SimColumn
+from olr_pg.simulator.sessions.direct_session import can_be_loaded
+from olr_pg.simulator.sessions.placement import TableSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from random import Random
+
+    from olr_pg.simulator.model.tables import Row, SimTable
+    from olr_pg.simulator.sessions.ddl_session import DdlSession
+
+LONG_ROW_MAX: Final = 20_000
+ROWS_MAX: Final = (ROW_MAX, LONG_ROW_MAX)
+ACTIONS: Final = (
+    *("insert", "insert", "insert_many", "update", "update", "update_key", "delete"),
+    *("delete_many", "lock", "failed_statement", "savepoint", "rollback_to", "begin_empty"),
+    *("commit", "commit", "rollback"),
+    *("fill_lob", "write_lob", "append_lob", "trim_lob", "erase_lob"),
+    *("load", "ddl"),
+)
+RARITY: Final = {"load": 0.15, "ddl": 1.0}
+"""What the weights of some actions are multiplied with: a load writes blocks of 8 kB."""
+
+WIDE: Final = 0.08
+FILLED: Final = 0.15
+WIDE_COLUMN: Final = 2000
+"""Tables in blocks of 16 kB; how many of their rows fill more than half of one, so that their undo
+fits no undo block; the length of the columns that do.
+"""
+LOGGED_LOADS: Final = 0.3
+"""How many of the loads are logged where others are not."""
+
+UNLOGGED_WEIGHT: Final = 2.5
+"""Of loads where some are not logged: these take little redo."""
+
+COLUMNS_MAX: Final = 320
+LEAF_COLUMNS_MAX: Final = 250
+
+
+class LobUse(Enum):
+    """The things that are done to LOBs.
+
+    WHOLE: every value that a transaction leaves behind is whole in its redo. PARTIAL: parts of
+    older values are written as well, which redo does not hold whole.
+    """
+
+    NONE = "none"
+    WHOLE = "whole"
+    PARTIAL = "partial"
+
+
+class DdlUse(Enum):
+    """The DDL statements that there are.
+
+    FOLLOWED: what a copy of the tables can follow: nullable columns, TRUNCATE, ADD, SPLIT and
+    MERGE of partitions. ANY: also columns with a default, and partitions that are truncated,
+    exchanged or dropped, after which a copy differs.
+    """
+
+    NONE = "none"
+    FOLLOWED = "followed"
+    ANY = "any"
+
+
+class Workload(Protocol):
+    """A source of work for the sessions of one container."""
+
+    def tables(self) -> Sequence[TableSpec]:
+        """Return the tables that it works on."""
+
+    def step(self, session: DdlSession, tables: Sequence[SimTable]) -> None:
+        """Let a session do one thing."""
+
+
+def random_value(rng: Random, table: SimTable, at: int) -> Cell:
+    """Draw a value of column `at`; of tables with long rows often a long one."""
+    make = table.columns[at].type.make
+    if table.row_max <= ROW_MAX or rng.random() < 0.5:
+        return make(rng)
+    draws = 4 if table.block_size == DATABASE_BLOCK_SIZE else 12
+    return max((make(rng) for _ in range(draws)), key=lambda cell: len(cell.raw))
+
+
+def random_column(rng: Random, name: str, *, filled: bool) -> SimColumn:
+    """Draw a column to be added: nullable, or `filled` with a default."""
+    made = rng.choice(DECLARATIONS)(rng)
+    if not filled:
+        return SimColumn(name, made)
+    return SimColumn(name, made, nullable=False, default=made.make(rng))
+
+
+def is_wide(column: SimColumn) -> bool:
+    """Tell whether a column is one of those that make rows of wide tables long."""
+    return column.nullable and column.type.lob is None and column.type.length >= WIDE_COLUMN
+
+
+def random_row(rng: Random, table: SimTable) -> list[Cell | None]:
+    """Draw a new row with the next key value."""
+    left_out = set[int]()
+    if table.block_size > DATABASE_BLOCK_SIZE and rng.random() >= FILLED:
+        left_out = {at for at, one in enumerate(table.columns) if is_wide(one)}
+    while True:
+        cells: list[Cell | None] = [
+            None
+            if at in left_out or (column.nullable and rng.random() < 0.2)
+            else random_value(rng, table, at)
+            for at, column in enumerate(table.columns)
+        ]
+        if rng.random() < 0.15:
+            for at in range(rng.randrange(len(cells)), len(cells)):
+                if table.columns[at].nullable:
+                    cells[at] = None
+        for at in table.key[:1]:
+            cells[at] = number(Decimal(table.next_key))
+        if sum(stored_size(cell.raw if cell else None) for cell in cells) <= table.row_max:
+            table.next_key += 1
+            return cells
+
+
+class RandomWorkload:
+    """Swarm: random tables, a random subset of the actions with random weights."""
+
+    def __init__(
+        self,
+        rng: Random,
+        logging: Sequence[Logging],
+        owner: str = "SIM",
+        *,
+        lobs: LobUse = LobUse.NONE,
+        ddl: DdlUse = DdlUse.NONE,
+        unlogged: bool = False,
+    ) -> None:
+        self._rng = rng
+        self._unlogged = unlogged
+        self._lobs = lobs
+        self._ddl_use = ddl
+        self._logging = logging
+        self._owner = owner
+        self._weights: list[float] = [rng.choice((0, 1, 1, 2, 5)) for _ in ACTIONS]
+        for action, rarity in RARITY.items():
+            self._weights[ACTIONS.index(action)] *= rarity
+        if unlogged:
+            self._weights[ACTIONS.index("load")] = UNLOGGED_WEIGHT
+        self._weights[0] += 2
+        self._weights[ACTIONS.index("commit")] += rng.choice((1, 4, 8))
+        self._marks = dict[int, list[int]]()
+
+    def tables(self) -> list[TableSpec]:
+        """Draw one to six tables."""
+        rng = self._rng
+        return [self._table(number) for number in range(rng.randint(1, 6))]
+
+    def _table(self, number: int) -> TableSpec:
+        rng = self._rng
+        keyed = rng.random() < 0.8
+        width = rng.choice((1, 2, 5, 9, 14, 14, 60, 60, 290))
+        columns = [
+            SimColumn(f"C{at}", rng.choice(DECLARATIONS)(rng), nullable=rng.random() < 0.8)
+            for at in range(1, width + 1)
+        ]
+        key = tuple[int, ...]()
+        organised = keyed and width < 200 and rng.random() < 0.2
+        if keyed:
+            at = 0 if organised else rng.choice((0, 0, 0, rng.randrange(width)))
+            columns[at] = SimColumn("ID", number_type(12, 0), nullable=False)
+            key = (at,)
+        elif all(column.nullable for column in columns):
+            columns[0] = SimColumn("C1", columns[0].type, nullable=False)
+        indexes = [(key, True)] if keyed and not organised else []
+        if self._lobs is not LobUse.NONE and not organised and rng.random() < 0.4:
+            for lob in range(1, rng.randint(1, 2) + 1):
+                at = rng.randint(max((*key, 0)) + 1, len(columns))
+                columns.insert(at, SimColumn(f"LOB{lob}", random_lob(rng)))
+        in_wide_blocks = not organised and rng.random() < WIDE
+        if in_wide_blocks:
+            columns += [SimColumn(f"WIDE{at}", raw_type(WIDE_COLUMN)) for at in range(1, 13)]
+        short = [at for at, column in enumerate(columns) if column.type.length <= 50]
+        if short and not organised and rng.random() < 0.5:
+            indexes.append(((rng.choice(short),), False))
+        return TableSpec(
+            *(self._owner, f"T{number}", tuple(columns), key),
+            *(rng.choice(self._logging), tuple(indexes)),
+            row_max=ROW_MAX
+            if organised
+            else LONG_ROW_MAX
+            if in_wide_blocks
+            else rng.choice(ROWS_MAX),
+            row_dependencies=not organised and rng.random() < 0.25,
+            partitions=1 if organised else rng.choice((1, 1, 1, 3)),
+            partition_column=rng.choice(
+                [at for at, column in enumerate(columns) if column.type.lob is None]
+            ),
+            index_organised=organised,
+            block_size=WIDE_BLOCK_SIZE if in_wide_blocks else DATABASE_BLOCK_SIZE,
+        )
+
+    def step(self, session: DdlSession, tables: Sequence[SimTable]) -> None:
+        """Do one random action."""
+        action = self._rng.choices(ACTIONS, self._weights)[0]
+        getattr(self, "_" + action)(session, self._rng.choice(tables))
+
+    def _own_row(self, table: SimTable) -> Row | None:
+        return self._rng.choice(table.live) if table.live else None
+
+    def _insert(self, session: DdlSession, table: SimTable) -> None:
+        session.insert(table, random_row(self._rng, table))
+
+    def _insert_many(self, session: DdlSession, table: SimTable) -> None:
+        count = self._rng.randint(1, 12)
+        session.insert_many(table, [random_row(self._rng, table) for _ in range(count)])
+
+    def _new_values(self, row: Row) -> dict[int, Cell | None]:
+        rng, columns = self._rng, row.table.columns
+        free = [at for at in range(len(columns)) if at not in row.table.key]
+        if not free:
+            return {}
+        chosen = sorted(rng.sample(free, rng.randint(1, min(len(free), 6))))
+        if rng.random() < 0.2:
+            chosen = sorted({*chosen, *free[-2:]})
+        return {at: self._new_value(row, at) for at in chosen}
+
+    def _new_value(self, row: Row, at: int) -> Cell | None:
+        column = row.table.columns[at]
+        draw = self._rng.random()
+        if draw < 0.1:
+            return row.cells[at] or column.default
+        if draw < 0.3 and column.nullable:
+            return None
+        return random_value(self._rng, row.table, at)
+
+    def _update(self, session: DdlSession, table: SimTable) -> None:
+        row = self._own_row(table)
+        if row is not None:
+            session.update(row, self._new_values(row))
+
+    def _update_key(self, session: DdlSession, table: SimTable) -> None:
+        row = self._own_row(table)
+        if row is not None and table.key:
+            new = {table.key[0]: number(Decimal(table.next_key))}
+            table.next_key += 1
+            session.update(row, {**self._new_values(row), **new})
+
+    def _delete(self, session: DdlSession, table: SimTable) -> None:
+        row = self._own_row(table)
+        if row is not None:
+            session.delete(row)
+
+    def _delete_many(self, session: DdlSession, table: SimTable) -> None:
+        row = self._own_row(table)
+        if row is None:
+            return
+        taken = [
+            other
+            for other in row.block.rows
+            if other is not None
+            and not other.deleted
+            and other.block is row.block
+            and not other.chain
+            and (other.owner is None or not other.owner.active)
+        ]
+        session.delete_many(taken[: self._rng.randint(1, 8)])
+
+    def _lock(self, session: DdlSession, table: SimTable) -> None:
+        row = self._own_row(table)
+        if row is not None:
+            session.lock(row)
+
+    def _failed_statement(self, session: DdlSession, table: SimTable) -> None:
+        mark = session.savepoint()
+        for _ in range(self._rng.randint(1, 3)):
+            self._rng.choice((self._insert, self._update, self._delete))(session, table)
+        session.rollback_to(mark)
+
+    def _lob_of(self, session: DdlSession, table: SimTable) -> tuple[Row, int, bytes] | None:
+        """Choose a LOB that may be changed in part: return its row, column and content."""
+        row = self._own_row(table)
+        if row is None or not table.lobs:
+            return None
+        at = self._rng.choice(list(table.lobs))
+        cell = row.cells[at]
+        if not isinstance(cell, LobCell):
+            return None
+        if self._lobs is LobUse.WHOLE and not session.wrote_lob(row, cell):
+            return None
+        return row, at, cell.content
+
+    def _piece(self, table: SimTable, at: int) -> bytes:
+        made = table.columns[at].type.make(self._rng)
+        return made.content[: self._rng.choice((2, 100, 5000))]
+
+    def _fill_lob(self, session: DdlSession, table: SimTable) -> None:
+        """Insert a row with an empty LOB, and fill that."""
+        if not table.lobs:
+            return
+        cells = random_row(self._rng, table)
+        at = self._rng.choice(list(table.lobs))
+        storage = table.lobs[at].storage
+        cells[at] = LobDraft.of(storage, b"")
+        row = session.insert(table, cells)
+        if row is not None:
+            session.write_lob(row, at, 0, table.columns[at].type.make(self._rng).content)
+
+    def _write_lob(self, session: DdlSession, table: SimTable) -> None:
+        found = self._lob_of(session, table)
+        if found is not None:
+            row, at, content = found
+            offset = self._rng.randrange(len(content) // 2 + 1) * 2
+            session.write_lob(row, at, offset, self._piece(table, at))
+
+    def _append_lob(self, session: DdlSession, table: SimTable) -> None:
+        found = self._lob_of(session, table)
+        if found is not None:
+            row, at, content = found
+            session.write_lob(row, at, len(content), self._piece(table, at))
+
+    def _trim_lob(self, session: DdlSession, table: SimTable) -> None:
+        found = self._lob_of(session, table)
+        if found is not None:
+            row, at, content = found
+            session.trim_lob(row, at, self._rng.randrange(len(content) // 2 + 1) * 2)
+
+    def _erase_lob(self, session: DdlSession, table: SimTable) -> None:
+        found = self._lob_of(session, table)
+        if found is not None:
+            row, at, content = found
+            offset = self._rng.randrange(len(content) // 2 + 1) * 2
+            session.erase_lob(row, at, offset, (len(content) - offset) // 2 * 2)
+
+    def _savepoint(self, session: DdlSession, _: SimTable) -> None:
+        self._marks.setdefault(id(session), []).append(session.savepoint())
+
+    def _rollback_to(self, session: DdlSession, _: SimTable) -> None:
+        marks = self._marks.get(id(session))
+        if marks:
+            session.rollback_to(marks.pop())
+
+    def _begin_empty(self, session: DdlSession, _: SimTable) -> None:
+        session.begin_empty()
+
+    def _commit(self, session: DdlSession, _: SimTable) -> None:
+        session.commit()
+        self._marks.pop(id(session), None)
+
+    def _rollback(self, session: DdlSession, _: SimTable) -> None:
+        session.rollback()
+        self._marks.pop(id(session), None)
+
+    # --- what ends a transaction, too ---
+
+    def _load(self, session: DdlSession, table: SimTable) -> None:
+        if self._unlogged:
+            own = session.container
+            free = [one for one in own.tables if can_be_loaded(one) and not own.is_locked(one)]
+            table = self._rng.choice(free or [table])
+        count = self._rng.choice((1, 5, 60))
+        rows = [random_row(self._rng, table) for _ in range(count)]
+        committed = self._rng.random() < 0.85
+        logged = not self._unlogged or self._rng.random() < LOGGED_LOADS
+        session.load(table, rows, committed=committed, logged=logged)
+        self._marks.pop(id(session), None)
+
+    def _new_column(self, table: SimTable, name: str, *, filled: bool) -> SimColumn:
+        has_lobs = self._lobs is not LobUse.NONE and not table.index_organised
+        if has_lobs and not filled and self._rng.random() < 0.2:
+            return SimColumn(name, random_lob(self._rng))
+        return random_column(self._rng, name, filled=filled)
+
+    def _ddl(self, session: DdlSession, table: SimTable) -> None:
+        if self._ddl_use is DdlUse.NONE:
+            return
+        rng, parts = self._rng, table.is_partitioned and table.is_plain
+        statements = [
+            "add_column",
+            "truncate",
+            *["add_partition", "split_partition", "merge_partitions"] * parts,
+        ]
+        if self._ddl_use is DdlUse.ANY:
+            statements += ["add_filled_column"]
+            statements += ["truncate_partition", "exchange_partition", "drop_partition"] * parts
+        statement = rng.choice(statements)
+        if statement in ("add_column", "add_filled_column"):
+            if len(table.columns) < (LEAF_COLUMNS_MAX if table.index_organised else COLUMNS_MAX):
+                name, filled = f"X{len(table.columns)}", statement == "add_filled_column"
+                session.add_column(table, self._new_column(table, name, filled=filled))
+        elif statement in ("truncate", "add_partition"):
+            getattr(session, statement)(table)
+        else:
+            getattr(session, statement)(table, rng.randrange(len(table.segments)))
+        self._marks.pop(id(session), None)

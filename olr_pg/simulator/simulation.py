@@ -1,0 +1,441 @@
+"""The way from a seed to a source database: archived logs, dictionary snapshot, truth.
+
+The same seed, workload and size give the same bytes, on every machine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.dictionary.model import Database, Snapshot
+from olr_pg.dictionary.snapshot_file import write_snapshot
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.simulator.database_shape import (
+    DEFAULT_SIZE,
+    DatabaseShape,
+    choose_shape,
+    demo_shape,
+    draw_shape,
+)
+from olr_pg.simulator.fields.row_fields import stored_columns
+from olr_pg.simulator.fields.vector_fields import Session
+from olr_pg.simulator.model.row_layout import lay_out
+from olr_pg.simulator.model.storage import (
+    ROW_SPACE,
+    WIDE_BLOCK_SIZE,
+    WIDE_ROW_SPACE,
+    UndoSegment,
+)
+from olr_pg.simulator.model.structure import table_structure
+from olr_pg.simulator.model.tables import SimTable
+from olr_pg.simulator.model.transactions import delivered_changes
+from olr_pg.simulator.named.named_tables import NAMED
+from olr_pg.simulator.named.named_workload import NamedSimulation, database_identity
+from olr_pg.simulator.sessions.ddl_session import DdlSession
+from olr_pg.simulator.sessions.lob_workload import LobWorkload
+from olr_pg.simulator.sessions.placement import TableSpec, place_table
+from olr_pg.simulator.sessions.sys_dictionary import SysDictionary
+from olr_pg.simulator.sessions.workload import DdlUse, RandomWorkload, Workload, random_row
+from olr_pg.simulator.table_files import write_rows
+from olr_pg.simulator.truth import ddl_lines, tables_at, truth_lines, unlogged_lines
+from olr_pg.simulator.writer.instance import Container, Instance
+from olr_pg.simulator.writer.noise import Noise
+from olr_pg.transactions.finished_columns import DmlKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from olr_pg.simulator.fields.cells import Cell
+    from olr_pg.simulator.model.transactions import Transaction
+    from olr_pg.simulator.named.named_workload import LogSink
+    from olr_pg.simulator.truth import Rows
+
+UNDO_BLOCKS_PER_SEGMENT: Final = 4096
+SEGMENTS_PER_THREAD: Final = 3
+ROW_SPACES: Final = (400, 2000, ROW_SPACE)
+PIECE_SIZES: Final = (1900, 1900, ROW_SPACE)
+"""What a row piece may take in blocks of 2 and 8 kB."""
+LEFT_OPEN: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The extent of what a simulation has written.
+
+    Attributes:
+        logs: the archived logs in the order they were archived.
+        transactions: that are delivered.
+        changes: delivered row changes by kind.
+        rows: the number of rows of each table at the end.
+        unrecoverable: SCN and Unix time of the last unlogged work in each data file that had any.
+    """
+
+    seed: int
+    shape: DatabaseShape
+    snapshot: Snapshot
+    logs: tuple[Path, ...]
+    log_bytes: int
+    transactions: int
+    changes: dict[DmlKind, int]
+    rows: dict[str, int]
+    tables: tuple[SimTable, ...] = field(repr=False)
+    unrecoverable: dict[int, tuple[int, int]] = field(default_factory=dict)
+
+
+def random_workload(rng: Random, shape: DatabaseShape, container: int) -> Workload:
+    """Make the random workload of a container."""
+    owner = ("SIM", "OTHER")[container]
+    return RandomWorkload(
+        rng, shape.logging, owner, lobs=shape.lobs, ddl=shape.ddl, unlogged=shape.unlogged
+    )
+
+
+def lob_workload(rng: Random, shape: DatabaseShape, container: int) -> Workload:
+    """Documents."""
+    return LobWorkload(rng, shape.logging, ("DOCS", "OTHER")[container], lobs=shape.lobs)
+
+
+MODELLED: Final = {"random": random_workload, "lobs": lob_workload}
+"""The workloads that the row-by-row model carries out."""
+
+WORKLOADS: Final = (*MODELLED, *NAMED)
+
+
+class Simulation:
+    """A database and its sessions, from the first log to the last.
+
+    Args:
+        seed: decides everything else.
+        directory: gets what is written; has ``logs/``.
+        shape: the database; drawn from the seed where it is None.
+        workload: makes what the sessions of the n-th container do.
+        prefilled: the tables have rows before the first redo.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        directory: Path,
+        shape: DatabaseShape | None,
+        workload: Callable[[Random, DatabaseShape, int], Workload] = random_workload,
+        *,
+        prefilled: bool = False,
+    ) -> None:
+        self._rng = Random(seed)  # noqa: S311 - reproducible, not secret
+        self._seed = seed
+        self._directory = directory
+        drawn = draw_shape(self._rng)
+        self.shape = shape or drawn
+        self.logs = list[Path]()
+        self.instance = self._start_instance()
+        self._threads = [
+            self.instance.start_thread(number, 15 + 3 * number)
+            for number in range(1, self.shape.threads + 1)
+        ]
+        self._start_scn = self.instance.scn
+        self.containers = self._start_containers()
+        self._workloads = [
+            workload(self._rng, self.shape, number) for number in range(len(self.containers))
+        ]
+        for container, work in zip(self.containers, self._workloads, strict=True):
+            container.tables = [
+                self._make_table(number, spec) for number, spec in enumerate(work.tables())
+            ]
+            if prefilled:
+                self._fill(container)
+        self._dictionaries = [self._dictionary(container) for container in self.containers]
+        self.start = self._snapshot()
+        self._first_columns = {
+            table.full_name: table.columns for table in self.containers[0].tables
+        }
+        self._sessions = self._connect()
+        self._background_bytes = 0
+        self._noise = [Noise(self.instance, container, self._rng) for container in self.containers]
+
+    def _start_instance(self) -> Instance:
+        rng, shape = self._rng, self.shape
+        start = datetime(2026, 1, 15, 9, 30, tzinfo=UTC) + timedelta(seconds=rng.randrange(10**6))
+        return Instance(
+            shape.redo,
+            rng,
+            self._archive,
+            identity=database_identity(self._seed),
+            start_scn=shape.start_scn,
+            start=start,
+            zone=timedelta(hours=rng.choice((0, -4, 1))),
+            pace=shape.pace,
+            unproven=shape.unproven,
+        )
+
+    def _archive(self, name: str, data: bytes) -> None:
+        path = self._directory / "logs" / name
+        path.write_bytes(data)
+        self.logs.append(path)
+
+    def _start_containers(self) -> list[Container]:
+        shape, dbid = self.shape, self.instance.identity.dbid
+        if shape.con_id == 0:
+            return [self._add_segments(Container(0, None, dbid), 5)]
+        own = Container(shape.con_id, "SIMPDB", dbid ^ 0x1234567)
+        containers = [self._add_segments(own, 9)]
+        if shape.neighbour:
+            other = Container(shape.con_id + 1, "OTHERPDB", dbid ^ 0x7654321)
+            containers.append(self._add_segments(other, 14))
+        return containers
+
+    def _add_segments(self, container: Container, afn: int) -> Container:
+        for thread in self._threads:
+            first = 1 + (thread.number - 1) * SEGMENTS_PER_THREAD
+            container.segments[thread.number] = [
+                UndoSegment(
+                    usn, afn, (afn << 22) + 128 + usn * UNDO_BLOCKS_PER_SEGMENT, self._start_scn
+                )
+                for usn in range(first, first + SEGMENTS_PER_THREAD)
+            ]
+        return container
+
+    def _make_table(self, number: int, spec: TableSpec) -> SimTable:
+        piece_max = self._rng.choice(PIECE_SIZES)
+        row_space = min(piece_max, self._rng.choice(ROW_SPACES))
+        if spec.block_size == WIDE_BLOCK_SIZE:
+            piece_max = row_space = WIDE_ROW_SPACE
+        return place_table(
+            number,
+            spec,
+            self._start_scn,
+            row_space=row_space,
+            piece_max=piece_max,
+            row_scn=self.shape.redo.row_scn_size if spec.row_dependencies else 0,
+        )
+
+    def _fill(self, container: Container) -> None:
+        """Rows of one piece, whose LOBs are NULL."""
+        for table in container.tables:
+            for _ in range(self._rng.choice((0, 5, 40))):
+                cells = [
+                    None if at in table.lobs else cell
+                    for at, cell in enumerate(random_row(self._rng, table))
+                ]
+                if len(lay_out(stored_columns(cells), table.piece_max)) == 1:
+                    table.store(cells, self._start_scn)
+
+    def _dictionary(self, container: Container) -> SysDictionary | None:
+        """Make the SYS tables that hold the container's tables; none where there is no DDL."""
+        if self.shape.ddl is DdlUse.NONE:
+            return None
+        dictionary = SysDictionary(container.tables[0].owner, self._start_scn)
+        for table in container.tables:
+            dictionary.create_table(None, table)
+        return dictionary
+
+    def _connect(self) -> list[tuple[DdlSession, int]]:
+        sessions = list[tuple[DdlSession, int]]()
+        for number in range(self.shape.sessions * len(self.containers)):
+            at = number % len(self.containers)
+            thread = self._threads[number // len(self.containers) % len(self._threads)]
+            who = Session(40 + number, 1000 + 7 * number, "SIM", 136)
+            session = DdlSession(
+                self.instance, self.containers[at], thread, who, dictionary=self._dictionaries[at]
+            )
+            sessions.append((session, at))
+        return sessions
+
+    def run(self, size: int) -> None:
+        """Work until the sessions have written `size` bytes of redo, then archive everything."""
+        self.work(size)
+        self.end()
+
+    def work(self, size: int) -> None:
+        """Go on until the sessions have written about `size` bytes of redo in all."""
+        rng, instance = self._rng, self.instance
+        while instance.redo_bytes - self._background_bytes < size:
+            session, at = rng.choice(self._sessions)
+            self._workloads[at].step(session, self.containers[at].tables)
+            if rng.random() < self._noise[at].share:
+                before = instance.redo_bytes
+                self._noise[at].write(rng.choice(self._threads))
+                self._background_bytes += instance.redo_bytes - before
+            if rng.random() < 0.002:
+                rng.choice(self._threads).switch()
+
+    def commit_all(self) -> None:
+        """Let every session commit."""
+        for session, _ in self._sessions:
+            session.commit()
+
+    def end(self) -> None:
+        """Commit what the sessions have open, but for some, and archive everything."""
+        for session, _ in self._sessions:
+            if self._rng.random() >= LEFT_OPEN:
+                session.commit()
+        self.instance.shut_down()
+
+    def committed(self) -> list[Transaction]:
+        """Return the transactions that are delivered, in commit order."""
+        own = [t for t in self.instance.committed if t.con_id == self.containers[0].con_id]
+        return sorted(own, key=lambda t: (t.commit_scn, t.thread))
+
+    def _snapshot(self) -> Snapshot:
+        """Return the dictionary as it is now."""
+        own, container = self.instance.identity, self.containers[0]
+        database = Database(
+            own.name,
+            con_id=container.con_id,
+            con_name=container.name,
+            dbid=container.dbid,
+            resetlogs=(own.resetlogs,),
+            activation=own.activation,
+            big_endian=self.shape.redo.big_endian,
+        )
+        dictionary = self._dictionaries[0]
+        described = [*container.tables, *(dictionary.tables.values() if dictionary else ())]
+        return Snapshot(
+            self._start_scn,
+            database,
+            tuple(table.describe() for table in described),
+            dictionary.rows() if dictionary else None,
+            structure=table_structure(container.tables),
+        )
+
+    def write(self) -> Summary:
+        """Write the snapshot and the truth beside the logs."""
+        snapshot, transactions = self.start, self.committed()
+        tables = tuple(self.containers[0].tables)
+        write_snapshot(snapshot, str(self._directory / "dictionary.json"))
+        _write_lines(self._directory / "truth.jsonl", truth_lines(transactions))
+        _write_lines(self._directory / "ddl.jsonl", ddl_lines(transactions))
+        if self.shape.unlogged:
+            own = self.containers[0].con_id
+            ranges = [one for one in self.instance.unlogged if one.con_id == own]
+            _write_lines(self._directory / "unlogged.jsonl", unlogged_lines(ranges))
+            for transaction in transactions:
+                transaction.delivered = delivered_changes(transaction, unlogged=True)
+            _write_lines(self._directory / "source.jsonl", truth_lines(transactions))
+            for transaction in transactions:
+                transaction.delivered = delivered_changes(transaction)
+        rows = self.final_rows()
+        for table in tables:
+            old = replace(table, columns=self._first_columns[table.full_name])
+            first = _complete(old, table.at_start)
+            write_rows(self._directory / "tables", old, first, self._start_scn)
+            final = _complete(table, rows[table.full_name])
+            write_rows(self._directory / "final", table, final, self.instance.scn)
+        changes = dict.fromkeys(DmlKind, 0)
+        for transaction in transactions:
+            for change in transaction.delivered:
+                changes[change.kind] += 1
+        return Summary(
+            *(self._seed, self.shape, snapshot, tuple(self.logs)),
+            sum(path.stat().st_size for path in self.logs),
+            *(sum(bool(transaction.delivered) for transaction in transactions), changes),
+            {name: len(images) for name, images in rows.items()},
+            tables,
+            dict(self.instance.unrecoverable),
+        )
+
+    def final_rows(self) -> dict[str, Rows]:
+        """Return the committed rows of each table by ROWID."""
+        return tables_at(self.containers[0].tables, self.committed(), self.instance.scn)
+
+    def rows_at(self, table: SimTable, scn: int) -> Rows:
+        """Return a table's rows as of an SCN; values by 0-based column, LOBs with their content."""
+        return tables_at([table], self.committed(), scn)[table.full_name]
+
+
+def _complete(table: SimTable, rows: Rows) -> Iterator[tuple[str, list[Cell | None]]]:
+    for identity, image in sorted(rows.items()):
+        rowid = "" if table.index_organised else identity
+        yield rowid, [image.get(number) for number in range(len(table.columns))]
+
+
+def _write_lines(path: Path, lines: Iterable[str]) -> None:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(line + "\n" for line in lines)
+
+
+def simulate(
+    seed: int,
+    out_dir: Path | str,
+    *,
+    workload: str = "random",
+    size: int = DEFAULT_SIZE,
+    shape: DatabaseShape | None = None,
+    truth: bool = True,
+    prefilled: bool = False,
+) -> Summary:
+    """Write logs, dictionary, truth and tables into `out_dir` (see docs/simulator.md).
+
+    Args:
+        seed: decides everything else that is not given.
+        out_dir: made if it is not there; must hold no logs.
+        workload: one of `WORKLOADS`.
+        size: redo to write, in bytes, about; of the modelled workloads what the sessions write.
+        shape: the database; drawn from the seed where it is None.
+        truth: write ``truth.jsonl``; the random workload always does.
+        prefilled: the tables have rows before the first redo, in ``tables/``; that of `bulk` has
+            none.
+
+    Raises:
+        OlrPgError: 8001 unknown workload, 8002 the directory cannot be used.
+    """
+    directory = prepare_directory(Path(out_dir))
+    if workload not in WORKLOADS:
+        known = ", ".join(WORKLOADS)
+        raise OlrPgError(
+            Code.WORKLOAD_UNKNOWN, f"no workload is named {workload!r}: there are {known}"
+        )
+    if workload in MODELLED:
+        own = shape or choose_shape(seed, workload, size=size)
+        simulation = Simulation(seed, directory, own, MODELLED[workload], prefilled=prefilled)
+        simulation.run(size)
+        return simulation.write()
+    logs = list[Path]()
+    own = shape or demo_shape(size)
+    named = NamedSimulation(
+        *(seed, directory, workload, own, size),
+        _log_files(directory, logs),
+        truth=truth,
+        prefilled=prefilled,
+    )
+    named.work(size)
+    rows = named.end()
+    return Summary(
+        *(seed, own, named.start, tuple(logs)),
+        sum(path.stat().st_size for path in logs),
+        *(named.transactions, named.changes, rows, named.tables),
+    )
+
+
+def _log_files(directory: Path, logs: list[Path]) -> LogSink:
+    """Return a sink that writes logs into ``logs/`` and notes their paths."""
+
+    def archive(name: str, headers: bytes, data: memoryview) -> None:
+        path = directory / "logs" / name
+        with path.open("wb") as file:
+            file.write(headers)
+            file.write(data)
+        logs.append(path)
+
+    return archive
+
+
+def prepare_directory(directory: Path) -> Path:
+    """Make ``logs/`` in a directory.
+
+    Raises:
+        OlrPgError: 8002 it cannot be made or holds logs.
+    """
+    try:
+        (directory / "logs").mkdir(parents=True, exist_ok=True)
+        taken = any((directory / "logs").iterdir())
+    except OSError as error:
+        raise OlrPgError(
+            Code.SIMULATION_DIRECTORY_UNUSABLE, f"{directory}: {error.strerror}"
+        ) from error
+    if taken:
+        raise OlrPgError(Code.SIMULATION_DIRECTORY_UNUSABLE, f"{directory / 'logs'} is not empty")
+    return directory

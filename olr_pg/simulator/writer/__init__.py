@@ -1,0 +1,1 @@
+"""Changes of the model to change vectors, records and log files."""

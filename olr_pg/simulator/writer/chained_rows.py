@@ -1,0 +1,435 @@
+"""Rows of several pieces: chained, migrated, moved back and on.
+
+The groups are those of redo-format §7.5. Without supplemental logging only changes that redo tells
+whole are made: those that `transactions.chains` names.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from olr_pg.simulator.fields.row_fields import (
+    FB_FIRST,
+    FB_FROM_PREVIOUS,
+    FB_HEAD,
+    FB_LAST,
+    FB_ROW,
+    FB_TO_NEXT,
+    SUPPLEMENTAL_DELETE,
+    SUPPLEMENTAL_INSERT,
+    SUPPLEMENTAL_UPDATE,
+    Address,
+    ColumnChange,
+    RowPiece,
+    Value,
+    stored_columns,
+    stored_size,
+)
+from olr_pg.simulator.model.row_layout import lay_out
+from olr_pg.simulator.model.storage import PIECE_COLUMNS_MAX, UPDATE_RESERVE
+from olr_pg.simulator.model.tables import Logging, Row, SimTable, StoredPiece
+from olr_pg.simulator.writer.piece_writer import (
+    PieceWriter,
+    Step,
+)
+from olr_pg.transactions.finished_columns import DmlKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from olr_pg.simulator.fields.cells import Cell
+    from olr_pg.simulator.model.row_layout import Part
+    from olr_pg.simulator.model.transactions import Change
+
+
+class ChainedWriter(PieceWriter):
+    """A session that keeps rows in several pieces where they do not fit one."""
+
+    def _parts(self, table: SimTable, cells: Sequence[Cell | None]) -> list[Part]:
+        return lay_out(stored_columns(cells), table.piece_max)
+
+    def _insert_chained(
+        self, table: SimTable, cells: Sequence[Cell | None], parts: list[Part], extra: int
+    ) -> Row:
+        """INSERT of a row of several pieces: last piece first."""
+        block = table.block_for(table.segment_of(cells), table.piece_max, self.instance.scn)
+        row = Row(table, block, 0, list(cells), self.transaction)
+        pieces = self._place(row, parts, None)
+        row.block, row.slot = pieces[0].block, pieces[0].slot
+        row.chain, row.chain_owner = tuple(pieces), self.transaction
+        steps = [self._insert_step(piece) for piece in reversed(pieces)]
+        table.add_live(row)
+        undo_last = steps[0].revert
+
+        def revert() -> None:
+            undo_last()
+            table.drop_live(row)
+
+        steps[0] = steps[0].reverted_by(revert)
+        after = dict(enumerate(cells))
+        self._run(
+            row,
+            SUPPLEMENTAL_INSERT,
+            steps,
+            lambda scn: [self._delivered(DmlKind.INSERT, row, scn, {}, after)],
+            head=pieces[-1].address,
+            extra=extra,
+        )
+        self._maintain_indexes(row, row.cells, insert=True)
+        return row
+
+    def _delete_chained(self, row: Row, extra: int) -> bool:
+        """DELETE of a row of several pieces: head first."""
+        steps = [self._delete_step(piece) for piece in row.chain]
+        table, owner = row.table, row.owner
+        undo_first, apply_first = steps[0].revert, steps[0].apply
+
+        def apply() -> None:
+            apply_first()
+            row.deleted, row.owner = True, self.transaction
+            table.drop_live(row)
+
+        def revert() -> None:
+            row.deleted, row.owner = False, owner
+            table.add_live(row)
+            undo_first()
+
+        steps[0] = steps[0].reverted_by(revert, apply)
+        before = dict(enumerate(row.cells))
+        self._run(
+            row,
+            SUPPLEMENTAL_DELETE,
+            steps,
+            lambda scn: [self._delivered(DmlKind.DELETE, row, scn, before, {})],
+            extra=extra,
+        )
+        self._maintain_indexes(row, row.cells, insert=False)
+        return True
+
+    def _finish_update(
+        self,
+        row: Row,
+        cells: list[Cell | None],
+        chain: Sequence[StoredPiece],
+        steps: list[Step],
+        deliver: Callable[[int], Sequence[Change]],
+        *,
+        rewritten: bool = True,
+    ) -> bool:
+        """Write the steps of an update; the last of them changes the row of the model.
+
+        `rewritten` tells that all pieces of the chain but the head are new.
+        """
+        old, owner, pieces, chain_owner = list(row.cells), row.owner, row.chain, row.chain_owner
+        undo_last, apply_last = steps[-1].revert, steps[-1].apply
+
+        def apply() -> None:
+            apply_last()
+            row.cells, row.owner, row.chain = cells, self.transaction, tuple(chain)
+            if rewritten:
+                row.chain_owner = self.transaction
+
+        def revert() -> None:
+            row.cells, row.owner, row.chain, row.chain_owner = old, owner, pieces, chain_owner
+            undo_last()
+
+        steps[-1] = steps[-1].reverted_by(revert, apply)
+        if rewritten:
+            beyond = tuple((number + 1, None) for number in self._beyond(row))
+            steps[-1] = steps[-1].logging(beyond, 0)
+        self._run(row, SUPPLEMENTAL_UPDATE, steps, deliver)
+        self._maintain_changed_indexes(row, old, cells)
+        return True
+
+    @staticmethod
+    def _beyond(row: Row) -> list[int]:
+        """Return the columns behind the old end of a row, where they are logged supplementally."""
+        end = len(stored_columns(row.cells))
+        return [number for number in row.table.logged if number >= end]
+
+    def _whole(self, row: Row, cells: list[Cell | None]) -> Callable[[int], Sequence[Change]]:
+        """Return the change of an update whose redo has both whole rows.
+
+        LogMiner shows all of it, the columns that stay equal too (real records that move a row).
+        """
+        old = row.cells
+        stored = len(stored_columns(old))
+        width = max(stored, len(stored_columns(cells)))
+        known = [*range(stored), *self._beyond(row)]
+        before = {number: old[number] for number in known}
+        after = {number: cells[number] for number in range(width)}
+        return lambda scn: [self._delivered(DmlKind.UPDATE, row, scn, before, after)]
+
+    def _spread(self, row: Row, cells: list[Cell | None]) -> bool:
+        """Move or chain a row of one piece that does not fit any more."""
+        table = row.table
+        parts = self._parts(table, cells)
+        old = RowPiece(FB_ROW, stored_columns(row.cells), row_scn=table.row_scn)
+        head = Address(row.block.dba, row.slot)
+        keeps_head = len(parts) > 1 and self._rng.random() < 0.5
+        if keeps_head:
+            growth = stored_sizes(parts[0].columns) - stored_sizes(old.columns)
+            keeps_head = row.block.used + growth + 16 <= table.row_space + UPDATE_RESERVE
+        pieces = self._place(row, parts[1:] if keeps_head else parts, None if keeps_head else head)
+        if keeps_head:
+            fb = FB_HEAD | FB_FIRST | parts[0].cut
+            # What follows is no first piece of a row.
+            pieces = [self._later(row, piece) for piece in pieces]
+            new = RowPiece(fb, parts[0].columns, pieces[0].address, row_scn=table.row_scn)
+        else:
+            new = RowPiece(FB_HEAD, (), pieces[0].address, row_scn=table.row_scn)
+        steps = [self._insert_step(piece) for piece in reversed(pieces)]
+        steps.append(self._overwrite_step(row.block, row.slot, old, new))
+        chain = [StoredPiece(row.block, row.slot, new, 0), *pieces]
+        return self._finish_update(row, cells, chain, steps, self._whole(row, cells))
+
+    @staticmethod
+    def _later(row: Row, piece: StoredPiece) -> StoredPiece:
+        """Return the piece without the flags of a first one."""
+        image = piece.image
+        fb = image.fb & ~(FB_HEAD | FB_FIRST)
+        later = RowPiece(fb, image.columns, image.nrid, None, image.row_scn)
+        piece.block.used += later.size - image.size
+        return StoredPiece(piece.block, piece.slot, later, piece.first)
+
+    def _update_chained(self, row: Row, new: Mapping[int, Cell | None]) -> bool:
+        """UPDATE of a row of several pieces; False where the model has no form for it."""
+        cells = [new.get(number, cell) for number, cell in enumerate(row.cells)]
+        chain = self._in_place(row, cells, new)
+        if chain is not None:
+            return self._update_pieces(row, cells, new, chain)
+        is_stub = not row.chain[0].image.fb & FB_FIRST
+        parts = self._parts(row.table, cells)
+        if len(parts) == 1 and self._fits_head(row, parts[0]) and self._rng.random() < 0.7:
+            return self._return_home(row, cells, parts[0])
+        if is_stub:
+            single = row.chain[1].image.fb & FB_LAST
+            if row.table.logging is Logging.NONE and not single:
+                return False
+            return self._move_on(row, cells, parts)
+        if row.table.logging is Logging.NONE:
+            return False
+        return self._replace_tail(row, cells, new)
+
+    def _fits_head(self, row: Row, part: Part) -> bool:
+        head = row.chain[0]
+        growth = stored_sizes(part.columns) - stored_sizes(head.image.columns)
+        return head.block.used + growth <= row.table.row_space + UPDATE_RESERVE
+
+    def _return_home(self, row: Row, cells: list[Cell | None], part: Part) -> bool:
+        """11.6 of the head with the whole row, 11.3 of the other pieces."""
+        head, *others = row.chain
+        new = RowPiece(FB_ROW, part.columns, row_scn=row.table.row_scn)
+        steps = [self._overwrite_step(head.block, head.slot, head.image, new)]
+        steps += [self._delete_step(piece) for piece in others]
+        return self._finish_update(row, cells, (), steps, self._whole(row, cells))
+
+    def _move_on(self, row: Row, cells: list[Cell | None], parts: list[Part]) -> bool:
+        """Migrate a migrated row again: new pieces, old ones deleted, the stub leads on."""
+        stub, *old = row.chain
+        pieces = self._place(row, parts, stub.address)
+        steps = [self._insert_step(piece) for piece in reversed(pieces)]
+        steps += [self._delete_step(piece) for piece in old]
+        steps.append(self._forward_step(stub.block, stub.slot, old[0].address, pieces[0].address))
+        image = RowPiece(FB_HEAD, (), pieces[0].address, row_scn=row.table.row_scn)
+        chain = [StoredPiece(stub.block, stub.slot, image, 0), *pieces]
+        return self._finish_update(row, cells, chain, steps, self._whole(row, cells))
+
+    def _replace_tail(
+        self, row: Row, cells: list[Cell | None], new: Mapping[int, Cell | None]
+    ) -> bool:
+        """Write the pieces behind the head anew: 11.5 or 11.16, 11.2, 11.3, 11.8."""
+        table, (head, *others) = row.table, row.chain
+        start = others[0].first
+        old, values = stored_columns(row.cells), stored_columns(cells)
+        own = [number for number in sorted(new) if number < start]
+        joined = head.image.fb & FB_TO_NEXT
+        if joined or len(values) <= start:
+            return False
+        image = RowPiece(head.image.fb, values[:start], head.image.nrid, row_scn=table.row_scn)
+        growth = image.size - head.image.size
+        if head.block.used + growth > table.row_space + UPDATE_RESERVE:
+            return False
+        if growth > 0 and image.size > table.piece_max:
+            return False
+        laid = lay_out(values[start:], table.piece_max)
+        parts = [type(part)(part.first + start, part.columns, part.cut) for part in laid]
+        before: dict[int, Cell | None] = {}
+        steps = list[Step]()
+        if own:
+            change = self._piece_sides(head, image.columns, own)
+            steps.append(self._with_logged(row, self._update_step(head, *change), head, own))
+            before.update((number, row.cells[number]) for number in own)
+        elif self._logged_of(table, head, ()):
+            step = self._log_step(head, (), 0)
+            steps.append(self._with_logged(row, step, head, ()))
+        before.update((number, row.cells[number]) for number in self._logged_of(table, head, own))
+        pieces = [self._later(row, piece) for piece in self._place(row, parts, None)]
+        steps += [self._insert_step(piece) for piece in reversed(pieces)]
+        steps += [self._delete_step(piece) for piece in others]
+        steps.append(
+            self._forward_step(head.block, head.slot, others[0].address, pieces[0].address)
+        )
+        image = RowPiece(image.fb, image.columns, pieces[0].address, row_scn=table.row_scn)
+        behind = [*range(start, len(old)), *self._beyond(row)]
+        before.update((number, row.cells[number]) for number in behind)
+        width = max(len(old), len(values))
+        after = {number: cells[number] for number in [*own, *range(start, width)]}
+        return self._finish_update(
+            *(row, cells, [StoredPiece(head.block, head.slot, image, 0), *pieces], steps),
+            lambda scn: [self._delivered(DmlKind.UPDATE, row, scn, _sorted(before), after)],
+        )
+
+    def _in_place(
+        self, row: Row, cells: list[Cell | None], new: Mapping[int, Cell | None]
+    ) -> list[StoredPiece] | None:
+        """Return the pieces after an update that moves no column to another, None if none does."""
+        table, values = row.table, stored_columns(cells)
+        last = row.chain[-1]
+        if len(values) <= last.first + bool(last.image.fb & FB_FROM_PREVIOUS):
+            return None
+        chain = list[StoredPiece]()
+        for piece in row.chain:
+            fb, columns = piece.image.fb, piece.image.columns
+            end = len(values) if piece is last else piece.first + len(columns)
+            fixed = {piece.first} if fb & FB_FROM_PREVIOUS else set[int]()
+            fixed |= {end - 1} if fb & FB_TO_NEXT else set()
+            if fixed & {*new} or end - piece.first > PIECE_COLUMNS_MAX:
+                return None
+            updated = tuple(
+                columns[number - piece.first] if number in fixed else values[number]
+                for number in range(piece.first, end)
+            )
+            image = RowPiece(fb, updated, piece.image.nrid, piece.image.hrid, table.row_scn)
+            growth = image.size - piece.image.size
+            room = table.row_space + UPDATE_RESERVE - piece.block.used
+            if growth > 0 and (growth > room or image.size > table.piece_max):
+                return None
+            chain.append(StoredPiece(piece.block, piece.slot, image, piece.first))
+        if table.logging is Logging.NONE and row.chain_owner is not self.transaction:
+            # Only the columns of the head count from 1.
+            others = (one for one, two in zip(row.chain[1:], chain[1:], strict=True) if one != two)
+            if any(others) or not row.chain[0].image.fb & FB_FIRST:
+                return None
+            if any(number >= row.chain[1].first for number in new):
+                return None
+        return chain
+
+    def _update_pieces(
+        self,
+        row: Row,
+        cells: list[Cell | None],
+        new: Mapping[int, Cell | None],
+        chain: list[StoredPiece],
+    ) -> bool:
+        """11.5 of each piece that changes, 11.16 of the others where their columns are logged."""
+        table = row.table
+        steps = list[Step]()
+        changes: list[tuple[dict[int, Cell | None], list[int]]] = []
+        for piece, after in zip(row.chain, chain, strict=True):
+            end = piece.first + max(len(piece.image.columns), len(after.image.columns))
+            own = [number for number in sorted(new) if piece.first <= number < end]
+            own = [number for number in own if number - piece.first not in _cut_at(piece)]
+            logged = self._logged_of(table, piece, own)
+            before = {number: row.cells[number] for number in logged}
+            if own:
+                sides = self._piece_sides(piece, after.image.columns, own)
+                listed = [number + piece.first for number in sides[0].numbers]
+                logged = self._logged_of(table, piece, listed_in(piece, listed))
+                before = {number: row.cells[number] for number in [*listed, *logged]}
+                step = self._update_step(piece, *sides)
+                steps.append(self._with_logged(row, step, piece, listed_in(piece, listed)))
+            elif logged:
+                steps.append(self._with_logged(row, self._log_step(piece, (), 0), piece, ()))
+            changes.append((before, own))
+        changed = sum(bool(own) for _, own in changes)
+        if not changed or (table.logging is Logging.NONE and changed > 1):
+            return False
+        known, numbers = _joined(changes)
+        set_ = {at: cells[at] for at in numbers}
+        return self._finish_update(
+            *(row, cells, chain, steps),
+            lambda scn: [self._delivered(DmlKind.UPDATE, row, scn, known, set_)],
+            rewritten=False,
+        )
+
+    def _piece_sides(
+        self, piece: StoredPiece, columns: Sequence[Value], changed: Sequence[int]
+    ) -> tuple[ColumnChange, ColumnChange]:
+        """Both sides of a URP; `changed` by 0-based column of the row."""
+        numbers = [number - piece.first for number in changed]
+        if self._rng.random() < 0.2:
+            numbers.reverse()
+        old = piece.image.columns
+        growth = stored_sizes(columns) - stored_sizes(old)
+        with_surplus = self._rng.random() < 0.5
+        fb = piece.image.fb
+        return (
+            side_of(old, numbers, fb, -growth, with_surplus=with_surplus),
+            side_of(columns, numbers, fb, growth, with_surplus=with_surplus),
+        )
+
+    def _logged_of(self, table: SimTable, piece: StoredPiece, in_undo: Sequence[int]) -> list[int]:
+        """Return the columns of a piece that are logged supplementally."""
+        end = piece.first + len(piece.image.columns)
+        if piece.image.fb & FB_LAST:
+            end = len(table.columns)
+        own = range(piece.first, end)
+        return [at for at in table.logged if at in own and at not in in_undo]
+
+    def _with_logged(
+        self, row: Row, step: Step, piece: StoredPiece, in_undo: Sequence[int]
+    ) -> Step:
+        """Give a step the supplemental columns of its piece, cut where the piece's are."""
+        logged = self._logged_of(row.table, piece, in_undo)
+        columns, cut = piece.image.columns, 0
+        if row.table.logs_whole_rows:
+            cut = piece.image.fb & (FB_FROM_PREVIOUS | FB_TO_NEXT)
+        values = tuple(
+            (number + 1, columns[number - piece.first] if number - piece.first < len(columns)
+             else None)
+            for number in logged
+        )  # fmt: skip
+        return step.logging(values, cut)
+
+
+def listed_in(piece: StoredPiece, listed: Sequence[int]) -> list[int]:
+    """Return the listed columns that the piece had: the undo has no value of the others."""
+    return [number for number in listed if number < piece.first + len(piece.image.columns)]
+
+
+def stored_sizes(values: Sequence[Value]) -> int:
+    """Bytes that columns take in a row."""
+    return sum(map(stored_size, values))
+
+
+def side_of(
+    columns: Sequence[Value], changed: Sequence[int], fb: int, size: int, *, with_surplus: bool
+) -> ColumnChange:
+    """Return one side of a URP; columns past the piece's end are listed only now and then."""
+    given = [number for number in changed if number < len(columns)]
+    beyond = [number for number in changed if number >= len(columns)]
+    numbers = given + beyond if with_surplus else given or beyond[:1]
+    values = tuple(columns[number] for number in given)
+    return ColumnChange(fb, len(columns), tuple(numbers), values, size)
+
+
+def _cut_at(piece: StoredPiece) -> set[int]:
+    """Return the columns of a piece, from 0, of which it has only a part."""
+    fb, cut = piece.image.fb, set[int]()
+    if fb & FB_FROM_PREVIOUS:
+        cut.add(0)
+    return cut | ({len(piece.image.columns) - 1} if fb & FB_TO_NEXT else set())
+
+
+def _sorted(image: dict[int, Cell | None]) -> dict[int, Cell | None]:
+    return dict(sorted(image.items()))
+
+
+def _joined(
+    changes: Sequence[tuple[dict[int, Cell | None], list[int]]],
+) -> tuple[dict[int, Cell | None], list[int]]:
+    before: dict[int, Cell | None] = {}
+    for one, _ in changes:
+        before.update(one)
+    return _sorted(before), [number for _, own in changes for number in own]

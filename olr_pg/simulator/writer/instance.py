@@ -1,0 +1,320 @@
+"""The running instance: SCN and clock, redo threads, containers, records on their way to a log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.scalars import encode_redo_time
+from olr_pg.simulator.fields.block_layout import RECORD_HEADER_SIZE, VLD_VALID, LwnGroup, RedoRecord
+from olr_pg.simulator.fields.vector_fields import MARKER, VectorBlock, change_vector
+from olr_pg.simulator.writer.log_file import LogIdentity, OpenLog, archived_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from random import Random
+
+    from olr_pg.simulator.fields.redo_format import RedoFormat
+    from olr_pg.simulator.model.storage import UndoSegment
+    from olr_pg.simulator.model.tables import SimTable
+    from olr_pg.simulator.model.transactions import Transaction
+
+    LogSink = Callable[[str, bytes], None]
+
+FIRST_DDL_OBJECT: Final = 90_000
+SEQ_LIMIT: Final = 250
+"""A block's change sequence is one byte: past this, the next record takes a new SCN."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnloggedRange:
+    """Blocks that a direct load has written without redo.
+
+    Attributes:
+        table: ``OWNER.NAME``.
+        dba, blocks: the first block, and how many.
+        scn: of the record with the 19.2.
+        is_named: the record names the transaction.
+        end_scn: of its COMMIT; 0 where it was rolled back.
+    """
+
+    table: str
+    dataobj: int
+    dba: int
+    blocks: int
+    scn: int
+    is_named: bool
+    con_id: int
+    end_scn: int = 0
+
+    @property
+    def stop_scn(self) -> int | None:
+        """The SCN at which a copy of the table must stop; None where nothing of it was lost.
+
+        What names no transaction may be of one that commits: it counts from its record on.
+        """
+        if not self.is_named:
+            return self.scn
+        return self.end_scn or None
+
+
+@dataclass(slots=True)
+class Container:
+    """A container of the database: its undo segments by thread, its tables.
+
+    Attributes:
+        con_id: 0 in a non-CDB, 1 root, 3 and up PDBs.
+        dbid: of the container, as 5.2 and the record header have it.
+        lob_number: of the newest LOB id.
+        newest_object: the highest OBJ# and DATAOBJ# that DDL has taken.
+    """
+
+    con_id: int
+    name: str | None
+    dbid: int
+    segments: dict[int, list[UndoSegment]] = field(default_factory=dict)
+    tables: list[SimTable] = field(default_factory=list)
+    lob_number: int = 0x106000
+    newest_object: int = FIRST_DDL_OBJECT
+
+    def take_lob_number(self) -> int:
+        """Take the number in a new LOB's id; ids are consecutive (values-and-lobs §26)."""
+        self.lob_number += 1
+        return self.lob_number
+
+    def take_object(self) -> int:
+        """Take a number for a new object or segment."""
+        self.newest_object += 1
+        return self.newest_object
+
+    def is_locked(self, table: SimTable) -> bool:
+        """Tell whether an open transaction has changed the table."""
+        slots = (slot for own in self.segments.values() for one in own for slot in one.slots)
+        return any(
+            slot.holder is not None and not table.objects.isdisjoint(slot.holder.objects)
+            for slot in slots
+        )
+
+    @property
+    def uid(self) -> int:
+        """CON_UID of record headers."""
+        return 0 if self.con_id == 0 else 1 if self.con_id == 1 else self.dbid
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """The pace of the log writer: how records are grouped.
+
+    Attributes:
+        lwn_bytes: pending redo that is flushed without a commit.
+        log_blocks: blocks of a log after which the thread switches.
+        flush_at_commit: probability that a commit is flushed at once.
+        new_scn: probability that a record takes a new SCN.
+        commit_new_scn: the same for a commit record.
+        strands: public redo strands, whose records a flush writes one strand behind the other.
+    """
+
+    lwn_bytes: int = 30_000
+    log_blocks: int = 2_000
+    flush_at_commit: float = 0.8
+    new_scn: float = 0.3
+    commit_new_scn: float = 0.9
+    strands: int = 1
+
+
+class RedoThread:
+    """A redo thread: the log it writes and the records that wait for the log writer."""
+
+    def __init__(self, instance: Instance, identity: LogIdentity, sequence: int) -> None:
+        self.number = identity.thread
+        self.sequence = sequence
+        self._instance = instance
+        self._identity = identity
+        self._pending = list[RedoRecord]()
+        self._pending_bytes = 0
+        self._scn = 0
+        self._subscn = 0
+        self._log = self._open(instance.scn)
+
+    def _open(self, first_scn: int) -> OpenLog:
+        instance = self._instance
+        return OpenLog(instance.redo, self._identity, self.sequence, first_scn, instance.redo_time)
+
+    def append(self, scn: int, body: bytes, *, vld: int, con_uid: int, more: bool = False) -> None:
+        """Take a record; flush where enough redo waits, unless `more` comes at the same SCN."""
+        if scn != self._scn:
+            self._scn, self._subscn = scn, 0
+        if self._subscn == 0 or not self._instance.redo.single_subscn:
+            self._subscn += 1
+        self._pending.append(RedoRecord(scn, self._subscn, body, vld, con_uid))
+        self._pending_bytes += len(body)
+        self._instance.redo_bytes += len(body) + RECORD_HEADER_SIZE
+        full = self._pending_bytes >= self._instance.pace.lwn_bytes or self._subscn >= 0xFFF0
+        if full and not more:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what waits as one LWN."""
+        if not self._pending:
+            return
+        instance = self._instance
+        records = tuple(self._pending)
+        group = LwnGroup(records, records[0].scn, instance.redo_time, instance.scn + 1)
+        self._log.write(group, instance.pace.strands)
+        self._pending.clear()
+        self._pending_bytes = 0
+        if self._subscn >= 0xFFF0:
+            instance.advance_scn()
+        instance.advance_clock()
+        if self._log.blocks >= instance.pace.log_blocks:
+            self.switch()
+
+    def switch(self) -> None:
+        """Close the log, hand it to the archiver, go on with the next sequence."""
+        self.flush()
+        self.close()
+        self.sequence += 1
+        self._log = self._open(self._instance.scn)
+
+    def close(self) -> None:
+        """Archive the current log as it is."""
+        instance = self._instance
+        self.flush()
+        next_scn = instance.advance_scn()
+        name = archived_name(instance.name_format, self._identity, self.sequence)
+        instance.archive(name, self._log.close(next_scn, instance.redo_time))
+
+
+class RecordWriter:
+    """A redo record in the making: its SCN is settled, vectors are added in order."""
+
+    def __init__(self, instance: Instance, thread: RedoThread, container: Container) -> None:
+        self.scn = instance.scn
+        self._instance = instance
+        self._thread = thread
+        self._container = container
+        self._parts = list[bytes]()
+
+    def vector(
+        self, opcode: tuple[int, int], fields: Sequence[bytes], block: VectorBlock = MARKER
+    ) -> None:
+        """Add a change vector."""
+        instance = self._instance
+        if block.seq >= SEQ_LIMIT:
+            instance.scn_due = True
+        self._parts.append(
+            change_vector(
+                instance.redo,
+                opcode,
+                block,
+                fields,
+                con_id=self._container.con_id,
+                fill=len(self._parts) * 37 & 0xFF,
+            )
+        )
+
+    def emit(self, vld: int = VLD_VALID, *, more: bool = False) -> None:
+        """Hand the record to the thread; `more` records of this SCN follow."""
+        con_uid = self._container.uid if self._instance.redo.has_container else 0
+        body = b"".join(self._parts)
+        self._thread.append(self.scn, body, vld=vld, con_uid=con_uid, more=more)
+
+
+class Instance:
+    """The state that all sessions share.
+
+    Args:
+        redo: version, byte order, block size.
+        rng: decides the SCN steps and the clock.
+        archive: takes the name and the bytes of each archived log.
+        identity: of the database; the thread number is set per thread.
+        start_scn: SCN of the first log.
+        start: UTC time of the first log.
+        zone: offset of the host's clock from UTC.
+        unproven: write also forms that Oracle is not known to write, which decoding reads too.
+    """
+
+    def __init__(
+        self,
+        redo: RedoFormat,
+        rng: Random,
+        archive: LogSink,
+        *,
+        identity: LogIdentity,
+        start_scn: int,
+        start: datetime,
+        zone: timedelta,
+        name_format: str = "arch%t_%s_%r.dbf",
+        pace: Pace | None = None,
+        unproven: bool = False,
+    ) -> None:
+        self.redo = redo
+        self.rng = rng
+        self.archive = archive
+        self.identity = identity
+        self.scn = start_scn
+        self.name_format = name_format
+        self.pace = pace or Pace()
+        self.unproven = unproven
+        self.scn_due = False
+        self.redo_bytes = 0
+        self._last_thread = 0
+        self._clock = start
+        self._zone = timezone(zone)
+        self.threads = list[RedoThread]()
+        self.committed: list[Transaction] = []
+        self.unlogged: list[UnloggedRange] = []
+        self.unrecoverable: dict[int, tuple[int, int]] = {}
+
+    def start_thread(self, number: int, sequence: int) -> RedoThread:
+        """Open a redo thread at the current SCN."""
+        own = self.identity
+        identity = LogIdentity(
+            *(own.dbid, own.name, own.activation, own.resetlogs, own.resetlogs_scn, number),
+            own.online_blocks,
+        )
+        thread = RedoThread(self, identity, sequence)
+        self.threads.append(thread)
+        return thread
+
+    def note_unrecoverable(self, afn: int, scn: int) -> None:
+        """Note in the control file that data file `afn` has blocks since `scn` that no redo has."""
+        self.unrecoverable[afn] = scn, self.unix_time
+
+    @property
+    def redo_time(self) -> int:
+        """The host's local time as redo has it."""
+        return encode_redo_time(self._clock.astimezone(self._zone))
+
+    @property
+    def unix_time(self) -> int:
+        """The time in seconds since 1970, UTC."""
+        return int(self._clock.timestamp())
+
+    def advance_clock(self) -> None:
+        """Let some time pass."""
+        self._clock += timedelta(milliseconds=self.rng.randrange(1500))
+
+    def advance_scn(self) -> int:
+        """Take a new SCN."""
+        self.scn += 1
+        self.scn_due = False
+        return self.scn
+
+    def record(
+        self, thread: RedoThread, container: Container, *, commit: bool = False
+    ) -> RecordWriter:
+        """Begin a new record, at a new SCN as often as the pace says."""
+        chance = self.pace.commit_new_scn if commit else self.pace.new_scn
+        # Blocks pass from instance to instance at a new SCN only.
+        moved = thread.number != self._last_thread
+        if moved or self.scn_due or self.rng.random() < chance:
+            self.advance_scn()
+        self._last_thread = thread.number
+        return RecordWriter(self, thread, container)
+
+    def shut_down(self) -> None:
+        """Archive every thread's current log."""
+        for thread in self.threads:
+            thread.close()

@@ -1,0 +1,377 @@
+"""LOB values in redo: pages, lists, index rows, and the operations of DBMS_LOB.
+
+Facts: values-and-lobs §16–§20, §23, §26. Pages that a session loads directly (26.6) or that are
+BASICFILE (19.1) have no undo; what is changed in place (26.2) has. docs/simulator.md says which
+form stands on whose word; those of `Instance.unproven` are written half the time where it is set.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from olr_pg.simulator.fields.cells import Cell
+from olr_pg.simulator.fields.lob_layout import (
+    POINTERS_MAX,
+    basic_in_row,
+    basic_outside,
+    basic_pointers,
+    index_data,
+    index_key,
+    secure_extents,
+    secure_header,
+    secure_in_row,
+)
+from olr_pg.simulator.fields.lob_vectors import (
+    COMMON_IMAGE,
+    COMMON_REDO,
+    COMMON_UNDO,
+    LOB_BLOCK,
+    TYPE_DATA,
+    TYPE_HEADER,
+    direct_load_item,
+    fill_item,
+    header_item,
+    info_item,
+    kdli_common,
+    list_item,
+    load_data_item,
+    logged_item,
+    long_field,
+    operation_fields,
+    zero_item,
+)
+from olr_pg.simulator.fields.vector_fields import (
+    KDILK_KEY_DATA,
+    KDILK_PURGE,
+    OPC_INDEX,
+    TYP_MARKER,
+    TYP_NEW,
+    VectorBlock,
+    index_row,
+    kdilk,
+)
+from olr_pg.simulator.model.lobs import (
+    LobCell,
+    LobDraft,
+    LobForm,
+    PageImage,
+    StoredLob,
+    index_row_pages,
+    is_inline,
+)
+from olr_pg.simulator.model.storage import CLASS_DATA
+from olr_pg.simulator.writer.iot_writer import IotWriter
+from olr_pg.simulator.writer.transaction_writer import BlockChange
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from olr_pg.simulator.fields.row_fields import FieldPair
+    from olr_pg.simulator.model.lobs import LobRedo
+    from olr_pg.simulator.model.tables import SimSegment, SimTable
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+OPC_LOB: Final = (26, 1)
+VERSION_MAX: Final = 255
+"""A locator of the model has one byte for the version."""
+
+EXTENTS_MAX: Final = 6
+"""Extents that a locator of the model lists; with more they are behind a header block."""
+
+
+@dataclass(frozen=True, slots=True)
+class LobPlace:
+    """A LOB column of a table, for the redo that names it; `column` counts from 1."""
+
+    table: SimTable
+    column: int
+
+
+class LobWriter(IotWriter):
+    """A session that can write LOBs."""
+
+    def _stored(
+        self, table: SimTable, segment: SimSegment, at: int, cell: Cell | None
+    ) -> Cell | None:
+        """Return the value of column `at`; a new LOB is stored: its pages are written."""
+        return self._store(table, segment, at, cell) if isinstance(cell, LobDraft) else cell
+
+    def _store(self, table: SimTable, segment: SimSegment, at: int, draft: LobDraft) -> LobCell:
+        lob, content = table.lobs[at], draft.content
+        number = self.container.take_lob_number()
+        own = lob.segments[table.segments.index(segment)]
+        state = StoredLob(lob.storage, own, number, LobForm.INLINE, b"")
+        return self._rewrite(LobPlace(table, at + 1), state, content)
+
+    def _rewrite(self, place: LobPlace, state: StoredLob, content: bytes) -> LobCell:
+        """Write a value anew: in the row, or in new pages."""
+        storage = state.storage
+        if is_inline(storage, len(content)):
+            return lob_cell(replace(state, form=LobForm.INLINE, content=content, runs=(), header=0))
+        self._begin()
+        count = -(-len(content) // storage.page)
+        runs = tuple(state.segment.allocate(self._rng, count))
+        form = LobForm.EXTENTS
+        if not storage.securefile:
+            form = LobForm.POINTERS if storage.in_row else LobForm.INDEXED
+        new = replace(state, form=form, content=content, runs=runs, header=0)
+        if form is LobForm.INDEXED and content and not self._is_unproven():
+            # The row is there before the pages are; what they hold in all is told behind them.
+            self._write_index_row(place, new, 0, length=0)
+        self._load_pages(place, new, enumerate(new.pages))
+        return lob_cell(self._map(place, new))
+
+    def _map(self, place: LobPlace, state: StoredLob) -> StoredLob:
+        """Write the lists or index rows that lead to the pages."""
+        if not state.storage.securefile:
+            self._write_lob_index(place, state)
+            return state
+        if len(state.runs) <= EXTENTS_MAX and self._rng.random() < 0.9:
+            return replace(state, form=LobForm.EXTENTS, header=0)
+        ((header, _),) = state.segment.allocate(self._rng, 1)
+        listed = [header_item(self._redo, state.number, len(state.content), ())]
+        listed.append(list_item(self._redo, state.runs))
+        headers = self._lob_redo.headers
+        self._change_lob_block(
+            *(place, state, header, listed, [info_item(state.number)]),
+            lambda: headers.discard(header),
+            kind=TYPE_HEADER,
+        )
+        headers.add(header)
+        return replace(state, form=LobForm.HEADER, header=header)
+
+    @property
+    def _lob_redo(self) -> LobRedo:
+        assert self.transaction is not None
+        return self.transaction.lobs
+
+    def _begin(self) -> None:
+        """Let the transaction begin in redo, before it writes what has no undo."""
+        transaction = self.transaction
+        assert transaction is not None
+        if not transaction.begin_scn:
+            record = self._record()
+            self._write_begin_only(record)
+            record.emit()
+
+    def _load_pages(
+        self, place: LobPlace, state: StoredLob, pages: Iterable[tuple[int, int]]
+    ) -> None:
+        """Write whole pages: (page number, block) each."""
+        in_place = state.storage.securefile and self._rng.random() < 0.15
+        page = state.storage.page
+        for number, dba in pages:
+            payload = state.content[number * page : (number + 1) * page]
+            image = PageImage(bytearray(payload), bytearray(b"\1" * len(payload)))
+            if not state.storage.securefile:
+                self._load_long_field(state, number, dba, payload)
+            elif in_place:
+                self._load_in_place(place, state, dba, payload)
+            else:
+                self._load_directly(place, state, dba, payload)
+            self._lob_redo.pages[dba] = image
+
+    def _is_unproven(self) -> bool:
+        """Tell whether what is written next takes a form that Oracle is not known to write."""
+        return self.instance.unproven and self._rng.random() < 0.5
+
+    def _load_in_place(self, place: LobPlace, state: StoredLob, dba: int, payload: bytes) -> None:
+        """26.2 of a new page: the info and the fill item; unproven, the load data item."""
+        items = [
+            info_item(state.number),
+            fill_item(self._redo, 0, payload, page=state.storage.page),
+        ]
+        if self._is_unproven():
+            items = [load_data_item(self._redo, state.number, len(payload)), payload]
+        undo, revert = [info_item(state.number)], self._page_revert(dba)
+        self._change_lob_block(place, state, dba, items, undo, revert)
+
+    def _load_directly(self, place: LobPlace, state: StoredLob, dba: int, payload: bytes) -> None:
+        """26.6."""
+        redo, transaction = self._redo, self.transaction
+        assert transaction is not None
+        record, page = self._record(), state.storage.page
+        block = state.storage.block_size
+        segment, xid = state.segment, transaction.xid_bytes
+        fields = [
+            kdli_common(redo, COMMON_IMAGE, TYPE_DATA, dba, page=page),
+            direct_load_item(redo, record.scn, xid, segment.dataobj, block=block),
+            load_data_item(redo, state.number, len(payload)),
+            payload,
+            logged_item(redo, xid, place.table.obj, place.column),
+        ]
+        where = segment.block(dba).change(
+            record.scn, cls=CLASS_DATA, obj=segment.dataobj, typ=TYP_NEW
+        )
+        record.vector((26, 6), fields, where)
+        record.emit()
+
+    def _load_long_field(self, state: StoredLob, number: int, dba: int, payload: bytes) -> None:
+        """19.1: a page is always full, behind the value with what was there before."""
+        record, segment = self._record(), state.segment
+        padded = payload.ljust(state.storage.page, b"\xee")
+        fields = [long_field(self._redo, segment.dataobj, state.number, number, padded), LOB_BLOCK]
+        if self._is_unproven():
+            fields.pop()
+        where = segment.block(dba).change(
+            record.scn, cls=CLASS_DATA, obj=segment.dataobj, typ=TYP_NEW
+        )
+        record.vector((19, 1), fields, where)
+        record.emit()
+
+    def _write_in_place(
+        self, place: LobPlace, state: StoredLob, number: int, start: int, end: int
+    ) -> None:
+        """26.2: bytes of the value from `start` to `end`, all in one page."""
+        dba, offset = state.pages[number], start - number * state.storage.page
+        data, page = state.content[start:end], state.storage.page
+        revert = self._page_revert(dba)
+        image = self._lob_redo.pages.get(dba)
+        image = image.copy() if image else PageImage(bytearray(), bytearray())
+        old = bytes(image.content[offset : offset + len(data)]).ljust(len(data), b"\0")
+        item = fill_item(self._redo, offset, data, page=page)
+        if not any(data):
+            item = zero_item(self._redo, offset, len(data))
+        undo = [info_item(state.number), fill_item(self._redo, offset, old, page=page)]
+        items = [info_item(state.number), item]
+        self._change_lob_block(place, state, dba, items, undo, revert)
+        image.put(offset, data)
+        self._lob_redo.pages[dba] = image
+
+    def _page_revert(self, dba: int) -> Callable[[], None]:
+        """Return what gives a page back what the transaction's redo told of it before."""
+        pages = self._lob_redo.pages
+        before = pages.get(dba)
+        return lambda: put_back(pages, dba, before)
+
+    def _change_lob_block(
+        self,
+        place: LobPlace,
+        state: StoredLob,
+        dba: int,
+        items: Sequence[bytes],
+        undo_items: Sequence[bytes],
+        revert: Callable[[], None],
+        *,
+        kind: int = TYPE_DATA,
+    ) -> None:
+        """26.2 behind its undo (26.1)."""
+        redo, segment, page = self._redo, state.segment, state.storage.page
+
+        def fields(_: int) -> FieldPair:
+            return (
+                [kdli_common(redo, COMMON_UNDO, kind, dba, page=page), *undo_items],
+                [kdli_common(redo, COMMON_REDO, kind, dba, page=page), *items],
+            )
+
+        block, code = segment.block(dba), (26, 2)
+        record = self._record()
+        self._write(
+            record,
+            BlockChange(
+                *(block, segment.obj, segment.dataobj, place.table.tablespace, OPC_LOB),
+                *(code, code, fields, revert),
+            ),
+        )
+        record.emit()
+
+    def _write_lob_index(self, place: LobPlace, state: StoredLob) -> None:
+        """Write the index rows of the pages that the locator has no room for."""
+        number, size = POINTERS_MAX, len(state.content)
+        if state.form is LobForm.INDEXED:
+            number = index_row_pages(0)
+        while number < len(state.pages):
+            self._write_index_row(place, state, number, length=size)
+            number += index_row_pages(number)
+        # That of page 0 has the length, and is there for an empty value as well.
+        if state.form is LobForm.INDEXED:
+            self._write_index_row(place, state, 0, length=size)
+
+    def _write_index_row(
+        self, place: LobPlace, state: StoredLob, number: int, *, length: int
+    ) -> None:
+        """10.2, or 10.18 where the LOB has had a row of that page number.
+
+        `length`: what the row of page 0 tells of the value's bytes.
+        """
+        redo, segment = self._redo, state.segment
+        dbas = tuple(state.pages[number : number + index_row_pages(number)])
+        known, told = segment.index_rows, self._lob_redo.index_rows
+        key, block = index_key(state.number, number), segment.index_block
+        data = index_data(number, length, dbas, page=state.storage.page)
+        old, was_told = known.get(key), told.get((state.number, number))
+
+        def fields(itli: int) -> FieldPair:
+            info = index_row(redo, itli, sum(key) & 0x1FF, len(key) + len(data))
+            code = KDILK_PURGE if old is None else KDILK_KEY_DATA
+            undo = kdilk(redo, code, itli, block.dba - 1, block.dba)
+            if old is None:
+                return [undo, key], [info, key, data]
+            return [undo, key, old], [info, data]
+
+        def revert() -> None:
+            put_back(known, key, old)
+            put_back(told, (state.number, number), was_told)
+
+        known[key] = data
+        told[state.number, number] = (length, dbas)
+        record = self._record()
+        code, undone_by = ((10, 2), (10, 4)) if old is None else ((10, 18), None)
+        self._write(
+            record,
+            BlockChange(
+                block,
+                *(segment.index_obj, segment.index_dataobj, place.table.tablespace, OPC_INDEX),
+                *(code, undone_by, fields, revert),
+            ),
+        )
+        record.emit()
+
+    def _log_operation(
+        self, place: LobPlace, state: StoredLob, code: int, size: int, offset: int
+    ) -> None:
+        """11.17, which supplemental logging adds."""
+        transaction = self.transaction
+        assert transaction is not None
+        fields = operation_fields(
+            *(self._redo, code, transaction.xid_bytes, state.number),
+            column=place.column,
+            table=place.table.obj,
+            size=size,
+            offset=offset + 1,
+            page=state.storage.page,
+        )
+        record = self._record()
+        record.vector((11, 17), fields, VectorBlock(typ=TYP_MARKER))
+        record.emit()
+
+
+def lob_cell(state: StoredLob) -> LobCell:
+    """Return the locator of a state of a LOB."""
+    kind, number, content, storage = state.storage.kind, state.number, state.content, state.storage
+    size, page = len(content), storage.page
+    match state.form:
+        case LobForm.INLINE if storage.securefile:
+            raw = secure_in_row(kind, number, content, state.version)
+        case LobForm.INLINE:
+            raw = basic_in_row(kind, number, content)
+        case LobForm.EXTENTS:
+            raw = secure_extents(kind, number, size, state.runs, state.version, page=page)
+        case LobForm.HEADER:
+            raw = secure_header(kind, number, size, state.header, state.version)
+        case LobForm.POINTERS:
+            raw = basic_pointers(kind, number, size, state.pages[:POINTERS_MAX], page=page)
+        case LobForm.INDEXED:
+            raw = basic_outside(kind, number)
+    return LobCell.of(raw, state)
+
+
+def put_back(table: dict[K, V], key: K, value: V | None) -> None:
+    """Give a key back its value, None for none."""
+    if value is None:
+        table.pop(key, None)
+    else:
+        table[key] = value

@@ -1,0 +1,147 @@
+"""An archived log as a file: OS header, redo file header, data blocks, name.
+
+Facts: redo-format §1.2, §1.4, §1.5.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from olr_pg.scalars import SCN_NONE
+from olr_pg.simulator.fields.block_layout import (
+    FIRST_DATA_BLOCK,
+    LWN_LENGTH,
+    LwnGroup,
+    lay_out_group,
+    record_images,
+    seal_blocks,
+)
+from olr_pg.simulator.fields.headers import LogHeader, OsHeader
+
+if TYPE_CHECKING:
+    from olr_pg.simulator.fields.redo_format import RedoFormat
+
+FIRST_CONTROL_SEQUENCE: Final = 1000
+GROUPS: Final = 3
+UNKNOWN_NAB: Final = 0xFFFFFFFF
+"""The number of blocks in use that the header of a current log has."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogIdentity:
+    """The facts that every log of one thread of one incarnation has in common.
+
+    Attributes:
+        dbid: of the whole database (the CDB).
+        name: at most 8 characters.
+        activation: activation id of the incarnation.
+        resetlogs: resetlogs id, a redo time.
+        resetlogs_scn: SCN of the resetlogs.
+        thread: redo thread.
+        online_blocks: size of the online log in blocks.
+    """
+
+    dbid: int
+    name: str
+    activation: int
+    resetlogs: int
+    resetlogs_scn: int
+    thread: int = 1
+    online_blocks: int = 409600
+
+
+@dataclass(slots=True)
+class OpenLog:
+    """A log that groups are still written to. `first_time` and the times are redo times."""
+
+    redo: RedoFormat
+    identity: LogIdentity
+    sequence: int
+    first_scn: int
+    first_time: int
+    payloads: list[bytearray] = field(default_factory=list)
+    first_offsets: list[np.ndarray[tuple[int], np.dtype[np.uint16]]] = field(default_factory=list)
+    blocks: int = 0
+    largest_lwn: int = 0
+
+    def write(self, group: LwnGroup, strands: int = 1) -> None:
+        """Append one LWN of up to so many strands."""
+        chunks = [
+            lay_out_group(self.redo, record_images(self.redo, chunk))
+            for chunk in group.strands(strands)
+        ]
+        blocks = sum(len(first) for _, first in chunks)
+        for payload, first in chunks:
+            payload[LWN_LENGTH : LWN_LENGTH + 4] = self.redo.pack("I", blocks)
+            self.payloads.append(payload)
+            self.first_offsets.append(first)
+        self.blocks += blocks
+        self.largest_lwn = max(self.largest_lwn, blocks)
+
+    def close(self, next_scn: int, next_time: int) -> bytes:
+        """Return the bytes of the archived log, closed at `next_scn` (exclusive)."""
+        data = b""
+        if self.blocks:
+            stream = np.frombuffer(b"".join(self.payloads), np.uint8)
+            offsets = np.concatenate(self.first_offsets)
+            data = seal_blocks(self.redo, stream, offsets, self.sequence).tobytes()
+        return self.headers(next_scn, next_time) + data
+
+    def headers(self, next_scn: int, next_time: int) -> bytes:
+        """Blocks 0 and 1 of the archived log, closed at `next_scn` (exclusive)."""
+        nab = FIRST_DATA_BLOCK + self.blocks
+        header = self._header(nab, next_scn, next_time)
+        return OsHeader(nab - 1).image(self.redo) + header.image(self.redo)
+
+    def online_headers(self, file_blocks: int) -> bytes:
+        """Blocks 0 and 1 of the log while it is current, in a file of so many data blocks."""
+        count = FIRST_DATA_BLOCK - 1 + file_blocks
+        header = self._header(UNKNOWN_NAB, SCN_NONE, 0)
+        return OsHeader(count).image(self.redo) + header.image(self.redo)
+
+    def _header(self, nab: int, next_scn: int, next_time: int) -> LogHeader:
+        own = self.identity
+        return LogHeader(
+            sequence=self.sequence,
+            dbid=own.dbid,
+            name=own.name.encode("ascii")[:8],
+            control_sequence=FIRST_CONTROL_SEQUENCE + self.sequence,
+            online_blocks=own.online_blocks,
+            group=1 + self.sequence % GROUPS,
+            activation=own.activation,
+            nab=nab,
+            resetlogs=own.resetlogs,
+            resetlogs_scn=own.resetlogs_scn,
+            thread=own.thread,
+            first_scn=self.first_scn,
+            first_time=self.first_time,
+            next_scn=next_scn,
+            next_time=next_time,
+            enabled_scn=own.resetlogs_scn,
+            enabled_time=own.resetlogs,
+            closed_scn=self.first_scn,
+            closed_time=self.first_time,
+            largest_lwn=self.largest_lwn,
+        )
+
+
+def archived_name(name_format: str, identity: LogIdentity, sequence: int) -> str:
+    """Fill in a log_archive_format.
+
+    %t %T thread, %s %S sequence, %r resetlogs id, %d database id, %a activation id; capitals pad
+    with zeros.
+    """
+    values = {
+        "t": str(identity.thread),
+        "T": f"{identity.thread:04d}",
+        "s": str(sequence),
+        "S": f"{sequence:010d}",
+        "r": str(identity.resetlogs),
+        "d": f"{identity.dbid:08x}",
+        "a": f"{identity.activation:08x}",
+    }
+    return re.sub("%([tTsSrda])", lambda match: values[match[1]], name_format)

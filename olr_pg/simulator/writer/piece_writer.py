@@ -1,0 +1,318 @@
+"""Changes of rows that take several records: the pieces of chained and migrated rows.
+
+A change is a list of steps, one record each; supplemental flags F and L enclose them. Facts:
+redo-format §5.3–§5.10, §7.5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.simulator.fields.row_fields import (
+    DEPENDENCIES,
+    FB_FIRST,
+    FB_HEAD,
+    FB_LAST,
+    GROUP_FIRST,
+    GROUP_LAST,
+    OP_CFA,
+    OP_DRP,
+    OP_IRP,
+    OP_LMN,
+    OP_ORP,
+    OP_URP,
+    SLOT_SIZE,
+    UNDO_SIDE,
+    Address,
+    ColumnChange,
+    KdoBase,
+    RowPiece,
+    Supplemental,
+    Value,
+    column_fields,
+    delete_kdo,
+    forward_kdo,
+    insert_kdo,
+    log_kdo,
+    update_fields,
+    update_kdo,
+)
+from olr_pg.simulator.fields.vector_fields import OPC_ROW
+from olr_pg.simulator.model.tables import DataBlock, Logging, Row, SimTable, StoredPiece
+from olr_pg.simulator.model.transactions import Change
+from olr_pg.simulator.writer.index_writer import IndexedWriter
+from olr_pg.simulator.writer.transaction_writer import BlockChange, nothing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from olr_pg.simulator.fields.cells import Cell
+    from olr_pg.simulator.fields.row_fields import FieldPair
+    from olr_pg.simulator.model.row_layout import Part
+    from olr_pg.transactions.finished_columns import DmlKind
+
+MAX_FREE_ROW: Final = 4858
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A record of a row change.
+
+    Attributes:
+        fields: from the KDO base and the lock byte of the undo image to the KDOs and columns of
+            undo and redo, without the supplemental ones.
+        apply, revert: carry it out in the model, and take it back.
+        before, after: 1-based column of the first one in the undo and in the redo, 0 for none.
+        logged: supplemental columns by 1-based number.
+        cut: P and N of the supplemental flags.
+        dependency: whether the undo has the row's SCN.
+    """
+
+    block: DataBlock
+    op: int
+    undo_op: int
+    fields: Callable[[KdoBase, int], FieldPair]
+    apply: Callable[[], None] = nothing
+    revert: Callable[[], None] = nothing
+    before: int = 0
+    after: int = 0
+    logged: tuple[tuple[int, Value], ...] = field(default=())
+    cut: int = 0
+    dependency: bool = True
+
+    def reverted_by(
+        self, revert: Callable[[], None], apply: Callable[[], None] | None = None
+    ) -> Step:
+        """Return the step with another way back."""
+        return replace(self, revert=revert, apply=apply or self.apply)
+
+    def logging(self, columns: tuple[tuple[int, Value], ...], cut: int) -> Step:
+        """Return the step with supplemental columns."""
+        return replace(self, logged=columns, cut=cut)
+
+
+class PieceWriter(IndexedWriter):
+    """A session that can write the records of row changes, piece by piece."""
+
+    def _kdo(self, table: SimTable, block: DataBlock) -> Callable[[int], KdoBase]:
+        dependencies = DEPENDENCIES if table.row_scn else 0
+        return lambda itli: KdoBase(block.dba, block.segment_dba, MAX_FREE_ROW, itli, dependencies)
+
+    def _row_scn_field(self, table: SimTable) -> list[bytes]:
+        """Encode the row's SCN as the undo of a table with row dependencies has it."""
+        return [self._redo.scn8(self.instance.scn)] if table.row_scn else []
+
+    def _row_change(
+        self,
+        table: SimTable,
+        block: DataBlock,
+        op: int,
+        undo_op: int,
+        fields: Callable[[int], FieldPair],
+        revert: Callable[[], None],
+        *delivers: Change,
+    ) -> BlockChange:
+        return BlockChange(
+            *(block, block.obj, block.dataobj, table.tablespace, OPC_ROW),
+            *((11, op), (11, undo_op), fields, revert, delivers),
+        )
+
+    def _delivered(
+        self,
+        kind: DmlKind,
+        row: Row,
+        scn: int,
+        before: dict[int, Cell | None],
+        after: dict[int, Cell | None],
+    ) -> Change:
+        block = row.block
+        return Change(kind, row.table, block.dataobj, block.dba, row.slot, scn, before, after)
+
+    def _run(
+        self,
+        row: Row,
+        kind: int,
+        steps: Sequence[Step],
+        deliver: Callable[[int], Sequence[Change]],
+        *,
+        head: Address | None = None,
+        extra: int = 0,
+    ) -> None:
+        """Write the steps of one change.
+
+        Args:
+            row: that changes.
+            kind: `SUPPLEMENTAL_INSERT` and so on.
+            steps: in the order of their records.
+            deliver: from the SCN of the first record to the change, or none.
+            head: what the supplemental headers name as the row's address.
+            extra: further bits of the supplemental flags.
+        """
+        table, held = row.table, row.owner is self.transaction
+        changes: Sequence[Change] = ()
+        for number, step in enumerate(steps):
+            record = self._record()
+            if number == 0:
+                changes = deliver(record.scn)
+            group = extra | step.cut
+            group |= GROUP_FIRST if number == 0 else 0
+            last = number == len(steps) - 1
+            group |= GROUP_LAST if last else 0
+            supplemental = list[bytes]()
+            if table.logging is not Logging.NONE:
+                where = head or Address(row.block.dba, row.slot)
+                supplemental = Supplemental(
+                    kind, group, step.before, step.after, step.logged, where
+                ).fields(self._redo)
+            base = self._kdo(table, step.block)
+            dependency = self._row_scn_field(table) if step.dependency else []
+
+            def fields(
+                itli: int,
+                step: Step = step,
+                base: Callable[[int], KdoBase] = base,
+                rest: tuple[bytes, ...] = (*dependency, *supplemental),
+            ) -> FieldPair:
+                undo, redo = step.fields(base(itli), itli if held else 0)
+                return [*undo, *rest], redo
+
+            step.apply()
+            # Nothing in the block tells of an 11.16: it is undone by the marker alone.
+            self._write(
+                record,
+                replace(
+                    self._row_change(
+                        table, step.block, step.op, step.undo_op, fields, step.revert,
+                        *(changes if last else ()),
+                    ),
+                    undone_by=None if step.op == OP_LMN else (11, step.undo_op),
+                ),
+            )  # fmt: skip
+            record.emit()
+
+    def _place(self, row: Row, parts: Sequence[Part], hrid: Address | None) -> list[StoredPiece]:
+        """Room for the pieces of a row, last first; the answer is in row order.
+
+        With `hrid` the row has moved and its head stays a stub there.
+        """
+        table = row.table
+        segment = table.segment_of(row.cells)
+        placed = list[StoredPiece]()
+        for number in reversed(range(len(parts))):
+            part, fb = parts[number], parts[number].cut
+            if number == 0:
+                fb |= FB_FIRST if hrid else FB_FIRST | FB_HEAD
+            nrid = placed[0].address if placed else None
+            fb |= 0 if nrid else FB_LAST
+            link = hrid if number == 0 else None
+            image = RowPiece(fb, part.columns, nrid, link, table.row_scn)
+            block = table.block_for(segment, image.size + SLOT_SIZE, self.instance.scn)
+            placed.insert(0, StoredPiece(block, block.next_slot(), image, part.first))
+            block.put(placed[0].slot, row)
+            block.used += image.size + SLOT_SIZE
+        return placed
+
+    def _insert_step(self, piece: StoredPiece) -> Step:
+        """11.2 of a piece that has its place."""
+        image, slot = piece.image, piece.slot
+
+        def fields(base: KdoBase, _: int) -> FieldPair:
+            undo = delete_kdo(self._redo, base, OP_DRP | UNDO_SIDE, slot)
+            redo = insert_kdo(self._redo, base, OP_IRP, image, slot, base.itli)
+            return [undo], [redo, *column_fields(image.columns)]
+
+        def revert() -> None:
+            piece.block.release(slot)
+            piece.block.used -= image.size + SLOT_SIZE
+
+        return Step(piece.block, OP_IRP, OP_DRP, fields, nothing, revert, 0, piece.first + 1)
+
+    def _delete_step(self, piece: StoredPiece) -> Step:
+        """11.3 of a piece; its slot is free when the transaction has committed."""
+        image, slot = piece.image, piece.slot
+        transaction = self.transaction
+        assert transaction is not None
+
+        def fields(base: KdoBase, lock: int) -> FieldPair:
+            undo = insert_kdo(self._redo, base, OP_IRP | UNDO_SIDE, image, slot, lock)
+            redo = delete_kdo(self._redo, base, OP_DRP, slot)
+            return [undo, *column_fields(image.columns)], [redo]
+
+        def finish(committed: bool) -> None:
+            if committed:
+                piece.block.release(slot)
+                piece.block.used -= image.size + SLOT_SIZE
+
+        def apply() -> None:
+            transaction.on_end.append(finish)
+
+        def revert() -> None:
+            transaction.on_end.remove(finish)
+
+        starts = piece.first + 1 if image.columns else 0
+        return Step(piece.block, OP_DRP, OP_IRP, fields, apply, revert, starts)
+
+    def _overwrite_step(self, block: DataBlock, slot: int, old: RowPiece, new: RowPiece) -> Step:
+        """11.6: a head piece is replaced where it stands."""
+
+        def fields(base: KdoBase, lock: int) -> FieldPair:
+            undo = insert_kdo(self._redo, base, OP_ORP | UNDO_SIDE, old, slot, lock)
+            redo = insert_kdo(self._redo, base, OP_ORP, new, slot, base.itli)
+            return [undo, *column_fields(old.columns)], [redo, *column_fields(new.columns)]
+
+        def apply() -> None:
+            block.used += new.size - old.size
+
+        def revert() -> None:
+            block.used -= new.size - old.size
+
+        before, after = (1 if piece.columns else 0 for piece in (old, new))
+        return Step(block, OP_ORP, OP_ORP, fields, apply, revert, before, after)
+
+    def _update_step(
+        self, piece: StoredPiece, undo_side: ColumnChange, redo_side: ColumnChange
+    ) -> Step:
+        """11.5 of a piece."""
+        slot = piece.slot
+
+        def fields(base: KdoBase, lock: int) -> FieldPair:
+            undo = update_kdo(self._redo, base, OP_URP | UNDO_SIDE, undo_side, slot, lock)
+            redo = update_kdo(self._redo, base, OP_URP, redo_side, slot, base.itli)
+            return (
+                [undo, *update_fields(self._redo, undo_side)],
+                [redo, *update_fields(self._redo, redo_side)],
+            )
+
+        def apply() -> None:
+            piece.block.used += redo_side.size
+
+        def revert() -> None:
+            piece.block.used -= redo_side.size
+
+        return Step(
+            *(piece.block, OP_URP, OP_URP, fields, apply, revert),
+            *(piece.first + undo_side.numbers[0] + 1, piece.first + redo_side.numbers[0] + 1),
+        )
+
+    def _forward_step(self, block: DataBlock, slot: int, old: Address, new: Address) -> Step:
+        """11.8: a piece leads to another next piece."""
+
+        def fields(base: KdoBase, lock: int) -> FieldPair:
+            undo = forward_kdo(self._redo, base, OP_CFA | UNDO_SIDE, slot, old, lock)
+            return [undo], [forward_kdo(self._redo, base, OP_CFA, slot, new, base.itli)]
+
+        return Step(block, OP_CFA, OP_CFA, fields, dependency=False)
+
+    def _log_step(
+        self, piece: StoredPiece, logged: tuple[tuple[int, Value], ...], cut: int
+    ) -> Step:
+        """11.16: only supplemental columns."""
+
+        def fields(base: KdoBase, _: int) -> FieldPair:
+            return (
+                [log_kdo(self._redo, base, OP_LMN | UNDO_SIDE)],
+                [log_kdo(self._redo, base, OP_LMN)],
+            )
+
+        return Step(piece.block, OP_LMN, OP_LMN, fields, logged=logged, cut=cut, dependency=False)

@@ -1,0 +1,490 @@
+"""Transactions in redo: begin, undo and redo pairs, rollback, commit.
+
+Facts: redo-format §4.0–§4.6, §11.4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.simulator.fields.lob_vectors import COMMON_REDO
+from olr_pg.simulator.fields.vector_fields import (
+    KTUB_BEGIN,
+    KTUB_BUFFER_SPLIT,
+    KTUB_HEAD,
+    KTUB_MID,
+    KTUB_TAIL,
+    OPC_BEGIN,
+    TYP_DELAYED,
+    TYP_NORMAL,
+    UNDO_BEGIN,
+    UNDO_BEGIN_NEW_BLOCK,
+    UNDO_BEGIN_ONLY,
+    UNDO_NEW_BLOCK,
+    UNDO_REGULAR,
+    CommitMark,
+    Ktub,
+    Session,
+    UndoControl,
+    block_cleanout,
+    commit_fields,
+    index_row,
+    ktb_continue,
+    ktb_first,
+    ktudb,
+    ktudh,
+    marker_fields,
+    rollback_marker_fields,
+    session_fields,
+    undo_applied,
+    undo_size,
+)
+from olr_pg.simulator.model.lobs import LobRedo
+from olr_pg.simulator.model.storage import (
+    CLASS_DATA,
+    UNDO_SPACE,
+    TransactionalBlock,
+    undo_vector_block,
+)
+from olr_pg.simulator.model.transactions import Change, Transaction, UndoEntry, delivered_changes
+from olr_pg.simulator.writer.instance import RecordWriter
+from olr_pg.simulator.writer.space_vectors import COMMIT_NOTE, commit_note_fields
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from olr_pg.simulator.fields.row_fields import FieldPair
+    from olr_pg.simulator.writer.instance import Container, Instance, RedoThread
+
+LOB_LAYER: Final = 26
+LOB_INDEX_UPDATE: Final = (10, 18)
+KDO_XTYPE: Final = 11
+XTYPE_ROLLBACK: Final = 2
+UNDO_RECORD_MAX: Final = UNDO_SPACE - 2
+UNDO_PART_MIN: Final = 300
+"""Room in an undo block that a part of an undo is worth."""
+
+HEADER_UPDATE: Final = 0x02
+"""Flag of a 5.2 that begins nothing (redo-format §4.1)."""
+
+NOTED: Final = 0.1
+"""Commits that have a 17.28 between 5.4 and 24.4; 5 of 21 in the real 23ai logs."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockChange:
+    """An undo and redo pair to write.
+
+    Attributes:
+        fields: from the ITL entry to the fields after the KTB redo, undo side and redo side.
+        undone_by: opcode of the vector that takes it back, None where there is none.
+        revert: takes it back in the model.
+        delivers: the change that it completes.
+    """
+
+    block: TransactionalBlock
+    obj: int
+    dataobj: int
+    tablespace: int
+    opc: tuple[int, int]
+    code: tuple[int, int]
+    undone_by: tuple[int, int] | None
+    fields: Callable[[int], FieldPair]
+    revert: Callable[[], None]
+    delivers: tuple[Change, ...] = ()
+
+
+class TransactionWriter:
+    """Writes the undo and redo of one session, which has at most one transaction at a time."""
+
+    def __init__(
+        self,
+        instance: Instance,
+        container: Container,
+        thread: RedoThread,
+        attributes: Session,
+    ) -> None:
+        self.instance = instance
+        self.container = container
+        self.thread = thread
+        self.attributes = attributes
+        self.transaction: Transaction | None = None
+        self.transaction_name = ""
+        self._announced = -1
+        self._redo = instance.redo
+        self._rng = instance.rng
+
+    def begin_empty(self) -> bool:
+        """Begin a transaction without a change (undo operation 5.7). False: no slot is free."""
+        if self.transaction is not None or not self._open_transaction():
+            return False
+        record = self._record()
+        self._write_begin_only(record)
+        record.emit()
+        return True
+
+    def savepoint(self) -> int:
+        """Return a mark for `rollback_to`."""
+        return len(self.transaction.undo) if self.transaction else 0
+
+    def rollback_to(self, mark: int) -> None:
+        """Take back the newest changes down to a savepoint; also a failed statement's."""
+        transaction = self.transaction
+        while transaction is not None and len(transaction.undo) > mark:
+            if not self._undo_newest(transaction):
+                break
+
+    def commit(self) -> None:
+        """COMMIT; nothing where no transaction is open."""
+        transaction = self.transaction
+        if transaction is None:
+            return
+        if not transaction.begin_scn:
+            self._forget(transaction)
+            return
+        record = self.instance.record(self.thread, self.container, commit=True)
+        with_undo = transaction.last_undo if self._rng.random() < 0.85 else None
+        self._write_end(record, transaction, rolled_back=False, undo=with_undo)
+        self._close(transaction, record.scn, committed=True)
+        if transaction.changes:
+            transaction.delivered = delivered_changes(transaction)
+            transaction.lobs = LobRedo()
+            self.instance.committed.append(transaction)
+        if self._rng.random() < self.instance.pace.flush_at_commit:
+            self.thread.flush()
+
+    def rollback(self) -> None:
+        """ROLLBACK of the whole transaction."""
+        transaction = self.transaction
+        if transaction is None:
+            return
+        if not transaction.begin_scn:
+            self._forget(transaction)
+            return
+        record = self._record()
+        record.vector((24, 4), rollback_marker_fields(self._redo, transaction.xid_bytes))
+        record.emit()
+        self.rollback_to(0)
+        record = self._record()
+        self._write_end(record, transaction, rolled_back=True, undo=None)
+        self._close(transaction, record.scn, committed=False)
+
+    def _forget(self, transaction: Transaction) -> None:
+        """Give up a transaction that has written nothing."""
+        transaction.active = False
+        transaction.segment.slots[transaction.slot].holder = None
+        self.transaction = None
+
+    def _write_end(
+        self,
+        record: RecordWriter,
+        transaction: Transaction,
+        *,
+        rolled_back: bool,
+        undo: tuple[bytes, int] | None,
+    ) -> None:
+        segment = transaction.segment
+        long_form = not rolled_back and self._redo.long_scn and self._rng.random() < 0.2
+        with_time = self._redo.has_container
+        mark = CommitMark(
+            *(transaction.slot, transaction.sequence, rolled_back, undo, long_form),
+            self.instance.unix_time if with_time else None,
+        )
+        header = undo_vector_block(segment.header, record.scn, cls=segment.header_class)
+        record.vector((5, 4), commit_fields(self._redo, mark), header)
+        if not rolled_back and self._rng.random() < NOTED:
+            note = commit_note_fields(self._redo, transaction.begin_scn & 0xFFFFFFFF)
+            record.vector(COMMIT_NOTE, note)
+        outcome = 2 if rolled_back else 1
+        record.vector(
+            (24, 4),
+            marker_fields(self._redo, transaction.xid_bytes, transaction.begin_scn, outcome, 0),
+        )
+        record.emit()
+
+    def _close(self, transaction: Transaction, scn: int, *, committed: bool) -> None:
+        transaction.active, transaction.commit_scn = False, scn
+        for finish in transaction.on_end:
+            finish(committed)
+        transaction.on_end.clear()
+        transaction.segment.retire(transaction)
+        slot = transaction.segment.slots[transaction.slot]
+        slot.holder, slot.commit_scn = None, scn
+        if transaction.last_undo and transaction.undo_block:
+            slot.last_uba, slot.last_dba = transaction.last_undo[0], transaction.undo_block.dba
+        transaction.segment.max_commit_scn = scn
+        transaction.undo.clear()
+        self.transaction = None
+
+    def _record(self) -> RecordWriter:
+        return self.instance.record(self.thread, self.container)
+
+    def _ready(self) -> bool:
+        return self.transaction is not None or self._open_transaction()
+
+    def _open_transaction(self) -> bool:
+        segments = self.container.segments[self.thread.number]
+        segment = segments[self._rng.randrange(len(segments))]
+        number = segment.free_slot()
+        if number is None:
+            return False
+        slot = segment.slots[number]
+        slot.sequence += 1
+        xid = self._redo.xid(segment.usn, number, slot.sequence)
+        self.transaction = slot.holder = Transaction(
+            *(segment, number, slot.sequence, xid, self.thread.number, self.container.con_id)
+        )
+        return True
+
+    def _ktub(
+        self,
+        transaction: Transaction,
+        change: BlockChange | None,
+        *,
+        begins: bool,
+        prev_dba: int,
+        rci: int,
+        flags: int,
+    ) -> Ktub:
+        return Ktub(
+            change.obj if change else 0,
+            change.dataobj if change else 0,
+            change.tablespace if change else 0,
+            prev_dba,
+            change.opc if change else OPC_BEGIN,
+            transaction.slot,
+            rci,
+            (KTUB_BEGIN if begins else 0) | flags,
+            1 if begins else transaction.sequence & 0xFFFF,
+        )
+
+    def _write_undo_parts(
+        self, record: RecordWriter, change: BlockChange, payload: Sequence[bytes]
+    ) -> tuple[list[bytes], int]:
+        """Write all but the first part of an undo that takes several records, in records of their
+        own; what is left for the HEAD, and the flags of its ktub (redo-format §4.2).
+
+        Only what does not fit an empty undo block is cut; unproven, also what does, anywhere. The
+        key of a LOB index row (10.18) is never cut off: nothing else tells whose row it is.
+        """
+        transaction = self.transaction
+        assert transaction is not None
+        rest, flags = list(payload), 0
+        while True:
+            head = 24 if transaction.begin_scn else 76
+            size = undo_size([head, *map(len, rest)])
+            free = self.instance.unproven and change.code != LOB_INDEX_UPDATE
+            if size <= UNDO_RECORD_MAX and not (
+                free and self._rng.random() < (0.4 if flags else 0.1)
+            ):
+                return rest, flags and KTUB_HEAD | flags & KTUB_BUFFER_SPLIT
+            room = transaction.segment.room(transaction)
+            room = room if room >= UNDO_PART_MIN else UNDO_RECORD_MAX
+            if free:
+                room = min(room, max(UNDO_PART_MIN, size // 2))
+            part, rest, cut = cut_undo(rest, head, room, aligned=not free)
+            if not part:
+                return rest, flags and KTUB_HEAD | flags & KTUB_BUFFER_SPLIT
+            kind = KTUB_MID if flags else KTUB_TAIL
+            own = RecordWriter(self.instance, self.thread, self.container)
+            begins = not transaction.begin_scn
+            entry, _ = self._write_undo(own, change, part, kind | flags & KTUB_BUFFER_SPLIT)
+            if begins:
+                self._announce(own)
+            own.emit(more=True)
+            transaction.undo.append(replace(entry, redo_code=None))
+            flags = kind | (KTUB_BUFFER_SPLIT if cut else 0)
+
+    def _write_undo(
+        self,
+        record: RecordWriter,
+        change: BlockChange | None,
+        payload: Sequence[bytes],
+        flags: int = 0,
+        *,
+        with_header: bool = False,
+    ) -> tuple[UndoEntry, bytes]:
+        """Place and write the undo record; the entry and its UBA.
+
+        5.2 goes before it where it is due, and as an update in mid-transaction `with_header`.
+        """
+        transaction = self.transaction
+        assert transaction is not None
+        segment, begins = transaction.segment, not transaction.begin_scn
+        size = undo_size([76 if begins else 24, *map(len, payload)])
+        place = segment.place(transaction, size)
+        transaction.undo_block = place.block
+        ktub = self._ktub(
+            transaction, change, begins=begins, prev_dba=place.prev_dba, rci=place.rci, flags=flags
+        )
+        uba = self._redo.uba(place.block.dba, place.block.incarnation, place.rec)
+        header_flg, flg = self._undo_flags(begins, place.new_block, empty=change is None)
+        if begins or place.new_block:
+            self._write_header(record, uba, header_flg, size, begins=begins)
+        elif with_header:
+            self._write_header(record, uba, HEADER_UPDATE, size, begins=False)
+        if begins:
+            image = ktub.begin_image(self._redo, self._control(transaction))
+            transaction.begin_scn = record.scn
+        else:
+            image = ktub.image(self._redo)
+        head = ktudb(
+            *(self._redo, size, place.space_before, flg, transaction.xid_bytes),
+            *(place.block.incarnation, place.rec),
+        )
+        block = undo_vector_block(
+            place.block, record.scn, cls=segment.block_class, new=place.new_block
+        )
+        record.vector((5, 1), [head, image, *payload], block)
+        transaction.last_undo = (uba, place.block.space)
+        entry = UndoEntry(
+            place,
+            ktub,
+            tuple(payload),
+            change.undone_by if change else None,
+            change.block if change else None,
+            CLASS_DATA,
+            None,
+            change.revert if change else nothing,
+            len(transaction.changes),
+        )
+        return entry, uba
+
+    def _undo_flags(self, begins: bool, new_block: bool, *, empty: bool) -> tuple[int, int]:
+        in_container = self.container.con_id > 0
+        if begins and empty:
+            return (0x09, UNDO_BEGIN_NEW_BLOCK) if new_block else (0x451, UNDO_BEGIN_ONLY)
+        if new_block:
+            return (0x44A if begins else 0x0A), UNDO_NEW_BLOCK
+        return (0x452 if in_container else 0x12), UNDO_BEGIN if begins else UNDO_REGULAR
+
+    def _write_header(
+        self, record: RecordWriter, uba: bytes, flg: int, size: int, *, begins: bool
+    ) -> None:
+        transaction = self.transaction
+        assert transaction is not None
+        segment = transaction.segment
+        sequence = transaction.sequence if begins else 0
+        fields = [ktudh(self._redo, transaction.slot, sequence, uba, flg, size)]
+        if begins and self.container.con_id > 0 and self._redo.has_container:
+            fields.append(self._redo.pack("I", self.container.uid))
+        header = undo_vector_block(segment.header, record.scn, cls=segment.header_class)
+        record.vector((5, 2), fields, header)
+
+    def _control(self, transaction: Transaction) -> UndoControl:
+        slot = transaction.segment.slots[transaction.slot]
+        return UndoControl(
+            *(slot.last_uba, transaction.segment.max_commit_scn, slot.commit_scn, slot.last_dba),
+            self.attributes.user_number,
+        )
+
+    def _write_begin_only(self, record: RecordWriter) -> None:
+        transaction = self.transaction
+        assert transaction is not None
+        entry, _ = self._write_undo(record, None, [])
+        transaction.undo.append(entry)
+        self._announce(record)
+
+    def _announce(self, record: RecordWriter) -> None:
+        full = self._announced != self.thread.sequence
+        self._announced = self.thread.sequence
+        fields = session_fields(self._redo, self.attributes, full=full, name=self.transaction_name)
+        record.vector((5, 19 if full else 20), fields)
+
+    def _write(self, record: RecordWriter, change: BlockChange) -> None:
+        """Write the pair of a change, and what its transaction's begin asks for."""
+        transaction = self.transaction
+        assert transaction is not None
+        transaction.objects.add(change.obj)
+        claim = change.block.claim(transaction)
+        undo_rest, redo_rest = change.fields(claim.itli)
+        payload = [claim.undo_ktb(self._redo), *undo_rest]
+        own, flags = self._write_undo_parts(record, change, payload)
+        begins = not transaction.begin_scn
+        entry, uba = self._write_undo(record, change, own, flags)
+        entry = replace(entry, payload=tuple(payload))
+        cleanout = b""
+        if claim.cleaned:
+            cleanout = block_cleanout(self._redo, record.scn, claim.cleaned)
+        if claim.fresh:
+            ktb = ktb_first(self._redo, transaction.xid_bytes, uba, cleanout)
+        else:
+            ktb = ktb_continue(self._redo, uba, cleanout)
+        typ = TYP_DELAYED if claim.cleaned else TYP_NORMAL
+        block = change.block.change(record.scn, cls=CLASS_DATA, obj=change.dataobj, typ=typ)
+        record.vector(change.code, [ktb, *redo_rest], block)
+        change.block.take(claim, transaction, uba)
+        transaction.undo.append(replace(entry, claim=claim))
+        transaction.changes.extend(change.delivers)
+        if begins:
+            self._announce(record)
+
+    def _undo_newest(self, transaction: Transaction) -> bool:
+        """Apply the newest undo record; False where it is the begin itself."""
+        entry = transaction.undo[-1]
+        if entry.block is None:
+            return False
+        transaction.undo.pop()
+        record = self._record()
+        ktub, block = entry.ktub, entry.block
+        if entry.redo_code is not None:
+            fields = list(entry.payload)
+            if entry.redo_code[0] == 11:
+                kdo = bytearray(fields[1])
+                kdo[KDO_XTYPE] = kdo[KDO_XTYPE] & ~3 | XTYPE_ROLLBACK
+                fields[1] = bytes(kdo)
+            elif entry.redo_code[0] == LOB_LAYER:
+                fields[1] = bytes((COMMON_REDO,)) + fields[1][1:]
+            else:
+                fields = [*fields[:1], index_row(self._redo, entry.payload[1][1], 0, 0)]
+            where = block.change(record.scn, cls=CLASS_DATA, obj=ktub.dataobj)
+            record.vector(entry.redo_code, fields, where)
+        segment, undo_block = transaction.segment, entry.place.block
+        applied = undo_applied(self._redo, ktub, 8192 - 40 - undo_block.count * 16 & 0xFFFF)
+        if ktub.rci:
+            where = undo_vector_block(undo_block, record.scn, cls=segment.block_class)
+            record.vector((5, 6), applied, where)
+        else:
+            where = undo_vector_block(segment.header, record.scn, cls=segment.header_class)
+            record.vector((5, 11), applied, where)
+        record.emit()
+        if entry.claim is not None:
+            block.restore(entry.claim)
+            entry.revert()
+        del transaction.changes[entry.changes :]
+        if transaction.undo:
+            transaction.undo_block = transaction.undo[-1].place.block
+        return True
+
+
+def cut_undo(
+    fields: Sequence[bytes], head: int, room: int, *, aligned: bool = True
+) -> tuple[list[bytes], list[bytes], bool]:
+    """Return the last fields that fit in `room` bytes, those before, and whether a field was cut.
+
+    The first two, KTB redo and KDO, stay with the head.
+
+    `head` is the size of the ktub. Of a field that is cut the part before is a multiple of four
+    bytes long, unless not `aligned`: joined, it goes on without a gap.
+    """
+    rest, part = list(fields), list[bytes]()
+    while len(rest) > 2:
+        last = rest[-1]
+        if undo_size([head, len(last), *map(len, part)]) <= room:
+            part.insert(0, rest.pop())
+            continue
+        spare = (room - undo_size([head, 0, *map(len, part)])) & ~3
+        kept = len(last) - spare
+        if aligned:
+            kept = kept + 3 & ~3
+        if spare > 0 and 0 < kept < len(last):
+            part.insert(0, last[kept:])
+            rest[-1] = last[:kept]
+            return part, rest, True
+        break
+    return part, rest, False
+
+
+def nothing() -> None:
+    """Do nothing: the revert of a change that the model's rows do not show."""

@@ -1,0 +1,112 @@
+"""Added columns that rows do not store: their defaults, by the guard column's bits.
+
+Facts: values-and-lobs §14. A NULL of an image means the default where the guard column does not say
+that the row really stores it. An UPDATE logs the columns that it lists, and the guard column only
+when one of its bits changes: a listed column whose guard is not logged had its bit before, so its
+NULL is one. Of a column that is logged supplementally without its guard nothing is known then; it
+is left out of the image.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from olr_pg.dictionary.defaults import Missing
+from olr_pg.transactions.dropped_values import keep_entries
+from olr_pg.transactions.finished_columns import DmlColumns, DmlKind, Image
+from olr_pg.transactions.waiting_storage import Allocate, joined
+
+if TYPE_CHECKING:
+    from olr_pg.dictionary.decoding_plan import RowPlan
+
+I64 = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+
+def fill_defaults(
+    dml: DmlColumns, dml_first: I64, plan: RowPlan, allocate: Allocate
+) -> tuple[DmlColumns, I64, int]:
+    """Return (changes without guard columns, with defaults; `dml_first`; updates left out).
+
+    Args:
+        dml, dml_first: as assembled.
+        plan: the subscription.
+        allocate: gives the room for bytes that may be many.
+    """
+    defaults = plan.defaults
+    if defaults.missing.size == 0 or dml.kind.size == 0:
+        return dml, dml_first, 0
+    change = np.repeat(np.arange(dml.kind.size), np.diff(dml.entry_first))
+    column = plan.column_first[dml.table[change]] + dml.entries.column
+    missing = defaults.missing[column]
+    is_guard = missing == Missing.GUARD
+    asked = ((missing == Missing.DEFAULT) | (missing == Missing.UNKNOWN)) & (dml.entries.length < 0)
+    rows = np.flatnonzero(asked)
+    means, unclear = _meaning(dml, rows, change, column, np.flatnonzero(is_guard), plan)
+    keep = ~is_guard
+    keep[rows[unclear]] = False
+    keep[rows[means & (missing[rows] == Missing.UNKNOWN)]] = False
+    filled = rows[means & (missing[rows] == Missing.DEFAULT)]
+    if filled.size:
+        dml = _filled(dml, filled, column[filled], plan, allocate)
+    return keep_entries(dml, dml_first, keep)
+
+
+def _filled(
+    dml: DmlColumns, entries: I64, columns: I64, plan: RowPlan, allocate: Allocate
+) -> DmlColumns:
+    values = dml.values.copy()
+    values.offset[entries] = dml.data.size + plan.defaults.offset[columns]
+    values.length[entries] = plan.defaults.length[columns]
+    data = joined([dml.data, plan.defaults.data], allocate)
+    return dml._replace(values=values, data=data)
+
+
+def _meaning(
+    dml: DmlColumns, rows: I64, change: I64, column: I64, guards: I64, plan: RowPlan
+) -> tuple[Flags, Flags]:
+    """Tell of each of `rows` whether its NULL means the default, and whether nobody can tell."""
+    guard_id = plan.defaults.guard_id[column[rows]]
+    is_guarded = guard_id >= 0
+    guard = _entry_of(2 * change + dml.entries.image, guards, rows)
+    is_logged = guard >= 0
+    stored = np.zeros(rows.size, np.bool_)
+    known = is_guarded & is_logged
+    stored[known] = _bits(dml, guard[known], guard_id[known])
+    means = ~is_guarded | (is_logged & ~stored)
+    # Images of whole rows have the guard column always; of an UPDATE only where it changed.
+    whole = dml.kind[change[rows]] != DmlKind.UPDATE
+    absent = is_guarded & ~is_logged & ~whole
+    after = np.flatnonzero(dml.entries.image == Image.AFTER)
+    width = int(dml.entries.column.max(initial=0)) + 1
+    is_set = _entry_of(change * width + dml.entries.column, after, rows) >= 0
+    return means, absent & ~is_set
+
+
+def _entry_of(keys: I64, among: I64, rows: I64) -> I64:
+    """Return the entry of `among` with the same key as each of `rows`, −1 where there is none."""
+    if among.size == 0:
+        return np.full(rows.size, -1, np.int64)
+    order = among[np.argsort(keys[among], kind="stable")]
+    at = np.minimum(np.searchsorted(keys[order], keys[rows]), order.size - 1)
+    return np.where(keys[order[at]] == keys[rows], order[at], -1)
+
+
+def _bits(dml: DmlColumns, guard: I64, guard_id: npt.NDArray[np.int32]) -> Flags:
+    """Tell whether the guard values have the bits set; a value may go on in further parts."""
+    part, byte = guard.copy(), (guard_id >> 3).astype(np.int64)
+    while True:
+        length = np.maximum(dml.values.length[part], 0)
+        goes_on = (byte >= length) & (dml.values.next[part] >= 0)
+        if not goes_on.any():
+            break
+        byte[goes_on] -= length[goes_on]
+        part[goes_on] = dml.values.next[part[goes_on]]
+    within = byte < length
+    found = np.zeros(guard.size, np.bool_)
+    at = dml.values.offset[part[within]] + byte[within]
+    found[within] = dml.data[at] >> (guard_id[within] & 7) & 1 != 0
+    return found

@@ -1,0 +1,112 @@
+"""Transactions that begin and end in a batch and change nothing in between: they leave it first.
+
+Most transactions of a database do not touch a subscribed table. One kernel finds those that are
+whole, so that the assembly, which groups and copies events, never sees them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from olr_pg.kernels.compile import kernel
+from olr_pg.redo.batch import ChangeBatch, EventKind
+from olr_pg.redo.column_tables import take
+from olr_pg.transactions.delimit import slot_keys
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from olr_pg.redo.batch import EventColumns
+
+_SLOTS: Final = 1 << 14
+"""Room of the hash table; a database has some thousand transaction slots at most."""
+
+_BEGIN = int(EventKind.BEGIN)
+_COMMIT = int(EventKind.COMMIT)
+_ROLLBACK = int(EventKind.ROLLBACK)
+_SESSION = int(EventKind.SESSION)
+
+
+class Concerned(NamedTuple):
+    """What is left of a batch.
+
+    Attributes:
+        committed, rolled_back: how many transactions left it.
+    """
+
+    batch: ChangeBatch
+    committed: int
+    rolled_back: int
+
+
+def without_unconcerned(batch: ChangeBatch, open_slots: Iterable[int]) -> Concerned:
+    """Take whole transactions that change nothing out of a batch.
+
+    Args:
+        batch: events in redo order.
+        open_slots: `slot_keys` on which a transaction waits for its end: its successor tells that
+            the end was missed, so it stays.
+    """
+    events = batch.events
+    if events.size == 0:
+        return Concerned(batch, 0, 0)
+    table = np.zeros((4, _SLOTS), np.int64)
+    keep = np.ones(events.size, np.bool_)
+    waiting = np.fromiter(open_slots, np.uint64)
+    counts = np.zeros(2, np.int64)
+    _find_unconcerned(events, slot_keys(events), waiting, table, keep, counts)
+    if keep.all():
+        return Concerned(batch, 0, 0)
+    kept = batch._replace(events=take(events, keep))
+    return Concerned(kept, int(counts[0]), int(counts[1]))
+
+
+@kernel
+def _find_unconcerned(
+    events: EventColumns, keys: Any, waiting: Any, table: Any, keep: Any, counts: Any
+) -> None:
+    """Clear `keep` for the events to leave out.
+
+    Of a slot `table` holds the key + 1, the event of the BEGIN + 1 (0 where there is none, −1
+    where the transaction stays), its first SESSION event + 1, and how many of these it has.
+    """
+    mask = np.uint64(_SLOTS - 1)
+    used = 0
+    for i in range(waiting.size + events.size):
+        event = i - waiting.size
+        key = waiting[i] if event < 0 else keys[event]
+        slot = (key * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32) & mask
+        wanted = np.int64(key) + 1
+        while table[0, slot] != 0 and table[0, slot] != wanted:
+            slot = (slot + np.uint64(1)) & mask
+        if table[0, slot] == 0:
+            if used == _SLOTS // 2:
+                return  # what was not looked at stays
+            used += 1
+            table[0, slot] = wanted
+        if event < 0:
+            table[1, slot] = -1
+            continue
+        kind = events.kind[event]
+        if kind == _BEGIN:
+            # On top of another one it tells that the other's end was missed: both stay.
+            table[1, slot] = event + 1 if table[1, slot] == 0 else -1
+            table[2, slot] = 0
+            table[3, slot] = 0
+        elif kind == _SESSION:
+            if table[3, slot] == 0:
+                table[2, slot] = event + 1
+            table[3, slot] += 1
+        elif kind in (_COMMIT, _ROLLBACK):
+            begin = table[1, slot] - 1
+            if begin >= 0 and table[3, slot] <= 1 and events.xid[begin] == events.xid[event]:
+                keep[begin] = False
+                keep[event] = False
+                if table[3, slot] == 1:
+                    keep[table[2, slot] - 1] = False
+                counts[0 if kind == _COMMIT else 1] += 1
+            table[1, slot] = 0
+        else:
+            table[1, slot] = -1

@@ -1,0 +1,114 @@
+"""Finished transactions as columns: what assembly hands to the encoder of protocol elements."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final, NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from olr_pg.redo.column_tables import Table, row_type
+
+
+class DmlKind(IntEnum):
+    """The kind of a row change; the numbers are the protocol's element codes."""
+
+    INSERT = 4
+    DELETE = 5
+    UPDATE = 6
+
+
+class Image(IntEnum):
+    """The state of the row that a value belongs to."""
+
+    BEFORE = 0
+    AFTER = 1
+
+
+class TransactionColumns(NamedTuple):
+    """Finished transactions with at least one change, one row each, in commit order.
+
+    Attributes:
+        con_id: container of the undo segment.
+        xid: packed as `scalars.pack_xid`.
+        begin_scn: SCN of the record that began it.
+        begin_time, commit_time: redo time of those records (32 bits).
+        commit_scn: SCN of the record with its 5.4 vector.
+        serial, session: of 5.19/5.20, 0 where none was seen.
+        commit_thread, commit_sequence, commit_block, commit_offset: where the commit record is.
+        dml_first: shape (n + 1); where each transaction's row changes begin in `DmlColumns`.
+    """
+
+    con_id: npt.NDArray[np.uint32]
+    xid: npt.NDArray[np.uint64]
+    begin_scn: npt.NDArray[np.uint64]
+    begin_time: npt.NDArray[np.uint32]
+    commit_scn: npt.NDArray[np.uint64]
+    commit_time: npt.NDArray[np.uint32]
+    serial: npt.NDArray[np.uint16]
+    session: npt.NDArray[np.uint32]
+    commit_thread: npt.NDArray[np.uint16]
+    commit_sequence: npt.NDArray[np.uint32]
+    commit_block: npt.NDArray[np.uint32]
+    commit_offset: npt.NDArray[np.uint16]
+    dml_first: npt.NDArray[np.int64]
+
+
+VALUE: Final = row_type(
+    [("offset", "i8"), ("length", "i8"), ("next", "i4"), ("column", "u2"), ("image", "u1")],
+)
+"""A value of a row change, or a further part of one.
+
+It is ``data[offset : offset + length]``; −1 as length is NULL. A value that was cut over row pieces
+goes on at row `next` (−1 = it ends here). `column` is the ordinal among the table's delivered
+columns, `image` an `Image`; neither means anything in further parts.
+"""
+
+
+class DmlColumns(NamedTuple):
+    """Row changes, one row each, and their column values.
+
+    The values of a change are in the order before then after image, delivered-column ordinal
+    ascending; further parts of values stand past those of the last change.
+
+    BEFORE holds every column whose old value is known (an UPDATE's WHERE); AFTER of an UPDATE
+    holds the columns that the statement set, and only those.
+
+    Attributes:
+        kind: `DmlKind`.
+        table: index into the row plan.
+        scn, time: SCN and redo time of the change's first record.
+        sequence, block, offset: RBA of the change's first record.
+        dataobj, bdba, slot: the parts of the ROWID; dataobj 0 where the row has none.
+        stored_first: where the values of an inserted row begin in `stored`, if they are there as
+            its row piece stores them; −1 where they are in `values`, as most changes' are.
+        stored_count: how many values are there: those of the first delivered columns. All others
+            are NULL.
+        entry_first: shape (n + 1); where each change's values begin.
+        values: `VALUE` rows.
+        stored: `redo.batch.ENTRY` rows.
+        data: the bytes of the values.
+    """
+
+    kind: npt.NDArray[np.uint8]
+    table: npt.NDArray[np.int32]
+    scn: npt.NDArray[np.uint64]
+    time: npt.NDArray[np.uint32]
+    sequence: npt.NDArray[np.uint32]
+    block: npt.NDArray[np.uint32]
+    offset: npt.NDArray[np.uint16]
+    dataobj: npt.NDArray[np.uint32]
+    bdba: npt.NDArray[np.uint32]
+    slot: npt.NDArray[np.uint16]
+    stored_first: npt.NDArray[np.int64]
+    stored_count: npt.NDArray[np.int32]
+    entry_first: npt.NDArray[np.int64]
+    values: Table
+    stored: Table
+    data: npt.NDArray[np.uint8]
+
+    @property
+    def entries(self) -> Table:
+        """The values that the changes begin with, without further parts."""
+        return cast("Table", self.values[: int(self.entry_first[-1])])

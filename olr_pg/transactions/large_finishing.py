@@ -1,0 +1,367 @@
+"""A committed transaction that waits outside of memory, finished in parts.
+
+Its events are cut where no row is half seen, so that each part is assembled by itself and what it
+takes does not grow with the transaction. What is undone is found first, over the whole of it. Where
+a row change cannot be put together its table's changes are left out from the first one on: then the
+parts are read again without that table.
+
+LOB pages may stand anywhere in the transaction: `lobs.piece_index` finds those that a part needs.
+Only what changes the dictionary is looked at as a whole (`can_be_parted`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from olr_pg.redo.batch import ChangeBatch, EventColumns, EventKind
+from olr_pg.redo.column_tables import head, joined_rows, take
+from olr_pg.redo.unlogged_ranges import range_texts
+from olr_pg.transactions.added_column_defaults import fill_defaults
+from olr_pg.transactions.delimit import Instances, live_changes
+from olr_pg.transactions.dictionary_changes import delivered_changes
+from olr_pg.transactions.finished import Account, count_rows, owners_of, transactions_of
+from olr_pg.transactions.lobs.assembly import Owners, claims_of, no_losses, resolve_lobs
+from olr_pg.transactions.lobs.page_claims import NO_CLAIMS
+from olr_pg.transactions.lobs.piece_index import LobIndex
+from olr_pg.transactions.lobs.source_reads import LobSource, LobWanted
+from olr_pg.transactions.row_faults import lob_faults, row_faults
+from olr_pg.transactions.row_job import (
+    FAULTS,
+    KNOWN_PIECES,
+    SETTLED,
+    WITHOUT_SET,
+    Before,
+    Job,
+    assembled,
+    nothing_before,
+)
+from olr_pg.transactions.rows import assemble
+from olr_pg.transactions.select import Chunks, count_changes
+from olr_pg.transactions.split_undo import PARTS_MAX, TAIL, join_split_undo
+from olr_pg.transactions.waiting_storage import batch_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from olr_pg.dictionary.decoding_plan import RowPlan
+    from olr_pg.dictionary.model import Table
+    from olr_pg.transactions.finished_columns import DmlColumns, TransactionColumns
+    from olr_pg.transactions.lobs.lost_values import LostOf
+    from olr_pg.transactions.row_fault import RowFault
+    from olr_pg.transactions.waiting_storage import Storage
+
+I64 = npt.NDArray[np.int64]
+U8 = npt.NDArray[np.uint8]
+
+_MARKED_TOGETHER: Final = 1 << 16
+_LIVE: Final = (EventKind.CHANGE, EventKind.SPLIT_CHANGE, EventKind.UNDECODED)
+_SPLIT: Final = (EventKind.SPLIT_CHANGE, EventKind.UNDO_PART)
+_FIRST: Final = np.zeros(1, np.int64)
+
+
+def can_be_parted(chunks: Sequence[ChangeBatch], plan: RowPlan) -> bool:
+    """Tell whether a transaction can be finished in parts: one that leaves the dictionary alone.
+
+    Args:
+        chunks: its events.
+        plan: the subscription.
+    """
+    followed = np.zeros(plan.table_obj.size + 1, np.bool_)  # the last is of events without a table
+    if plan.followed.size:
+        followed[:-1] = plan.followed != 0
+    return not any(
+        (chunk.events.kind == EventKind.DDL).any() or followed[chunk.events.table].any()
+        for chunk in chunks
+    )
+
+
+class _Window(NamedTuple):
+    """A stretch of the transaction.
+
+    Attributes:
+        events: of it, with their
+        number: in the transaction.
+        batch: the same with split changes joined.
+        order: the live changes of the batch, in redo order, with their
+        place: their numbers in the transaction.
+    """
+
+    events: EventColumns
+    number: I64
+    batch: ChangeBatch
+    order: I64
+    place: I64
+
+    def parts_before(self, end: int) -> I64:
+        """Return the UNDO_PARTs, by number, that a head at `end` or behind it may need."""
+        kind = self.events.kind[self.number < end]
+        heads = np.flatnonzero(kind == EventKind.SPLIT_CHANGE)
+        start = int(heads[-1]) + 1 if heads.size else 0
+        parts = start + np.flatnonzero(kind[start:] == EventKind.UNDO_PART)
+        tails = np.flatnonzero(self.events.serial[parts] & TAIL)
+        parts = parts[tails[-1] :] if tails.size else parts
+        return self.number[parts[: PARTS_MAX + 1]]
+
+
+class LargeTransaction:
+    """A committed transaction that is finished in parts; see the module's docstring.
+
+    Args:
+        chunks: its events, from BEGIN to COMMIT.
+        plan, tables: the subscription.
+        storage: says how large a part is.
+        lob_source: see `assembler.Assembler`.
+
+    Attributes:
+        columns: its row of `TransactionColumns`, with no row changes.
+        is_whole: whether the parts that were read last are all there is of it.
+        account, table_rows, losses: of these parts, as of an `Assembler`.
+        faults: the tables that are left out of it.
+        lob_faults: LOB values that are left out of the parts that were read last.
+        unowned: LOB events that name no transaction: some may be its own, with
+        others: whose they are otherwise.
+        claims: on those of which it is known that they are its own.
+    """
+
+    def __init__(
+        self,
+        chunks: Sequence[ChangeBatch],
+        plan: RowPlan,
+        tables: Sequence[Table],
+        storage: Storage,
+        lob_source: LobSource | None = None,
+    ) -> None:
+        self._chunks = Chunks(chunks)
+        self._plan = plan
+        self._tables = tables
+        self._storage = storage
+        self._lob_source = lob_source
+        self.unowned: Sequence[ChangeBatch] = ()
+        self.others = NO_CLAIMS
+        self._edges, self._edge_instances = _edges(chunks)
+        self.columns: TransactionColumns = transactions_of(
+            self._edges, self._edge_instances, _FIRST, np.zeros(2, np.int64)
+        )
+        self._is_undone, self._undone, self._unmatched = _undo(chunks, storage)
+        self._left_out: set[int] = set()
+        self.faults: tuple[RowFault, ...] = ()
+        self._forget()
+
+    def _forget(self) -> None:
+        self.is_whole = False
+        self.account = Account()
+        self.table_rows = np.zeros((len(self._tables), 3), np.int64)
+        self.losses = no_losses(self._plan)
+        self.claims = NO_CLAIMS
+        self.lob_faults: tuple[RowFault, ...] = ()
+        self._lost: tuple[LostOf, ...] = ()
+
+    def parts(self) -> Iterator[DmlColumns]:
+        """Yield its row changes, in order; where `is_whole` is not set then, they are void.
+
+        So it is where a table turns out to be left out: they are to be read again without it.
+        """
+        self._forget()
+        lobs = self._lob_index() if self._plan.lob_tables.size else None
+        before, parts = nothing_before(), np.zeros(0, np.int64)
+        at = size = delivered = 0
+        last = int(self._chunks.first[-1])
+        while at < last:
+            end = self._part_end(at, size)
+            window = self._window(parts, at, end)
+            more = end < last
+            job, dml_first = assemble(
+                window.batch, self._plan, window.order, _FIRST,
+                np.array([window.order.size]), before, more=more,
+            )  # fmt: skip
+            if job.counts[FAULTS]:
+                self._leave_out(window.batch, job)
+                return
+            settled = int(job.counts[SETTLED])
+            if settled < window.order.size:
+                # Rows are half seen at the end: they begin the next part.
+                if settled == 0:
+                    size = 2 * (end - at)
+                    continue
+                end = int(window.place[settled])
+            parts = window.parts_before(end)
+            at, size = end, 0
+            before = Before(job.known, int(job.counts[KNOWN_PIECES]))
+            self.account.without_set += int(job.counts[WITHOUT_SET])
+            dml = self._completed(assembled(job), dml_first, lobs)
+            delivered += dml.kind.size
+            if dml.kind.size:
+                yield dml
+        if lobs is not None:
+            self._finish_lobs(lobs)
+        self._finish(is_empty=delivered == 0)
+
+    def leave_out(self, faults: Sequence[RowFault]) -> None:
+        """Leave out tables of which nobody can tell what is delivered: read the parts again."""
+        self._left_out.update(fault.table for fault in faults)
+        self.faults += tuple(faults)
+
+    def _part_end(self, start: int, size: int) -> int:
+        """Return where a part ends that begins at `start`: in its chunk, unless `size` is more."""
+        first = self._chunks.first
+        number = self._chunks.place(start)
+        chunk = self._chunks.batches[number]
+        fitting = self._storage.part_bytes * chunk.events.size // max(batch_bytes(chunk), 1)
+        end = min(start + max(fitting, 1), int(first[number + 1]))
+        return min(max(end, start + size), int(first[-1]))
+
+    def _is_live(self, events: EventColumns, first: int) -> npt.NDArray[np.bool_]:
+        """Tell which of the events, whose first has this number, were not undone or left out."""
+        is_live: npt.NDArray[np.bool_] = ~np.isin(events.table, list(self._left_out))
+        if self._is_undone is not None:
+            is_live &= self._is_undone[first : first + events.size] == 0
+        return is_live
+
+    def _window(self, parts: I64, start: int, end: int) -> _Window:
+        """Return the events [start, end) of the transaction, behind the UNDO_PARTs `parts`."""
+        numbers, live = [parts], [np.zeros(parts.size, np.bool_)]
+        first = self._chunks.first
+        for chunk in range(self._chunks.place(start), self._chunks.place(end - 1) + 1):
+            base = int(first[chunk])
+            low, high = max(start - base, 0), min(end, int(first[chunk + 1])) - base
+            events = take(self._chunks.batches[chunk].events, slice(low, high))
+            is_live = np.isin(events.kind, _LIVE) & self._is_live(events, base + low)
+            # What is joined depends on the heads that were undone, too.
+            wanted = is_live | np.isin(events.kind, _SPLIT)
+            numbers.append(base + low + np.flatnonzero(wanted))
+            live.append(is_live[wanted])
+        number, is_live = np.concatenate(numbers), np.concatenate(live)
+        cut = self._chunks.events(number)
+        instances = Instances(
+            np.arange(number.size), np.array([0, number.size]), _FIRST - 1, _FIRST - 1,
+            np.zeros(1, np.uint64),
+        )  # fmt: skip
+        batch, instances = join_split_undo(cut, instances, _FIRST, self._plan.cluster_columns)
+        return _Window(cut.events, number, batch, instances.order[is_live], number[is_live])
+
+    def _leave_out(self, batch: ChangeBatch, job: Job) -> None:
+        """Note the tables of which a change of a part cannot be put together."""
+        found = head(job.faults, int(job.counts[FAULTS])).copy()
+        of_faults = take(batch.events, found.event)
+        self._left_out.update(of_faults.table.tolist())
+        events = joined_rows([self._edges, of_faults])
+        texts = range_texts(batch, found.event)
+        ranges = {
+            self._edges.size + k: texts[event]
+            for k, event in enumerate(found.event.tolist())
+            if event in texts
+        }
+        found.event[:] = self._edges.size + np.arange(found.size)
+        self.faults += row_faults(found, events, self._edge_instances, _FIRST, self._tables, ranges)
+
+    def _completed(self, dml: DmlColumns, dml_first: I64, lobs: LobIndex | None) -> DmlColumns:
+        """Return the row changes of a part as they are delivered."""
+        plan, account = self._plan, self.account
+        dml, dml_first, emptied = fill_defaults(dml, dml_first, plan, _allocate)
+        account.without_set += emptied
+        if lobs is not None:
+            lobs.note_known(claims_of(dml, dml_first, self._owners, plan))
+            wanted = None
+            if self._lob_source is not None:
+                wanted = LobWanted(self._lob_source, self._tables, self.columns.commit_scn)
+            outcome = resolve_lobs(
+                lobs.pieces_of, dml, dml_first, plan, self._storage.allocate, wanted,
+                self._tables, self.table_rows,
+            )  # fmt: skip
+            account.add_lobs(outcome)
+            self.losses = self.losses.plus(outcome.losses)
+            self._lost += outcome.lost
+            dml, dml_first = outcome.dml, outcome.dml_first
+        if plan.delivered.size:
+            dml, dml_first, others = delivered_changes(dml, dml_first, plan, self._tables, ())
+            account.dictionary_rows += others
+        account.rows += dml.kind.size
+        count_rows(dml.table, dml.kind, self.table_rows)
+        return dml
+
+    @property
+    def _owners(self) -> Owners:
+        """The transaction as the owner of LOBs."""
+        return owners_of(self._edges, self._edge_instances, _FIRST)
+
+    def _lob_index(self) -> LobIndex:
+        return LobIndex(
+            self._chunks, lambda batch, first: self._is_live(batch.events, first), self.unowned,
+            self.others, self._owners, self._storage,
+        )  # fmt: skip
+
+    def _finish_lobs(self, lobs: LobIndex) -> None:
+        """Count what no row change referred to, and note what is nobody else's."""
+        self.claims = lobs.claims
+        if self._is_undone is None:
+            losses = no_losses(self._plan)
+            lobs.count_unclaimed(losses.unclaimed)
+            self.losses = self.losses.plus(losses)
+            self.account.lob_unclaimed += int(losses.unclaimed.sum())
+
+    def _finish(self, *, is_empty: bool) -> None:
+        self.is_whole = True
+        account = self.account
+        changes = sum(count_changes(chunk.events) for chunk in self._chunks.batches)
+        account.committed += not is_empty
+        account.empty += is_empty
+        account.undecoded += len(self.faults)
+        self.lob_faults = lob_faults(
+            _of_tables(self._lost), self._edges, self._edge_instances, _FIRST, self._tables
+        )
+        account.undone += self._undone
+        account.events_undone += self._undone
+        account.events_committed += changes - self._undone
+        account.unmatched += self._unmatched
+
+
+def _of_tables(lost: Sequence[LostOf]) -> list[LostOf]:
+    """Join what was left out of the parts, table by table."""
+    found: dict[int, LostOf] = {}
+    for one in lost:
+        known = found.get(one.table)
+        found[one.table] = one if known is None else one._replace(lobs=known.lobs + one.lobs)
+    return list(found.values())
+
+
+def _allocate(size: int) -> U8:
+    """Return room in memory: a part fits there."""
+    return np.empty(size, np.uint8)
+
+
+def _edges(chunks: Sequence[ChangeBatch]) -> tuple[EventColumns, Instances]:
+    """Return the events that identify the transaction: BEGIN, first SESSION event and COMMIT."""
+    of_session = (
+        take(chunk.events, slice(at, at + 1))
+        for chunk in chunks
+        for at in np.flatnonzero(chunk.events.kind == EventKind.SESSION)[:1].tolist()
+    )
+    begin, end = chunks[0].events, chunks[-1].events
+    session = next(of_session, head(begin, 0))
+    events = joined_rows([head(begin, 1), session, take(end, slice(-1, None))])
+    order = np.arange(events.size)
+    bounds = np.array([0, events.size])
+    return events, Instances(order, bounds, order[:1], order[-1:], np.zeros(1, np.uint64))
+
+
+def _undo(chunks: Sequence[ChangeBatch], storage: Storage) -> tuple[U8 | None, int, int]:
+    """Return (the undone events, None for none; how many; undo markers without their change)."""
+    if not any((chunk.events.kind == EventKind.UNDONE).any() for chunk in chunks):
+        return None, 0, 0
+    events = joined_rows([chunk.events for chunk in chunks], storage.allocate)
+    count = events.size
+    order = storage.allocate(8 * count).view(np.int64)
+    live = storage.allocate(8 * count).view(np.int64)
+    undoable = storage.allocate(8 * count).view(np.int64)
+    is_undone = storage.allocate(count)
+    for start in range(0, count, _MARKED_TOGETHER):
+        end = min(start + _MARKED_TOGETHER, count)
+        order[start:end] = np.arange(start, end)
+        is_undone[start:end] = 1
+    alive, undone, unmatched = live_changes(events, order, 0, count, live, undoable)
+    for start in range(0, alive, _MARKED_TOGETHER):
+        is_undone[live[start : min(start + _MARKED_TOGETHER, alive)]] = 0
+    return is_undone, undone, unmatched

@@ -1,0 +1,1 @@
+"""LOB values put together from the pieces that a transaction logged."""

@@ -1,0 +1,407 @@
+"""LOB values of assembled row changes: locators out, content in (docs/lobs.md).
+
+A value comes out whole or not at all: one that the redo does not hold whole is left out of its
+change's columns, so that whoever applies the change keeps what is there. Old values of LOBs are
+never delivered. Facts: values-and-lobs §16–§22.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from olr_pg.dictionary.lob_delivery import LobDelivery
+from olr_pg.redo.batch import ChangeBatch, EventKind
+from olr_pg.redo.column_tables import Table, grown, head, joined_rows
+from olr_pg.transactions.dropped_values import emptied_updates, keep_entries
+from olr_pg.transactions.finished_columns import DmlColumns, DmlKind, Image
+from olr_pg.transactions.lobs.contents import rewrite
+from olr_pg.transactions.lobs.logged_rows import collect_rows, lob_numbers, lob_rows
+from olr_pg.transactions.lobs.lost_values import CODES, LostOf, lost_lobs
+from olr_pg.transactions.lobs.page_claims import ClaimedPages, Claims, Places, lob_keys
+from olr_pg.transactions.lobs.pages import resolve_values
+from olr_pg.transactions.lobs.value_tables import (
+    EXTRA,
+    LobRows,
+    Space,
+    ValueRoom,
+    Values,
+    ValueStatus,
+    empty_rows,
+    sort_rows,
+    value_room,
+)
+from olr_pg.transactions.select import first_rows
+from olr_pg.transactions.waiting_storage import Allocate, joined
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from olr_pg.dictionary.decoding_plan import RowPlan
+    from olr_pg.dictionary.model import Table as SourceTable
+    from olr_pg.transactions.lobs.source_reads import LobWanted
+
+_FETCHED: Final = (ValueStatus.MISSING, ValueStatus.MALFORMED)
+"""What the source of the redo may tell."""
+
+I64 = npt.NDArray[np.int64]
+U64 = npt.NDArray[np.uint64]
+U8 = npt.NDArray[np.uint8]
+
+
+class LobLosses(NamedTuple):
+    """LOB values that could not be delivered.
+
+    Attributes:
+        missing: by running column number: bytes are not in the redo (2120).
+        malformed: by running column number: the locator is not understood (2122).
+        undecoded: by running column number: the content cannot be decoded (2123).
+        unclaimed: by table: LOBs that were changed without a change of their row (2121).
+    """
+
+    missing: I64
+    malformed: I64
+    undecoded: I64
+    unclaimed: I64
+
+    def plus(self, other: LobLosses) -> LobLosses:
+        """Add both up."""
+        return LobLosses(*(a + b for a, b in zip(self, other, strict=True)))
+
+    @property
+    def any(self) -> bool:
+        """True if anything was lost."""
+        return any(bool(counts.any()) for counts in self)
+
+
+def no_losses(plan: RowPlan) -> LobLosses:
+    """Return the counts of nothing lost of the columns and tables of `plan`."""
+    missing, malformed, undecoded = np.zeros((3, int(plan.column_first[-1])), np.int64)
+    return LobLosses(missing, malformed, undecoded, np.zeros(plan.table_obj.size, np.int64))
+
+
+class Owners(NamedTuple):
+    """The transactions whose LOBs are resolved: events ``order[first[i] : end[i]]`` are i's.
+
+    They are in commit order.
+    """
+
+    order: I64
+    first: I64
+    end: I64
+    con_id: npt.NDArray[np.uint32]
+    begin_scn: npt.NDArray[np.uint64]
+    commit: Places
+
+
+class LobOutcome(NamedTuple):
+    """Row changes with LOB contents.
+
+    Attributes:
+        dml, dml_first: what goes on; `dml_first` as in `TransactionColumns`.
+        incomplete: shape (transactions); True where the redo does not give a value whole.
+        losses: what was left out.
+        values: LOB values delivered.
+        emptied: updates that set nothing any more and were left out.
+        fetched: of the values, those that were read from the source.
+        lost: of which rows the values are that were left out.
+    """
+
+    dml: DmlColumns
+    dml_first: I64
+    incomplete: npt.NDArray[np.bool_]
+    losses: LobLosses
+    values: int
+    emptied: int
+    fetched: int = 0
+    lost: tuple[LostOf, ...] = ()
+
+
+class LobPieces(NamedTuple):
+    """The pieces that transactions logged of their LOBs.
+
+    Attributes:
+        rows: sorted.
+        may_be_unclaimed: by transaction, whether it is told where no row change refers to one.
+        data: the bytes of the row changes, and behind them those that the rows point into.
+    """
+
+    rows: LobRows
+    may_be_unclaimed: npt.NDArray[np.bool_]
+    data: U8
+
+
+def resolve_lobs(
+    pieces_of: Callable[[Values], LobPieces],
+    dml: DmlColumns,
+    dml_first: I64,
+    plan: RowPlan,
+    allocate: Allocate,
+    wanted: LobWanted | None = None,
+    tables: Sequence[SourceTable] = (),
+    base: I64 | None = None,
+) -> LobOutcome:
+    """Put contents in the place of locators.
+
+    Args:
+        pieces_of: what was logged of the values' LOBs; `pieces_of_events` mostly.
+        dml, dml_first: row changes with locators.
+        plan: the subscription.
+        allocate: gives the room for bytes that may be many.
+        wanted: where to get values that the redo does not hold whole; None: nowhere.
+        tables: of the plan; without them nobody is told of which rows values are left out.
+        base: as of `lost_lobs`.
+    """
+    table_of = np.repeat(dml.table, np.diff(dml.entry_first))
+    column_of = plan.column_first[table_of] + dml.entries.column
+    delivery = plan.column_lob[column_of]
+    is_lob = delivery != LobDelivery.NONE
+    entry = np.flatnonzero(is_lob & (dml.entries.image == Image.AFTER))
+    change_of = np.repeat(np.arange(dml.kind.size), np.diff(dml.entry_first))
+    owner_of = np.repeat(np.arange(dml_first.size - 1), np.diff(dml_first))[change_of]
+    values = Values(
+        entry,
+        owner_of[entry],
+        _before_of(dml, entry, change_of, column_of, is_lob),
+        dml.kind[change_of[entry]] == DmlKind.INSERT,
+        plan.column_pages[column_of[entry]],
+        dml.values,
+        dml.data,
+    )
+    pieces = pieces_of(values)
+    values = values._replace(data=pieces.data)
+    room = _resolve(values, pieces.rows, allocate)
+    rewritten = rewrite(
+        values, room, delivery[entry], plan.column_charset[column_of[entry]], plan.xml_tokens,
+        allocate,
+    )  # fmt: skip
+    incomplete = np.zeros(dml_first.size - 1, np.bool_)
+    incomplete[values.owner[np.isin(room.status, _FETCHED)]] = True
+    fetched = 0
+    if wanted is not None:
+        fetched = _fetch(wanted, dml, change_of, values, room, rewritten, allocate)
+    losses = no_losses(plan)
+    np.add.at(losses.missing, column_of[entry[room.status == ValueStatus.MISSING]], 1)
+    np.add.at(losses.malformed, column_of[entry[room.status == ValueStatus.MALFORMED]], 1)
+    np.add.at(losses.undecoded, column_of[entry[room.status == ValueStatus.UNDECODED]], 1)
+    _count_unclaimed(pieces, dml, is_lob, owner_of, losses.unclaimed)
+    outcome = _put_back(dml, dml_first, values, room, rewritten, is_lob, incomplete, losses,
+                        allocate)  # fmt: skip
+    lost: tuple[LostOf, ...] = ()
+    if tables and np.isin(room.status, tuple(CODES)).any():
+        keep = _kept(values, room, is_lob)
+        stays = ~emptied_updates(dml, keep, change_of)
+        lost = lost_lobs(dml, dml_first, stays, values, room, tables, base)
+    return outcome._replace(fetched=fetched, lost=lost)
+
+
+def _fetch(
+    wanted: LobWanted,
+    dml: DmlColumns,
+    change_of: I64,
+    values: Values,
+    room: ValueRoom,
+    rewritten: dict[int, U8],
+    allocate: Allocate,
+) -> int:
+    """Read what the redo does not hold from its source; how many values that gave."""
+    count = 0
+    for i in np.flatnonzero(np.isin(room.status, _FETCHED)).tolist():
+        entry, owner = int(values.entry[i]), int(values.owner[i])
+        found = wanted.value(dml, int(change_of[entry]), entry, owner, allocate)
+        if found is None:
+            continue
+        count += 1
+        if found.content is None:
+            room.status[i] = ValueStatus.NULL
+        else:
+            room.status[i] = ValueStatus.WHOLE
+            rewritten[i] = found.content
+    return count
+
+
+def _before_of(
+    dml: DmlColumns,
+    entry: I64,
+    change_of: I64,
+    column_of: I64,
+    is_lob: npt.NDArray[np.bool_],
+) -> I64:
+    """Return the entry of the same column's old value for each of `entry`, −1 for none."""
+    old = np.flatnonzero(is_lob & (dml.entries.image == Image.BEFORE))
+    width = int(column_of.max(initial=0)) + 1
+    keys = change_of[old] * width + column_of[old]
+    wanted = change_of[entry] * width + column_of[entry]
+    at = np.minimum(np.searchsorted(keys, wanted), max(keys.size - 1, 0))
+    if keys.size == 0:
+        return np.full(entry.size, -1, np.int64)
+    return np.where(keys[at] == wanted, old[at], -1)
+
+
+def pieces_of_events(
+    batch: ChangeBatch, claimed: ClaimedPages, owners: Owners, allocate: Allocate, values: Values
+) -> LobPieces:
+    """Collect the LOB events of the transactions `owners`, and the pages that are theirs.
+
+    Args:
+        batch: the events that the row changes were assembled from.
+        claimed: pages that name no transaction.
+        owners: the transactions of the row changes.
+        allocate: gives the room.
+        values: the values.
+    """
+    undid = np.zeros(owners.first.size, np.uint8)
+    is_lob = batch.events.kind == EventKind.LOB
+    rows = empty_rows(int(batch.events.piece_count[is_lob].sum()))
+    count = 0
+    if is_lob.any():
+        count = collect_rows(
+            batch,
+            first_rows(batch.events.piece_count),
+            first_rows(batch.pieces.entry_count),
+            owners.order,
+            owners.first,
+            owners.end,
+            np.empty(batch.events.kind.size, np.int64),
+            np.empty(batch.events.kind.size, np.int64),
+            undid,
+            rows,
+        )
+    rows = head(rows, count)
+    # Where something was undone the row change may have been, and direct loads have no undo.
+    may_be_unclaimed = undid == 0
+    if claimed.owner.size == 0:
+        return LobPieces(sort_rows(rows), may_be_unclaimed, values.data)
+    pages, event_of = lob_rows(claimed.pages, np.arange(claimed.owner.size))
+    pages.owner[:] = claimed.owner[event_of]
+    pages.offset[:] += values.data.size
+    both = sort_rows(joined_rows([rows, pages]))
+    return LobPieces(both, may_be_unclaimed, joined([values.data, claimed.pages.data], allocate))
+
+
+def numbers_of(entries: Table, data: U8, chosen: I64) -> I64:
+    """Return the LOB number in the locator of each of the entries `chosen`, −1 for none."""
+    numbers = np.empty(chosen.size, np.int64)
+    lob_numbers(entries, data, chosen, numbers)
+    return numbers
+
+
+def _known_lobs(dml: DmlColumns, is_lob: npt.NDArray[np.bool_], owner_of: I64) -> I64:
+    """Return the (transaction, LOB number) of every locator, old ones too; shape (n, 2)."""
+    entry = np.flatnonzero(is_lob)
+    lob = numbers_of(dml.values, dml.data, entry)
+    return np.stack([owner_of[entry], lob], axis=1)[lob >= 0]
+
+
+def claims_of(dml: DmlColumns, dml_first: I64, owners: Owners, plan: RowPlan) -> Claims:
+    """Return the claims of `owners`: LOBs with a locator in their row changes, old ones too."""
+    table_of = np.repeat(dml.table, np.diff(dml.entry_first))
+    is_lob = plan.column_lob[plan.column_first[table_of] + dml.entries.column] != LobDelivery.NONE
+    change_of = np.repeat(np.arange(dml.kind.size), np.diff(dml.entry_first))
+    owner_of = np.repeat(np.arange(owners.first.size), np.diff(dml_first))[change_of]
+    owner, lob = np.unique(_known_lobs(dml, is_lob, owner_of), axis=0).T
+    key = lob_keys(owners.con_id[owner], lob)
+    return Claims(key, owner, owners.begin_scn[owner], owners.commit.take(owner))
+
+
+def _are_among(rows: I64, others: I64) -> npt.NDArray[np.bool_]:
+    """Tell of each row of a table whether the other one has it."""
+    if not len(rows) or not len(others):
+        return np.zeros(len(rows), np.bool_)
+    _, number = np.unique(np.concatenate([rows, others]), axis=0, return_inverse=True)
+    number = number.reshape(-1)
+    return np.isin(number[: len(rows)], number[len(rows) :])
+
+
+def _resolve(values: Values, rows: LobRows, allocate: Allocate) -> ValueRoom:
+    parts = 64 + values.entry.size + rows.owner.size
+    extra = 1 << 16
+    while True:
+        room = value_room(values.entry.size, parts, allocate(extra))
+        if resolve_values(values, rows, room):
+            return room
+        parts, extra = parts * 2, extra * 4
+
+
+def _count_unclaimed(
+    pieces: LobPieces,
+    dml: DmlColumns,
+    is_lob: npt.NDArray[np.bool_],
+    owner_of: I64,
+    unclaimed: I64,
+) -> None:
+    """Count the LOBs with pages that no row change of their transaction refers to."""
+    rows = pieces.rows
+    mine = (rows.space != Space.LIST) & (rows.lob != 0) & pieces.may_be_unclaimed[rows.owner]
+    if not mine.any():
+        return
+    known = _known_lobs(dml, is_lob, owner_of)
+    found = np.unique(np.stack([rows.owner[mine], rows.lob[mine], rows.table[mine]], 1), axis=0)
+    unknown = found[~_are_among(found[:, :2], known)]
+    np.add.at(unclaimed, unknown[:, 2], 1)
+
+
+def _put_back(
+    dml: DmlColumns,
+    dml_first: I64,
+    values: Values,
+    room: ValueRoom,
+    rewritten: dict[int, U8],
+    is_lob: npt.NDArray[np.bool_],
+    incomplete: npt.NDArray[np.bool_],
+    losses: LobLosses,
+    allocate: Allocate,
+) -> LobOutcome:
+    whole = room.status == ValueStatus.WHOLE
+    keep = _kept(values, room, is_lob)
+    filled, tail = _chains(dml, values, room, rewritten)
+    filled = filled._replace(data=joined([values.data, *tail], allocate))
+    kept, dml_first, emptied = keep_entries(filled, dml_first, keep)
+    return LobOutcome(kept, dml_first, incomplete, losses, int(np.count_nonzero(whole)), emptied)
+
+
+def _kept(values: Values, room: ValueRoom, is_lob: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Tell which entries are delivered."""
+    keep = ~is_lob
+    keep[values.entry[np.isin(room.status, (ValueStatus.WHOLE, ValueStatus.NULL))]] = True
+    return keep
+
+
+def _chains(
+    dml: DmlColumns, values: Values, room: ValueRoom, rewritten: dict[int, U8]
+) -> tuple[DmlColumns, list[npt.NDArray[np.uint8]]]:
+    """Return the row changes with contents as values, and the bytes behind their data."""
+    extra = room.extra[: int(room.counts[EXTRA])]
+    tail = [extra] if extra.size else []
+    at = values.data.size + extra.size
+    before = dml.values.size
+    whole = np.flatnonzero(room.status == ValueStatus.WHOLE)
+    entry = values.entry[whole]
+    first, count = room.part_first[whole], np.diff(room.part_first)[whole]
+    # Further parts stand behind everything else, in their order.
+    more = np.maximum(count - 1, 0)
+    base = before + np.cumsum(more) - more
+    owner = np.repeat(np.arange(whole.size), more)
+    within = np.arange(owner.size) - (base - before)[owner]
+    part = first[owner] + 1 + within
+    is_last = within == more[owner] - 1
+    place = before + np.arange(owner.size)
+    filled: Any = grown(dml.values, before, before + owner.size)
+    one = count > 0
+    filled.offset[entry] = 0
+    filled.length[entry] = 0
+    filled.next[entry] = -1
+    filled.offset[entry[one]] = room.parts[0, first[one]]
+    filled.length[entry[one]] = room.parts[1, first[one]]
+    filled.next[entry[more > 0]] = base[more > 0]
+    filled.offset[place] = room.parts[0, part]
+    filled.length[place] = room.parts[1, part]
+    filled.next[place] = np.where(is_last, -1, place + 1)
+    for i, content in rewritten.items():
+        number = int(values.entry[i])
+        filled.offset[number], filled.length[number], filled.next[number] = at, content.size, -1
+        tail.append(content)
+        at += content.size
+    return dml._replace(values=filled), tail

@@ -1,0 +1,203 @@
+"""The LOB pieces of a transaction that waits outside of memory, sorted by their lookup keys.
+
+A value of a row change may need any page of its transaction, before it or behind it. So the pieces
+are noted first, over the whole of it: of each its LOB, or the block of a list, and its event, 17
+bytes outside of memory. Then each part of the transaction cuts out the events that its values need.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from olr_pg.datatypes.lob_locator import COUNT, FORM, LOB_ID, LobForm
+from olr_pg.redo.batch import ChangeBatch, EventKind
+from olr_pg.redo.column_tables import joined_rows
+from olr_pg.transactions.lobs.assembly import LobPieces
+from olr_pg.transactions.lobs.logged_rows import listed_blocks, lob_rows
+from olr_pg.transactions.lobs.page_claims import (
+    NOBODY,
+    Claims,
+    Places,
+    lob_keys,
+    lob_numbers_of,
+    owners_of_pages,
+)
+from olr_pg.transactions.lobs.pages import read_values
+from olr_pg.transactions.lobs.value_tables import (
+    Space,
+    Values,
+    ValueStatus,
+    empty_rows,
+    sort_rows,
+    value_room,
+)
+from olr_pg.transactions.select import Chunks, runs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from olr_pg.transactions.lobs.assembly import Owners
+    from olr_pg.transactions.waiting_storage import Storage
+
+I64 = npt.NDArray[np.int64]
+U8 = npt.NDArray[np.uint8]
+
+_LIST: Final = 1 << 62
+"""The bit of a key that is the block of a list; others are LOB numbers, of 48 bits."""
+
+_LOCATOR_BYTES: Final = 1 << 16
+"""Room for a value that is cut over row pieces, at first."""
+
+
+class _Pieces(NamedTuple):
+    """The LOB pieces of one batch.
+
+    Attributes:
+        key: ascending.
+        event: the number of each one's event.
+        is_known: 1 where a row change refers to the LOB.
+    """
+
+    key: I64
+    event: I64
+    is_known: U8
+
+    def places(self, keys: I64) -> I64:
+        """Find these keys, which ascend."""
+        if not keys.size or keys[0] > self.key[-1] or keys[-1] < self.key[0]:
+            return keys[:0]
+        low = np.searchsorted(self.key, keys, "left")
+        return runs(low, np.searchsorted(self.key, keys, "right") - low)
+
+
+class LobIndex:
+    """Finds the LOB pieces of one transaction; see the module's docstring.
+
+    Args:
+        chunks: the events of the transaction.
+        is_live: of a batch of them, whose first has this number: what was not undone or left out.
+        unowned: LOB events that name no transaction, of which it may own some, with
+        others: whose they are otherwise.
+        owner: the transaction.
+        storage: where the notes are kept.
+    """
+
+    def __init__(
+        self,
+        chunks: Chunks,
+        is_live: Callable[[ChangeBatch, int], npt.NDArray[np.bool_]],
+        unowned: Sequence[ChangeBatch],
+        others: Claims,
+        owner: Owners,
+        storage: Storage,
+    ) -> None:
+        self._chunks = Chunks([*chunks.batches, *unowned])
+        self._storage = storage
+        self._owner = owner
+        self._own, self._unowned = list[_Pieces](), list[_Pieces]()
+        for number, batch in enumerate(self._chunks.batches):
+            events, first = batch.events, int(self._chunks.first[number])
+            is_own = number < len(chunks.batches)
+            if is_own:
+                wanted = (events.kind == EventKind.LOB) & is_live(batch, first)
+            else:
+                # Of what names no transaction, older pages are another one's, and newer ones.
+                wanted = (
+                    (events.con_id == owner.con_id)
+                    & (events.scn >= owner.begin_scn)
+                    & Places.of(events).by(owner.commit)
+                    & (owners_of_pages(batch, others) == NOBODY)
+                )
+            if wanted.any():
+                pieces = self._noted(batch, first, np.flatnonzero(wanted))
+                (self._own if is_own else self._unowned).append(pieces)
+
+    def _noted(self, batch: ChangeBatch, first: int, events: I64) -> _Pieces:
+        rows, event_of = lob_rows(batch, events)
+        key = np.where(rows.space == Space.LIST, rows.number | _LIST, rows.lob)
+        order = np.argsort(key, kind="stable")
+        room = self._storage.spill(17 * key.size)
+        place, flags = 8 * key.size, 16 * key.size
+        pieces = _Pieces(
+            room[:place].view(np.int64), room[place:flags].view(np.int64), room[flags:]
+        )
+        pieces.key[:] = key[order]
+        pieces.event[:] = first + event_of[order]
+        pieces.is_known[:] = 0
+        return pieces
+
+    def note_known(self, claims: Claims) -> None:
+        """Note that row changes of the transaction refer to these LOBs."""
+        numbers = np.unique(lob_numbers_of(claims.key))
+        for pieces in (*self._own, *self._unowned):
+            pieces.is_known[pieces.places(numbers)] = 1
+
+    def pieces_of(self, values: Values) -> LobPieces:
+        """Return what was logged of the values' LOBs; see `resolve_lobs`."""
+        facts = _facts(values)
+        facts = facts[(facts[:, FORM] != LobForm.EMPTY) & (facts[:, FORM] != LobForm.INLINE)]
+        numbers = self._events(np.unique(facts[:, LOB_ID]))
+        headers = np.unique(facts[facts[:, FORM] == LobForm.HEADER, COUNT])
+        if headers.size:
+            lists = np.unique(np.concatenate([headers, self._listed(headers)]))
+            numbers = np.union1d(numbers, self._events(lists | _LIST))
+        size = values.data.size
+        data = self._storage.allocate(size + self._chunks.size(numbers))
+        data[:size] = values.data
+        rows = [empty_rows(0)]
+        for batch in self._chunks.cuts(numbers, data, size):
+            found, _ = lob_rows(batch, np.arange(batch.events.size))
+            rows.append(found)
+        return LobPieces(sort_rows(joined_rows(rows)), np.zeros(1, np.bool_), data)
+
+    def _listed(self, headers: I64) -> I64:
+        """Return the list blocks that these LOB header blocks name."""
+        batch = self._chunks.events(self._events(headers | _LIST))
+        rows, _ = lob_rows(batch, np.arange(batch.events.size))
+        blocks = np.empty(4 * rows.size, np.int64)
+        return blocks[: listed_blocks(rows, batch.data, blocks)]
+
+    def _events(self, keys: I64) -> I64:
+        """Return the numbers of the events with a piece of one of the keys, which ascend."""
+        found = [pieces.event[pieces.places(keys)] for pieces in (*self._own, *self._unowned)]
+        return np.unique(np.concatenate([keys[:0], *found]))
+
+    def count_unclaimed(self, unclaimed: I64) -> None:
+        """Count, by table, the LOBs to which no row change refers."""
+        found = [np.zeros((0, 2), np.int64)]
+        for pieces in self._own:
+            rows = (pieces.is_known == 0) & (pieces.key != 0) & (pieces.key & _LIST == 0)
+            tables = self._tables(pieces.event[rows])
+            found.append(np.stack([pieces.key[rows], tables], axis=1))
+        np.add.at(unclaimed, np.unique(np.concatenate(found), axis=0)[:, 1], 1)
+
+    def _tables(self, numbers: I64) -> I64:
+        """Return the tables of events of one batch."""
+        if not numbers.size:
+            return numbers
+        place = self._chunks.place(int(numbers[0]))
+        tables: I64 = self._chunks.batches[place].events.table[numbers - self._chunks.first[place]]
+        return tables
+
+    @property
+    def claims(self) -> Claims:
+        """Those on pages without a transaction to which row changes refer."""
+        keys = [pieces.key[pieces.is_known != 0] for pieces in self._unowned]
+        lobs = np.unique(np.concatenate([np.zeros(0, np.int64), *keys]))
+        its = np.zeros(lobs.size, np.int64)
+        key = lob_keys(self._owner.con_id[its], lobs)
+        return Claims(key, its, self._owner.begin_scn[its], self._owner.commit.take(its))
+
+
+def _facts(values: Values) -> I64:
+    """Read the values' locators, of those that can be read; shape (n, FACTS)."""
+    size = _LOCATOR_BYTES
+    while True:
+        room = value_room(values.entry.size, 0, np.empty(size, np.uint8))
+        if read_values(values, room):
+            facts: I64 = room.facts[room.status == ValueStatus.WHOLE]
+            return facts
+        size *= 4

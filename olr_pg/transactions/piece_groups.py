@@ -1,0 +1,145 @@
+"""Row pieces to groups: the pieces of one row that are one change.
+
+Pieces of one row between supplemental flags F (first) and L (last) are one change; without
+supplemental data `chains` tells what belongs together. The groups that are open, in the order in
+which they began, lie in `Job.groups`; the pieces of each are a list by `links.next_piece`:
+
+    groups   0                     1
+             head ──┐     tail ──┐ head = tail ──┐
+    pieces          3 ──▶ 4 ──▶  7               5      next_piece of a tail is −1
+
+A group that is complete leaves, and those behind it move up. Facts: redo-format §7.2–§7.7.
+"""
+
+from __future__ import annotations
+
+from olr_pg.kernels.compile import inlined
+from olr_pg.redo.row_vectors import CMP, FB_FIRST, FB_LAST, QMD, QMI
+from olr_pg.transactions.chains import (
+    ALONE,
+    CLOSES,
+    LOGGED,
+    REFUSED,
+    SHRINKING,
+    TOO_MANY,
+    number_columns,
+    place_piece,
+)
+from olr_pg.transactions.row_job import INCOMPLETE, MOST_OPEN, MULTI_PIECE, OK, Job
+
+_FIRST_AND_LAST = FB_FIRST | FB_LAST
+
+
+@inlined
+def _find_group(job: Job, groups: int, table: int, piece: int) -> int:
+    pieces = job.batch.pieces
+    for group in range(groups - 1, -1, -1):
+        same = (
+            job.groups.kind[group] == LOGGED
+            and job.groups.table[group] == table
+            and job.groups.bdba[group] == pieces.head_bdba[piece]
+            and job.groups.slot[group] == pieces.head_slot[piece]
+        )
+        if same:
+            return group
+    return -1
+
+
+@inlined
+def _close_group(job: Job, groups: int, group: int) -> int:
+    """Take a group out of the open ones; its first piece."""
+    head = job.groups.head[group]
+    for k in range(group, groups - 1):
+        job.groups.kind[k] = job.groups.kind[k + 1]
+        job.groups.table[k] = job.groups.table[k + 1]
+        job.groups.bdba[k] = job.groups.bdba[k + 1]
+        job.groups.slot[k] = job.groups.slot[k + 1]
+        job.groups.row_bdba[k] = job.groups.row_bdba[k + 1]
+        job.groups.row_slot[k] = job.groups.row_slot[k + 1]
+        job.groups.head[k] = job.groups.head[k + 1]
+        job.groups.tail[k] = job.groups.tail[k + 1]
+    return int(head)
+
+
+@inlined
+def _add_unlogged(job: Job, table: int, piece: int, groups: int) -> tuple[int, int, int]:
+    """Do as `add_piece` with a piece without supplemental data."""
+    what, group, groups = place_piece(job, table, piece, groups)
+    if what == ALONE:
+        return OK, groups, piece
+    if what == CLOSES:
+        head = job.groups.head[group]
+        # A row is inserted, overwritten or forwarded at its head last, deleted there first.
+        row = head if job.groups.kind[group] == SHRINKING else job.groups.tail[group]
+        number_columns(job, head, row, table)
+        return OK, groups - 1, _close_group(job, groups, group)
+    if what == REFUSED:
+        return MULTI_PIECE, groups, -1
+    return INCOMPLETE if what == TOO_MANY else OK, groups, -1
+
+
+@inlined
+def _is_of_no_row(job: Job, table: int, piece: int, groups: int) -> bool:
+    """Tell whether a piece that would begin a group is to be ignored: a CMP without a row.
+
+    Where a row of the table is half seen it may be of that one. Facts: redo-format §5.12.
+    """
+    pieces = job.batch.pieces
+    if pieces.op[piece] != CMP or pieces.sup_flags[piece] & FB_LAST or pieces.head_bdba[piece] != 0:
+        return False
+    for group in range(groups):
+        if job.groups.kind[group] == LOGGED and job.groups.table[group] == table:
+            return False
+    return True
+
+
+@inlined
+def _add_logged(job: Job, table: int, piece: int, groups: int) -> tuple[int, int, int]:
+    """Do as `add_piece` with a piece that has supplemental data but is no change by itself."""
+    pieces = job.batch.pieces
+    flags = pieces.sup_flags[piece]
+    group = -1
+    if not flags & FB_FIRST:
+        group = _find_group(job, groups, table, piece)
+    if group < 0:
+        if _is_of_no_row(job, table, piece, groups):
+            return OK, groups, -1
+        if not flags & FB_FIRST or groups == MOST_OPEN:
+            return INCOMPLETE, groups, -1
+        group = groups
+        groups += 1
+        job.groups.kind[group] = LOGGED
+        job.groups.table[group] = table
+        job.groups.bdba[group] = pieces.head_bdba[piece]
+        job.groups.slot[group] = pieces.head_slot[piece]
+        job.groups.head[group] = piece
+    else:
+        job.links.next_piece[job.groups.tail[group]] = piece
+    job.groups.tail[group] = piece
+    if flags & FB_LAST:
+        return OK, groups - 1, _close_group(job, groups, group)
+    return OK, groups, -1
+
+
+@inlined
+def add_piece(job: Job, event: int, piece: int, groups: int) -> tuple[int, int, int]:
+    """Put one live piece into its group.
+
+    Returns:
+        (status, open groups, the first piece of a change that is complete now or −1).
+    """
+    pieces = job.batch.pieces
+    job.links.owner[piece] = event
+    job.links.next_piece[piece] = -1
+    job.links.shift[piece] = 0
+    job.links.bdba[piece] = pieces.head_bdba[piece]
+    job.links.slot[piece] = pieces.head_slot[piece]
+    table = job.batch.events.table[event]
+    op = pieces.op[piece]
+    logged = pieces.supplemental[piece] != 0
+    whole = pieces.sup_flags[piece] & _FIRST_AND_LAST == _FIRST_AND_LAST
+    if op in (QMI, QMD) or (logged and whole):
+        return OK, groups, piece
+    if logged:
+        return _add_logged(job, table, piece, groups)
+    return _add_unlogged(job, table, piece, groups)

@@ -1,0 +1,188 @@
+"""Row changes of committed transactions that cannot be put together.
+
+Where one turns up, its table's part of its transaction is left out and everything else goes on. The
+table's copy is not right from there on: who delivers has to say so (`ordering.merger`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.redo.pieces import REASONS, ChangeStatus, error_code
+from olr_pg.redo.unlogged_ranges import names_no_transaction
+from olr_pg.scalars import format_xid
+from olr_pg.transactions.finished import transactions_of
+from olr_pg.transactions.row_fault import RowFault
+from olr_pg.transactions.row_job import RowStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from olr_pg.dictionary.model import Table
+    from olr_pg.redo.batch import EventColumns
+    from olr_pg.redo.column_tables import Table as Rows
+    from olr_pg.transactions.delimit import Instances
+    from olr_pg.transactions.lobs.assembly import Owners
+    from olr_pg.transactions.lobs.lost_values import LostOf
+
+_REASONS: Final = {
+    RowStatus.UNKNOWN_COLUMN: "the redo names a column that the dictionary does not know",
+    RowStatus.MULTI_PIECE: "its redo does not tell the row or its columns",
+    RowStatus.INCOMPLETE: "not all redo records of a row change are there",
+    RowStatus.PACKED: "a compressed row was logged without supplemental columns",
+}
+_CODES: Final = {
+    RowStatus.UNKNOWN_COLUMN: Code.ROW_DOES_NOT_FIT_TABLE,
+    RowStatus.MULTI_PIECE: Code.PIECES_WITHOUT_SUPPLEMENTAL_LOGGING,
+    RowStatus.INCOMPLETE: Code.CHANGE_UNDECODABLE,
+    RowStatus.PACKED: Code.COMPRESSED_ROW_WITHOUT_VALUES,
+}
+
+
+def row_faults(
+    faults: Rows,
+    events: EventColumns,
+    instances: Instances,
+    closed: npt.NDArray[np.int64],
+    tables: Sequence[Table],
+    ranges: Mapping[int, str],
+) -> tuple[RowFault, ...]:
+    """Return what an assembly left out, in commit order.
+
+    Args:
+        faults: of the assembly.
+        events, instances: what it was made of.
+        closed: its transactions, as rows of `instances`.
+        tables: of the row plan.
+        ranges: what is known of unlogged ranges among the events, by event.
+    """
+    if faults.size == 0:
+        return ()
+    concerned, owner = np.unique(faults.transaction, return_inverse=True)
+    of = transactions_of(events, instances, closed[concerned], np.zeros(0, np.int64))
+    found = []
+    for at, event, status in zip(
+        owner.tolist(), faults.event.tolist(), faults.status.tolist(), strict=True
+    ):
+        table = int(events.table[event])
+        place = (of.commit_thread, of.commit_sequence, of.commit_block, of.commit_offset)
+        thread, sequence, block, offset = (int(column[at]) for column in place)
+        found.append(
+            RowFault(
+                int(of.con_id[at]),
+                int(of.xid[at]),
+                int(of.begin_scn[at]),
+                int(of.commit_scn[at]),
+                (thread, sequence, block, offset),
+                int(of.serial[at]),
+                int(of.session[at]),
+                table,
+                _error(
+                    events,
+                    event,
+                    RowStatus(status),
+                    int(of.xid[at]),
+                    tables[table],
+                    ranges.get(event, ""),
+                ),
+            )
+        )
+    return tuple(found)
+
+
+def lob_faults(
+    lost: Sequence[LostOf],
+    events: EventColumns,
+    instances: Instances,
+    closed: npt.NDArray[np.int64],
+    tables: Sequence[Table],
+) -> tuple[RowFault, ...]:
+    """Return the LOB values that were left out of the row changes of transactions.
+
+    Args:
+        lost: whose `owner` is a row of `closed`.
+    """
+    if not lost:
+        return ()
+    owners = np.array([one.owner for one in lost])
+    of = transactions_of(events, instances, closed[owners], np.zeros(0, np.int64))
+    places = np.stack([of.commit_thread, of.commit_sequence, of.commit_block, of.commit_offset], 1)
+    return tuple(
+        RowFault(
+            int(of.con_id[at]),
+            int(of.xid[at]),
+            int(of.begin_scn[at]),
+            int(of.commit_scn[at]),
+            tuple(places[at].tolist()),
+            int(of.serial[at]),
+            int(of.session[at]),
+            one.table,
+            _lob_error(one, tables[one.table], int(of.xid[at])),
+            one.lobs,
+        )
+        for at, one in enumerate(lost)
+    )
+
+
+def _lob_error(lost: LostOf, table: Table, xid: int) -> OlrPgError:
+    first = lost.lobs[0]
+    return OlrPgError(
+        first.code,
+        f"{len(lost.lobs)} values of the transaction",
+        table=table.full_name,
+        column=first.column,
+        xid=format_xid(xid),
+    )
+
+
+def _error(
+    events: EventColumns, event: int, status: RowStatus, xid: int, table: Table, text: str
+) -> OlrPgError:
+    if status is RowStatus.UNDECODED:
+        why = ChangeStatus(int(events.session[event]))
+        code, detail = error_code(why), REASONS[why]
+    else:
+        code, detail = _CODES[status], _REASONS[status]
+    where: dict[str, str] = {}
+    if not names_no_transaction(xid):
+        where["xid"] = format_xid(xid)
+    if code == Code.LOB_PAGES_WITHOUT_REDO:
+        where["column"] = _lob_column(table, int(events.dataobj[event]))
+    return OlrPgError(
+        code,
+        f"{detail}: {text}" if text else detail,
+        thread=int(events.thread[event]),
+        sequence=int(events.sequence[event]),
+        block=int(events.block[event]),
+        offset=int(events.offset[event]),
+        scn=int(events.scn[event]),
+        **where,
+        table=table.full_name,
+    )
+
+
+def _lob_column(table: Table, dataobj: int) -> str:
+    """Return the column whose LOB segment or index has a data object number."""
+    for column in table.columns:
+        segments = () if column.lob is None else column.lob.segments
+        if any(dataobj in (part.dataobj, part.index_dataobj) for part in segments):
+            return column.name
+    return "?"
+
+
+def without_faulty(owners: Owners, faults: Rows, events: EventColumns) -> Owners:
+    """Take the events of tables that are left out from the owners of LOBs: no row claims them."""
+    if faults.size == 0:
+        return owners
+    keep = np.ones(owners.order.size, np.bool_)
+    for at, event in zip(faults.transaction.tolist(), faults.event.tolist(), strict=True):
+        part = slice(int(owners.first[at]), int(owners.end[at]))
+        keep[part] &= events.table[owners.order[part]] != events.table[event]
+    running = np.concatenate([[0], np.cumsum(keep)])
+    return owners._replace(
+        order=owners.order[keep], first=running[owners.first], end=running[owners.end]
+    )

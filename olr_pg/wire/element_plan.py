@@ -1,0 +1,156 @@
+"""Element plans: the bytes that every element of a table repeats, encoded once per subscription."""
+
+from __future__ import annotations
+
+import struct
+from itertools import accumulate
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from olr_pg.datatypes.mapping import OracleType
+from olr_pg.dictionary.lob_delivery import chunk_type, delivered_charset_id, delivered_type
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.kernels.bytes import FORWARD
+from olr_pg.wire.elements import (
+    COLUMN_COUNT_MAX,
+    ColumnValue,
+    encode_column_header,
+    encode_name,
+)
+from olr_pg.wire.frames import ByteOrder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from olr_pg.dictionary.model import Column, Table
+
+ROWID_BYTES = 18
+
+
+class ElementPlan(NamedTuple):
+    """Prebuilt bytes of the subscribed tables, in both byte orders. Table t is `tables[t]`.
+
+    Attributes:
+        table_first: shape (tables + 1); where each table's bytes begin: ObjectId, the three name
+            sizes, SchemaName, TableName.
+        table_little, table_big: those bytes, and some more.
+        table_column: shape (tables + 1); running number of delivered columns, as
+            `RowPlan.column_first`.
+        column_size: shape (columns); bytes of each column: a ColumnValue up to and with its name,
+            with ColumnValueSize 0 (at byte 1).
+        column_little, column_big: shape (columns, width); those bytes, and more up to the width,
+            which is the same for all, so that they can be copied as one block.
+        column_chunked: shape (columns); ColumnType of the Chunk elements that the column's values
+            go out in (112, 113), 0 where they do not.
+    """
+
+    table_first: npt.NDArray[np.int64]
+    table_little: npt.NDArray[np.uint8]
+    table_big: npt.NDArray[np.uint8]
+    table_column: npt.NDArray[np.int64]
+    column_size: npt.NDArray[np.int64]
+    column_little: npt.NDArray[np.uint8]
+    column_big: npt.NDArray[np.uint8]
+    column_chunked: npt.NDArray[np.uint8]
+
+
+def build_element_plan(tables: Sequence[Table]) -> ElementPlan:
+    """Build the element plan of `tables`, in the order of their row plan.
+
+    Raises:
+        OlrPgError: 4006 with the table, a name or the number of columns does not fit.
+    """
+    little = [_table_bytes(table, ByteOrder.LITTLE) for table in tables]
+    big = [_table_bytes(table, ByteOrder.BIG) for table in tables]
+    columns = [_column_bytes(table, ByteOrder.LITTLE) for table in tables]
+    columns_big = [_column_bytes(table, ByteOrder.BIG) for table in tables]
+    flat = [header for headers in columns for header in headers]
+    return ElementPlan(
+        _running(len(data) for data in little),
+        _joined(little),
+        _joined(big),
+        _running(len(headers) for headers in columns),
+        np.array([len(header) for header in flat], np.int64),
+        _in_blocks(flat),
+        _in_blocks([header for headers in columns_big for header in headers]),
+        np.array(
+            [chunk_type(column) for table in tables for column in table.delivered],
+            np.uint8,
+        ),
+    )
+
+
+def check_tables(tables: Iterable[Table]) -> None:
+    """Check that the protocol can express tables.
+
+    Raises:
+        OlrPgError: as `build_element_plan`.
+    """
+    for table in tables:
+        _table_bytes(table, ByteOrder.LITTLE)
+        _column_bytes(table, ByteOrder.LITTLE)
+
+
+def _table_bytes(table: Table, order: ByteOrder) -> bytes:
+    try:
+        schema = encode_name(table.owner, "SchemaName")
+        name = encode_name(table.name, "TableName")
+    except OlrPgError as error:
+        raise OlrPgError(Code.FIELD_OVERFLOW, error.detail, table=table.full_name) from None
+    sizes = (len(schema), len(name), ROWID_BYTES)
+    return struct.pack(order.prefix + "IBBB", table.obj, *sizes) + schema + name
+
+
+def _column_bytes(table: Table, order: ByteOrder) -> list[bytes]:
+    if len(table.delivered) > COLUMN_COUNT_MAX:
+        raise OlrPgError(
+            Code.FIELD_OVERFLOW, f"{len(table.delivered)} columns", table=table.full_name
+        )
+    return [_column_header(table, column, order) for column in table.delivered]
+
+
+_NUMERIC: Final = frozenset({OracleType.NUMBER, OracleType.BINARY_FLOAT, OracleType.BINARY_DOUBLE})
+"""The types whose precision and scale are told: those of times and intervals are none of the
+protocol's."""
+
+
+def _column_header(table: Table, column: Column, order: ByteOrder) -> bytes:
+    type_code = delivered_type(column)
+    is_numeric = type_code in _NUMERIC
+    value = ColumnValue(
+        column.name,
+        type_code,
+        column.precision if is_numeric else None,
+        column.scale if is_numeric else None,
+        delivered_charset_id(column),
+        column.charset_form,
+    )
+    try:
+        return encode_column_header(value, 0, order)
+    except OlrPgError as error:
+        raise OlrPgError(
+            Code.FIELD_OVERFLOW, error.detail, table=table.full_name, column=column.name
+        ) from None
+
+
+def _running(sizes: Iterable[int]) -> npt.NDArray[np.int64]:
+    return np.array([0, *accumulate(sizes)], np.int64)
+
+
+def _in_blocks(headers: Sequence[bytes]) -> npt.NDArray[np.uint8]:
+    blocks = max((-(-len(header) // FORWARD) for header in headers), default=1)
+    width = blocks * FORWARD
+    padded = b"".join(header.ljust(width, b"\0") for header in headers)
+    return _writable(padded).reshape(-1, width)
+
+
+def _joined(parts: Sequence[bytes]) -> npt.NDArray[np.uint8]:
+    # With room behind it every part can be copied by `copy_forward`.
+    return _writable(b"".join(parts) + bytes(FORWARD))
+
+
+def _writable(data: bytes) -> npt.NDArray[np.uint8]:
+    """Make arrays as a Spark task gets them: for read-only arrays the encoder is another one."""
+    return np.frombuffer(bytearray(data), np.uint8)

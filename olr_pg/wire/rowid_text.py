@@ -1,0 +1,53 @@
+"""Kernels that write a row's ROWID as text; rows of one block share its beginning.
+
+    object number   relative file   block           slot
+    6 digits        3 digits        6 digits        3 digits        base 64, most significant first
+
+The first three name the block: they are copied from the ROWID before where that is of the same one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from olr_pg.kernels.bytes import copy_bytes
+from olr_pg.kernels.compile import inlined
+
+BDBA: Final = 5
+OBJD: Final = 6
+ROWID: Final = 7
+PLACE_SIZE: Final = 8
+"""Fields of the encoder's place: the block and object of the last ROWID, and where its text begins,
+plus 1; 0 without one. Those before them are the encoder's own."""
+
+_ROWID_ALPHABET: Final = np.frombuffer(
+    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", np.uint8
+)
+_ROWID_BLOCK: Final = 15
+"""Characters of a ROWID before its slot."""
+
+
+@inlined
+def put_rowid(out: Any, at: int, dataobj: Any, dba: Any, slot: Any, place: Any) -> None:
+    """Write the 18 characters of `olr_pg.scalars.format_rowid`.
+
+    Rows of one block follow each other mostly: the first 15 are those of the last one then.
+    """
+    last = place[ROWID] - 1
+    if last >= 0 and place[BDBA] == dba and place[OBJD] == dataobj:
+        copy_bytes(out, at, out, last, last + _ROWID_BLOCK)
+    else:
+        put_digits(out, at, np.int64(dataobj), 6)
+        put_digits(out, at + 6, np.int64(dba) >> 22, 3)
+        put_digits(out, at + 9, np.int64(dba) & 0x3FFFFF, 6)
+        place[BDBA], place[OBJD], place[ROWID] = dba, dataobj, at + 1
+    put_digits(out, at + _ROWID_BLOCK, np.int64(slot), 3)
+
+
+@inlined
+def put_digits(out: Any, at: int, value: Any, count: int) -> None:
+    """Write `value` in `count` base-64 digits of the ROWID alphabet."""
+    for i in range(count):
+        out[at + i] = _ROWID_ALPHABET[value >> 6 * (count - 1 - i) & 63]

@@ -1,0 +1,52 @@
+"""One appliance at a time in a directory."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from olr_pg.appliance.data_lock import only_one
+from olr_pg.errors import Code, OlrPgError
+
+HOLD = """
+import sys
+from pathlib import Path
+from olr_pg.appliance.data_lock import only_one
+with only_one(Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_second_is_refused_until_the_first_has_ended(tmp_path: Path) -> None:
+    with only_one(tmp_path), pytest.raises(OlrPgError) as caught, only_one(tmp_path):
+        pass
+    assert caught.value.code == Code.ANOTHER_APPLIANCE
+    with only_one(tmp_path):
+        pass
+
+
+def test_a_process_that_is_killed_leaves_no_lock(tmp_path: Path) -> None:
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(OlrPgError), only_one(tmp_path):
+            pass
+        holder.kill()
+    with only_one(tmp_path):
+        pass
+
+
+def test_a_directory_that_cannot_be_used(tmp_path: Path) -> None:
+    with pytest.raises(OlrPgError) as caught, only_one(tmp_path / "none"):
+        pass
+    assert caught.value.code == Code.DATA_DIRECTORY_UNUSABLE

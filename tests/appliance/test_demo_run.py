@@ -1,0 +1,75 @@
+"""The demo from the generated logs to the compared tables, on real parts."""
+
+from __future__ import annotations
+
+import signal
+from io import StringIO
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+from rich.console import Console
+
+from olr_pg.appliance.demo_run import compare_tables, run_demo
+from olr_pg.appliance.demo_source import DemoSource
+from olr_pg.errors import OlrPgError
+from olr_pg.simulator.simulation import simulate
+from tests.simulator.table_rows import read_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def in_background() -> Iterator[None]:
+    """As a job that a shell has started with ``&``."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    yield
+    assert signal.signal(signal.SIGINT, before) is signal.SIG_IGN
+
+
+@pytest.mark.usefixtures("one_session", "in_background")
+def test_the_demo_ends_with_identical_tables(tmp_path: Path) -> None:
+    printed = StringIO()
+    console = Console(file=printed, width=200)
+    folder = tmp_path / "demo"
+    code = run_demo(folder, rate=20_000, seconds=1, keep_running=False, console=console)
+    text = printed.getvalue()
+    assert code == 0
+    for table in ("SHOP.CUSTOMERS", "SHOP.ORDERS", "SHOP.ORDER_LINES"):
+        line = next(line for line in text.splitlines() if table in line)
+        assert "yes" in line
+    assert "changes applied" in text
+    assert "Source and target are identical." in text
+    assert str(folder) in text
+
+
+def test_a_difference_is_found_and_shown(tmp_path: Path, postgres_database: str) -> None:
+    summary = simulate(1, tmp_path, workload="orders", size=30_000)
+    table = next(table for table in summary.snapshot.tables if table.name == "SETTINGS")
+    rows = read_rows(tmp_path / "final", "SHOP.SETTINGS")
+    with psycopg.connect(postgres_database) as connection:
+        connection.execute("CREATE SCHEMA shop")
+        connection.execute("CREATE TABLE shop.settings (name text, value text)")
+        for row in [*rows[1:], {**rows[0], "VALUE": "another"}]:
+            connection.execute(
+                "INSERT INTO shop.settings VALUES (%s, %s)", (row["NAME"], row["VALUE"])
+            )
+    (outcome,) = compare_tables(tmp_path / "final", [table], postgres_database)
+    assert (outcome.source_rows, outcome.target_rows, outcome.identical) == (3, 3, False)
+    assert list(outcome.missing) == [(rows[0]["NAME"], rows[0]["VALUE"])]
+    assert list(outcome.surplus) == [(rows[0]["NAME"], "another")]
+
+
+def test_a_source_that_cannot_start_says_so(tmp_path: Path) -> None:
+    folder = tmp_path / "no folder"
+    folder.touch()
+    source = DemoSource(folder, 1, 1_000)
+    try:
+        with pytest.raises(OlrPgError) as caught:
+            source.wait_until_archiving()
+    finally:
+        source.abandon()
+    assert caught.value.code == 8051
+    assert "OLR-08002" in caught.value.detail

@@ -1,0 +1,116 @@
+"""When a batch begins, and how large it is."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+
+from olr_pg.applier.batches.feeds import Delivery
+from olr_pg.applier.batches.unapplied_bound import Room
+from olr_pg.applier.batches.worker import Worker
+from olr_pg.applier.target.connection import connect
+from olr_pg.applier.target.ledger import ensure_ledger
+from olr_pg.wire.protocol import TRANSACTION_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Replication = Any  # tests/applier/conftest.py
+
+PATIENCE = 120.0
+HOUR_MILLISECONDS = 3_600_000
+
+
+def _await(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def test_a_batch_begins_with_half_of_its_changes(replication: Replication) -> None:
+    """The hour that it may wait for more is not waited for, nor does anybody say to hurry."""
+    r = replication
+    for number in range(100):
+        r.transaction(r.insert({"ID": number}))
+    with connect(r.target) as connection:
+        ensure_ledger(connection)
+    progress = threading.Event()
+    settings = r.settings(batch_changes=200, batch_milliseconds=HOUR_MILLISECONDS)
+    worker = Worker(0, settings, {}, Room(1 << 20), progress)
+    worker.deliver("S.T", r.selection(0, 60))
+    worker.deliver("S.T", r.selection(60, 99))
+    (feed,) = worker.feeds()
+    assert feed.due_in(settings, hurry=False) > HOUR_MILLISECONDS / 2000
+    assert feed.due_in(settings, hurry=False, tight=True) < HOUR_MILLISECONDS / 8000
+    worker.deliver("S.T", r.selection(99))
+    assert feed.due_in(settings, hurry=False) == 0
+    worker.start()
+    try:
+        while not worker.is_drained():
+            assert progress.wait(PATIENCE)
+            progress.clear()
+            assert worker.crash is None
+    finally:
+        worker.close()
+    assert r.rows("SELECT count(*), count(DISTINCT xmin::text) FROM s.t") == [(100, 1)]
+
+
+def test_who_waits_for_room_does_not_cut_batches_short(replication: Replication) -> None:
+    """While one is applied and one is ready, what comes meanwhile goes on being collected."""
+    r = replication
+    for number in range(230):
+        r.transaction(r.insert({"ID": number}))
+    with connect(r.target) as connection:
+        ensure_ledger(connection)
+    settings = r.settings(batch_changes=200, batch_milliseconds=HOUR_MILLISECONDS)
+    worker = Worker(0, settings, {}, Room(1 << 20), threading.Event())
+    worker.deliver("S.T", r.selection(0, 100))
+    (feed,) = worker.feeds()
+    with psycopg.connect(r.target) as blocker:
+        blocker.execute("LOCK TABLE s.t IN SHARE MODE")
+        worker.start()
+        try:
+            waits = "SELECT FROM pg_locks WHERE NOT granted AND relation = 's.t'::regclass"
+            r.wait_for(f"SELECT EXISTS ({waits})")
+            worker.deliver("S.T", r.selection(100, 200))
+            assert feed.due_in(settings, hurry=False) == 0
+            assert feed.due_in(settings, hurry=False, busy=True) > 0
+            worker.hurry(unless_ready=True)
+            _await(lambda: feed.waiting_changes == 0)
+            worker.deliver("S.T", r.selection(200))
+            worker.hurry(unless_ready=True)
+            blocker.rollback()
+            r.wait_for("SELECT count(*) = 200 FROM s.t")
+            assert feed.waiting_changes == 30
+            worker.hurry()
+            _await(worker.is_drained)
+        finally:
+            worker.close()
+    assert worker.crash is None
+    assert r.rows("SELECT count(*), count(DISTINCT xmin::text) FROM s.t") == [(230, 3)]
+
+
+def test_a_batch_of_large_values_is_enough_sooner(replication: Replication) -> None:
+    r = replication
+    r.transaction(r.insert({"ID": 1, "V": "x" * 600}))
+    settings = r.settings(batch_bytes=1_000, batch_milliseconds=HOUR_MILLISECONDS)
+    worker = Worker(0, settings, {}, Room(1 << 20), threading.Event())
+    worker.deliver("S.T", r.selection())
+    (feed,) = worker.feeds()
+    assert feed.due_in(settings, hurry=False) == 0
+    assert feed.due_in(settings, hurry=False, busy=True) > 0
+    worker.deliver("S.T", r.selection())
+    assert feed.due_in(settings, hurry=False, busy=True) == 0
+
+
+def test_what_waits_counts_as_it_does_for_the_server(replication: Replication) -> None:
+    """Small transactions cost what keeping them costs, on both sides of the port."""
+    r = replication
+    for number in range(50):
+        r.transaction(r.insert({"ID": number}), r.insert({"ID": 1000 + number}))
+    selection = r.selection()
+    assert Delivery.of(selection).held == selection.value_bytes() + 50 * TRANSACTION_BYTES

@@ -1,0 +1,122 @@
+"""Conflicts of changes with what is in the target, and what the policies do about them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from olr_pg.applier.settings import ConflictPolicy
+from olr_pg.applier.statements.shared_keys import ATTEMPTS_MAX
+from olr_pg.errors import OlrPgError
+
+Replication = Any  # tests/applier/conftest.py
+
+
+def _fails(replication: Replication, **options: Any) -> OlrPgError:
+    with pytest.raises(OlrPgError) as caught:
+        replication.apply(**options)
+    return caught.value
+
+
+def _errors(replication: Replication) -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = replication.rows(
+        "SELECT source_table, commit_scn, position, operation, code, sqlstate, resolution,"
+        " attempts FROM olr_pg.error ORDER BY id"
+    )
+    return rows
+
+
+def _rows(replication: Replication, table: str = "s.t") -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = replication.rows(f"SELECT * FROM {table} ORDER BY 1")
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("policy", "rows", "resolutions"),
+    [
+        (ConflictPolicy.ERROR, [(1, 1, "mine"), (2, 2, "two")], ["stopped"]),
+        (
+            ConflictPolicy.SKIP,
+            [(1, 1, "mine"), (2, 2, "two"), (5, 5, None)],
+            ["skipped"] * 4,
+        ),
+        (
+            ConflictPolicy.OVERWRITE,
+            [(1, 10, "theirs"), (2, 2, "two"), (4, 4, "new"), (5, 5, None)],
+            ["overwritten", "skipped", "overwritten", "skipped"],
+        ),
+    ],
+)
+def test_conflicts(
+    replication: Replication,
+    policy: ConflictPolicy,
+    rows: list[tuple[Any, ...]],
+    resolutions: list[str],
+) -> None:
+    r = replication
+    r.execute("INSERT INTO s.t VALUES (1, 1, 'mine')")
+    r.transaction(r.insert({"ID": 2, "N": 2, "V": "two"}))
+    bad = r.transaction(r.insert({"ID": 1, "N": 10, "V": "theirs"}))
+    r.transaction(r.update({"ID": 3}, {"V": "nothing there"}))
+    r.transaction(r.update({"ID": 4, "N": 4, "V": "old"}, {"V": "new"}))
+    r.transaction(r.delete({"ID": 6}), r.insert({"ID": 5, "N": 5, "V": None}))
+    if policy is ConflictPolicy.ERROR:
+        assert _fails(r, conflict=policy).code == 5010
+        assert _errors(r) == [("S.T", bad, 0, "insert", 5009, "23505", "stopped", 1)]
+    else:
+        r.apply(conflict=policy)
+        assert r.rows("SELECT conflicts FROM olr_pg.ledger") == [(4,)]
+    assert _rows(r) == rows
+    assert [row[6] for row in _errors(r)] == resolutions
+
+
+def test_overwriting_that_is_refused(replication: Replication) -> None:
+    r = replication
+    r.execute("ALTER TABLE s.t ADD UNIQUE (v); INSERT INTO s.t VALUES (1, 1, 'a'), (3, 3, 'b')")
+    bad = r.transaction(r.insert({"ID": 2, "V": "c"}), r.insert({"ID": 1, "V": "b"}))
+    assert _fails(r, conflict=ConflictPolicy.OVERWRITE).code == 5010
+    assert _rows(r) == [(1, 1, "a"), (3, 3, "b")]
+    assert _errors(r) == [("S.T", bad, 1, "insert", 5009, "23505", "stopped", 1)]
+
+
+ROW_1, ROW_2 = "AAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAB"
+
+
+def _two(r: Replication) -> tuple[Any, Any]:
+    return (
+        r.insert({"ID": 1, "N": 1, "V": "one"}, rowid=ROW_1),
+        r.insert({"ID": 2, "N": 2, "V": "two"}, rowid=ROW_2),
+    )
+
+
+def _swap(r: Replication) -> tuple[Any, Any]:
+    """Two rows that change their keys: one by one each meets the other."""
+    return (
+        r.update({"ID": 1, "N": 1, "V": "one"}, {"ID": 2, "N": 1, "V": "one"}, rowid=ROW_1),
+        r.update({"ID": 2, "N": 2, "V": "two"}, {"ID": 1, "N": 2, "V": "two"}, rowid=ROW_2),
+    )
+
+
+def test_the_conflict_is_named_not_the_keys_that_change_places(replication: Replication) -> None:
+    r = replication
+    r.transaction(*_two(r))
+    bad = r.transaction(*_swap(r), r.delete({"ID": 99}))
+    assert _fails(r).code == 5010
+    assert _errors(r) == [("S.T", bad, 2, "delete", 5009, None, "stopped", 1)]
+    assert [(row[0], row[2]) for row in _rows(r)] == [(1, "one"), (2, "two")]
+
+
+def test_more_conflicts_than_sets_are_tried(replication: Replication) -> None:
+    """Keys that move over each other towards one that is taken: none of them goes in."""
+    r = replication
+    count = ATTEMPTS_MAX + 5
+    r.transaction(*(r.insert({"ID": i, "N": i}, rowid=f"{i:018}") for i in range(count)))
+    r.execute(f"INSERT INTO s.t VALUES ({count}, 0, 'stray')")
+    r.transaction(
+        *(r.update({"ID": i, "N": i, "V": None}, {"ID": i + 1}, rowid=f"{i:018}")
+          for i in range(count))
+    )  # fmt: skip
+    r.apply(conflict=ConflictPolicy.SKIP)
+    assert _rows(r) == [*((i, i, None) for i in range(count)), (count, 0, "stray")]
+    assert len(_errors(r)) == count

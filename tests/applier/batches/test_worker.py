@@ -1,0 +1,150 @@
+"""Workers: commits that do not wait for the disk, the room that they share, when batches begin."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import psutil
+import psycopg
+import pytest
+
+from olr_pg.applier.batches.unapplied_bound import Room
+from olr_pg.applier.batches.worker import Worker
+from olr_pg.postgres.embedded import start_embedded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+Replication = Any  # tests/applier/conftest.py
+
+PATIENCE = 120.0
+
+
+def _await(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+@pytest.fixture
+def idle_disk(tmp_path: Path, replicate: Callable[[str], Replication]) -> Iterator[Replication]:
+    """A server of its own that brings nothing to disk unless a commit waits for it."""
+    cluster = start_embedded(tmp_path / "postgres")
+    r = replicate(cluster.connect_string)
+    r.execute("ALTER SYSTEM SET autovacuum = off")
+    r.execute("CREATE SCHEMA s; CREATE TABLE s.t (id bigint PRIMARY KEY, n numeric)")
+    r.apply()  # makes the ledger
+    writer = _wal_writer(r)
+    _stop_wal_writer(r, writer)
+    yield r
+    if _is_there(writer):
+        os.kill(writer, signal.SIGCONT)
+    cluster.stop()
+
+
+def _stop_wal_writer(r: Replication, writer: int) -> None:
+    """Stop it while it waits: at work it has the lock without which no commit gets to disk."""
+    process = psutil.Process(writer)
+    wait_event = f"SELECT wait_event FROM pg_stat_activity WHERE pid = {writer}"
+    while True:
+        process.suspend()
+        _await(lambda: process.status() == psutil.STATUS_STOPPED)
+        if r.rows(wait_event) == [("WalWriterMain",)]:
+            return
+        process.resume()
+
+
+def _wal_writer(r: Replication) -> int:
+    """Its process; 0 while there is none."""
+    try:
+        rows = r.rows("SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'")
+    except psycopg.OperationalError:
+        return 0
+    return int(rows[0][0]) if rows else 0
+
+
+def _crash(r: Replication) -> None:
+    """Let the server crash, and recover."""
+    writer = _wal_writer(r)
+    os.kill(writer, signal.SIGKILL)
+    _await(lambda: _wal_writer(r) not in (0, writer))
+
+
+def _is_there(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _deliver_behind_a_lock(
+    blocker: psycopg.Connection[Any], r: Replication, worker: Worker, numbers: list[int]
+) -> None:
+    """Deliver transactions so that the second is ready before the first commits."""
+    blocker.execute("SAVEPOINT unlocked")
+    blocker.execute("LOCK s.t IN SHARE ROW EXCLUSIVE MODE")
+    for number in numbers:
+        worker.deliver("S.T", r.selection(number, number + 1))
+    _await(lambda: worker._ahead is not None)
+    blocker.execute("ROLLBACK TO unlocked")
+
+
+def _worker(r: Replication) -> Worker:
+    settings = r.settings(batch_changes=1, batch_milliseconds=0, retry_seconds=60)
+    worker = Worker(0, settings, {}, Room(1 << 20), threading.Event())
+    worker.start()
+    return worker
+
+
+def test_what_a_crash_takes_is_not_durable_before(idle_disk: Replication) -> None:
+    r = idle_disk
+    first = r.transaction(r.insert({"ID": 1, "N": 1}))
+    r.transaction(r.insert({"ID": 2, "N": 2}))
+    worker = _worker(r)
+    blocker = psycopg.connect(r.target)
+    blocker.execute("INSERT INTO s.t VALUES (2)")  # the second waits for its key
+    _deliver_behind_a_lock(blocker, r, worker, [0, 1])
+    _await(lambda: r.rows("SELECT id FROM s.t") == [(1,)])
+    assert worker.lowest_pending() == first, "it is in the table, not on disk"
+    _crash(r)
+    _await(lambda: worker.failure is not None)
+    blocker.close()
+    assert worker.lowest_pending() == first
+    assert r.rows("SELECT id FROM s.t") == []
+    worker.reset()
+    assert worker.is_drained()
+    for number in (0, 1):
+        worker.deliver("S.T", r.selection(number, number + 1))
+    _await(worker.is_drained)
+    worker.close()
+    assert worker.crash is None
+    assert r.rows("SELECT id FROM s.t ORDER BY id") == [(1,), (2,)]
+
+
+def test_what_nothing_follows_is_brought_to_disk(idle_disk: Replication) -> None:
+    """The second is the first again: nothing to commit, so the first must be seen to."""
+    r = idle_disk
+    r.transaction(r.insert({"ID": 1, "N": 1}))
+    worker = _worker(r)
+    with psycopg.connect(r.target) as blocker:
+        _deliver_behind_a_lock(blocker, r, worker, [0, 0])
+    _await(worker.is_drained)
+    worker.close()
+    assert worker.crash is None
+    _crash(r)
+    assert r.rows("SELECT id FROM s.t") == [(1,)]
+
+
+def test_what_is_forgotten_is_not_brought_to_disk(replication: Replication) -> None:
+    """The session's thread may reset a worker that is just about to."""
+    worker = Worker(0, replication.settings(), {}, Room(1), threading.Event())
+    worker.reset()
+    worker._settle()
+    assert worker.is_drained()

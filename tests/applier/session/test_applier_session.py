@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from olr_pg.applier.session.applier_session import Applier, ApplyReport
+from olr_pg.dictionary.model import Table
+from olr_pg.errors import OlrPgError
+from olr_pg.postgres.embedded import start_embedded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+Replication = Any  # tests/applier/conftest.py
+
+
+def _table(replication: Replication, table: str = "s.t") -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = replication.rows(f"SELECT * FROM {table} ORDER BY 1")
+    return rows
+
+
+def _ledger(replication: Replication) -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = replication.rows(
+        "SELECT source_table, commit_scn, xids, transactions, inserted, updated, deleted"
+        " FROM olr_pg.ledger ORDER BY 1"
+    )
+    return rows
+
+
+def test_a_second_run_applies_nothing(replication: Replication) -> None:
+    r = replication
+    r.transaction(r.insert({"ID": 1, "N": 1, "V": "x"}))
+    r.apply()
+    before = _ledger(r)
+    r.serve()
+    r.apply()
+    assert _ledger(r) == before
+    assert _table(r) == [(1, 1, "x")]
+
+
+def test_triggers_and_foreign_keys_do_not_fire(replication: Replication) -> None:
+    r = replication
+    r.execute(
+        "CREATE TABLE s.parent (id int PRIMARY KEY);"
+        "CREATE TABLE s.child (id int PRIMARY KEY, nparent int REFERENCES s.parent);"
+        "CREATE TABLE s.seen (id int);"
+        "CREATE FUNCTION s.note() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$BEGIN INSERT INTO s.seen VALUES (new.id); RETURN new; END$$;"
+        "CREATE TRIGGER note AFTER INSERT ON s.child FOR EACH ROW EXECUTE FUNCTION s.note()"
+    )
+    r.transaction(r.insert({"ID": 1, "NPARENT": 99}, "CHILD"))
+    r.apply()
+    assert _table(r, "s.child") == [(1, 99)]
+    assert _table(r, "s.seen") == []
+
+
+def test_two_tables_of_one_name(replication: Replication) -> None:
+    tables = [Table(owner, "T", 1, 1, ()) for owner in ("A", "B")]
+    with pytest.raises(OlrPgError) as caught:
+        replication.apply(tables, schema_names={"A": "s", "B": "s"})
+    assert caught.value.code == 5016
+    with pytest.raises(OlrPgError) as caught:
+        replication.apply([Table("OLR_PG", "LEDGER", 1, 1, ())])
+    assert caught.value.code == 5026
+
+
+def test_runs_until_it_is_stopped(replication: Replication) -> None:
+    r = replication
+    r.transaction(r.insert({"ID": 1, "N": 1}))
+    applier = Applier(r.settings(poll_milliseconds=10))
+    thread = threading.Thread(target=applier.run)
+    thread.start()
+    r.wait_for("SELECT count(*) = 1 FROM s.t")
+    r.transaction(r.insert({"ID": 2, "N": 2}))
+    r.script.put_rest()
+    r.wait_for("SELECT count(*) = 2 FROM s.t")
+    applier.stop()
+    thread.join()
+
+
+def test_table_names_can_be_mapped(replication: Replication) -> None:
+    r = replication
+    r.execute('CREATE SCHEMA "Other"; CREATE TABLE "Other"."X" (id int PRIMARY KEY)')
+    r.transaction(r.insert({"ID": 1}))
+    r.apply(table_names={"S.T": "Other.X"})
+    assert _table(r, '"Other"."X"') == [(1,)]
+
+
+def test_nothing_to_apply(replication: Replication) -> None:
+    report = replication.apply()
+    assert report.tables == {}
+
+
+def test_postgres_that_is_not_there(replication: Replication) -> None:
+    with pytest.raises(OlrPgError) as caught:
+        replication.apply(connect_string="host=127.0.0.1 port=1 connect_timeout=2")
+    assert caught.value.code == 5003
+
+
+def test_a_target_that_is_not_there_at_the_start_is_tried_again(
+    replicate: Callable[[str], Replication], tmp_path: Path
+) -> None:
+    directory = tmp_path / "cluster"
+    cluster = start_embedded(directory)
+    r = replicate(cluster.connect_string)
+    r.execute("CREATE SCHEMA s; CREATE TABLE s.t (id int PRIMARY KEY, n int, v text)")
+    r.transaction(r.insert({"ID": 1, "N": 1, "V": "x"}))
+    cluster.stop()
+    with pytest.raises(OlrPgError) as caught:
+        r.apply()  # which is to end, and so does not wait
+    assert caught.value.code == 5003
+    applier = Applier(r.settings(batch_milliseconds=1))
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            applier.run()
+        except OlrPgError as error:
+            failures.append(error)
+
+    runner = threading.Thread(target=run)
+    with capture_logs() as logs:
+        runner.start()
+        while not any(log["event"] == "connecting to the target again" for log in logs):
+            assert runner.is_alive(), failures
+            time.sleep(0.01)
+        reason = applier.unreached
+        assert reason is not None
+        assert reason.code == 5003
+        again = start_embedded(directory)
+        r.wait_for("SELECT count(*) = 1 FROM s.t")
+        assert applier.unreached is None
+        applier.stop()
+        runner.join()
+    assert failures == []
+    again.stop()
+
+
+@pytest.mark.parametrize("ending", ["stop", "drain"])
+def test_a_target_that_is_not_there_is_not_waited_for_at_the_end(
+    replication: Replication, ending: str
+) -> None:
+    settings = replace(replication.settings(), connect_string="host=127.0.0.1 port=1")
+    applier = Applier(settings)
+    reports: list[ApplyReport] = []
+    runner = threading.Thread(target=lambda: reports.append(applier.run()))
+    with capture_logs() as logs:
+        runner.start()
+        while not logs:
+            assert runner.is_alive()
+            time.sleep(0.01)
+        getattr(applier, ending)()
+        runner.join()
+    assert reports == [ApplyReport({}, 0)]

@@ -1,0 +1,83 @@
+"""Where the applier starts: the server's saved SCN, or what its own target says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+from structlog.testing import capture_logs
+
+from olr_pg.applier.session.handover import Handover
+from olr_pg.applier.session.positions import NotedPositions
+from olr_pg.applier.target.connection import KeptConnection
+from olr_pg.applier.target.ledger import ensure_ledger
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture
+def target(postgres_database: str) -> Iterator[KeptConnection]:
+    with psycopg.connect(postgres_database, autocommit=True) as connection:
+        ensure_ledger(connection)
+    kept = KeptConnection(postgres_database)
+    yield kept
+    kept.close()
+
+
+def positions(target: KeptConnection, **handover: Any) -> NotedPositions:
+    """Of an applier that has just been started."""
+    return NotedPositions("s", target, Handover(**handover))
+
+
+def noted(target: KeptConnection) -> Any:
+    query = "SELECT start_scn, complete_scn, olr_pg.consistent_scn('s') FROM olr_pg.subscription"
+    return target.use(lambda c: c.execute(query).fetchone())
+
+
+def test_without_a_saved_scn_it_is_the_configured_one(target: KeptConnection) -> None:
+    assert positions(target).start(None, 7, is_own=False) == 7
+
+
+def test_its_own_saved_scn_is_believed(target: KeptConnection) -> None:
+    with capture_logs() as lines:
+        assert positions(target).start(10**9, 0, is_own=True) == 10**9
+    assert lines == []
+
+
+@pytest.mark.parametrize(
+    ("noted_scn", "saved_scn", "start"),
+    [(None, 40, 7), (None, 5, 5), (50, 40, 40), (50, 50, 50), (50, 60, 50), (50, 10**9, 50)],
+)
+def test_another_s_is_believed_as_far_as_the_target_has_it(
+    target: KeptConnection, noted_scn: int | None, saved_scn: int, start: int
+) -> None:
+    if noted_scn is not None:
+        earlier = positions(target)
+        earlier.saved(noted_scn)
+        earlier.note()
+    with capture_logs() as lines:
+        assert positions(target).start(saved_scn, 7, is_own=False) == start
+    codes = [line["reason"][:9] for line in lines]
+    assert codes == (["OLR-05150"] if start < saved_scn else [])
+    assert all(line["log_level"] == "warning" for line in lines)
+
+
+def test_what_was_passed_by_is_never_noted(target: KeptConnection) -> None:
+    for _ in range(2):
+        one = positions(target)
+        assert one.start(10**9, 7, is_own=False) == 7
+        one.started(7)
+        one.saved(10**9)  # nothing was confirmed yet: the server still says so
+        one.note()
+    one.saved(70)
+    one.note()
+    assert noted(target) == (70, 69, 69)
+    assert positions(target).start(10**9, 7, is_own=False) == 70
+
+
+def test_a_load_starts_further_back_than_either(target: KeptConnection) -> None:
+    one = positions(target, scn=90, start_scn=30)
+    assert one.start(60, 0, is_own=True) == 30
+    assert one.start(10**9, 80, is_own=False) == 30

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import psycopg
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from olr_pg.applier.statements import images
+from olr_pg.applier.statements.images import column_array, composite_array, copy_buffer
+from olr_pg.applier.statements.net_change import Cells
+from olr_pg.applier.target.catalogue import read_table
+from olr_pg.applier.target.connection import Binary, connect
+
+rows_of = st.lists(
+    st.tuples(st.integers(-(2**31), 2**31 - 1), st.none() | st.text(max_size=40)), max_size=6
+).map(lambda rows: [(a, None if b is None else b.replace("\0", "")) for a, b in rows])
+
+
+def _cells(rows: list[tuple[int, str | None]]) -> Cells:
+    data, offset, length = b"", [], []
+    for number, text in rows:
+        encoded = None if text is None else text.encode("utf-8", "replace")
+        parts = [number.to_bytes(4, "big", signed=True), encoded]
+        offset.append([len(data), len(data) + 4])
+        length.append([4, -1 if encoded is None else len(encoded)])
+        data += b"".join(part for part in parts if part is not None)
+    shape = (len(rows), 2)
+    return Cells(
+        np.frombuffer(data + b"\0", np.uint8),
+        np.array(offset, np.int64).reshape(shape),
+        np.array(length, np.int64).reshape(shape),
+    )
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@given(rows_of)
+def test_postgresql_reads_what_was_written(
+    postgres_database: str, rows: list[tuple[int, str | None]]
+) -> None:
+    with connect(postgres_database) as connection:
+        connection.execute("DROP TABLE IF EXISTS i; CREATE TABLE i (a int, b text)")
+        table = read_table(connection, "public", "i")
+        assert table is not None
+        types = np.array([column.type_oid for column in table.columns])
+        cells, everything = _cells(rows), np.arange(len(rows))
+        expected = [(a, b if b is None else b.encode("utf-8", "replace").decode()) for a, b in rows]
+        composites = Binary(composite_array(cells, everything, table.row_type_oid, types))
+        query = "SELECT a, b FROM unnest(%b::i[])"
+        assert connection.execute(query, (composites,)).fetchall() == expected
+        array = Binary(column_array(cells, everything, 0, 23))
+        result = connection.execute("SELECT %b::int[]", (array,)).fetchone()
+        assert result == ([a for a, _ in rows],)
+        with connection.cursor().copy("COPY i FROM STDIN (FORMAT BINARY)") as copy:
+            copy.write(copy_buffer(cells, everything, np.array([0, 1])))
+        assert connection.execute("SELECT a, b FROM i").fetchall() == expected
+
+
+def test_interpreted_kernels_give_the_same(monkeypatch: Any) -> None:
+    cells = _cells([(1, "x" * 50), (-7, None), (0, "")])
+    chosen, types = np.array([2, 0]), np.array([23, 25])
+
+    def made() -> tuple[bytes, ...]:
+        return (
+            bytes(composite_array(cells, chosen, 99, types)),
+            bytes(column_array(cells, chosen, 1, 25)),
+            bytes(copy_buffer(cells, chosen, np.array([1]))),
+        )
+
+    compiled = made()
+    for name in ("_put_cell", "composite_kernel", "copy_kernel", "array_kernel"):
+        monkeypatch.setattr(images, name, getattr(images, name).py_func)
+    assert made() == compiled
+
+
+def test_connection_refuses_what_is_no_server() -> None:
+    try:
+        connect("host=127.0.0.1 port=1")
+    except psycopg.OperationalError as error:
+        reason = str(error)
+    assert "refused" in reason

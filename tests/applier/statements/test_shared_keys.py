@@ -1,0 +1,143 @@
+"""Changes of one transaction that share keys: unique values that change places."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from olr_pg.applier.settings import ConflictPolicy, Consistency
+from olr_pg.applier.stopped.error_table import read_errors, skip_error
+from olr_pg.applier.target.connection import connect
+from olr_pg.errors import OlrPgError
+
+Replication = Any  # tests/applier/conftest.py
+
+
+def _fails(replication: Replication, **options: Any) -> OlrPgError:
+    with pytest.raises(OlrPgError) as caught:
+        replication.apply(**options)
+    return caught.value
+
+
+def _errors(replication: Replication) -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = replication.rows(
+        "SELECT source_table, commit_scn, position, operation, code, sqlstate, resolution,"
+        " attempts FROM olr_pg.error ORDER BY id"
+    )
+    return rows
+
+
+def _rows(replication: Replication, table: str = "s.t") -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = replication.rows(f"SELECT * FROM {table} ORDER BY 1")
+    return rows
+
+
+def test_unique_values_that_change_places(replication: Replication) -> None:
+    """One UPDATE of the set would meet a duplicate; the changes one by one do not."""
+    r = replication
+    r.execute("ALTER TABLE s.t ADD UNIQUE (v)")
+    r.transaction(*(r.insert({"ID": i, "V": v}) for i, v in enumerate("abc")))
+    r.transaction(
+        r.update({"ID": 2}, {"V": "d"}),
+        r.update({"ID": 1}, {"V": "c"}),
+        r.update({"ID": 0}, {"V": "b"}),
+    )
+    r.apply(batch_changes=1)
+    assert [row[2] for row in _rows(r)] == ["b", "c", "d"]
+
+
+@pytest.mark.parametrize("consistency", list(Consistency))
+@pytest.mark.parametrize("moved", [{1: "b", 2: "c", 3: "d"}, {1: "b", 2: "a"}, {3: "a", 1: "c"}])
+def test_unique_values_of_one_statement_change_places(
+    replication: Replication, moved: dict[int, str], consistency: Consistency
+) -> None:
+    """Oracle looks for duplicates at the statement's end; the change does not tell the rest."""
+    r = replication
+    r.execute("ALTER TABLE s.t ADD UNIQUE (v), ADD mine text DEFAULT 'kept'")
+    rows = dict(enumerate("abc", 1))
+    r.transaction(*(r.insert({"ID": i, "N": i, "V": v}, rowid=f"{i:018}") for i, v in rows.items()))
+    r.apply()
+    r.execute("UPDATE s.t SET mine = 'changed' WHERE id = 1")
+    r.transaction(
+        r.insert({"ID": 9, "N": 9, "V": "i"}, rowid=f"{9:018}"),
+        r.update({"ID": 2}, {"N": 7}, rowid=f"{2:018}"),
+        *(r.update({"ID": i}, {"V": v}, rowid=f"{i:018}") for i, v in moved.items()),
+        r.delete({"ID": 9}, rowid=f"{9:018}"),
+        r.insert({"ID": 8, "N": 8, "V": "h"}, rowid=f"{8:018}"),
+    )
+    r.serve()
+    r.apply(consistency=consistency)
+    assert r.rows("SELECT id, n, v, mine FROM s.t ORDER BY id") == [
+        *(
+            (i, 7 if i == 2 else i, v, "changed" if i == 1 else "kept")
+            for i, v in (rows | moved).items()
+        ),
+        (8, 8, "h", "kept"),
+    ]
+    assert r.rows("SELECT inserted, updated FROM olr_pg.ledger") == [(4, len({2, *moved}))]
+    assert _errors(r) == []
+
+
+def test_unique_values_that_change_places_do_not_hide_a_conflict(replication: Replication) -> None:
+    r = replication
+    r.execute("ALTER TABLE s.t ADD UNIQUE (v)")
+    r.transaction(*(r.insert({"ID": i, "V": v}, rowid=f"{i:018}") for i, v in enumerate("ab")))
+    r.apply()
+    r.execute("INSERT INTO s.t VALUES (50, 0, 'c')")
+    bad = r.transaction(
+        r.update({"ID": 0}, {"V": "b"}, rowid=f"{0:018}"),
+        r.update({"ID": 1}, {"V": "c"}, rowid=f"{1:018}"),
+    )
+    r.serve()
+    assert _fails(r).code == 5010
+    assert [row[:2] for row in _errors(r)] == [("S.T", bad)]
+    assert [(row[0], row[2]) for row in _rows(r)] == [(0, "a"), (1, "b"), (50, "c")]
+
+
+ROW_1, ROW_2 = "AAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAB"
+
+
+def _two(r: Replication) -> tuple[Any, Any]:
+    return (
+        r.insert({"ID": 1, "N": 1, "V": "one"}, rowid=ROW_1),
+        r.insert({"ID": 2, "N": 2, "V": "two"}, rowid=ROW_2),
+    )
+
+
+def _swap(r: Replication) -> tuple[Any, Any]:
+    """Two rows that change their keys: one by one each meets the other."""
+    return (
+        r.update({"ID": 1, "N": 1, "V": "one"}, {"ID": 2, "N": 1, "V": "one"}, rowid=ROW_1),
+        r.update({"ID": 2, "N": 2, "V": "two"}, {"ID": 1, "N": 2, "V": "two"}, rowid=ROW_2),
+    )
+
+
+@pytest.mark.parametrize("policy", [ConflictPolicy.SKIP, ConflictPolicy.OVERWRITE])
+@pytest.mark.parametrize("consistency", list(Consistency))
+def test_a_conflict_beside_keys_that_change_places(
+    replication: Replication, policy: ConflictPolicy, consistency: Consistency
+) -> None:
+    """Only what conflicts is skipped."""
+    r = replication
+    r.transaction(*_two(r))
+    bad = r.transaction(r.delete({"ID": 98}), *_swap(r), r.delete({"ID": 99}))
+    r.apply(conflict=policy, consistency=consistency)
+    assert [(row[0], row[2]) for row in _rows(r)] == [(1, "two"), (2, "one")]
+    assert _errors(r) == [
+        ("S.T", bad, position, "delete", 5009, None, "skipped", 1) for position in (0, 3)
+    ]
+
+
+def test_keys_change_places_beside_a_skipped_change(replication: Replication) -> None:
+    r = replication
+    r.execute("ALTER TABLE s.t ALTER n TYPE numeric(3)")
+    r.transaction(*_two(r))
+    r.transaction(r.insert({"ID": 5, "N": 10**9}), *_swap(r))
+    assert _fails(r).code == 5010
+    with connect(r.target) as connection:
+        skip_error(connection, "olr_pg", read_errors(connection, "olr_pg", resolved=False)[0].id)
+    r.serve()
+    r.apply()
+    assert [(row[0], row[2]) for row in _rows(r)] == [(1, "two"), (2, "one")]
+    assert r.rows("SELECT conflicts, updated + deleted FROM olr_pg.ledger") == [(1, 2)]

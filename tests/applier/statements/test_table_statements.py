@@ -1,0 +1,125 @@
+"""The SQL of sets of changes: keys that change, several sets of columns, tables without a key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from olr_pg.wire.elements import ColumnValue
+
+Replication = Any  # tests/applier/conftest.py
+
+
+def _table(replication: Replication, table: str = "s.t") -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = replication.rows(f"SELECT * FROM {table} ORDER BY 1")
+    return rows
+
+
+def _ledger(replication: Replication) -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = replication.rows(
+        "SELECT source_table, commit_scn, xids, transactions, inserted, updated, deleted"
+        " FROM olr_pg.ledger ORDER BY 1"
+    )
+    return rows
+
+
+def test_inserts_updates_and_deletes(replication: Replication) -> None:
+    r = replication
+    r.transaction(r.insert({"ID": 1, "N": 10, "V": "one"}), r.insert({"ID": 2, "N": 20, "V": None}))
+    r.transaction(r.update({"ID": 1}, {"V": "eins"}), r.insert({"ID": 3, "N": None, "V": "three"}))
+    last = r.transaction(r.delete({"ID": 2}), xid=10 << 48 | 12 << 32 | 572)
+    report = r.apply()
+    assert _table(r) == [(1, 10, "eins"), (3, None, "three")]
+    assert report.confirmed_scn == last
+    assert _ledger(r) == [("S.T", last, ["10.12.572"], 3, 2, 0, 0)]
+
+
+def test_key_changes(replication: Replication) -> None:
+    r = replication
+    r.transaction(*(r.insert({"ID": i, "N": i, "V": str(i)}) for i in range(1, 6)))
+    r.transaction(r.update({"ID": 1, "N": 1, "V": "1"}, {"ID": 11}))  # whole row known
+    r.transaction(r.update({"ID": 2}, {"ID": 12, "V": "zwei"}))  # only the key known
+    r.transaction(*(r.update({"ID": i, "N": i, "V": str(i)}, {"ID": i + 1}, rowid=f"row{i}")
+                    for i in (3, 4, 5)))  # fmt: skip
+    r.apply(batch_changes=1)
+    assert _table(r) == [(4, 3, "3"), (5, 4, "4"), (6, 5, "5"), (11, 1, "1"), (12, 2, "zwei")]
+
+
+def test_composite_key_and_several_column_sets(replication: Replication) -> None:
+    r = replication
+    r.execute("CREATE TABLE s.c (v text, n int, a int, b int, UNIQUE (v, n));"
+              "ALTER TABLE s.c ALTER v SET NOT NULL, ALTER n SET NOT NULL")  # fmt: skip
+    rows = [{"V": v, "N": n, "NA": 0, "NB": 0} for v in ("x", "y") for n in (1, 2)]
+    r.execute("ALTER TABLE s.c RENAME a TO na; ALTER TABLE s.c RENAME b TO nb")
+    r.transaction(*(r.insert(row, "C") for row in rows))
+    r.transaction(
+        r.update({"V": "x", "N": 1}, {"NA": 1}, "C"),
+        r.update({"V": "x", "N": 2}, {"NB": 2}, "C"),
+        r.update({"V": "y", "N": 1}, {"NA": 3, "NB": 3}, "C"),
+        r.delete({"V": "y", "N": 2}, "C"),
+    )
+    r.apply(batch_changes=1)
+    assert _table(r, "s.c") == [("x", 1, 1, 0), ("x", 2, 0, 2), ("y", 1, 3, 3)]
+
+
+def test_tables_without_a_key(replication: Replication) -> None:
+    r = replication
+    r.execute("CREATE TABLE s.k (n int, v text)")
+    same = {"N": 1, "V": "a"}
+    r.transaction(r.insert(same, "K"), r.insert(same, "K"), r.insert({"N": 2, "V": None}, "K"))
+    r.transaction(r.delete(same, "K"), r.update({"N": 2, "V": None}, {"V": "b"}, "K"))
+    r.transaction(r.insert({"N": 3, "V": "c"}, "K"), r.delete({"N": 3, "V": "c"}, "K"))
+    r.apply()
+    assert _table(r, "s.k") == [(1, "a"), (2, "b")]
+
+
+def test_a_table_without_a_key_is_searched_by_bytes(replication: Replication) -> None:
+    """Whatever its columns' collation calls equal.
+
+    PostgreSQL as it comes with us is built without ICU, so it has no collation that calls different
+    texts equal. One that cannot be used at all tells as well whether it is asked.
+    """
+    r = replication
+    r.execute("CREATE COLLATION s.own (provider = libc, locale = 'C')")
+    r.execute("CREATE DOMAIN s.words AS text COLLATE s.own")
+    r.execute("CREATE TABLE s.k (n int, v text COLLATE s.own, c char(3) COLLATE s.own, d s.words)")
+    r.execute("UPDATE pg_collation SET collcollate = 'x', collctype = 'x' WHERE collname = 'own'")
+    rows = [{"N": n, "V": "v", "C": "c", "D": "d"} for n in range(3)]
+    r.transaction(*(r.insert(row, "K") for row in rows))
+    r.transaction(r.update(rows[1], {"V": "V"}, "K"), r.delete(rows[2], "K"))
+    r.apply()
+    assert _table(r, "s.k") == [(0, "v", "c  ", "d"), (1, "V", "c  ", "d")]
+
+
+def test_large_insert_runs_go_by_copy(replication: Replication) -> None:
+    r = replication
+    r.transaction(*(r.insert({"ID": i, "N": i, "V": "é" * (i % 20)}) for i in range(5000)))
+    r.transaction(*(r.update({"ID": i}, {"V": None}) for i in range(0, 5000, 2)))
+    r.transaction(*(r.delete({"ID": i}) for i in range(0, 5000, 5)))
+    r.apply(copy_rows=100, batch_changes=100)
+    assert len(_table(r)) == 4000
+    assert _table(r)[:3] == [(1, 1, "é"), (2, 2, None), (3, 3, "ééé")]
+
+
+@pytest.mark.parametrize(
+    ("column", "key", "other"),
+    [
+        ("char(5)", ColumnValue("K", 96, charset_id=873, charset_form=1, value=b"ab   "),
+         ColumnValue("K", 96, charset_id=873, charset_form=1, value=b"cd   ")),
+        ("timestamp(0)", ColumnValue("K", 12, value=bytes.fromhex("787e0307022d28")),
+         ColumnValue("K", 12, value=bytes.fromhex("787e0307022d29"))),
+        ("numeric", ColumnValue("K", 2, value=bytes.fromhex("c2021744")),
+         ColumnValue("K", 2, value=bytes.fromhex("3f5a4d66"))),
+        ("bytea", ColumnValue("K", 23, value=b"\x00\xff"), ColumnValue("K", 23, value=b"\x01")),
+    ],
+)  # fmt: skip
+def test_keys_of_other_types(
+    replication: Replication, column: str, key: ColumnValue, other: ColumnValue
+) -> None:
+    r = replication
+    r.execute(f"CREATE TABLE s.y (k {column} PRIMARY KEY, n int)")
+    r.transaction(*(r.insert({"K": k, "N": 1}, "Y") for k in (key, other)))
+    r.transaction(r.update({"K": key}, {"N": 2}, "Y"), r.delete({"K": other}, "Y"))
+    r.apply(batch_changes=1)
+    assert r.rows("SELECT n FROM s.y") == [(2,)]

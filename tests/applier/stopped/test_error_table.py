@@ -1,0 +1,112 @@
+"""The error table: its lines name the transactions that stopped a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from olr_pg.applier.batches.replay import replay
+from olr_pg.applier.stopped.ddl import apply_event
+from olr_pg.applier.stopped.error_table import read_errors, skip_error
+from olr_pg.applier.target.connection import connect
+from olr_pg.applier.target.ledger import ensure_ledger
+from olr_pg.dictionary.evolution import Evolution, Verdict
+from olr_pg.errors import OlrPgError
+from olr_pg.transactions.schema_event import SchemaEvent
+
+if TYPE_CHECKING:
+    from olr_pg.applier.batches.replay import Replayed
+
+Replication = Any  # tests/applier/conftest.py
+
+
+def stops(replication: Replication, **options: Any) -> OlrPgError:
+    with pytest.raises(OlrPgError) as caught:
+        replication.apply(**options)
+    assert caught.value.code == 5010
+    return caught.value
+
+
+def retry(replication: Replication, table: str = "S.T", **options: Any) -> Replayed:
+    with connect(replication.target) as connection:
+        return replay(connection, replication.settings(**options), table)
+
+
+def rows(replication: Replication, table: str = "s.t") -> list[tuple[Any, ...]]:
+    found: list[tuple[Any, ...]] = replication.rows(f"SELECT * FROM {table} ORDER BY 1")
+    return found
+
+
+def held(replication: Replication) -> list[tuple[Any, ...]]:
+    found: list[tuple[Any, ...]] = replication.rows(
+        "SELECT source_table, commit_scn, changes FROM olr_pg.held ORDER BY id"
+    )
+    return found
+
+
+def fault(number: int) -> SchemaEvent:
+    """A transaction whose part of S.T cannot be decoded; its commit SCN is ten times its number."""
+    error = OlrPgError(2016, f"fault {number}", table="S.T", scn=10 * number - 1, thread=1)
+    stop = Evolution(Verdict.STOP, error=error)
+    return SchemaEvent("S.T", 10 * number, number, 10 * number - 5, stop, None, is_fault=True)
+
+
+def test_faults_that_follow_each_other_are_held_as_one(replication: Replication) -> None:
+    r = replication
+    options = r.settings()
+    with connect(r.target) as connection:
+        ensure_ledger(connection)
+        assert apply_event(connection, options, fault(1)) is not None
+        for number in range(2, 100):
+            # Delivered twice, it counts once.
+            for _ in range(2):
+                assert apply_event(connection, options, fault(number)) is None
+        assert held(r) == [("S.T", 10, 0)]
+        (error,) = read_errors(connection, "olr_pg", resolved=False)
+        assert error.message.startswith("fault 1 [")
+        assert "of 98 more transactions, the last with commit SCN 990, XID 0.0.99" in str(
+            error.message
+        )
+        assert (error.commit_scn, error.scn, error.attempts) == (10, 9, 1)
+        assert r.rows("SELECT commit_scn, stopped FROM olr_pg.ledger") == [(990, True)]
+        # What comes behind the decision was not decided on.
+        skip_error(connection, "olr_pg", error.id)
+        for number in (100, 101):
+            apply_event(connection, options, fault(number))
+        assert held(r) == [("S.T", 10, 0), ("S.T", 1000, 0)]
+        stopped = replay(connection, options, "S.T")
+        assert stopped.error is not None
+        assert stopped.events == 1
+        (error,) = read_errors(connection, "olr_pg", resolved=False)
+        assert "fault 100" in error.message
+        assert "of 1 more transactions" in error.message
+        # Nor are faults on both sides of something else one.
+        changed = fault(102)._replace(is_fault=False)
+        for event in (changed, fault(103), fault(104)):
+            apply_event(connection, options, event)
+        assert held(r) == [("S.T", scn, 0) for scn in (1000, 1020, 1030)]
+
+
+def test_what_fails_at_the_commit_names_its_transaction(replication: Replication) -> None:
+    """A constraint trigger that fires always and is deferred fails when nobody asked it to."""
+    r = replication
+    r.execute("""
+        CREATE FUNCTION s.no() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN IF NEW.n = 3 THEN RAISE EXCEPTION 'three'; END IF; RETURN NULL; END $$;
+        CREATE CONSTRAINT TRIGGER no AFTER INSERT ON s.t DEFERRABLE INITIALLY DEFERRED
+            FOR EACH ROW EXECUTE FUNCTION s.no();
+        ALTER TABLE s.t ENABLE ALWAYS TRIGGER no""")
+    scns = [r.transaction(r.insert({"ID": i, "N": i})) for i in range(1, 6)]
+    stops(r)
+    assert [row[0] for row in rows(r)] == [1, 2]
+    assert held(r) == [("S.T", scn, 1) for scn in scns[2:]]
+    again = retry(r)
+    assert again.error is not None
+    assert "three" in str(again.error)
+    assert r.rows("SELECT commit_scn, message, attempts FROM olr_pg.error") == [
+        (scns[2], "three", 2)
+    ]
+    r.execute("ALTER TABLE s.t DISABLE TRIGGER no")
+    assert retry(r).error is None
+    assert len(rows(r)) == 5

@@ -1,0 +1,222 @@
+"""A target that was put back: restored from a backup, or a standby that had not everything."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+
+from olr_pg.applier.session.applier_session import Applier
+from olr_pg.applier.settings import Consistency
+from olr_pg.applier.target.applied_file import AppliedTables
+from olr_pg.applier.target.connection import is_transient
+from olr_pg.applier.target.ledger import ensure_ledger
+from olr_pg.errors import OlrPgError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Replication = Any  # tests/applier/conftest.py
+
+_BACKUP = """
+CREATE SCHEMA backup;
+CREATE TABLE backup.t AS TABLE s.t;
+CREATE TABLE backup.ledger AS TABLE olr_pg.ledger;
+CREATE TABLE backup.subscription AS TABLE olr_pg.subscription
+"""
+_RESTORE = """
+TRUNCATE s.t; INSERT INTO s.t TABLE backup.t;
+DELETE FROM olr_pg.ledger; INSERT INTO olr_pg.ledger TABLE backup.ledger;
+DELETE FROM olr_pg.subscription; INSERT INTO olr_pg.subscription TABLE backup.subscription
+"""
+_END_CONNECTIONS = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE application_name = 'olr_pg applier' AND datname = current_database()
+"""
+
+
+def _with_decoder_at_the_end(replication: Replication) -> None:
+    """What is confirmed need not be decoded again: so the checkpoint moves on."""
+    script = replication.script
+    script.open_scn = lambda: script.transactions[-1].last_commit_scn + 1
+
+
+def _again(replication: Replication) -> None:
+    replication.listener.stop()
+    replication.listener = None
+
+
+def _one_more(replication: Replication) -> int:
+    number = len(replication.script.transactions) + 1
+    scn: int = replication.transaction(replication.insert({"ID": number}))
+    return scn
+
+
+def _ids(replication: Replication) -> list[int]:
+    return [row[0] for row in replication.rows("SELECT id FROM s.t ORDER BY id")]
+
+
+@pytest.mark.parametrize("consistency", list(Consistency))
+def test_a_restored_target_is_noticed(replication: Replication, consistency: Consistency) -> None:
+    r = replication
+    _with_decoder_at_the_end(r)
+    first = _one_more(r)
+    r.apply(consistency=consistency)
+    _again(r)
+    r.apply(consistency=consistency)  # nothing new: it notes where the next one would start
+    r.execute(_BACKUP)
+    second = _one_more(r)
+    _again(r)
+    r.apply(consistency=consistency)
+    r.execute(_RESTORE)
+    _one_more(r)
+    _again(r)
+    for _ in range(2):
+        with pytest.raises(OlrPgError) as caught:
+            r.apply(consistency=consistency)
+        assert caught.value.code == 5024
+        assert f"up to SCN {first}, it was applied up to {second}" in caught.value.detail
+        assert caught.value.where["table"] == "S.T"
+        assert _ids(r) == [1]
+    # As docs/operations.md says.
+    start = caught.value.where["start_scn"]
+    assert isinstance(start, int)
+    assert 0 < start < second
+    (r.folder / "checkpoint.json").unlink()
+    _again(r)
+    r.apply(consistency=consistency, start_scn=start)
+    assert _ids(r) == [1, 2, 3]
+    assert r.script.started[-1] == start
+    _again(r)
+    r.apply(consistency=consistency)
+
+
+def test_an_empty_target_is_noticed(replication: Replication) -> None:
+    r = replication
+    _with_decoder_at_the_end(r)
+    _one_more(r)
+    r.apply()
+    r.execute("DROP SCHEMA olr_pg CASCADE; TRUNCATE s.t")
+    _one_more(r)
+    _again(r)
+    with pytest.raises(OlrPgError) as caught:
+        r.apply()
+    assert caught.value.code == 5024
+    assert "nothing tells where to start" in caught.value.detail
+    assert _ids(r) == []
+
+
+@pytest.mark.parametrize("consistency", list(Consistency))
+def test_a_target_that_is_put_back_while_it_runs(
+    replication: Replication, consistency: Consistency
+) -> None:
+    """As by a standby that takes over and lacks the last transactions."""
+    r = replication
+    with psycopg.connect(r.target, autocommit=True) as connection:
+        ensure_ledger(connection)
+    first = _one_more(r)
+    applier = Applier(r.settings(consistency=consistency, batch_milliseconds=1))
+    caught: list[OlrPgError] = []
+
+    def run() -> None:
+        try:
+            applier.run()
+        except OlrPgError as error:
+            caught.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        r.wait_for(f"SELECT count(*) = 1 FROM olr_pg.ledger WHERE commit_scn = {first}")
+        r.wait_for(f"SELECT count(*) = 1 FROM olr_pg.subscription WHERE complete_scn >= {first}")
+        r.execute(_BACKUP)
+        second = _one_more(r)
+        r.script.put_rest()
+        while applier.confirmed_scn < second:
+            assert thread.is_alive()
+            thread.join(0.005)
+        with psycopg.connect(r.target) as other:
+            other.execute(_END_CONNECTIONS)
+            other.execute(_RESTORE.encode())
+        _one_more(r)
+        r.script.put_rest()
+        thread.join(30)
+    finally:
+        applier.stop()
+        thread.join()
+    assert [error.code for error in caught] == [5024]
+    assert 2 not in _ids(r)
+    assert 3 not in _ids(r)
+
+
+def test_a_table_that_is_loaded_anew_is_not_taken_for_one_put_back(
+    replication: Replication,
+) -> None:
+    r = replication
+    _with_decoder_at_the_end(r)
+    for _ in range(3):
+        _one_more(r)
+    r.apply()
+    r.execute(
+        "DELETE FROM olr_pg.ledger; DELETE FROM s.t WHERE id > 2;"
+        "INSERT INTO olr_pg.ledger (subscription, source_table, target_table, commit_scn)"
+        " VALUES ('olr_pg', 'S.T', 's.t', 20);"
+        "INSERT INTO olr_pg.load (subscription, source_table, target_table, scn, start_scn, source,"
+        " parts, finished_at) VALUES ('olr_pg', 'S.T', 's.t', 20, 20, '', 0, now())"
+    )
+    _again(r)
+    r.apply()
+    assert _ids(r) == [1, 2, 3]
+
+
+def test_only_what_was_on_disk_is_remembered(replication: Replication, tmp_path: Path) -> None:
+    """So a kill leaves a file that says too little, never too much."""
+    r = replication
+    _one_more(r)
+    r.apply()
+    file = tmp_path / "of_another.json"
+    applied = AppliedTables("olr_pg", file)
+    applied.recall()
+    applied.add({"S.T": 9, "S.U": 0})
+    applied.add({"S.T": 5})
+    applied.save()
+    again = AppliedTables("olr_pg", file)
+    again.recall()
+    with psycopg.connect(r.target, autocommit=True) as connection:
+        again.check(connection)
+        again.add({"S.T": 11})
+        with pytest.raises(OlrPgError):
+            again.check(connection)
+        again.forget(["S.T"])
+        again.check(connection)
+    fewer = AppliedTables("olr_pg", file)
+    fewer.recall({"S.U"})
+    with psycopg.connect(r.target, autocommit=True) as connection:
+        connection.execute("DELETE FROM olr_pg.ledger")
+        fewer.check(connection)
+    other = AppliedTables("another", file)
+    other.recall()
+    with psycopg.connect(r.target, autocommit=True) as connection:
+        other.check(connection)
+
+
+def test_a_standby_that_lags_is_not_one_put_back(replication: Replication) -> None:
+    r = replication
+    _one_more(r)
+    r.apply()
+    # Found before PostgreSQL's own.
+    r.execute(
+        "CREATE SCHEMA lagging; CREATE FUNCTION lagging.pg_is_in_recovery() RETURNS boolean"
+        " LANGUAGE sql AS 'SELECT true'"
+    )
+    applied = AppliedTables("olr_pg", None)
+    applied.add({"S.T": 1000})
+    standby = f"{r.target} options='-c search_path=lagging,pg_catalog'"
+    with psycopg.connect(standby, autocommit=True) as connection:
+        with pytest.raises(psycopg.Error) as caught:
+            applied.check(connection)
+        assert is_transient(caught.value)
+        applied.forget()
+        applied.check(connection)

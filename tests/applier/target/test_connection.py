@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING, Any
+
+from psycopg.conninfo import make_conninfo
+
+from olr_pg.applier.target.connection import connect
+from olr_pg.postgres.keepalive import vigilant
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+Replication = Any  # tests/applier/conftest.py
+
+
+def _keepalive(connection: Connection[Any]) -> tuple[int, int, int, int]:
+    """What the kernel does on the connection: idle, interval (s), count; user timeout (ms)."""
+    with socket.socket(fileno=connection.fileno()) as there:
+        tcp = socket.IPPROTO_TCP
+        options = (
+            socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT, socket.TCP_USER_TIMEOUT,
+        )  # fmt: skip
+        found = [there.getsockopt(tcp, option) for option in options]
+        assert there.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        there.detach()
+    return found[0], found[1], found[2], found[3]
+
+
+def test_a_server_that_vanished_is_noticed(replication: Replication) -> None:
+    """After a minute, not after the two hours and more that systems wait by themselves."""
+    with connect(make_conninfo(replication.target, host="127.0.0.1")) as connection:
+        assert _keepalive(connection) == (30, 10, 3, 60_000)
+
+
+def test_what_the_connect_string_says_holds(replication: Replication) -> None:
+    own = make_conninfo(replication.target, host="127.0.0.1", keepalives_idle=7, keepalives_count=9)
+    with connect(own) as connection:
+        assert _keepalive(connection) == (7, 10, 9, 60_000)
+    assert "connect_timeout=2" in vigilant("host=localhost connect_timeout=2")
+    assert "tcp_user_timeout=5 " in vigilant("postgresql://u@h:1/d?tcp_user_timeout=5")
+
+
+def test_timeouts_of_the_role_or_database_do_not_hold(replication: Replication) -> None:
+    names = ["statement_timeout", "idle_in_transaction_session_timeout", "idle_session_timeout"]
+    options = " ".join(f"-c {name}=1500" for name in names)
+    own = make_conninfo(replication.target, options=f"{options} -c synchronous_commit=off")
+    with connect(own) as connection:
+        if connection.info.server_version >= 170_000:
+            names.append("transaction_timeout")
+        found = [connection.execute(f"SHOW {name}").fetchone() for name in names]
+        assert found == [("0",)] * len(names)
+        assert connection.execute("SHOW synchronous_commit").fetchone() == ("on",)
+    with connect(make_conninfo(own, options="-c synchronous_commit=remote_apply")) as connection:
+        assert connection.execute("SHOW synchronous_commit").fetchone() == ("remote_apply",)

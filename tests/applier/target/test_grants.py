@@ -1,0 +1,77 @@
+"""The privileges of the applier's role: the minimal ones are enough."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from olr_pg.errors import OlrPgError
+from olr_pg.load.cutover.steps_done import forget_steps, note_step, read_steps
+from olr_pg.postgres.embedded import packaged_installation
+
+Replication = Any  # tests/applier/conftest.py
+
+
+def _fails(replication: Replication, **options: Any) -> OlrPgError:
+    with pytest.raises(OlrPgError) as caught:
+        replication.apply(**options)
+    return caught.value
+
+
+def _rows(replication: Replication, table: str = "s.t") -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = replication.rows(f"SELECT * FROM {table} ORDER BY 1")
+    return rows
+
+
+SQL = Path(__file__).parents[3] / "sql" / "postgres"
+
+
+def run_script(target: str, script: str, **variables: str) -> None:
+    """What an administrator does with one of our scripts."""
+    psql = str(packaged_installation() / "bin" / "psql")
+    values = [f"--set={name}={value}" for name, value in variables.items()]
+    options = ["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", *values]
+    done = subprocess.run(
+        [psql, target, *options, f"--file={SQL / script}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_role_with_the_minimal_grants(replication: Replication) -> None:
+    r = replication
+    r.transaction(r.insert({"ID": 1}))
+    run_script(r.target, "ledger.sql")
+    for _ in range(2):  # running it again does no harm
+        run_script(r.target, "role.sql", role="applier", target_schema="s")
+    r.execute("ALTER ROLE applier PASSWORD 'secret'")
+    target = psycopg.conninfo.make_conninfo(r.target, user="applier", password="secret")
+    try:
+        r.apply(connect_string=target)
+        r.transaction(r.update({"ID": 1}, {"N": 5}), r.insert({"ID": 2}))
+        r.serve()
+        r.apply(connect_string=target)
+        assert _rows(r) == [(1, 5, None), (2, None, None)]
+        with psycopg.connect(target) as connection:
+            note_step(connection, "olr_pg", "quiet", "done", {})
+            assert list(read_steps(connection, "olr_pg")) == ["quiet"]
+            forget_steps(connection, "olr_pg")
+        # Of the release before: it is not the role's to alter.
+        r.execute("UPDATE olr_pg.version SET version=6")
+        r.transaction(r.insert({"ID": 3}))
+        r.serve()
+        assert _fails(r, connect_string=target).code == 5015
+        run_script(r.target, "ledger.sql")
+        r.serve()
+        r.apply(connect_string=target, dbid=11)
+        assert len(_rows(r)) == 3
+        r.execute("REVOKE SET ON PARAMETER session_replication_role FROM applier")
+        assert _fails(r, connect_string=target).code == 5004
+    finally:
+        r.execute("DROP OWNED BY applier; DROP ROLE applier")

@@ -1,0 +1,93 @@
+"""The ledger: it knows its source and its target tables, and what was loaded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from olr_pg.applier.settings import Consistency
+from olr_pg.dictionary.model import Table
+from olr_pg.errors import OlrPgError
+
+Replication = Any  # tests/applier/conftest.py
+
+
+def _table(replication: Replication, table: str = "s.t") -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = replication.rows(f"SELECT * FROM {table} ORDER BY 1")
+    return rows
+
+
+def test_a_second_source_needs_a_subscription_of_its_own(replication: Replication) -> None:
+    """Its tables have the same names; their SCNs are not the first one's."""
+    r, tables = replication, [Table("S", "T", 1, 1, ())]
+    r.execute("CREATE SCHEMA two; CREATE TABLE two.t (LIKE s.t INCLUDING ALL)")
+    r.transaction(r.insert({"ID": 1}), scn=1_000)
+    r.apply(tables)
+    r.script.transactions.clear()
+    r.transaction(r.insert({"ID": 2}), scn=20)
+    (r.folder / "checkpoint.json").unlink()
+    r.serve()
+    other = {"schema_names": {"S": "two"}, "applied_file": r.folder / "other.json"}
+    with pytest.raises(OlrPgError) as caught:
+        r.apply(tables, **other)
+    assert caught.value.code == 5025
+    assert "s.t" in caught.value.detail
+    r.apply(tables, subscription="two", **other)
+    assert [row[0] for row in _table(r, "two.t")] == [2]
+
+
+def test_a_second_database_does_not_take_the_ledger_of_the_first(
+    replication: Replication,
+) -> None:
+    """Both go into one table: the second one's SCNs are below those of the ledger's line."""
+    r, tables = replication, [Table("S", "T", 1, 1, ())]
+    r.transaction(r.insert({"ID": 1}), scn=1_000)
+    r.apply(tables)  # of an earlier release, or of a source that did not say its DBID
+    assert r.rows("SELECT dbid FROM olr_pg.ledger") == [(None,)]
+    r.serve()
+    r.apply(tables, dbid=11)
+    assert r.rows("SELECT dbid FROM olr_pg.ledger") == [(11,)]
+    r.script.transactions.clear()
+    r.transaction(r.insert({"ID": 2}), scn=20)
+    (r.folder / "checkpoint.json").unlink()
+    r.serve()
+    other = {"dbid": 22, "applied_file": r.folder / "other.json"}
+    # What names no tables meets the line with the first change.
+    for known, consistency in ((tables, "table"), ([], "table"), ([], "transaction")):
+        with pytest.raises(OlrPgError) as caught:
+            r.apply(known, consistency=Consistency(consistency), **other)
+        assert (caught.value.code, caught.value.where["table"]) == (5027, "S.T")
+        assert "DBID 11" in caught.value.detail
+        r.serve()
+    r.apply(tables, subscription="two", **other)
+    assert [row[0] for row in _table(r)] == [1, 2]
+    assert r.rows("SELECT subscription, dbid FROM olr_pg.ledger ORDER BY dbid") == [
+        ("olr_pg", 11),
+        ("two", 22),
+    ]
+
+
+def test_a_target_table_that_was_renamed_goes_on(replication: Replication) -> None:
+    r, tables = replication, [Table("S", "T", 1, 1, ())]
+    r.transaction(r.insert({"ID": 1}))
+    r.apply(tables)
+    r.execute("ALTER TABLE s.t RENAME TO renamed")
+    r.transaction(r.insert({"ID": 2}))
+    r.serve()
+    r.apply(tables, table_names={"S.T": "s.renamed"})
+    assert [row[0] for row in _table(r, "s.renamed")] == [1, 2]
+    assert r.rows("SELECT target_table FROM olr_pg.ledger") == [("s.renamed",)]
+
+
+def test_a_seeded_ledger_skips_what_was_loaded(replication: Replication) -> None:
+    r = replication
+    r.apply()
+    r.execute("INSERT INTO s.t VALUES (1, 1, 'loaded');"
+              "INSERT INTO olr_pg.ledger (subscription, source_table, target_table, commit_scn)"
+              " VALUES ('olr_pg', 'S.T', 's.t', 10)")  # fmt: skip
+    r.transaction(r.insert({"ID": 1, "N": 1, "V": "loaded"}), scn=10)
+    r.transaction(r.update({"ID": 1}, {"V": "changed"}), scn=11)
+    r.serve()
+    r.apply()
+    assert _table(r) == [(1, 1, "changed")]

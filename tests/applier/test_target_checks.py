@@ -1,0 +1,109 @@
+"""What is wrong with a target, and that its SQL mends it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from olr_pg.applier.target_checks import check_target
+from olr_pg.datatypes.convert import DEFAULT_FACTS
+from olr_pg.datatypes.mapping import OracleType
+from olr_pg.dictionary.model import Column, KeyKind, Table
+from olr_pg.errors import OlrPgError
+from olr_pg.observability.findings import Severity
+from olr_pg.wire.elements import ColumnValue
+
+if TYPE_CHECKING:
+    from olr_pg.observability.findings import Finding
+
+Replication = Any  # tests/applier/conftest.py
+
+_ID = Column("ID", 1, 1, 1, OracleType.NUMBER, 22, 9, 0, nullable=False)
+
+
+def _table(*columns: Column, owner: str = "S") -> Table:
+    return Table(owner, "R", 1, 1, (_ID, *columns), key_kind=KeyKind.PRIMARY, key=(1,))
+
+
+def _found(replication: Replication, table: Table) -> list[Finding]:
+    return check_target(replication.settings(), [table])
+
+
+def _mend(replication: Replication, findings: list[Finding]) -> None:
+    for finding in findings:
+        for line in finding.mend:
+            replication.execute(line)
+
+
+def test_a_character_set_without_a_decoder_is_mended_by_no_type(replication: Replication) -> None:
+    column = Column("X", 2, 2, 2, OracleType.VARCHAR2, 10, charset_id=18, charset_form=1)
+    replication.execute("CREATE TABLE s.r (id int PRIMARY KEY, x varchar(10))")
+    settings = replication.settings(facts=replace(DEFAULT_FACTS, charset="NL7DEC"))
+    (found,) = check_target(settings, [_table(column)])
+    assert "no decoder for Oracle character set" in found.what
+    assert [line for line in found.mend if not line.startswith("--")] == []
+    assert "filter.columns" in found.mend[0]
+
+
+def test_an_identity_that_lets_nobody_update_it(replication: Replication) -> None:
+    r = replication
+    r.execute("CREATE TABLE s.r (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY)")
+    found = _found(r, _table())
+    assert [(one.severity, one.check) for one in found] == [(Severity.ERROR, "postgres.identity")]
+    _mend(r, found)
+    assert _found(r, _table()) == []
+    identity = "SELECT attidentity::text FROM pg_attribute WHERE attrelid = 's.r'::regclass"
+    assert r.rows(f"{identity} AND attname = 'id'") == [("d",)]
+
+
+def test_a_key_that_is_deferrable(replication: Replication) -> None:
+    r = replication
+    r.execute(
+        'CREATE TABLE s.r (id int CONSTRAINT "The Key" PRIMARY KEY DEFERRABLE INITIALLY DEFERRED,'
+        " x int UNIQUE DEFERRABLE, y int UNIQUE)"
+    )
+    found = _found(r, _table())
+    assert [(one.severity, one.check) for one in found] == [(Severity.WARNING, "postgres.keys")] * 2
+    _mend(r, found)
+    assert _found(r, _table()) == []
+    r.execute("INSERT INTO s.r VALUES (1)")
+    r.transaction(r.insert({"ID": 1}, "R"))
+    with pytest.raises(OlrPgError):
+        r.apply([_table()])
+
+
+def test_a_table_without_a_key(replication: Replication) -> None:
+    r = replication
+    r.execute("CREATE TABLE s.r (id int)")
+    found = _found(r, _table())
+    assert [(one.severity, one.check) for one in found] == [(Severity.WARNING, "postgres.keys")]
+    assert "unnoticed" in found[0].what
+    _mend(r, found)
+    assert _found(r, _table()) == []
+
+
+@pytest.mark.parametrize("schema", ["a b", "Abc", 'q"'])
+def test_schemas_that_have_to_be_quoted(replication: Replication, schema: str) -> None:
+    r = replication
+    r.execute("CREATE SCHEMA abc")
+    settings = r.settings(create_tables=True, schema_names={"S": schema})
+    assert check_target(settings, [_table()]) == []
+    r.apply([_table()], create_tables=True, schema_names={"S": schema})
+    assert r.rows("SELECT nspname FROM pg_namespace WHERE nspname ~ '[A-Z \"]'") == [(schema,)]
+    assert check_target(settings, [_table()]) == []
+
+
+def test_a_domain_over_a_domain(replication: Replication) -> None:
+    r = replication
+    r.execute(
+        "CREATE DOMAIN s.d1 AS varchar(20); CREATE DOMAIN s.d2 AS s.d1 CHECK (VALUE <> '');"
+        "CREATE TABLE s.r (id int PRIMARY KEY, x s.d2)"
+    )
+    text = Column("X", 2, 2, 2, OracleType.VARCHAR2, 20, charset_id=873, charset_form=1)
+    assert _found(r, _table(text)) == []
+    value = ColumnValue("X", OracleType.VARCHAR2, charset_id=873, charset_form=1, value=b"x")
+    r.transaction(r.insert({"ID": 1, "X": value}, "R"), r.update({"ID": 1}, {"X": value}, "R"))
+    r.apply([_table(text)])
+    assert r.rows("SELECT * FROM s.r") == [(1, "x")]

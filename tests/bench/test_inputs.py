@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from olr_pg.bench.inputs import log_set
+from olr_pg.capture.logs import open_log
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_logs_are_kept_for_the_next_run(tmp_path: Path) -> None:
+    made = log_set(tmp_path, "orders", 30_000)
+    times = [log.stat().st_mtime_ns for log in made.logs]
+    again = log_set(tmp_path, "orders", 30_000)
+    assert again == made
+    assert times == [log.stat().st_mtime_ns for log in again.logs]
+
+
+def test_logs_come_in_the_order_of_their_sequence_numbers(tmp_path: Path) -> None:
+    logs = log_set(tmp_path, "orders", 2_000_000, 8_000).logs
+    sequences = [open_log(str(log)).header.sequence for log in logs]
+    assert sequences == sorted(sequences)
+    assert list(logs) != sorted(logs), "so many that their names are not in that order"
+
+
+def test_the_beginning_of_logs(tmp_path: Path) -> None:
+    whole = log_set(tmp_path, "orders", 100_000, 8_000)
+    sizes = [log.stat().st_size for log in whole.logs]
+    assert whole.beginning(whole.size) == whole
+    two = whole.beginning(sum(sizes[:3]) - 1)
+    assert (two.logs, two.size) == (whole.logs[:2], sum(sizes[:2]))
+    assert whole.beginning(1).logs == whole.logs[:1]

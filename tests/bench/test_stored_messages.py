@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from olr_pg.applier.received.parse import parse_answers
+from olr_pg.bench.made_up_changes import ChangeSet, Pool
+from olr_pg.bench.stored_messages import Messages
+from olr_pg.ordering.ready_transactions import transactions_of
+from olr_pg.wire.elements import ElementCode
+from olr_pg.wire.frames import ByteOrder
+
+
+@pytest.mark.parametrize("rows", [1, 10, 15_000])
+def test_messages_come_in_pieces(rows: int, tmp_path: Path) -> None:
+    """All of them, in transactions, in order, and each of what the changes say."""
+    changes = ChangeSet("mix", 20_001, rows)
+    messages = Messages(changes, Pool(), tmp_path / "messages")
+    pieces = list(messages.pieces())
+    transactions = list(transactions_of(pieces))
+    assert len(pieces) == len(list(changes.pieces())) > 1
+    assert len(transactions) == -(-20_001 // rows)
+    assert sum(one.messages for one in transactions) == messages.messages
+    assert messages.messages == 20_001 + 2 * len(transactions)
+    assert sum(len(one.blob) for one in transactions) == messages.size
+    scns = [one.commit_scn for one in transactions]
+    assert scns == sorted(set(scns))
+    expected = np.concatenate([piece.kind for piece in changes.pieces()]).tolist()
+    found: list[int] = []
+    for piece in pieces:
+        answers = parse_answers(np.frombuffer(piece.blob, np.uint8), ByteOrder.LITTLE)
+        assert len(answers.code) == piece.messages
+        commits = answers.commit_scn[answers.kind == ElementCode.COMMIT].tolist()
+        assert commits == piece.commit_scn.tolist()
+        found += answers.kind[answers.kind > ElementCode.COMMIT].tolist()
+    assert found == expected
+
+
+def test_pieces_are_given_back(tmp_path: Path) -> None:
+    """What nobody refers to any more is not mapped any more: memory does not grow with input."""
+    messages = Messages(ChangeSet("insert", 100_000, 100), Pool(), tmp_path / "messages")
+    for piece in messages.pieces():
+        assert piece
+        maps = Path("/proc/self/maps").read_text("utf-8", "replace")
+        # The one before lives until the next is here.
+        assert maps.count(str(tmp_path / "messages")) <= 2

@@ -1,0 +1,98 @@
+"""Whether the logs begin where decoding must start."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from olr_pg.capture.finished_logs import DecodedLogs
+from olr_pg.capture.logs import LogScan, discover_logs
+from olr_pg.capture.wanted_logs import check_beginning, wanted_stream
+from olr_pg.dictionary.model import Database
+from olr_pg.errors import OlrPgError
+from olr_pg.simulator.database_shape import choose_shape
+from olr_pg.simulator.simulation import simulate
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from olr_pg.capture.archived_log import ArchivedLog
+    from olr_pg.capture.continuity import LogStream
+
+DATABASE: Final = Database("SIMDB")
+
+
+@pytest.fixture(scope="module")
+def threads(tmp_path_factory: pytest.TempPathFactory) -> Mapping[int, list[ArchivedLog]]:
+    folder = tmp_path_factory.mktemp("source")
+    simulate(5, folder, size=400_000, shape=choose_shape(5, "random", threads=2))
+    logs = discover_logs([str(folder / "logs")])
+    return {number: [one for one in logs if one.header.thread == number] for number in (1, 2)}
+
+
+def first_of_two(
+    threads: Mapping[int, list[ArchivedLog]], sequence: int, incarnation_scn: int
+) -> tuple[list[ArchivedLog], int]:
+    """Thread 1, and thread 2 from a later log on; an SCN before that one."""
+    log = threads[2][2]
+    header = replace(log.header, sequence=sequence, resetlogs_scn=incarnation_scn)
+    late = replace(log, header=header)
+    scn = header.first_scn - 1
+    assert threads[1][0].header.first_scn <= scn
+    return [*threads[1], late], scn
+
+
+def test_a_thread_that_was_enabled_later_has_nothing_before_its_first_log(
+    threads: Mapping[int, list[ArchivedLog]],
+) -> None:
+    logs, scn = first_of_two(threads, 1, 1)
+    check_beginning(logs, scn)
+
+
+@pytest.mark.parametrize("sequence", [1, 2])
+def test_a_thread_whose_first_logs_are_gone(
+    threads: Mapping[int, list[ArchivedLog]], sequence: int
+) -> None:
+    """Sequence 1 is no proof: with a new incarnation every thread begins there again."""
+    begin = threads[2][2].header.first_scn
+    logs, scn = first_of_two(threads, sequence, begin if sequence == 1 else 1)
+    with pytest.raises(OlrPgError) as caught:
+        check_beginning(logs, scn)
+    assert caught.value.code == 2010
+    assert caught.value.where["thread"] == 2
+
+
+def sequences(stream: LogStream) -> list[tuple[int, int, int]]:
+    """Of its gaps: thread, first and last sequence."""
+    return [(gap.thread, gap.first_sequence, gap.last_sequence) for gap in stream.gaps]
+
+
+@pytest.mark.parametrize("removed", [[], [4], [2, 3, 4], [1, 2, 3], [0, 1, 2, 3, 4]])
+def test_a_log_is_missing_whatever_is_left_of_those_that_were_read(
+    threads: Mapping[int, list[ArchivedLog]], removed: list[int]
+) -> None:
+    decoded = DecodedLogs()
+    for log in threads[1][:5]:
+        decoded.add(log.position)
+    missing = threads[1][5].position.sequence
+    logs = [log for at, log in enumerate(threads[1]) if at not in (*removed, 5)]
+    stream = wanted_stream(LogScan(tuple(logs), (), ()), DATABASE, 0, {}, decoded)
+    assert sequences(stream) == [(1, missing, missing)]
+    logs = [log for at, log in enumerate(threads[1]) if at not in removed]
+    stream = wanted_stream(LogScan(tuple(logs), (), ()), DATABASE, 0, {}, decoded)
+    assert sequences(stream) == []
+    assert set(threads[1][5:]) <= set(stream.readable)
+
+
+def test_what_is_missing_before_the_beginning_is_not_wanted(
+    threads: Mapping[int, list[ArchivedLog]],
+) -> None:
+    logs = [log for at, log in enumerate(threads[1]) if at not in (1, 2)]
+    scan, decoded = LogScan(tuple(logs), (), ()), DecodedLogs()
+    begin = threads[1][3].header.first_scn
+    assert sequences(wanted_stream(scan, DATABASE, begin, {}, decoded)) == []
+    lost = [threads[1][at].position.sequence for at in (1, 2)]
+    for scn in (0, begin - 1):
+        assert sequences(wanted_stream(scan, DATABASE, scn, {}, decoded)) == [(1, *lost)]

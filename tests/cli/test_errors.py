@@ -1,0 +1,102 @@
+"""``olr-pg errors``: a table that stopped is shown and let go on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import psycopg
+import pytest
+from typer.testing import CliRunner
+
+from olr_pg.applier.batches.table_applier import TableApplier
+from olr_pg.applier.received.chunk_assembly import ChunkedRows
+from olr_pg.applier.received.layouts import LayoutReader
+from olr_pg.applier.settings import ApplierSettings
+from olr_pg.applier.statements.table_changes import Chunk, select
+from olr_pg.applier.target.connection import connect
+from olr_pg.applier.target.ledger import ensure_ledger
+from olr_pg.cli.main import app
+from olr_pg.wire.elements import ColumnValue, Insert, encode_element
+from olr_pg.wire.frames import ByteOrder
+from olr_pg.wire.messages import Data, encode_answer
+
+if TYPE_CHECKING:
+    from typer.testing import Result
+
+ORDER = ByteOrder.LITTLE
+
+
+def _stop(target: str) -> None:
+    """Let a table get three rows, the second of which it refuses."""
+    with connect(target) as connection:
+        ensure_ledger(connection)
+        connection.execute("CREATE SCHEMA s; CREATE TABLE s.t (n int CONSTRAINT no CHECK (n <> 2))")
+        blob = b"".join(
+            encode_answer(
+                Data(
+                    encode_element(
+                        Insert(
+                            scn=n, commit_scn=n, xid=n, timestamp=0, object_id=1, schema="S",
+                            table="T", rowid="", after=(ColumnValue("N", 2, value=raw),),
+                        ),
+                        ORDER,
+                    )
+                ),
+                ORDER,
+            )
+            for n, raw in ((1, b"\xc1\x02"), (2, b"\xc1\x03"), (3, b"\xc1\x04"))
+        )  # fmt: skip
+        answers = ChunkedRows(ORDER).whole(np.frombuffer(blob, np.uint8).copy(), is_cut=False)
+        chunk = Chunk(answers, LayoutReader(ORDER).read(answers))
+        TableApplier("S.T", ApplierSettings(target, "", 0, ""), None).apply(
+            connection, select(chunk, np.arange(3))
+        )
+
+
+@pytest.fixture
+def config(tmp_path: Path, postgres_database: str) -> Path:
+    path = tmp_path / "olr-pg.json"
+    source = {"kind": "offline", "dictionary": "none.json", "logs": ["none"]}
+    target = {"connect-string": postgres_database, "tables": ["S.T"]}
+    path.write_text(json.dumps({"source": source, "apply": target}))
+    return path
+
+
+def run(config: Path, command: str, *args: str) -> Result:
+    return CliRunner().invoke(app, ["errors", command, "--config", str(config), *args])
+
+
+def test_a_stopped_table_is_listed_shown_retried_and_let_go_on(
+    config: Path, postgres_database: str
+) -> None:
+    _stop(postgres_database)
+    listed = run(config, "list")
+    assert listed.exit_code == 1
+    assert "STOPPED S.T: 2 transactions with 2 changes" in listed.stdout
+    document = json.loads(run(config, "list", "--json").stdout)
+    (error,) = document["errors"]
+    assert (error["code"], error["xid"], error["operation"]) == ("OLR-05008", "0.0.2", "insert")
+    number = str(error["id"])
+    shown = json.loads(run(config, "show", number, "--json").stdout)
+    assert shown["change"]["after"] == {"N": 2}
+    assert 'INSERT INTO "s"."t"' in run(config, "show", number).stdout
+    again = run(config, "retry", "--json")
+    assert again.exit_code == 1
+    assert json.loads(again.stdout)["tables"][0]["error"]["code"] == "OLR-05008"
+    done = run(config, "skip", number)
+    assert (done.exit_code, "goes on" in done.stdout) == (0, True)
+    assert run(config, "list").exit_code == 0
+    with psycopg.connect(postgres_database) as connection:
+        assert connection.execute("SELECT n FROM s.t ORDER BY n").fetchall() == [(1,), (3,)]
+
+
+def test_what_is_not_there_is_refused(config: Path) -> None:
+    for command, argument, code in (("show", "5", "5142"), ("retry", "S.T", "5144")):
+        result = run(config, command, argument)
+        assert result.exit_code == 6
+        assert f"OLR-0{code}" in result.stderr
+    for command in ("retry", "list"):
+        assert run(config, command).exit_code == 0

@@ -1,0 +1,124 @@
+"""``olr-pg simulate``: what it writes, that it is the same each time, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from olr_pg.cli.simulate import BlockSize, Release
+from olr_pg.simulator.database_shape import choose_shape
+from olr_pg.simulator.fields.redo_format import BLOCK_SIZES, COMPATIBLE
+from olr_pg.simulator.reader import parse_log
+from olr_pg.simulator.simulation import simulate
+
+Cli = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def files_of(directory: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(directory)): path.read_bytes()
+        for path in sorted(directory.rglob("*"))
+        if path.is_file()
+    }
+
+
+def test_the_choices_are_those_of_the_simulator() -> None:
+    assert [release.value for release in Release] == list(COMPATIBLE)
+    assert [int(size) for size in BlockSize] == list(BLOCK_SIZES)
+
+
+@pytest.mark.parametrize("workload", ["random", "orders"])
+def test_the_command_writes_what_the_function_writes(
+    cli: Cli, tmp_path: Path, workload: str
+) -> None:
+    out = tmp_path / "by command"
+    args = ("--seed", 9, "--out", out, "--workload", workload, "--size", "60KB", "--json")
+    result = cli("simulate", *args)
+    assert (result.returncode, result.stderr) == (0, "")
+    record = json.loads(result.stdout)
+    summary = simulate(9, tmp_path / "by function", workload=workload, size=60_000)
+    assert files_of(out) == files_of(tmp_path / "by function")
+    assert record["directory"] == str(out)
+    assert record["logs"] == len(summary.logs)
+    assert record["log_bytes"] == sum(path.stat().st_size for path in (out / "logs").iterdir())
+    lines = (out / "truth.jsonl").read_bytes().splitlines()
+    truth = [json.loads(line)["op"] for line in lines]
+    assert record["transactions"] == truth.count("commit")
+    assert record["changes"] == {op: truth.count(op) for op in ("insert", "update", "delete")}
+    assert record["rows"] == summary.rows
+
+
+def test_the_options_shape_the_logs(cli: Cli, tmp_path: Path) -> None:
+    shape = ("--version", "11.2", "--big-endian", "--block-size", 1024, "--threads", 2)
+    result = cli(
+        "simulate", "--seed", 3, "-o", tmp_path, "--workload", "orders", "--size", 90_000, *shape
+    )
+    assert (result.returncode, result.stderr) == (0, "")
+    lines = dict(line.split(": ", 1) for line in result.stdout.splitlines())
+    assert lines["version"] == "11.2"
+    assert lines["big endian"] == "yes"
+    assert lines["changes"].startswith("insert ")
+    logs = [parse_log(path.read_bytes()) for path in (tmp_path / "logs").iterdir()]
+    assert int(lines["logs"]) == len(logs)
+    assert {log.header.thread for log in logs} == {1, 2}
+    assert {(log.format.version, log.format.big_endian, log.format.block_size) for log in logs} == {
+        (COMPATIBLE["11.2"], True, 1024)
+    }
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_chosen_shape_is_the_drawn_one_but_for_what_is_given(seed: int) -> None:
+    drawn = choose_shape(seed, "random")
+    old = choose_shape(seed, "random", version=COMPATIBLE["11.2"], block_size=4096)
+    assert (old.con_id, old.neighbour) == (0, False)
+    assert (old.redo.big_endian, old.sessions) == (drawn.redo.big_endian, drawn.sessions)
+    assert old.pace.log_blocks * 4096 <= drawn.pace.log_blocks * drawn.redo.block_size
+    assert old.pace.log_blocks > 0
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--size", "lots"),
+        ("--size", "-1"),
+        ("--version", "10.2"),
+        ("--block-size", "513"),
+        ("--threads", "0"),
+        ("--seed", "-1"),
+    ],
+)
+def test_wrong_options_are_usage_errors(cli: Cli, tmp_path: Path, option: str, value: str) -> None:
+    result = cli("simulate", "--seed", 1, "--out", tmp_path / "new", option, value)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert option in result.stderr
+    assert not (tmp_path / "new").exists()
+
+
+def test_an_unknown_workload_and_a_used_directory_are_refused(cli: Cli, tmp_path: Path) -> None:
+    unknown = cli("simulate", "--seed", 1, "--out", tmp_path, "--workload", "tpcc")
+    assert (unknown.returncode, unknown.stdout) == (9, "")
+    assert unknown.stderr.startswith("OLR-08001")
+    assert "tpcc" in unknown.stderr
+    (tmp_path / "logs" / "kept").write_text("mine")
+    used = cli("simulate", "--seed", 1, "--out", tmp_path)
+    assert (used.returncode, used.stdout) == (9, "")
+    assert used.stderr.startswith("OLR-08002")
+    assert (tmp_path / "logs" / "kept").read_text() == "mine"
+
+
+def test_a_full_disk_is_an_error_of_the_directory(cli: Cli, tmp_path: Path) -> None:
+    # A limit of file sizes is met as a full disk is: a write fails in the middle.
+    entry = (
+        "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000));"
+        "from olr_pg.cli.entry import run; run()"
+    )
+    result = cli("simulate", "--seed", 1, "--out", tmp_path / "sim", entry=entry)
+    assert result.returncode == 9
+    assert result.stderr.startswith("OLR-08002: ")
+    assert "File too large" in result.stderr
+    assert "Traceback" not in result.stderr

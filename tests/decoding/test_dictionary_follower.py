@@ -1,0 +1,325 @@
+"""DDL in the redo: row changes are decoded with the definition of their own SCN, however split."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from structlog.testing import capture_logs
+
+from olr_pg.capture.logs import discover_logs
+from olr_pg.cli.element_values import value_renderer
+from olr_pg.cli.render import render_blob
+from olr_pg.decoding.dictionary_follower import DictionaryFollower
+from olr_pg.decoding.split import plan_splits
+from olr_pg.dictionary.evolution import Verdict
+from olr_pg.dictionary.new_tables import CREATE_TABLE
+from olr_pg.errors import OlrPgError
+from olr_pg.ordering.merger import Merger
+from olr_pg.ordering.merger_state import ThreadSplit
+from olr_pg.ordering.split_merging import merge_splits
+from olr_pg.replicator.decode_once import decode_logs, decode_splits
+from olr_pg.simulator.fields.lob_layout import BLOB, basic_in_row
+from olr_pg.wire.frames import ByteOrder
+from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BLOCK: Final = 512
+WHOLE: Final = 1 << 30
+SPLITS: Final = (WHOLE, 8 * BLOCK, BLOCK)
+
+
+def decoded(
+    source: DdlSource, monkeypatch: pytest.MonkeyPatch, split_bytes: int
+) -> tuple[list[dict[str, Any]], OlrPgError | None]:
+    """The row changes, and the error at the end if there is one."""
+    assert source.snapshot is not None
+    monkeypatch.setattr(
+        "olr_pg.replicator.decode_once.plan_splits", partial(plan_splits, split_bytes=split_bytes)
+    )
+    render = value_renderer(source.snapshot.database)
+    lines: list[dict[str, Any]] = []
+    error = None
+    try:
+        for blob in decode_logs(source.snapshot, [str(source.directory / "logs")]):
+            text = render_blob(blob, ByteOrder.LITTLE, render)
+            lines += [json.loads(line) for line in text.splitlines()]
+    except OlrPgError as caught:
+        error = caught
+    return [line for line in lines if line["op"] not in ("begin", "commit")], error
+
+
+def summary(lines: list[dict[str, Any]]) -> list[tuple[str, str, Any]]:
+    return [(line["op"], line["table"], line.get("after", line.get("before"))) for line in lines]
+
+
+@pytest.fixture(scope="module")
+def altered(tmp_path_factory: pytest.TempPathFactory) -> DdlSource:
+    """Two tables; one gets columns, its columns are renamed, it is truncated."""
+    source = DdlSource(tmp_path_factory.mktemp("altered") / "s")
+    source.create("A", {"ID": NUMBER, "NAME": TEXT})
+    source.create("B", {"ID": NUMBER, "V": NUMBER})
+    source.take_snapshot()
+    row = source.insert("A", 1, "one")
+    source.insert("B", 1, 10)
+    source.add_column("A", "EXTRA", NUMBER)
+    source.insert("A", 2, "two", 22)
+    source.update(row, {2: 11})
+    source.comment("A")
+    source.insert("B", 2, 20)
+    source.rename_column("A", 1, "TITLE")
+    source.insert("A", 3, "three", None)
+    source.truncate("A")
+    source.insert("A", 4, "four", 44)
+    source.finish()
+    return source
+
+
+@pytest.mark.parametrize("split_bytes", SPLITS)
+def test_rows_before_and_behind_ddl(
+    altered: DdlSource, monkeypatch: pytest.MonkeyPatch, split_bytes: int
+) -> None:
+    lines, error = decoded(altered, monkeypatch, split_bytes)
+    assert error is None
+    assert summary(lines) == [
+        ("insert", "SHOP.A", {"ID": 1, "NAME": "one"}),
+        ("insert", "SHOP.B", {"ID": 1, "V": 10}),
+        ("insert", "SHOP.A", {"ID": 2, "NAME": "two", "EXTRA": 22}),
+        ("update", "SHOP.A", {"EXTRA": 11}),
+        ("insert", "SHOP.B", {"ID": 2, "V": 20}),
+        ("insert", "SHOP.A", {"ID": 3, "TITLE": "three", "EXTRA": None}),
+        ("insert", "SHOP.A", {"ID": 4, "TITLE": "four", "EXTRA": 44}),
+    ]
+
+
+def test_partitions_that_appear_are_followed_and_their_rows_decoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = DdlSource(tmp_path / "s")
+    table = source.create("P", {"ID": NUMBER}, partitions=2)
+    source.take_snapshot()
+    session, ids = source.session, range(1, 13)
+    first = [source.insert("P", number).block.obj for number in ids]
+    assert session.add_partition(table)
+    assert session.split_partition(table, 0)
+    then = [source.insert("P", 100 + number).block.obj for number in ids]
+    assert set(first).isdisjoint(then)
+    assert session.drop_partition(table, 2)
+    for number in ids:
+        source.insert("P", 200 + number)
+    source.finish()
+    wanted = [{"ID": base + number} for base in (0, 100, 200) for number in ids]
+    for split_bytes in SPLITS:
+        lines, error = decoded(source, monkeypatch, split_bytes)
+        assert error is None
+        assert [line["after"] for line in lines] == wanted
+
+
+@pytest.mark.parametrize("split_bytes", SPLITS)
+def test_without_the_rows_of_sys_tables_only_the_table_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, split_bytes: int
+) -> None:
+    source = DdlSource(tmp_path / "s", followed=False)
+    source.create("A", {"ID": NUMBER})
+    source.create("B", {"ID": NUMBER})
+    source.take_snapshot()
+    source.insert("A", 1)
+    source.add_column("A", "EXTRA", NUMBER)
+    source.insert("A", 2, 22)
+    source.insert("B", 1)
+    source.finish()
+    lines, error = decoded(source, monkeypatch, split_bytes)
+    assert summary(lines) == [("insert", "SHOP.A", {"ID": 1}), ("insert", "SHOP.B", {"ID": 1})]
+    assert error is not None
+    assert error.code == 2013
+    assert error.where["table"] == "SHOP.A"
+    assert "ALTER TABLE A ADD (EXTRA" in error.detail
+
+
+def test_ddl_of_one_redo_thread_reaches_the_rows_of_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = DdlSource(tmp_path / "s", threads=2)
+    source.create("A", {"ID": NUMBER})
+    source.take_snapshot()
+    # The log of thread 2 begins first and is read first, past the DDL of thread 1.
+    source.insert("A", 1, thread=2)
+    source.insert("A", 2, thread=1)
+    source.add_column("A", "EXTRA", NUMBER)
+    source.insert("A", 3, 33, thread=2)
+    source.insert("A", 4, 44, thread=1)
+    source.finish()
+    for split_bytes in SPLITS:
+        lines, error = decoded(source, monkeypatch, split_bytes)
+        assert error is None
+        assert [line["after"] for line in lines] == [
+            {"ID": 1},
+            {"ID": 2},
+            {"ID": 3, "EXTRA": 33},
+            {"ID": 4, "EXTRA": 44},
+        ]
+
+
+@pytest.mark.parametrize("split_bytes", SPLITS)
+def test_where_nobody_is_told_the_delivery_ends_before_the_ddl(
+    tmp_path: Path, split_bytes: int
+) -> None:
+    source = DdlSource(tmp_path / "s", followed=False)
+    source.create("A", {"ID": NUMBER})
+    source.create("B", {"ID": NUMBER})
+    snapshot = source.take_snapshot()
+    source.insert("A", 1)
+    source.insert("B", 1)
+    source.add_column("A", "EXTRA", NUMBER)
+    source.insert("B", 2)
+    source.insert("A", 2, 22)
+    source.finish()
+    follower = DictionaryFollower(snapshot, ends_delivery=True)
+    merger = Merger(
+        follower.subscribe(snapshot.tables),
+        0,
+        {1: 0},
+        follower,
+    )
+    (log,) = discover_logs([str(source.directory / "logs")])
+    splits = [ThreadSplit(1, split) for split in plan_splits(log, split_bytes)]
+    merged = merge_splits(merger, splits, decode_splits)
+    assert sum(len(run) for step in merged for run in step.released) == 2
+    assert merger.failure is not None
+    assert merger.failure.code == 2013
+
+
+def verdicts(source: DdlSource) -> list[tuple[Verdict, int | None]]:
+    """What a follower makes of all DDL of a source."""
+    found: list[tuple[Verdict, int | None]] = []
+    assert source.snapshot is not None
+    original = DictionaryFollower._tell
+
+    def tell(self: DictionaryFollower, *args: Any) -> None:
+        original(self, *args)
+        evolution = self.events[-1].evolution
+        code = None if evolution.error is None else evolution.error.code
+        found.append((evolution.verdict, code))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DictionaryFollower, "_tell", tell)
+        list(decode_logs(source.snapshot, [str(source.directory / "logs")]))
+    return found
+
+
+def test_the_verdict_on_each_kind_of_ddl(tmp_path: Path) -> None:
+    source = DdlSource(tmp_path / "s")
+    source.create("A", {"ID": NUMBER, "NAME": TEXT})
+    parts = source.create("P", {"ID": NUMBER}, partitions=4)
+    source.take_snapshot()
+    source.add_column("A", "NULLABLE", NUMBER)
+    source.add_odd_column("A", "FILLED", bits=1 << 30)
+    source.add_odd_column("A", "NEEDED", nullable=False)
+    source.rename_column("A", 1, "TITLE")
+    source.truncate("A")
+    source.truncate("A", logged=False)
+    source.comment("A")
+    session = source.session
+    assert session.add_partition(parts)
+    assert session.drop_partition(parts, 0)
+    assert session.split_partition(parts, 0)
+    assert session.merge_partitions(parts, 0)
+    assert session.truncate_partition(parts, 0)
+    assert session.exchange_partition(parts, 0)
+    source.drop("A")
+    source.finish()
+    assert verdicts(source) == [
+        (Verdict.ADD_COLUMNS, None),
+        (Verdict.STOP, 3072),
+        (Verdict.STOP, 3072),
+        (Verdict.STOP, 3072),
+        (Verdict.TRUNCATE, None),
+        (Verdict.STOP, 3073),
+        (Verdict.FOLLOW, None),
+        (Verdict.FOLLOW, 3074),
+        (Verdict.FOLLOW, None),
+        (Verdict.FOLLOW, None),
+        (Verdict.STOP, 3073),
+        (Verdict.STOP, 3073),
+        (Verdict.STOP, 3071),
+    ]
+
+
+@pytest.mark.parametrize("followed", [True, False])
+def test_a_table_that_is_created_later_is_named_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, followed: bool
+) -> None:
+    source = DdlSource(tmp_path / "s", followed=followed)
+    source.create("A", {"ID": NUMBER})
+    source.take_snapshot()
+    source.insert("A", 1)
+    source.create("LATER", {"ID": NUMBER})
+    source.statement("LATER", CREATE_TABLE, "CREATE TABLE LATER (ID NUMBER PRIMARY KEY)")
+    source.session.commit()
+    created = source.instance.scn
+    source.insert("LATER", 1)
+    source.insert("A", 2)
+    source.finish()
+    for split_bytes in SPLITS:
+        with capture_logs() as logs:
+            lines, error = decoded(source, monkeypatch, split_bytes)
+        assert error is None
+        assert [line["after"] for line in lines] == [{"ID": 1}, {"ID": 2}]
+        (warning,) = [log for log in logs if log.get("code") == "OLR-03080"]
+        assert (warning["table"], warning["log_level"]) == ("SHOP.LATER", "warning")
+        assert warning["scn"] <= created
+
+
+def test_a_new_name_is_reported_where_the_subscription_has_it(tmp_path: Path) -> None:
+    source = DdlSource(tmp_path / "s")
+    source.create("A", {"ID": NUMBER})
+    source.create("B", {"ID": NUMBER})
+    snapshot = source.take_snapshot()
+    source.create("OTHER", {"ID": NUMBER})
+    source.statement("OTHER", CREATE_TABLE, "CREATE TABLE OTHER (ID NUMBER PRIMARY KEY)")
+    source.session.commit()
+    source.drop("A")
+    source.create("A", {"ID": NUMBER})
+    source.statement("A", CREATE_TABLE, "CREATE TABLE A (ID NUMBER PRIMARY KEY)")
+    source.session.commit()
+    source.finish()
+    with capture_logs() as logs:
+        list(decode_logs(snapshot, [str(source.directory / "logs")], tables=["SHOP.A", "SHOP.B"]))
+    assert [log["table"] for log in logs if log.get("code") == "OLR-03080"] == ["SHOP.A"]
+
+
+@pytest.mark.parametrize(
+    ("default", "known"),
+    [
+        (basic_in_row(BLOB, 1, b"\xc1\x08"), True),
+        (basic_in_row(BLOB, 1, b"")[:20], False),
+        (b"no locator", False),
+    ],
+    ids=["in the row", "elsewhere", "not understood"],
+)
+def test_the_default_of_an_added_column_is_read_from_redo(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, default: bytes, known: bool
+) -> None:
+    source = DdlSource(tmp_path / "s")
+    source.create("A", {"ID": NUMBER, "NAME": TEXT})
+    source.take_snapshot()
+    old = source.insert("A", 1, "one")
+    source.add_odd_column("A", "SEVEN", nullable=False, bits=1 << 30, default=default)
+    new = source.insert("A", 2, "two", 22)
+    for row in (old, new):
+        assert source.session.delete(row)
+    source.session.commit()
+    source.finish()
+    for split_bytes in SPLITS:
+        lines, error = decoded(source, monkeypatch, split_bytes)
+        assert error is None
+        assert summary(lines) == [
+            ("insert", "SHOP.A", {"ID": 1, "NAME": "one"}),
+            ("insert", "SHOP.A", {"ID": 2, "NAME": "two", "SEVEN": 22}),
+            ("delete", "SHOP.A", {"ID": 1, "NAME": "one"} | ({"SEVEN": 7} if known else {})),
+            ("delete", "SHOP.A", {"ID": 2, "NAME": "two", "SEVEN": 22}),
+        ]

@@ -1,0 +1,204 @@
+"""The cut-over: what each step finds, where it stops, and how it goes on."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+import typer
+from psycopg.conninfo import make_conninfo
+
+from olr_pg.capture.logs import open_log
+from olr_pg.cli.cutover import cutover
+from olr_pg.errors import OlrPgError
+from olr_pg.load.cutover.cut_over import STEPS
+from tests.applier.target.test_grants import run_script
+from tests.load.test_initial import fetch
+from tests.load.test_simulator_output import builder_of
+from tests.load.verification.test_verification import execute
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from tests.load.conftest import Project
+    from tests.load.table_data import Source
+
+NAMES = [step.name for step in STEPS]
+
+
+@pytest.fixture
+def ready(
+    shop: Source, loads: Any, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> Project:
+    """A shop that has been loaded as of the start of its logs."""
+    monkeypatch.setattr("olr_pg.cli.cutover.spark_session_of", lambda *_: spark)
+    monkeypatch.setattr("olr_pg.spark.session.stop_session", lambda: None)
+    monkeypatch.setattr(
+        "olr_pg.observability.logging_setup.configure_logging", lambda *_, **__: None
+    )
+    project: Project = loads(shop)
+    project.load(builder=builder_of(project))
+    return project
+
+
+@pytest.fixture
+def cut(ready: Project, capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
+    """Runs the command: what it prints, or (the same, its error's code)."""
+    final = ready.source.folder / "final"
+    given: dict[str, Any] = {"tables": final, "dictionary": final / "dictionary.json"}
+
+    def run(**options: Any) -> Any:
+        code = None
+        try:
+            cutover(ready.write(), **{**given, "as_json": True, **options})
+        except OlrPgError as error:
+            code = error.code
+        printed = json.loads(capsys.readouterr().out.splitlines()[-1])
+        return printed if code is None else (printed, code)
+
+    return run
+
+
+def states(printed: Any) -> dict[str, str]:
+    return {step["step"]: step["state"] for step in printed["steps"]}
+
+
+def test_every_step_and_going_on_where_it_stopped(
+    ready: Project, cut: Callable[..., Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    begun = cut(until="archived")
+    assert states(begun) == {"quiet": "done", "archived": "done"}
+    assert "olr-pg run" in begun["way_back"]
+
+    execute(ready, "CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN END'")
+    for name, state in (("audit", "DISABLE"), ("copy", "ENABLE ALWAYS")):
+        execute(
+            ready, f"CREATE TRIGGER {name} AFTER UPDATE ON shop.stock EXECUTE FUNCTION nothing()"
+        )
+        execute(ready, f"ALTER TABLE shop.stock {state} TRIGGER {name}")
+    execute(ready, "ALTER TABLE shop.stock DISABLE TRIGGER copy")
+    stopped, code = cut()
+    assert code == 5127
+    assert states(stopped) == {**dict.fromkeys(NAMES[:5], "done"), "constraints": "failed"}
+    reason = stopped["steps"][-1]["detail"]["reason"]
+    assert reason == ("shop.stock: trigger audit is disabled; shop.stock: trigger copy is disabled")
+    assert stopped["steps"][:2] == begun["steps"]
+    verified = stopped["steps"][3]["detail"]
+    assert verified == {"tables": 9, "rows": sum(ready.source.summary.rows.values())}
+
+    execute(ready, "DROP TRIGGER audit ON shop.stock")
+    execute(ready, "ALTER TABLE shop.stock ENABLE TRIGGER copy")
+    done = cut()
+    assert done["finished"]
+    assert states(done) == dict.fromkeys(NAMES, "done")
+    assert done["steps"][:5] == stopped["steps"][:5]
+    # Validated already when the triggers stopped the step.
+    assert len(done["steps"][5]["detail"]["checked"]) == 7
+    assert fetch(ready, "SELECT DISTINCT convalidated FROM pg_constraint WHERE contype = 'f'") == [
+        (True,)
+    ]
+    for table, key in (("orders", "order_id"), ("payments", "payment_id")):
+        ahead = f"SELECT nextval('shop.{table}_seq') > max({key}) FROM shop.{table}"
+        assert fetch(ready, ahead) == [(True,)]
+    assert cut(status=True) == done
+    cutover(ready.write(), status=True)
+    text = capsys.readouterr().out
+    assert "report: the target may be used: done" in text
+    assert "Do not start `olr-pg run` again" in text
+
+
+def test_a_difference_stops_it_and_is_mended(ready: Project, cut: Callable[..., Any]) -> None:
+    execute(ready, "UPDATE shop.settings SET value = value || '!' WHERE name <> ''")
+    stopped, code = cut()
+    assert code == 5124
+    assert states(stopped)["verified"] == "failed"
+    assert "SHOP.SETTINGS" in stopped["steps"][-1]["detail"]["reason"]
+    ready.tables = ready.source.folder / "final"
+    ready.repair(ready.verify())
+    assert states(cut(until="verified"))["verified"] == "done"
+
+
+def test_a_broken_foreign_key_is_found_also_where_it_is_valid(
+    ready: Project, cut: Callable[..., Any]
+) -> None:
+    execute(ready, "ALTER TABLE shop.stock VALIDATE CONSTRAINT stock_warehouses_fk")
+    cut(until="sequences")
+    with psycopg.connect(ready.database) as connection:
+        connection.execute("SET session_replication_role = replica")
+        connection.execute("UPDATE shop.stock SET warehouse_id = -warehouse_id WHERE item_id = 1")
+        connection.execute("UPDATE shop.payments SET customer_id = -1")
+    stopped, code = cut()
+    assert code == 5127
+    reason = stopped["steps"][-1]["detail"]["reason"]
+    payments = ready.source.summary.rows["SHOP.PAYMENTS"]
+    assert f"payments_customers_fk: {payments} rows refer to none in shop.customers" in reason
+    assert "stock_warehouses_fk: 4 rows refer to none in shop.warehouses" in reason
+
+
+def test_the_role_with_the_minimal_grants(ready: Project, cut: Callable[..., Any]) -> None:
+    for script in ("ledger.sql", "role.sql"):
+        run_script(ready.database, script, role="mover", target_schema="shop")
+    execute(ready, "ALTER ROLE mover PASSWORD 'secret'")
+    owner, ready.database = (
+        ready.database,
+        make_conninfo(ready.database, user="mover", password="secret"),
+    )
+    try:
+        stopped, code = cut()
+        assert code == 5004
+        assert states(stopped) == {**dict.fromkeys(NAMES[:5], "done"), "constraints": "failed"}
+        assert "must be owner" in stopped["steps"][-1]["detail"]["reason"]
+        with psycopg.connect(owner) as connection:
+            connection.execute("GRANT postgres TO mover")
+        assert states(cut()) == dict.fromkeys(NAMES, "done")
+    finally:
+        with psycopg.connect(owner) as connection:
+            connection.execute("DROP OWNED BY mover; DROP ROLE mover")
+
+
+def test_a_sequence_that_ends_too_early_fails_its_step(
+    ready: Project, cut: Callable[..., Any]
+) -> None:
+    execute(ready, "ALTER SEQUENCE shop.orders_seq MAXVALUE 2")
+    stopped, code = cut()
+    assert code == 5129
+    assert states(stopped)["sequences"] == "failed"
+    assert "out of bounds" in stopped["steps"][-1]["detail"]["reason"]
+    execute(ready, "ALTER SEQUENCE shop.orders_seq NO MAXVALUE")
+    assert cut()["finished"]
+
+
+def test_a_source_that_was_not_quiet_and_one_that_is_not_archived(
+    ready: Project, cut: Callable[..., Any]
+) -> None:
+    logs = [str(log) for log in ready.source.summary.logs]
+    _, code = cut(final_scn=1 << 40)
+    assert code == 5122
+    # A commit at the SCN that ends the last log is not in it.
+    _, code = cut(restart=True, final_scn=max(o.next_scn for o in map(open_log, logs)))
+    assert code == 5122
+    start = ready.source.summary.snapshot.scn
+    stopped, code = cut(restart=True, final_scn=start + 1)
+    assert code == 5123
+    assert states(stopped) == {"quiet": "done", "archived": "done", "applied": "failed"}
+
+
+def test_what_must_be_given(ready: Project, cut: Callable[..., Any], tmp_path: Path) -> None:
+    ready.tables = None
+    _, code = cut(tables=None)
+    assert code == 5125
+    skipped, code = cut(tables=None, unverified=True, dictionary=None)
+    assert code == 5126
+    assert states(skipped)["verified"] == "skipped"
+    with pytest.raises(typer.BadParameter):
+        cutover(ready.write(), until="tomorrow")
+    execute(ready, "UPDATE olr_pg.ledger SET stopped = true WHERE source_table = 'SHOP.ORDERS'")
+    final = ready.source.folder / "final" / "dictionary.json"
+    stopped, code = cut(dictionary=final)
+    assert code == 5128
+    assert states(stopped)["report"] == "failed"

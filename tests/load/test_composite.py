@@ -1,0 +1,31 @@
+"""Composite images in parts."""
+
+from __future__ import annotations
+
+from olr_pg.applier.target.catalogue import TargetColumn
+from olr_pg.datatypes.columns import column_of
+from olr_pg.datatypes.mapping import PgKind
+from olr_pg.load.composite import _read, fields_of, placeholder
+from olr_pg.load.row_images import composites
+
+
+def column(kind: PgKind, name: str) -> TargetColumn:
+    return TargetColumn("c", int(kind), int(kind), name, False, "")
+
+
+def test_an_image_is_its_fields() -> None:
+    columns = (column(PgKind.TEXT, "text"), column(PgKind.BYTEA, "bytea"))
+    image = composites([column_of([b""]), column_of([None])], 1, (25, 17)).image(0)
+    assert [field.value for field in fields_of(image, columns)] == [b"", None]
+
+
+def test_what_is_compared_as_text_is_made_its_own_type_again() -> None:
+    assert placeholder(column(PgKind.TEXT, "text")).as_string(None) == "%b::text"
+    assert placeholder(column(PgKind.XML, "xml")).as_string(None) == "%b::text::xml"
+
+
+def test_a_document_that_readers_may_not_take_is_a_string() -> None:
+    assert _read('{"a": [1, "x"]}') == {"a": [1, "x"]}
+    assert _read(None) is None
+    for text in ("[" * 3_000 + "]" * 3_000, "123456789012345678901234567890"):
+        assert _read(text) == text

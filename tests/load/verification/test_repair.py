@@ -1,0 +1,139 @@
+"""Single rows of a target, read and repaired by statements with parameters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import psycopg
+import pytest
+
+from olr_pg.applier.settings import ApplierSettings
+from olr_pg.applier.target.catalogue import read_table
+from olr_pg.applier.target.connection import connect
+from olr_pg.applier.target.ledger import ensure_ledger
+from olr_pg.errors import OlrPgError
+from olr_pg.load.canonical import image_expression
+from olr_pg.load.composite import fields_of, shown
+from olr_pg.load.verification.differences import TableDifferences
+from olr_pg.load.verification.digests import Compared
+from olr_pg.load.verification.repair import repair
+from olr_pg.load.verification.verification import DIFFERENT, EXTRA, MISSING, Difference
+from olr_pg.load.verification.verification_task import Blocks, VerifyTable, _target_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from psycopg import Connection
+
+    from olr_pg.applier.target.catalogue import TargetTable
+
+SCHEMA = """
+CREATE SCHEMA "s%s"; CREATE TYPE "s%s"."of%b" AS ENUM ('x', 'y');
+CREATE TABLE "s%s"."t%t" ("id%" int PRIMARY KEY, "Rate%" "s%s"."of%b", "a%sb" text);
+INSERT INTO "s%s"."t%t" VALUES (1, 'x', 'one'), (2, 'y', 'two'), (3, 'x', 'three');
+"""
+LISTED = """
+INSERT INTO olr_pg.ledger (subscription, source_table, target_table, commit_scn, incomplete)
+VALUES ('olr_pg', 'S.T', 's%s.t%t', 1, 4);
+INSERT INTO olr_pg.incomplete (subscription, source_table, target_table, key, column_name,
+    target_column, operation, commit_scn, xid, reason)
+SELECT 'olr_pg', 'S.T', 's%s.t%t', jsonb_build_object('id%', n::text), 'A', 'a%sb', 'insert', 1,
+    '0.0.1', 2120
+FROM generate_series(1, 4) AS n
+"""
+ROWS = 'SELECT * FROM "s%s"."t%t" ORDER BY 1'
+
+
+@pytest.fixture
+def target(postgres_database: str) -> Iterator[Connection[Any]]:
+    """Names with percent signs, which Oracle allows in quotes."""
+    with psycopg.connect(postgres_database, autocommit=True) as connection:
+        connection.execute(SCHEMA)
+    with connect(postgres_database) as connection:
+        yield connection
+
+
+def _table(connection: Connection[Any]) -> TargetTable:
+    table = read_table(connection, "s%s", "t%t")
+    assert table is not None
+    return table
+
+
+def test_rows_are_repaired_whatever_the_names(
+    target: Connection[Any], postgres_database: str
+) -> None:
+    table = _table(target)
+    image = image_expression(table.columns).as_string()
+    query = f'SELECT {image} FROM "s%s"."t%t" AS t ORDER BY "id%"'.encode()
+    source = [bytes(row[0]) for row in target.execute(query)]
+    wanted = target.execute(ROWS.encode()).fetchall()
+    target.execute(b'UPDATE "s%s"."t%t" SET "a%sb" = NULL, "Rate%" = \'y\' WHERE "id%" = 1')
+    target.execute(b'UPDATE "s%s"."t%t" SET "id%" = 4 WHERE "id%" = 2')
+    found = [bytes(row[0]) for row in target.execute(query)]
+    differences = [
+        Difference(DIFFERENT, b"", source[0], found[0]),
+        Difference(MISSING, b"", source[1], None),
+        Difference(EXTRA, b"", None, found[2]),
+    ]
+    file = TableDifferences(
+        "S.T", "s%s", "t%t", tuple(column.name for column in table.columns),
+        tuple(column.base_oid for column in table.columns), ("id%",), differences,
+    )  # fmt: skip
+    settings = ApplierSettings(postgres_database, "localhost", 1, "")
+    ensure_ledger(target)
+    target.execute(LISTED)
+    (done,) = repair(settings, [file])
+    assert done[1:] == (1, 1, 1, 0)
+    # Of the rows that lacked a LOB value, those that were repaired lack it no more.
+    assert target.execute("SELECT key ->> 'id%' FROM olr_pg.incomplete").fetchall() == [("3",)]
+    assert target.execute("SELECT incomplete FROM olr_pg.ledger").fetchall() == [(1,)]
+    assert target.execute(ROWS.encode()).fetchall() == wanted
+    assert shown(target, fields_of(source[0], table.columns)) == {
+        "id%": 1, "Rate%": "x", "a%sb": "one",
+    }  # fmt: skip
+
+
+def test_an_identity_column_that_differs_is_not_called_repaired(
+    target: Connection[Any], postgres_database: str
+) -> None:
+    target.execute(
+        b'CREATE TABLE "s%s".i (id int PRIMARY KEY, "n%" int GENERATED ALWAYS AS IDENTITY, v text);'
+        b"INSERT INTO \"s%s\".i OVERRIDING SYSTEM VALUE VALUES (1, 10, 'one'), (2, 20, 'two')"
+    )
+    table = read_table(target, "s%s", "i")
+    assert table is not None
+    image = image_expression(table.columns).as_string()
+    query = f'SELECT {image} FROM "s%s".i AS t ORDER BY id'.encode()
+    source = [bytes(row[0]) for row in target.execute(query)]
+    target.execute(b'UPDATE "s%s".i SET v = NULL')
+    target.execute(b'DELETE FROM "s%s".i WHERE id = 1')
+    target.execute(b'INSERT INTO "s%s".i OVERRIDING SYSTEM VALUE VALUES (1, 11, NULL)')
+    found = [bytes(row[0]) for row in target.execute(query)]
+    rows = [Difference(DIFFERENT, b"", *both) for both in zip(source, found, strict=True)]
+    names, types = zip(*((c.name, c.base_oid) for c in table.columns), strict=True)
+    settings = ApplierSettings(postgres_database, "localhost", 1, "")
+
+    def repaired(*rows: Difference) -> int:
+        one = TableDifferences("S.I", "s%s", "i", names, types, ("id",), list(rows))
+        return next(repair(settings, [one])).updated
+
+    assert repaired(rows[1]) == 1  # it differs in other columns only
+    with pytest.raises(OlrPgError) as caught:
+        repaired(*rows)
+    assert caught.value.code == 5114
+    statement = caught.value.detail.partition("make it ")[2].partition(", and repair")[0]
+    target.execute(statement.encode())
+    assert repaired(rows[0]) == 1
+    assert target.execute(b'SELECT * FROM "s%s".i ORDER BY id').fetchall() == [
+        (1, 10, "one"),
+        (2, 20, "two"),
+    ]
+
+
+def test_rows_are_read_whatever_the_names(target: Connection[Any]) -> None:
+    table = _table(target)
+    one: Any = VerifyTable(None, table, chunks=1, sampled=1)  # type: ignore[arg-type]
+    compared = Compared(table.columns, (0,), keyed=True)
+    rows = list(_target_rows(target, one, compared, Blocks(0, None), np.array([0])))
+    assert len(rows) == 3

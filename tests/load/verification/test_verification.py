@@ -1,0 +1,161 @@
+"""Verification finds what differs, and repair mends exactly that."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+
+from olr_pg.errors import OlrPgError
+from olr_pg.load.verification.digests import chunk_count
+from tests.load.faults import documents, find_and_mend
+from tests.load.test_initial import fetch
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from tests.load.conftest import Project
+
+NAMES = ("shop.customers", "shop.orders", "shop.order_lines")
+
+
+def execute(project: Project, query: str) -> None:
+    with psycopg.connect(project.database) as connection:
+        connection.execute(query.encode())
+
+
+def loaded(project: Project, share: float = 0.7) -> None:
+    project.tables = project.source.write_tables(
+        project.folder / "tables", project.source.scn(share)
+    )
+    project.load()
+
+
+def test_equal_tables_are_identical_and_five_faults_are_found_and_mended(
+    project: Project,
+) -> None:
+    loaded(project)
+    results = project.verify()
+    assert all(one.identical and not one.differences for one in results)
+    assert sum(one.source_rows for one in results) == sum(one.target_rows for one in results) > 50
+    before = {name: fetch(project, f"SELECT t.*::text FROM {name} t ORDER BY 1") for name in NAMES}
+
+    text = "name"
+    customers = [
+        row[0] for row in fetch(project, "SELECT customer_id FROM shop.customers ORDER BY 1")
+    ]
+    orders = [row[0] for row in fetch(project, "SELECT order_id FROM shop.orders ORDER BY 1")]
+    execute(project, f"DELETE FROM shop.orders WHERE order_id = {orders[3]}")
+    execute(
+        project,
+        "CREATE TEMP TABLE one AS SELECT * FROM shop.orders LIMIT 1; UPDATE one SET order_id = -7;"
+        " INSERT INTO shop.orders SELECT * FROM one",
+    )
+    a, b = customers[1], customers[2]
+    execute(
+        project,
+        f"UPDATE shop.customers c SET {text} = o.{text} FROM shop.customers o"
+        f" WHERE (c.customer_id, o.customer_id) IN (({a}, {b}), ({b}, {a}))",
+    )
+    execute(
+        project,
+        f"UPDATE shop.customers SET {text} = {text} || 'x' WHERE customer_id = {customers[4]}",
+    )
+    found = {one.table.source.full_name: one for one in project.verify()}
+    kinds = [difference.kind for difference in found["SHOP.ORDERS"].differences]
+    assert sorted(kinds) == ["extra", "missing"]
+    lines = project.describe(list(found.values()))
+    differing = [line for line in lines if line.get("kind") == "different"]
+    assert {line["key"]["customer_id"] for line in differing} == {a, b, customers[4]}
+    assert {tuple(line["differing"]) for line in differing} == {(text,)}
+    assert found["SHOP.ORDER_LINES"].identical
+
+    places = "SELECT ctid::text FROM shop.customers ORDER BY customer_id"
+    versions = fetch(project, places)
+    done = {one.table: one for one in project.repair(list(found.values()))}
+    assert done["SHOP.ORDERS"][1:] == (1, 0, 1, 0)
+    assert done["SHOP.CUSTOMERS"][1:] == (0, 3, 0, 0)
+    after = {name: fetch(project, f"SELECT t.*::text FROM {name} t ORDER BY 1") for name in NAMES}
+    assert after == before
+    moved = zip(versions, fetch(project, places), strict=True)
+    assert sum(old != new for old, new in moved) == 3
+    assert all(one.identical for one in project.verify())
+
+
+def test_a_row_that_changed_after_the_verification_is_left_alone(project: Project) -> None:
+    loaded(project)
+    ids = [row[0] for row in fetch(project, "SELECT order_id FROM shop.orders ORDER BY 1")]
+    execute(project, f"DELETE FROM shop.orders WHERE order_id IN ({ids[0]}, {ids[1]})")
+    results = project.verify()
+    row = project.describe(results)[2]["source"]
+    execute(
+        project,
+        "INSERT INTO shop.orders SELECT * FROM jsonb_populate_record(NULL::shop.orders,"
+        f" '{json.dumps({**row, 'order_id': str(ids[0])})}')",
+    )
+    (done,) = project.repair(results)
+    assert (done.inserted, done.left) == (1, 1)
+    assert all(one.identical for one in project.verify())
+
+
+def test_a_table_that_is_ahead_of_the_data_is_not_compared(project: Project) -> None:
+    loaded(project, 0.3)
+    project.run()
+    with pytest.raises(OlrPgError) as caught:
+        project.verify()
+    assert caught.value.code == 5111
+    last = project.source.transactions[-1].commit_scn
+    project.tables = project.source.write_tables(project.folder / "final", last)
+    assert all(one.identical for one in project.verify())
+
+
+class Rewriting:
+    """A target that empties and fills a table again when a snapshot has been taken."""
+
+    def __init__(self, project: Project, times: int) -> None:
+        self._session = project.session
+        self.project = project
+        self.left = times
+
+    def __call__(self) -> SparkSession:
+        if self.left:
+            self.left -= 1
+            execute(
+                self.project,
+                "CREATE TEMP TABLE kept AS SELECT * FROM shop.orders; TRUNCATE shop.orders;"
+                " INSERT INTO shop.orders SELECT * FROM kept",
+            )
+        return self._session()
+
+
+def test_a_table_that_is_truncated_meanwhile_is_compared_again(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded(project)
+    monkeypatch.setattr(project, "session", Rewriting(project, 1))
+    results = project.verify()
+    assert [one.table.source.full_name for one in results] == project.names
+    assert all(one.identical for one in results)
+    monkeypatch.setattr(project, "session", Rewriting(project, 100))
+    with pytest.raises(OlrPgError) as caught:
+        project.verify()
+    assert caught.value.code == 5115
+    assert caught.value.where["table"] == "SHOP.ORDERS"
+
+
+def test_a_sample_compares_a_share_of_the_chunks(project: Project) -> None:
+    loaded(project)
+    assert [one.chunks for one in project.verify(sample=0.5)] == [1, 1, 1]
+    assert chunk_count(0) == 1
+    assert chunk_count(1_000_000) == 1024
+    assert chunk_count(10**12) == 1 << 20
+
+
+def test_each_kind_of_fault_in_a_table_with_lobs(
+    tmp_path: Path, postgres_database: str, spark: SparkSession
+) -> None:
+    find_and_mend(documents(tmp_path, 3_000, postgres_database, lambda: spark))

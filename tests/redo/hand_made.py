@@ -1,0 +1,62 @@
+"""Redo written vector by vector, read back as the events, pieces and values of the walk."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from olr_pg.dictionary.decoding_plan import build_row_plan
+from olr_pg.redo.walk import Objects, Tally
+from tests.lobs.lob_redo import LobRedo, table
+from tests.redo.chain import whole_log
+from tests.redo.log_builder import all_records, open_log
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from olr_pg.dictionary.model import Table
+    from olr_pg.redo.batch import ChangeBatch
+    from olr_pg.redo.record_view import Record, Vector
+    from olr_pg.redo.window import Log
+
+
+def log_of(redo: LobRedo, folder: Path) -> Log:
+    """The log of all that was written."""
+    return open_log(np.fromfile(redo.write(folder), np.uint8))
+
+
+def walked(redo: LobRedo, folder: Path, *tables: Table) -> tuple[ChangeBatch, Tally]:
+    """What the walk finds of tables, by default of ``APP.DOCS``."""
+    plan = build_row_plan(tables or (table(),), 0)
+    objects = Objects(
+        key=plan.object_key,
+        table=plan.object_table,
+        cluster_columns=plan.cluster_columns,
+        data_key=plan.data_key,
+        data_table=plan.data_table,
+    )
+    return whole_log(log_of(redo, folder), objects)
+
+
+def records(redo: LobRedo, folder: Path) -> list[Record]:
+    """Every record, as the dump reads it."""
+    return all_records(log_of(redo, folder))
+
+
+def only_vector(redo: LobRedo, folder: Path) -> Vector:
+    """The one vector that was written."""
+    (record,) = records(redo, folder)
+    (vector,) = record.vectors
+    return vector
+
+
+def values_of(batch: ChangeBatch) -> list[tuple[int, int, bytes | None]]:
+    """(role, segment column, bytes) of every value, in order."""
+    return [(int(entry.role), int(entry.segcol), _bytes(batch, entry)) for entry in batch.entries]
+
+
+def _bytes(batch: ChangeBatch, entry: Any) -> bytes | None:
+    if entry.length < 0:
+        return None
+    return batch.data[entry.offset : entry.offset + entry.length].tobytes()

@@ -1,0 +1,60 @@
+"""Sessions: the attributes that a 5.19 has, and which session an event means."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from olr_pg.redo.sessions import (
+    SessionAttributes,
+    SessionDirectory,
+    SessionKey,
+    names_of,
+    sessions_of,
+)
+from olr_pg.simulator.fields.vector_fields import Session, ktudh, session_fields
+from tests.lobs.lob_redo import LobRedo
+from tests.redo.hand_made import log_of, walked
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def announced() -> LobRedo:
+    """A transaction named PAYROLL of session 341, 77."""
+    redo = LobRedo()
+    redo.sequence += 1
+    begin = redo.vector((5, 2), [ktudh(redo.redo, 0, redo.sequence, bytes(8), 0, 0)], cls=17)
+    session = Session(341, 77, "APP", machine="till-4", program="pay@till-4")
+    fields = session_fields(redo.redo, session, full=True, name="PAYROLL")
+    redo.emit(begin, redo.vector((5, 19), fields))
+    return redo
+
+
+def test_the_attributes_and_the_name_are_those_of_the_vector(tmp_path: Path) -> None:
+    redo = announced()
+    header, batch = log_of(redo, tmp_path).header, walked(redo, tmp_path)[0]
+    ((key, found),) = sessions_of(header, 2, batch).items()
+    assert key == SessionKey(1, 341, 77)
+    assert (found.login_user, found.machine, found.program) == ("APP", "till-4", "pay@till-4")
+    assert (found.client_info, found.client_id) == ("", "")
+    assert names_of(header, 2, batch) == {int(batch.events.xid[0]): "PAYROLL"}
+
+
+def test_a_later_announcement_wins_and_threads_are_kept_apart() -> None:
+    directory = SessionDirectory()
+    directory.add({SessionKey(1, 5, 6): SessionAttributes("A")})
+    directory.add({SessionKey(1, 5, 6): SessionAttributes("B")})
+    directory.add({SessionKey(2, 5, 6): SessionAttributes("C")})
+    assert directory.find(SessionKey(1, 5, 6)) == SessionAttributes("B")
+    assert directory.find(SessionKey(3, 5, 6)) is None
+    assert directory.find_in_any_thread(5, 6) == SessionAttributes("C")
+    directory.delivering(99, 2)
+    assert (directory.thread_of(99), directory.thread_of(98)) == (2, None)
+
+
+def test_the_sessions_of_batches_are_those_that_they_name(tmp_path: Path) -> None:
+    batch = walked(announced(), tmp_path)[0]
+    directory = SessionDirectory()
+    directory.add({SessionKey(1, 341, 77): SessionAttributes("A")})
+    directory.add({SessionKey(1, 341, 78): SessionAttributes("B")})
+    assert directory.of_batches([batch]) == {SessionKey(1, 341, 77): SessionAttributes("A")}

@@ -1,0 +1,261 @@
+"""Vectors of blocks without redo (19.2, 19.4), and vectors that nothing interprets, one by one."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from structlog.testing import capture_logs
+
+from olr_pg.decoding.filters import Filters
+from olr_pg.decoding.split import decode_split, open_for_decoding, subscribe
+from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.ordering.merger import Merger
+from olr_pg.ordering.transaction_filters import TransactionFilters
+from olr_pg.redo.opcode_names import HARMLESS, opcode_name
+from olr_pg.redo.sessions import SessionAttributes, SessionDirectory, SessionKey
+from olr_pg.replicator.decode_once import decode_logs
+from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
+from olr_pg.simulator.fields.vector_fields import TYP_MARKER
+from tests.lobs.lob_redo import LOB_INDEX, LOB_OBJ, TABLE_OBJ, LobRedo, snapshot
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from olr_pg.decoding.split import SplitResult
+    from olr_pg.ordering.accounting import Accounting
+
+BLOCK: Final = (6 << 22) + 131
+OPCODES: Final = ((19, 2), (19, 4))
+REDO: Final = [
+    RedoFormat(version, big_endian=big) for version in COMPATIBLE.values() for big in (False, True)
+]
+
+
+def decoded(redo: LobRedo, folder: Path) -> SplitResult:
+    """What a split has that is the whole log."""
+    log = open_for_decoding(str(redo.write(folder)))
+    assert log.header.nab is not None
+    return decode_split(subscribe(snapshot().tables, 0), log, 2, log.header.nab)
+
+
+def unlogged(
+    redo: LobRedo, obj: int, op: tuple[int, int] = (19, 2), fields: tuple[bytes, ...] = ()
+) -> bytes:
+    """The vector of blocks without redo."""
+    return redo.vector(op, fields, obj, cls=1, afn=9, dba=BLOCK)
+
+
+def named(redo: LobRedo) -> bytes:
+    """24.6 of the open transaction."""
+    return redo.vector((24, 6), [bytes(8) + redo.xid], typ=TYP_MARKER)
+
+
+def row(redo: LobRedo, number: int) -> None:
+    """A transaction that inserts a row."""
+    redo.begin()
+    redo.insert(Decimal(number), None, None)
+    redo.end()
+
+
+@pytest.mark.parametrize("form", REDO, ids=str)
+@pytest.mark.parametrize("op", OPCODES)
+def test_a_range_of_a_table_is_a_fault_of_its_own(
+    tmp_path: Path, op: tuple[int, int], form: RedoFormat
+) -> None:
+    redo = LobRedo(form)
+    row(redo, 1)
+    redo.begin()
+    redo.emit(unlogged(redo, TABLE_OBJ, op, (b"\1\2\3\4", b"\5\6")))
+    scn = redo.scn
+    redo.insert(Decimal(2), None, None)
+    redo.end()
+    result = decoded(redo, tmp_path)
+    (fault,) = result.faults
+    assert fault.error.code == 2140
+    assert fault.commit_scn == fault.begin_scn == scn
+    assert fault.error.where["table"] == "APP.DOCS"
+    # No transaction is named, so none is made up.
+    assert "xid" not in fault.error.where
+    assert fault.error.detail == (
+        f"blocks of the table were written without redo: a 19.{op[1]} of data object {TABLE_OBJ}"
+        f" invalidates blocks from DBA 0x{BLOCK:08X} on (file 6, block 131; how many is not known;"
+        " class 1, AFN 9, type 0, fields: 01020304 0506)"
+    )
+    # What is logged is delivered; who applies it stops the table before.
+    assert result.account.rows == 2
+    assert result.account.committed == 2
+
+
+def test_several_ranges_of_one_record_are_told_apart(tmp_path: Path) -> None:
+    redo = LobRedo()
+    redo.emit(unlogged(redo, TABLE_OBJ), unlogged(redo, 4711), unlogged(redo, TABLE_OBJ))
+    redo.scn -= 1
+    redo.emit(unlogged(redo, TABLE_OBJ))
+    faults = decoded(redo, tmp_path).faults
+    assert len({fault.xid for fault in faults}) == 3
+    assert len({fault.commit_scn for fault in faults}) == 1
+
+
+@pytest.mark.parametrize(
+    ("obj", "column"), [(LOB_OBJ[2], "TEXT"), (LOB_OBJ[3], "IMAGE"), (LOB_INDEX[3], "IMAGE")]
+)
+def test_a_range_of_a_lob_names_its_column(tmp_path: Path, obj: int, column: str) -> None:
+    redo = LobRedo()
+    redo.begin()
+    redo.emit(named(redo), unlogged(redo, obj))
+    redo.insert(Decimal(1), None, None)
+    redo.end()
+    result = decoded(redo, tmp_path)
+    (fault,) = result.faults
+    assert fault.error.code == 2141
+    assert fault.error.where["column"] == column
+    assert "xid" not in fault.error.where
+    assert result.account.rows == 1
+
+
+class NoSource:
+    """A LOB source that nobody asks."""
+
+
+def test_what_is_fetched_from_the_source_is_no_fault(tmp_path: Path) -> None:
+    redo = LobRedo()
+    redo.emit(unlogged(redo, LOB_OBJ[2]))
+    redo.emit(unlogged(redo, LOB_OBJ[2]))
+    result = decoded(redo, tmp_path)
+    source: Any = NoSource()
+    for lob_source, wanted in ((None, 2), (source, 0)):
+        merger = Merger(subscribe(snapshot().tables, 0), 0, {1: 0}, None, lob_source=lob_source)
+        with capture_logs() as logs:
+            merger.feed(1, result)
+        assert merger.waiting == wanted
+        assert [one["column"] for one in logs if one.get("code") == "OLR-02141"] == (
+            [] if wanted else ["TEXT"]
+        )
+
+
+def test_filters_of_transactions_leave_out_only_what_names_one(tmp_path: Path) -> None:
+    redo = LobRedo()
+    redo.emit(unlogged(redo, TABLE_OBJ))
+    redo.begin()
+    redo.emit(named(redo), unlogged(redo, TABLE_OBJ))
+    redo.end()
+    alone, of_transaction = decoded(redo, tmp_path).faults
+    sessions = SessionDirectory()
+    sessions.add({SessionKey(1, 0, 0): SessionAttributes(current_user="BATCH")})
+    filters = TransactionFilters(Filters(sessions={"current_user": ("*",)}), sessions=sessions)
+    assert filters.drop(of_transaction)
+    assert not filters.drop(alone)
+
+
+def test_a_range_that_names_its_transaction_is_part_of_it(tmp_path: Path) -> None:
+    redo = LobRedo()
+    redo.begin()
+    redo.insert(Decimal(1), None, None)
+    redo.emit(named(redo), unlogged(redo, TABLE_OBJ))
+    redo.end()
+    result = decoded(redo, tmp_path)
+    (fault,) = result.faults
+    assert fault.commit_scn == redo.scn
+    assert fault.error.where["scn"] == redo.scn - 1
+    assert "xid" in fault.error.where
+    assert result.account.rows == 0
+
+
+def test_nothing_is_lost_by_a_load_that_was_rolled_back(tmp_path: Path) -> None:
+    redo = LobRedo()
+    redo.begin()
+    redo.emit(named(redo), unlogged(redo, TABLE_OBJ))
+    redo.end(rollback=True)
+    assert decoded(redo, tmp_path).faults == ()
+    # Of one that nobody names nothing is known.
+    other = LobRedo()
+    other.begin()
+    other.emit(unlogged(other, TABLE_OBJ))
+    other.end(rollback=True)
+    folder = tmp_path / "other"
+    folder.mkdir()
+    assert len(decoded(other, folder).faults) == 1
+
+
+def test_other_objects_do_not_matter(tmp_path: Path) -> None:
+    redo = LobRedo()
+    for op in OPCODES:
+        redo.emit(unlogged(redo, 4711, op))
+    result = decoded(redo, tmp_path)
+    assert result.faults == ()
+    assert result.account.events == 0
+
+
+# --- vectors that nothing interprets ---
+
+
+def test_they_are_counted_by_name(tmp_path: Path) -> None:
+    redo = LobRedo()
+    for op in ((4, 1), (13, 22), (13, 22), (99, 1)):
+        redo.emit(redo.vector(op, [bytes(8)], 4711, dba=BLOCK))
+    row(redo, 1)
+    path = str(redo.write(tmp_path))
+    counts: list[Accounting] = []
+    list(decode_logs(snapshot(), [path], account=counts.append))
+    found: Any = counts[0].as_json()["not_interpreted"]
+    assert found == {"4.1 block cleanout": 1, "13.22 segment space": 2, "99.1 unknown": 1}
+
+
+def test_one_of_a_subscribed_table_is_told_once_with_its_place(tmp_path: Path) -> None:
+    redo = LobRedo()
+    redo.begin()
+    for obj in (TABLE_OBJ, TABLE_OBJ, LOB_OBJ[2], 4711):
+        redo.emit(redo.vector((19, 3), [bytes(4)], obj, dba=BLOCK))
+    redo.emit(redo.vector((12, 2), [bytes(4)], TABLE_OBJ, dba=BLOCK))
+    redo.end()
+    path = str(redo.write(tmp_path))
+    with capture_logs() as logs:
+        list(decode_logs(snapshot(), [path]))
+    said = [one for one in logs if one.get("code") == "OLR-02142"]
+    assert [one["vector"] for one in said] == ["19.3 direct load", "12.2 unknown"]
+    first = said[0]
+    assert first["table"] == "APP.DOCS"
+    assert first["object"] == TABLE_OBJ
+    assert first["scn"] == redo.records[1].scn
+    assert first["thread"] == 1
+    assert {"sequence", "block", "offset"} <= first.keys()
+
+
+def test_what_is_known_to_change_no_row_is_not_told(tmp_path: Path) -> None:
+    redo = LobRedo()
+    redo.begin()
+    for layer, codes in HARMLESS.items():
+        # Those of layer 5 that are interpreted have layouts of their own.
+        for code in {*codes} - ({1, 2, 4, 6, 11, 19, 20} if layer == 5 else set()):
+            redo.emit(redo.vector((layer, code), [bytes(8)], TABLE_OBJ, dba=BLOCK))
+    # What has no block has no object; what stands before an undo marker, that tells.
+    redo.emit(redo.vector((24, 8), [bytes(8)], TABLE_OBJ, typ=TYP_MARKER))
+    redo.emit(
+        redo.vector((10, 2), [bytes(24)], TABLE_OBJ, dba=BLOCK),
+        redo.undone(TABLE_OBJ, (10, 22), 1),
+    )
+    redo.end()
+    assert decoded(redo, tmp_path).passed.noted == ()
+
+
+def test_many_kinds_are_all_noted(tmp_path: Path) -> None:
+    redo = LobRedo()
+    for code in range(60):
+        redo.emit(redo.vector((77, code), [bytes(8)], TABLE_OBJ, dba=BLOCK))
+    noted = decoded(redo, tmp_path).passed.noted
+    assert [opcode_name(one.opcode) for one in noted] == [f"77.{n} unknown" for n in range(60)]
+
+
+def test_real_logs_have_none_that_may_matter(real_log_dir: Path) -> None:
+    dictionary = load_snapshot(str(real_log_dir / "TEST-chkpt-2266634.json"))
+    paths = sorted(map(str, real_log_dir.glob("*.dbf")))
+    counts: list[Accounting] = []
+    with capture_logs() as logs:
+        list(decode_logs(dictionary, paths, account=counts.append))
+    assert [one for one in logs if one.get("code") == "OLR-02142"] == []
+    found: Any = counts[0].as_json()["not_interpreted"]
+    assert found["13.59 segment space"] == 127
+    assert found["4.1 block cleanout"] == 19
+    assert all("unknown" not in name for name in found)

@@ -1,0 +1,466 @@
+"""A session: the claim, and the order of checkpoint and confirmation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from olr_pg.errors import OlrPgError
+from olr_pg.ordering.ready_transactions import CommitPosition
+from olr_pg.server.checkpoint import FILE_NAME, Checkpoint
+from olr_pg.server.port_session import Claim, Session
+from olr_pg.server.queue import ReadyQueue
+from olr_pg.server.replication_source import RecoveryPoint
+from olr_pg.wire.frames import ByteOrder, encode_frame
+from tests.server.ready_one import ready_one
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+
+class StillSource:
+    """A source whose decoder does nothing by itself."""
+
+    def __init__(self) -> None:
+        self.queue = ReadyQueue()
+        self.position = 1000
+        self.reach = 1000
+        self.stops = 0
+        self.points: list[RecoveryPoint] = []
+        self.told: list[tuple[int, str | None]] = []
+        self.images: list[str | None] = []
+        self.started: list[int] = []
+        self.resumed: list[bool] = []
+        self.refusal: OlrPgError | None = None
+
+    def resolve(self, sql: str, _is_abandoned: object = None) -> None:
+        if self.refusal is not None:
+            raise self.refusal
+
+    def start(self, scn: int, image: str | None = None, *, resumed: bool = False) -> ReadyQueue:
+        if self.refusal is not None:
+            raise self.refusal
+        self.started.append(scn)
+        self.images.append(image)
+        self.resumed.append(resumed)
+        return self.queue
+
+    def reach_scn(self) -> int:
+        return self.reach
+
+    def recovery_points(self) -> Sequence[RecoveryPoint]:
+        return self.points
+
+    def saved(self, scn: int, image: str | None) -> None:
+        self.told.append((scn, image))
+
+    def open_scn(self) -> int:
+        return self.position
+
+    def stop(self) -> None:
+        self.stops += 1
+
+
+def put(queue: ReadyQueue, begin_scn: int, commit_scn: int) -> None:
+    blob = encode_frame(b"\4\0x", ByteOrder.LITTLE) * 2
+    queue.put(ready_one(begin_scn, begin_scn, commit_scn, CommitPosition(1, 1, 1, 1), blob, 2))
+
+
+@pytest.fixture
+def source() -> StillSource:
+    return StillSource()
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Checkpoint:
+    return Checkpoint(tmp_path / FILE_NAME, "test")
+
+
+def subscribed(
+    source: StillSource, checkpoint: Checkpoint, sql: str = "q", applier: str | None = None
+) -> Session:
+    session = Session(source, checkpoint, Claim(patience=0), "client", applier=applier)
+    session.resolve(sql)
+    return session
+
+
+def started(
+    source: StillSource,
+    checkpoint: Checkpoint,
+    scn: int,
+    sql: str = "q",
+    applier: str | None = None,
+) -> Session:
+    session = subscribed(source, checkpoint, sql, applier)
+    session.start(scn)
+    return session
+
+
+@pytest.fixture
+def session(source: StillSource, checkpoint: Checkpoint) -> Session:
+    return started(source, checkpoint, 1)
+
+
+def test_the_checkpoint_is_the_lowest_begin_scn_not_confirmed(
+    session: Session, source: StillSource, checkpoint: Checkpoint
+) -> None:
+    for begin_scn, commit_scn in ((50, 110), (40, 120), (90, 130), (95, 140)):
+        put(source.queue, begin_scn, commit_scn)
+    assert session.take(0, 6).messages == 6
+    assert session.saved_scn() is None
+    assert session.take(110, 1).messages == 1
+    assert checkpoint.saved == 40
+    session.take(120, 1)
+    assert checkpoint.saved == 90
+    session.take(130, 1)
+    assert checkpoint.saved == 95
+    session.take(140, 1)
+    assert checkpoint.saved == 1000
+    source.position = 1500
+    session.take(140, 1)  # idle: the decoder's progress moves it
+    assert checkpoint.saved == 1500
+    assert session.saved_scn() == 1500
+
+
+def test_an_image_is_named_once_what_is_not_in_it_is_confirmed(
+    session: Session, source: StillSource, checkpoint: Checkpoint
+) -> None:
+    for begin_scn, commit_scn in ((50, 110), (60, 120), (125, 130)):
+        put(source.queue, begin_scn, commit_scn)
+    source.position = 20  # a transaction that is open for long
+    source.points = [
+        RecoveryPoint("early", 110, 112),
+        RecoveryPoint("late", 120, 122),
+        RecoveryPoint("behind", 130, 133),
+    ]
+    session.take(0, 9)
+    session.take(109, 1)
+    assert (checkpoint.saved, checkpoint.image) == (None, None)
+    session.take(110, 1)
+    assert (checkpoint.saved, checkpoint.image) == (20, "early")
+    session.take(120, 1)
+    assert (checkpoint.saved, checkpoint.image) == (20, "late")
+    assert source.told == [(20, "early"), (20, "late")]
+    # The transaction is over: nothing before the image is wanted any more.
+    source.position = 1000
+    session.take(129, 1)
+    session.take(130, 1)
+    assert (checkpoint.saved, checkpoint.image) == (1000, None)
+
+
+def test_the_image_serves_a_start_at_the_saved_scn_only(
+    source: StillSource, checkpoint: Checkpoint
+) -> None:
+    checkpoint.save(20, "late")
+    for scn in (19, 20, 21):
+        session = Session(source, checkpoint, Claim(patience=0), "client")
+        session.resolve("q")
+        session.start(scn)
+        session.close()
+    assert source.images == [None, "late", None]
+    assert source.resumed == [False, True, False]
+
+
+def test_a_transaction_open_in_the_decoder_holds_the_checkpoint(
+    session: Session, source: StillSource, checkpoint: Checkpoint
+) -> None:
+    source.position = 30
+    put(source.queue, 50, 110)
+    session.take(0, 9)
+    session.take(110, 9)
+    assert checkpoint.saved == 30
+
+
+def test_the_transmitting_transaction_is_not_confirmed(
+    session: Session, source: StillSource, checkpoint: Checkpoint
+) -> None:
+    put(source.queue, 50, 110)
+    assert session.take(0, 1).messages == 1
+    assert session.take(110, 1).messages == 1
+    assert checkpoint.saved is None
+
+
+def test_a_run_confirms_between_transactions(
+    session: Session, source: StillSource, checkpoint: Checkpoint
+) -> None:
+    for number in range(3):
+        put(source.queue, 50 + number, 110 + number)
+    # each request confirms what it can: the batch ends with each transaction
+    assert [session.take(500, 9).messages for _ in range(4)] == [2, 2, 2, 0]
+    assert checkpoint.saved == 1000
+    assert source.queue.is_empty()
+
+
+def test_what_cannot_be_made_durable_is_not_confirmed(
+    session: Session, source: StillSource, checkpoint: Checkpoint, tmp_path: Path
+) -> None:
+    put(source.queue, 50, 110)
+    session.take(0, 9)
+    obstacle = tmp_path / (FILE_NAME + ".new")
+    obstacle.mkdir()
+    with pytest.raises(OlrPgError, match="OLR-04013"):
+        session.take(110, 1)
+    assert source.queue.status().transmitted == 1
+    assert session.saved_scn() is None
+    obstacle.rmdir()
+    assert session.take(110, 1).messages == 0
+    assert checkpoint.saved == 1000
+
+
+def test_back_to_scn_gives_one_message(session: Session, source: StillSource) -> None:
+    assert session.rewind(0).messages == 0
+    put(source.queue, 50, 110)
+    put(source.queue, 51, 111)
+    session.take(0, 9)
+    assert session.rewind(111).messages == 0
+    assert session.rewind(110).messages == 1
+    assert source.queue.status().transmitting == 1
+
+
+def test_a_second_session_is_refused_until_the_first_ends(
+    source: StillSource, checkpoint: Checkpoint
+) -> None:
+    claim = Claim(patience=0)
+    first = Session(source, checkpoint, claim, "10.0.0.1:1")
+    second = Session(source, checkpoint, claim, "10.0.0.2:2")
+    first.resolve("q")
+    with pytest.raises(OlrPgError, match=r"10\.0\.0\.1:1") as caught:
+        second.resolve("q")
+    assert caught.value.code == 4008
+    assert second.saved_scn() is None
+    second.close()
+    assert source.stops == 0
+    first.close()
+    first.close()
+    assert source.stops == 1
+    second.resolve("q")
+    assert claim.holder is second
+
+
+def test_a_refused_subscription_leaves_the_claim_free(
+    source: StillSource, checkpoint: Checkpoint
+) -> None:
+    claim = Claim(patience=0)
+    session = Session(source, checkpoint, claim, "client")
+    source.refusal = OlrPgError(4019, "no")
+    with pytest.raises(OlrPgError, match="OLR-04019"):
+        session.resolve("q")
+    assert claim.holder is None
+    source.refusal = None
+    session.resolve("q")
+    session.close()
+    assert source.stops == 1
+
+
+@pytest.mark.parametrize("scn", [2**63, 2**64 - 1])
+def test_an_scn_may_have_64_bits(scn: int, source: StillSource, checkpoint: Checkpoint) -> None:
+    session = subscribed(source, checkpoint)
+    session.start(scn)
+    assert session.queue is source.queue
+    assert source.started == [scn]
+
+
+def test_the_end_of_a_session_closes_its_queue(session: Session, source: StillSource) -> None:
+    session.close()
+    assert source.queue.closed
+    assert session.queue is None
+
+
+def test_a_source_that_cannot_stop_leaves_the_claim_to_others(
+    source: StillSource, checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop() -> None:
+        raise OSError(30, "Read-only file system")
+
+    claim = Claim(patience=0)
+    session = Session(source, checkpoint, claim, "one")
+    session.resolve("q")
+    monkeypatch.setattr(source, "stop", stop)
+    with pytest.raises(OSError, match="Read-only"):
+        session.close()
+    Session(source, checkpoint, claim, "two").resolve("q")
+
+
+@pytest.mark.parametrize("start", [0, 5, 10**9, 2**63, 2**64 - 1])
+@pytest.mark.parametrize("saved", [None, 100])
+def test_who_confirms_nothing_moves_nothing(
+    source: StillSource, checkpoint: Checkpoint, saved: int | None, start: int
+) -> None:
+    if saved is not None:
+        checkpoint.save(saved, None, "somebody else")
+    session = started(source, checkpoint, start)
+    source.position = max(start, source.position)
+    for _ in range(3):
+        assert session.take(0, 1).messages == 0
+        assert session.saved_scn() == saved
+        source.position += 1000
+    put(source.queue, 1100, 1110)
+    assert session.take(0, 1).messages == 1
+    session.rewind(0)
+    session.close()
+    assert Checkpoint(checkpoint.path, "test").saved == saved
+    assert source.told == []
+
+
+def test_who_starts_ahead_moves_nothing_by_confirming(
+    source: StillSource, checkpoint: Checkpoint
+) -> None:
+    checkpoint.save(100)
+    session = started(source, checkpoint, 101)
+    put(source.queue, 150, 200)
+    session.take(0, 9)
+    assert session.take(200, 1).messages == 0
+    assert source.queue.is_empty()
+    source.position = 2000
+    session.take(200, 1)
+    assert checkpoint.saved == 100
+    assert session.ahead is not None
+    assert session.ahead.code == 4050
+    session.close()
+    # Whoever starts there gets what was passed over.
+    session = started(source, checkpoint, 100)
+    assert session.ahead is None
+
+
+def test_a_confirmation_of_who_starts_further_back_lowers_it(
+    source: StillSource, checkpoint: Checkpoint
+) -> None:
+    checkpoint.save(500, None, "somebody else")
+    session = started(source, checkpoint, 20)
+    for begin_scn, commit_scn in ((30, 110), (40, 120)):
+        put(source.queue, begin_scn, commit_scn)
+    session.take(0, 9)
+    assert checkpoint.saved == 500
+    session.take(110, 1)
+    assert checkpoint.saved == 40
+    session.take(120, 1)
+    assert checkpoint.saved == 1000
+
+
+class TestQuietTime:
+    """The decoder's progress is the client's, where there is nothing to confirm."""
+
+    def test_after_a_confirmation(self, source: StillSource, checkpoint: Checkpoint) -> None:
+        checkpoint.save(50)
+        session = started(source, checkpoint, 50)
+        put(source.queue, 60, 110)
+        session.take(0, 9)
+        session.take(110, 1)
+        source.position = 3000
+        session.take(110, 1)
+        assert checkpoint.saved == 3000
+
+    def test_of_the_same_tables_over_a_restart(
+        self, source: StillSource, checkpoint: Checkpoint
+    ) -> None:
+        session = started(source, checkpoint, 50)
+        put(source.queue, 60, 110)
+        session.take(0, 9)
+        session.take(110, 1)
+        session.close()
+        again, source = Checkpoint(checkpoint.path, "test"), StillSource()
+        session = started(source, again, 1000)
+        source.position = 3000
+        session.take(0, 1)
+        assert again.saved == 3000
+        session.close()
+        source = StillSource()
+        session = started(source, again, 3000, "another query")
+        source.position = 4000
+        session.take(0, 1)
+        assert again.saved == 3000
+
+    def test_it_never_falls(self, source: StillSource, checkpoint: Checkpoint) -> None:
+        session = started(source, checkpoint, 0, "q", "applier")
+        source.position = 900
+        session.take(0, 1)
+        assert checkpoint.saved == 900
+        session.close()
+        session = started(source, checkpoint, 10, "q", "applier")
+        source.position = 10
+        session.take(0, 1)
+        assert checkpoint.saved == 900
+
+    def test_the_start_of_the_bundled_applier_is_not_written(
+        self, source: StillSource, checkpoint: Checkpoint
+    ) -> None:
+        session = started(source, checkpoint, 700, "q", "applier")
+        source.position = 700
+        session.take(0, 1)
+        assert session.saved_scn() is None
+        source.position = 701
+        session.take(0, 1)
+        assert checkpoint.saved == 701
+        assert checkpoint.confirmed_by == "applier"
+
+    def test_an_image_is_named_where_the_scn_stays(
+        self, source: StillSource, checkpoint: Checkpoint
+    ) -> None:
+        checkpoint.save(40, None, "applier")
+        session = started(source, checkpoint, 40, "q", "applier")
+        source.position, source.points = 40, [RecoveryPoint("late", 120, 122)]
+        session.take(0, 1)
+        assert (checkpoint.saved, checkpoint.image) == (40, "late")
+
+
+class TestWhatWasNeverSent:
+    """Its confirmation is refused and changes nothing."""
+
+    def test_is_refused(
+        self, session: Session, source: StillSource, checkpoint: Checkpoint
+    ) -> None:
+        for begin_scn, commit_scn in ((50, 110), (60, 120)):
+            put(source.queue, begin_scn, commit_scn)
+        assert session.take(0, 2).messages == 2
+        for scn in (111, 120, 10**9, 2**63, 2**64 - 1):
+            with pytest.raises(OlrPgError, match="OLR-04051"):
+                session.take(scn, 1)
+        assert source.queue.status().transmitted == 1
+        assert checkpoint.saved is None
+        # It goes on where it was.
+        assert session.take(110, 1).messages == 1
+        assert checkpoint.saved == 60
+
+    def test_also_before_anything_was_sent(
+        self, session: Session, source: StillSource, checkpoint: Checkpoint
+    ) -> None:
+        for scn in (1001, 2**64 - 1):
+            with pytest.raises(OlrPgError, match="nothing was sent yet"):
+                session.take(scn, 1)
+        assert checkpoint.saved is None
+
+    def test_what_an_earlier_session_was_sent_may_be_brought(
+        self, session: Session, source: StillSource
+    ) -> None:
+        assert session.take(500, 1).messages == 0
+        for begin_scn, commit_scn in ((50, 110), (60, 600)):
+            put(source.queue, begin_scn, commit_scn)
+        assert session.take(500, 2).messages == 2
+        assert session.take(500, 1).messages == 1
+        assert source.queue.status().transmitted == 0
+        with pytest.raises(OlrPgError, match="OLR-04051"):
+            session.take(601, 1)
+
+    def test_the_one_in_transit_counts_as_sent(self, session: Session, source: StillSource) -> None:
+        put(source.queue, 50, 110)
+        assert session.take(0, 1).messages == 1
+        assert session.take(109, 1).messages == 1
+
+
+def test_the_place_of_the_bundled_applier_is_kept(
+    source: StillSource, checkpoint: Checkpoint
+) -> None:
+    claim = Claim(patience=3600, is_kept=True)
+    stranger = Session(source, checkpoint, claim, "stranger")
+    own = Session(source, checkpoint, claim, "own", applier="applier")
+    for _ in range(2):
+        with pytest.raises(OlrPgError, match="bundled applier") as caught:
+            stranger.resolve("q")
+        assert caught.value.code == 4008
+        own.resolve("q")
+        assert claim.holder is own
+    own.close()
+    with pytest.raises(OlrPgError, match="OLR-04008"):
+        stranger.resolve("q")

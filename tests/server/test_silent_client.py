@@ -1,0 +1,150 @@
+"""A client that asks for nothing: it is told of, and ended where it takes too long."""
+
+from __future__ import annotations
+
+import struct
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+from structlog.testing import capture_logs
+
+from olr_pg.config.model import Limits
+from olr_pg.server import silent_client as silence
+from olr_pg.server.checkpoint import FILE_NAME, Checkpoint
+from olr_pg.server.listener import Listener
+from olr_pg.server.port_session import Session
+from olr_pg.server.silent_client import Silence
+from tests.server.test_listener import MemorySource, RawClient, commit_scn_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+COUNT = 6
+BEGIN, COMMIT = 1, 2
+OK, NO_MORE, ERROR, DATA, SAVED = 1, 2, 3, 4, 6
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Checkpoint:
+    return Checkpoint(tmp_path / FILE_NAME, "test")
+
+
+@pytest.fixture
+def server(checkpoint: Checkpoint) -> Iterator[Listener]:
+    with Listener(MemorySource(COUNT), checkpoint) as server:
+        yield server
+
+
+def saved(client: RawClient) -> int | None:
+    """What GetSavedSCN answers."""
+    code, body = client.ask(7)
+    assert code == SAVED
+    flag, scn = struct.unpack("<HQ", body)
+    assert flag in (0, 1)
+    return scn if flag else None
+
+
+def commits(client: RawClient, count: int, confirmed: int = 0) -> list[int]:
+    """Take so many whole transactions; their commit SCNs."""
+    found: list[int] = []
+    while len(found) < count:
+        element = client.next(confirmed)
+        if element[0] == COMMIT:
+            found.append(int.from_bytes(element[9:17], "little"))
+    return found
+
+
+@pytest.mark.parametrize("asks_for_status", [False, True])
+def test_a_silent_client_is_ended_and_its_transactions_are_ready_again(
+    checkpoint: Checkpoint, asks_for_status: bool
+) -> None:
+    limits = Limits.model_validate({"silent-seconds": 0.5})
+    with (
+        Listener(MemorySource(COUNT), checkpoint, limits=limits) as server,
+        RawClient(server.address) as silent,
+        RawClient(server.address) as other,
+    ):
+        silent.begin()
+        assert len(commits(silent, 2)) == 2
+        try:
+            while asks_for_status:
+                assert silent.ask(6) == (5, b"\3\0")
+                assert saved(silent) is None
+        except (EOFError, ConnectionError):
+            pass
+        else:
+            assert silent.socket.recv(1) == b""
+        other.begin()
+        assert commits(other, COUNT)[0] == commit_scn_of(0)
+        assert server.refusals.counts() == {"OLR-04053": 1}
+
+
+def test_a_silent_client_is_told_of_also_without_a_time_out(
+    server: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(silence, "WARN_SECONDS", 0.0)
+    with RawClient(server.address) as client:
+        client.begin()
+        assert len(commits(client, 2)) == 2
+        warning = server.silence
+        assert warning is not None
+        assert warning.code == 4054
+        assert warning.where["client"] == "{}:{}".format(*client.socket.getsockname())
+        assert "2 transactions sent to it are not confirmed" in warning.detail
+        assert "nothing is saved" in warning.detail
+        assert "no time-out ends it" in warning.detail
+
+
+def test_a_query_that_takes_its_time_is_no_silence(checkpoint: Checkpoint) -> None:
+    class Slow(MemorySource):
+        def resolve(self, sql: str, _is_abandoned: object = None) -> None:
+            asked.set()
+            assert may_go_on.wait(60)
+            super().resolve(sql)
+
+    asked, may_go_on = threading.Event(), threading.Event()
+    with Listener(Slow(COUNT), checkpoint) as server, RawClient(server.address) as client:
+        client.send(1, b"q")
+        assert asked.wait(60)
+        holder = server.replicating
+        assert holder is not None
+        assert Silence(lambda: holder.asked_at + 1000).seconds(holder) == 0
+        may_go_on.set()
+        assert client.read() == (OK, b"")
+
+
+def test_a_silence_is_logged_once(checkpoint: Checkpoint) -> None:
+    now = [1000.0]
+    watched = Silence(lambda: now[0])
+    session = Session(
+        MemorySource(1), checkpoint, Listener(MemorySource(1), checkpoint)._claim, "p"
+    )
+    session.asked_at = 1000.0
+    with capture_logs() as lines:
+        for seconds in (0, 14, 16, 17):
+            now[0] = 1000.0 + seconds
+            watched.report(session, watched.of(session, 77, None))
+        session.asked_at = now[0]
+        now[0] += 20
+        watched.report(session, watched.of(session, 77, 30.0))
+    assert len(lines) == 2
+    assert all(line["log_level"] == "warning" for line in lines)
+    assert "the saved SCN stays at 77" in lines[0]["reason"]
+    assert "it is ended after 30 s" in lines[1]["reason"]
+
+
+def test_the_place_is_the_bundled_applier_s_before_the_port_listens(
+    checkpoint: Checkpoint,
+) -> None:
+    with Listener(MemorySource(COUNT), checkpoint, applier="applier olr_pg") as server:
+        for _ in range(2):
+            with RawClient(server.address) as stranger:
+                assert stranger.error(1, b"select owner, name from t") == 4008
+                assert stranger.ask(6) == (5, b"\1\0")
+                assert saved(stranger) is None
+        link = server.connect()
+        link.close()
+        with RawClient(server.address) as stranger:
+            assert stranger.error(1, b"select owner, name from t") == 4008

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from decimal import Decimal
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from olr_pg.simulator.fields.cells import number, raw
+from olr_pg.simulator.model.column_types import (
+    DECLARATIONS,
+    number_type,
+    raw_type,
+    timestamp_tz_type,
+    varchar,
+)
+from olr_pg.simulator.model.tables import Logging, SimColumn, SimTable
+from olr_pg.simulator.table_files import (
+    ROWID,
+    SCN_KEYS,
+    arrow_type,
+    cell_value,
+    read_table,
+    write_rows,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from olr_pg.simulator.fields.cells import Cell
+    from olr_pg.simulator.model.tables import ColumnType
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        (number_type(12, 2), pa.decimal128(12, 2)),
+        (number_type(), pa.string()),
+        (raw_type(9), pa.binary()),
+        (varchar(9), pa.string()),
+        (timestamp_tz_type(6), pa.timestamp("us", "UTC")),
+        (timestamp_tz_type(9), pa.string()),
+    ],
+)
+def test_a_type_has_the_parquet_type_that_holds_its_values(
+    kind: ColumnType, expected: pa.DataType
+) -> None:
+    assert arrow_type(kind) == expected
+
+
+@pytest.mark.parametrize("at", range(len(DECLARATIONS)))
+def test_every_random_value_fits_its_type(at: int) -> None:
+    rng = Random(at)
+    kind = DECLARATIONS[at](rng)
+    values = [cell_value(kind, kind.make(rng)) for _ in range(20)]
+    array: pa.Array[Any] = pa.array(values, arrow_type(kind))
+    assert array.to_pylist() == values
+
+
+def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
+    columns = (SimColumn("ID", number_type(12, 0)), SimColumn("DATA", raw_type(9)))
+    table = SimTable("SIM", "T", 1, 1, columns, (0,), Logging.ALL, 6, 6, 6, 128)
+    rows: list[tuple[str, list[Cell | None]]] = [
+        ("AAAB", [number(Decimal(7)), raw(b"x")]),
+        ("AAAC", [number(Decimal(8)), None]),
+    ]
+    write_rows(tmp_path / "tables", table, rows, 4_711)
+    found = read_table(tmp_path / "tables", "SIM.T")
+    assert found.to_pylist() == [
+        {ROWID: "AAAB", "ID": Decimal(7), "DATA": b"x"},
+        {ROWID: "AAAC", "ID": Decimal(8), "DATA": None},
+    ]
+    assert [found.schema.metadata[key.encode()] for key in SCN_KEYS] == [b"4711"] * 2

@@ -1,0 +1,120 @@
+"""Changes that a rollback to a savepoint takes back, by what their undo records say."""
+
+from __future__ import annotations
+
+import dataclasses
+from decimal import Decimal
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.redo.batch import EventKind
+from olr_pg.scalars import pack_xid
+from olr_pg.simulator.fields.lob_layout import BLOB, CLOB, secure_in_row
+from olr_pg.transactions.assembler import Assembler
+from olr_pg.transactions.delimit import UNDO_SEARCH_DEPTH
+from tests.lobs.lob_decoding import Decoded, decode
+from tests.lobs.lob_redo import LobRedo
+from tests.redo.chain import subscribe, transactions_of
+from tests.transactions.event_model import CON_ID, OBJ, Event, batch_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from olr_pg.simulator.fields.vector_fields import Ktub
+
+XID: Final = pack_xid(1, 2, 3)
+SLOT: Final = XID & ~0xFFFFFFFF
+WITHOUT_UNDO: Final = UNDO_SEARCH_DEPTH + 10
+PART_BYTES: Final = 1 << 17
+PART_BLOCKS: Final = 500
+ONE: Final = Decimal(1)
+TWO: Final = Decimal(2)
+
+
+def ids(decoded: Decoded) -> list[int]:
+    """The ID of each row that came out."""
+    return [row["ID"] for row in decoded.after]
+
+
+def test_streamed_pages_hide_no_undone_row(tmp_path: Path) -> None:
+    """A page of a LOB (26.6) is logged without undo, and one value may have any number."""
+    redo = LobRedo()
+    redo.begin()
+    redo.insert(ONE, None, None)
+    slot = redo.insert(TWO, None, secure_in_row(BLOB, 7, b""))
+    record = redo.undo
+    for page in range(WITHOUT_UNDO):
+        redo.direct_page(3, 7, 0x1000 + page, b"x")
+    redo.undo_insert(slot, record)
+    redo.end()
+    decoded = decode(redo, tmp_path, part_bytes=PART_BYTES, part_blocks=PART_BLOCKS)
+    assert ids(decoded) == [1]
+    assert (decoded.account.undone, decoded.account.unmatched) == (1, 0)
+
+
+def test_lob_operations_hide_no_undone_rows(tmp_path: Path) -> None:
+    """An operation on a LOB (11.17) is logged without undo, too."""
+    rows = 90
+    redo = LobRedo()
+    redo.begin()
+    redo.insert(ONE, None, None)
+    done = []
+    for row in range(rows):
+        text = secure_in_row(CLOB, 10 + row, b"\0x")
+        done.append((redo.insert(Decimal(100 + row), text, None), redo.undo))
+        for _ in range(50):
+            redo.operation(1, 2, 10 + row, 2)
+    for slot, record in reversed(done):
+        redo.undo_insert(slot, record)
+    redo.end()
+    decoded = decode(redo, tmp_path, part_bytes=PART_BYTES, part_blocks=PART_BLOCKS)
+    assert ids(decoded) == [1]
+    assert (decoded.account.undone, decoded.account.unmatched) == (rows, 0)
+
+
+class WithoutObject(LobRedo):
+    """Redo whose undo records name no data object (redo-format §4.8)."""
+
+    def ktub(self, obj: int, opc: tuple[int, int], record: int) -> Ktub:
+        return dataclasses.replace(super().ktub(obj, opc, record), dataobj=0)
+
+
+def test_an_undo_record_without_a_data_object_takes_back_its_row(tmp_path: Path) -> None:
+    redo = WithoutObject()
+    redo.begin()
+    redo.insert(ONE, None, None)
+    slot = redo.insert(TWO, None, None)
+    redo.undo_insert(slot, redo.undo)
+    redo.end()
+    decoded = decode(redo, tmp_path)
+    assert ids(decoded) == [1]
+    assert (decoded.account.undone, decoded.account.unmatched) == (1, 0)
+
+
+def values(events: list[Event]) -> list[bytes | None]:
+    """What rows a transaction inserts that has these events."""
+    wanted = subscribe([OBJ], CON_ID)
+    assembler = Assembler(wanted.plan, wanted.tables, is_split=False)
+    (one,) = transactions_of(assembler.feed(batch_of(events)), wanted.plan)
+    return [dml.images[0][2] for dml in one.dml]
+
+
+def change(value: int, undo_dba: int, rci: int) -> Event:
+    return Event(EventKind.CHANGE, XID, 10, value, value, undo_dba=undo_dba, rci=rci, wrp=3)
+
+
+def test_a_direct_load_is_not_taken_back() -> None:
+    """A block of a direct load (19.1) has no undo record: nor is it the one that 5.11 means."""
+    begin, commit = Event(EventKind.BEGIN, XID, 1, 0), Event(EventKind.COMMIT, XID, 20, 9)
+    first = Event(EventKind.UNDONE, SLOT, 10, 8, slot_head=1)
+    events = [begin, change(1, 50, 0), change(2, 0, 0), first, commit]
+    assert values(events) == [b"\0\0\0\2"]
+
+
+def test_changes_are_taken_back_in_any_order() -> None:
+    begin, commit = Event(EventKind.BEGIN, XID, 1, 0), Event(EventKind.COMMIT, XID, 20, 9)
+    changes = [change(number, 50, number) for number in range(1, 7)]
+    undone = [
+        Event(EventKind.UNDONE, SLOT, 10, 7, undo_dba=50, rci=rci, wrp=3) for rci in (2, 5, 1)
+    ]
+    events = [begin, *changes, *undone, commit]
+    assert values(events) == [bytes([0, 0, 0, number]) for number in (3, 4, 6)]

@@ -1,0 +1,273 @@
+"""Every row form that Oracle logs, written by the model statement by statement, decoded, compared.
+
+What redo does not tell without supplemental logging is refused, never guessed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from olr_pg.decoding.split import open_for_decoding, subscribe
+from olr_pg.errors import OlrPgError
+from olr_pg.redo.batch import EventKind
+from olr_pg.redo.log_extraction import read_changes
+from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
+from olr_pg.simulator.laws import broken_undo_parts
+from olr_pg.simulator.model.storage import WIDE_ROW_SPACE
+from olr_pg.simulator.model.tables import Logging
+from olr_pg.transactions.assembler import Assembler
+from olr_pg.transactions.select import concatenate, select_events
+from tests.transactions.row_forms import Shape, SmallDatabase, wide
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LEVELS = tuple(Logging)
+OLD = RedoFormat(COMPATIBLE["11.2"], big_endian=True)
+
+
+@pytest.mark.parametrize("logging", LEVELS)
+@pytest.mark.parametrize("row_dependencies", [False, True])
+def test_chained_and_migrated_rows(
+    tmp_path: Path, logging: Logging, row_dependencies: bool
+) -> None:
+    redo = OLD if row_dependencies else RedoFormat()
+    base = SmallDatabase(
+        tmp_path, Shape(logging, row_dependencies=row_dependencies, redo=redo), seed=3
+    )
+    session, row = base.session, base.row
+    chained = session.insert(base.table, row(1, 1000, 1000, 1000, 10))
+    cut = session.insert(base.table, row(2, 300, 2000, 300, 7))
+    small = session.insert(base.table, row(3, 20, 20))
+    other = session.insert(base.table, row(4, 900, 100))
+    session.insert(base.table, row(5, 800))
+    assert chained
+    assert cut
+    assert small
+    assert other
+    session.commit()
+    # It does not fit its block any more, moves, moves on, comes back, and is deleted.
+    for sizes in ((1500, 20), (1500, 100), (1700, 100)):
+        new = {at: wide(size) for at, size in enumerate(sizes, 1)}
+        assert session.update(small, new)
+    assert small.chain
+    session.commit()
+    assert session.update(small, {1: wide(1750), 2: None})
+    mark = session.savepoint()
+    assert session.update(small, {1: wide(5), 2: None})
+    session.rollback_to(mark)
+    assert session.update(small, {1: wide(6), 2: None})
+    session.commit()
+    # It grows to several pieces, in place or elsewhere.
+    assert session.update(other, {2: wide(1800), 3: wide(1800)})
+    session.commit()
+    session.update(chained, {1: wide(900)})
+    session.update(chained, {3: wide(990), 4: None})
+    session.update(chained, {2: wide(1600), 3: wide(1700)})
+    session.update(chained, {2: wide(16), 3: None})
+    session.commit()
+    session.update(cut, {4: wide(9), 5: wide(3)})
+    mark = session.savepoint()
+    assert session.delete(cut)
+    session.rollback_to(mark)
+    session.commit()
+    for victim in (chained, cut, small, other):
+        assert session.delete(victim)
+    base.close()
+    base.check()
+
+
+def test_the_forms_occur(tmp_path: Path) -> None:
+    base = SmallDatabase(tmp_path, Shape(unproven=True), seed=5)
+    session, found = base.session, set[str]()
+    for key in range(1, 40, 2):
+        plain = session.insert(base.table, base.row(key, 900, 30))
+        chain = session.insert(base.table, base.row(key + 1, 1200, 1900, 1200, 60))
+        assert plain
+        assert chain
+        session.update(plain, {2: wide(1900)})
+        session.update(plain, {1: wide(1200)})
+        session.update(plain, {1: wide(20), 2: wide(40)})
+        session.update(chain, {1: wide(1100)})
+        session.update(chain, {4: wide(64), 5: wide(6)})
+        session.update(chain, {3: wide(1900)})
+        assert session.insert(base.table, base.row(key + 100, 1000, 1840))
+        grown = session.insert(base.table, base.row(key + 200, 1000))
+        assert grown
+        session.update(grown, {2: wide(1840)})
+        mark = session.savepoint()
+        session.delete(chain)
+        session.rollback_to(mark)
+        session.commit()
+    base.close()
+    base.check()
+    found.update(base.forms())
+    assert found >= {
+        *("11.2 04", "11.2 06", "11.2 0c", "11.2 28", "11.2 29", "11.2 2c"),
+        *("11.6 20", "11.6 28", "11.6 2c", "11.3", "11.5", "11.8", "11.16"),
+        *("undo 001", "undo 002", "undo 104", "undo 005"),
+    }
+
+
+def test_more_than_255_columns(tmp_path: Path) -> None:
+    base = SmallDatabase(tmp_path, Shape(columns=700, piece_max=7200))
+    row = base.session.insert(base.table, base.row(1, *[3] * 690))
+    assert row
+    assert [len(piece.image.columns) for piece in row.chain] == [181, 255, 255]
+    assert base.session.update(row, {10: wide(1), 300: None, 680: wide(2), 699: wide(4)})
+    base.close()
+    base.check()
+
+
+@pytest.mark.parametrize("logging", LEVELS)
+def test_rows_that_move_to_another_partition(tmp_path: Path, logging: Logging) -> None:
+    base = SmallDatabase(tmp_path, Shape(logging, partitions=3), seed=2)
+    session = base.session
+    for key in range(1, 13):
+        big = (1200, 1200, 5) if key % 3 == 0 else (20, 30)
+        assert session.insert(base.table, base.row(key, *big))
+    session.commit()
+    for row in list(base.table.live):
+        assert session.update(row, {0: base.row(100 + base.table.live.index(row))[0]})
+    base.close()
+    base.check()
+
+
+@pytest.mark.parametrize("logging", LEVELS)
+@pytest.mark.parametrize("redo", [RedoFormat(), OLD], ids=["19", "11.2"])
+def test_index_organised_tables(tmp_path: Path, logging: Logging, redo: RedoFormat) -> None:
+    base = SmallDatabase(tmp_path, Shape(logging, index_organised=True, redo=redo), seed=4)
+    session = base.session
+    rows = [session.insert(base.table, base.row(key, 10, 0, 300)) for key in range(30)]
+    assert not session.insert_many(base.table, [])
+    for row in rows:
+        assert row
+        assert session.update(row, {2: wide(7)})
+        if not row.deleted:
+            session.update(row, {4: wide(9), 3: None})
+    mark = session.savepoint()
+    for row in list(base.table.live[:9]):
+        assert session.delete(row)
+    session.rollback_to(mark)
+    assert session.update(base.table.live[0], {0: base.row(99)[0]})
+    assert session.delete(base.table.live[1])
+    base.close()
+    base.check()
+    leaf_ops = {"10.2", "10.4", "10.30", "10.35"}
+    found = {form for form in base.forms() if form.startswith("10.")}
+    assert found == leaf_ops | ({"10.18"} if logging is not Logging.NONE else set())
+
+
+def unlogged_chain(folder: Path) -> SmallDatabase:
+    """A committed row of three pieces in a table without supplemental logging."""
+    base = SmallDatabase(folder, Shape(Logging.NONE))
+    assert base.session.insert(base.table, base.row(1, 1000, 1000, 1000, 10))
+    base.session.commit()
+    return base
+
+
+def test_a_later_piece_of_an_older_row_is_refused(tmp_path: Path) -> None:
+    base = unlogged_chain(tmp_path)
+    (row,) = base.table.live
+    # The model takes the row for one that this transaction wrote.
+    base.session.begin_empty()
+    row.chain_owner = base.session.transaction
+    assert base.session.update(row, {4: wide(11)})
+    base.close()
+    with pytest.raises(OlrPgError) as caught:
+        base.decoded()
+    assert caught.value.code == 2061
+    assert "SUPPLEMENTAL LOG" in caught.value.action
+
+
+def test_a_later_piece_of_an_own_row_is_told(tmp_path: Path) -> None:
+    base = SmallDatabase(tmp_path, Shape(Logging.NONE))
+    row = base.session.insert(base.table, base.row(1, 1000, 1000, 1000, 10))
+    assert row
+    assert base.session.update(row, {4: wide(11)})
+    assert base.session.update(row, {1: wide(990)})
+    base.close()
+    base.check()
+
+
+def test_a_chain_whose_head_does_not_follow_is_refused(tmp_path: Path) -> None:
+    base = unlogged_chain(tmp_path)
+    (row,) = base.table.live
+    row.chain = row.chain[:-1]
+    assert base.session.delete(row)
+    base.close()
+    with pytest.raises(OlrPgError) as caught:
+        base.decoded()
+    assert caught.value.code == 2061
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        Shape(piece_max=7200, unproven=True),
+        Shape(piece_max=WIDE_ROW_SPACE),
+        Shape(piece_max=WIDE_ROW_SPACE, redo=RedoFormat(big_endian=True)),
+        Shape(piece_max=WIDE_ROW_SPACE, unproven=True),
+    ],
+    ids=["anywhere", "where it must be", "big-endian", "wide, anywhere"],
+)
+def test_the_undo_of_a_large_change_is_joined(tmp_path: Path, shape: Shape) -> None:
+    for seed in range(6):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        base = SmallDatabase(folder, shape, seed=seed)
+        session = base.session
+        for key in range(24):
+            session.insert(base.table, base.row(key, 900, 800, 0, 701))
+        session.commit()
+        while base.table.live:
+            block = base.table.live[0].block
+            taken = [row for row in base.table.live if row.block is block]
+            mark = session.savepoint()
+            assert session.delete_many(taken)
+            if key % 2:
+                session.rollback_to(mark)
+                key = 0
+        base.close()
+        base.check()
+        assert {"undo 002", "undo 005"} <= {*base.forms()}
+        assert shape.unproven is any(list(broken_undo_parts(log)) for log in base.logs)
+
+
+def test_undo_that_fits_a_block_is_not_split(tmp_path: Path) -> None:
+    base = SmallDatabase(tmp_path, Shape(piece_max=7200))
+    rows = [base.session.insert(base.table, base.row(key, 2000, 2000, 2000)) for key in range(8)]
+    for row in rows:
+        assert row
+        assert base.session.update(row, {1: wide(1999), 2: wide(1998), 3: wide(1997)})
+        assert base.session.delete(row)
+    base.close()
+    base.check()
+    assert not [form for form in base.forms() if form.startswith("undo")]
+
+
+def test_undo_without_one_of_its_parts_is_refused(tmp_path: Path) -> None:
+    base = SmallDatabase(tmp_path, Shape(unproven=True), seed=3)
+    for key in range(40):
+        assert base.session.insert(base.table, base.row(key, 900))
+    for row in list(base.table.live):
+        assert base.session.delete(row)
+    base.close()
+    (path,) = tmp_path.iterdir()
+    wanted = subscribe(base.snapshot.tables, 0)
+    log = open_for_decoding(str(path))
+    batch = concatenate([found.batch for found in read_changes(log, wanted.objects)])
+    assert EventKind.SPLIT_CHANGE in batch.events.kind
+    left = select_events(batch, np.flatnonzero(batch.events.kind != EventKind.UNDO_PART))
+    assembler = Assembler(wanted.row_plan, wanted.tables, is_split=False)
+    finished = assembler.feed(left)
+    assert finished is not None
+    assert finished.dml.kind.size == 0
+    (fault,) = finished.faults
+    assert fault.error.code == 2060
+    assert fault.error.where["table"] == "SIM.T"
+    kinds = (EventKind.CHANGE, EventKind.SPLIT_CHANGE)
+    assert assembler.account.events_committed == np.isin(left.events.kind, kinds).sum()

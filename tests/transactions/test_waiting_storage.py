@@ -1,0 +1,70 @@
+"""What waits moves out of memory, the largest first, and stays what it is."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from olr_pg.redo.batch import EventKind
+from olr_pg.transactions.waiting_storage import (
+    IN_MEMORY,
+    InMemory,
+    Waiting,
+    batch_bytes,
+    joined,
+    spill_largest,
+)
+from tests.transactions.event_model import Workload, batch_of
+
+
+class Bounded(InMemory):
+    """Memory that says when it is full, and counts what goes elsewhere."""
+
+    def __init__(self, memory_max: int) -> None:
+        self.memory_max = memory_max  # type: ignore[misc]
+        self.spilled: list[int] = []
+
+    def spill(self, size: int) -> npt.NDArray[np.uint8]:
+        self.spilled.append(size)
+        return np.empty(size, np.uint8)
+
+
+def waiting_of(seed: int, transactions: int) -> Waiting:
+    waiting = Waiting()
+    waiting.append(batch_of(Workload(seed, transactions).events))
+    return waiting
+
+
+def test_the_largest_go_until_half_is_left() -> None:
+    small, large = waiting_of(1, 5), waiting_of(2, 80)
+    before = [batch_bytes(one) for one in large.batches]
+    events = large.batches[0].events.copy()
+    storage = Bounded(small.in_memory + large.in_memory - 1)
+    spill_largest([small, large], storage)
+    assert (small.is_spilled, large.is_spilled) == (False, True)
+    assert large.in_memory == 0
+    assert sum(storage.spilled) >= sum(before)
+    assert np.array_equal(large.batches[0].events, events)
+
+
+def test_nothing_goes_while_there_is_room() -> None:
+    waiting = waiting_of(1, 20)
+    storage = Bounded(2 * waiting.in_memory)
+    spill_largest([waiting], storage)
+    assert not waiting.is_spilled
+    assert storage.spilled == []
+
+
+def test_only_chosen_events_are_kept_and_counted() -> None:
+    waiting = waiting_of(3, 30)
+    changes = waiting.changes
+    waiting.keep(lambda batch: batch.events.kind != EventKind.BEGIN)
+    assert waiting.changes == changes
+    waiting.keep(lambda batch: batch.events.kind == EventKind.COMMIT)
+    assert waiting.changes == 0
+    assert all((batch.events.kind == EventKind.COMMIT).all() for batch in waiting.batches)
+
+
+def test_parts_are_joined_in_order() -> None:
+    parts = [np.array([1, 2], np.uint8), np.array([], np.uint8), np.array([3], np.uint8)]
+    assert joined(parts, IN_MEMORY.allocate).tolist() == [1, 2, 3]

@@ -1,0 +1,45 @@
+"""Writes the small generated logs that `olr_pg.replicator.kernel_warmup` decodes.
+
+    uv run python tools/warmup_log.py
+
+The package carries them, so that production needs nothing of the simulator. They have to pass
+every kernel of the way once: `tests/replicator/test_kernel_warmup.py` says when they do not.
+"""
+
+from __future__ import annotations
+
+import tarfile
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from olr_pg.simulator.simulation import simulate
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+ARCHIVE: Final = ROOT / "olr_pg" / "replicator" / "data" / "warmup.tar.xz"
+
+_SEED: Final = 1
+_BYTES: Final = 20_000
+
+
+def main() -> None:
+    """Generate the logs, and pack them with their dictionary."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        simulate(_SEED, folder, size=_BYTES)
+        ARCHIVE.parent.mkdir(exist_ok=True)
+        with tarfile.open(ARCHIVE, "w:xz") as archive:
+            for path in [folder / "dictionary.json", *sorted((folder / "logs").iterdir())]:
+                archive.add(path, str(path.relative_to(folder)), filter=_without_owner)
+
+
+def _without_owner(info: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Make the same archive of the same logs, whoever packs them, and when."""
+    info.uid = info.gid = info.mtime = 0
+    info.uname = info.gname = ""
+    info.mode = 0o644
+    return info
+
+
+if __name__ == "__main__":
+    main()
