@@ -13,31 +13,20 @@ from olr_pg.applier.settings import Consistency
 from olr_pg.datatypes.mapping import OracleType
 from olr_pg.datatypes.policies import Policies
 from olr_pg.datatypes.temporal import DateTime, encode_timestamp
-from olr_pg.errors import OlrPgError
 from olr_pg.wire.elements import ColumnValue
+from tests.applier.seen import fails, rows
 
 Replication = Any  # tests/applier/conftest.py
-
-
-def _fails(replication: Replication, **options: Any) -> OlrPgError:
-    with pytest.raises(OlrPgError) as caught:
-        replication.apply(**options)
-    return caught.value
-
-
-def _rows(replication: Replication, table: str = "s.t") -> list[tuple[Any, ...]]:
-    rows: list[tuple[Any, ...]] = replication.rows(f"SELECT * FROM {table} ORDER BY 1")
-    return rows
 
 
 def test_text_policies(replication: Replication) -> None:
     r = replication
     r.transaction(r.insert({"ID": 1, "V": b"a\0b"}), r.insert({"ID": 2, "V": b"x\xffy"}))
     r.apply(policies=Policies(nul="replace"))
-    assert _rows(r) == [(1, None, "a\ufffdb"), (2, None, "x\ufffdy")]
+    assert rows(r) == [(1, None, "a\ufffdb"), (2, None, "x\ufffdy")]
     r.transaction(r.insert({"ID": 3, "V": b"a\0b"}))
     r.serve()
-    assert _fails(r, policies=Policies(nul="error")).code == 5010
+    assert fails(r, policies=Policies(nul="error")).code == 5010
 
 
 @pytest.mark.parametrize("consistency", list(Consistency))

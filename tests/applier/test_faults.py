@@ -19,24 +19,12 @@ import structlog.testing
 from olr_pg.applier.session.applier_session import Applier
 from olr_pg.errors import OlrPgError
 from olr_pg.postgres.embedded import start_embedded
+from tests.applier.seen import errors, rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 Replication = Any  # tests/applier/conftest.py
-
-
-def _errors(replication: Replication) -> list[tuple[Any, ...]]:
-    rows: list[tuple[Any, ...]] = replication.rows(
-        "SELECT source_table, commit_scn, position, operation, code, sqlstate, resolution,"
-        " attempts FROM olr_pg.error ORDER BY id"
-    )
-    return rows
-
-
-def _rows(replication: Replication, table: str = "s.t") -> list[tuple[Any, ...]]:
-    rows: list[tuple[Any, ...]] = replication.rows(f"SELECT * FROM {table} ORDER BY 1")
-    return rows
 
 
 def test_lost_connections_are_made_again(replication: Replication) -> None:
@@ -95,7 +83,7 @@ def test_a_connection_that_is_lost_while_idle_ends_nothing(replication: Replicat
     r.serve()
     report = Applier(r.settings()).run(once=True, drained=drained)
     assert cut
-    assert _rows(r) == [(1, 1, None)]
+    assert rows(r) == [(1, 1, None)]
     assert r.rows("SELECT olr_pg.consistent_scn()") == [(report.confirmed_scn,)]
 
 
@@ -130,8 +118,8 @@ def test_a_statement_that_somebody_cancels_is_tried_again(replication: Replicati
         assert r.rows(f"SELECT pg_cancel_backend({pid})") == [(True,)]
         r.wait_for(_WAITS.format(f" AND pid <> {pid}"))
     thread.join()
-    assert _rows(r) == [(1, None, None)]
-    assert _errors(r) == []
+    assert rows(r) == [(1, None, None)]
+    assert errors(r) == []
     assert r.rows("SELECT stopped FROM olr_pg.ledger") == [(False,)]
 
 
@@ -153,8 +141,8 @@ def test_a_server_that_is_read_only_for_a_while_is_waited_for(replication: Repli
         with psycopg.connect(writable, autocommit=True) as connection:
             connection.execute(f"ALTER DATABASE {name} RESET default_transaction_read_only")
         thread.join()
-    assert [row[0] for row in _rows(r)] == [1, 2]
-    assert _errors(r) == []
+    assert [row[0] for row in rows(r)] == [1, 2]
+    assert errors(r) == []
 
 
 def test_postgres_killed_and_started_again(
@@ -239,4 +227,4 @@ def test_two_appliers_of_one_subscription_do_not_apply_twice(replication: Replic
     r.execute("UPDATE olr_pg.ledger SET commit_scn = 20, xids = '{0.0.2}'")
     r.serve()
     r.apply()
-    assert _rows(r) == [(1, 1, None), (2, 2, None)]
+    assert rows(r) == [(1, 1, None), (2, 2, None)]

@@ -14,45 +14,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from olr_pg.applier.batches.replay import replay
 from olr_pg.applier.session.applier_session import Applier
 from olr_pg.applier.stopped.error_table import read_errors, read_stopped, skip_error
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.errors import OlrPgError
+from tests.applier.seen import held, retry, rows, stops
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from olr_pg.applier.batches.replay import Replayed
     from olr_pg.applier.stopped.held_tables import FirstHeld
 
 Replication = Any  # tests/applier/conftest.py
 KEY = ("olr_pg", "S.T")
-
-
-def stops(replication: Replication, **options: Any) -> OlrPgError:
-    with pytest.raises(OlrPgError) as caught:
-        replication.apply(**options)
-    assert caught.value.code == 5010
-    return caught.value
-
-
-def retry(replication: Replication, table: str = "S.T", **options: Any) -> Replayed:
-    with connect(replication.target) as connection:
-        return replay(connection, replication.settings(**options), table)
-
-
-def rows(replication: Replication, table: str = "s.t") -> list[tuple[Any, ...]]:
-    found: list[tuple[Any, ...]] = replication.rows(f"SELECT * FROM {table} ORDER BY 1")
-    return found
-
-
-def held(replication: Replication) -> list[tuple[Any, ...]]:
-    found: list[tuple[Any, ...]] = replication.rows(
-        "SELECT source_table, commit_scn, changes FROM olr_pg.held ORDER BY id"
-    )
-    return found
 
 
 def first_held(applier: Applier) -> FirstHeld:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
@@ -18,7 +18,9 @@ from olr_pg.applier.settings import ConflictPolicy, Consistency
 from olr_pg.applier.target.connection import connect
 from olr_pg.errors import OlrPgError
 from olr_pg.wire.frames import ByteOrder
+from tests.applier.batches.large_transactions import SMALL, large, other
 from tests.applier.conftest import delete, insert, update
+from tests.applier.seen import rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,35 +28,6 @@ if TYPE_CHECKING:
     from tests.applier.conftest import Change
 
 Replication = Any  # tests/applier/conftest.py
-
-SMALL: Final = {"spool_bytes": 4_000, "batch_changes": 50}
-
-
-def large(count: int, start: int = 0, table: str = "T") -> list[Change]:
-    return [insert({"ID": start + n, "N": n, "V": f"row {n}"}, table) for n in range(count)]
-
-
-def rows(replication: Replication, table: str = "s.t") -> list[tuple[Any, ...]]:
-    found: list[tuple[Any, ...]] = replication.rows(f"SELECT * FROM {table} ORDER BY 1")
-    return found
-
-
-def other(replication: Replication) -> None:
-    replication.execute("CREATE TABLE s.o (id bigint PRIMARY KEY, n numeric, v varchar(20))")
-
-
-@pytest.fixture
-def spooled(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The sizes of what went to the spool so far."""
-    sizes: list[int] = []
-    reserve = SpoolFiles.reserve
-
-    def watched(files: SpoolFiles, size: int, own: int, is_hopeless: Callable[[], bool]) -> None:
-        reserve(files, size, own, is_hopeless)
-        sizes.append(size)
-
-    monkeypatch.setattr(SpoolFiles, "reserve", watched)
-    return sizes
 
 
 @pytest.mark.parametrize("order", list(ByteOrder))

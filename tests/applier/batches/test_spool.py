@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from olr_pg.applier.batches.spool import SpoolFiles
 from olr_pg.errors import OlrPgError
 from olr_pg.wire.elements import Chunk, ChunkFlags, ColumnValue
+from tests.applier.batches.large_transactions import SMALL, large, other
 from tests.applier.conftest import delete, insert, update
+from tests.applier.seen import rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,35 +21,7 @@ if TYPE_CHECKING:
 
 Replication = Any  # tests/applier/conftest.py
 
-SMALL: Final = {"spool_bytes": 4_000, "batch_changes": 50}
 BLOB: Final = 113
-
-
-def large(count: int, start: int = 0, table: str = "T") -> list[Change]:
-    return [insert({"ID": start + n, "N": n, "V": f"row {n}"}, table) for n in range(count)]
-
-
-def rows(replication: Replication, table: str = "s.t") -> list[tuple[Any, ...]]:
-    found: list[tuple[Any, ...]] = replication.rows(f"SELECT * FROM {table} ORDER BY 1")
-    return found
-
-
-def other(replication: Replication) -> None:
-    replication.execute("CREATE TABLE s.o (id bigint PRIMARY KEY, n numeric, v varchar(20))")
-
-
-@pytest.fixture
-def spooled(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The sizes of what went to the spool so far."""
-    sizes: list[int] = []
-    reserve = SpoolFiles.reserve
-
-    def watched(files: SpoolFiles, size: int, own: int, is_hopeless: Callable[[], bool]) -> None:
-        reserve(files, size, own, is_hopeless)
-        sizes.append(size)
-
-    monkeypatch.setattr(SpoolFiles, "reserve", watched)
-    return sizes
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -8,32 +8,13 @@ import pytest
 
 from olr_pg.applier.settings import ConflictPolicy
 from olr_pg.applier.statements.shared_keys import ATTEMPTS_MAX
-from olr_pg.errors import OlrPgError
+from tests.applier.seen import errors, fails, rows
 
 Replication = Any  # tests/applier/conftest.py
 
 
-def _fails(replication: Replication, **options: Any) -> OlrPgError:
-    with pytest.raises(OlrPgError) as caught:
-        replication.apply(**options)
-    return caught.value
-
-
-def _errors(replication: Replication) -> list[tuple[Any, ...]]:
-    rows: list[tuple[Any, ...]] = replication.rows(
-        "SELECT source_table, commit_scn, position, operation, code, sqlstate, resolution,"
-        " attempts FROM olr_pg.error ORDER BY id"
-    )
-    return rows
-
-
-def _rows(replication: Replication, table: str = "s.t") -> list[tuple[Any, ...]]:
-    rows: list[tuple[Any, ...]] = replication.rows(f"SELECT * FROM {table} ORDER BY 1")
-    return rows
-
-
 @pytest.mark.parametrize(
-    ("policy", "rows", "resolutions"),
+    ("policy", "expected", "resolutions"),
     [
         (ConflictPolicy.ERROR, [(1, 1, "mine"), (2, 2, "two")], ["stopped"]),
         (
@@ -51,7 +32,7 @@ def _rows(replication: Replication, table: str = "s.t") -> list[tuple[Any, ...]]
 def test_conflicts(
     replication: Replication,
     policy: ConflictPolicy,
-    rows: list[tuple[Any, ...]],
+    expected: list[tuple[Any, ...]],
     resolutions: list[str],
 ) -> None:
     r = replication
@@ -62,22 +43,22 @@ def test_conflicts(
     r.transaction(r.update({"ID": 4, "N": 4, "V": "old"}, {"V": "new"}))
     r.transaction(r.delete({"ID": 6}), r.insert({"ID": 5, "N": 5, "V": None}))
     if policy is ConflictPolicy.ERROR:
-        assert _fails(r, conflict=policy).code == 5010
-        assert _errors(r) == [("S.T", bad, 0, "insert", 5009, "23505", "stopped", 1)]
+        assert fails(r, conflict=policy).code == 5010
+        assert errors(r) == [("S.T", bad, 0, "insert", 5009, "23505", "stopped", 1)]
     else:
         r.apply(conflict=policy)
         assert r.rows("SELECT conflicts FROM olr_pg.ledger") == [(4,)]
-    assert _rows(r) == rows
-    assert [row[6] for row in _errors(r)] == resolutions
+    assert rows(r) == expected
+    assert [row[6] for row in errors(r)] == resolutions
 
 
 def test_overwriting_that_is_refused(replication: Replication) -> None:
     r = replication
     r.execute("ALTER TABLE s.t ADD UNIQUE (v); INSERT INTO s.t VALUES (1, 1, 'a'), (3, 3, 'b')")
     bad = r.transaction(r.insert({"ID": 2, "V": "c"}), r.insert({"ID": 1, "V": "b"}))
-    assert _fails(r, conflict=ConflictPolicy.OVERWRITE).code == 5010
-    assert _rows(r) == [(1, 1, "a"), (3, 3, "b")]
-    assert _errors(r) == [("S.T", bad, 1, "insert", 5009, "23505", "stopped", 1)]
+    assert fails(r, conflict=ConflictPolicy.OVERWRITE).code == 5010
+    assert rows(r) == [(1, 1, "a"), (3, 3, "b")]
+    assert errors(r) == [("S.T", bad, 1, "insert", 5009, "23505", "stopped", 1)]
 
 
 ROW_1, ROW_2 = "AAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAB"
@@ -102,9 +83,9 @@ def test_the_conflict_is_named_not_the_keys_that_change_places(replication: Repl
     r = replication
     r.transaction(*_two(r))
     bad = r.transaction(*_swap(r), r.delete({"ID": 99}))
-    assert _fails(r).code == 5010
-    assert _errors(r) == [("S.T", bad, 2, "delete", 5009, None, "stopped", 1)]
-    assert [(row[0], row[2]) for row in _rows(r)] == [(1, "one"), (2, "two")]
+    assert fails(r).code == 5010
+    assert errors(r) == [("S.T", bad, 2, "delete", 5009, None, "stopped", 1)]
+    assert [(row[0], row[2]) for row in rows(r)] == [(1, "one"), (2, "two")]
 
 
 def test_more_conflicts_than_sets_are_tried(replication: Replication) -> None:
@@ -118,5 +99,5 @@ def test_more_conflicts_than_sets_are_tried(replication: Replication) -> None:
           for i in range(count))
     )  # fmt: skip
     r.apply(conflict=ConflictPolicy.SKIP)
-    assert _rows(r) == [*((i, i, None) for i in range(count)), (count, 0, "stray")]
-    assert len(_errors(r)) == count
+    assert rows(r) == [*((i, i, None) for i in range(count)), (count, 0, "stray")]
+    assert len(errors(r)) == count

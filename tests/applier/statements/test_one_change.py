@@ -7,28 +7,9 @@ from typing import Any
 import pytest
 
 from olr_pg.dictionary.model import Column, Table
-from olr_pg.errors import OlrPgError
+from tests.applier.seen import errors, fails, rows
 
 Replication = Any  # tests/applier/conftest.py
-
-
-def _fails(replication: Replication, **options: Any) -> OlrPgError:
-    with pytest.raises(OlrPgError) as caught:
-        replication.apply(**options)
-    return caught.value
-
-
-def _errors(replication: Replication) -> list[tuple[Any, ...]]:
-    rows: list[tuple[Any, ...]] = replication.rows(
-        "SELECT source_table, commit_scn, position, operation, code, sqlstate, resolution,"
-        " attempts FROM olr_pg.error ORDER BY id"
-    )
-    return rows
-
-
-def _rows(replication: Replication, table: str = "s.t") -> list[tuple[Any, ...]]:
-    rows: list[tuple[Any, ...]] = replication.rows(f"SELECT * FROM {table} ORDER BY 1")
-    return rows
 
 
 IDENTITY = "int GENERATED ALWAYS AS IDENTITY"
@@ -41,7 +22,7 @@ def test_a_key_that_two_rows_have(replication: Replication) -> None:
     r.execute("CREATE UNIQUE INDEX ON s.w (id) WHERE v = 'a'")  # partial: no key
     r.transaction(r.update({"ID": 1, "V": "a"}, {"V": "c"}, "W"))
     r.apply()
-    assert sorted(_rows(r, "s.w")) == [(1, "b"), (1, "c")]
+    assert sorted(rows(r, "s.w")) == [(1, "b"), (1, "c")]
 
 
 KEYLESS = {
@@ -60,8 +41,8 @@ def test_rows_that_differ_in_what_the_change_does_not_tell(
     r.execute(f"CREATE TABLE s.k (n int, {rest})")
     r.execute("INSERT INTO s.k (n, c) VALUES (1, '1'), (1, '1'), (1, '22')")
     bad = r.transaction(KEYLESS[change](r))
-    assert _fails(r).code == 5010
-    assert _errors(r) == [("S.K", bad, 0, change, 5009, None, "stopped", 1)]
+    assert fails(r).code == 5010
+    assert errors(r) == [("S.K", bad, 0, change, 5009, None, "stopped", 1)]
     message = r.rows("SELECT message FROM olr_pg.error")[0][0]
     assert message.startswith("0 rows were there")
     assert "differ in c" in message

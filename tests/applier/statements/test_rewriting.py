@@ -7,13 +7,9 @@ from typing import Any
 import pytest
 
 from olr_pg.applier.settings import ConflictPolicy
+from tests.applier.seen import rows
 
 Replication = Any  # tests/applier/conftest.py
-
-
-def _rows(replication: Replication, table: str = "s.t") -> list[tuple[Any, ...]]:
-    rows: list[tuple[Any, ...]] = replication.rows(f"SELECT * FROM {table} ORDER BY 1")
-    return rows
 
 
 @pytest.mark.parametrize("moved", [{1: 2, 2: 3, 3: 4}, {1: 2, 2: 1}])
@@ -30,7 +26,7 @@ def test_keys_change_places_where_only_they_are_logged(
     r.serve()
     r.apply()
     expected = {moved.get(i, i): 100 if i == 1 else i for i in range(1, 4)}
-    assert _rows(r) == [(i, n, "row") for i, n in sorted(expected.items())]
+    assert rows(r) == [(i, n, "row") for i, n in sorted(expected.items())]
 
 
 def test_rows_whose_keys_change_places_before_they_go(replication: Replication) -> None:
@@ -43,7 +39,7 @@ def test_rows_whose_keys_change_places_before_they_go(replication: Replication) 
     )
     r.serve()
     r.apply()
-    assert _rows(r) == []
+    assert rows(r) == []
 
 
 def _moves(r: Replication, *moves: tuple[int, int]) -> list[Any]:
@@ -83,7 +79,7 @@ def test_keys_that_move_where_rows_are_too_many_or_missing(
         r.execute(f"INSERT INTO s.t VALUES ({number}, 0, 'row {number}')")
     r.transaction(*_moves(r, *moves))
     r.apply(conflict=policy)
-    assert {row[0]: row[2] for row in _rows(r)} == {
+    assert {row[0]: row[2] for row in rows(r)} == {
         key: f"row {row}" for key, row in expected.items()
     }
 
@@ -93,4 +89,4 @@ def test_a_row_whose_key_another_one_has_by_now_is_not_deleted(replication: Repl
     r.execute("INSERT INTO s.t VALUES (1, 0, 'row 1')")
     r.transaction(*_moves(r, (1, 2)), r.delete({"ID": 2}, rowid=f"{2:018}"), r.delete({"ID": 9}))
     r.apply(conflict=ConflictPolicy.SKIP)
-    assert _rows(r) == [(2, 0, "row 1")]
+    assert rows(r) == [(2, 0, "row 1")]

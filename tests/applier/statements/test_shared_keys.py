@@ -9,28 +9,9 @@ import pytest
 from olr_pg.applier.settings import ConflictPolicy, Consistency
 from olr_pg.applier.stopped.error_table import read_errors, skip_error
 from olr_pg.applier.target.connection import connect
-from olr_pg.errors import OlrPgError
+from tests.applier.seen import errors, fails, rows
 
 Replication = Any  # tests/applier/conftest.py
-
-
-def _fails(replication: Replication, **options: Any) -> OlrPgError:
-    with pytest.raises(OlrPgError) as caught:
-        replication.apply(**options)
-    return caught.value
-
-
-def _errors(replication: Replication) -> list[tuple[Any, ...]]:
-    rows: list[tuple[Any, ...]] = replication.rows(
-        "SELECT source_table, commit_scn, position, operation, code, sqlstate, resolution,"
-        " attempts FROM olr_pg.error ORDER BY id"
-    )
-    return rows
-
-
-def _rows(replication: Replication, table: str = "s.t") -> list[tuple[Any, ...]]:
-    rows: list[tuple[Any, ...]] = replication.rows(f"SELECT * FROM {table} ORDER BY 1")
-    return rows
 
 
 def test_unique_values_that_change_places(replication: Replication) -> None:
@@ -44,7 +25,7 @@ def test_unique_values_that_change_places(replication: Replication) -> None:
         r.update({"ID": 0}, {"V": "b"}),
     )
     r.apply(batch_changes=1)
-    assert [row[2] for row in _rows(r)] == ["b", "c", "d"]
+    assert [row[2] for row in rows(r)] == ["b", "c", "d"]
 
 
 @pytest.mark.parametrize("consistency", list(Consistency))
@@ -76,7 +57,7 @@ def test_unique_values_of_one_statement_change_places(
         (8, 8, "h", "kept"),
     ]
     assert r.rows("SELECT inserted, updated FROM olr_pg.ledger") == [(4, len({2, *moved}))]
-    assert _errors(r) == []
+    assert errors(r) == []
 
 
 def test_unique_values_that_change_places_do_not_hide_a_conflict(replication: Replication) -> None:
@@ -90,9 +71,9 @@ def test_unique_values_that_change_places_do_not_hide_a_conflict(replication: Re
         r.update({"ID": 1}, {"V": "c"}, rowid=f"{1:018}"),
     )
     r.serve()
-    assert _fails(r).code == 5010
-    assert [row[:2] for row in _errors(r)] == [("S.T", bad)]
-    assert [(row[0], row[2]) for row in _rows(r)] == [(0, "a"), (1, "b"), (50, "c")]
+    assert fails(r).code == 5010
+    assert [row[:2] for row in errors(r)] == [("S.T", bad)]
+    assert [(row[0], row[2]) for row in rows(r)] == [(0, "a"), (1, "b"), (50, "c")]
 
 
 ROW_1, ROW_2 = "AAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAB"
@@ -123,8 +104,8 @@ def test_a_conflict_beside_keys_that_change_places(
     r.transaction(*_two(r))
     bad = r.transaction(r.delete({"ID": 98}), *_swap(r), r.delete({"ID": 99}))
     r.apply(conflict=policy, consistency=consistency)
-    assert [(row[0], row[2]) for row in _rows(r)] == [(1, "two"), (2, "one")]
-    assert _errors(r) == [
+    assert [(row[0], row[2]) for row in rows(r)] == [(1, "two"), (2, "one")]
+    assert errors(r) == [
         ("S.T", bad, position, "delete", 5009, None, "skipped", 1) for position in (0, 3)
     ]
 
@@ -134,10 +115,10 @@ def test_keys_change_places_beside_a_skipped_change(replication: Replication) ->
     r.execute("ALTER TABLE s.t ALTER n TYPE numeric(3)")
     r.transaction(*_two(r))
     r.transaction(r.insert({"ID": 5, "N": 10**9}), *_swap(r))
-    assert _fails(r).code == 5010
+    assert fails(r).code == 5010
     with connect(r.target) as connection:
         skip_error(connection, "olr_pg", read_errors(connection, "olr_pg", resolved=False)[0].id)
     r.serve()
     r.apply()
-    assert [(row[0], row[2]) for row in _rows(r)] == [(1, "two"), (2, "one")]
+    assert [(row[0], row[2]) for row in rows(r)] == [(1, "two"), (2, "one")]
     assert r.rows("SELECT conflicts, updated + deleted FROM olr_pg.ledger") == [(1, 2)]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-import pytest
+from typing import Any
 
 from olr_pg.applier.batches.replay import replay
 from olr_pg.applier.stopped.ddl import apply_event
@@ -14,35 +12,9 @@ from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.dictionary.evolution import Evolution, Verdict
 from olr_pg.errors import OlrPgError
 from olr_pg.transactions.schema_event import SchemaEvent
-
-if TYPE_CHECKING:
-    from olr_pg.applier.batches.replay import Replayed
+from tests.applier.seen import held, retry, rows, stops
 
 Replication = Any  # tests/applier/conftest.py
-
-
-def stops(replication: Replication, **options: Any) -> OlrPgError:
-    with pytest.raises(OlrPgError) as caught:
-        replication.apply(**options)
-    assert caught.value.code == 5010
-    return caught.value
-
-
-def retry(replication: Replication, table: str = "S.T", **options: Any) -> Replayed:
-    with connect(replication.target) as connection:
-        return replay(connection, replication.settings(**options), table)
-
-
-def rows(replication: Replication, table: str = "s.t") -> list[tuple[Any, ...]]:
-    found: list[tuple[Any, ...]] = replication.rows(f"SELECT * FROM {table} ORDER BY 1")
-    return found
-
-
-def held(replication: Replication) -> list[tuple[Any, ...]]:
-    found: list[tuple[Any, ...]] = replication.rows(
-        "SELECT source_table, commit_scn, changes FROM olr_pg.held ORDER BY id"
-    )
-    return found
 
 
 def fault(number: int) -> SchemaEvent:

@@ -27,13 +27,6 @@ Replication = Any  # tests/applier/conftest.py
 KEY = ("olr_pg", "S.T")
 
 
-def held(replication: Replication) -> list[tuple[Any, ...]]:
-    found: list[tuple[Any, ...]] = replication.rows(
-        "SELECT source_table, commit_scn, changes FROM olr_pg.held ORDER BY id"
-    )
-    return found
-
-
 # --- the form of what is held ---
 
 

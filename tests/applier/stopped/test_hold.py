@@ -2,47 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from olr_pg.applier.batches.replay import replay
 from olr_pg.applier.session.applier_session import Applier
 from olr_pg.applier.stopped.held_events import read_source, source_document
-from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import VERSION
 from olr_pg.datatypes.convert import DEFAULT_FACTS
 from olr_pg.errors import OlrPgError
-
-if TYPE_CHECKING:
-    from olr_pg.applier.batches.replay import Replayed
+from tests.applier.seen import retry, rows, stops
 
 Replication = Any  # tests/applier/conftest.py
 KEY = ("olr_pg", "S.T")
-
-
-def stops(replication: Replication, **options: Any) -> OlrPgError:
-    with pytest.raises(OlrPgError) as caught:
-        replication.apply(**options)
-    assert caught.value.code == 5010
-    return caught.value
-
-
-def retry(replication: Replication, table: str = "S.T", **options: Any) -> Replayed:
-    with connect(replication.target) as connection:
-        return replay(connection, replication.settings(**options), table)
-
-
-def rows(replication: Replication, table: str = "s.t") -> list[tuple[Any, ...]]:
-    found: list[tuple[Any, ...]] = replication.rows(f"SELECT * FROM {table} ORDER BY 1")
-    return found
-
-
-def held(replication: Replication) -> list[tuple[Any, ...]]:
-    found: list[tuple[Any, ...]] = replication.rows(
-        "SELECT source_table, commit_scn, changes FROM olr_pg.held ORDER BY id"
-    )
-    return found
 
 
 def test_the_bookkeeping_of_version_1_is_brought_up_to_date(replication: Replication) -> None:

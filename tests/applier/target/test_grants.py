@@ -7,24 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-import pytest
 
-from olr_pg.errors import OlrPgError
 from olr_pg.load.cutover.steps_done import forget_steps, note_step, read_steps
 from olr_pg.postgres.embedded import packaged_installation
+from tests.applier.seen import fails, rows
 
 Replication = Any  # tests/applier/conftest.py
-
-
-def _fails(replication: Replication, **options: Any) -> OlrPgError:
-    with pytest.raises(OlrPgError) as caught:
-        replication.apply(**options)
-    return caught.value
-
-
-def _rows(replication: Replication, table: str = "s.t") -> list[tuple[Any, ...]]:
-    rows: list[tuple[Any, ...]] = replication.rows(f"SELECT * FROM {table} ORDER BY 1")
-    return rows
 
 
 SQL = Path(__file__).parents[3] / "sql" / "postgres"
@@ -57,7 +45,7 @@ def test_a_role_with_the_minimal_grants(replication: Replication) -> None:
         r.transaction(r.update({"ID": 1}, {"N": 5}), r.insert({"ID": 2}))
         r.serve()
         r.apply(connect_string=target)
-        assert _rows(r) == [(1, 5, None), (2, None, None)]
+        assert rows(r) == [(1, 5, None), (2, None, None)]
         with psycopg.connect(target) as connection:
             note_step(connection, "olr_pg", "quiet", "done", {})
             assert list(read_steps(connection, "olr_pg")) == ["quiet"]
@@ -66,12 +54,12 @@ def test_a_role_with_the_minimal_grants(replication: Replication) -> None:
         r.execute("UPDATE olr_pg.version SET version=6")
         r.transaction(r.insert({"ID": 3}))
         r.serve()
-        assert _fails(r, connect_string=target).code == 5015
+        assert fails(r, connect_string=target).code == 5015
         run_script(r.target, "ledger.sql")
         r.serve()
         r.apply(connect_string=target, dbid=11)
-        assert len(_rows(r)) == 3
+        assert len(rows(r)) == 3
         r.execute("REVOKE SET ON PARAMETER session_replication_role FROM applier")
-        assert _fails(r, connect_string=target).code == 5004
+        assert fails(r, connect_string=target).code == 5004
     finally:
         r.execute("DROP OWNED BY applier; DROP ROLE applier")
