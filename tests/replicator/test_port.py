@@ -64,7 +64,8 @@ class RawClient:
         data = b""
         while len(data) < size:
             part = self.socket.recv(size - len(data))
-            assert part, "the server closed the connection"
+            if not part:
+                raise ConnectionResetError("the server closed the connection")
             data += part
         return data
 

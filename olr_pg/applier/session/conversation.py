@@ -328,6 +328,7 @@ class Conversation:
         if lowest is not None:
             limit = min(limit, lowest - 1)
         if limit > self._positions.confirmed_scn:
+            self._applied.save_first()
             self._positions.confirmed_scn = limit
             self._rewinds = 0
             self._distribution.confirming(limit)

@@ -151,6 +151,17 @@ class AppliedTables:
                 return
             self._saved = self._tables.copy()
 
+    def save_first(self) -> None:
+        """Write the file where it remembers nothing yet.
+
+        To be called before anything is confirmed: after a kill, what a server has saved is believed
+        only where this file tells that the target has it (`session.positions`).
+        """
+        with self._lock:
+            is_first = not self._saved
+        if is_first:
+            self.save()
+
     def _read(self) -> dict[str, int]:
         if self._path is None:
             return {}

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from typing import Any
 
 import psycopg
+import pytest
 
 from olr_pg.applier.session.applier_session import Applier, ApplyReport
+from olr_pg.applier.session.exchange import Exchange
+from olr_pg.wire.messages import LastCommitedScn, Request
 
 Replication = Any  # tests/applier/conftest.py
 
@@ -52,6 +56,27 @@ def test_confirmation_does_not_reach_an_unseen_tie(replication: Replication) -> 
     r.serve()
     r.apply()
     assert len(_table(r)) == 199
+
+
+def test_what_is_on_disk_is_remembered_before_the_first_confirmation(
+    replication: Replication, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a kill at once, the server's saved SCN would be taken for a stranger's without it."""
+    r = replication
+    r.transaction(r.insert({"ID": 1, "N": 1, "V": None}))
+    remembered: list[dict[str, int]] = []
+    send = Exchange.send
+
+    def watched(exchange: Exchange, message: Request, count: int = 1) -> None:
+        if isinstance(message, LastCommitedScn) and message.scn:
+            file = r.folder / "applied.json"
+            remembered.append(json.loads(file.read_bytes())["tables"] if file.exists() else {})
+        send(exchange, message, count)
+
+    monkeypatch.setattr(Exchange, "send", watched)
+    r.apply()
+    assert remembered
+    assert remembered[0]["S.T"] == r.script.transactions[-1].commit_scn
 
 
 def test_a_tie_that_comes_late_is_not_confirmed_before_it_is_durable(
