@@ -147,7 +147,8 @@ def reincarnated(
     data = bytearray(log.read_bytes())
     struct.pack_into(order + "I", data, size + 52, activation)
     struct.pack_into(order + "I", data, size + 160, resetlogs)
-    struct.pack_into(order + "IHH", data, size + 164, scn & 0xFFFFFFFF, 0, 0)
+    assert scn < 1 << 47, "the short form of an SCN does not hold it"
+    struct.pack_into(order + "IHH", data, size + 164, scn & 0xFFFFFFFF, scn >> 32, 0)
     for at in range(size, len(data), size):
         struct.pack_into(order + "I", data, at + 8, sequence)
         struct.pack_into("<H", data, at + 14, 0)
