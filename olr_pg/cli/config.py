@@ -11,6 +11,7 @@ from olr_pg.cli.printing import print_json, print_line
 
 if TYPE_CHECKING:
     from olr_pg.config.model import Config
+    from olr_pg.config.reading import ConfigError
 
 app = typer.Typer(help="Check a configuration file; print its schema.", no_args_is_help=True)
 
@@ -53,10 +54,7 @@ def check(
         check_outside(loaded, str(config))
     except ConfigError as error:
         if as_json:
-            problems = [
-                {"key": p.key, "found": p.found, "expected": p.expected} for p in error.problems
-            ]
-            print_json({"valid": False, "code": error.label, "problems": problems})
+            print_json(_problems(error))
             raise typer.Exit(error.exit_code) from None
         raise
     summary = summarize(loaded)
@@ -104,3 +102,8 @@ def _applied(config: Config) -> str:
     if config.apply is None:
         return "no: only the port is served"
     return "to the embedded PostgreSQL" if config.apply.embedded else "to a PostgreSQL server"
+
+
+def _problems(error: ConfigError) -> dict[str, object]:
+    problems = [{"key": p.key, "found": p.found, "expected": p.expected} for p in error.problems]
+    return {"valid": False, "code": error.label, "problems": problems}

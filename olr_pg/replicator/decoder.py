@@ -161,20 +161,13 @@ class Decoder:
             needs = [feed.need for feed in feeds]
             image = self.recovery.find(needs, of_others=not follower.ends_delivery)
         tables = self._tables_of_run(feeds, image)
-        views: list[TargetView] = []
-        numbers = []
-        for feed in feeds:
-            view = feed.view(tables)
-            if view not in views:
-                views.append(view)
-            numbers.append(views.index(view))
+        views, numbered = _views_of(feeds, tables)
         subscription = follower.subscribe(
             tables,
             views=views,
             wanted=lambda owner, name: any(f.chosen.would_name(owner, name) for f in feeds),
         )
         filters = [view.filters for view in views]
-        numbered = dict(zip(feeds, numbers, strict=True))
         run = DecodingRun(
             self._parts(), self.runs, subscription, follower, numbered, filters, progress
         )
@@ -229,3 +222,17 @@ class Decoder:
             return feed.chosen.tables
         found = [self._snapshot.find(table.owner, table.name) for table in feed.chosen.tables]
         return self.filters.chosen([table for table in found if table is not None])
+
+
+def _views_of(
+    feeds: Sequence[Feed], tables: Sequence[Table]
+) -> tuple[list[TargetView], dict[Feed, int]]:
+    """Give the views that differ, and the number of its own to each feed."""
+    views: list[TargetView] = []
+    numbered: dict[Feed, int] = {}
+    for feed in feeds:
+        view = feed.view(tables)
+        if view not in views:
+            views.append(view)
+        numbered[feed] = views.index(view)
+    return views, numbered

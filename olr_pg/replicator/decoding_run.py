@@ -274,11 +274,8 @@ class DecodingRun:
         self.progress.scanned(stream)
         self._incarnations.limit(stream.logs)
         self._admission.admit(stream, scan)
-        logs = [
-            log
-            for log in unread_logs(stream.readable, self._scn, self._reached)
-            if log.position not in self._decoded
-        ]
+        unread = unread_logs(stream.readable, self._scn, self._reached)
+        logs = [log for log in unread if log.position not in self._decoded]
         if scan.open_threads is not None and not stream.gaps and not scan.unusable:
             self._close_threads(scan.open_threads, logs)
         check_order(logs, self._decoded)
@@ -454,13 +451,7 @@ class DecodingRun:
         return True
 
     def _detach(self, feed: Feed) -> None:
-        held = feed.queue.status()
-        reason = OlrPgError(
-            Code.TARGET_TOO_FAR_BEHIND,
-            f"{held.ready} transactions are ready, {held.spilled_bytes} bytes of them on disk,"
-            f" {held.transmitted} are not confirmed",
-            target=feed.delivery.name,
-        )
+        reason = feed.too_far_behind()
         _log.warning("a target is at its limit", code=reason.label, reason=str(reason))
         self._listener.detach(self, feed)
 

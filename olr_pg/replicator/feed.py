@@ -10,7 +10,7 @@ import numpy as np
 from olr_pg.capture.state import CapturePhase
 from olr_pg.decoding.target_view import TargetView
 from olr_pg.dictionary.evolution import UNKNOWN_DDL
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.ordering.ready_transactions import CommitPosition
 from olr_pg.replicator.recovery.bounded_recovery import Need
 from olr_pg.server.queue import ReadyQueue
@@ -179,6 +179,16 @@ class Feed:
         transactions_max, bytes_max = self.queue.bounds
         faults_max = max(1, min(transactions_max, bytes_max // _FAULT_BYTES))
         return self.queue.closed or self.delivery.schema_events.await_room(faults_max, timeout)
+
+    def too_far_behind(self) -> OlrPgError:
+        """Give the error 4040 for a queue that is full, with what it holds."""
+        held = self.queue.status()
+        return OlrPgError(
+            Code.TARGET_TOO_FAR_BEHIND,
+            f"{held.ready} transactions are ready, {held.spilled_bytes} bytes of them on disk,"
+            f" {held.transmitted} are not confirmed",
+            target=self.delivery.name,
+        )
 
     def fail(self, error: OlrPgError) -> None:
         """Nothing more comes."""

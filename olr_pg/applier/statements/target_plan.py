@@ -395,23 +395,24 @@ def _creatable(connection: Connection[Any], columns: list[NewColumn]) -> list[Ne
     return [c._replace(type_name="text") if c.type_name == "xml" else c for c in columns]
 
 
+def _columns_of(source: Table) -> tuple[list[NewColumn], list[str]]:
+    """Return columns and key of a table as the source has it."""
+    names = target_columns(source)
+    key = [column.name for number in source.key for column in source.columns
+           if column.intcol == number]  # fmt: skip
+    columns = [
+        NewColumn(
+            names[column.name], pg_type(column).name, not column.nullable or column.name in key
+        )
+        for column in source.delivered
+    ]
+    return columns, [names[name] for name in key]
+
+
 def new_table(layout: Layout | Table, source: Table | None) -> tuple[list[NewColumn], list[str]]:
     """Return columns and key of a table to create; no columns where nothing tells them all."""
     if source is not None:
-        names = target_columns(source)
-        key = [column.name for number in source.key for column in source.columns
-               if column.intcol == number]  # fmt: skip
-        return (
-            [
-                NewColumn(
-                    names[column.name],
-                    pg_type(column).name,
-                    not column.nullable or column.name in key,
-                )
-                for column in source.delivered
-            ],
-            [names[name] for name in key],
-        )
+        return _columns_of(source)
     if isinstance(layout, Table) or layout.kind is not DmlKind.INSERT:
         return [], []
     names_of: Sequence[str] = fold_identifiers(

@@ -173,13 +173,16 @@ def header_lines(log: Log) -> Iterator[str]:
     )
 
 
+def _container_uid(header: LogHeader, record: Record) -> str:
+    if header.compat_version < VERSION_12_1:
+        return ""
+    return f" CON_UID: {_u32(record.data, 16, '>' if header.big_endian else '<')}"
+
+
 def record_lines(header: LogHeader, record: Record, *, raw: bool = False) -> Iterator[str]:
     """Write a record with its vectors."""
     rba = Rba(header.sequence, record.block, record.offset)
-    uid = ""
-    if header.compat_version >= VERSION_12_1:
-        order = ">" if header.big_endian else "<"
-        uid = f" CON_UID: {_u32(record.data, 16, order)}"
+    uid = _container_uid(header, record)
     yield ""
     yield (
         f"REDO RECORD - Thread:{header.thread} RBA: {rba} LEN: 0x{len(record.data):04x}"
