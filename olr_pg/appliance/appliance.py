@@ -45,7 +45,6 @@ from olr_pg.dictionary.change_history import FILE_NAME as HISTORY_FILE
 from olr_pg.dictionary.change_history import DictionaryHistory
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.private import private_umask, tighten, tighten_tree
-from olr_pg.ordering.schema_events import SchemaEvents
 from olr_pg.postgres.embedded import start_embedded
 from olr_pg.replicator.decoder import Decoder
 from olr_pg.replicator.recovery.bounded_recovery import DIRECTORY as RECOVERY_DIRECTORY
@@ -203,7 +202,7 @@ def _open(
         apply: run the bundled applier, if it has one.
     """
     port, memory = config.port, config.context.memory
-    order, events = ByteOrder(port.byte_order), SchemaEvents()
+    order = ByteOrder(port.byte_order)
     section = config.apply if apply else None
     directory = target_directory(config)
     delivery = Delivery(
@@ -219,7 +218,7 @@ def _open(
         if isinstance(port, NamedTarget) and share > 1
         else None,
         filters=filters_of(port.filter) if isinstance(port, NamedTarget) else NO_FILTERS,
-        schema_events=events,
+        is_told=section is not None,
         ends_with_table=section is None and share > 1,
     )
     connect_string = "" if section is None else open_target(section, directory, stack)
@@ -256,7 +255,6 @@ def _open(
         return Applier(
             settings,
             delivery.tables(section.table_query),
-            events,
             listener.connect,
             lambda: checkpoint.confirmed_by == confirming_applier(section),
         )

@@ -31,9 +31,9 @@ Without the rows of SYS tables in the snapshot, definitions cannot be followed. 
 (24.1) on a table then ends that table at the statement's commit; the others go on.
 
 What it means for the target is judged by `dictionary.evolution` and handed to the bundled applier
-by `ordering.schema_events`. External clients are told nothing, their row changes name the
-columns; but where a table ends without the applier to say so, the whole delivery ends there
-(OLR-02013): otherwise its changes would be missing silently.
+in the ready queue (`server.queued_events`). External clients are told nothing, their row changes
+name the columns; but where a table ends without the applier to say so, the whole delivery ends
+there (OLR-02013): otherwise its changes would be missing silently.
 """
 
 from __future__ import annotations

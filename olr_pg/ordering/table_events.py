@@ -2,8 +2,13 @@
 
 Two streams of events meet here, each in commit order: those of the dictionary
 (`dictionary_follower`) and what could not be decoded (`transactions.row_faults`). An event is
-published when every transaction in front of its barrier is queued, and none behind it
-(`ordering.schema_events`).
+published when every transaction in front of its barrier is queued, and none behind it.
+
+- A DDL comes behind the transactions of its own commit SCN. Those from before the SCN that decoding
+  starts at are `past`: they only tell the tables' definitions.
+- What cannot be decoded comes before every transaction of its commit SCN, so that the table stops
+  in front of whatever may follow from it; and so do LOB values that are left out, which belong to
+  a transaction behind them.
 """
 
 from __future__ import annotations

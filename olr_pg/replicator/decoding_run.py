@@ -460,9 +460,8 @@ class DecodingRun:
         for feed in self.feeds:
             if event.view not in (None, self._views[feed]):
                 continue
-            if self._waits_for_room(event) and not (
-                feed.await_room_for_fault(0) or self._await(feed, feed.await_room_for_fault)
-            ):
+            has_room = partial(feed.await_event_room, event)
+            if self._waits_for_room(event) and not (has_room(0) or self._await(feed, has_room)):
                 continue
             error = feed.publish(event)
             if error is not None:

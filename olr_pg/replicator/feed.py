@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from olr_pg.dictionary.evolution import UNKNOWN_DDL
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.ordering.ready_transactions import CommitPosition
 from olr_pg.replicator.recovery.bounded_recovery import Need
+from olr_pg.replicator.told_events import ToldEvents
 from olr_pg.server.queue import ReadyQueue
 from olr_pg.transactions.schema_event import SchemaEvent
 
@@ -23,11 +24,7 @@ if TYPE_CHECKING:
     from olr_pg.capture.state import CaptureMonitor
     from olr_pg.dictionary.model import Snapshot, Table
     from olr_pg.ordering.ready_transactions import CommitKey, ReadyRun
-    from olr_pg.ordering.schema_events import SchemaEvents
     from olr_pg.replicator.decoding_progress import DecodeProgress
-
-_FAULT_BYTES: Final = 4096
-"""What a fault takes while it waits for the applier, about."""
 
 
 class Chosen(NamedTuple):
@@ -50,7 +47,7 @@ class FeedTarget(Protocol):
     Attributes:
         name: of the target; empty where there is only one.
         view: what it gets of what is decoded for all.
-        schema_events: where changes of definitions are published to.
+        is_told: whether its client, the bundled applier, is told what happens to tables.
         ends_with_table: whether a table that ends without anyone being told ends the delivery.
         monitor: what decoding for it is doing.
         progress: how far decoding for it has come.
@@ -60,7 +57,7 @@ class FeedTarget(Protocol):
 
     name: str
     view: TargetView
-    schema_events: SchemaEvents
+    is_told: bool
     ends_with_table: bool
     monitor: CaptureMonitor
     progress: DecodeProgress
@@ -82,6 +79,7 @@ class Feed:
         last: where the last transaction that the queue was given committed.
         passed_scn: of what began at `start_scn` or later, everything that commits at this SCN or
             before was given to the queue, or is confirmed.
+        told: the events of tables that the queue was given.
     """
 
     delivery: FeedTarget
@@ -92,6 +90,7 @@ class Feed:
     last: CommitKey | None = None
     passed_scn: int = -1
     resumed: bool = False
+    told: ToldEvents = field(default_factory=ToldEvents)
 
     @property
     def names(self) -> frozenset[str]:
@@ -130,55 +129,58 @@ class Feed:
     def note_passed(self, scn: int) -> None:
         """Note that it was given all that commits at this SCN or before."""
         self.passed_scn = max(self.passed_scn, scn)
+        self.queue.pass_scn(scn)
 
     def abandon(self, scn: int) -> None:
         """Give up the redo from `scn` on after a RESETLOGS: the new one counts on from there."""
         self.open_scn = min(self.open_scn, scn)
         self.passed_scn = min(self.passed_scn, scn - 1)
+        self.told.abandon(scn)
+        self.queue.abandon(scn)
         if self.last is not None and self.last[0] >= scn:
             self.last = scn, CommitPosition(0, 0, 0, 0)
 
     def publish(self, event: SchemaEvent) -> OlrPgError | None:
-        """Tell what happened to a table; the error that ends the delivery for it, if any."""
-        if event.table not in self.names:
+        """Tell what happened to a table; the error that ends the delivery for it, if any.
+
+        An event that the queue was given already, by an earlier run, is not told again.
+        """
+        if event.table not in self.names or (event.is_of_rows and self._is_passed(event)):
             return None
-        if event.lobs:
-            self._publish_lobs(event)
-            return None
-        if not event.is_fault:
-            try:
-                evolution, definition = self.delivery.view.filters.shape_evolution(
-                    event.evolution, event.definition
-                )
-            except OlrPgError as unfit:
-                return unfit
-            past = event.commit_scn < self.start_scn
-            event = event._replace(past=past, evolution=evolution, definition=definition)
-        elif self._is_passed(event):
-            return None
-        self.delivery.schema_events.publish(event)
+        try:
+            shaped = self._shaped(event)
+        except OlrPgError as unfit:
+            return unfit
+        if shaped is not None and self.delivery.is_told and self.told.is_new(event):
+            self.queue.put_event(shaped)
         error = event.evolution.error
         if error is None or not self.delivery.ends_with_table:
             return None
         return error if event.is_fault or error.code == UNKNOWN_DDL else None
 
-    def _publish_lobs(self, event: SchemaEvent) -> None:
-        lobs = self.delivery.view.filters.shape_lobs(event.table, event.lobs)
-        if lobs and not self._is_passed(event):
-            self.delivery.schema_events.publish(event._replace(lobs=lobs))
+    def _shaped(self, event: SchemaEvent) -> SchemaEvent | None:
+        """Return the event as the target gets it; None where it concerns nothing of that.
+
+        Raises:
+            OlrPgError: 7xxx, the target's filters do not fit the table any more.
+        """
+        if event.is_fault:
+            return event
+        filters = self.delivery.view.filters
+        if event.lobs:
+            lobs = filters.shape_lobs(event.table, event.lobs)
+            return event._replace(lobs=lobs) if lobs else None
+        evolution, definition = filters.shape_evolution(event.evolution, event.definition)
+        past = event.commit_scn < self.start_scn
+        return event._replace(past=past, evolution=evolution, definition=definition)
 
     def _is_passed(self, event: SchemaEvent) -> bool:
         """Whether the event's transaction is not delivered, or was passed already."""
         return event.begin_scn < self.start_scn or event.commit_scn < (self.last or (0,))[0]
 
-    def await_room_for_fault(self, timeout: float) -> bool:
-        """Wait until another fault may be published; whether it may, after so many seconds.
-
-        As many may wait as transactions may.
-        """
-        transactions_max, bytes_max = self.queue.bounds
-        faults_max = max(1, min(transactions_max, bytes_max // _FAULT_BYTES))
-        return self.queue.closed or self.delivery.schema_events.await_room(faults_max, timeout)
+    def await_event_room(self, event: SchemaEvent, timeout: float) -> bool:
+        """Wait until another event may be published; whether it may, after so many seconds."""
+        return not self.delivery.is_told or self.queue.await_event_room(event, timeout)
 
     def too_far_behind(self) -> OlrPgError:
         """Give the error 4040 for a queue that is full, with what it holds."""

@@ -15,7 +15,6 @@ from olr_pg.decoding.left_out_report import report_left_out
 from olr_pg.decoding.target_view import TargetView
 from olr_pg.dictionary.table_list import would_name
 from olr_pg.errors import OlrPgError
-from olr_pg.ordering.schema_events import SchemaEvents
 from olr_pg.replicator.decoding_progress import DecodeProgress
 from olr_pg.replicator.feed import Chosen, Feed
 from olr_pg.server.queue import BYTES_MAX, TRANSACTIONS_MAX, ReadyQueue
@@ -47,7 +46,7 @@ class Delivery:
         transactions_max, bytes_max: the bound of its ready queue.
         backlog: where ready transactions wait beyond that; None: decoding waits instead.
         filters: what of the decoder's tables and transactions it does not get.
-        schema_events: where changes of definitions are published to, for a bundled applier.
+        is_told: whether its client is the bundled applier, which is told what happens to tables.
         ends_with_table: whether a table that ends without anyone being told ends the delivery.
 
     Attributes:
@@ -69,7 +68,7 @@ class Delivery:
         bytes_max: int = BYTES_MAX,
         backlog: Backlog | None = None,
         filters: Filters = NO_FILTERS,
-        schema_events: SchemaEvents | None = None,
+        is_told: bool = False,
         ends_with_table: bool = False,
     ) -> None:
         self._decoder = decoder
@@ -77,7 +76,7 @@ class Delivery:
         self.view = TargetView(big_endian, chunk_bytes, None, filters, raw_xml)
         self._bounds = (transactions_max, bytes_max)
         self._backlog = backlog
-        self.schema_events = schema_events or SchemaEvents()
+        self.is_told = is_told
         self.ends_with_table = ends_with_table
         self.monitor = CaptureMonitor(time.time)
         self.progress = DecodeProgress()
@@ -125,7 +124,6 @@ class Delivery:
         assert self._chosen is not None  # the protocol asks for TableList first
         queue = ReadyQueue(*self._bounds, self._backlog)
         feed = Feed(self, self._chosen, queue, scn, scn, resumed=resumed)
-        self.schema_events.restart()
         self.drained.clear()
         self.failure = None
         try:
@@ -138,11 +136,9 @@ class Delivery:
         return queue
 
     def open_scn(self) -> int:
-        """See `server.replication_source.Source.open_scn`; the applier's events count, too."""
+        """See `server.replication_source.Source.open_scn`."""
         assert self._feed is not None
-        waiting = self.schema_events.open_scn()
-        open_scn = self._feed.open_scn
-        return open_scn if waiting is None else min(open_scn, waiting)
+        return self._feed.open_scn
 
     def reach_scn(self) -> int:
         """See `server.replication_source.Source.reach_scn`."""
@@ -151,17 +147,13 @@ class Delivery:
     def recovery_points(self) -> Sequence[RecoveryPoint]:
         """See `server.replication_source.Source.recovery_points`.
 
-        None of them passes what the queue was given, nor what the applier was told of a table and
-        has not made durable: changes of it that were left out are told from the redo only.
+        None of them passes what the queue was given.
         """
         recovery, feed = self._decoder.recovery, self._feed
         if recovery is None or feed is None:
             return ()
         points = recovery.points(self.name)
-        passed, waiting = feed.passed_scn, self.schema_events.unconfirmed_scn()
-        if waiting is not None:
-            passed = min(passed, waiting - 1)
-        return [point for point in points if point.commit_scn <= passed]
+        return [point for point in points if point.commit_scn <= feed.passed_scn]
 
     def saved(self, scn: int, image: str | None) -> None:
         """See `server.replication_source.Source.saved`."""

@@ -1,7 +1,8 @@
 """A client's link from inside the server's process: the same protocol, without a socket.
 
 The answers are handed over as they lie in the ready queue; between two sockets each byte would be
-copied into the system and out of it, which took longer than to parse it.
+copied into the system and out of it, which took longer than to parse it. And what happens to tables
+comes along, which the protocol has no messages for.
 """
 
 from __future__ import annotations
@@ -59,7 +60,10 @@ class InsideLink:
         with self._lock:
             self._check()
             parts = self._protocol.answers()
-        if not parts:
+            event = None if parts else self._protocol.event()
+        if event is not None:
+            client.tell(event)
+        elif not parts:
             raise ConnectionResetError("the server has ended the session")
         for part in parts:
             client.adopt(memoryview(part))

@@ -25,28 +25,28 @@ many transactions wait.
 The bound: the queue is full when `transactions_max` transactions wait to be transmitted, or when
 *sent* and *ready* together take `bytes_max` bytes (each transaction counts with its messages and
 `TRANSACTION_BYTES` for keeping it), but never while *ready* is empty. `put` waits while it is full.
-Transmitted transactions count in bytes only: they cost memory, but a client that batches many
-small ones does what it should. Were the unconfirmed ones simply counted to the end, a client that
-confirms T only after it has seen a transaction later than T — one that fills a batch, or one that
-must know that no other transaction shares the commit SCN — would wait for the decoder while the
-decoder waits for it. So: a client that holds back more than the bound gets one transaction at a
-time beyond it, what it holds back is its own doing and is reported (4016, `QueueStatus.held_back`),
-and neither side ever waits for the other. A transaction larger than `bytes_max` is taken in when
-*ready* is empty, by the same rule; the largest one that is transmitted is nothing to report.
+Transmitted transactions count in bytes only, and never keep the next one out: a client that
+confirms T only after it has seen a later transaction would wait for the decoder while the decoder
+waits for it. So a client that holds back more than the bound gets one transaction at a time beyond
+it, its largest aside, which is reported (4016, `QueueStatus.held_back`), and neither side ever
+waits for the other.
 
 Where there are several targets, each with a queue, a client that is slow must not hold the decoder
 up for the others. Then the queue has a *backlog* on disk: what finds the queue full goes behind it
 there, and comes back when *ready* is empty; only a full backlog is a full queue.
 
-An object is one run of replication: one client, one StartSCN. `close` ends it from either side and
-wakes the decoder; a run is never reused.
+What happened to a table (DDL, a change that cannot be decoded) stands between the transactions, in
+the same order (`queued_events`). `take` ends before such an event; the next one brings it alone.
+*ready* counts as empty while that event waits for the transactions of its commit SCN.
+
+An object is one run of replication: one client, one StartSCN. Either side ends it (`close`).
 """
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from olr_pg.errors import OlrPgError
 from olr_pg.ordering.ready_transactions import (
@@ -60,46 +60,25 @@ from olr_pg.ordering.ready_transactions import (
 from olr_pg.server.confirmed_memory import ConfirmedMessages
 from olr_pg.server.held_back import HeldBack
 from olr_pg.server.lowest_begin import LowestBegin
+from olr_pg.server.queue_status import QueueStatus
+from olr_pg.server.queued_events import EVENT_BYTES, QueuedEvents
 from olr_pg.server.taken_messages import (
     TakenBefore,
     TakenMessages,
     check_commit_order,
     next_messages,
 )
+from olr_pg.server.transmitted import Transmitted
 from olr_pg.wire.protocol import ANSWER_BYTES, Batch
 
 if TYPE_CHECKING:
     from olr_pg.server.backlog import Backlog
+    from olr_pg.transactions.schema_event import SchemaEvent
 
 TRANSACTIONS_MAX: Final = 10_000
 BYTES_MAX: Final = 100 << 20
 _MESSAGES_MIN: Final = 2
 """Of a transaction: Begin and Commit."""
-
-
-class QueueStatus(NamedTuple):
-    """The content of the queue in numbers.
-
-    Attributes:
-        ready: transactions whose first message has not been taken.
-        transmitting: 0 or 1.
-        transmitted: waiting for confirmation.
-        held_bytes: of all three, `TRANSACTION_BYTES` for each included.
-        full: `put` would wait.
-        held_back: the bound is passed for the sake of a client that does not confirm.
-        next_scn: commit SCN of the first transaction that is not transmitted; None without one.
-        spilled, spilled_bytes: those of `ready` that are in the backlog, not in `held_bytes`.
-    """
-
-    ready: int
-    transmitting: int
-    transmitted: int
-    held_bytes: int
-    full: bool
-    held_back: bool
-    next_scn: int | None = None
-    spilled: int = 0
-    spilled_bytes: int = 0
 
 
 class ReadyQueue:
@@ -120,10 +99,11 @@ class ReadyQueue:
         self._transactions_max = transactions_max
         self._bytes_max = bytes_max
         self._backlog = backlog
-        self._sent: deque[ReadyRun] = deque()
+        self._sent = Transmitted()
         self._ready: deque[ReadyRun] = deque()
         self._confirmed = ConfirmedMessages()
-        self._sent_count = self._ready_count = 0
+        self._ready_count = 0
+        self._events = QueuedEvents(min(transactions_max, bytes_max // EVENT_BYTES))
         self._begun = TakenBefore()  # how far the head of _ready is transmitted
         self._held_bytes = 0
         self._lowest = LowestBegin()  # over _sent, then _ready
@@ -168,6 +148,8 @@ class ReadyQueue:
             if self._closed or not run:
                 return 0
             check_commit_order(run, self._last_commit_scn)
+            # What comes in commit order ends what was before.
+            self._events.pass_scn(run.first_commit_scn - 1)
             taken = self._append(run)
             if taken:
                 self._last_commit_scn = run.cut(taken)[0].last_commit_scn
@@ -187,6 +169,31 @@ class ReadyQueue:
         with self._changed:
             return self._changed.wait_for(lambda: self._closed or self._has_room(size), timeout)
 
+    def put_event(self, event: SchemaEvent) -> None:
+        """Append what happened to a table, in its place in commit order; it does not wait."""
+        with self._changed:
+            place = self._transmitted_count + self._ready_count + self._spilled
+            self._events.put(event, place)
+            if event.is_of_rows:
+                self._events.pass_scn(event.commit_scn - 1)
+
+    def await_event_room(self, event: SchemaEvent, timeout: float) -> bool:
+        """Wait as `await_room` for an event; everything that commits before it was put already."""
+        with self._changed:
+            events = self._events
+            events.pass_scn(event.commit_scn - 1)
+            return self._changed.wait_for(lambda: self._closed or events.has_room(event), timeout)
+
+    def pass_scn(self, scn: int) -> None:
+        """Note that everything that commits at this SCN or before was put."""
+        with self._changed:
+            self._events.pass_scn(scn)
+
+    def abandon(self, scn: int) -> None:
+        """Note that other redo takes the place of that from this SCN on."""
+        with self._changed:
+            self._events.abandon(scn)
+
     def _append(self, run: ReadyRun) -> int:
         """Append them; return how many there was room for."""
         backlog = self._backlog
@@ -204,7 +211,7 @@ class ReadyQueue:
         room = max(self._transactions_max - self._ready_count, 0)
         first, _ = run.cut(min(room, len(run)))
         count = first.count_fitting(self._bytes_max - self._held_bytes)
-        if not (count or self._ready):
+        if not (count or self._has_next):
             count = 1
         if count:
             taken, _ = run.cut(count)
@@ -238,7 +245,7 @@ class ReadyQueue:
     # the client's side
 
     def take(self, messages: int, *, stop_scn: int = -1, bytes_max: int = ANSWER_BYTES) -> Batch:
-        """Take the next messages, in order.
+        """Take the next messages, in order, or the event that comes before them.
 
         Args:
             messages: at most so many (at least 1).
@@ -247,7 +254,7 @@ class ReadyQueue:
             bytes_max: at most so many bytes, but always one message.
 
         Returns:
-            At least one message, unless nothing is ready.
+            At least one message, or an event, unless nothing is ready.
 
         Raises:
             OlrPgError: the decoder's failure, once nothing is ready before it.
@@ -256,6 +263,8 @@ class ReadyQueue:
         count = 0
         with self._changed:
             while count < messages and bytes_max > 0 and self._refill():
+                if self._events.ahead(self._transmitted_count) == 0:
+                    break
                 taken = self._take_some(messages - count, bytes_max, stop_scn, must=count == 0)
                 if taken.messages == 0:
                     break
@@ -267,9 +276,17 @@ class ReadyQueue:
                     break
             self._refill()
             self._changed.notify_all()  # the bound gives way to what is transmitted
+            if count == 0 and self._events.is_due(self._transmitted_count):
+                return Batch(b"", 0, self._take_event())
             if count == 0 and self._failure is not None:
                 raise self._failure
         return Batch(parts.joined(), count)
+
+    def _take_event(self) -> SchemaEvent:
+        event = self._events.take()
+        if not event.past:
+            self._sent_scn = max(self._sent_scn or 0, event.commit_scn)
+        return event
 
     @property
     def sent_scn(self) -> int | None:
@@ -277,35 +294,26 @@ class ReadyQueue:
         return self._sent_scn
 
     def confirm(self, scn: int) -> int:
-        """Drop every transmitted transaction with commit SCN up to `scn`; return how many."""
+        """Drop all that was transmitted with commit SCN up to `scn`; return how many."""
         with self._changed:
-            count = self._count_sent(scn)
-            self._sent_count -= count
-            left = count
-            while left:
-                run = self._sent.popleft()
-                gone, rest = run.cut(min(left, len(run)))
-                left -= len(gone)
+            events = self._events.confirm(scn)
+            count = self._sent.count_up_to(scn)
+            for gone in self._sent.confirm(count):
                 self._held_bytes -= gone.cost
                 self._confirmed.add(gone)
-                if rest:
-                    self._sent.appendleft(rest)
             if count:
                 self._lowest.drop(count)
                 self._look_at_held_back()
+            if count or events:
                 self._changed.notify_all()
-            return count
+            return count + events
 
     def rewind(self, scn: int) -> None:
         """Answer BackToSCN: see the theory of operation."""
         with self._changed:
             self._begun = TakenBefore()
-            while self._sent and self._sent[-1].last_commit_scn > scn:
-                run = self._sent.pop()
-                kept, again = run.cut(run.count_up_to(scn))
-                if kept:
-                    self._sent.append(kept)
-                self._sent_count -= len(again)
+            self._events.rewind(scn)
+            for again in self._sent.take_back(scn):
                 self._ready_count += len(again)
                 if not prepended(self._ready, again):
                     self._ready.appendleft(again)
@@ -315,7 +323,7 @@ class ReadyQueue:
     def confirms(self, scn: int) -> bool:
         """Tell whether `confirm(scn)` would drop anything."""
         with self._changed:
-            return bool(self._sent) and self._sent[0].first_commit_scn <= scn
+            return self._sent.confirms(scn) or self._events.confirms(scn)
 
     def lowest_begin_scn(self, confirming: int = -1) -> int | None:
         """Return the lowest begin SCN of what is held, less what `confirm(confirming)` would drop.
@@ -323,7 +331,8 @@ class ReadyQueue:
         None where nothing is left.
         """
         with self._changed:
-            return self._lowest.lowest(dropping=self._count_sent(confirming))
+            lowest = self._lowest.lowest(dropping=self._sent.count_up_to(confirming))
+            return _lower(lowest, self._events.lowest_begin_scn(confirming))
 
     def lowest_commit_scn(self, confirming: int = -1) -> int | None:
         """Return the lowest commit SCN of what is held, less what `confirm(confirming)` would drop.
@@ -331,16 +340,19 @@ class ReadyQueue:
         None where nothing is left; 0 where nothing is left in memory, but in the backlog.
         """
         with self._changed:
-            for run in self._sent:
-                dropped = run.count_up_to(confirming)
-                if dropped < len(run):
-                    return run.cut(dropped)[1].first_commit_scn
-            if self._ready:
-                return self._ready[0].first_commit_scn
-            return 0 if self._backlog is not None and self._backlog.transactions else None
+            lowest = self._lowest_transaction(confirming)
+            return _lower(lowest, self._events.lowest_commit_scn(confirming))
+
+    def _lowest_transaction(self, confirming: int) -> int | None:
+        transmitted = self._sent.first_commit_scn(confirming)
+        if transmitted is not None:
+            return transmitted
+        if self._ready:
+            return self._ready[0].first_commit_scn
+        return 0 if self._spilled else None
 
     def is_empty(self) -> bool:
-        """Tell whether every transaction put so far is confirmed."""
+        """Tell whether everything put so far is confirmed."""
         with self._changed:
             return self._is_empty
 
@@ -376,43 +388,54 @@ class ReadyQueue:
     def is_calm(self) -> bool:
         """Tell whether it is so far from full that it will not soon be again."""
         with self._changed:
-            return (
-                (self._backlog is None or not self._backlog.transactions)
-                and 2 * self._held_bytes <= self._bytes_max
-                and 2 * self._ready_count <= self._transactions_max
-            )
+            is_half = 2 * self._held_bytes > self._bytes_max
+            return not (self._spilled or is_half or 2 * self._ready_count > self._transactions_max)
 
     def status(self) -> QueueStatus:
         """Return what the queue holds now."""
         with self._changed:
             transmitting = 1 if self._begun.messages else 0
-            backlog = self._backlog
-            spilled = 0 if backlog is None else backlog.transactions
+            backlog, spilled = self._backlog, self._spilled
             return QueueStatus(
                 ready=self._ready_count - transmitting + spilled,
                 transmitting=transmitting,
-                transmitted=self._sent_count,
+                transmitted=self._sent.count,
                 held_bytes=self._held_bytes,
                 full=not self._has_room(backlog.size // spilled if backlog and spilled else 0),
                 held_back=self._held_back.now,
                 next_scn=self._ready[0].first_commit_scn if self._ready else None,
                 spilled=spilled,
                 spilled_bytes=0 if backlog is None else backlog.size,
+                events=self._events.ready,
             )
 
     def _is_full(self, size: int) -> bool:
-        return bool(self._ready) and (
+        return self._has_next and (
             self._ready_count >= self._transactions_max or self._held_bytes + size > self._bytes_max
         )
 
     @property
     def _is_empty(self) -> bool:
-        spilled = self._backlog is not None and self._backlog.transactions
-        return not (self._sent or self._ready or spilled)
+        return not (self._sent.count or self._ready or self._spilled) and self._events.is_empty
+
+    @property
+    def _spilled(self) -> int:
+        """The number of transactions in the backlog."""
+        return 0 if self._backlog is None else self._backlog.transactions
+
+    @property
+    def _transmitted_count(self) -> int:
+        """The number of transactions that were ever taken whole, less those that come again."""
+        return self._sent.confirmed + self._sent.count
+
+    @property
+    def _has_next(self) -> bool:
+        """Tell whether anything that is ready may be taken."""
+        return bool(self._ready) and not self._events.is_in_the_way(self._transmitted_count)
 
     def _refill(self) -> bool:
         """Tell whether anything is ready; what is next in the backlog is fetched for that."""
-        if not self._ready and self._backlog is not None and self._backlog.transactions:
+        if not self._ready and self._backlog is not None and self._spilled:
             try:
                 for run in self._backlog.pop():
                     self._hold(run)
@@ -422,16 +445,6 @@ class ReadyQueue:
                 self._backlog.clear()
                 return False
         return bool(self._ready)
-
-    def _count_sent(self, scn: int) -> int:
-        """Count the transmitted transactions that commit at `scn` or before."""
-        count = 0
-        for run in self._sent:
-            found = run.count_up_to(scn)
-            count += found
-            if found < len(run):
-                break
-        return count
 
     def _take_some(
         self, messages: int, bytes_max: int, stop_scn: int, *, must: bool
@@ -443,6 +456,9 @@ class ReadyQueue:
             must: whether it has to be one message at least.
         """
         head = self._ready[0]
+        ahead = self._events.ahead(self._transmitted_count)
+        if ahead is not None:
+            head, _ = head.cut(min(ahead, len(head)))
         one_by_one = messages < _MESSAGES_MIN or self._begun.messages
         whole = 0 if one_by_one else head.count_whole(messages, bytes_max)
         if not whole:
@@ -471,10 +487,13 @@ class ReadyQueue:
         if rest:
             self._ready.appendleft(rest)
         self._ready_count -= count
-        self._sent_count += count
-        if not appended(self._sent, sent):
-            self._sent.append(sent)
+        self._sent.add(sent)
         return sent
 
     def _look_at_held_back(self) -> None:
-        self._held_back.look(self._sent, self._ready, self._sent_count, self._held_bytes)
+        self._held_back.look(self._sent.runs, self._ready, self._sent.count, self._held_bytes)
+
+
+def _lower(one: int | None, other: int | None) -> int | None:
+    """Return the lower of two SCNs, either of which may be missing."""
+    return min((scn for scn in (one, other) if scn is not None), default=None)

@@ -87,7 +87,8 @@ class Source(Protocol):
     def recovery_points(self) -> Sequence[RecoveryPoint]:
         """Return the durable recovery images, oldest first.
 
-        All that committed up to the `commit_scn` of one of them has been taken in by the queue.
+        All that committed up to the `commit_scn` of one of them, and what happened to tables until
+        then, has been taken in by the queue.
         """
 
     def saved(self, scn: int, image: str | None) -> None:

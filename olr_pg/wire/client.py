@@ -5,6 +5,8 @@ split; `next_event` gives the answers in request order until more is needed. Run
 one `Elements`: contiguous framed messages and their offsets, which compiled code can read as they
 are; everything else comes as a `Reply`, a run of NoMore as one.
 
+A server in the same process may `tell` what happened to a table, between two answers.
+
 Confirming with pipelined requests: LastCommitedSCN(n) confirms every *transmitted* transaction with
 commit SCN ≤ n, and two transactions may share a commit SCN. A client must therefore not send n
 before it has made every transaction with commit SCN n durable that has been transmitted when the
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import numpy.typing as npt
+
+    from olr_pg.transactions.schema_event import SchemaEvent
 
 _FRAME: Final = 6
 _BUFFER_BYTES: Final = 5 << 19
@@ -131,6 +135,7 @@ class ClientProtocol:
         self._limit = answer_limit
         self._frames = FrameBuffer(order, answer_limit, _BUFFER_BYTES)
         self._asked: deque[tuple[Request, int]] = deque()
+        self._told: deque[SchemaEvent] = deque()
         self.pending = 0
         """Requests whose answer has not been given by `next_event`."""
 
@@ -161,6 +166,14 @@ class ClientProtocol:
     def adopt(self, data: memoryview) -> None:
         """Take what the server sent without a copy, if that is possible; it must not change."""
         self._frames.adopt(data)
+
+    def tell(self, event: SchemaEvent) -> None:
+        """Take what happened to a table, behind all that was received so far."""
+        self._told.append(event)
+
+    def told(self) -> SchemaEvent | None:
+        """Return what was told next, once the answers before it are given; None without any."""
+        return self._told.popleft() if self._told else None
 
     def next_event(self) -> Event | None:
         """Return the next answers in request order; None until more is received.

@@ -26,6 +26,9 @@ answered by slices of prebuilt messages, so the work per element is a fraction o
 What the run means is still one confirmation before each element: `Delivery.take` ends its batch
 where the next request would confirm something.
 
+A client inside of this process is also told what happened to tables. Where such an event is next,
+`answers` ends in front of it, with the request unanswered, until `event` has handed it over.
+
 What a session needs from the outside is `Delivery`.
 """
 
@@ -62,6 +65,8 @@ from olr_pg.wire.messages import (
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from olr_pg.transactions.schema_event import SchemaEvent
+
 ANSWER_BYTES: Final = 1 << 20
 """Where a piece of output ends by default; one message may be larger."""
 
@@ -82,11 +87,14 @@ class Batch(NamedTuple):
 
     Attributes:
         framed: the bytes.
-        messages: how many messages they are; 0 = nothing is ready.
+        messages: how many messages they are; 0 = nothing is ready, or only the event.
+        event: what happened to a table in front of the next message, for a client inside of this
+            process: the protocol has no message for it. It comes alone, and answers no request.
     """
 
     framed: Buffer
     messages: int
+    event: SchemaEvent | None = None
 
 
 class Delivery(Protocol):
@@ -160,6 +168,7 @@ class ServerProtocol:
             order.prefix + "IH", _CONFIRM_BYTES - 4, RequestCode.LAST_COMMITED_SCN
         )
         self._run: list[tuple[int, int]] = []  # (scn, requests) that are counted, not answered yet
+        self._event: SchemaEvent | None = None
         self._no_more = encode_answer(NoMore(), order)
         self.state = State.WAIT_TABLE_LIST
         self.closed = False
@@ -185,10 +194,18 @@ class ServerProtocol:
             size += len(part)
         return out
 
+    def event(self) -> SchemaEvent | None:
+        """Hand over the event that comes before the next answer, if one does."""
+        event, self._event = self._event, None
+        return event
+
     def _next_part(self) -> Buffer | None:
-        while not self.closed:
+        while not (self.closed or self._event):
             if self._run:
-                return self._answer_run()
+                part = self._answer_run()
+                if part is not None:
+                    return part
+                continue
             if self.state is State.REPLICATING:
                 self._count_run()
                 if self._run:
@@ -235,7 +252,7 @@ class ServerProtocol:
                 self._run.append((scn, 1))
                 return None
             case BackToScn(scn=scn):
-                return self._delivery.rewind(scn).framed or self._no_more
+                return self._rewound(self._delivery.rewind(scn))
             case GetStatus():
                 return self._encode(Status(self.state))
             case GetSavedScn():
@@ -272,13 +289,26 @@ class ServerProtocol:
         count = int(other.argmax()) if other.any() else len(requests)
         return requests["scn"][:count]
 
-    def _answer_run(self) -> Buffer:
+    def _rewound(self, batch: Batch) -> Buffer | None:
+        """Answer BackToSCN; behind an event, what a request that confirms nothing is answered."""
+        if batch.event is None:
+            return batch.framed or self._no_more
+        self._event = batch.event
+        self._run.append((0, 1))
+        return None
+
+    def _answer_run(self) -> Buffer | None:
+        """Answer requests of the run; None where an event comes before them."""
         scn, requests = self._run.pop()
         try:
             batch = self._delivery.take(scn, requests)
         except OlrPgError as error:
             # this request is answered; the others ask again
             batch = Batch(self._refuse(error), 1)
+        if batch.event is not None:
+            self._event = batch.event
+            self._run.append((scn, requests))
+            return None
         if batch.messages == 0:
             return self._no_more * requests
         if batch.messages < requests:

@@ -17,6 +17,7 @@ from olr_pg.applier.settings import ApplierSettings
 from olr_pg.applier.stopped.held_frames import parse_messages
 from olr_pg.datatypes.number import encode_number
 from olr_pg.ordering.ready_transactions import CommitPosition, ReadyRun
+from olr_pg.scalars import MAX_SCN
 from olr_pg.server.checkpoint import Checkpoint
 from olr_pg.server.listener import Listener
 from olr_pg.server.queue import BYTES_MAX, ReadyQueue
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from olr_pg.applier.statements.table_changes import Selection
+    from olr_pg.transactions.schema_event import SchemaEvent
 
 Row = dict[str, Any]
 Change = Insert | Update | Delete | Chunk
@@ -62,13 +64,18 @@ def _image(row: Row) -> tuple[ColumnValue, ...]:
 
 @dataclass
 class Script:
-    """Transactions in delivery order, and the server's view of them: a `Source`."""
+    """Transactions in delivery order, and the server's view of them: a `Source`.
+
+    Attributes:
+        events: what happens to tables, for an applier with a link from inside.
+    """
 
     order: ByteOrder = ByteOrder.LITTLE
     transactions: list[ReadyRun] = field(default_factory=list)
     queue_transactions: int = 10_000
     queue_bytes: int = BYTES_MAX
     started: list[int] = field(default_factory=list)
+    events: list[SchemaEvent] = field(default_factory=list)
     _queue: ReadyQueue | None = None
     _feeder: threading.Thread | None = None
     _taken: int = 0
@@ -105,10 +112,19 @@ class Script:
         self._queue = queue = ReadyQueue(self.queue_transactions, self.queue_bytes)
         self._taken = 0
         wanted = [one for one in self.transactions if one.begin_scn >= scn]
+        told = sorted(self.events, key=lambda event: event.barrier)
         # What fits is there before anything is asked for: a client that finds nothing for a
         # moment would end its batch.
-        while self._taken < len(wanted) and queue.offer(wanted[self._taken]):
+        while self._taken < len(wanted):
+            while told and told[0].barrier <= wanted[self._taken].first_commit_scn:
+                queue.put_event(told.pop(0))
+            if not queue.offer(wanted[self._taken]):
+                assert not told, "events only where everything fits"
+                break
             self._taken += 1
+        for event in told:
+            queue.put_event(event)
+        queue.pass_scn(MAX_SCN)
 
         def feed() -> None:
             for one in wanted[self._taken :]:
@@ -217,8 +233,16 @@ class Replication:
 
     def apply(self, source_tables: Sequence[Any] = (), **options: Any) -> ApplyReport:
         """Run the applier once over everything."""
-        applier = Applier(self.settings(**options), source_tables)
-        return applier.run(once=True, drained=self.script.complete.is_set)
+        return self.applier(source_tables, **options).run(
+            once=True, drained=self.script.complete.is_set
+        )
+
+    def applier(self, source_tables: Sequence[Any] = (), **options: Any) -> Applier:
+        """The applier; only where there are events with a link from inside."""
+        settings = self.settings(**options)
+        assert self.listener is not None
+        connect = self.listener.connect if self.script.events else None
+        return Applier(settings, source_tables, connect)
 
     def selection(self, first: int = 0, end: int | None = None) -> Selection:
         """The changes of some of the transactions, as a client reads them."""

@@ -161,7 +161,7 @@ def test_ddl_behind_the_end_is_not_told(tmp_path: Path, monkeypatch: pytest.Monk
         client = restarts.client(decoder)
         client.start(QUERY, 0)
         assert client.take_all() == whole[: number + 1]
-        told = [column.name for event in client.events.published()
+        told = [column.name for event in client.events
                 for column in event.evolution.columns]  # fmt: skip
         client.close()
         assert told == columns

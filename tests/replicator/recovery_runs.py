@@ -11,7 +11,6 @@ from olr_pg.capture.source_database import OfflineDatabase
 from olr_pg.decoding.dictionary_follower import DictionaryFollower
 from olr_pg.decoding.split import plan_splits
 from olr_pg.dictionary.change_history import DictionaryHistory
-from olr_pg.ordering.schema_events import SchemaEvents
 from olr_pg.replicator.decoder import Decoder
 from olr_pg.replicator.recovery.bounded_recovery import BoundedRecovery
 from olr_pg.replicator.spark_decoding import SparkDecoding
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from olr_pg.decoding.split import Split
     from olr_pg.dictionary.model import Snapshot
     from olr_pg.errors import OlrPgError
+    from olr_pg.transactions.schema_event import SchemaEvent
 
 QUERY: Final = "SELECT owner, table_name FROM all_tables WHERE owner = 'SHOP'"
 SOURCE: Final = "source"
@@ -185,12 +185,9 @@ class Restarts:
         client.start(self.query, start_scn)
         try:
             delivered = client.take_all()
-            faults = [event for event in client.events.published() if event.is_fault]
-            if self.takes_events:
-                for event in client.events.published():
-                    client.events.done(event)
+            faults = [event for event in client.events if event.is_fault]
             if client.delivery.failure is None:
-                client.confirm(delivered, confirmed)
+                client.confirm(delivered, confirmed, events=self.takes_events)
         finally:
             client.close()
         accounting = client.delivery.accounting()
@@ -214,15 +211,15 @@ class Client:
     """A bundled applier as a target's client: one session, with its events.
 
     Attributes:
-        delivery, session, events: its own.
+        delivery, session: its own.
+        events: what it was told of tables.
     """
 
     def __init__(
         self, decoder: Decoder, target: str, checkpoint: Checkpoint, dials: dict[str, Any]
     ) -> None:
-        self.events = SchemaEvents()
-        self.events.consumed = True
-        self.delivery = Delivery(decoder, target, schema_events=self.events, **dials)
+        self.events: list[SchemaEvent] = []
+        self.delivery = Delivery(decoder, target, is_told=True, **dials)
         self.session = Session(self.delivery, checkpoint, Claim(), "test", applier="test")
         self._data = bytearray()
 
@@ -234,11 +231,21 @@ class Client:
 
     def take(self) -> list[Delivered]:
         """The transactions that are ready now."""
-        while self.session.queue is not None and self.session.queue.status().ready:
-            self._data += self.session.take(0, 1_000_000).framed
+        while self._is_ready:
+            batch = self.session.take(0, 1_000_000)
+            self._data += batch.framed
+            if batch.event is not None:
+                self.events.append(batch.event)
+            elif not batch.messages:
+                break  # an event waits for transactions of its commit SCN
         found = split_transactions(self._data)
         del self._data[: sum(len(one.blob) for one in found)]
         return found
+
+    @property
+    def _is_ready(self) -> bool:
+        queue = self.session.queue
+        return queue is not None and bool(queue.status().ready or queue.status().events)
 
     def take_all(self) -> list[Delivered]:
         """Everything, where nothing more comes."""
@@ -249,11 +256,30 @@ class Client:
             if is_last:
                 return taken
 
-    def confirm(self, delivered: Sequence[Delivered], count: int = -1) -> None:
-        """Confirm the first of some transactions; −1: all, 0: nothing is said."""
-        if count:
-            last = delivered[:count] if count > 0 else delivered
-            self._data += self.session.take(last[-1].commit_scn if last else 0, 1).framed
+    def confirm(
+        self, delivered: Sequence[Delivered], count: int = -1, *, events: bool = True
+    ) -> None:
+        """Confirm the first of some transactions; −1: all, 0: nothing is said.
+
+        Args:
+            events: what it was told of tables, too; else nothing from the first of that on.
+        """
+        if not count:
+            return
+        scns = [one.commit_scn for one in (delivered[:count] if count > 0 else delivered)]
+        told = [event.commit_scn for event in self.events if not event.past]
+        if events and count < 0:
+            scns += told
+        scn = max(scns, default=0)
+        if not events:
+            scn = min([scn, *(one - 1 for one in told)])
+        self.confirm_up_to(scn)
+
+    def confirm_up_to(self, scn: int) -> None:
+        """Confirm what it was given up to a commit SCN."""
+        batch = self.session.take(scn, 1)
+        self._data += batch.framed
+        self.events += [batch.event] if batch.event is not None else []
 
     def close(self) -> None:
         """It leaves."""

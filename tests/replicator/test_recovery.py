@@ -398,6 +398,7 @@ def test_no_image_passes_a_fault_that_the_applier_has_not_taken(
     long = source.open_session()
     long.insert(source.tables["B"], [sys_cell(100), sys_cell("long")])
     long.insert(source.tables["A"], [sys_cell(101), sys_cell("cannot be decoded")])
+    made.transaction(("B", 3, "confirmed whatever happens to the other table"))
     thread.switch()
     before = len(in_order(source.directory))
     made.transaction(("A", 5, "alone"))

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from olr_pg.ordering.schema_events import SchemaEvents
     from olr_pg.spark.result_cells import Result
+    from olr_pg.wire.link import ServerLink
     from tests.simulation.plan import Settings
 
 POLL_MILLISECONDS: Final = 20
@@ -179,8 +179,13 @@ def following(data: Path) -> Any:
     return appliance._following(data, ends_delivery=False, filters=NO_FILTERS)
 
 
-def applier_of(config: Any, address: tuple[str, int], events: SchemaEvents | None = None) -> Any:
-    """The applier as the appliance makes it, for another address."""
+def applier_of(
+    config: Any,
+    address: tuple[str, int],
+    connect: Callable[[], ServerLink] | None = None,
+    is_saved_here: Callable[[], bool] = lambda: False,
+) -> Any:
+    """The applier as the appliance makes it, for another address, or with a link from inside."""
     from olr_pg.applier.session.applier_session import Applier
     from olr_pg.datatypes.convert import DatabaseFacts
     from olr_pg.dictionary.loader import load_snapshot
@@ -196,4 +201,5 @@ def applier_of(config: Any, address: tuple[str, int], events: SchemaEvents | Non
         ByteOrder(config.port.byte_order),
         DatabaseFacts(database.charset, database.ncharset, database.timezone),
     )
-    return Applier(settings, query_tables(snapshot, config.apply.table_query), events)
+    tables = query_tables(snapshot, config.apply.table_query)
+    return Applier(settings, tables, connect, is_saved_here)

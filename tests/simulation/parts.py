@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final, Self
 
 import psycopg
 
+from olr_pg.appliance.appliance import confirming_applier
 from olr_pg.capture.redo_threads import FILE_NAME as THREADS_FILE
 from olr_pg.capture.source_database import OfflineDatabase
 from olr_pg.config.reading import load_config
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.errors import OlrPgError
-from olr_pg.ordering.schema_events import SchemaEvents
 from olr_pg.replicator.decoder import Decoder
 from olr_pg.replicator.recovery.bounded_recovery import DIRECTORY
 from olr_pg.replicator.target_feed import Delivery
@@ -47,11 +47,13 @@ from tests.simulation.plan import (
 )
 from tests.simulation.proxy import LOOPBACK, Trip
 from tests.simulation.stranger import Stranger, take_and_confirm_all
+from tests.simulation.tripped_link import TrippedLink
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.simulation.plan import Fault
+    from tests.simulation.proxy import Framing
     from tests.simulation.run import Simulation
 
 PARTS: Final = {
@@ -89,7 +91,6 @@ class Here:
         config = load_config(simulation.folder / "config.json")
         snapshot = load_snapshot(str(simulation.folder / "source" / "dictionary.json"))
         data = simulation.folder / "data"
-        events = SchemaEvents()
         storage = spill_files(data / "spill", settings)
         identity = source_identity(snapshot.database)
         checkpoint = Checkpoint(data / FILE_NAME, identity)
@@ -108,17 +109,26 @@ class Here:
             big_endian=settings.byte_order == "big",
             chunk_bytes=settings.chunk_size,
             transactions_max=settings.transactions_max,
-            schema_events=events,
+            is_told=True,
         )
-        self._stack.enter_context(
+        assert config.apply is not None
+        name = confirming_applier(config.apply)
+        framing: Framing = "big" if settings.byte_order == "big" else "little"
+        listener = self._stack.enter_context(
             AnnouncedListener(
                 simulation.folder / PORT,
                 delivery,
                 checkpoint,
                 order=simulation.order,
+                applier=name,
             )
         )
-        self._applier = applier_of(config, (LOOPBACK, simulation.protocol.port), events)
+        self._applier = applier_of(
+            config,
+            (LOOPBACK, simulation.protocol.port),
+            lambda: TrippedLink(listener.connect(), framing, lambda: simulation.protocol.armed),
+            lambda: checkpoint.confirmed_by == name,
+        )
         self._thread = threading.Thread(target=self._apply, name="olr-apply")
         self._thread.start()
 
@@ -335,7 +345,7 @@ class Parts:
                 simulation.server_address,
                 simulation.query,
                 simulation.order.value,
-                is_kept=self._round.layout is Layout.APPLIANCE,
+                is_kept=self._round.layout is not Layout.APART,
             )
             # Where it has the place, the applier has none.
             self._forgiven = True

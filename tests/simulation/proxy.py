@@ -56,6 +56,10 @@ class Trip:
             self._seen += 1
             return self._seen == self.count
 
+    def passing(self, message: bytes) -> int:
+        """How much of the message that trips it has passed by then."""
+        return {"before": 0, "half": len(message) // 2, "after": len(message)}[self.moment]
+
 
 class Framer:
     """Cuts a stream into messages.
@@ -140,6 +144,11 @@ class Proxy:
     def arm(self, trip: Trip | None) -> None:
         """Arm the next fault in place of the last."""
         self._trip = trip
+
+    @property
+    def armed(self) -> Trip | None:
+        """The fault that is armed now."""
+        return self._trip
 
     def close(self) -> None:
         with self._lock:
@@ -236,7 +245,7 @@ class Proxy:
                 if self._records:
                     record.append(message)
                 continue
-            now = {"before": 0, "half": len(message) // 2, "after": len(message)}[trip.moment]
+            now = trip.passing(message)
             sink.sendall(out + message[:now])
             if self._records and (now == len(message) or not trip.cuts):
                 record.append(message)

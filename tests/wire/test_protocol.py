@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from olr_pg.dictionary.evolution import Evolution, Verdict
 from olr_pg.errors import CATALOGUE, Code, OlrPgError
+from olr_pg.transactions.schema_event import SchemaEvent
 from olr_pg.wire.elements import Begin, Commit, decode_element, encode_element
 from olr_pg.wire.frames import ByteOrder, FrameBuffer, encode_frame
 from olr_pg.wire.messages import (
@@ -36,6 +38,9 @@ from olr_pg.wire.messages import (
 from olr_pg.wire.protocol import Batch, ServerProtocol
 
 COMMIT_SCNS = (10, 20, 20, 30, 47)
+
+
+LITTLE = ByteOrder.LITTLE
 
 
 class ModelDelivery:
@@ -337,3 +342,54 @@ def test_any_bytes_give_answers_or_a_documented_close_in_any_split(
     if whole.failure is not None:
         assert whole.closed
         assert whole.failure.code == 4001
+
+
+class TellingDelivery:
+    """Gives two messages with an event between them, and an event after BackToSCN."""
+
+    def __init__(self) -> None:
+        self.script: list[Batch] = []
+
+    def resolve(self, sql: str) -> None:
+        """Any will do."""
+
+    def start(self, scn: int) -> None:
+        """Any will do."""
+
+    def take(self, confirmed_scn: int, messages: int) -> Batch:
+        return self.script.pop(0) if self.script else Batch(b"", 0)
+
+    def rewind(self, scn: int) -> Batch:
+        return self.take(0, 1)
+
+    def saved_scn(self) -> int | None:
+        return None
+
+
+def test_an_event_comes_between_answers_and_answers_nothing() -> None:
+    event = SchemaEvent("S.T", 9, 1, 5, Evolution(Verdict.FOLLOW), None)
+    first, second = (encode_answer(Data(bytes([2]) + bytes(29)), LITTLE) for _ in range(2))
+    delivery = TellingDelivery()
+    server = ServerProtocol(delivery, LITTLE)
+    server.receive(encode_request(TableList("q"), LITTLE) + encode_request(StartScn(0), LITTLE))
+    server.answers()
+    for asked in (LastCommitedScn(3), BackToScn(3)):
+        told = Batch(b"", 0, event)
+        delivery.script = [told, told, Batch(first, 1), told, Batch(second, 1)]
+        if isinstance(asked, LastCommitedScn):
+            delivery.script.insert(0, Batch(first, 1))
+        server.receive(
+            encode_request(asked, LITTLE) + encode_request(LastCommitedScn(3), LITTLE) * 2
+        )
+        seen: list[object] = []
+        while True:
+            parts = server.answers()
+            found = None if parts else server.event()
+            if not parts and found is None:
+                break
+            seen += [found] if found is not None else [bytes(part) for part in parts]
+        no_more = encode_answer(NoMore(), LITTLE)
+        expected: list[object] = [event, event, first, event, second, no_more]
+        if isinstance(asked, LastCommitedScn):
+            expected = [first, *expected[:-1]]
+        assert seen == expected

@@ -84,6 +84,7 @@ class StreamApplier:
         self.done: Mapping[str, TableDone] = {}
         self._settings = settings
         self._source = dict(source)
+        self._defined_scns: dict[str, int] = {}
         self._ledgers: dict[str, TableLedger] = {}
         self._writers: dict[str, TableWriter] = {}
         self._skipped: Mapping[str, Skipped] | None = None
@@ -119,7 +120,9 @@ class StreamApplier:
         """
         if not event.past:
             self._carry_out(connection, event)
-        if event.definition is not None:
+        known_scn = self._defined_scns.get(event.table, 0)
+        if event.definition is not None and event.commit_scn >= known_scn:  # else it comes again
+            self._defined_scns[event.table] = event.commit_scn
             self._source[event.table] = event.definition
         if not event.lobs:
             self._writers.pop(event.table, None)

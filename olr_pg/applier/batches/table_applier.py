@@ -84,6 +84,7 @@ class TableApplier:
         self._ledger = TableLedger(settings.subscription, name, target, settings.dbid)
         self._writer = KeptWriter()
         self._state: LedgerState | None = None
+        self._defined_scn = 0
 
     @property
     def commit_scn(self) -> int:
@@ -129,7 +130,9 @@ class TableApplier:
         self._state = None
         if event.lobs:
             return  # nothing was altered
-        self.source = event.definition or self.source
+        if event.commit_scn >= self._defined_scn:  # else it comes again
+            self._defined_scn = event.commit_scn
+            self.source = event.definition or self.source
         self._writer.drop()
 
     def prepare(self, selection: Selection) -> Prepared | None:

@@ -29,7 +29,6 @@ from olr_pg.applier.settings import Consistency
 from olr_pg.applier.target.applied_file import AppliedTables
 from olr_pg.applier.target.connection import KeptConnection, is_transient, unreachable
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.ordering.schema_events import SchemaEvents
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -74,7 +73,6 @@ class Worker:
         source: the source's tables by ``OWNER.NAME``, as far as anyone told.
         room: shared by all workers.
         progress: set whenever something became durable or went wrong.
-        events: told which schema events are done.
         stopped: why tables were stopped already at the start.
         applied: told what is on disk.
 
@@ -91,13 +89,11 @@ class Worker:
         source: Mapping[str, Table],
         room: Room,
         progress: threading.Event,
-        events: SchemaEvents | None = None,
         stopped: Mapping[str, OlrPgError] | None = None,
         applied: AppliedTables | None = None,
     ) -> None:
         self._applied = applied or AppliedTables(settings.subscription, None)
         self._stopped = stopped or {}
-        self._events = events or SchemaEvents()
         self._settings = settings
         self._source = source
         self._room = room
@@ -375,7 +371,6 @@ class Worker:
         def do(connection: Connection[Any]) -> None:
             if batch.event is not None:
                 applier.evolve(connection, batch.event)
-                self._events.done(batch.event)
             elif batch.spooled is not None:
                 applier.apply_slices(connection, batch.spooled)
             elif batch.selection is not None:

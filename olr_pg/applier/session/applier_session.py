@@ -27,7 +27,6 @@ from olr_pg.applier.target.applied_file import AppliedTables
 from olr_pg.applier.target.connection import KeptConnection, is_transient, unreachable
 from olr_pg.applier.target.ledger import Counters, check_source, check_targets, ensure_ledger
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.ordering.schema_events import SchemaEvents
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -63,9 +62,8 @@ class Applier:
         settings: what to apply where.
         source_tables: the source's tables, where the caller knows them: their keys, and the
             types of tables to create. The protocol carries neither.
-        events: changes of these tables' definitions, from a decoder in this process.
         connect: a way to the server other than the address of the settings, for a server in this
-            process.
+            process, which also tells what happens to these tables.
         is_saved_here: whether what the server has saved is what this applier confirmed; where
             nobody can tell, it may be anybody's.
 
@@ -77,15 +75,12 @@ class Applier:
         self,
         settings: ApplierSettings,
         source_tables: Sequence[Table] = (),
-        events: SchemaEvents | None = None,
         connect: Callable[[], ServerLink] | None = None,
         is_saved_here: Callable[[], bool] = lambda: False,
     ) -> None:
         self._settings = settings
         self._is_saved_here = is_saved_here
         self._connect = connect or partial(_connect, settings.host, settings.port)
-        self._events = events or SchemaEvents()
-        self._events.consumed = True
         self._tables = {table.full_name: table for table in source_tables}
         self._stop = threading.Event()
         self._drain = threading.Event()
@@ -182,7 +177,6 @@ class Applier:
             self._settings,
             self._target,
             workers,
-            events=self._events,
             tables=self._tables,
             handover=handover,
             connect=self._connect,
@@ -239,7 +233,6 @@ class Applier:
                 self._tables,
                 self._room,
                 self._progress,
-                self._events,
                 self._stopped,
                 self._applied,
             )

@@ -3,10 +3,10 @@
 Theory of operation. The session's thread asks (`LastCommitedSCN`, many requests in flight), parses
 each received run of elements by one kernel, cuts it into changes per table — a transaction leaves
 only when its Commit is here — and hands these to the workers, which apply them each at its own
-pace. Each request carries the highest SCN up to which everything is durable in every table. Two
-transactions may share a commit SCN, and a request in flight may bring the second one, so a request
-carries the last commit SCN seen only if nothing is in flight when it is sent; else it stays below
-(protocol, “Positions”).
+pace. What happened to a table comes between the elements, in its place. Each request carries the
+highest SCN up to which everything is durable in every table. Two transactions may share a commit
+SCN, and a request in flight may bring the second one, so a request carries the last commit SCN seen
+only if nothing is in flight when it is sent; else it stays below (protocol, “Positions”).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from olr_pg.applier.session.reception import Reception
 from olr_pg.applier.session.unconfirmed import Unconfirmed
 from olr_pg.applier.settings import Consistency
 from olr_pg.applier.target.connection import is_transient
+from olr_pg.transactions.schema_event import SchemaEvent
 from olr_pg.wire.client import Elements
 from olr_pg.wire.messages import (
     BackToScn,
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
     from olr_pg.applier.target.applied_file import AppliedTables
     from olr_pg.applier.target.connection import KeptConnection
     from olr_pg.errors import OlrPgError
-    from olr_pg.ordering.schema_events import SchemaEvents
     from olr_pg.wire.link import ServerLink
     from olr_pg.wire.messages import Answer
 
@@ -66,7 +66,6 @@ class Conversation:
         settings: of the applier.
         target: where positions are noted.
         workers: started.
-        events: changes of the tables' definitions.
         tables: the source's tables, as far as anyone told.
         handover: the initial loads that replication has not passed yet.
         connect: a way to the server.
@@ -84,7 +83,6 @@ class Conversation:
         target: KeptConnection,
         workers: Workers,
         *,
-        events: SchemaEvents,
         tables: Collection[str],
         handover: Handover,
         connect: Callable[[], ServerLink],
@@ -98,7 +96,6 @@ class Conversation:
         self._settings = settings
         self._target = target
         self._workers = workers
-        self._events = events
         self._tables = tables
         self._stop = stop
         self._drain = drain
@@ -108,7 +105,7 @@ class Conversation:
         self._is_saved_here = is_saved_here
         self._exchange = Exchange(connect, settings.byte_order, stop.is_set)
         is_stream = settings.consistency is Consistency.TRANSACTION
-        self._distribution = Distribution(workers, events, tables, is_stream=is_stream)
+        self._distribution = Distribution(workers, tables, is_stream=is_stream)
         self._unconfirmed = Unconfirmed(settings.queue_bytes)
         self._reception = Reception(
             settings, self._distribution, self._unconfirmed, workers.is_hopeless
@@ -186,7 +183,6 @@ class Conversation:
             OlrPgError: what ends the run.
         """
         was_drained = drained()
-        seen = self._events.published()
         while not self._stop.is_set():
             self._workers.check()
             failure = self._workers.failure
@@ -194,7 +190,6 @@ class Conversation:
                 self._rewind(failure)
             if time.monotonic() - self._noted_at > _NOTE_SECONDS:
                 self._note_if_reachable()
-                self._distribution.forget_faults()
                 self._exchange.send(GetSavedScn())
             self._progress.clear()
             if self._drain.is_set():
@@ -203,12 +198,11 @@ class Conversation:
                 continue
             if self._exchange.pending == 0:
                 was_drained = drained()
-                seen = self._events.published()
             self._top_up()
             if not self._take_answers():
                 continue
-            # NoMore, and nothing is in flight: all that was queued before `seen` was read is here.
-            self._distribution.announce(seen)
+            # NoMore, and nothing is in flight: nothing more comes of what was there.
+            self._distribution.release()
             self._workers.hurry()
             if once and was_drained and self._workers.are_drained():
                 if self._confirm_all():
@@ -281,6 +275,9 @@ class Conversation:
                 self._window = min(self._window * 2, self._window_max(answer))
                 self._await_durable()
                 idle = False
+            elif isinstance(answer, SchemaEvent):
+                self._reception.tell(answer)
+                idle = False
             elif isinstance(answer, SavedScn):
                 self._take_saved(answer)
             else:
@@ -317,7 +314,11 @@ class Conversation:
     # --- positions ---
 
     def _lowest_pending(self) -> int | None:
-        scns = (self._workers.lowest_pending(), self._reception.open_scn)
+        scns = (
+            self._workers.lowest_pending(),
+            self._reception.open_scn,
+            self._distribution.waiting_scn,
+        )
         return min((scn for scn in scns if scn is not None), default=None)
 
     def _confirmable(self) -> int:
@@ -331,7 +332,6 @@ class Conversation:
             self._applied.save_first()
             self._positions.confirmed_scn = limit
             self._rewinds = 0
-            self._distribution.confirming(limit)
         # Not the highest so far: what is in flight may bring another transaction of that SCN.
         return max(limit, 0)
 

@@ -13,6 +13,7 @@ from olr_pg.wire.messages import Error, LogOff
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from olr_pg.transactions.schema_event import SchemaEvent
     from olr_pg.wire.frames import ByteOrder
     from olr_pg.wire.link import ServerLink
     from olr_pg.wire.messages import Answer, Request
@@ -89,14 +90,16 @@ class Exchange:
         assert self._link is not None
         self._link.receive(self._protocol, self._is_stopped)
 
-    def next_answer(self) -> Elements | Answer | None:
-        """Return the next answers in request order; None until more is received.
+    def next_answer(self) -> Elements | Answer | SchemaEvent | None:
+        """Return the next answers in request order, or an event; None until more is received.
 
         Raises:
             OlrPgError: 5012, the server refuses; and those of `ClientProtocol.next_event`.
         """
-        event = self._protocol.next_event()
-        return _accepted(event) if isinstance(event, Reply) else event
+        answer = self._protocol.next_event()
+        if answer is None:
+            return self._protocol.told()
+        return _accepted(answer) if isinstance(answer, Reply) else answer
 
 
 def _accepted(reply: Reply) -> Answer:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from olr_pg.applier.session.distribution import Distribution
     from olr_pg.applier.session.unconfirmed import Unconfirmed
     from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.transactions.schema_event import SchemaEvent
     from olr_pg.wire.client import Elements
 
 _log = structlog.get_logger(__name__)
@@ -70,6 +71,12 @@ class Reception:
         self._unconfirmed.add(elements.blob.size)
         for answers in self._rows.feed(elements.blob):
             self._take_rows(answers)
+
+    def tell(self, event: SchemaEvent) -> None:
+        """Take what happened to a table between two transactions."""
+        self._distribution.tell(event)
+        if not event.past:
+            self.last_scn = max(self.last_scn, event.commit_scn)
 
     def forget(self, confirmed_scn: int) -> None:
         """Forget what is open: everything that is not confirmed comes again."""
@@ -115,7 +122,7 @@ class Reception:
         for table in dict.fromkeys(name for name, _ in delivered):
             parts = [part for name, part in delivered if name == table]
             self._distribution.deliver(table, join(parts))
-        self._distribution.announce_up_to(self.last_scn)
+        self._distribution.release(self.last_scn)
 
     def _keep_open(self, table: str, selection: Selection) -> None:
         """Keep changes of the transaction whose Commit is not here yet."""

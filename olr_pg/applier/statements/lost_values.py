@@ -1,8 +1,8 @@
 """LOB values that are left out of changes, put to the changes that they belong to.
 
-They come beside the protocol (`schema_events`), by transaction and table, with the number of
-changes in front of them. A value belongs to the last change that is in front of it or lacks it; to
-the first one where there is none.
+They come as an event in front of their transaction, by table, with the number of changes in front
+of them. A value belongs to the last change that is in front of it or lacks it; to the first one
+where there is none.
 """
 
 from __future__ import annotations

@@ -9,6 +9,8 @@ import psycopg
 import pytest
 
 from olr_pg.applier.batches.replay import replay
+from olr_pg.applier.batches.stream_applier import StreamApplier
+from olr_pg.applier.batches.table_applier import TableApplier
 from olr_pg.applier.settings import ApplierSettings, TruncatePolicy
 from olr_pg.applier.stopped.ddl import apply_event
 from olr_pg.applier.target.connection import connect
@@ -16,7 +18,6 @@ from olr_pg.applier.target.ledger import Counters, TableLedger, ensure_ledger
 from olr_pg.dictionary.evolution import Evolution, Verdict
 from olr_pg.dictionary.model import Column, Table
 from olr_pg.errors import OlrPgError
-from olr_pg.ordering.schema_events import SchemaEvents
 from olr_pg.scalars import pack_xid
 from olr_pg.transactions.schema_event import SchemaEvent
 
@@ -185,20 +186,17 @@ def test_a_missing_table_stops(target: Connection, settings: ApplierSettings) ->
     assert stops(target, settings, TRUNCATE).code == 5005
 
 
-def test_events_wait_for_whoever_consumes_them() -> None:
-    events = SchemaEvents()
-    events.publish(ADD)
-    events.publish(TRUNCATE)
-    events.publish(ADD)
-    assert events.published() == [ADD, TRUNCATE]
-    assert events.open_scn() is None
-    events.consumed = True
-    assert events.open_scn() == 490
-    events.done(ADD)
-    events.done(TRUNCATE)
-    assert events.open_scn() is None
-    events.restart()
-    assert events.published() == []
-    events.publish(STOP._replace(commit_scn=600, begin_scn=590))
-    events.publish(STOP._replace(commit_scn=700, begin_scn=100, past=True))
-    assert events.open_scn() == 590
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_a_definition_that_is_told_again_does_not_replace_a_later_one(
+    target: Connection, settings: ApplierSettings, is_stream: bool
+) -> None:
+    """After a lost connection events come again from further back than the ledger is."""
+    assert ADD.definition is not None
+    one, other = (replace(ADD.definition, obj=obj) for obj in (1, 2))
+    first = ADD._replace(past=True, definition=one)
+    later = first._replace(commit_scn=first.commit_scn + 1, definition=other)
+    stream = StreamApplier(settings, {})
+    table = TableApplier(ADD.table, settings, None)
+    for event in (first, later, first):
+        (stream if is_stream else table).evolve(target, event)
+    assert (stream._source[ADD.table] if is_stream else table.source) is other

@@ -17,7 +17,6 @@ from olr_pg.datatypes.number import encode_number
 from olr_pg.dictionary.evolution import Evolution, Verdict
 from olr_pg.dictionary.model import Column, KeyKind, Table
 from olr_pg.errors import OlrPgError
-from olr_pg.ordering.schema_events import SchemaEvents
 from olr_pg.transactions.finished_columns import DmlKind
 from olr_pg.transactions.lobs.lost_values import LostLob
 from olr_pg.transactions.schema_event import SchemaEvent
@@ -65,22 +64,17 @@ class Told:
 
     def __init__(self, replication: Replication) -> None:
         self.replication = replication
-        self.events: list[SchemaEvent] = []
 
     def lost(self, scn: int, *lobs: LostLob, xid: int = 0) -> None:
         follow = Evolution(Verdict.FOLLOW)
-        self.events.append(
+        self.replication.script.events.append(
             SchemaEvent("S.T", scn, xid or scn // 10, scn - 5, follow, None, lobs=lobs)
         )
 
     def apply(self, table: Table = TABLE, **options: Any) -> Applier:
         """Run the applier over everything, as a restarted appliance does."""
-        r, events = self.replication, SchemaEvents()
-        applier = Applier(r.settings(**options), [table], events)
-        for event in self.events:
-            events.publish(event)
-        applier.run(once=True, drained=r.script.complete.is_set)
-        assert events.open_scn() is None
+        applier: Applier = self.replication.applier([table], **options)
+        applier.run(once=True, drained=self.replication.script.complete.is_set)
         return applier
 
     def stops(self, **options: Any) -> int:

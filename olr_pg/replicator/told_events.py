@@ -1,0 +1,41 @@
+"""The events of tables that a feed's queue was given: an event goes there once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from olr_pg.transactions.schema_event import SchemaEvent
+
+
+class ToldEvents:
+    """Remembers events over the runs of decoding that feed one queue.
+
+    Each run tells the same events of rows in the same commit order, so that the commit SCN tells
+    whether one was told, but for those of the last one. Changes of definitions are few, and each is
+    remembered: a run begins with all of them again.
+    """
+
+    def __init__(self) -> None:
+        self._definitions: set[tuple[str, int, int]] = set()
+        self._rows_scn = -1
+        self._rows: set[tuple[tuple[str, int, int], bool]] = set()
+
+    def is_new(self, event: SchemaEvent) -> bool:
+        """Tell whether an event was not told yet, and remember it."""
+        if not event.is_of_rows:
+            known = event.identity in self._definitions
+            self._definitions.add(event.identity)
+            return not known
+        if event.commit_scn > self._rows_scn:
+            self._rows_scn, self._rows = event.commit_scn, set()
+        key = event.identity, event.is_fault
+        known = event.commit_scn < self._rows_scn or key in self._rows
+        self._rows.add(key)
+        return not known
+
+    def abandon(self, scn: int) -> None:
+        """Forget what is of this commit SCN or behind: other redo takes its place."""
+        self._definitions = {one for one in self._definitions if one[1] < scn}
+        if self._rows_scn >= scn:
+            self._rows_scn, self._rows = scn - 1, set()
