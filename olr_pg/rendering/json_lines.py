@@ -74,6 +74,22 @@ def piece_end_kernel(data: U8, big: bool, first: int, limit: int) -> int:
     return commit_end if commit_end > first else message_end
 
 
+def cut_messages(framed: Buffer, order: ByteOrder, limit: int) -> Iterator[U8]:
+    """Yield messages in pieces of about `limit` bytes, which end with a transaction if they can.
+
+    Raises:
+        OlrPgError: 4001, a message is cut off.
+    """
+    data = np.frombuffer(framed, np.uint8)
+    at = 0
+    while at < data.size:
+        end = piece_end_kernel(data, order.is_big, at, limit)
+        if end == at:
+            raise OlrPgError(Code.MESSAGE_SIZE, "a message is cut off", offset=at)
+        yield data[at:end]
+        at = end
+
+
 class _BadValueError(Exception):
     """A value of an element that is none of its type."""
 
@@ -139,7 +155,7 @@ class JsonLines:
                 transactions before it. 4001, 4005, 5013, the messages are malformed.
         """
         rows = ChunkedRows(self._order, _ROW_BYTES_MAX)
-        for piece in self._cut(framed):
+        for piece in cut_messages(framed, self._order, PIECE_BYTES):
             for answers in rows.feed(piece):
                 yield from self._written(answers, 0, len(answers.kind))
         if rows.is_open:
@@ -156,7 +172,7 @@ class JsonLines:
             OlrPgError: as `pieces`, for that line.
         """
         rows = ChunkedRows(self._order, _ROW_BYTES_MAX)
-        for piece in self._cut(framed):
+        for piece in cut_messages(framed, self._order, PIECE_BYTES):
             for answers in rows.feed(piece):
                 elements = np.flatnonzero(answers.kind != _CHUNK)
                 if number < len(elements):
@@ -164,16 +180,6 @@ class JsonLines:
                     return b"".join(self._written(answers, at, at + 1))
                 number -= len(elements)
         return None
-
-    def _cut(self, framed: Buffer) -> Iterator[U8]:
-        data = np.frombuffer(framed, np.uint8)
-        at = 0
-        while at < data.size:
-            end = piece_end_kernel(data, self._order.is_big, at, PIECE_BYTES)
-            if end == at:
-                raise OlrPgError(Code.MESSAGE_SIZE, "a message is cut off", offset=at)
-            yield data[at:end]
-            at = end
 
     def _written(self, answers: Answers, first: int, end: int) -> Iterator[Buffer]:
         """Yield the lines of the answers from `first` to `end`."""

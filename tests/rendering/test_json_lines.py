@@ -24,10 +24,10 @@ from olr_pg.wire.elements import (
     Element,
     Insert,
     Update,
-    encode_element,
 )
-from olr_pg.wire.frames import ByteOrder, encode_frame
+from olr_pg.wire.frames import ByteOrder
 from tests.rendering.element_lines import render_blob, value_renderer
+from tests.rendering.messages import framed
 
 XID = pack_xid(10, 12, 572)
 HEAD: dict[str, Any] = {"scn": 2267706, "commit_scn": 2267708, "xid": XID, "timestamp": 1}
@@ -43,12 +43,6 @@ NAME = ColumnValue("NAME", 1, charset_id=873, charset_form=1, value="héllo".enc
 GONE = ColumnValue("NAME", 1, charset_id=873, charset_form=1)
 
 DATABASE = Database("FREE")
-
-
-def framed(*elements: Element, order: ByteOrder = ByteOrder.LITTLE) -> bytes:
-    """The blob that the wire carries: Data messages (operation code 4)."""
-    code = (4).to_bytes(2, order.value)
-    return b"".join(encode_frame(code + encode_element(e, order), order) for e in elements)
 
 
 def rendered(*elements: Element, database: Database = DATABASE) -> bytes:
