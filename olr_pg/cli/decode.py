@@ -89,16 +89,14 @@ def decode(
     Each transaction is a "begin", its changes and a "commit".
     """
     log_to_stderr()
-    from olr_pg.cli.element_values import value_renderer
-    from olr_pg.cli.render import render_ddl, render_pieces
     from olr_pg.decoding.spill import SpillFiles
     from olr_pg.dictionary.loader import load_snapshot
     from olr_pg.redo.sessions import SessionDirectory
+    from olr_pg.rendering.ddl_lines import render_ddl
+    from olr_pg.rendering.json_lines import JsonLines
     from olr_pg.replicator.decode_once import decode_logs, is_wanted
-    from olr_pg.wire.frames import ByteOrder
 
     snapshot = load_snapshot(str(dictionary))
-    render_value = value_renderer(snapshot.database)
     paths = [str(path) for path in logs]
     incidents = incident_dir or Path(gettempdir())
     accounts: list[Accounting] = []
@@ -109,6 +107,7 @@ def decode(
             write_bytes(line)
 
     sessions = SessionDirectory() if session else None
+    lines = JsonLines(snapshot.database, sessions=sessions)
     with byte_progress("decoding") as advance:
         for blob in decode_logs(
             snapshot,
@@ -122,7 +121,7 @@ def decode(
             ddl=print_ddl if ddl and not account else None,
         ):
             if not account:
-                for piece in render_pieces(blob, ByteOrder.LITTLE, render_value, sessions):
+                for piece in lines.pieces(blob):
                     write_bytes(piece)
     if account:
         print_json(accounts[0].as_json())

@@ -213,9 +213,8 @@ def _change(connection: Connection[Any], subscription: str, line: ErrorLine) -> 
     import orjson
 
     from olr_pg.applier.stopped.hold import held_messages
-    from olr_pg.cli.element_values import value_renderer
-    from olr_pg.cli.render import elements_of, render_line, whole_changes
     from olr_pg.dictionary.model import Database
+    from olr_pg.rendering.json_lines import JsonLines
 
     key = subscription, line.source_table
     held = held_messages(connection, key, line.commit_scn, line.xid)
@@ -225,11 +224,9 @@ def _change(connection: Connection[Any], subscription: str, line: ErrorLine) -> 
     database = Database(
         "source", charset=facts.charset, ncharset=facts.ncharset, timezone=facts.timezone
     )
-    for number, element in enumerate(whole_changes(elements_of(framed, order))):
-        if number == line.position:
-            # Ready-made JSON: its numbers are exact.
-            return orjson.Fragment(render_line(element, value_renderer(database)).rstrip())
-    return None
+    text = JsonLines(database, order).line(framed, line.position)
+    # Ready-made JSON: its numbers are exact.
+    return None if text is None else orjson.Fragment(text.rstrip())
 
 
 def _line_json(line: ErrorLine) -> dict[str, Any]:

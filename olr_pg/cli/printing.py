@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from olr_pg.wire.frames import Buffer
+
 
 def print_line(text: str, *, at_once: bool = False) -> None:
     """Print one line to stdout.
@@ -39,7 +41,7 @@ def print_json(value: Any) -> None:
     print_line(orjson.dumps(value).decode())
 
 
-def write_bytes(data: bytes) -> None:
+def write_bytes(data: Buffer) -> None:
     """Bytes to stdout, after everything printed before; errors as of `print_line`."""
     flush()
     try:

@@ -44,7 +44,7 @@ def text_size_kernel(data: Bytes, offset: Longs, length: Longs) -> int:
 
 
 @kernel
-def _write_text(
+def write_decimal(
     data: Bytes, first: int, count: int, sign: int, exponent: int, out: Bytes, at: int
 ) -> int:
     """Write one finite value in decimal; its size."""
@@ -126,7 +126,7 @@ def text_kernel(
         out_offset[row] = at
         out_length[row] = -1
         if kind == FINITE:
-            size = _write_text(data, first, count, sign, exponent, out, at)
+            size = write_decimal(data, first, count, sign, exponent, out, at)
             out_length[row] = size
             at += size
         elif kind == BAD:

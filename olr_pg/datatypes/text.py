@@ -197,6 +197,37 @@ def text_to_utf8(
         OlrPgError: 2051, 2052 where a policy says error; `row` names the value.
     """
     values = oracle_nulls(values)
+    clean, rows = _by_kernel(values, charset)
+    if not len(rows):
+        return clean, Counters()
+    cleaner = _Cleaner(charset, policies)
+    result = replace_rows(clean, rows, values, cleaner.utf8)
+    return result, Counters(
+        undecodable=_occurrences(values, rows, cleaner.undecodable),
+        nul=_occurrences(values, rows, cleaner.with_nul),
+    )
+
+
+def text_with_nul(
+    values: ValueColumn, charset: Charset, policies: Policies = DEFAULT_POLICIES
+) -> ValueColumn:
+    """Convert text of any character set → UTF-8, where U+0000 stays.
+
+    The result may share the buffer of `values`.
+
+    Raises:
+        OlrPgError: 2051 where the policy says error; `row` names the value.
+    """
+    clean, rows = _by_kernel(values, charset)
+    if not len(rows):
+        return clean
+    return replace_rows(
+        clean, rows, values, lambda raw: decode_text_by_policy(raw, charset, policies)[0].encode()
+    )
+
+
+def _by_kernel(values: ValueColumn, charset: Charset) -> tuple[ValueColumn, Longs]:
+    """Convert what kernels convert; the rows that they leave."""
     dirty = np.zeros(len(values.length), np.bool_)
     if charset.structure in ("utf-8", "cesu-8"):
         clean = values
@@ -208,15 +239,7 @@ def text_to_utf8(
     else:
         clean = values
         ascii_kernel(*values, charset.ascii_superset, dirty)
-    rows = np.flatnonzero(dirty)
-    if not len(rows):
-        return clean, Counters()
-    cleaner = _Cleaner(charset, policies)
-    result = replace_rows(clean, rows, values, cleaner.utf8)
-    return result, Counters(
-        undecodable=_occurrences(values, rows, cleaner.undecodable),
-        nul=_occurrences(values, rows, cleaner.with_nul),
-    )
+    return clean, np.flatnonzero(dirty)
 
 
 def _occurrences(values: ValueColumn, rows: Longs, changed: set[bytes]) -> int:

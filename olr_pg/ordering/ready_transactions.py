@@ -229,6 +229,13 @@ class ReadyRun:
             count += 1
         return count
 
+    def count_before_key(self, key: tuple[int, tuple[int, ...]]) -> int:
+        """Count those that are before `key` in commit order."""
+        count = self.count_up_to(key[0] - 1)
+        while self.first + count < self.end and self.batch.key(self.first + count) < key:
+            count += 1
+        return count
+
     def count_fitting(self, cost: int) -> int:
         """Count how many from the first on cost at most so many bytes together."""
         bounds = self.batch.first[self.first : self.end + 1]

@@ -136,12 +136,12 @@ class SessionDirectory:
         """Return the name of a transaction; empty where it has none, or nobody asked for names."""
         return self._names.get(xid, "")
 
-    def delivering(self, xid: int, thread: int) -> None:
-        """Look at a transaction that a redo thread committed from now on."""
-        self._threads = {xid: thread}
+    def delivering(self, xids: Iterable[int], threads: Iterable[int]) -> None:
+        """Look at transactions that these redo threads committed from now on, one thread each."""
+        self._threads = dict(zip(xids, threads, strict=True))
 
     def thread_of(self, xid: int) -> int | None:
-        """Return the redo thread of the transaction that is looked at now; None of any other."""
+        """Return the redo thread of a transaction that is looked at now; None of any other."""
         return self._threads.get(xid)
 
     def find(self, key: SessionKey) -> SessionAttributes | None:

@@ -23,7 +23,6 @@ from olr_pg.errors import OlrPgError
 from olr_pg.ordering.merger import Merger
 from olr_pg.ordering.merger_state import ThreadSplit
 from olr_pg.ordering.new_incarnation import Incarnations
-from olr_pg.ordering.ready_transactions import transactions_of
 from olr_pg.ordering.split_merging import merge_splits, move_on
 from olr_pg.ordering.table_events import FaultReporter
 from olr_pg.ordering.transaction_filters import TransactionFilters
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.committed_changes import DictionaryTransaction
     from olr_pg.dictionary.model import Database, Snapshot, Table
     from olr_pg.ordering.accounting import Accounting
+    from olr_pg.ordering.ready_transactions import ReadyRun
     from olr_pg.ordering.split_merging import Merged
     from olr_pg.redo.sessions import SessionDirectory
     from olr_pg.transactions.waiting_storage import Storage
@@ -60,7 +60,7 @@ def decode_logs(
     decode: Decode | None = None,
     ddl: Callable[[DictionaryTransaction], None] | None = None,
 ) -> Iterator[memoryview]:
-    """Yield the framed messages of every committed transaction, one blob each, in delivery order.
+    """Yield the framed messages of every committed transaction, many at a time, in delivery order.
 
     Args:
         snapshot: the dictionary.
@@ -105,13 +105,11 @@ def decode_logs(
         decode = decode or partial(decode_splits, with_names=sessions is not None)
         for released, left_out, source in _merge(merger, logs, decode):
             statements = deque(_with_statements(merger.left_dictionary, snapshot, ddl))
-            for transaction in transactions_of(released):
-                order = transaction.commit_scn, tuple(transaction.position)
-                while statements and statements[0].order <= order:
-                    _tell(ddl, statements.popleft())
+            for run in _between_statements(released, statements, ddl):
                 if sessions is not None:
-                    sessions.delivering(transaction.xid, transaction.position.thread)
-                yield transaction.blob
+                    columns = run.columns
+                    sessions.delivering(columns.xid.tolist(), columns.thread.tolist())
+                yield run.blob
             while statements:
                 _tell(ddl, statements.popleft())
             for fault in left_out:
@@ -148,6 +146,25 @@ def _with_statements(
     for transaction in transactions:
         if transaction.statements and transaction.con_id == snapshot.database.con_id:
             yield transaction
+
+
+def _between_statements(
+    runs: Iterable[ReadyRun],
+    statements: deque[DictionaryTransaction],
+    ddl: Callable[[DictionaryTransaction], None] | None,
+) -> Iterator[ReadyRun]:
+    """Yield the runs, cut where statements are told of, which are taken off."""
+    for run in runs:
+        rest = run
+        while statements:
+            before = rest.count_before_key(statements[0].order)
+            if before == len(rest):
+                break
+            if before:
+                head, rest = rest.cut(before)
+                yield head
+            _tell(ddl, statements.popleft())
+        yield rest
 
 
 def _tell(

@@ -1,18 +1,7 @@
 """The rows of tables as Parquet files, one per table, as an initial load would read them.
 
-The first column is ROWID; the others are the table's, in their order. Types:
-
-| Oracle | Parquet |
-| --- | --- |
-| NUMBER(p, s), 0 ≤ s ≤ p | decimal128(p, s) |
-| NUMBER without precision, or with another scale | string, exact decimal digits |
-| VARCHAR2, NVARCHAR2, CHAR, NCHAR, CLOB, NCLOB | string |
-| RAW, BLOB | binary |
-| DATE | timestamp in seconds (milliseconds in the file) |
-| TIMESTAMP(0–6), TIMESTAMP(0–6) WITH TIME ZONE | timestamp in microseconds, the latter in UTC |
-| TIMESTAMP(7–9) (WITH TIME ZONE) | string, ISO 8601 |
-| INTERVAL | string, ISO 8601 |
-| BINARY_FLOAT, BINARY_DOUBLE | float, double |
+The first column is ROWID; the others are the table's, in their order. Their types are those of
+`olr_pg.rendering.arrow_types`.
 """
 
 from __future__ import annotations
@@ -25,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from olr_pg.rendering.arrow_types import arrow_type
 from olr_pg.scalars import format_rowid
 
 if TYPE_CHECKING:
@@ -35,34 +25,9 @@ if TYPE_CHECKING:
     from olr_pg.simulator.model.tables import ColumnType, SimTable
 
 NUMBER: Final = 2
-DATE: Final = 12
-RAW: Final = 23
-BINARY_FLOAT: Final = 100
-BINARY_DOUBLE: Final = 101
-BLOB: Final = 113
-TIMESTAMP: Final = 180
-TIMESTAMP_TZ: Final = 181
 ROWID: Final = "ROWID"
 SCN_KEYS: Final = ("olr_pg.scn", "olr_pg.start_scn")
 """Metadata: as of which SCN the rows are, and where the oldest open transaction began."""
-
-_MICROSECOND_DIGITS: Final = 6
-
-
-def arrow_type(kind: ColumnType) -> pa.DataType:
-    """Return the Parquet type of a column."""
-    code, scale = kind.type_code, kind.scale
-    if code == NUMBER and kind.precision is not None and 0 <= (scale or 0) <= kind.precision:
-        return pa.decimal128(kind.precision, scale or 0)
-    if code in (RAW, BLOB):
-        return pa.binary()
-    if code == DATE:
-        return pa.timestamp("s")
-    if code in (TIMESTAMP, TIMESTAMP_TZ) and (scale or 0) <= _MICROSECOND_DIGITS:
-        return pa.timestamp("us", "UTC" if code == TIMESTAMP_TZ else None)
-    if code == BINARY_FLOAT:
-        return pa.float32()
-    return pa.float64() if code == BINARY_DOUBLE else pa.string()
 
 
 def cell_value(kind: ColumnType, cell: Cell | None) -> Any:

@@ -10,8 +10,6 @@ import pytest
 from structlog.testing import capture_logs
 
 from olr_pg.capture.logs import discover_logs
-from olr_pg.cli.element_values import value_renderer
-from olr_pg.cli.render import render_blob
 from olr_pg.decoding.dictionary_follower import DictionaryFollower
 from olr_pg.decoding.split import plan_splits
 from olr_pg.dictionary.evolution import Verdict
@@ -20,9 +18,9 @@ from olr_pg.errors import OlrPgError
 from olr_pg.ordering.merger import Merger
 from olr_pg.ordering.merger_state import ThreadSplit
 from olr_pg.ordering.split_merging import merge_splits
+from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.decode_once import decode_logs, decode_splits
 from olr_pg.simulator.fields.lob_layout import BLOB, basic_in_row
-from olr_pg.wire.frames import ByteOrder
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
 
 if TYPE_CHECKING:
@@ -41,12 +39,12 @@ def decoded(
     monkeypatch.setattr(
         "olr_pg.replicator.decode_once.plan_splits", partial(plan_splits, split_bytes=split_bytes)
     )
-    render = value_renderer(source.snapshot.database)
+    render = JsonLines(source.snapshot.database)
     lines: list[dict[str, Any]] = []
     error = None
     try:
         for blob in decode_logs(source.snapshot, [str(source.directory / "logs")]):
-            text = render_blob(blob, ByteOrder.LITTLE, render)
+            text = render.render(blob)
             lines += [json.loads(line) for line in text.splitlines()]
     except OlrPgError as caught:
         error = caught

@@ -12,8 +12,6 @@ import pytest
 from structlog.testing import capture_logs
 
 from olr_pg.capture.logs import discover_logs
-from olr_pg.cli.element_values import value_renderer
-from olr_pg.cli.render import render_blob
 from olr_pg.config.filter import Filter
 from olr_pg.decoding.filters import NO_FILTERS, Filters, filters_of, report_idle
 from olr_pg.decoding.spill import SpillFiles
@@ -21,21 +19,21 @@ from olr_pg.decoding.split import plan_splits
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.errors import OlrPgError
 from olr_pg.redo.sessions import SessionAttributes
+from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.scalars import pack_xid, parse_xid
 from olr_pg.simulator.simulation import simulate
 from olr_pg.transactions.finished_columns import DmlKind
 from olr_pg.transactions.waiting_storage import IN_MEMORY, Storage
-from olr_pg.wire.frames import ByteOrder
 from tests.replicator.ddl_source import NUMBER, DdlSource
-from tests.replicator.recovery_runs import QUERY, Restarts
+from tests.replicator.recovery_runs import QUERY, Restarts, split_transactions
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from olr_pg.cli.render import ValueRenderer
     from olr_pg.dictionary.model import Snapshot
     from olr_pg.ordering.accounting import Accounting
+    from olr_pg.wire.frames import Buffer
 
 Line = dict[str, Any]
 
@@ -44,13 +42,14 @@ def decoded(
     snapshot: Snapshot, logs: str, filters: Filters = NO_FILTERS, storage: Storage = IN_MEMORY
 ) -> tuple[list[list[Line]], Accounting]:
     """The lines of each transaction."""
-    render, accounts = value_renderer(snapshot.database), list[Any]()
+    render, accounts = JsonLines(snapshot.database), list[Any]()
     blobs = decode_logs(snapshot, [logs], filters=filters, account=accounts.append, storage=storage)
-    return [lines_of(blob, render) for blob in blobs], accounts[0]
+    transactions = [one for blob in blobs for one in split_transactions(bytes(blob))]
+    return [lines_of(one.blob, render) for one in transactions], accounts[0]
 
 
-def lines_of(blob: memoryview, render: ValueRenderer) -> list[Line]:
-    return [json.loads(line) for line in render_blob(blob, ByteOrder.LITTLE, render).splitlines()]
+def lines_of(blob: Buffer, render: JsonLines) -> list[Line]:
+    return [json.loads(line) for line in render.render(blob).splitlines()]
 
 
 def left_over(transactions: list[list[Line]], filters: Filters) -> list[list[Line]]:
@@ -140,9 +139,9 @@ def test_each_of_several_targets_has_filters_of_its_own(
     clients = {name: restarts.client(decoder, name, filters=own) for name, own in wanted.items()}
     for client in clients.values():
         client.start("SELECT owner, table_name FROM all_tables WHERE owner = 'SIM'")
-    render = value_renderer(snapshot.database)
+    render = JsonLines(snapshot.database)
     for name, client in clients.items():
-        found = [lines_of(memoryview(one.blob), render) for one in client.take_all()]
+        found = [lines_of(one.blob, render) for one in client.take_all()]
         assert client.delivery.failure is None
         assert found == left_over(deepcopy(whole), wanted[name])
     for client in clients.values():

@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from olr_pg.cli.element_values import value_renderer
-from olr_pg.cli.render import render_blob
 from olr_pg.decoding.spill import SpillFiles
 from olr_pg.decoding.split import open_for_decoding, subscribe
 from olr_pg.decoding.split_results import read_result
 from olr_pg.ordering.merger import Merger
 from olr_pg.ordering.ready_transactions import transactions_of
-from olr_pg.wire.frames import ByteOrder
+from olr_pg.rendering.json_lines import JsonLines
 from tests.lobs.lob_redo import LobRedo, snapshot
 from tests.split_results import packed_split
 
@@ -43,12 +41,12 @@ class Decoded:
         self.blobs = [bytes(one.blob) for one in transactions_of(runs)]
         self.account = account
         self.lost: list[tuple[int, tuple[LostLob, ...]]] = []
-        self._render = value_renderer(dictionary.database)
+        self._render = JsonLines(dictionary.database)
 
     @property
     def changes(self) -> list[Row]:
         """The row changes as JSON."""
-        lines = b"".join(render_blob(b, ByteOrder.LITTLE, self._render) for b in self.blobs)
+        lines = b"".join(self._render.render(b) for b in self.blobs)
         rows = [json.loads(line) for line in lines.splitlines()]
         return [row for row in rows if row["op"] not in ("begin", "commit")]
 

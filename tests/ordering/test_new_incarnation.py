@@ -20,6 +20,7 @@ from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.simulator.sessions.sys_dictionary import sys_cell
 from tests.oracle.live_source import reincarnated
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
+from tests.replicator.recovery_runs import split_transactions
 from tests.replicator.scripted_source import SHOP, Delivered, Rac, Reader, ScriptedSource, make_rac
 
 if TYPE_CHECKING:
@@ -127,6 +128,11 @@ def test_it_is_said_which_thread_the_new_incarnation_waits_for(
 def begun(blob: bytes) -> Delivered:
     """The transaction that a blob of messages begins with."""
     return Delivered(*struct.unpack_from("<QQQ", blob, 7))
+
+
+def begins(blob: memoryview) -> list[Delivered]:
+    """The transactions of a blob of messages."""
+    return [begun(one.blob) for one in split_transactions(bytes(blob))]
 
 
 class Mistake:
@@ -263,7 +269,7 @@ class Copied:
     def decode(self) -> list[Delivered]:
         """What ``olr-pg decode`` finds."""
         snapshot = with_new_incarnation(self._rac.snapshot)
-        return [begun(bytes(blob)) for blob in decode_logs(snapshot, [str(self.logs)])]
+        return [one for blob in decode_logs(snapshot, [str(self.logs)]) for one in begins(blob)]
 
     def database(self) -> OfflineDatabase:
         """Of a new process."""
@@ -361,8 +367,9 @@ def test_decode_leaves_out_what_was_open_and_orphaned(tmp_path: Path) -> None:
     logs = [str(made.parent.directory / "logs"), made.new.path]
     account: list[Accounting] = []
     found = [
-        begun(bytes(blob))
+        one
         for blob in decode_logs(source.snapshot, logs, tables=["SHOP.A"], account=account.append)
+        for one in begins(blob)
     ]
     assert found == expected
     assert (account[0].open_changes, account[0].account.events_dropped) == (0, 1)

@@ -48,7 +48,7 @@ def test_a_later_announcement_wins_and_threads_are_kept_apart() -> None:
     assert directory.find(SessionKey(1, 5, 6)) == SessionAttributes("B")
     assert directory.find(SessionKey(3, 5, 6)) is None
     assert directory.find_in_any_thread(5, 6) == SessionAttributes("C")
-    directory.delivering(99, 2)
+    directory.delivering([99], [2])
     assert (directory.thread_of(99), directory.thread_of(98)) == (2, None)
 
 

@@ -11,15 +11,13 @@ from unittest.mock import patch
 
 from olr_pg.capture.archived_log import ArchivedLog
 from olr_pg.capture.logs import discover_logs
-from olr_pg.cli.element_values import value_renderer
-from olr_pg.cli.render import render_blob
 from olr_pg.decoding.spill import SpillFiles
 from olr_pg.decoding.split import plan_splits
 from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.simulator.database_shape import choose_shape
 from olr_pg.simulator.simulation import simulate
-from olr_pg.wire.frames import ByteOrder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -52,8 +50,8 @@ class Source(NamedTuple):
 
     def lines(self, blobs: Iterable[memoryview]) -> bytes:
         """As ``olr-pg decode`` prints them."""
-        render_value = value_renderer(self.snapshot.database)
-        return b"".join(render_blob(blob, ByteOrder.LITTLE, render_value) for blob in blobs)
+        render_value = JsonLines(self.snapshot.database)
+        return b"".join(render_value.render(blob) for blob in blobs)
 
 
 def simulated(

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from olr_pg.cli.element_values import value_renderer
-from olr_pg.cli.render import render_blob, render_ddl
 from olr_pg.decoding.split import plan_splits
+from olr_pg.rendering.ddl_lines import render_ddl
+from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.decode_once import decode_logs, is_wanted
 from olr_pg.simulator.simulation import simulate
-from olr_pg.wire.frames import ByteOrder
 from tests.replicator.ddl_source import NUMBER, DdlSource
 
 if TYPE_CHECKING:
@@ -29,13 +28,13 @@ Line = dict[str, Any]
 def lines_of(
     snapshot: Snapshot, logs: str, tables: Sequence[str] | None = None, *, ddl: bool = True
 ) -> list[Line]:
-    render, text = value_renderer(snapshot.database), list[bytes]()
+    render, text = JsonLines(snapshot.database), list[bytes]()
 
     def take(transaction: DictionaryTransaction) -> None:
         text.extend(render_ddl(transaction, partial(is_wanted, tables)))
 
     for blob in decode_logs(snapshot, [logs], tables=tables, ddl=take if ddl else None):
-        text.append(render_blob(blob, ByteOrder.LITTLE, render))
+        text.append(render.render(blob))
     return [json.loads(line) for line in b"".join(text).splitlines()]
 
 

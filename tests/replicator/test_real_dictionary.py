@@ -10,17 +10,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pytest
 
 from olr_pg.capture.source_database import OfflineDatabase
-from olr_pg.cli.element_values import value_renderer
-from olr_pg.cli.render import render_blob
 from olr_pg.decoding.split import plan_splits
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.model import Column, Snapshot, Table
+from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.replicator.decoder import Decoder
 from olr_pg.replicator.target_feed import Delivery
 from olr_pg.scalars import format_rowid
 from olr_pg.spark.session import SparkSettings
-from olr_pg.wire.frames import ByteOrder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -86,8 +84,8 @@ def with_others(snapshot: Snapshot, con_id: int) -> Snapshot:
 def decoded(snapshot: Snapshot, folder: Path, objects: Iterable[int]) -> list[dict[str, Any]]:
     names = [f'"{t.owner}"."{t.name}"' for t in snapshot.tables if t.obj in set(objects)]
     blobs = decode_logs(snapshot, [str(folder / "*.dbf")], tables=names)
-    render = value_renderer(snapshot.database)
-    lines = b"".join(render_blob(blob, ByteOrder.LITTLE, render) for blob in blobs)
+    render = JsonLines(snapshot.database)
+    lines = b"".join(render.render(blob) for blob in blobs)
     return [json.loads(line) for line in lines.splitlines()]
 
 
@@ -160,7 +158,7 @@ def through_spark(snapshot: Snapshot, folder: Path, objects: Iterable[int]) -> l
     finally:
         queue.close()
         delivery.stop()
-    lines = render_blob(framed, ByteOrder.LITTLE, value_renderer(snapshot.database))
+    lines = JsonLines(snapshot.database).render(framed)
     return [json.loads(line) for line in lines.splitlines()]
 
 

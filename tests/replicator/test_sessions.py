@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from olr_pg.cli.element_values import value_renderer
-from olr_pg.cli.render import render_blob
 from olr_pg.decoding.split import plan_splits
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.redo.sessions import SessionAttributes, SessionDirectory, SessionKey
+from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.decode_once import decode_logs
-from olr_pg.wire.frames import ByteOrder
 from tests.replicator.ddl_source import NUMBER, DdlSource
 
 if TYPE_CHECKING:
@@ -25,10 +23,10 @@ if TYPE_CHECKING:
 
 def begins(snapshot: Snapshot, logs: str) -> tuple[list[dict[str, Any]], SessionDirectory]:
     sessions = SessionDirectory()
-    render = value_renderer(snapshot.database)
+    render = JsonLines(snapshot.database, sessions=sessions)
     lines: list[dict[str, Any]] = []
     for blob in decode_logs(snapshot, [logs], sessions=sessions):
-        text = render_blob(blob, ByteOrder.LITTLE, render, sessions)
+        text = render.render(blob)
         lines += [json.loads(line) for line in text.splitlines()]
     return [line for line in lines if line["op"] == "begin"], sessions
 

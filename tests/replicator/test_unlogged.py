@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from olr_pg.capture.logs import discover_logs
-from olr_pg.cli.element_values import value_renderer
-from olr_pg.cli.render import render_blob
 from olr_pg.decoding.dictionary_follower import DictionaryFollower
 from olr_pg.decoding.spill import SpillFiles
 from olr_pg.decoding.split import plan_splits
@@ -22,11 +20,11 @@ from olr_pg.errors import OlrPgError
 from olr_pg.ordering.merger import Merger
 from olr_pg.ordering.merger_state import ThreadSplit
 from olr_pg.ordering.split_merging import merge_splits
+from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.decode_once import decode_logs, decode_splits
 from olr_pg.simulator.database_shape import choose_shape
 from olr_pg.simulator.sessions.workload import LobUse
 from olr_pg.simulator.simulation import simulate
-from olr_pg.wire.frames import ByteOrder
 from tests.split_results import through_bytes
 
 if TYPE_CHECKING:
@@ -72,14 +70,14 @@ def decoded(
     source: Source, tables: list[str] | None = None
 ) -> tuple[bytes, OlrPgError | None, list[Accounting]]:
     """What `olr-pg decode` prints, the error that it ends with, its account."""
-    render = value_renderer(source.snapshot.database)
+    render = JsonLines(source.snapshot.database)
     counts: list[Accounting] = []
     printed, error = b"", None
     try:
         for blob in decode_logs(
             source.snapshot, [str(source.folder / "logs")], tables=tables, account=counts.append
         ):
-            printed += render_blob(blob, ByteOrder.LITTLE, render)
+            printed += render.render(blob)
     except OlrPgError as caught:
         error = caught
     return printed, error, counts

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from psycopg import sql
 from psycopg.errors import DeadlockDetected
 
-from olr_pg.cli.render import render_line, whole_changes
 from olr_pg.wire.elements import Begin, Commit, decode_element
 from olr_pg.wire.messages import (
     BackToScn,
@@ -33,6 +32,7 @@ from olr_pg.wire.messages import (
     decode_answer,
     decode_request,
 )
+from tests.rendering.element_lines import render_line, whole_changes
 from tests.target_rows import column_types, differing_rows
 
 if TYPE_CHECKING:
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 
     import psycopg
 
-    from olr_pg.cli.render import ValueRenderer
     from olr_pg.wire.elements import Element
     from olr_pg.wire.frames import ByteOrder
     from olr_pg.wire.messages import Answer, Request
+    from tests.rendering.element_lines import ValueRenderer
     from tests.simulation.proxy import Recording
     from tests.simulation.truth import SourceTransaction, Truth
 

@@ -16,12 +16,12 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from olr_pg.appliance.appliance import run_appliance
 from olr_pg.capture.logs import discover_logs
-from olr_pg.cli.element_values import value_renderer
 from olr_pg.config.reading import load_config
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.errors import OlrPgError
 from olr_pg.simulator.simulation import simulate
 from olr_pg.wire.frames import ByteOrder
+from tests.rendering.element_lines import value_renderer
 from tests.simulation.arrival import Arrival, SourceLog
 from tests.simulation.entry import PORT, VIOLATIONS, prepared
 from tests.simulation.laws import (

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from olr_pg.rendering.arrow_types import arrow_type
 from olr_pg.simulator.fields.cells import number, raw
 from olr_pg.simulator.model.column_types import (
     DECLARATIONS,
@@ -19,7 +20,6 @@ from olr_pg.simulator.model.tables import Logging, SimColumn, SimTable
 from olr_pg.simulator.table_files import (
     ROWID,
     SCN_KEYS,
-    arrow_type,
     cell_value,
     read_table,
     write_rows,

@@ -9,9 +9,8 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
-from olr_pg.cli.element_values import value_renderer
-from olr_pg.cli.render import render_blob
 from olr_pg.dictionary.model import Database, Snapshot
+from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.simulator.fields.cells import Cell, number, raw
 from olr_pg.simulator.fields.redo_format import RedoFormat
@@ -25,7 +24,6 @@ from olr_pg.simulator.sessions.session import SimSession
 from olr_pg.simulator.truth import truth_lines
 from olr_pg.simulator.writer.instance import Container, Instance, Pace
 from olr_pg.simulator.writer.log_file import LogIdentity
-from olr_pg.wire.frames import ByteOrder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -116,9 +114,9 @@ class SmallDatabase:
 
     def decoded(self) -> bytes:
         """As ``olr-pg decode`` prints it."""
-        render = value_renderer(self.snapshot.database)
+        render = JsonLines(self.snapshot.database)
         blobs = decode_logs(self.snapshot, [str(self._folder)])
-        return b"".join(render_blob(blob, ByteOrder.LITTLE, render) for blob in blobs)
+        return b"".join(render.render(blob) for blob in blobs)
 
     def forms(self) -> Iterator[str]:
         """The operations in the logs: opcode and row flags, and the parts of split undo."""

@@ -27,6 +27,7 @@ from olr_pg.simulator.sessions.workload import DdlUse
 from olr_pg.transactions.waiting_storage import IN_MEMORY
 from tests.large_transaction import RowForm, write_logs
 from tests.lobs.lob_redo import LobRedo, snapshot
+from tests.replicator.recovery_runs import split_transactions
 from tests.replicator.test_decode_truth import make_source
 from tests.split_results import through_bytes
 
@@ -142,7 +143,7 @@ def decoded(snapshot: Snapshot, logs: str, storage: Storage) -> tuple[list[bytes
 
     def decode() -> None:
         for blob in decode_logs(snapshot, [logs], storage=storage, account=accounts.append):
-            blobs.append(bytes(blob))  # noqa: PERF401 - what comes before the error counts
+            blobs.extend(one.blob for one in split_transactions(bytes(blob)))
 
     with pytest.raises(OlrPgError) as caught:
         decode()

@@ -12,19 +12,17 @@ import pytest
 from pydantic import ValidationError
 
 from olr_pg.capture.logs import discover_logs
-from olr_pg.cli.element_values import value_renderer
-from olr_pg.cli.render import render_blob
 from olr_pg.conditions.parse import parse_condition
 from olr_pg.config.filter import Filter
 from olr_pg.decoding.filters import NO_FILTERS, Filters, filters_of
 from olr_pg.decoding.spill import SpillFiles
 from olr_pg.decoding.split import plan_splits
 from olr_pg.errors import OlrPgError
+from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.simulator.model.tables import Logging, Row
 from olr_pg.simulator.sessions.sys_dictionary import sys_cell
 from olr_pg.transactions.waiting_storage import IN_MEMORY, Storage
-from olr_pg.wire.frames import ByteOrder
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
 from tests.replicator.recovery_runs import QUERY, Restarts
 
@@ -46,18 +44,18 @@ def decoded(
     snapshot: Snapshot, logs: str, filters: Filters = NO_FILTERS, storage: Storage = IN_MEMORY
 ) -> tuple[list[Line], Accounting]:
     """The row changes, and the account."""
-    render, accounts = value_renderer(snapshot.database), list[Any]()
+    render, accounts = JsonLines(snapshot.database), list[Any]()
     blobs = decode_logs(snapshot, [logs], filters=filters, account=accounts.append, storage=storage)
     lines = [json.loads(line) for blob in blobs
-             for line in render_blob(blob, ByteOrder.LITTLE, render).splitlines()]  # fmt: skip
+             for line in render.render(blob).splitlines()]  # fmt: skip
     return [line for line in lines if "table" in line], accounts[0]
 
 
 def collect(found: list[Line], snapshot: Snapshot, logs: str, **options: Any) -> None:
     """As `decoded`, up to the error."""
-    render = value_renderer(snapshot.database)
+    render = JsonLines(snapshot.database)
     for blob in decode_logs(snapshot, [logs], **options):
-        lines = render_blob(blob, ByteOrder.LITTLE, render).splitlines()
+        lines = render.render(blob).splitlines()
         found += [line for line in map(json.loads, lines) if "table" in line]
 
 
@@ -196,11 +194,11 @@ def test_each_of_several_targets_has_rows_of_its_own(
     clients = {name: restarts.client(decoder, name, filters=own) for name, own in filters.items()}
     for client in clients.values():
         client.start(QUERY)
-    render = value_renderer(snapshot.database)
+    render = JsonLines(snapshot.database)
     for name, client in clients.items():
         blobs = [memoryview(one.blob) for one in client.take_all()]
         lines = [json.loads(line) for blob in blobs
-                 for line in render_blob(blob, ByteOrder.LITTLE, render).splitlines()]  # fmt: skip
+                 for line in render.render(blob).splitlines()]  # fmt: skip
         assert client.delivery.failure is None
         assert played([line for line in lines if "table" in line]) == judged(source, wanted[name])
     for client in clients.values():

@@ -13,8 +13,6 @@ import pytest
 from olr_pg.capture.logs import discover_logs
 from olr_pg.capture.source_database import OfflineDatabase
 from olr_pg.capture.state import CapturePhase
-from olr_pg.cli.element_values import value_renderer
-from olr_pg.cli.render import render_blob
 from olr_pg.decoding.dictionary_follower import DictionaryFollower
 from olr_pg.decoding.spill import SpillFiles
 from olr_pg.decoding.split import plan_splits
@@ -23,13 +21,13 @@ from olr_pg.ordering.merger import Merger
 from olr_pg.ordering.merger_state import ThreadSplit
 from olr_pg.ordering.ready_transactions import transactions_of
 from olr_pg.ordering.split_merging import merge_splits
+from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.decode_once import decode_logs, decode_splits
 from olr_pg.replicator.decoder import Decoder
 from olr_pg.scalars import format_xid
 from olr_pg.server.checkpoint import Checkpoint
 from olr_pg.spark.session import SparkSettings
 from olr_pg.transactions.row_fault import RowFault
-from olr_pg.wire.frames import ByteOrder
 from tests.decoding.test_dictionary_follower import SPLITS
 from tests.replicator.ddl_source import NUMBER
 from tests.replicator.fault_source import LEFT, FaultSource
@@ -59,8 +57,8 @@ def in_parts(made: FaultSource) -> SpillFiles:
 
 
 def lines_of(made: FaultSource, blobs: Sequence[memoryview]) -> list[dict[str, Any]]:
-    render = value_renderer(made.snapshot.database)
-    texts = [render_blob(blob, ByteOrder.LITTLE, render) for blob in blobs]
+    render = JsonLines(made.snapshot.database)
+    texts = [render.render(blob) for blob in blobs]
     lines = [json.loads(line) for text in texts for line in text.splitlines()]
     return [line for line in lines if line["op"] not in ("begin", "commit")]
 

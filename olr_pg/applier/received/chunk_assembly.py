@@ -196,6 +196,11 @@ class ChunkedRows:
         self._held_bytes = 0
         self._is_cut = False
 
+    @property
+    def is_open(self) -> bool:
+        """Tell whether a row waits for its chunks."""
+        return bool(self._held)
+
     def forget(self) -> None:
         """Drop what is held back: it comes again."""
         self._held, self._held_bytes, self._is_cut = [], 0, False

@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from olr_pg.rendering.arrow_types import arrow_type
 from olr_pg.simulator.named import instance_memory as at
-from olr_pg.simulator.table_files import arrow_type, cell_value, rowids, write_table
+from olr_pg.simulator.table_files import cell_value, rowids, write_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow.parquet as pq
 import pytest
 
-from olr_pg.cli.element_values import value_renderer
-from olr_pg.cli.render import render_blob
 from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.simulator.database_shape import choose_shape
 from olr_pg.simulator.fields.redo_format import COMPATIBLE
@@ -19,7 +18,6 @@ from olr_pg.simulator.laws import broken_laws
 from olr_pg.simulator.named import named_workload as named
 from olr_pg.simulator.reader import parse_log
 from olr_pg.simulator.simulation import Summary, simulate
-from olr_pg.wire.frames import ByteOrder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,9 +64,9 @@ def test_the_laws_hold(source: Summary) -> None:
 
 def decoded(folder: Path) -> bytes:
     snapshot = load_snapshot(str(folder / "dictionary.json"))
-    render = value_renderer(snapshot.database)
+    render = JsonLines(snapshot.database)
     blobs = decode_logs(snapshot, [str(folder / "logs")])
-    return b"".join(render_blob(blob, ByteOrder.LITTLE, render) for blob in blobs)
+    return b"".join(render.render(blob) for blob in blobs)
 
 
 def test_decoding_gives_the_truth(source: Summary) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from olr_pg.cli.element_values import value_renderer
 from olr_pg.datatypes.number import encode_number
 from olr_pg.dictionary.model import Database
 from olr_pg.errors import OlrPgError
 from olr_pg.wire.elements import ColumnValue
+from tests.rendering.element_lines import value_renderer
 
 NUMBER, VARCHAR2 = 2, 1
 

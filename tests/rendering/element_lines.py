@@ -1,4 +1,4 @@
-"""Protocol elements as JSON Lines, for ``olr-pg decode``.
+"""Protocol elements as JSON Lines, element by element: the judge of `olr_pg.rendering.json_lines`.
 
 One object per line, keys in this order, absent parts left out: ``op``, ``scn``, ``commit_scn``,
 ``xid``, ``table``, ``rowid``, ``before``, ``after``.
@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
+from olr_pg.datatypes.json_values import json_converter
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.redo.sessions import SessionKey
+from olr_pg.rendering.json_lines import session_attributes
 from olr_pg.scalars import format_xid
 from olr_pg.wire.elements import (
     Begin,
@@ -30,26 +31,13 @@ from olr_pg.wire.elements import (
 from olr_pg.wire.frames import CODE_BYTES, SIZE_BYTES, ByteOrder
 
 if TYPE_CHECKING:
-    from olr_pg.dictionary.committed_changes import DictionaryTransaction
+    from olr_pg.datatypes.json_values import JsonConverter
+    from olr_pg.dictionary.model import Database
     from olr_pg.redo.sessions import SessionDirectory
     from olr_pg.wire.frames import Buffer
 
-PIECE_BYTES: Final = 16 << 20
-"""A transaction of less text is rendered whole before any of it is printed."""
-
 ValueRenderer = Callable[[ColumnValue], Any]
 """Gives a column's value as something that orjson writes, `orjson.Fragment` for exact numbers."""
-
-COMMANDS: Final = {
-    1: "CREATE TABLE", 9: "CREATE INDEX", 10: "DROP INDEX", 11: "ALTER INDEX", 12: "DROP TABLE",
-    13: "CREATE SEQUENCE", 14: "ALTER SEQUENCE", 15: "ALTER TABLE", 16: "DROP SEQUENCE",
-    17: "GRANT", 18: "REVOKE", 19: "CREATE SYNONYM", 20: "DROP SYNONYM", 21: "CREATE VIEW",
-    22: "DROP VIEW", 24: "CREATE PROCEDURE", 25: "ALTER PROCEDURE", 28: "RENAME", 29: "COMMENT",
-    59: "CREATE TRIGGER", 60: "ALTER TRIGGER", 61: "DROP TRIGGER", 62: "ANALYZE TABLE",
-    68: "DROP PROCEDURE", 85: "TRUNCATE TABLE", 91: "CREATE FUNCTION", 94: "CREATE PACKAGE",
-    97: "CREATE PACKAGE BODY",
-}  # fmt: skip
-"""Of V$SQLCOMMAND, those that are met most; others are given by their number."""
 
 _OPERATIONS: Final[dict[type, str]] = {
     Begin: "begin",
@@ -152,49 +140,10 @@ def render_line(
         if not isinstance(element, Delete):
             record["after"] = _image(element, element.after, render_value)
     if isinstance(element, Begin) and sessions is not None:
-        record["session"] = _session(element, sessions)
+        record["session"] = session_attributes(
+            sessions, element.xid, element.session, element.serial
+        )
     return orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
-
-
-def _session(begin: Begin, sessions: SessionDirectory) -> dict[str, Any]:
-    """Return the session's numbers, and the attributes that are set."""
-    thread = sessions.thread_of(begin.xid)
-    attributes = None
-    if thread is not None:
-        attributes = sessions.find(SessionKey(thread, begin.session, begin.serial))
-    attributes = attributes or sessions.find_in_any_thread(begin.session, begin.serial)
-    named = {} if attributes is None else attributes._asdict()
-    name = sessions.name_of(begin.xid)
-    return {
-        **({} if thread is None else {"thread": thread}),
-        **({"transaction_name": name} if name else {}),
-        "session": begin.session,
-        "serial": begin.serial,
-        **{name: text for name, text in named.items() if text},
-    }
-
-
-def render_ddl(
-    transaction: DictionaryTransaction, wanted: Callable[[str, str], bool]
-) -> Iterator[bytes]:
-    """Yield the JSON lines of a transaction's DDL statements.
-
-    Args:
-        wanted: whether those of an object of that owner and name are.
-    """
-    for statement in transaction.statements:
-        if not wanted(statement.owner, statement.name):
-            continue
-        record = {
-            "op": "ddl",
-            "scn": statement.scn,
-            "commit_scn": transaction.commit_scn,
-            "xid": format_xid(transaction.xid),
-            "table": f"{statement.owner}.{statement.name}",
-            "command": COMMANDS.get(statement.command, statement.command),
-            "text": statement.text,
-        }
-        yield orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def render_blob(
@@ -203,30 +152,9 @@ def render_blob(
     render_value: ValueRenderer,
     sessions: SessionDirectory | None = None,
 ) -> bytes:
-    """Return the JSON lines of a finished transaction's framed messages (`render_pieces`)."""
-    return b"".join(render_pieces(framed, order, render_value, sessions))
-
-
-def render_pieces(
-    framed: Buffer,
-    order: ByteOrder,
-    render_value: ValueRenderer,
-    sessions: SessionDirectory | None = None,
-) -> Iterator[bytes]:
-    """Yield the same in pieces of whole lines: one, unless the transaction is large.
-
-    Args:
-        sessions: the session of a transaction goes with its begin; None to leave it out.
-    """
-    lines: list[bytes] = []
-    size = 0
-    for element in whole_changes(elements_of(framed, order)):
-        lines.append(render_line(element, render_value, sessions))
-        size += len(lines[-1])
-        if size >= PIECE_BYTES:
-            yield b"".join(lines)
-            lines, size = [], 0
-    yield b"".join(lines)
+    """Return the JSON lines of framed messages."""
+    elements = whole_changes(elements_of(framed, order))
+    return b"".join(render_line(element, render_value, sessions) for element in elements)
 
 
 def _image(
@@ -249,3 +177,26 @@ def _image(
             }
             raise OlrPgError(error.code, error.detail, action=error.action, **place) from error
     return image
+
+
+def value_renderer(database: Database) -> ValueRenderer:
+    """Make what renders values of `database`; conversions are made once per type.
+
+    The renderer raises OlrPgError 2050, 2051 or 2056 for bytes that are no value of the type and
+    for character sets without a decoder.
+    """
+    converters: dict[tuple[int, int | None, int | None], JsonConverter] = {}
+
+    def render(column: ColumnValue) -> Any:
+        key = (column.type_code, column.charset_id, column.charset_form)
+        converter = converters.get(key)
+        if converter is None:
+            converter = converters[key] = json_converter(
+                column.described(),
+                charset=database.charset,
+                ncharset=database.ncharset,
+                timezone=database.timezone,
+            )
+        return converter(column.value)
+
+    return render

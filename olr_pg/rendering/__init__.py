@@ -1,0 +1,1 @@
+"""What decoding yields, for others to read: messages → JSON Lines, Arrow record batches."""

@@ -1,0 +1,125 @@
+"""Messages parsed once for the tables whose changes become Arrow record batches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from olr_pg.applier.received.chunk_assembly import ChunkedRows
+from olr_pg.applier.received.layouts import LayoutReader
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.rendering.arrow_kernels import commit_times_kernel, number_rows_kernel
+from olr_pg.rendering.json_lines import cut_messages, session_attributes
+from olr_pg.rendering.line_kernel import session_of
+from olr_pg.wire.frames import ByteOrder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from olr_pg.applier.received.layouts import Layout
+    from olr_pg.applier.received.parse import Answers
+    from olr_pg.redo.sessions import SessionDirectory
+    from olr_pg.wire.frames import Buffer
+
+BATCH_BYTES: Final = 16 << 20
+"""Bytes of messages that make a batch: what a batch costs beside its rows is small then."""
+
+_ROW_BYTES_MAX: Final = 1 << 62
+_BEGIN: Final = 1
+
+
+class ReadChanges(NamedTuple):
+    """Some messages, parsed; arrays with one item per answer.
+
+    Attributes:
+        layouts: of the answers, by number.
+        commit_time: when its transaction committed: `datetime64[s]`, the database host's time.
+        position: of a row change among those of its transaction, from 0.
+        session: what is known of the transaction's session, by its number among `sessions`.
+    """
+
+    answers: Answers
+    layouts: list[Layout]
+    commit_time: npt.NDArray[np.datetime64]
+    position: npt.NDArray[np.int32]
+    session: npt.NDArray[np.int32]
+    sessions: list[dict[str, Any]]
+
+    def tables(self) -> set[tuple[str, str]]:
+        """Return the tables that have changes: owner, name."""
+        return {(layout.owner, layout.table) for layout in self.layouts}
+
+
+class ChangeReader:
+    """The parsing of messages, once for all tables.
+
+    Args:
+        order: byte order of the messages.
+        sessions: the sessions of the transactions; None: nothing is known of them.
+    """
+
+    def __init__(
+        self, order: ByteOrder = ByteOrder.LITTLE, sessions: SessionDirectory | None = None
+    ) -> None:
+        self._order = order
+        self._sessions = sessions
+        self._layouts = LayoutReader(order)
+
+    def read(self, framed: Buffer) -> Iterator[ReadChanges]:
+        """Yield the changes of whole transactions.
+
+        Args:
+            framed: Data messages.
+
+        Raises:
+            OlrPgError: 4001, 4005, 5013, the messages are malformed.
+        """
+        data = np.frombuffer(framed, np.uint8)
+        redo_times = np.empty(data.size // 35 + 1, np.uint32)
+        big = self._order.is_big
+        times = _times_of(redo_times[: commit_times_kernel(data, big, redo_times)])
+        rows = ChunkedRows(self._order, _ROW_BYTES_MAX)
+        transaction = position = 0
+        known: list[dict[str, Any]] = [{}]
+        for piece in cut_messages(framed, self._order, BATCH_BYTES):
+            for answers in rows.feed(piece):
+                number, place = np.empty((2, len(answers.kind)), np.int32)
+                transaction, position = number_rows_kernel(
+                    answers.kind, answers.layout, transaction, position, number, place
+                )
+                session = np.zeros(len(number), np.int32)
+                if self._sessions is not None:
+                    session, known = self._sessions_of(answers, known[-1])
+                layouts = self._layouts.read(answers)
+                when = times[np.minimum(number, len(times) - 1)]
+                yield ReadChanges(answers, layouts, when, place, session, known)
+        if rows.is_open:
+            raise OlrPgError(Code.ANSWER_MALFORMED, "a row change without its last Chunk")
+
+    def _sessions_of(
+        self, answers: Answers, before: dict[str, Any]
+    ) -> tuple[npt.NDArray[np.int32], list[dict[str, Any]]]:
+        """Look up the session of each Begin; what comes before the first one has `before`'s."""
+        assert self._sessions is not None
+        is_begin = answers.kind == _BEGIN
+        known = [before]
+        for element in np.flatnonzero(is_begin).tolist():
+            body = int(answers.body[element])
+            session, serial = session_of(answers.data, body, self._order.is_big)
+            xid = int(answers.xid[element])
+            known.append(session_attributes(self._sessions, xid, session, serial))
+        return np.cumsum(is_begin, dtype=np.int32), known
+
+
+def _times_of(redo_times: npt.NDArray[np.uint32]) -> npt.NDArray[np.datetime64]:
+    """Convert redo times as `decode_redo_time` does; one at least."""
+    rest = redo_times.astype(np.int64)
+    rest, second = np.divmod(rest, 60)
+    rest, minute = np.divmod(rest, 60)
+    rest, hour = np.divmod(rest, 24)
+    month, day = np.divmod(rest, 31)
+    days = (month + 12 * (1988 - 1970)).astype("datetime64[M]").astype("datetime64[D]") + day
+    found = days.astype("datetime64[s]") + (hour * 3600 + minute * 60 + second)
+    return found if len(found) else np.zeros(1, "datetime64[s]")

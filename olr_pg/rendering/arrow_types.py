@@ -1,0 +1,61 @@
+"""The Arrow type of a column of Oracle, in the tables that `olr_pg` writes.
+
+| Oracle | Arrow |
+| --- | --- |
+| NUMBER(p, s), 0 ≤ s ≤ p | decimal128(p, s) |
+| NUMBER without precision, or with another scale | string, exact decimal digits |
+| VARCHAR2, NVARCHAR2, CHAR, NCHAR, CLOB, NCLOB | string |
+| RAW, BLOB | binary |
+| DATE | timestamp in seconds (milliseconds in a Parquet file) |
+| TIMESTAMP(0–6), TIMESTAMP(0–6) WITH TIME ZONE | timestamp in microseconds, the latter in UTC |
+| TIMESTAMP(7–9) (WITH TIME ZONE) | string, ISO 8601 |
+| BINARY_FLOAT, BINARY_DOUBLE | float, double |
+| BOOLEAN | boolean |
+| anything else | string, as ``olr-pg decode`` prints it |
+"""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+import pyarrow as pa
+
+from olr_pg.datatypes.mapping import OracleType
+
+_MICROSECOND_DIGITS: Final = 6
+_BYTES: Final = frozenset({OracleType.RAW, OracleType.BLOB})
+_TIMES: Final = frozenset({OracleType.TIMESTAMP, OracleType.TIMESTAMP_TZ})
+_PLAIN: Final[dict[int, pa.DataType]] = {
+    OracleType.DATE: pa.timestamp("s"),
+    OracleType.BINARY_FLOAT: pa.float32(),
+    OracleType.BINARY_DOUBLE: pa.float64(),
+    OracleType.BOOLEAN: pa.bool_(),
+}
+
+
+class TypedColumn(Protocol):
+    """What the dictionary says of a column's type."""
+
+    @property
+    def type_code(self) -> int:
+        """COL$.TYPE#."""
+
+    @property
+    def precision(self) -> int | None:
+        """None where the dictionary has NULL."""
+
+    @property
+    def scale(self) -> int | None:
+        """None where the dictionary has NULL."""
+
+
+def arrow_type(column: TypedColumn) -> pa.DataType:
+    """Return the type of a column's values."""
+    code, precision, scale = column.type_code, column.precision, column.scale or 0
+    if code == OracleType.NUMBER and precision is not None and 0 <= scale <= precision:
+        return pa.decimal128(precision, scale)
+    if code in _BYTES:
+        return pa.binary()
+    if code in _TIMES and scale <= _MICROSECOND_DIGITS:
+        return pa.timestamp("us", "UTC" if code == OracleType.TIMESTAMP_TZ else None)
+    return _PLAIN.get(code, pa.string())

@@ -1,0 +1,189 @@
+"""Columns of values in Oracle's form → Arrow arrays of `arrow_type`."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+import pyarrow as pa
+
+from olr_pg.datatypes.binary_float import binary_float_to_float
+from olr_pg.datatypes.charsets import column_charset, lob_charset
+from olr_pg.datatypes.columns import ValueColumn, nulls, per_distinct
+from olr_pg.datatypes.json_values import json_converter
+from olr_pg.datatypes.mapping import CHARACTER_TYPES, LOB_TYPES, OracleType
+from olr_pg.datatypes.number_columns import number_to_text
+from olr_pg.datatypes.outcomes import check
+from olr_pg.datatypes.temporal import (
+    DAYS_1970_TO_2000,
+    MICROS_PER_SECOND,
+    TemporalForm,
+    temporal_to_micros,
+)
+from olr_pg.datatypes.text import text_with_nul
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.kernels.bytes import FORWARD
+from olr_pg.rendering.arrow_kernels import decimals_kernel, join_kernel
+from olr_pg.rendering.json_forms import JsonForm, character_table
+from olr_pg.rendering.json_values import LABEL_BYTES, put_values_kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from olr_pg.dictionary.model import Column, Database
+
+    Array = pa.Array[Any]
+    Convert = Callable[[ValueColumn], Array]
+
+_arrow: Any = pa
+"""Of some functions the stubs know too little."""
+
+_SECONDS_1970_TO_2000: Final = 86_400 * DAYS_1970_TO_2000
+_BYTES_MAX: Final = (1 << 31) - 1
+_NO_TABLE: Final = character_table("\ufffe" * 256)
+
+
+def arrow_converter(column: Column, kind: pa.DataType, database: Database) -> Convert:
+    """Choose the conversion of a column's values into `kind`, which `arrow_type` says of it.
+
+    Args:
+        column: as its values are delivered.
+        kind: of the arrays.
+        database: whose values they are.
+
+    Returns:
+        What converts. It raises OlrPgError 2050, 2051 or 2053 with the value's `row`.
+
+    Raises:
+        OlrPgError: 2056, the column's character set has no decoder.
+    """
+    code = column.type_code
+    if pa.types.is_decimal(kind):
+        return partial(_decimals, kind)
+    if pa.types.is_timestamp(kind):
+        return partial(_times, kind, _TEMPORAL[OracleType(code)])
+    if pa.types.is_floating(kind):
+        return partial(_floats, kind)
+    if pa.types.is_boolean(kind):
+        return partial(_booleans, column, database)
+    if pa.types.is_binary(kind):
+        return partial(_bytes, kind, code in LOB_TYPES)
+    if code == OracleType.NUMBER:
+        return lambda values: variable_array(kind, number_to_text(values)[0])
+    if code in (OracleType.TIMESTAMP, OracleType.TIMESTAMP_TZ):
+        return partial(_time_text, JsonForm[OracleType(code).name])
+    if code in CHARACTER_TYPES:
+        charset = column_charset(
+            column.charset_form, column.charset_id, database.charset, database.ncharset
+        )
+        return lambda values: variable_array(kind, text_with_nul(_of_rows(values), charset))
+    if code == OracleType.CLOB:
+        content = lob_charset(column.charset_form, column.charset_id, database.charset)
+        return lambda values: variable_array(kind, text_with_nul(values, content))
+    return partial(_printed, column, database)
+
+
+_TEMPORAL: Final = {
+    OracleType.DATE: TemporalForm.DATE,
+    OracleType.TIMESTAMP: TemporalForm.TIMESTAMP,
+    OracleType.TIMESTAMP_TZ: TemporalForm.TIMESTAMP_TZ,
+}
+
+
+def validity(null: npt.NDArray[np.bool_]) -> Any:
+    """Make the buffer with the bitmap of what is not NULL; None where nothing is."""
+    if not null.any():
+        return None
+    return _arrow.py_buffer(np.packbits(~null, bitorder="little"))
+
+
+def fixed_array(kind: pa.DataType, items: npt.NDArray[Any], null: npt.NDArray[np.bool_]) -> Array:
+    """Make an array of items of fixed width; no bytes are copied."""
+    data = _arrow.py_buffer(np.ascontiguousarray(items))
+    return pa.Array.from_buffers(kind, len(null), [validity(null), data])
+
+
+def variable_array(kind: pa.DataType, values: ValueColumn) -> Array:
+    """Make an array of strings or bytes; length −1 is NULL."""
+    size = int(np.maximum(values.length, 0).sum())
+    if size > _BYTES_MAX:
+        raise OlrPgError(
+            Code.VALUE_OUT_OF_RANGE, f"{size} bytes are too many for an Arrow array", row=0
+        )
+    out, end = np.empty(size + FORWARD, np.uint8), np.empty(len(values.length) + 1, np.int32)
+    join_kernel(values.data, values.offset, values.length, out, end)
+    buffers = [validity(values.length < 0), _arrow.py_buffer(end), _arrow.py_buffer(out[:size])]
+    return pa.Array.from_buffers(kind, len(values.length), buffers)
+
+
+def _of_rows(values: ValueColumn) -> ValueColumn:
+    """Take what has no bytes as NULL, which it is in a row."""
+    return values._replace(length=np.where(nulls(values), np.int64(-1), values.length))
+
+
+def _decimals(kind: Any, values: ValueColumn) -> Array:
+    out = np.empty((len(values.length), 2), np.uint64)
+    row, outcome = decimals_kernel(*values, kind.precision, kind.scale, out)
+    check(row, outcome, values, f"NUMBER to {kind}")
+    return fixed_array(kind, out, nulls(values))
+
+
+def _times(kind: Any, form: TemporalForm, values: ValueColumn) -> Array:
+    micros, null, _ = temporal_to_micros(values, form)
+    if kind.unit == "s":
+        return fixed_array(kind, micros // MICROS_PER_SECOND + _SECONDS_1970_TO_2000, null)
+    return fixed_array(kind, micros + _SECONDS_1970_TO_2000 * MICROS_PER_SECOND, null)
+
+
+def _floats(kind: pa.DataType, values: ValueColumn) -> Array:
+    width = kind.bit_width // 8
+    items, _ = binary_float_to_float(_of_rows(values), width, width)
+    return fixed_array(kind, items.data.view(f">f{width}").astype(f"<f{width}"), items.length < 0)
+
+
+def _bytes(kind: pa.DataType, is_lob: bool, values: ValueColumn) -> Array:
+    return variable_array(kind, values if is_lob else _of_rows(values))
+
+
+def _time_text(form: JsonForm, values: ValueColumn) -> Array:
+    """Write labels of nanoseconds as the lines have them."""
+    out = np.empty((LABEL_BYTES + 8) * (len(values.length) + 1), np.uint8)
+    end, null = np.empty(len(values.length), np.int64), nulls(values)
+    present = np.flatnonzero(~null)
+    some = ValueColumn(values.data, values.offset[present], values.length[present])
+    ends = end[: len(present)]
+    put_values_kernel(*some, int(form), _NO_TABLE.text, _NO_TABLE.size, out, ends)
+    bad = np.flatnonzero(ends < 0)
+    if len(bad):
+        check(int(present[bad[0]]), 1, values, form.name.replace("_", " "))
+    offset, length = np.zeros(len(null), np.int64), np.full(len(null), -1, np.int64)
+    begins = np.append(0, ends[:-1]) if len(ends) else ends
+    # Between the quotes that the kernel writes.
+    offset[present], length[present] = begins + 1, ends - begins - 2
+    return variable_array(pa.string(), ValueColumn(out, offset, length))
+
+
+def _booleans(column: Column, database: Database, values: ValueColumn) -> Array:
+    texts = per_distinct(values, _text_converter(column, database)).values()
+    return pa.array([None if text is None else text == b"true" for text in texts], pa.bool_())
+
+
+def _printed(column: Column, database: Database, values: ValueColumn) -> Array:
+    """Convert rare types, one by one, as the lines have them."""
+    convert = _text_converter(column, database)
+    return variable_array(pa.string(), per_distinct(values, convert))
+
+
+def _text_converter(column: Column, database: Database) -> Callable[[bytes], bytes]:
+    convert = json_converter(
+        column, charset=database.charset, ncharset=database.ncharset, timezone=database.timezone
+    )
+
+    def text(raw: bytes) -> bytes:
+        value = convert(raw)
+        return value.encode() if isinstance(value, str) else orjson.dumps(value)
+
+    return text
