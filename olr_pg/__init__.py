@@ -12,6 +12,7 @@ The rooms, as the journey of a row (docs/internals/architecture.md has the funct
     wire, server   the protocol; the ready queue, the port, the checkpoint
     applier        the protocol's client: received bytes → batches → SQL → PostgreSQL, its ledger
     replicator     the loop that joins these: which runs of decoding there are, and their recovery
+    datasource     redo as data frames of Spark: each task by itself, without the loop
     appliance      ``olr-pg run``: the parts put together, started, watched, ended
     oracle, load   the live source; whole tables: initial load, verification, repair, cut-over
     monitor, observability, config, cli   status and metrics; logs; configuration; commands
