@@ -21,15 +21,17 @@ from olr_pg.datasource.change_batches import ChangeBatches
 from olr_pg.datasource.change_schema import changes_of_any_table, changes_of_table
 from olr_pg.datasource.options import parse_options
 from olr_pg.datasource.owned_transactions import owned_transactions
+from olr_pg.datasource.pushed_filters import bounds_of
 from olr_pg.datasource.survey import survey
 from olr_pg.decoding.spill import SpillFiles
 from olr_pg.dictionary.loader import load_snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, MutableMapping, Sequence
+    from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 
     import pyarrow as pa
     from pyspark.sql import SparkSession
+    from pyspark.sql.datasource import Filter
 
     from olr_pg.datasource.options import SourceOptions
     from olr_pg.datasource.redo_split import Bounds, Decoding, RedoSplit
@@ -38,12 +40,16 @@ if TYPE_CHECKING:
 
 FORMAT: Final = "olr_pg"
 
+_PUSHED: Final = "spark.sql.python.filterPushdown.enabled"
+"""Without it Spark refuses a source that takes conditions."""
+
 SPILL_BYTES: Final = 64 << 20
 """Bytes of unfinished transactions of a task past which the largest wait on disk."""
 
 
 def register(spark: SparkSession) -> None:
-    """Let a session know the format "olr_pg"."""
+    """Let a session know the format "olr_pg", and hand it the conditions of queries."""
+    spark.conf.set(_PUSHED, "true")
     spark.dataSource.register(RedoSource)
 
 
@@ -124,6 +130,11 @@ class RedoReader(DataSourceReader):
     def __getstate__(self) -> dict[str, Any]:
         """Go to the workers without the list of splits: each task brings its own."""
         return {**self.__dict__, "_splits": ()}
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
+        """Note which commits are wanted; Spark looks at all rows once more."""
+        self.bounds = self.bounds.meet(bounds_of(filters))
+        return filters
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return a task for each split that is to be read."""

@@ -111,6 +111,22 @@ def test_values_of_a_table_are_those_of_the_truth(
                 assert all(values[name] is None for name in values.keys() - known.keys())
 
 
+def test_a_query_gets_the_commits_that_it_asks_for(spark: SparkSession, source: Source) -> None:
+    truth = true_changes(source)
+    scns = sorted({change["commit_scn"] for change in truth})
+    low, high = scns[len(scns) // 3], scns[len(scns) // 2]
+    changes = frame(spark, source).where(f"commit_scn between {low} and {high}")
+    rows = [as_in_truth(row) for row in changes.collect()]
+    wanted = [change for change in truth if low <= change["commit_scn"] <= high]
+    assert sorted(rows, key=order) == sorted(wanted, key=order)
+    same = frame(spark, source, startScn=low, endScn=high)
+    assert sorted(map(as_in_truth, same.collect()), key=order) == sorted(wanted, key=order)
+    assert changes.rdd.getNumPartitions() < frame(spark, source).rdd.getNumPartitions()
+    late = changes.selectExpr("max(commit_time) + interval 1 day as day").first()
+    assert late is not None
+    assert frame(spark, source).where(f"commit_time > timestamp_ntz'{late.day}'").count() == 0
+
+
 def test_columns_that_are_asked_for_are_those_that_come(
     spark: SparkSession, source: Source
 ) -> None:
