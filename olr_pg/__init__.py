@@ -13,6 +13,7 @@ The rooms, as the journey of a row (docs/internals/architecture.md has the funct
     applier        the protocol's client: received bytes → batches → SQL → PostgreSQL, its ledger
     rendering      the messages as JSON Lines and Arrow record batches, for `olr-pg decode`
     replicator     the loop that joins these: which runs of decoding there are, and their recovery
+    datasource     redo as data frames of Spark: each task by itself, without the loop
     appliance      ``olr-pg run``: the parts put together, started, watched, ended
     oracle, load   the live source; whole tables: initial load, verification, repair, cut-over
     monitor, observability, config, cli   status and metrics; logs; configuration; commands

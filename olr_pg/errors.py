@@ -241,6 +241,7 @@ class Code(IntEnum):
     SPARK_JOB_FAILED = 6005
     TASK_RESULT_LOST = 6006
     ANOTHER_SPARK_SESSION = 6007
+    DATA_SOURCE_OPTION = 6040
     # the live Oracle source
     ORACLE_UNREACHABLE = 7001
     ORACLE_LOGIN_REFUSED = 7002
@@ -1247,6 +1248,11 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     Code.ANOTHER_SPARK_SESSION: ErrorEntry(
         "a Spark session with other settings runs in this process",
         "stop the running session first; a process has one session",
+    ),
+    Code.DATA_SOURCE_OPTION: ErrorEntry(
+        "the options of the data source cannot be used",
+        'give load() the logs and .option("dictionary", …) the snapshot; docs/data-source.md has'
+        " all options",
     ),
     # 7xxx the live Oracle source (exit code 8)
     Code.ORACLE_UNREACHABLE: ErrorEntry(

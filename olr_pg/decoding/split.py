@@ -259,7 +259,7 @@ def decode_split(
     try:
         for extract in read_changes(log, subscription.objects, first, end, first_group=first_group):
             blocks = blocks[0] if blocks else extract.first, extract.end
-            watermark = _watermark(log, extract.first)
+            watermark = watermark_at(log, extract.first)
             tally = tally.plus(extract.tally)
             passed = passed.plus(extract.passed)
             sessions.update(sessions_of(log.header, extract.first, extract.batch))
@@ -271,10 +271,10 @@ def decode_split(
                 faults.extend(left.faults)
                 write = partial(write_messages, output=output)
                 encoded.extend(encode(subscription, left, write, faults))
-            watermark = _watermark(log, extract.end)
+            watermark = watermark_at(log, extract.end)
         else:
             if not watermark and end >= blocks_in_use(log):
-                watermark = _watermark(log, end)
+                watermark = watermark_at(log, end)
     except OlrPgError as error:
         failure = error
     return SplitResult(
@@ -394,7 +394,8 @@ def open_for_decoding(path: str) -> Log:
     return Log(path, archived.header, map_log(path))
 
 
-def _watermark(log: Log, block: int) -> int:
+def watermark_at(log: Log, block: int) -> int:
+    """Return the SCN that every record from a block on has at least; a LWN group begins there."""
     if block < blocks_in_use(log):
         at = block * log.header.block_size + BLOCK_HEADER + _LWN_SCN
         head = log.raw[at : at + 8].tobytes()

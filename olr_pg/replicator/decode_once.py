@@ -81,7 +81,7 @@ def decode_logs(
             end: 2013, a table whose changes behind a DDL could not be decoded; 2011, 2015, 2016,
             2060 to 2062, changes that could not be decoded, which were left out.
     """
-    stream = _stream(discover_logs(specs), snapshot.database)
+    stream = whole_stream(discover_logs(specs), snapshot.database)
     follower = DictionaryFollower(snapshot, filters=filters)
     chosen = filters.chosen(chosen_tables(snapshot, tables), snapshot.database)
     report_left_out(chosen)
@@ -103,7 +103,7 @@ def decode_logs(
     done, total = 0, sum(log.used_bytes for log in logs)
     try:
         decode = decode or partial(decode_splits, with_names=sessions is not None)
-        for released, left_out, source in _merge(merger, logs, decode):
+        for released, left_out, source in merge_logs(merger, logs, decode):
             statements = deque(_with_statements(merger.left_dictionary, snapshot, ddl))
             for run in _between_statements(released, statements, ddl):
                 if sessions is not None:
@@ -174,7 +174,7 @@ def _tell(
         ddl(transaction)
 
 
-def _stream(logs: Sequence[ArchivedLog], database: Database) -> LogStream:
+def whole_stream(logs: Sequence[ArchivedLog], database: Database) -> LogStream:
     """Join the logs to one stream, but for what a RESETLOGS has orphaned of them.
 
     Raises:
@@ -190,8 +190,18 @@ def _stream(logs: Sequence[ArchivedLog], database: Database) -> LogStream:
     return join_logs(without_orphans(logs, ends), database).with_gaps(lost)
 
 
-def _merge(merger: Merger, logs: Sequence[ArchivedLog], decode: Decode) -> Iterator[Merged]:
-    """Decode whole logs, in order, and merge them, one incarnation behind the other."""
+def merge_logs(
+    merger: Merger,
+    logs: Sequence[ArchivedLog],
+    decode: Decode,
+    plan: Callable[[ArchivedLog], Sequence[Split]] | None = None,
+) -> Iterator[Merged]:
+    """Decode whole logs, in order, and merge them, one incarnation behind the other.
+
+    Args:
+        plan: cuts a log into splits; None: `plan_splits` does.
+    """
+    plan = plan or plan_splits
     incarnations = Incarnations(merger)
     for _, group in groupby(logs, key=lambda log: log.position.resetlogs_id):
         of_one = list(group)
@@ -203,7 +213,7 @@ def _merge(merger: Merger, logs: Sequence[ArchivedLog], decode: Decode) -> Itera
         sources = [
             ThreadSplit(log.header.thread, split, log.end_scn)
             for log in of_one
-            for split in plan_splits(log)
+            for split in plan(log)
         ]
         yield from merge_splits(merger, sources, decode)
         for log in of_one:

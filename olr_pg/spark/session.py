@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.logging_setup import get_logger
+from olr_pg.spark import register
 from olr_pg.spark.class_archive import archive_options
 from olr_pg.spark.daemon import PRELOAD_VARIABLE
 from olr_pg.spark.java import Java, find_java
@@ -292,7 +293,9 @@ def _launch(
             gateway = launch_gateway(None, streams)  # type: ignore[no-untyped-call]
             context = SparkContext(conf=conf, gateway=gateway)
             _keep_names(context)
-            return SparkSession(context), gateway.proc
+            spark = SparkSession(context)
+            register(spark)
+            return spark, gateway.proc
         except BaseException as error:
             if gateway is not None:
                 _close_gateway(gateway, gateway.proc)

@@ -1,0 +1,75 @@
+"""The options of the data source, from the texts that Spark hands over."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from olr_pg.datasource.redo_split import Bounds
+from olr_pg.decoding.split import SPLIT_BYTES
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.scalars import MAX_SCN
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+KNOWN: Final = frozenset(
+    {"path", "paths", "dictionary", "table", "startscn", "endscn", "splitbytes"}
+)
+"""In small letters: Spark's options are not told apart by case."""
+
+
+class SourceOptions(NamedTuple):
+    """What is read.
+
+    Attributes:
+        logs: files, directories or globs of archived logs.
+        dictionary: the file with the snapshot.
+        table: ``OWNER.NAME``; None for every table that is not Oracle's own.
+        bounds: which transactions are wanted.
+        split_bytes: about how much of a log a task reads.
+    """
+
+    logs: tuple[str, ...]
+    dictionary: str
+    table: str | None = None
+    bounds: Bounds = Bounds()
+    split_bytes: int = SPLIT_BYTES
+
+
+def parse_options(texts: Mapping[str, str]) -> SourceOptions:
+    """Parse the options of a query.
+
+    Raises:
+        OlrPgError: 6040, an option is missing, unknown or no number.
+    """
+    given = {name.lower(): value for name, value in texts.items()}
+    unknown = sorted(given.keys() - KNOWN)
+    if unknown:
+        raise _refused(f"there is no option {', '.join(unknown)}")
+    logs = tuple(json.loads(given["paths"])) if "paths" in given else (given.get("path", ""),)
+    if not all(logs):
+        raise _refused("load() names no logs")
+    if not given.get("dictionary"):
+        raise _refused("the option dictionary names no file")
+    first, last = _number(given, "startscn", 0), _number(given, "endscn", MAX_SCN)
+    return SourceOptions(
+        logs=logs,
+        dictionary=given["dictionary"],
+        table=given.get("table") or None,
+        bounds=Bounds(first_scn=first, last_scn=last),
+        split_bytes=max(1, _number(given, "splitbytes", SPLIT_BYTES)),
+    )
+
+
+def _number(given: Mapping[str, str], name: str, default: int) -> int:
+    text = given.get(name)
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdigit()):
+        raise _refused(f"the option {name} is no number: {text}")
+    return min(int(text), MAX_SCN)
+
+
+def _refused(why: str) -> OlrPgError:
+    return OlrPgError(Code.DATA_SOURCE_OPTION, why)

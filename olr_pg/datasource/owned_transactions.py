@@ -1,0 +1,168 @@
+"""The transactions that begin in a split: decoded in it, and behind it until they are decided."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from olr_pg.decoding.split import SplitResult, decode_split, open_for_decoding
+from olr_pg.decoding.split import watermark_at as scn_at
+from olr_pg.ordering.merger import Merger
+from olr_pg.redo.batch import EventKind
+from olr_pg.redo.log_extraction import read_changes
+from olr_pg.redo.walk import Tally
+from olr_pg.scalars import MAX_SCN
+from olr_pg.transactions.delimit import slot_keys
+from olr_pg.transactions.finished import Account
+from olr_pg.transactions.lobs.assembly import no_losses
+from olr_pg.transactions.lobs.page_claims import is_unowned
+from olr_pg.transactions.select import select_events
+from olr_pg.transactions.waiting_storage import IN_MEMORY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from olr_pg.datasource.redo_split import LogPart, RedoSplit
+    from olr_pg.decoding.split import Subscription
+    from olr_pg.errors import OlrPgError
+    from olr_pg.ordering.ready_transactions import ReadyRun
+    from olr_pg.redo.batch import ChangeBatch
+    from olr_pg.redo.window import Log
+    from olr_pg.transactions.waiting_storage import Storage
+
+_BEGIN = np.dtype([("xid", np.uint64), ("scn", np.uint64)])
+"""What tells transactions apart: each container numbers its own."""
+
+
+def owned_transactions(
+    subscription: Subscription, split: RedoSplit, storage: Storage = IN_MEMORY
+) -> Iterator[ReadyRun]:
+    """Yield the committed transactions that begin in a split, in commit order.
+
+    Raises:
+        OlrPgError: 2xxx the log, 2011, 2015, 2016, 2060 to 2062 a change that cannot be decoded.
+            What committed before it was yielded.
+    """
+    owner = _Owner(subscription, split, storage)
+    for released in owner.steps():
+        for run in released:
+            # Nothing else is looked at of what a RESETLOGS gave up, or waits for another thread.
+            wanted = run.where(run.commit_scn < np.uint64(split.end_scn))
+            if len(wanted):
+                yield wanted
+        if owner.failure is not None:
+            raise owner.failure
+
+
+class _Owner:
+    """One merger for the redo of one split, and for what it needs behind it."""
+
+    def __init__(self, subscription: Subscription, split: RedoSplit, storage: Storage) -> None:
+        self._subscription = subscription
+        self._split = split
+        self._merger = Merger(subscription, 0, {split.thread: 0}, None, storage)
+        self._begun = np.empty(0, _BEGIN)
+        self._waiting: dict[int, int] = {}
+        self._all = False
+
+    @property
+    def failure(self) -> OlrPgError | None:
+        """What ended the decoding."""
+        return self._merger.failure
+
+    def steps(self) -> Iterator[list[ReadyRun]]:
+        """Yield what may leave, step by step."""
+        split, merger, plan = self._split, self._merger, self._subscription.row_plan
+        own = split.own
+        log = open_for_decoding(own.path)
+        result = decode_split(
+            self._subscription, log, own.first_block, own.end_block, first_group=own.first_block
+        )
+        self._all = bool(plan.lob_tables.size and is_unowned(result.remainder).any())
+        self._begun = _begun(result)
+        yield merger.feed(split.thread, result)
+        self._waiting = self._slots()
+        for part in split.rest if self._waiting and merger.failure is None else ():
+            yield from self._behind(open_for_decoding(part.path), part)
+            if not self._waiting or merger.failure is not None:
+                break
+        if merger.failure is None:
+            yield self._owned(merger.pass_scn(MAX_SCN))
+
+    def _slots(self) -> dict[int, int]:
+        """Return the XIDs of what is open, by slot."""
+        found = {}
+        for transaction in self._merger.open_transactions:
+            if transaction.begin_scn is not None:
+                events = transaction.chunks.batches[0].events
+                found[int(slot_keys(events)[0])] = transaction.xid
+        return found
+
+    def _behind(self, log: Log, part: LogPart) -> Iterator[list[ReadyRun]]:
+        """Read on for what is open."""
+        for extract in read_changes(
+            log, self._subscription.objects, part.first_block, part.end_block,
+            first_group=part.first_block,
+        ):  # fmt: skip
+            batch = self._needed(extract.batch)
+            if batch.events.size == 0:
+                continue
+            released = self._merger.feed(self._split.thread, self._result(batch, log, extract.end))
+            yield self._owned(released)
+            now = self._slots()
+            self._waiting = {key: xid for key, xid in self._waiting.items() if now.get(key) == xid}
+            if not self._waiting or self._merger.failure is not None:
+                return
+
+    def _needed(self, batch: ChangeBatch) -> ChangeBatch:
+        """Return the events of the slots that are waited for, and LOB pages that name none.
+
+        From such a page on everything is looked at: whose it is depends on who commits first.
+        """
+        plan = self._subscription.row_plan
+        pages = is_unowned(batch) if plan.lob_tables.size else None
+        self._all = self._all or (pages is not None and bool(pages.any()))
+        if self._all:
+            return batch
+        keys = np.fromiter(self._waiting, np.uint64)
+        rows = np.flatnonzero(np.isin(slot_keys(batch.events), keys))
+        return batch if rows.size == batch.events.size else select_events(batch, rows)
+
+    def _owned(self, runs: Iterable[ReadyRun]) -> list[ReadyRun]:
+        """Return the split's own transactions."""
+        return [
+            run.where(np.isin(_begins(run.columns.xid, run.begin_scn), self._begun)) for run in runs
+        ]
+
+    def _result(self, batch: ChangeBatch, log: Log, block: int) -> SplitResult:
+        plan, tables = self._subscription.row_plan, self._subscription.tables
+        return SplitResult(
+            encoded=(),
+            remainder=batch,
+            watermark=scn_at(log, block),
+            tally=Tally(),
+            account=Account(),
+            losses=no_losses(plan),
+            table_rows=np.zeros(3 * len(tables), np.int64),
+        )
+
+
+def _begun(result: SplitResult) -> npt.NDArray[np.void]:
+    """Return the `_BEGIN` of every transaction that begins in a split."""
+    events = result.remainder.events
+    of_open = events.kind == EventKind.BEGIN
+    whole = [part.transactions for part in result.encoded]
+    return np.concatenate(
+        [
+            _begins(events.xid[of_open], events.scn[of_open]),
+            *(_begins(transactions.xid, transactions.begin_scn) for transactions in whole),
+        ]
+    )
+
+
+def _begins(xid: npt.NDArray[np.uint64], scn: npt.NDArray[np.uint64]) -> npt.NDArray[np.void]:
+    begins = np.empty(xid.size, _BEGIN)
+    begins["xid"], begins["scn"] = xid, scn
+    return begins

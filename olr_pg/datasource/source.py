@@ -1,0 +1,172 @@
+"""``spark.read.format("olr_pg")``: the changes in archived redo as a data frame.
+
+Spark asks three processes: one for the columns (`RedoSource.schema`), one for the tasks
+(`RedoReader.partitions`), and the workers for rows (`RedoReader.read`). The first makes the survey;
+Spark hands the source over to the second as it is then, and what the tasks have in common goes to
+the workers with the reader, once, not with every task.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from tempfile import gettempdir
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import StructType
+
+from olr_pg.datasource.change_batches import ChangeBatches
+from olr_pg.datasource.change_schema import changes_of_any_table, changes_of_table
+from olr_pg.datasource.options import parse_options
+from olr_pg.datasource.owned_transactions import owned_transactions
+from olr_pg.datasource.pushed_filters import bounds_of
+from olr_pg.datasource.survey import survey
+from olr_pg.decoding.spill import SpillFiles
+from olr_pg.dictionary.loader import load_snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+    from pyspark.sql.datasource import Filter
+
+    from olr_pg.datasource.options import SourceOptions
+    from olr_pg.datasource.redo_split import Bounds, Decoding, RedoSplit
+    from olr_pg.datasource.survey import Survey
+    from olr_pg.dictionary.model import Table
+
+FORMAT: Final = "olr_pg"
+
+_PUSHED: Final = "spark.sql.python.filterPushdown.enabled"
+"""Without it Spark refuses a source that takes conditions."""
+
+SPILL_BYTES: Final = 64 << 20
+"""Bytes of unfinished transactions of a task past which the largest wait on disk."""
+
+
+def register(spark: SparkSession) -> None:
+    """Let a session know the format "olr_pg", and hand it the conditions of queries."""
+    spark.conf.set(_PUSHED, "true")
+    spark.dataSource.register(RedoSource)
+
+
+class RedoSource(DataSource):
+    """The data source; its options are in docs/data-source.md."""
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        super().__init__(options)
+        self._survey: Survey | None = None
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the format's name."""
+        return FORMAT
+
+    @property
+    def chosen(self) -> SourceOptions:
+        """What is read.
+
+        Raises:
+            OlrPgError: 6040, an option.
+        """
+        return parse_options(self.options)
+
+    @property
+    def surveyed(self) -> Survey:
+        """The survey, made when it is first asked for.
+
+        Raises:
+            OlrPgError: see `survey`.
+        """
+        if self._survey is None:
+            chosen = self.chosen
+            self._survey = survey(
+                load_snapshot(chosen.dictionary),
+                chosen.logs,
+                tables=None if chosen.table is None else [chosen.table],
+                split_bytes=chosen.split_bytes,
+                storage=_storage(),
+            )
+        return self._survey
+
+    def schema(self) -> StructType:
+        """Return the columns; the survey is made for them: DDL may have added some."""
+        return from_arrow_schema(changes_schema(self.surveyed.decoding, self.chosen.table))
+
+    def reader(self, schema: StructType) -> RedoReader:
+        """Return what plans and reads a query."""
+        return RedoReader(self.surveyed, schema, self.chosen.bounds)
+
+
+def changes_schema(decoding: Decoding, table: str | None) -> pa.Schema:
+    """Return the columns of a query."""
+    return changes_of_any_table() if table is None else changes_of_table(_versions(decoding))
+
+
+def _versions(decoding: Decoding) -> list[Table]:
+    """Return the versions of the tables that are wanted; SYS tables are only followed."""
+    tables, delivered = decoding.subscription.tables, decoding.subscription.row_plan.delivered
+    return [table for at, table in enumerate(tables) if not delivered.size or delivered[at]]
+
+
+class RedoReader(DataSourceReader):
+    """Plans and reads one query: a task per split that owns a wanted transaction.
+
+    Args:
+        surveyed: the redo.
+        schema: the columns that are wanted.
+        bounds: which transactions are.
+    """
+
+    def __init__(self, surveyed: Survey, schema: StructType, bounds: Bounds) -> None:
+        self._splits = surveyed.splits
+        self._decoding = surveyed.decoding
+        self._schema = schema
+        self.bounds = bounds
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Go to the workers without the list of splits: each task brings its own."""
+        return {**self.__dict__, "_splits": ()}
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
+        """Note which commits are wanted; Spark looks at all rows once more."""
+        self.bounds = self.bounds.meet(bounds_of(filters))
+        return filters
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return a task for each split that is to be read."""
+        return [
+            InputPartition(split)
+            for split in self._splits
+            if split.commits is not None and split.commits.overlap(self.bounds)
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the changes of the transactions that begin in a split."""
+        split = cast("RedoSplit | None", partition.value)
+        if split is None:  # Spark's way of saying that there is no task at all
+            return
+        yield from read_split(self._decoding, split, self._arrow_schema, self.bounds)
+
+    @cached_property
+    def _arrow_schema(self) -> pa.Schema:
+        return to_arrow_schema(self._schema, timezone="UTC")
+
+
+def read_split(
+    decoding: Decoding, split: RedoSplit, schema: pa.Schema, bounds: Bounds
+) -> Iterator[pa.RecordBatch]:
+    """Yield the changes of the wanted transactions that begin in a split, in commit order.
+
+    Raises:
+        OlrPgError: see `owned_transactions`.
+    """
+    batches = ChangeBatches(schema, decoding, split.thread, bounds)
+    yield from batches.of(owned_transactions(decoding.subscription, split, _storage()))
+
+
+def _storage() -> SpillFiles:
+    return SpillFiles(Path(gettempdir()), SPILL_BYTES)
