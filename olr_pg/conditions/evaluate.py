@@ -7,7 +7,7 @@ it. What does not depend on it is TRUE or FALSE all the same.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -91,10 +91,9 @@ def _truths(step: Step, columns: Sequence[ValueColumn]) -> Truths:
         case Bytewise(slot, operator, literal, pad, size):
             column = columns[slot]
             truths = np.empty(column.length.size, np.uint8)
-            less, equal, greater = _OUTCOMES[operator]
             compare_kernel(
-                column.data, column.offset, column.length, literal, pad, size,
-                less, equal, greater, truths,
+                column.data, column.offset, column.length, Literal(literal, pad, size),
+                _OUTCOMES[operator], truths,
             )  # fmt: skip
             return truths
         case Pattern(slot, items, character):
@@ -120,12 +119,26 @@ def _without_value(length: int) -> int:
     return _UNKNOWN
 
 
+class Literal(NamedTuple):
+    """What values are compared with; see `Bytewise`."""
+
+    literal: Any
+    pad: Any
+    size: int
+
+
 @kernel
 def compare_kernel(
-    data: Any, offset: Any, length: Any, literal: Any, pad: Any, size: int,
-    less: bool, equal: bool, greater: bool, truths: Any,
+    data: Any, offset: Any, length: Any, wanted: Literal, outcomes: tuple[bool, bool, bool],
+    truths: Any,
 ) -> None:  # fmt: skip
-    """Compare values with a literal byte by byte; see `Bytewise`."""
+    """Compare values with a literal byte by byte.
+
+    Args:
+        outcomes: what holds where a value is less, equal, greater.
+    """
+    literal, pad, size = wanted.literal, wanted.pad, wanted.size
+    less, equal, greater = outcomes
     for row in range(length.size):
         count = min(int(length[row]), size)
         if count <= 0:

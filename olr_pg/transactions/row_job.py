@@ -256,10 +256,10 @@ def assembled(job: Job) -> DmlColumns:
     if parts:
         values = _with_parts(values, job.parts[:, :parts])
     # The encoder is compiled for columns that lie one value behind the other.
-    own = [np.empty(changes, rows.dtype[name]) for name in CHANGE.names or ()]
-    _take_apart(rows, *own)
+    own = ChangeColumns(*(np.empty(changes, rows.dtype[name]) for name in ChangeColumns._fields))
+    _take_apart(rows, own)
     return DmlColumns(
-        **dict(zip(CHANGE.names or (), own, strict=True)),
+        **own._asdict(),
         entry_first=job.entry_start[: changes + 1],
         values=values,
         stored=job.batch.entries,
@@ -267,26 +267,40 @@ def assembled(job: Job) -> DmlColumns:
     )
 
 
+class ChangeColumns(NamedTuple):
+    """The fields of `CHANGE`, each a column."""
+
+    kind: Any
+    table: Any
+    scn: Any
+    time: Any
+    sequence: Any
+    block: Any
+    offset: Any
+    dataobj: Any
+    bdba: Any
+    slot: Any
+    stored_first: Any
+    stored_count: Any
+
+
 @kernel
-def _take_apart(
-    rows: Any, kind: Any, table: Any, scn: Any, time: Any, sequence: Any, block: Any, offset: Any,
-    dataobj: Any, bdba: Any, slot: Any, stored_first: Any, stored_count: Any,
-) -> None:  # fmt: skip
+def _take_apart(rows: Any, columns: ChangeColumns) -> None:
     """Split `CHANGE` rows into columns, in one pass over them."""
     for i in range(rows.size):
         row = rows[np.uint64(i)]
-        kind[i] = row.kind
-        table[i] = row.table
-        scn[i] = row.scn
-        time[i] = row.time
-        sequence[i] = row.sequence
-        block[i] = row.block
-        offset[i] = row.offset
-        dataobj[i] = row.dataobj
-        bdba[i] = row.bdba
-        slot[i] = row.slot
-        stored_first[i] = row.stored_first
-        stored_count[i] = row.stored_count
+        columns.kind[i] = row.kind
+        columns.table[i] = row.table
+        columns.scn[i] = row.scn
+        columns.time[i] = row.time
+        columns.sequence[i] = row.sequence
+        columns.block[i] = row.block
+        columns.offset[i] = row.offset
+        columns.dataobj[i] = row.dataobj
+        columns.bdba[i] = row.bdba
+        columns.slot[i] = row.slot
+        columns.stored_first[i] = row.stored_first
+        columns.stored_count[i] = row.stored_count
 
 
 def _with_parts(values: Table, parts: npt.NDArray[np.int64]) -> Table:

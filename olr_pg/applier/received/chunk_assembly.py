@@ -115,34 +115,26 @@ def _copy(data: U8, start: int, size: int, out: U8, at: int) -> None:
 
 @kernel
 def gather_kernel(
-    data: U8,
-    big: bool,
-    kind: I32,
-    layout: I32,
-    body: I64,
-    body_length: I64,
-    entry_first: I64,
-    value_offset: I64,
-    value_length: I64,
-    lob_bytes: I64,
-    is_cut: bool,
-    extra: U8,
+    answers: Answers, big: bool, lob_bytes: I64, is_cut: bool, extra: U8
 ) -> tuple[int, int]:
-    """Put the values of every row together.
+    """Put the values of every row together: `answers` get their places, `extra` what is joined.
 
     Args:
+        lob_bytes: of each answer, filled.
         is_cut: the first answer is a row change whose chunks were dropped.
 
     Returns:
         (status, answer): the row change that is not complete, or where it is malformed.
     """
+    data, kind, entry_first = answers.data, answers.kind, answers.entry_first
+    value_offset, value_length = answers.value_offset, answers.value_length
     row, entry, end, used = -1, 0, 0, 0
     is_open = False
     for i in range(kind.size):
         if kind[i] != 7:
             if row >= 0:
                 return 2, i
-            if layout[i] < 0:
+            if answers.layout[i] < 0:
                 continue
             end = entry_first[i + 1]
             entry = _next_chunked(entry_first[i], end, value_length)
@@ -157,10 +149,11 @@ def gather_kernel(
             continue
         if row < 0:
             return 2, i
-        name, flags, start, size = chunk_fields(data, body[i], body_length[i], big)
+        chunk = answers.body[i]
+        name, flags, start, size = chunk_fields(data, chunk, answers.body_length[i], big)
         if not is_open:
             entry = _next_chunked(entry, end, value_length)
-            if entry == end or not _same_name(data, body[i], name, value_offset[entry]):
+            if entry == end or not _same_name(data, chunk, name, value_offset[entry]):
                 return 2, i
         lob_bytes[row] += size
         if not is_open and flags & 1:
@@ -270,11 +263,7 @@ class ChunkedRows:
             raise OlrPgError(Code.ANSWER_MALFORMED, "a malformed Chunk")
         extra = np.empty(needed, np.uint8)
         lob_bytes = np.zeros(len(answers.kind), np.int64)
-        status, row = gather_kernel(
-            data, big, answers.kind, answers.layout, answers.body, answers.body_length,
-            answers.entry_first, answers.value_offset, answers.value_length, lob_bytes, is_cut,
-            extra,
-        )  # fmt: skip
+        status, row = gather_kernel(answers, big, lob_bytes, is_cut, extra)
         if status == _MALFORMED:
             raise OlrPgError(
                 Code.ANSWER_MALFORMED,

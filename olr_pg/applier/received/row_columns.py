@@ -7,7 +7,7 @@ gives that column of the batch to its encoder, which converts it or says what is
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +16,11 @@ from olr_pg.applier.received.parse import mix, read_u64
 from olr_pg.datatypes.plain import write_plain
 from olr_pg.kernels.compile import inlined, kernel
 
+if TYPE_CHECKING:
+    from olr_pg.applier.received.parse import Answers
+
 U8 = npt.NDArray[np.uint8]
 U16 = npt.NDArray[np.uint16]
-I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 U64 = npt.NDArray[np.uint64]
 
@@ -53,69 +55,76 @@ def _clear(length: I64, row: int) -> None:
         length[row, column] = -2
 
 
+class Conversion(NamedTuple):
+    """What is done with the changes of one chunk.
+
+    Attributes:
+        first: shape (layouts + 1); where each layout's operations begin.
+        left: per operation, set where a value was left.
+    """
+
+    first: I64
+    operations: Operations
+    left: U8
+
+
+class RowCells(NamedTuple):
+    """The changes of a batch in the target's form.
+
+    Attributes:
+        kind, row_hash: of each change.
+        offset, length: shape (at least 2 rows, columns); cells of the images, those after the
+            changes behind those before them.
+        out, shorts: the same memory; room for all values.
+    """
+
+    kind: U8
+    row_hash: U64
+    offset: I64
+    length: I64
+    out: U8
+    shorts: U16
+
+
 @kernel
 def encode_rows_kernel(
-    data: U8,
-    body: I64,
-    entry_first: I64,
-    value_offset: I64,
-    value_length: I64,
-    answer_kind: I32,
-    layout: I32,
-    elements: I64,
-    operation_first: I64,
-    operations: Operations,
-    first_row: int,
-    rows: int,
-    kind: U8,
-    row_hash: U64,
-    offset: I64,
-    length: I64,
-    out: U8,
-    shorts: U16,
-    at: int,
-    left: U8,
+    answers: Answers, elements: I64, todo: Conversion, cells: RowCells, first_row: int, at: int
 ) -> int:
     """Convert the changes `elements` of one chunk into the rows from `first_row` on.
 
     Args:
-        data, body, entry_first, value_offset, value_length, answer_kind, layout: of `Answers`.
-        operation_first: shape (layouts + 1); where each layout's operations begin.
-        rows: of the whole batch: the after images stand that much behind the before images.
-        kind, row_hash: of the batch's changes.
-        offset, length: shape (at least 2 rows, columns); cells of the images.
-        out, shorts: the same memory; room for all values.
         at: where to write.
-        left: per operation, set where a value was left.
 
     Returns:
         The end of what was written.
     """
+    data, kind, length = answers.data, cells.kind, cells.length
+    rows = kind.size
     for number in range(elements.size):
         element, row = elements[number], first_row + number
-        kind[row] = answer_kind[element]
-        row_hash[row] = _row_id_hash(data, body[element])
+        kind[row] = answers.kind[element]
+        cells.row_hash[row] = _row_id_hash(data, answers.body[element])
         if kind[row] != 4:
             _clear(length, row)
         if kind[row] != 5:
             _clear(length, row + rows)
-        entry = entry_first[element]
-        for place in range(operation_first[layout[element]], operation_first[layout[element] + 1]):
-            operation = operations[place]
+        entry, layout = answers.entry_first[element], answers.layout[element]
+        for place in range(todo.first[layout], todo.first[layout + 1]):
+            operation = todo.operations[place]
             if operation["form"] == 0:
-                left[place] = 1
+                todo.left[place] = 1
                 continue
             value = entry + operation["entry"]
+            offset, size = answers.value_offset[value], answers.value_length[value]
             at += at & 1
             size = write_plain(
-                data, value_offset[value], value_length[value], int(operation["form"]), out,
-                shorts, at,
-            )  # fmt: skip
+                data, offset, size, int(operation["form"]), cells.out, cells.shorts, at
+            )
             if size == -2:
-                left[place] = 1
+                todo.left[place] = 1
                 continue
             target = row + rows if operation["after"] else row
-            offset[target, operation["field"]] = at
+            cells.offset[target, operation["field"]] = at
             length[target, operation["field"]] = size
             at += max(size, 0)
     return at

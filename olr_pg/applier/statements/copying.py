@@ -26,6 +26,7 @@ from olr_pg.transactions.finished_columns import DmlKind
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from olr_pg.applier.received.parse import Answers
     from olr_pg.applier.received.row_columns import Operations
     from olr_pg.applier.statements.table_changes import Chunk, Selection
     from olr_pg.applier.statements.target_plan import TablePlan
@@ -52,52 +53,61 @@ class _Part(NamedTuple):
     layouts: Mapping[int, Operations]
 
 
-@kernel
-def copy_rows_kernel(
-    data: U8,
-    entry_first: I64,
-    value_offset: I64,
-    value_length: I64,
-    layout: I32,
-    elements: I64,
-    entry: I32,
-    form: U8,
-    is_key: U8,
-    lead: int,
-    first_row: int,
-    start: I64,
-    prefix: U64,
-    out: U8,
-    shorts: U16,
-    at: int,
-) -> tuple[int, int, bool]:
-    """Write the inserts `elements` of one chunk as tuples, from `at` on.
+class TupleColumns(NamedTuple):
+    """The columns of a tuple.
 
-    Args:
-        data, entry_first, value_offset, value_length, layout: of `Answers`.
+    Attributes:
         entry: shape (layouts, columns); place among the change's values, −1 = NULL.
         form: the same shape; `PlainForm`.
         is_key: shape (columns); 1 where a value must not be NULL.
         lead: the column that tuples are sorted by, −1 = none.
-        first_row: number of the first tuple.
+    """
+
+    entry: I32
+    form: U8
+    is_key: U8
+    lead: int
+
+
+class Tuples(NamedTuple):
+    """Room for the tuples of a batch.
+
+    Attributes:
         start: where each tuple begins.
         prefix: of each tuple's lead.
         out, shorts: the same memory; room for all tuples and `_SCRATCH`.
+    """
+
+    start: I64
+    prefix: U64
+    out: U8
+    shorts: U16
+
+
+@kernel
+def copy_rows_kernel(
+    answers: Answers, elements: I64, columns: TupleColumns, tuples: Tuples, first_row: int, at: int
+) -> tuple[int, int, bool]:
+    """Write the inserts `elements` of one chunk as tuples, from `at` on.
+
+    Args:
+        first_row: number of the first tuple.
 
     Returns:
         (tuples, end, ordered): how many were written, fewer where one is left to the way of all
         changes; where they end; whether the leads ascend, within this chunk and from the one
         before.
     """
+    entry, form, out, prefix = columns.entry, columns.form, tuples.out, tuples.prefix
     width = entry.shape[1]
     scratch = (out.size - 64) & ~1
     ordered = True
     for number in range(elements.size):
         element, row = elements[number], first_row + number
-        start[row] = at
+        tuples.start[row] = at
         store(out, at, np.int16(width), True)
         at += 2
-        values, which = entry_first[element], layout[element]
+        values, which = answers.entry_first[element], answers.layout[element]
         for column in range(width):
             size = -1
             if entry[which, column] >= 0:
@@ -105,18 +115,17 @@ def copy_rows_kernel(
                 place = at + 4
                 if how == 4 and place & 1:
                     place = scratch
-                size = write_plain(
-                    data, value_offset[value], value_length[value], how, out, shorts, place
-                )
+                offset, length = answers.value_offset[value], answers.value_length[value]
+                size = write_plain(answers.data, offset, length, how, out, tuples.shorts, place)
                 if size == -2:
                     return number, at, ordered
                 if place == scratch:
                     copy_bytes(out, at + 4, out, scratch, scratch + max(size, 0))
-            if size < 0 and is_key[column]:
+            if size < 0 and columns.is_key[column]:
                 return number, at, ordered
             store(out, at, np.int32(size), True)
             at += 4
-            if column == lead:
+            if column == columns.lead:
                 prefix[row] = key_prefix(out, at, size, 0)
                 ordered &= row == 0 or prefix[row - 1] <= prefix[row]
             at += max(size, 0)
@@ -153,12 +162,15 @@ def copy_stream(plan: TablePlan, selection: Selection) -> memoryview | None:
     for part in parts:
         if part is None:
             return None
-        answers = part.chunk.answers
+        entry, form = _rows(plan, part, columns)
         done, at, ordered = copy_rows_kernel(
-            answers.data, answers.entry_first, answers.value_offset, answers.value_length,
-            answers.layout, part.elements, *_rows(plan, part, columns), is_key, lead, row, start,
-            prefix, out, shorts, at,
-        )  # fmt: skip
+            part.chunk.answers,
+            part.elements,
+            TupleColumns(entry, form, is_key, lead),
+            Tuples(start, prefix, out, shorts),
+            row,
+            at,
+        )
         if done < len(part.elements):
             return None
         row += done

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import orjson
 
 from olr_pg.applier.received.chunk_assembly import ROW_BYTES_MAX, TOO_LARGE
-from olr_pg.applier.received.row_columns import encode_rows_kernel
+from olr_pg.applier.received.row_columns import Conversion, RowCells, encode_rows_kernel
 from olr_pg.applier.statements.net_change import Cells
 from olr_pg.datatypes.columns import ValueColumn, compact
 from olr_pg.errors import Code, OlrPgError
@@ -251,6 +251,7 @@ def encode_changes(
     # An element is larger than its values in the target's form: each has a head of 37 bytes.
     shorts = np.empty(selection.element_bytes() // 2 + 1, np.uint16)
     out = shorts.view(np.uint8)
+    cells = RowCells(kind=kind, row_hash=row, offset=offset, length=length, out=out, shorts=shorts)
     end = 0
     slow: list[_Slow] = []
     first = 0
@@ -260,11 +261,8 @@ def encode_changes(
         answers = chunk.answers
         todo = _operations(plan, chunk, elements, first, whole=whole)
         left = np.zeros(len(todo.operations), np.uint8)
-        end = encode_rows_kernel(
-            answers.data, answers.body, answers.entry_first, answers.value_offset,
-            answers.value_length, answers.kind, answers.layout, elements, todo.first,
-            todo.operations, first, count, kind, row, offset, length, out, shorts, end, left,
-        )  # fmt: skip
+        conversion = Conversion(todo.first, todo.operations, left)
+        end = encode_rows_kernel(answers, elements, conversion, cells, first, end)
         if left.any():
             layouts = answers.layout[elements]
             layout_of = np.searchsorted(todo.first, np.flatnonzero(left), "right") - 1

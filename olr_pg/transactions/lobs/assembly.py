@@ -18,7 +18,7 @@ from olr_pg.redo.column_tables import Table, grown, head, joined_rows
 from olr_pg.transactions.dropped_values import emptied_updates, keep_entries
 from olr_pg.transactions.finished_columns import DmlColumns, DmlKind, Image
 from olr_pg.transactions.lobs.contents import rewrite
-from olr_pg.transactions.lobs.logged_rows import collect_rows, lob_numbers, lob_rows
+from olr_pg.transactions.lobs.logged_rows import OwnedEvents, collect_rows, lob_numbers, lob_rows
 from olr_pg.transactions.lobs.lost_values import CODES, LostOf, lost_lobs
 from olr_pg.transactions.lobs.page_claims import ClaimedPages, Claims, Places, lob_keys
 from olr_pg.transactions.lobs.pages import resolve_values
@@ -261,9 +261,7 @@ def pieces_of_events(
             batch,
             first_rows(batch.events.piece_count),
             first_rows(batch.pieces.entry_count),
-            owners.order,
-            owners.first,
-            owners.end,
+            OwnedEvents(owners.order, owners.first, owners.end),
             np.empty(batch.events.kind.size, np.int64),
             np.empty(batch.events.kind.size, np.int64),
             undid,

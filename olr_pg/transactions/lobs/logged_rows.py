@@ -5,7 +5,7 @@ Facts: values-and-lobs §18–§21.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -68,14 +68,20 @@ def put_row(
     rows.table[at] = batch.events.table[event]
 
 
+class OwnedEvents(NamedTuple):
+    """The events of transactions: those of number i are ``order[first[i] : end[i]]``."""
+
+    order: Any
+    first: Any
+    end: Any
+
+
 @kernel
 def collect_rows(
     batch: ChangeBatch,
     piece_first: Any,
     entry_first: Any,
-    order: Any,
-    first: Any,
-    end: Any,
+    owners: OwnedEvents,
     live: Any,
     undoable: Any,
     undid: Any,
@@ -84,11 +90,11 @@ def collect_rows(
     """Fill `rows` with the live LOB pieces of the transactions, and return how many.
 
     Args:
-        order, first, end: as of `rows.assemble_rows`.
         live, undoable: shape (events); room.
         undid: shape (transactions); set where something was undone.
     """
     count = 0
+    order, first, end = owners.order, owners.first, owners.end
     for owner in range(first.size):
         undid[owner] = 0
         found = False
