@@ -145,15 +145,21 @@ def write_messages(
     place = np.zeros(PLACE_SIZE, np.int64)
     tables = plan.table_big if big_endian else plan.table_little
     columns = plan.column_big if big_endian else plan.column_little
-    chunked = bool(plan.column_chunked.any())
+    forms = ElementForms(
+        table_first=plan.table_first,
+        table_data=tables,
+        table_column=plan.table_column,
+        column_size=plan.column_size,
+        column_data=columns,
+        column_chunked=plan.column_chunked,
+        chunked=bool(plan.column_chunked.any()),
+        chunk_bytes=chunk_bytes,
+        big=big_endian,
+    )
     least = 0
     while True:
         room = output.room(least)
-        status = fill_room(
-            transactions, dml, plan.table_first, tables, plan.table_column, plan.column_size,
-            columns, plan.column_chunked, chunked, chunk_bytes, big_endian, place, first, messages,
-            room,
-        )  # fmt: skip
+        status = fill_room(transactions, dml, forms, place, first, messages, room)
         output.take(int(place[_FILLED]))
         if status == _DONE:
             return EncodedTransactions(output.taken(), first, messages)
@@ -162,11 +168,32 @@ def write_messages(
         least = int(place[_NEEDED])
 
 
+class ElementForms(NamedTuple):
+    """How elements are written.
+
+    Attributes:
+        table_first, table_data, table_column, column_size, column_data, column_chunked: of the
+            `ElementPlan`, in the byte order of the output.
+        chunked: whether any column is chunked.
+        chunk_bytes: bytes of a LOB value in one Chunk element.
+        big: byte order.
+    """
+
+    table_first: Any
+    table_data: Any
+    table_column: Any
+    column_size: Any
+    column_data: Any
+    column_chunked: Any
+    chunked: bool
+    chunk_bytes: int
+    big: bool
+
+
 @kernel
 def fill_room(
-    transactions: Any, dml: Any, table_first: Any, table_data: Any, table_column: Any,
-    column_size: Any, column_data: Any, column_chunked: Any, chunked: bool, chunk_bytes: int,
-    big: bool, place: Any, first: Any, messages: Any, out: Any,
+    transactions: Any, dml: Any, forms: ElementForms, place: Any, first: Any, messages: Any,
+    out: Any,
 ) -> int:  # fmt: skip
     """Write messages from `place` on until `out` is full: done, full, or why a change is refused.
 
@@ -181,12 +208,14 @@ def fill_room(
     Chunks, is left to the next room, so that `out` ends behind a whole one.
 
     Args:
-        chunked: whether any column is chunked.
         place: [transaction, row change + 1 or 0 before the Begin, bytes of former rooms, bytes
             written here, bytes that the next message and its Chunks need, BDBA, its OBJD and the
             place of its ROWID's text + 1 or 0]; moved on.
         first, messages: as `EncodedTransactions`, filled.
     """
+    table_first, table_data, table_column = forms.table_first, forms.table_data, forms.table_column
+    column_size, column_data = forms.column_size, forms.column_data
+    column_chunked, chunk_bytes, big = forms.column_chunked, forms.chunk_bytes, forms.big
     at = 0
     place[ROWID] = 0
     while place[_NUMBER] < transactions.xid.size:
@@ -210,7 +239,7 @@ def fill_room(
                 place[_ROW] = row
                 return status
             chunks = 0
-            if chunked:
+            if forms.chunked:
                 base = table_column[dml.table[row]]
                 size, chunks = measure_chunks(dml, row, base, column_size, column_chunked,
                                               chunk_bytes)  # fmt: skip

@@ -231,23 +231,9 @@ def _find_layout(
 
 @kernel
 def parse_kernel(
-    data: U8,
-    big: bool,
-    code: I32,
-    body: I64,
-    body_length: I64,
-    kind: I32,
-    scn: U64,
-    commit_scn: U64,
-    xid: U64,
-    layout: I32,
-    entry_first: I64,
-    value_offset: I64,
-    value_length: I64,
-    layout_of: I64,
-    layout_hash: I64,
+    room: Answers, layout_hash: I64, big: bool
 ) -> tuple[int, int, int, int, int, bool]:
-    """Fill the arrays of `Answers` from `data`; the value arrays hold ``data.size // 37 + 1``.
+    """Fill the arrays of `Answers` from its data; the value arrays hold ``data.size // 37 + 1``.
 
     It walks over framed answers, one after the other:
 
@@ -262,6 +248,11 @@ def parse_kernel(
         whole frame, or where the malformed one begins; `chunked` whether there are chunks, or
         values that come in them.
     """
+    data, code, kind, layout = room.data, room.code, room.kind, room.layout
+    body, body_length, layout_of = room.body, room.body_length, room.layout_of
+    scn, commit_scn, xid = room.scn, room.commit_scn, room.xid
+    entry_first, value_offset = room.entry_first, room.value_offset
+    value_length = room.value_length
     at = answers = entries = layouts = 0
     chunked = False
     entry_first[0] = 0
@@ -328,18 +319,10 @@ def parse_answers(data: U8, order: ByteOrder) -> Answers:
 
 
 def _parse(data: U8, order: ByteOrder, answers: int, layouts: int) -> Answers | None:
-    entries = data.size // 37 + 1  # no ColumnValue is shorter
-    code, kind, layout = (np.empty(answers, np.int32) for _ in range(3))
-    body, body_length = (np.empty(answers, np.int64) for _ in range(2))
-    scn, commit_scn, xid = (np.empty(answers, np.uint64) for _ in range(3))
-    entry_first = np.empty(answers + 1, np.int64)
-    value_offset, value_length = (np.empty(entries, np.int64) for _ in range(2))
-    layout_of = np.empty(layouts, np.int64)
-    layout_hash = np.zeros(layouts * 4, np.int64)
+    room = _room(data, answers, layouts)
     status, position, n, m, k, chunked = parse_kernel(
-        data, order.is_big, code, body, body_length, kind, scn, commit_scn, xid, layout,
-        entry_first, value_offset, value_length, layout_of, layout_hash,
-    )  # fmt: skip
+        room, np.zeros(layouts * 4, np.int64), order.is_big
+    )
     if status == _FULL:
         return None
     if status != _WHOLE:
@@ -347,8 +330,43 @@ def _parse(data: U8, order: ByteOrder, answers: int, layouts: int) -> Answers | 
         raise OlrPgError(Code.ANSWER_MALFORMED, f"a malformed {what}", offset=int(position))
     # Copies: there was room for many times as many.
     return Answers(
-        data, int(position), code[:n].copy(), body[:n].copy(), body_length[:n].copy(),
-        kind[:n].copy(), scn[:n].copy(), commit_scn[:n].copy(), xid[:n].copy(), layout[:n].copy(),
-        entry_first[: n + 1].copy(), value_offset[:m].copy(), value_length[:m].copy(),
-        layout_of[:k].copy(), np.zeros(n, np.int64), bool(chunked),
-    )  # fmt: skip
+        data=data,
+        consumed=int(position),
+        code=room.code[:n].copy(),
+        body=room.body[:n].copy(),
+        body_length=room.body_length[:n].copy(),
+        kind=room.kind[:n].copy(),
+        scn=room.scn[:n].copy(),
+        commit_scn=room.commit_scn[:n].copy(),
+        xid=room.xid[:n].copy(),
+        layout=room.layout[:n].copy(),
+        entry_first=room.entry_first[: n + 1].copy(),
+        value_offset=room.value_offset[:m].copy(),
+        value_length=room.value_length[:m].copy(),
+        layout_of=room.layout_of[:k].copy(),
+        lob_bytes=np.zeros(n, np.int64),
+        chunked=bool(chunked),
+    )
+
+
+def _room(data: U8, answers: int, layouts: int) -> Answers:
+    """Make room for so many answers and layouts."""
+    entries = data.size // 37 + 1  # no ColumnValue is shorter
+    return Answers(
+        data=data,
+        consumed=0,
+        code=np.empty(answers, np.int32),
+        body=np.empty(answers, np.int64),
+        body_length=np.empty(answers, np.int64),
+        kind=np.empty(answers, np.int32),
+        scn=np.empty(answers, np.uint64),
+        commit_scn=np.empty(answers, np.uint64),
+        xid=np.empty(answers, np.uint64),
+        layout=np.empty(answers, np.int32),
+        entry_first=np.empty(answers + 1, np.int64),
+        value_offset=np.empty(entries, np.int64),
+        value_length=np.empty(entries, np.int64),
+        layout_of=np.empty(layouts, np.int64),
+        lob_bytes=np.empty(0, np.int64),
+        chunked=False,
+    )
