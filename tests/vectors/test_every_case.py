@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from tests.datatypes import test_tde
-from tests.redo import test_direct, test_lobs
+from tests.redo import test_direct, test_lob_pieces
 from tests.vectors import (
     test_rollback_rows,
     test_row_changes,
@@ -36,7 +36,7 @@ def test_every_case_is_tested_once() -> None:
         [
             *(name for name, _ in test_row_changes.row_cases()),
             *(name for name, _ in test_direct.CASES),
-            *(name for name, _ in test_lobs.CASES),
+            *(name for name, _ in test_lob_pieces.CASES),
             *(f"OraCdcTdeColumnDecrypterTest-{case['case']}" for case in test_tde.CASES),
             *(f"OraCdcRollback-{case['case']}" for case in test_rollback_rows.cases()),
             *(f"values-{entry['id']}" for entry in test_values.VALUES),
