@@ -3,7 +3,7 @@
 The rooms, as the journey of a row (docs/internals/architecture.md has the functions it passes):
 
     capture        which archived logs there are, in which order
-    redo           blocks → records → change vectors → row pieces
+    redo           blocks → records → change vectors → row pieces (redo.format: what is where)
     dictionary     which table and columns an object number stands for, as of an SCN
     transactions   row pieces → whole changes of committed transactions; LOBs
     conditions     which rows are wanted; datatypes: what the bytes of a column mean

@@ -87,7 +87,6 @@ class Code(IntEnum):
     RECOVERY_IMAGE_UNUSABLE = 2071
     RECOVERY_IMAGE_UNWRITABLE = 2072
     RECOVERY_IMAGE_UNFIT = 2073
-    COLUMN_NOT_DECRYPTED = 2080
     SPILL_FAILED = 2081
     NOT_AN_INCIDENT_FILE = 2100
     INCIDENT_FILE_DAMAGED = 2101
@@ -540,10 +539,6 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     Code.TIME_ZONE_UNKNOWN: ErrorEntry(
         "a time zone is not known",
         "give DBTIMEZONE as an offset (+02:00) or as a region name of the tz database",
-    ),
-    Code.COLUMN_NOT_DECRYPTED: ErrorEntry(
-        "an encrypted column value cannot be decrypted",
-        "check the table's key, its algorithm and its integrity algorithm (ENC$)",
     ),
     Code.RECOVERY_IMAGE_UNUSABLE: ErrorEntry(
         "a recovery image cannot be used",

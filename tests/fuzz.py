@@ -29,9 +29,10 @@ from olr_pg.dictionary.decoding_plan import RowPlan, build_row_plan
 from olr_pg.dictionary.model import Column, Table
 from olr_pg.errors import OlrPgError
 from olr_pg.redo.dump.log_text import dump_logs
-from olr_pg.redo.layout import layout_of
+from olr_pg.redo.format.layout import layout_of
+from olr_pg.redo.format.opcodes import OP_UNDO, UNDONE
 from olr_pg.redo.log_extraction import read_changes
-from olr_pg.redo.record_view import UNDO, UNDONE, Vector, read_vector
+from olr_pg.redo.record_view import Vector, read_vector
 from olr_pg.redo.walk import Objects
 from olr_pg.redo.window import Log
 from olr_pg.transactions.assembler import Assembler
@@ -99,8 +100,8 @@ def subject(name: str, compat: int, records: list[bytes], *, big: bool, scn: int
     containers = {0}
     for record in records:
         for vector in vectors_in(record, compat, big=big):
-            if vector.opcode == UNDO or vector.opcode in UNDONE:
-                field = 2 if vector.opcode == UNDO else 1
+            if vector.opcode == OP_UNDO or vector.opcode in UNDONE:
+                field = 2 if vector.opcode == OP_UNDO else 1
                 is_row = vector.fields.bytes(field)[16:18] == b"\x0b\x01"
                 # Elsewhere index changes belong to plain indexes, which nobody subscribes.
                 if is_row or name.startswith("Op10"):

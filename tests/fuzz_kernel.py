@@ -14,7 +14,7 @@ import numpy as np
 from olr_pg.kernels.compile import inlined, kernel
 from olr_pg.redo.batch import columns_of
 from olr_pg.redo.blocks import LWN, RECORD
-from olr_pg.redo.layout import BLOCK_HEADER, FIRST_DATA_BLOCK
+from olr_pg.redo.format.file_fields import BLOCK_HEADER, FIRST_DATA_BLOCK
 from olr_pg.redo.log_extraction import Room, extract_groups, open_walk
 from olr_pg.redo.vector_changes import walk_record
 from olr_pg.redo.walk import Objects

@@ -17,7 +17,7 @@ import structlog
 from olr_pg.capture.archived_log import AbsentLog, ArchivedLog, LogPosition
 from olr_pg.capture.readers import read_blocks, read_header, same_content
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.redo.layout import FIRST_DATA_BLOCK
+from olr_pg.redo.format.file_fields import FIRST_DATA_BLOCK
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

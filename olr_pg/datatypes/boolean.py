@@ -24,11 +24,6 @@ def decode_boolean(raw: bytes) -> bool:
     return raw == b"\x01"
 
 
-def encode_boolean(value: bool) -> bytes:
-    """Encode a value as its one byte."""
-    return b"\x01" if value else b"\x00"
-
-
 def boolean_to_bool(values: ValueColumn) -> ValueColumn:
     """BOOLEAN → bool; the forms are the same.
 

@@ -19,7 +19,6 @@ from olr_pg.kernels.compile import kernel
 
 LOCATOR_HEAD: Final = 20
 LOB_ID_OFFSET: Final = 10
-LOB_ID_BYTES: Final = 10
 
 
 class LobForm(IntEnum):

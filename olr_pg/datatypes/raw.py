@@ -8,7 +8,6 @@ import numpy as np
 
 from olr_pg.datatypes.columns import ValueColumn, oracle_nulls
 from olr_pg.datatypes.outcomes import Outcome, byte_at, fail
-from olr_pg.errors import Code, OlrPgError
 from olr_pg.kernels.compile import kernel
 
 if TYPE_CHECKING:
@@ -23,18 +22,6 @@ _UUID_BYTES: Final = 16
 def decode_raw(raw: bytes) -> str:
     """Lower-case hex."""
     return raw.hex()
-
-
-def encode_raw(text: str) -> bytes:
-    """Encode hex digits as their bytes.
-
-    Raises:
-        OlrPgError: 2058, not hex.
-    """
-    try:
-        return bytes.fromhex(text)
-    except ValueError as error:
-        raise OlrPgError(Code.VALUE_NOT_EXPRESSIBLE_IN_ORACLE, f"not hex: {text!r}") from error
 
 
 def raw_to_bytea(values: ValueColumn) -> ValueColumn:

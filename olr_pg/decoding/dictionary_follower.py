@@ -232,11 +232,6 @@ class DictionaryFollower:
         """The commit of the last transaction that was taken; orders followers by progress."""
         return self._done
 
-    @property
-    def can_follow(self) -> bool:
-        """True if the snapshot has the SYS tables and their rows."""
-        return self._catalogue is not None
-
     def subscribe(
         self,
         tables: Sequence[Table],

@@ -13,7 +13,7 @@ import structlog
 from olr_pg.decoding.split import open_for_decoding
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.redo.dump.incident import collect_incident, payload_position, write_incident
-from olr_pg.redo.layout import FIRST_DATA_BLOCK
+from olr_pg.redo.format.file_fields import FIRST_DATA_BLOCK
 from olr_pg.redo.record_view import records_of, vector_xids
 from olr_pg.redo.window import read_windows
 from olr_pg.scalars import parse_xid

@@ -8,7 +8,7 @@ import structlog
 
 from olr_pg.dictionary.decoding_plan import planned_columns
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.redo.opcode_names import opcode_name
+from olr_pg.redo.format.opcodes import opcode_name
 from olr_pg.scalars import format_xid
 
 if TYPE_CHECKING:

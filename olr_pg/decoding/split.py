@@ -19,8 +19,8 @@ from olr_pg.datatypes.binary_xml import NO_TOKENS, XmlTokens
 from olr_pg.dictionary.decoding_plan import RowPlan, build_row_plan
 from olr_pg.errors import OlrPgError
 from olr_pg.redo.batch import ChangeBatch
+from olr_pg.redo.format.file_fields import BLOCK_HEADER, FIRST_DATA_BLOCK
 from olr_pg.redo.header import read_scn
-from olr_pg.redo.layout import BLOCK_HEADER, FIRST_DATA_BLOCK
 from olr_pg.redo.log_extraction import read_changes
 from olr_pg.redo.sessions import SessionAttributes, SessionKey, names_of, sessions_of
 from olr_pg.redo.uninterpreted import Passed

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, NamedTuple
 
-from olr_pg.redo.opcode_names import opcode_name
+from olr_pg.redo.format.opcodes import opcode_name
 from olr_pg.transactions.finished_columns import DmlKind
 
 if TYPE_CHECKING:

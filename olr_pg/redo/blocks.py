@@ -18,13 +18,29 @@ import numpy.typing as npt
 
 from olr_pg.kernels.compile import inlined, kernel
 from olr_pg.redo.column_tables import Table, row_type
+from olr_pg.redo.format.file_fields import (
+    BLOCK_FIRST,
+    BLOCK_FIRST_BITS,
+    BLOCK_HEADER,
+    BLOCK_LARGE,
+    BLOCK_NUMBER,
+    BLOCK_SEQUENCE,
+    BLOCK_TYPE,
+    BLOCK_TYPE_LARGE,
+    LWN_BLOCKS,
+    LWN_CHUNK,
+    LWN_NST,
+    LWN_RECORD_HEADER,
+    LWN_SCN,
+    LWN_TIME,
+    RECORD_HEADER,
+    RECORD_SCN_BASE,
+    RECORD_SCN_WRAP,
+    RECORD_SUBSCN,
+    RECORD_VLD,
+    VLD_LWN,
+)
 from olr_pg.redo.integers import scn8, u16, u32
-from olr_pg.redo.layout import BLOCK_HEADER, LWN_RECORD_HEADER, RECORD_HEADER, VLD_LWN
-
-_HEADER = BLOCK_HEADER
-_RECORD = RECORD_HEADER
-_LWN_RECORD = LWN_RECORD_HEADER
-_LWN_BIT = VLD_LWN
 
 
 class BlockStatus(IntEnum):
@@ -106,14 +122,14 @@ def _check_block(
     raw: Any, words: Any, block_size: int, block: int, sequence: int, big: bool, verify: bool
 ) -> int:
     start = block * block_size
-    kind = 0x82 if block_size == 4096 else 0x22
+    kind = BLOCK_TYPE_LARGE if block_size == BLOCK_LARGE else BLOCK_TYPE
     if raw[start] == 0 and raw[start + 1] == 0:
         return _EMPTY
     if raw[start] != 1 or raw[start + 1] != kind:
         return _TYPE
-    if u32(raw, start + 4, big) != block:
+    if u32(raw, start + BLOCK_NUMBER, big) != block:
         return _NUMBER
-    if u32(raw, start + 8, big) != sequence:
+    if u32(raw, start + BLOCK_SEQUENCE, big) != sequence:
         return _SEQUENCE
     if verify:
         total = np.uint64(0)
@@ -156,11 +172,11 @@ def find_group(
         if status != 0:
             return status, block
         start = block * block_size
-        if u16(raw, start + 12, big) & 0x7FFF != _HEADER:
+        if u16(raw, start + BLOCK_FIRST, big) & BLOCK_FIRST_BITS != BLOCK_HEADER:
             continue
-        record = start + _HEADER
-        is_lwn = u32(raw, record, big) >= _LWN_RECORD and raw[record + 4] & _LWN_BIT
-        if is_lwn and u16(raw, record + 24, big) == 0:
+        record = start + BLOCK_HEADER
+        is_lwn = u32(raw, record, big) >= LWN_RECORD_HEADER and raw[record + RECORD_VLD] & VLD_LWN
+        if is_lwn and u16(raw, record + LWN_CHUNK, big) == 0:
             return 0, block
     return 0, nab
 
@@ -174,14 +190,14 @@ def group_end(raw: Any, block_size: int, first: int, nab: int, big: bool) -> tup
     while number < expected:
         if block >= nab:
             return _LWN_CHUNK, block, number
-        record = block * block_size + _HEADER
-        if u32(raw, record, big) < _LWN_RECORD or not raw[record + 4] & _LWN_BIT:
+        record = block * block_size + BLOCK_HEADER
+        if u32(raw, record, big) < LWN_RECORD_HEADER or not raw[record + RECORD_VLD] & VLD_LWN:
             return _NO_LWN, block, number
-        if u16(raw, record + 24, big) != number:
+        if u16(raw, record + LWN_CHUNK, big) != number:
             return _LWN_CHUNK, block, number
         if number == 0:
-            expected = max(1, u16(raw, record + 26, big))
-        size = u32(raw, record + 28, big)
+            expected = max(1, u16(raw, record + LWN_NST, big))
+        size = u32(raw, record + LWN_BLOCKS, big)
         if size == 0 or block + size > nab:
             return _LWN_SIZE, block, number
         block += size
@@ -228,13 +244,13 @@ def unpack_blocks(
 
     `payload` begins with the payload of block `origin`.
     """
-    width = block_size - _HEADER
+    width = block_size - BLOCK_HEADER
     for block in range(first, end):
         status = _check_block(raw, words, block_size, block, sequence, big, verify)
         if status != 0:
             return status, block
         # Unsigned indices: Numba leaves out the test for negative ones, and the loop vectorises.
-        start = np.uint64(block * block_size + _HEADER)
+        start = np.uint64(block * block_size + BLOCK_HEADER)
         to = np.uint64((block - origin) * width)
         for i in range(np.uint64(width)):
             payload[to + i] = raw[start + i]
@@ -268,39 +284,39 @@ def scan_group(
     chunk, count, group = at
     begins = True
     while position < total:
-        if u16(payload, position + 24, big) == 0 and not begins:
+        if u16(payload, position + LWN_CHUNK, big) == 0 and not begins:
             break
         begins = False
         lwns.block[chunk] = first + position // width
         lwns.group[chunk] = group
-        lwns.scn[chunk] = scn8(payload, position + 40, big)
-        lwns.time[chunk] = u32(payload, position + 64, big)
-        chunk_end = position + u32(payload, position + 28, big) * width
+        lwns.scn[chunk] = scn8(payload, position + LWN_SCN, big)
+        lwns.time[chunk] = u32(payload, position + LWN_TIME, big)
+        chunk_end = position + u32(payload, position + LWN_BLOCKS, big) * width
         block_end = position + width
         is_first = True
         while position < chunk_end:
             while position >= block_end:
                 block_end += width
             length = 0
-            if block_end - position >= _RECORD:
+            if block_end - position >= RECORD_HEADER:
                 length = (u32(payload, position, big) + 3) & ~3
             if length == 0:
                 position = block_end
                 continue
-            vld = payload[position + 4]
-            least = _LWN_RECORD if vld & _LWN_BIT else _RECORD
+            vld = payload[position + RECORD_VLD]
+            least = LWN_RECORD_HEADER if vld & VLD_LWN else RECORD_HEADER
             if length < least or position + length > chunk_end:
                 return _RECORD_LENGTH, position, chunk, count
-            if (vld & _LWN_BIT != 0) != is_first:
+            if (vld & VLD_LWN != 0) != is_first:
                 return _RECORD_LWN, position, chunk, count
             if count == records.position.size:
                 return _CAPACITY, position, chunk, count
             records.position[count] = position
             records.length[count] = length
-            records.scn[count] = u16(payload, position + 6, big) << 32 | u32(
-                payload, position + 8, big
+            records.scn[count] = u16(payload, position + RECORD_SCN_WRAP, big) << 32 | u32(
+                payload, position + RECORD_SCN_BASE, big
             )
-            records.subscn[count] = u16(payload, position + 12, big)
+            records.subscn[count] = u16(payload, position + RECORD_SUBSCN, big)
             records.vld[count] = vld
             records.lwn[count] = chunk
             count += 1
@@ -325,7 +341,7 @@ def scan_records(
 
     `lwns` and `records` are filled; CAPACITY asks for longer `records`.
     """
-    width = block_size - _HEADER
+    width = block_size - BLOCK_HEADER
     total = (end - first) * width
     position = 0
     chunk = 0

@@ -11,13 +11,15 @@ import numpy as np
 from olr_pg.kernels.compile import inlined, inlined_for
 from olr_pg.redo.batch import EventKind
 from olr_pg.redo.column_tables import Table
-from olr_pg.redo.integers import u16, u32
-from olr_pg.redo.layout import BLOCK_HEADER
+from olr_pg.redo.format.file_fields import BLOCK_HEADER
+from olr_pg.redo.format.marker_fields import DIRECT_XID_AT, DIRECT_XID_SIZE
+from olr_pg.redo.format.opcodes import OP_DIRECT_LOAD
+from olr_pg.redo.format.undo_fields import KTUB_OBJD, KTUB_PREV_DBA, KTUB_RCI, KTUB_WRP
+from olr_pg.redo.integers import read_xid, u16, u32
 from olr_pg.redo.row_vectors import EVENTS
 from olr_pg.redo.vectors import field_at
 from olr_pg.redo.walk import RECORD_AT_HAND, VECTORS, Walk
 
-_BLOCK_HEADER = BLOCK_HEADER
 _UNDECODED = int(EventKind.UNDECODED)
 
 
@@ -61,14 +63,10 @@ def field_of(walk: Walk, at: int, number: int) -> tuple[int, int]:
 def direct_load_xid(walk: Walk) -> int:
     """Return the transaction that the 24.6 of the same record names, 0 where there is none."""
     for vector in range(walk.current[VECTORS]):
-        if walk.vectors.opcode[vector] == 0x1806:
+        if walk.vectors.opcode[vector] == OP_DIRECT_LOAD:
             f1, size = field_of(walk, walk.vectors.position[vector], 1)
-            if size >= 16:
-                return xid_of(
-                    u16(walk.payload, f1 + 8, walk.big),
-                    u16(walk.payload, f1 + 10, walk.big),
-                    u32(walk.payload, f1 + 12, walk.big),
-                )
+            if size >= DIRECT_XID_SIZE:
+                return read_xid(walk.payload, f1 + DIRECT_XID_AT, walk.big)
     return 0
 
 
@@ -89,7 +87,7 @@ def push_event(walk: Walk, kind: int, con_id: int, xid: int) -> int:
     position, width = np.uint32(source.position), np.uint32(walk.width)
     block = position // width
     event.block = walk.first_block + block
-    event.offset = _BLOCK_HEADER + (position - block * width)
+    event.offset = BLOCK_HEADER + (position - block * width)
     event.table = -1
     event.dataobj = 0
     event.undo_dba = 0
@@ -117,8 +115,8 @@ def push_undecoded(walk: Walk, status: int, con_id: int, xid: int, table: int) -
 def link_undo(walk: Walk, ktub: int, event: int, undo_dba: int) -> None:
     """Note which undo record an event has, by its ktub at a payload position."""
     payload, big, events = walk.payload, walk.big, walk.events
-    events.dataobj[event] = u32(payload, ktub + 4, big)
+    events.dataobj[event] = u32(payload, ktub + KTUB_OBJD, big)
     events.undo_dba[event] = undo_dba
-    events.prev_dba[event] = u32(payload, ktub + 12, big)
-    events.rci[event] = payload[ktub + 19]
-    events.wrp[event] = u16(payload, ktub + 22, big)
+    events.prev_dba[event] = u32(payload, ktub + KTUB_PREV_DBA, big)
+    events.rci[event] = payload[ktub + KTUB_RCI]
+    events.wrp[event] = u16(payload, ktub + KTUB_WRP, big)

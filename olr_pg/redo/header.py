@@ -12,9 +12,18 @@ from typing import Final
 import numpy as np
 
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.redo.layout import (
+from olr_pg.redo.format.file_fields import (
+    BLOCK,
     BLOCK_SIZES,
+    BLOCK_TYPES,
+    DB_NAME_SIZE,
+    FILE_BLOCK_SIZE,
+    FILE_HEADER,
+    FILE_MAGIC,
+    LOG_HEADER,
     NAB_OPEN,
+)
+from olr_pg.redo.format.layout import (
     RedoLayout,
     format_version,
     is_known_version,
@@ -22,7 +31,7 @@ from olr_pg.redo.layout import (
 )
 from olr_pg.scalars import SCN_NONE
 
-PROBE_BYTES: Final = 32
+PROBE_BYTES: Final = FILE_HEADER.size
 """How many bytes of the file `probe_geometry` needs."""
 
 _MAGIC_LITTLE: Final = b"\x7d\x7c\x7b\x7a"
@@ -84,22 +93,22 @@ def probe_geometry(start: bytes | memoryview, *, path: str) -> tuple[int, bool]:
     start = bytes(start[:PROBE_BYTES])
     if len(start) < PROBE_BYTES:
         raise OlrPgError(Code.LOG_TRUNCATED, f"{len(start)} bytes are no whole block 0", file=path)
-    magic = start[28:32]
+    magic = start[FILE_MAGIC : FILE_MAGIC + 4]
     if start[0] != 0 or magic not in (_MAGIC_LITTLE, _MAGIC_BIG):
         raise OlrPgError(
             Code.NOT_A_REDO_LOG,
-            f"no byte-order mark at offset 28 (found {magic.hex()})",
+            f"no byte-order mark at offset {FILE_MAGIC} (found {magic.hex()})",
             file=path,
-            offset=28,
+            offset=FILE_MAGIC,
         )
     big_endian = magic == _MAGIC_BIG
-    block_size = int.from_bytes(start[20:24], "big" if big_endian else "little")
-    if block_size not in BLOCK_SIZES or start[1] != _block_type(block_size):
+    block_size = FILE_HEADER.number(start, "block size", big=big_endian)
+    if block_size not in BLOCK_SIZES or start[1] != BLOCK_TYPES[block_size]:
         raise OlrPgError(
             Code.NOT_A_REDO_LOG,
             f"block size {block_size} with block type 0x{start[1]:02x} does not exist",
             file=path,
-            offset=20,
+            offset=FILE_BLOCK_SIZE,
         )
     return block_size, big_endian
 
@@ -123,13 +132,12 @@ def parse_log_header(block0: bytes, block1: bytes, *, path: str) -> LogHeader:
             )
         if block_checksum(block):
             raise OlrPgError(Code.BLOCK_CORRUPT, "the checksum is wrong", file=path, block=number)
-    order = ">" if big_endian else "<"
-    kind, block_type, _, number, sequence = struct.unpack_from(order + "BBHII", block1)
-    if (kind, block_type, number) != (1, _block_type(block_size), 1):
+    place = [BLOCK.number(block1, name, big=big_endian) for name in ("kind", "type", "number")]
+    if place != [1, BLOCK_TYPES[block_size], 1]:
         raise OlrPgError(
             Code.BLOCK_CORRUPT, "the block header is not that of block 1", file=path, block=1
         )
-    compat, dbid = struct.unpack_from(order + "II", block1, 20)
+    compat = LOG_HEADER.number(block1, "compat", big=big_endian)
     if compat == 0:
         raise OlrPgError(
             Code.LOG_COPIED_TOO_EARLY, "its header was not yet written", file=path, block=1
@@ -141,29 +149,36 @@ def parse_log_header(block0: bytes, block1: bytes, *, path: str) -> LogHeader:
             file=path,
             block=1,
         )
-    activation = struct.unpack_from(order + "I", block1, 52)[0]
-    nab, resetlogs_id = struct.unpack_from(order + "II", block1, 156)
-    thread = struct.unpack_from(order + "H", block1, 176)[0]
-    first_time = struct.unpack_from(order + "I", block1, 188)[0]
-    next_time = struct.unpack_from(order + "I", block1, 200)[0]
-    next_scn = read_scn(block1, 192, big_endian=big_endian)
+    return _log_header(block0, block1, block_size, big=big_endian)
+
+
+def _log_header(block0: bytes, block1: bytes, block_size: int, *, big: bool) -> LogHeader:
+    """Read the members of blocks 0 and 1."""
+
+    def number(name: str) -> int:
+        return LOG_HEADER.number(block1, name, big=big)
+
+    def scn(name: str) -> int:
+        return read_scn(block1, LOG_HEADER.at(name), big_endian=big)
+
+    nab, next_scn, name_at = number("nab"), scn("next scn"), LOG_HEADER.at("db name")
     return LogHeader(
         block_size=block_size,
-        big_endian=big_endian,
-        compat_version=compat,
-        dbid=dbid,
-        db_name=block1[28:36].rstrip(b"\0").decode("ascii", "replace"),
-        activation=activation,
-        resetlogs_id=resetlogs_id,
-        resetlogs_scn=read_scn(block1, 164, big_endian=big_endian),
-        thread=thread,
-        sequence=sequence,
-        first_scn=read_scn(block1, 180, big_endian=big_endian),
+        big_endian=big,
+        compat_version=number("compat"),
+        dbid=number("dbid"),
+        db_name=block1[name_at : name_at + DB_NAME_SIZE].rstrip(b"\0").decode("ascii", "replace"),
+        activation=number("activation"),
+        resetlogs_id=number("resetlogs id"),
+        resetlogs_scn=scn("resetlogs scn"),
+        thread=number("thread"),
+        sequence=BLOCK.number(block1, "sequence", big=big),
+        first_scn=scn("first scn"),
         next_scn=None if next_scn == SCN_NONE else next_scn,
-        first_time=first_time,
-        next_time=next_time,
+        first_time=number("first time"),
+        next_time=number("next time"),
         nab=None if nab == NAB_OPEN else nab,
-        file_blocks=struct.unpack_from(order + "I", block0, 24)[0],
+        file_blocks=FILE_HEADER.number(block0, "blocks", big=big),
     )
 
 
@@ -180,7 +195,3 @@ def read_scn(data: bytes, offset: int, *, big_endian: bool) -> int:
     if wrap & _LONG_SCN:
         return int(base | extra << 32 | (wrap & 0x7FFF) << 48)
     return int(base | wrap << 32)
-
-
-def _block_type(block_size: int) -> int:
-    return 0x82 if block_size == 4096 else 0x22

@@ -8,55 +8,76 @@ hand.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from olr_pg.kernels.compile import inlined
+from olr_pg.redo.format.opcodes import (
+    LAYER_INDEX,
+    LAYER_ROW,
+    OP_BEGIN,
+    OP_END,
+    OP_LOB_REDO,
+    OP_UNDO,
+    UNDONE,
+)
+from olr_pg.redo.format.row_fields import (
+    KTB_C,
+    KTB_C_UBA,
+    KTB_DATA,
+    KTB_DATA_LONG,
+    KTB_F,
+    KTB_F_UBA,
+    KTB_LEAST,
+    KTB_LONG,
+    KTB_OPERATION,
+    KTB_VER,
+)
+from olr_pg.redo.format.undo_fields import (
+    KTUDB_REC,
+    KTUDB_SEQ,
+    KTUDB_SIZE,
+    UBA_REC,
+    UBA_SEQ,
+    UBA_SIZE,
+)
 from olr_pg.redo.integers import u16, u32
 from olr_pg.redo.vectors import dba_of, field_at
 from olr_pg.redo.walk import Walk
-
-_UNDO: Final = 0x0501
-_BEGIN: Final = 0x0502
-_END: Final = 0x0504
-_APPLIED: Final = (0x0506, 0x050B)
-_LOB_PAGE: Final = 0x1A02
-
-_KTB_FIRST: Final = 1
-_KTB_CONTINUE: Final = 2
 
 
 @inlined
 def _has_undo(op: int) -> bool:
     """Tell whether vectors of an opcode stand behind their undo record otherwise."""
-    return op >> 8 == 11 or op >> 8 == 10 or op == _LOB_PAGE
+    return op >> 8 == LAYER_ROW or op >> 8 == LAYER_INDEX or op == OP_LOB_REDO
 
 
 @inlined
 def _uba_in(walk: Walk, at: int) -> int:
     """Read the undo record's UBA in a block change (KTB redo F and C), −1 where there is none."""
     ktb, size = field_at(walk.payload, at, walk.header, 1, walk.big)
-    if size < 2:
+    if size < KTB_LEAST:
         return -1
-    op = walk.payload[ktb] & 0x0F
-    if op != _KTB_FIRST and op != _KTB_CONTINUE:
+    op = walk.payload[ktb] & KTB_OPERATION
+    if op != KTB_F and op != KTB_C:
         return -1
-    uba = ktb + (8 if walk.payload[ktb + 1] & 0x08 else 4) + (8 if op == _KTB_FIRST else 0)
-    return uba if uba + 8 <= ktb + size else -1
+    data = ktb + (KTB_DATA_LONG if walk.payload[ktb + KTB_VER] & KTB_LONG else KTB_DATA)
+    uba = data + (KTB_F_UBA if op == KTB_F else KTB_C_UBA)
+    return uba if uba + UBA_SIZE <= ktb + size else -1
 
 
 @inlined
 def _is_undo_at(walk: Walk, vector: int, uba: int) -> bool:
     """Tell whether a vector is the undo record with that UBA."""
-    if walk.vectors.opcode[vector] != _UNDO:
+    if walk.vectors.opcode[vector] != OP_UNDO:
         return False
     at = walk.vectors.position[vector]
     ktudb, size = field_at(walk.payload, at, walk.header, 1, walk.big)
     payload, big = walk.payload, walk.big
     return bool(
-        size >= 20
+        size >= KTUDB_SIZE
         and dba_of(payload, at, big) == u32(payload, uba, big)
-        and u16(payload, ktudb + 16, big) == u16(payload, uba + 4, big)
-        and payload[ktudb + 18] == payload[uba + 6]
+        and u16(payload, ktudb + KTUDB_SEQ, big) == u16(payload, uba + UBA_SEQ, big)
+        and payload[ktudb + KTUDB_REC] == payload[uba + UBA_REC]
     )
 
 
@@ -77,9 +98,9 @@ def _move(vectors: Any, at: int, to: int) -> None:
 def _is_alone(walk: Walk, vector: int, count: int) -> bool:
     """Tell whether a vector that has undo stands neither behind it nor before its application."""
     opcode = walk.vectors.opcode
-    if not _has_undo(opcode[vector]) or (vector > 0 and opcode[vector - 1] == _UNDO):
+    if not _has_undo(opcode[vector]) or (vector > 0 and opcode[vector - 1] == OP_UNDO):
         return False
-    return vector + 1 == count or opcode[vector + 1] not in _APPLIED
+    return vector + 1 == count or opcode[vector + 1] not in UNDONE
 
 
 @inlined
@@ -137,8 +158,8 @@ def order_private_redo(walk: Walk, count: int) -> None:
             _move(vectors, undo, vector - 1)
         vector += 1
     for vector in range(count):
-        if vectors.opcode[vector] == _BEGIN:
+        if vectors.opcode[vector] == OP_BEGIN:
             _move(vectors, vector, 0)
     for vector in range(count - 1, -1, -1):
-        if vectors.opcode[vector] == _END:
+        if vectors.opcode[vector] == OP_END:
             _move(vectors, vector, count - 1)

@@ -11,6 +11,7 @@ import numba
 import numpy as np
 
 from olr_pg.kernels.compile import inlined_for
+from olr_pg.redo.format.undo_fields import XID_SLOT, XID_SQN
 
 BYTES: Final = (
     numba.types.Array(numba.uint8, 1, "C"),
@@ -51,6 +52,13 @@ def u32(data: Any, at: int, big: bool) -> int:
     if big:
         return int(a << _24 | b << _16 | c << _8 | d)
     return int(a | b << _8 | c << _16 | d << _24)
+
+
+@inlined_for(*(numba.int64(data, numba.int64, numba.boolean) for data in BYTES))
+def read_xid(data: Any, at: int, big: bool) -> int:
+    """Read the transaction's id at `at`, packed as `batch.EVENT` has it."""
+    slot, sequence = u16(data, at + XID_SLOT, big), u32(data, at + XID_SQN, big)
+    return u16(data, at, big) << 48 | slot << 32 | sequence
 
 
 @inlined_for(*(numba.int64(data, numba.int64, numba.boolean) for data in BYTES))

@@ -15,16 +15,51 @@ from typing import Any, Final, NamedTuple
 
 from olr_pg.kernels.compile import inlined
 from olr_pg.redo.batch import I64, U8, EntryColumns, PieceColumns
+from olr_pg.redo.format.index_fields import (
+    KDILK_BLOCK,
+    KDILK_COLUMNS,
+    KDILK_COLUMNS_LEAST,
+    KDILK_DATA,
+    KDILK_FLAGS,
+    KDILK_NCOL,
+    KDILK_PURGE,
+    KDILK_PURGE_TOO,
+    KDILK_RESTORE,
+    KDILK_ROW,
+    KDILK_SIZE,
+    KDILK_SUPPLEMENTAL,
+    LEAF_ARRAY,
+    LEAF_CODE,
+    LEAF_LEAST,
+    LEAF_SLOT,
+)
+from olr_pg.redo.format.opcodes import (
+    DRP,
+    IRP,
+    LEAF_COLUMNS,
+    LEAF_DATA,
+    LEAF_DELETE,
+    LEAF_INSERT,
+    LEAF_ROW,
+    LEAF_STRUCTURE,
+    URP,
+)
+from olr_pg.redo.format.row_fields import (
+    FB_LAST,
+    FB_WHOLE,
+    ROW_CC,
+    ROW_SIZE,
+    SUPPLEMENTAL_FB,
+    SUPPLEMENTAL_INSERT,
+    SUPPLEMENTAL_INTERNAL,
+    SUPPLEMENTAL_LOCK,
+    SUPPLEMENTAL_MOVES,
+)
 from olr_pg.redo.integers import u16, u32
 from olr_pg.redo.pieces import NO_ROW, ChangeStatus, open_piece
 from olr_pg.redo.row_vectors import (
-    DRP,
     ENTRIES,
-    FB_LAST,
-    FB_WHOLE,
-    IRP,
     PIECES,
-    URP,
     push,
     push_row,
     push_supplemental,
@@ -33,12 +68,6 @@ from olr_pg.redo.row_vectors import (
 
 NO_ROWID: Final = 0x80
 """Set in `PieceColumns.sup_flags` of a piece without supplemental header: the row has no ROWID."""
-
-_PURGE, _PURGE_TOO, _RESTORE = 2, 3, 5
-_KEY_DATA, _WHOLE, _VECTOR = 0x12, 0x1E, 0x23
-_HAS_SUPPLEMENTAL = 0x80
-_ARRAY = 0x20
-_INSERTS = 2
 
 _MALFORMED = 0
 """Instead of an operation: the values do not fit the fields."""
@@ -49,9 +78,6 @@ _COLUMNS = int(ChangeStatus.COLUMNS)
 _SUPPLEMENTAL = int(ChangeStatus.SUPPLEMENTAL)
 _OPERATION = int(ChangeStatus.OPERATION)
 _OVERFLOW = int(ChangeStatus.OVERFLOW)
-
-STRUCTURE: Final = (6, 7, 8, 9, 11, 13, 15, 16, 31)
-"""Codes of layer 10 that change index blocks, not rows (redo-format §12)."""
 
 
 @inlined
@@ -84,10 +110,13 @@ def _push_others(
     """Push the columns behind the key (flags, lock, count, values); NULL up to `least` of them."""
     count = 0
     if size > 0:
-        if size < 3:
+        if size < ROW_SIZE:
             return False
-        count = int(payload[at + 2])
-        if push_row(payload, at + 3, at + size, count, big, role, key + 1, entries, state) < 0:
+        count = int(payload[at + ROW_CC])
+        if (
+            push_row(payload, at + ROW_SIZE, at + size, count, big, role, key + 1, entries, state)
+            < 0
+        ):
             return False
     for column in range(count, least):
         push(entries, state, role, 0, key + 1 + column, 0, -1)
@@ -96,7 +125,7 @@ def _push_others(
 
 @inlined
 def _count_others(payload: Any, at: int, size: int) -> int:
-    return int(payload[at + 2]) if size >= 3 else 0
+    return int(payload[at + ROW_CC]) if size >= ROW_SIZE else 0
 
 
 @inlined
@@ -209,7 +238,7 @@ def _reinsert(pair: Pair) -> bool:
 @inlined
 def _update_listed(pair: Pair) -> int:
     """10.35: some columns behind the key; the undo field behind the old values, or −1."""
-    if pair.undo_length[4] < 22 or pair.undo_fields < 6 or pair.redo_fields < 3:
+    if pair.undo_length[4] < KDILK_COLUMNS_LEAST or pair.undo_fields < 6 or pair.redo_fields < 3:
         return -1
     key = _undo_key(pair, 4)
     if key < 0:
@@ -226,7 +255,7 @@ def _update_listed(pair: Pair) -> int:
     if field < 0 or end < 0:
         return -1
     # Columns that the old row did not reach were NULL.
-    width = int(payload[pair.undo_offset[4] + 21])
+    width = int(payload[pair.undo_offset[4] + KDILK_NCOL])
     for i in range(pair.redo_length[3] >> 1):
         column = u16(payload, pair.redo_offset[3] + 2 * i, big)
         if column >= width:
@@ -241,29 +270,29 @@ def _row_change(pair: Pair, code: int) -> tuple[int, int]:
     Instead of the operation NO_ROW, _MALFORMED, or the `ChangeStatus` of what is not supported.
     """
     what = pair.payload[pair.undo_offset[4]]
-    if code == 2 and what in (_PURGE, _PURGE_TOO):
+    if code == LEAF_INSERT and what in (KDILK_PURGE, KDILK_PURGE_TOO):
         return (IRP if _insert(pair) else _MALFORMED), 6
-    if code == 4 and what == _RESTORE:
+    if code == LEAF_DELETE and what == KDILK_RESTORE:
         return (DRP if _delete(pair) else _MALFORMED), 7
-    if code == 18 and what == _KEY_DATA:
+    if code == LEAF_DATA and what == KDILK_DATA:
         header = _header(pair, 7)
         if header == 0:
             return _OPERATION, 0
-        if pair.payload[pair.undo_offset[header]] == _INSERTS:
+        if pair.payload[pair.undo_offset[header]] == SUPPLEMENTAL_INSERT:
             return (IRP if _reinsert(pair) else _MALFORMED), header
         return (URP if _update_all(pair) else _MALFORMED), header
-    if code == 30 and what == _WHOLE:
+    if code == LEAF_ROW and what == KDILK_ROW:
         return (URP if _update_all(pair) else _MALFORMED), 7
-    if code == 35 and what == _VECTOR:
+    if code == LEAF_COLUMNS and what == KDILK_COLUMNS:
         field = _update_listed(pair)
         return (URP if field > 0 else _MALFORMED), field
-    return (NO_ROW if code in STRUCTURE else _OPERATION), 0
+    return (NO_ROW if code in LEAF_STRUCTURE else _OPERATION), 0
 
 
 @inlined
 def _header(pair: Pair, field: int) -> int:
     """Find the supplemental header, at or after an undo field; 0 where there is none."""
-    if not pair.payload[pair.undo_offset[4] + 2] & _HAS_SUPPLEMENTAL:
+    if not pair.payload[pair.undo_offset[4] + KDILK_FLAGS] & KDILK_SUPPLEMENTAL:
         return 0
     return supplemental_header(pair.undo_length, field, pair.undo_fields)
 
@@ -273,11 +302,12 @@ def _continues(pair: Pair, code: int) -> bool:
     """Tell whether the row of a leaf change has another piece, in the overflow segment."""
     payload = pair.payload
     found = False
-    if code in (2, 18, 30):
-        field = 4 if code == 2 else 3
-        if pair.redo_fields >= field and pair.redo_length[field] >= 3:
+    if code in (LEAF_INSERT, LEAF_DATA, LEAF_ROW):
+        field = 4 if code == LEAF_INSERT else 3
+        if pair.redo_fields >= field and pair.redo_length[field] >= ROW_SIZE:
             found = not payload[pair.redo_offset[field]] & FB_LAST
-    if code in (4, 18, 30) and pair.undo_fields >= 6 and pair.undo_length[6] >= 3:
+    has_old = code in (LEAF_DELETE, LEAF_DATA, LEAF_ROW) and pair.undo_fields >= 6
+    if has_old and pair.undo_length[6] >= ROW_SIZE:
         found = found or not payload[pair.undo_offset[6]] & FB_LAST
     return found
 
@@ -289,8 +319,8 @@ def _supplemental(pair: Pair, field: int, op: int) -> int:
     if header == 0:
         return _OK
     at = pair.undo_offset[header]
-    moved = pair.payload[at + 1] & 0x80 != 0
-    if pair.payload[at] in (8, 0x10) or (moved and op == URP):
+    moved = pair.payload[at + SUPPLEMENTAL_FB] & SUPPLEMENTAL_MOVES != 0
+    if pair.payload[at] in (SUPPLEMENTAL_INTERNAL, SUPPLEMENTAL_LOCK) or (moved and op == URP):
         return NO_ROW
     end = push_supplemental(
         pair.payload, pair.undo_offset, pair.undo_length, pair.undo_fields, header, op, pair.big,
@@ -302,13 +332,13 @@ def _supplemental(pair: Pair, field: int, op: int) -> int:
 @inlined
 def index_piece(pair: Pair, code: int) -> int:
     """Push one row piece from an index pair; a `ChangeStatus`, or NO_ROW."""
-    if pair.undo_fields < 5 or pair.undo_length[4] < 20:
+    if pair.undo_fields < 5 or pair.undo_length[4] < KDILK_SIZE:
         return _SHORT_FIELD
-    if pair.redo_fields < 2 or pair.redo_length[2] < 4:
+    if pair.redo_fields < 2 or pair.redo_length[2] < LEAF_LEAST:
         return _SHORT_FIELD
     payload, big, state, pieces = pair.payload, pair.big, pair.state, pair.pieces
     kdilk = pair.undo_offset[4]
-    if payload[pair.redo_offset[2] + 1] & _ARRAY:
+    if payload[pair.redo_offset[2] + LEAF_CODE] & LEAF_ARRAY:
         return _OPERATION
     if _continues(pair, code):
         return _OVERFLOW
@@ -324,8 +354,8 @@ def index_piece(pair: Pair, code: int) -> int:
     open_piece(pieces, piece, op)
     pieces.sup_flags[piece] = NO_ROWID
     pieces.row_flags[piece] = FB_WHOLE
-    pieces.bdba[piece] = u32(payload, kdilk + 8, big)
-    pieces.slot[piece] = u16(payload, pair.redo_offset[2] + 2, big)
+    pieces.bdba[piece] = u32(payload, kdilk + KDILK_BLOCK, big)
+    pieces.slot[piece] = u16(payload, pair.redo_offset[2] + LEAF_SLOT, big)
     pieces.head_bdba[piece] = pieces.bdba[piece]
     pieces.head_slot[piece] = pieces.slot[piece]
     pieces.entry_count[piece] = state[ENTRIES] - first

@@ -24,7 +24,13 @@ from olr_pg.redo.batch import (
 )
 from olr_pg.redo.blocks import LWN, RECORD, group_end, scan_group, unpack_blocks
 from olr_pg.redo.column_tables import as_table, grown, head
-from olr_pg.redo.layout import BLOCK_HEADER, FIRST_DATA_BLOCK, RECORD_HEADER, VLD_VALID
+from olr_pg.redo.format.file_fields import (
+    BLOCK_HEADER,
+    FIRST_DATA_BLOCK,
+    RECORD_HEADER,
+    VECTOR_CODE,
+    VLD_VALID,
+)
 from olr_pg.redo.pieces import REASONS, ChangeStatus, error_code
 from olr_pg.redo.row_vectors import ENTRIES, EVENTS, FULL, NOTED, PASSED, PIECES, STATE_SIZE
 from olr_pg.redo.uninterpreted import NOTE, NOTES, passed_of
@@ -438,7 +444,7 @@ def _vector_error(log: Log, walk: Walk, stage: int, status: int, place: int) -> 
             log, walk.first_block, Code.RECORD_MALFORMED, VECTOR_FAULTS[VectorStatus(status)], place
         )
     record = int(walk.current[RECORD_AT_HAND])
-    opcode = int(walk.payload[place]) << 8 | int(walk.payload[place + 1])
+    opcode = int(walk.payload[place]) << 8 | int(walk.payload[place + VECTOR_CODE])
     fault = ChangeStatus(status)
     return place_error(
         log,

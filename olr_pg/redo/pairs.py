@@ -6,16 +6,27 @@ from typing import TYPE_CHECKING
 
 from olr_pg.kernels.compile import inlined
 from olr_pg.redo.batch import Role
+from olr_pg.redo.format.opcodes import (
+    CFA,
+    CMP,
+    DRP,
+    IRP,
+    LAYER_INDEX,
+    LKR,
+    LMN,
+    ORP,
+    QMD,
+    QMI,
+    ROW_STRUCTURE,
+    URP,
+)
 from olr_pg.redo.iot import index_piece
 from olr_pg.redo.pieces import NO_ROW, ChangeStatus, multi_row_pieces, single_piece
-from olr_pg.redo.row_vectors import CFA, CMP, DRP, IRP, LKR, LMN, ORP, QMD, QMI, URP
 
 if TYPE_CHECKING:
     from olr_pg.redo.iot import Pair
 
 _SINGLE = (IRP, DRP, LKR, URP, ORP, CFA, LMN, CMP)
-_STRUCTURE = (7, 9, 10, 14, 20, 23, 24)
-"""Codes of layer 11 that change a block, but no row of it."""
 
 _BEFORE = int(Role.BEFORE)
 _AFTER = int(Role.AFTER)
@@ -32,7 +43,7 @@ def pair_pieces(pair: Pair, layer: int, code: int, row_scn: int, clustered: int)
         row_scn: bytes of the row SCN inside multi-row vectors.
         clustered: CLUCOLS of the table.
     """
-    if layer == 10:
+    if layer == LAYER_INDEX:
         return index_piece(pair, code)
     if code == QMI:
         return multi_row_pieces(
@@ -50,4 +61,4 @@ def pair_pieces(pair: Pair, layer: int, code: int, row_scn: int, clustered: int)
             pair.undo_fields, pair.redo_offset, pair.redo_length, pair.redo_fields, pair.pieces,
             pair.entries, pair.state,
         )  # fmt: skip
-    return NO_ROW if code in _STRUCTURE else _OPERATION
+    return NO_ROW if code in ROW_STRUCTURE else _OPERATION

@@ -13,28 +13,58 @@ import numpy as np
 from olr_pg.errors import Code
 from olr_pg.kernels.compile import inlined
 from olr_pg.redo.batch import EntryColumns, Packed, PieceColumns
-from olr_pg.redo.integers import u16, u32
-from olr_pg.redo.row_vectors import (
-    CFA,
-    CMP,
-    DRP,
-    ENTRIES,
+from olr_pg.redo.format.opcodes import CFA, CMP, DRP, IRP, LKR, LMN, ORP, URP
+from olr_pg.redo.format.row_fields import (
     FB_CLUSTER_KEY,
     FB_FIRST,
     FB_HEAD,
     FB_LAST,
     FB_WHOLE,
+    KDO_BDBA,
+    KDO_DELETE_LEAST,
+    KDO_DELETE_SLOT,
+    KDO_FORWARD_LEAST,
+    KDO_FORWARD_NRID,
+    KDO_FORWARD_SLOT,
+    KDO_MULTI_NROW,
+    KDO_MULTI_SLOTS,
+    KDO_OP,
+    KDO_OPERATION,
+    KDO_PIECE_CC,
+    KDO_PIECE_FB,
+    KDO_PIECE_HRID,
+    KDO_PIECE_NRID,
+    KDO_PIECE_NULLS,
+    KDO_PIECE_SLOT,
+    KDO_ROW_SCN,
+    KDO_SIZE,
+    KDO_UPDATE_FB,
+    KDO_UPDATE_NCOL,
+    KDO_UPDATE_NULLS,
+    KDO_UPDATE_SLOT,
+    RID_SLOT,
+    ROW_CC,
+    ROW_SIZE,
+    SUPPLEMENTAL_AFTER,
+    SUPPLEMENTAL_BDBA,
+    SUPPLEMENTAL_BEFORE,
+    SUPPLEMENTAL_CHANGED,
+    SUPPLEMENTAL_FB,
+    SUPPLEMENTAL_INTERNAL,
+    SUPPLEMENTAL_LOCK,
+    SUPPLEMENTAL_LONG,
+    SUPPLEMENTAL_MOVES,
+    SUPPLEMENTAL_OPT,
+    SUPPLEMENTAL_OPT_HIGH,
+    SUPPLEMENTAL_SLOT,
+)
+from olr_pg.redo.integers import u16, u32
+from olr_pg.redo.row_vectors import (
+    ENTRIES,
     FULL,
-    IRP,
-    LKR,
-    LMN,
-    OPERATION,
-    ORP,
     PACKED,
     PIECES,
-    ROW_DEPENDENCIES,
     SHIFT,
-    URP,
     push_redo_columns,
     push_row,
     push_supplemental,
@@ -142,15 +172,15 @@ def _shift(entries: EntryColumns, first: int, end: int, by: int) -> None:
 @inlined
 def _row_flags_and_slot(payload: Any, at: int, size: int, big: bool) -> tuple[int, int]:
     """(row flags, slot) of a KDO field, −1 as slot where it is too short or unknown."""
-    op = payload[at + 10] & OPERATION
-    if op in (IRP, ORP) and size >= 45:
-        return int(payload[at + 16]), u16(payload, at + 42, big)
-    if op in (DRP, LKR) and size >= 18:
-        return 0, u16(payload, at + 16, big)
-    if op == URP and size >= 26:
-        return int(payload[at + 16]), u16(payload, at + 20, big)
-    if op == CFA and size >= 26:
-        return 0, u16(payload, at + 24, big)
+    op = payload[at + KDO_OP] & KDO_OPERATION
+    if op in (IRP, ORP) and size >= KDO_PIECE_NULLS:
+        return int(payload[at + KDO_PIECE_FB]), u16(payload, at + KDO_PIECE_SLOT, big)
+    if op in (DRP, LKR) and size >= KDO_DELETE_LEAST:
+        return 0, u16(payload, at + KDO_DELETE_SLOT, big)
+    if op == URP and size >= KDO_UPDATE_NULLS:
+        return int(payload[at + KDO_UPDATE_FB]), u16(payload, at + KDO_UPDATE_SLOT, big)
+    if op == CFA and size >= KDO_FORWARD_LEAST:
+        return 0, u16(payload, at + KDO_FORWARD_SLOT, big)
     if op in (LMN, CMP):
         return 0, 0
     return 0, -1
@@ -159,16 +189,19 @@ def _row_flags_and_slot(payload: Any, at: int, size: int, big: bool) -> tuple[in
 @inlined
 def _next_piece(payload: Any, at: int, size: int, big: bool) -> tuple[int, int, int]:
     """(columns, nrid's block, nrid's slot) of a KDO field; 0 where it tells none."""
-    op = payload[at + 10] & OPERATION
-    if op == URP and size >= 26:
-        return int(payload[at + 22]), 0, 0
-    if op == CFA and size >= 26:
-        return 0, u32(payload, at + 16, big), u16(payload, at + 20, big)
-    if op not in (IRP, ORP) or size < 45:
+    op = payload[at + KDO_OP] & KDO_OPERATION
+    if op == URP and size >= KDO_UPDATE_NULLS:
+        return int(payload[at + KDO_UPDATE_NCOL]), 0, 0
+    if op == CFA and size >= KDO_FORWARD_LEAST:
+        nrid = at + KDO_FORWARD_NRID
+        return 0, u32(payload, nrid, big), u16(payload, nrid + RID_SLOT, big)
+    if op not in (IRP, ORP) or size < KDO_PIECE_NULLS:
         return 0, 0, 0
-    if payload[at + 16] & FB_LAST:
-        return int(payload[at + 18]), 0, 0
-    return int(payload[at + 18]), u32(payload, at + 28, big), u16(payload, at + 32, big)
+    columns = int(payload[at + KDO_PIECE_CC])
+    if payload[at + KDO_PIECE_FB] & FB_LAST:
+        return columns, 0, 0
+    nrid = at + KDO_PIECE_NRID
+    return columns, u32(payload, nrid, big), u16(payload, nrid + RID_SLOT, big)
 
 
 @inlined
@@ -187,9 +220,10 @@ def _links(payload: Any, kdo: int, size: int, undo: int, undo_size: int, big: bo
     if op in (IRP, DRP) and pieces.row_flags[piece] & _HEAD_OR_FIRST == FB_FIRST:
         # The first piece with data of a row that has moved names the row's head (hrid).
         image = kdo if op == IRP else undo
-        if payload[image + 10] & OPERATION == IRP:
-            pieces.head_bdba[piece] = u32(payload, image + 20, big)
-            pieces.head_slot[piece] = u16(payload, image + 24, big)
+        if payload[image + KDO_OP] & KDO_OPERATION == IRP:
+            hrid = image + KDO_PIECE_HRID
+            pieces.head_bdba[piece] = u32(payload, hrid, big)
+            pieces.head_slot[piece] = u16(payload, hrid + RID_SLOT, big)
 
 
 @inlined
@@ -202,18 +236,20 @@ def _describe(
     """
     pieces.supplemental[piece] = 1
     pieces.sup_type[piece] = payload[at]
-    pieces.sup_flags[piece] = payload[at + 1]
-    if size >= 26:
-        pieces.head_bdba[piece] = u32(payload, at + 20, big)
-        pieces.head_slot[piece] = u16(payload, at + 24, big)
-    return u16(payload, at + 6, big), u16(payload, at + 8, big)
+    pieces.sup_flags[piece] = payload[at + SUPPLEMENTAL_FB]
+    if size >= SUPPLEMENTAL_LONG:
+        pieces.head_bdba[piece] = u32(payload, at + SUPPLEMENTAL_BDBA, big)
+        pieces.head_slot[piece] = u16(payload, at + SUPPLEMENTAL_SLOT, big)
+    return u16(payload, at + SUPPLEMENTAL_BEFORE, big), u16(payload, at + SUPPLEMENTAL_AFTER, big)
 
 
 @inlined
 def _changed_columns(payload: Any, header: int, offset: Any, length: Any, field: int, big: bool,
                      pieces: PieceColumns, piece: int) -> None:  # fmt: skip
     """Note the bitmap of the columns really changed, if the supplemental header announces one."""
-    if not payload[header + 17] & 0x20 and not u16(payload, header + 16, big) & 0x2000:
+    opt = payload[header + SUPPLEMENTAL_OPT]
+    both = u16(payload, header + SUPPLEMENTAL_OPT_HIGH, big)
+    if not opt & SUPPLEMENTAL_CHANGED and not both & SUPPLEMENTAL_CHANGED << 8:
         return
     if length[field + 1] == (u16(payload, offset[field], big) + 7) >> 3:
         pieces.changed_offset[piece] = offset[field + 1]
@@ -239,7 +275,7 @@ def single_piece(
     """Push one row piece from a pair; a `ChangeStatus`, or NO_ROW."""
     piece = state[PIECES]
     open_piece(pieces, piece, op)
-    if redo_fields < 2 or redo_length[2] < 16 or undo_fields < 4 or undo_length[4] < 16:
+    if redo_fields < 2 or redo_length[2] < KDO_SIZE or undo_fields < 4 or undo_length[4] < KDO_SIZE:
         return _SHORT_FIELD
     kdo = redo_offset[2]
     undo_kdo = undo_offset[4]
@@ -255,7 +291,7 @@ def single_piece(
         return NO_ROW
     pieces.row_flags[piece] = flags
     pieces.old_flags[piece] = undo_flags
-    pieces.bdba[piece] = u32(payload, kdo, big)
+    pieces.bdba[piece] = u32(payload, kdo + KDO_BDBA, big)
     pieces.slot[piece] = slot
     pieces.head_bdba[piece] = pieces.bdba[piece]
     pieces.head_slot[piece] = slot
@@ -285,9 +321,11 @@ def single_piece(
     if header > 0:
         at = undo_offset[header]
         kind = payload[at]
-        moved = payload[at + 1] & 0x80 != 0
+        moved = payload[at + SUPPLEMENTAL_FB] & SUPPLEMENTAL_MOVES != 0
         # A row that moves (K) is a whole one deleted here and inserted there.
-        if kind == 8 or kind == 0x10 or (moved and op != IRP and op != DRP):
+        if kind in (SUPPLEMENTAL_INTERNAL, SUPPLEMENTAL_LOCK) or (
+            moved and op != IRP and op != DRP
+        ):
             state[ENTRIES] = first
             return NO_ROW
         if not moved:
@@ -326,17 +364,17 @@ def multi_row_pieces(
     state: Any,
 ) -> int:
     """Push one piece per row of a QMI field group (KDO is field `kdo`); a `ChangeStatus`."""
-    if fields < kdo or length[kdo] < 20:
+    if fields < kdo or length[kdo] < KDO_MULTI_SLOTS:
         return _SHORT_FIELD
     at = offset[kdo]
-    rows = int(payload[at + 18])
-    if length[kdo] < 20 + 2 * rows:
+    rows = int(payload[at + KDO_MULTI_NROW])
+    if length[kdo] < KDO_MULTI_SLOTS + 2 * rows:
         return _ROWS
     if rows == 0:
         return _OK
     if fields < kdo + 2 or length[kdo + 1] < 2 * rows:
         return _ROWS
-    skip = 3 + (row_scn if payload[at + 10] & ROW_DEPENDENCIES else 0)
+    skip = ROW_SIZE + (row_scn if payload[at + KDO_OP] & KDO_ROW_SCN else 0)
     row = offset[kdo + 2]
     stop = row + length[kdo + 2]
     for r in range(rows):
@@ -349,8 +387,8 @@ def multi_row_pieces(
             return _OK
         open_piece(pieces, piece, op)
         pieces.row_flags[piece] = payload[row]
-        pieces.bdba[piece] = u32(payload, at, big)
-        pieces.slot[piece] = u16(payload, at + 20 + 2 * r, big)
+        pieces.bdba[piece] = u32(payload, at + KDO_BDBA, big)
+        pieces.slot[piece] = u16(payload, at + KDO_MULTI_SLOTS + 2 * r, big)
         pieces.head_bdba[piece] = pieces.bdba[piece]
         pieces.head_slot[piece] = pieces.slot[piece]
         first = state[ENTRIES]
@@ -358,7 +396,7 @@ def multi_row_pieces(
             payload,
             row + skip,
             row + size,
-            int(payload[row + 2]),
+            int(payload[row + ROW_CC]),
             big,
             role,
             1,

@@ -11,6 +11,77 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 import numpy as np
 
 from olr_pg.errors import OlrPgError
+from olr_pg.redo.format.file_fields import (
+    NO_OBJECT,
+    UNDO_HEADER_CLS,
+    VECTOR_AFN,
+    VECTOR_CLS,
+    VECTOR_CODE,
+    VECTOR_CON_ID,
+    VECTOR_DBA,
+    VECTOR_FLG,
+    VECTOR_KIND,
+    VECTOR_LONG_HEADER,
+    VECTOR_NO_BLOCK,
+    VECTOR_OBJ_HIGH,
+    VECTOR_OBJ_LOW,
+    VECTOR_SCN,
+    VECTOR_SEQ,
+    VECTOR_TYP,
+)
+from olr_pg.redo.format.lob_fields import (
+    KDLI_FPLOAD,
+    KDLI_FPLOAD_XID,
+    KDLI_SUPLOG,
+    KDLI_SUPLOG_SIZE,
+    KDLI_SUPLOG_XID,
+    LLB,
+)
+from olr_pg.redo.format.marker_fields import (
+    DDL_OBJN,
+    DDL_XID,
+    DIRECT_XID_AT,
+    MARKER,
+    NOTE_XID,
+    XML_XID,
+)
+from olr_pg.redo.format.opcodes import (
+    LAYER_INDEX,
+    LAYER_ROW,
+    OP_BEGIN,
+    OP_DDL,
+    OP_END,
+    OP_LOB_OPERATION,
+    OP_UNDO,
+    UNDONE,
+    Layer,
+    Opcode,
+)
+from olr_pg.redo.format.row_fields import (
+    KTB_DATA,
+    KTB_DATA_LONG,
+    KTB_F,
+    KTB_F_XID,
+    KTB_LEAST,
+    KTB_LONG,
+    KTB_OPERATION,
+    KTB_VER,
+)
+from olr_pg.redo.format.undo_fields import (
+    KTUB,
+    KTUB_OBJD,
+    KTUB_OBJN,
+    KTUB_OPC,
+    KTUB_SIZE,
+    KTUB_SLT,
+    KTUDB_XID,
+    KTUDH_LEAST,
+    KTUDH_SLT,
+    KTUDH_SQN,
+    XID_SIZE,
+    XID_SLOT,
+    XID_SQN,
+)
 from olr_pg.redo.header import read_scn
 from olr_pg.redo.vectors import vectors_of
 from olr_pg.scalars import SCN_NONE, pack_xid
@@ -20,12 +91,6 @@ if TYPE_CHECKING:
 
     from olr_pg.redo.vectors import VectorColumns
     from olr_pg.redo.window import Window
-
-UNDO: Final = 0x0501
-BEGIN: Final = 0x0502
-END: Final = 0x0504
-UNDONE: Final = (0x0506, 0x050B)
-SESSION: Final = (0x0513, 0x0514)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +169,7 @@ class Vector(NamedTuple):
     @property
     def undo_segment(self) -> int:
         """The undo segment of a vector on an undo header or block (redo-format §3.1)."""
-        return max(0, self.cls - 15) >> 1
+        return max(0, self.cls - UNDO_HEADER_CLS) >> 1
 
 
 class Record(NamedTuple):
@@ -128,6 +193,12 @@ class Record(NamedTuple):
     data: bytes
     vectors: tuple[Vector, ...]
     fault: OlrPgError | None = None
+
+
+def undo_of(fields: Fields) -> int:
+    """Tell what an undo record is for: `UndoOf`, or another opcode; 0 where it is too short."""
+    opc = fields.bytes(2)[KTUB_OPC : KTUB.end("opc")]
+    return opc[0] << 8 | opc[1] if len(opc) == 2 else 0
 
 
 def u16_list(data: bytes, *, big: bool) -> list[int]:
@@ -226,75 +297,82 @@ def read_vector(data: bytes, start: int, end: int, header: int, *, big: bool) ->
         offsets.append(at)
         lengths.append(size)
         at += (size + 3) & ~3
-    long = header == 32
+    long = header == VECTOR_LONG_HEADER
     return Vector(
         start,
         end,
-        data[start] << 8 | data[start + 1],
-        number(2, 2),
-        number(4, 2),
-        number(6, 2) << 16 | number(22, 2),
-        number(8, 4),
-        read_scn(data, start + 12, big_endian=big),
-        data[start + 20],
-        data[start + 21],
-        number(24, 2) if long else 0,
-        number(28, 2) if long else 0,
+        data[start] << 8 | data[start + VECTOR_CODE],
+        number(VECTOR_CLS, 2),
+        number(VECTOR_AFN, 2),
+        number(VECTOR_OBJ_HIGH, 2) << 16 | number(VECTOR_OBJ_LOW, 2),
+        number(VECTOR_DBA, 4),
+        read_scn(data, start + VECTOR_SCN, big_endian=big),
+        data[start + VECTOR_SEQ],
+        data[start + VECTOR_TYP],
+        number(VECTOR_CON_ID, 2) if long else 0,
+        number(VECTOR_FLG, 2) if long else 0,
         Fields(data, tuple(offsets), tuple(lengths), big),
     )
 
 
 _XID_AT: Final = {
-    0x0517: (1, 0),
-    0x1801: (1, 4),
-    0x1804: (1, 4),
-    0x1806: (1, 8),
-    0x1808: (3, 0),
+    Opcode.UNDO: (1, KTUDB_XID),
+    Opcode.TRANSACTION_NOTE: (1, NOTE_XID.at("xid")),
+    Opcode.DDL: (1, DDL_XID),
+    Opcode.TRANSACTION_MARKER: (1, MARKER.at("xid")),
+    Opcode.DIRECT_LOAD: (1, DIRECT_XID_AT),
+    Opcode.XML: (3, XML_XID.at("xid")),
 }
-"""(field, offset) of the XID in vectors that bear it whole (redo-format §4.7, §8)."""
+"""(field, offset) of the XID in vectors that bear it whole (redo-format §4.2, §4.7, §8)."""
 
-_ROW_REDO: Final = (10, 11)
+_HAS_KTB: Final = (LAYER_INDEX, LAYER_ROW)
+
+
+_LOB_XID_AT: Final = {KDLI_SUPLOG: KDLI_SUPLOG_XID, KDLI_FPLOAD: KDLI_FPLOAD_XID}
+"""Where items of LOB redo bear it."""
 
 
 def vector_xids(vector: Vector) -> set[int]:
     """List the transactions a vector names; sequence 0 where only the slot is told (5.6/5.11)."""
     fields, opcode = vector.fields, vector.opcode
-    if opcode == UNDO:
-        return _xid_at(fields, 1, 8)
-    if opcode in (BEGIN, END):
-        if fields.size(1) < 8:
-            return set()
-        return {pack_xid(vector.undo_segment, fields.number(1, 0, 2), fields.number(1, 4, 4))}
-    if opcode in UNDONE:
-        if fields.size(1) < 24:
-            return set()
-        return {pack_xid(vector.undo_segment, fields.bytes(1)[18], 0)}
     if opcode in _XID_AT:
-        return _xid_at(fields, *_XID_AT[opcode])
-    if opcode == 0x0B11:
-        return _xid_at(fields, 3, {1: 4, 3: 0, 4: 8}.get(fields.number(2, 0, 1), 1 << 16))
-    if opcode >> 8 == 26:
+        return _xid_at(fields, *_XID_AT[Opcode(opcode)])
+    if opcode in (OP_BEGIN, OP_END):
+        if fields.size(1) < KTUDH_LEAST:
+            return set()
+        slot, sequence = fields.number(1, KTUDH_SLT, 2), fields.number(1, KTUDH_SQN, 4)
+        return {pack_xid(vector.undo_segment, slot, sequence)}
+    if opcode in UNDONE:
+        if fields.size(1) < KTUB_SIZE:
+            return set()
+        return {pack_xid(vector.undo_segment, fields.bytes(1)[KTUB_SLT], 0)}
+    if opcode == OP_LOB_OPERATION:
+        operation = LLB.get(fields.number(2, 0, 1))
+        return set() if operation is None else _xid_at(fields, 3, operation.at("xid"))
+    if opcode >> 8 == Layer.LOB:
         return _lob_xids(fields)
     ktb = fields.bytes(1)
-    if opcode >> 8 in _ROW_REDO and len(ktb) >= 2 and ktb[0] & 15 == 1:
-        return _xid_at(fields, 1, 8 if ktb[1] & 8 else 4)
+    if opcode >> 8 in _HAS_KTB and len(ktb) >= KTB_LEAST and ktb[0] & KTB_OPERATION == KTB_F:
+        data = KTB_DATA_LONG if ktb[KTB_VER] & KTB_LONG else KTB_DATA
+        return _xid_at(fields, 1, data + KTB_F_XID)
     return set()
 
 
 def vector_objects(vector: Vector) -> set[int]:
     """Object numbers and data object ids that a vector names."""
     found = set()
-    if vector.typ & 0x7F != 6 and vector.obj != 0xFFFFFFFF:
+    if vector.typ & VECTOR_KIND != VECTOR_NO_BLOCK and vector.obj != NO_OBJECT:
         found.add(vector.obj)
-    field = 2 if vector.opcode == UNDO else 1 if vector.opcode in UNDONE else 0
-    if field and vector.fields.size(field) >= 8:
-        found |= {vector.fields.number(field, 0, 4), vector.fields.number(field, 4, 4)}
-    if vector.opcode == 0x1801 and vector.fields.size(12) >= 4:
-        found.add(vector.fields.number(12, 0, 4))
-    if vector.opcode == 0x0B11:
-        at = {1: 36, 3: 8, 4: 0}.get(vector.fields.number(2, 0, 1))
-        if at is not None and vector.fields.size(3) >= at + 4:
-            found.add(vector.fields.number(3, at, 4))
+    fields = vector.fields
+    field = 2 if vector.opcode == OP_UNDO else 1 if vector.opcode in UNDONE else 0
+    if field and fields.size(field) >= KTUB.end("objd"):
+        found |= {fields.number(field, KTUB_OBJN, 4), fields.number(field, KTUB_OBJD, 4)}
+    if vector.opcode == OP_DDL and fields.size(DDL_OBJN) >= 4:
+        found.add(fields.number(DDL_OBJN, 0, 4))
+    if vector.opcode == OP_LOB_OPERATION:
+        operation = LLB.get(fields.number(2, 0, 1))
+        if operation is not None and fields.size(3) >= operation.end("objn"):
+            found.add(fields.number(3, operation.at("objn"), 4))
     return found
 
 
@@ -306,13 +384,13 @@ def same_transaction(one: int, other: int) -> bool:
 
 
 def _xid_at(fields: Fields, field: int, at: int) -> set[int]:
-    if fields.size(field) < at + 8:
+    if fields.size(field) < at + XID_SIZE:
         return set()
     return {
         pack_xid(
             fields.number(field, at, 2),
-            fields.number(field, at + 2, 2),
-            fields.number(field, at + 4, 4),
+            fields.number(field, at + XID_SLOT, 2),
+            fields.number(field, at + XID_SQN, 4),
         )
     }
 
@@ -320,8 +398,8 @@ def _xid_at(fields: Fields, field: int, at: int) -> set[int]:
 def _lob_xids(fields: Fields) -> set[int]:
     found: set[int] = set()
     for field in range(2, fields.count + 1):
-        at = {0x09: 4, 0x0B: 16}.get(fields.number(field, 0, 1))
-        if at is not None and fields.size(field) >= 24:
+        at = _LOB_XID_AT.get(fields.number(field, 0, 1))
+        if at is not None and fields.size(field) >= KDLI_SUPLOG_SIZE:
             found |= _xid_at(fields, field, at)
     return found
 

@@ -14,36 +14,36 @@ from numba import boolean, from_dtype, int64, void
 
 from olr_pg.kernels.compile import inlined, inlined_for
 from olr_pg.redo.batch import ENTRY, EntryColumns, Part, Role
+from olr_pg.redo.format.opcodes import CFA, DRP, IRP, LKR, LMN, ORP, URP
+from olr_pg.redo.format.row_fields import (
+    FB_NEXT,
+    FB_PREVIOUS,
+    KDO,
+    KDO_COLUMN_VECTOR,
+    KDO_OP,
+    KDO_OPERATION,
+    KDO_PIECE_BYTES,
+    KDO_PIECE_CC,
+    KDO_PIECE_FB,
+    KDO_PIECE_NULLS,
+    KDO_PIECE_TABN,
+    KDO_ROW_SCN,
+    KDO_TYPE,
+    KDO_UPDATE_FB,
+    KDO_UPDATE_NCOL,
+    KDO_UPDATE_NNEW,
+    KDO_UPDATE_NULLS,
+    LENGTH_LONG,
+    LENGTH_NULL,
+    SUPPLEMENTAL_CC,
+    SUPPLEMENTAL_FB,
+    SUPPLEMENTAL_NULL,
+    SUPPLEMENTAL_SIZES,
+)
 from olr_pg.redo.integers import BYTES, u16
 
 ENTRIES_TYPE: Final = from_dtype(ENTRY)[::1]
 INTEGERS: Final = int64[::1]
-
-OPERATION: Final = 0x1F
-"""The bits of a KDO's operation code that are one of these."""
-IRP: Final = 2
-DRP: Final = 3
-LKR: Final = 4
-URP: Final = 5
-ORP: Final = 6
-CFA: Final = 8
-QMI: Final = 11
-QMD: Final = 12
-LMN: Final = 16
-CMP: Final = 22
-
-FB_CLUSTER_KEY: Final = 0x80
-FB_HEAD: Final = 0x20
-FB_DELETED: Final = 0x10
-FB_FIRST: Final = 0x08
-FB_LAST: Final = 0x04
-FB_PREVIOUS: Final = 0x02
-FB_NEXT: Final = 0x01
-"""Bits of a piece's flag byte (redo-format §5.3): a cluster's key; the row's head; deleted; the
-row's first and last piece; its first column goes on from the previous piece, its last into the
-next."""
-FB_WHOLE: Final = FB_HEAD | FB_FIRST | FB_LAST
-"""Of a row of one piece."""
 
 EVENTS: Final = 0
 PIECES: Final = 1
@@ -55,8 +55,7 @@ PASSED: Final = 6
 NOTED: Final = 7
 STATE_SIZE: Final = 8
 
-ROW_DEPENDENCIES: Final = 0x40
-COLUMN_VECTOR: Final = 0x80
+_KDO_LEAST = KDO.end("xtype")
 
 _BEFORE = int(Role.BEFORE)
 _AFTER = int(Role.AFTER)
@@ -110,17 +109,17 @@ def push_whole_piece(
     Column i of the piece is pushed as segment column i, to be shifted by the caller.
     """
     at = offset[kdo]
-    if length[kdo] < 45:
+    if length[kdo] < KDO_PIECE_NULLS:
         return -1
-    flags = payload[at + 16]
-    count = int(payload[at + 18])
-    bitmap_end = length[kdo] - 45
+    flags = payload[at + KDO_PIECE_FB]
+    count = int(payload[at + KDO_PIECE_CC])
+    bitmap_end = length[kdo] - KDO_PIECE_NULLS
     field = kdo + 1
     first = _next_value(length, field, fields)
-    row_length = u16(payload, at + 40, big)
+    row_length = u16(payload, at + KDO_PIECE_BYTES, big)
     # A row of one column that is not compressed is longer than its value, too; but only a block of
     # compressed rows, whose first table is the dictionary, is trusted to mean it.
-    may_be_packed = count != 1 or payload[at + 44] != 0
+    may_be_packed = count != 1 or payload[at + KDO_PIECE_TABN] != 0
     if may_be_packed and first <= fields and length[first] == row_length:
         state[PACKED] = 1
         return first + 1
@@ -130,7 +129,7 @@ def push_whole_piece(
             part |= _FROM_PREVIOUS
         if i == count - 1 and flags & FB_NEXT:
             part |= _TO_NEXT
-        if i >> 3 < bitmap_end and payload[at + 45 + (i >> 3)] >> (i & 7) & 1:
+        if i >> 3 < bitmap_end and payload[at + KDO_PIECE_NULLS + (i >> 3)] >> (i & 7) & 1:
             push(entries, state, role, part, i, 0, -1)
             continue
         field = _next_value(length, field, fields)
@@ -160,18 +159,18 @@ def push_updated_columns(
     """
     at = offset[kdo]
     state[SHIFT] = 0
-    if length[kdo] < 26:
+    if length[kdo] < KDO_UPDATE_NULLS:
         return -1
-    flags = payload[at + 16]
-    width = int(payload[at + 22])
-    count = int(payload[at + 23])
-    bitmap_end = length[kdo] - 26
+    flags = payload[at + KDO_UPDATE_FB]
+    width = int(payload[at + KDO_UPDATE_NCOL])
+    count = int(payload[at + KDO_UPDATE_NNEW])
+    bitmap_end = length[kdo] - KDO_UPDATE_NULLS
     if kdo + 1 > fields:
         return kdo + 1 if count == 0 else -1
     numbers = offset[kdo + 1]
     first = u16(payload, numbers, big) if length[kdo + 1] >= 2 else 0
     state[SHIFT] = first
-    if payload[at + 11] & COLUMN_VECTOR:
+    if payload[at + KDO_TYPE] & KDO_COLUMN_VECTOR:
         return _push_column_vector(
             payload, offset, length, fields, kdo, big, role, count, entries, state
         )
@@ -190,7 +189,7 @@ def push_updated_columns(
         is_empty = field <= fields and length[field] == 0
         # Where the bitmap is too short, which it is on some SYS tables, the empty field tells.
         is_null = i >= count or (
-            payload[at + 26 + (i >> 3)] >> (i & 7) & 1 != 0 if is_told else is_empty
+            payload[at + KDO_UPDATE_NULLS + (i >> 3)] >> (i & 7) & 1 != 0 if is_told else is_empty
         )
         if is_null:
             push(entries, state, role, part, number - first, 0, -1)
@@ -256,9 +255,9 @@ def push_row(
             return -1
         size = int(payload[np.uint64(at)])
         at += 1
-        if size == 0xFF:
+        if size == LENGTH_NULL:
             size = 0
-        elif size == 0xFE:
+        elif size == LENGTH_LONG:
             if at + 2 > end:
                 return -1
             size = u16(payload, at, big)
@@ -290,9 +289,9 @@ def push_undo_columns(
     state: Any,
 ) -> int:
     """Before values of an undo record (KDO is field 4); the field after them, or −1."""
-    if fields < 4 or length[4] < 12:
+    if fields < 4 or length[4] < _KDO_LEAST:
         return -1
-    op = payload[offset[4] + 10] & OPERATION
+    op = payload[offset[4] + KDO_OP] & KDO_OPERATION
     state[SHIFT] = 0
     field = 5
     if op in (IRP, ORP):
@@ -301,7 +300,7 @@ def push_undo_columns(
         field = push_updated_columns(
             payload, offset, length, fields, 4, big, _BEFORE, entries, state
         )
-    if field >= 0 and payload[offset[4] + 10] & ROW_DEPENDENCIES and op != LMN:
+    if field >= 0 and payload[offset[4] + KDO_OP] & KDO_ROW_SCN and op != LMN:
         field = _next_value(length, field, fields)
         if field <= fields and length[field] in (6, 8):
             field += 1
@@ -332,7 +331,7 @@ def push_redo_columns(
 def supplemental_header(length: Any, field: int, fields: int) -> int:
     """Find the field of the supplemental header, at or after `field`; 0 where there is none."""
     field = _next_value(length, field, fields)
-    if field <= fields and length[field] in (20, 26, 28):
+    if field <= fields and length[field] in SUPPLEMENTAL_SIZES:
         return field
     return 0
 
@@ -361,12 +360,12 @@ def push_supplemental(
 ) -> int:
     """Supplemental values behind the header field; the field after them, or −1."""
     at = offset[header]
-    count = u16(payload, at + 2, big)
+    count = u16(payload, at + SUPPLEMENTAL_CC, big)
     if count == 0:
         return header + 1
     if header + 2 > fields or min(length[header + 1], length[header + 2]) < 2 * count:
         return -1
-    flags = payload[at + 1]
+    flags = payload[at + SUPPLEMENTAL_FB]
     role = supplemental_role(op)
     for i in range(count):
         number = u16(payload, offset[header + 1] + 2 * i, big)
@@ -377,7 +376,7 @@ def push_supplemental(
             part |= _FROM_PREVIOUS
         if i == count - 1 and flags & FB_NEXT:
             part |= _TO_NEXT
-        if size == 0xFFFF or size == 0:
+        if size == SUPPLEMENTAL_NULL or size == 0:
             push(entries, state, role, part, number, 0, -1)
         elif field > fields or length[field] != size:
             return -1

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from olr_pg.redo.batch import EventKind
-from olr_pg.redo.layout import BLOCK_HEADER, LWN_RECORD_HEADER, RECORD_HEADER, VLD_LWN
+from olr_pg.redo.format.file_fields import (
+    BLOCK_HEADER,
+    LWN_RECORD_HEADER,
+    RECORD_HEADER,
+    RECORD_VLD,
+    VLD_LWN,
+)
+from olr_pg.redo.format.opcodes import Opcode
+from olr_pg.redo.format.undo_fields import SESSION_TEXTS
 from olr_pg.redo.record_view import read_vector
 
 if TYPE_CHECKING:
@@ -22,9 +30,13 @@ if TYPE_CHECKING:
     from olr_pg.redo.header import LogHeader
     from olr_pg.redo.record_view import Fields
 
-_SESSION: Final = 0x0513
-_CONTINUED: Final = 0x0514
-_NAME_FIELD: Final = {_SESSION: 10, _CONTINUED: 2}
+_NAME: Final = "transaction name"
+_NAME_FIELD: Final = {
+    opcode: number
+    for opcode, texts in SESSION_TEXTS.items()
+    for number, text in texts.items()
+    if text == _NAME
+}
 
 
 class SessionKey(NamedTuple):
@@ -49,7 +61,9 @@ class SessionAttributes(NamedTuple):
     client_id: str = ""
 
 
-_FIELDS: Final = (2, 3, 4, 5, 6, 7, 8, 9, 14)
+_FIELDS: Final = tuple(
+    number for number, text in SESSION_TEXTS[Opcode.SESSION].items() if text != _NAME
+)
 """The fields of a 5.19 with the attributes, in their order."""
 
 
@@ -62,7 +76,7 @@ def sessions_of(
     found = {}
     for row in rows.tolist():
         for opcode, fields in _session_vectors(header, first_block, batch, row):
-            if opcode == _SESSION:
+            if opcode == Opcode.SESSION:
                 key = SessionKey(header.thread, int(events.session[row]), int(events.serial[row]))
                 found[key] = SessionAttributes(*(_text(fields, number) for number in _FIELDS))
     return found
@@ -87,7 +101,7 @@ def names_of(header: LogHeader, first_block: int, batch: ChangeBatch) -> dict[in
 
 def _session_vectors(
     header: LogHeader, first_block: int, batch: ChangeBatch, row: int
-) -> Iterator[tuple[int, Fields]]:
+) -> Iterator[tuple[Opcode, Fields]]:
     """Yield the 5.19 and 5.20 vectors of the record of a SESSION event: opcode, fields."""
     events, width = batch.events, header.block_size - BLOCK_HEADER
     at = (int(events.block[row]) - first_block) * width + int(events.offset[row]) - BLOCK_HEADER
@@ -95,11 +109,11 @@ def _session_vectors(
     order = "big" if layout.big_endian else "little"
     size = int.from_bytes(batch.data[at : at + 4].tobytes(), order)  # type: ignore[arg-type]
     record = batch.data[at : at + size].tobytes()
-    start = LWN_RECORD_HEADER if record[4] & VLD_LWN else RECORD_HEADER
+    start = LWN_RECORD_HEADER if record[RECORD_VLD] & VLD_LWN else RECORD_HEADER
     while start < size:
         vector = read_vector(record, start, size, layout.vector_header, big=layout.big_endian)
         if vector.opcode in _NAME_FIELD:
-            yield vector.opcode, vector.fields
+            yield Opcode(vector.opcode), vector.fields
         start = _end(vector.fields, start + layout.vector_header)
 
 

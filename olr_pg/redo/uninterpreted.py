@@ -1,6 +1,6 @@
 """Vectors that nothing interprets: counted by operation code, and those noted that may matter.
 
-One that names a subscribed object and is not known to change no row (`opcode_names.HARMLESS`) may
+One that names a subscribed object and is not known to change no row (`format.opcodes.HARMLESS`) may
 be a change that is missed: its place is noted, the first of its code and table.
 """
 
@@ -13,9 +13,14 @@ import numpy as np
 from olr_pg.kernels.compile import inlined, part
 from olr_pg.redo.column_tables import row_type
 from olr_pg.redo.events import find
-from olr_pg.redo.layout import BLOCK_HEADER
+from olr_pg.redo.format.file_fields import (
+    BLOCK_HEADER,
+    VECTOR_KIND,
+    VECTOR_NO_BLOCK,
+    VECTOR_TYP,
+)
+from olr_pg.redo.format.opcodes import HARMLESS, OP_UNDO_APPLIED, OP_UNDO_APPLIED_HEADER
 from olr_pg.redo.lobs import is_lob_object, table_of_lob
-from olr_pg.redo.opcode_names import HARMLESS
 from olr_pg.redo.row_vectors import FULL, NOTED, PASSED
 from olr_pg.redo.vectors import container_of, object_of
 from olr_pg.redo.walk import RECORD_AT_HAND, VECTORS, XID, Walk
@@ -26,13 +31,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from olr_pg.redo.column_tables import Table
-
-_BLOCK_HEADER = BLOCK_HEADER
-
-_MARKER: Final = 6
-"""The type of vectors without a block: what is in place of their object means nothing."""
-
-_TYPE: Final = 0x7F
 
 _IS_HARMLESS: Final = np.zeros(1 << 16, np.bool_)
 for _layer, _codes in HARMLESS.items():
@@ -114,7 +112,7 @@ def _note(walk: Walk, op: int, table: int, dataobj: int) -> None:
     notes.xid[count] = walk.current[XID]
     notes.scn[count] = walk.records.scn[record]
     notes.block[count] = walk.first_block + position // width
-    notes.offset[count] = _BLOCK_HEADER + position % width
+    notes.offset[count] = BLOCK_HEADER + position % width
     walk.state[NOTED] = count + 1
 
 
@@ -132,10 +130,10 @@ def _table_named(walk: Walk, at: int, dataobj: int) -> int:
 @part
 def _look_at(walk: Walk, vector: int, at: int, op: int) -> None:
     """Note a vector if it names a subscribed object."""
-    if walk.payload[at + 21] & _TYPE == _MARKER:
+    if walk.payload[at + VECTOR_TYP] & VECTOR_KIND == VECTOR_NO_BLOCK:
         return
     following = walk.vectors.opcode[vector + 1] if vector + 1 < walk.current[VECTORS] else 0
-    if following == 0x0506 or following == 0x050B:
+    if following in (OP_UNDO_APPLIED, OP_UNDO_APPLIED_HEADER):
         return  # it takes back what the undo marker behind it tells
     dataobj = object_of(walk.payload, at, walk.big)
     table = _table_named(walk, at, dataobj)

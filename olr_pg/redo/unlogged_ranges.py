@@ -15,6 +15,7 @@ import numpy as np
 from olr_pg.kernels.compile import inlined, part
 from olr_pg.redo.batch import ChangeBatch, EventKind
 from olr_pg.redo.events import direct_load_xid, find, push_event, push_undecoded, xid_of
+from olr_pg.redo.format.file_fields import VECTOR_AFN, VECTOR_CLS, VECTOR_CODE, VECTOR_TYP
 from olr_pg.redo.integers import u16
 from olr_pg.redo.lobs import is_lob_object, table_of_lob
 from olr_pg.redo.pieces import ChangeStatus, open_piece
@@ -52,11 +53,11 @@ def _push_range(walk: Walk, at: int) -> None:
     payload, big = walk.payload, walk.big
     piece = walk.state[PIECES]
     first = walk.state[ENTRIES]
-    open_piece(walk.pieces, piece, payload[at + 1])
+    open_piece(walk.pieces, piece, payload[at + VECTOR_CODE])
     walk.pieces.bdba[piece] = dba_of(payload, at, big)
-    walk.pieces.slot[piece] = u16(payload, at + 2, big)
-    walk.pieces.head_slot[piece] = u16(payload, at + 4, big)
-    walk.pieces.sup_type[piece] = payload[at + 21]
+    walk.pieces.slot[piece] = u16(payload, at + VECTOR_CLS, big)
+    walk.pieces.head_slot[piece] = u16(payload, at + VECTOR_AFN, big)
+    walk.pieces.sup_type[piece] = payload[at + VECTOR_TYP]
     offset, length = walk.scratch[0], walk.scratch[1]
     fields = read_fields(payload, at, walk.header, big, offset, length)
     for field in range(1, fields + 1):

@@ -21,13 +21,49 @@ from olr_pg.redo.events import (
     push_undecoded,
     xid_of,
 )
+from olr_pg.redo.format.opcodes import (
+    LAYER_INDEX,
+    LAYER_ROW,
+    OP_BEGIN,
+    OP_BLOCK_IMAGE,
+    OP_BLOCKS_UNLOGGED,
+    OP_BLOCKS_UNLOGGED_AGAIN,
+    OP_DDL,
+    OP_DIRECT_LOAD,
+    OP_END,
+    OP_LEAF_DATA,
+    OP_LEAF_INITIALIZE,
+    OP_LEAF_INSERT,
+    OP_LOB_OPERATION,
+    OP_LOB_REDO,
+    OP_LOB_WRITE,
+    OP_SESSION,
+    OP_SESSION_CONTINUED,
+    OP_UNDO,
+    OP_UNDO_APPLIED,
+    OP_UNDO_APPLIED_HEADER,
+    UNDO_OF_LEAF,
+    UNDO_OF_ROW,
+)
+from olr_pg.redo.format.undo_fields import (
+    KTUB_APART,
+    KTUB_FLG,
+    KTUB_HEAD,
+    KTUB_OBJD,
+    KTUB_OBJN,
+    KTUB_OPC,
+    KTUB_PART,
+    KTUB_SIZE,
+    KTUB_SLT,
+    KTUDB_SIZE,
+    KTUDB_XID,
+)
 from olr_pg.redo.in_memory_undo import order_private_redo
-from olr_pg.redo.integers import u16, u32
+from olr_pg.redo.integers import read_xid, u16, u32
 from olr_pg.redo.iot import Pair
+from olr_pg.redo.lob_pieces import MALFORMED, LobSink
 from olr_pg.redo.lobs import (
-    MALFORMED,
     LobFields,
-    LobSink,
     is_lob_object,
     lob_alone,
     lob_pair,
@@ -37,7 +73,15 @@ from olr_pg.redo.pieces import NO_ROW, ChangeStatus, open_piece
 from olr_pg.redo.row_vectors import ENTRIES, EVENTS, FULL, PIECES, push
 from olr_pg.redo.uninterpreted import pass_by
 from olr_pg.redo.unlogged_ranges import unlogged_range
-from olr_pg.redo.vectors import container_of, dba_of, object_of, read_fields, scan_record
+from olr_pg.redo.vectors import (
+    container_of,
+    dba_of,
+    is_encrypted,
+    object_of,
+    read_fields,
+    scan_record,
+    undo_segment_of,
+)
 from olr_pg.redo.walk import (
     CONTAINER,
     PENDING,
@@ -74,24 +118,22 @@ def _undo_record(walk: Walk, vector: int, at: int) -> int:
     One that is a part of a larger undo record (redo-format §4.2) is an event of its own.
     """
     f1, size = field_of(walk, at, 1)
-    if size < 20:
+    if size < KTUDB_SIZE:
         return _SHORT_FIELD
     payload, big = walk.payload, walk.big
-    walk.current[XID] = xid_of(
-        u16(payload, f1 + 8, big), u16(payload, f1 + 10, big), u32(payload, f1 + 12, big)
-    )
+    walk.current[XID] = read_xid(payload, f1 + KTUDB_XID, big)
     walk.current[CONTAINER] = container_of(payload, at, walk.header, big)
     walk.current[PENDING] = vector
     ktub = f1 + ((size + 3) & ~3)
     _, size = field_of(walk, at, 2)
-    if size < 24 or not u16(payload, ktub + 20, big) & 0x102:
+    if size < KTUB_SIZE or not u16(payload, ktub + KTUB_FLG, big) & KTUB_APART:
         return 0
-    undoes = u16(payload, ktub + 16, True)
-    table = find_table(walk, walk.current[CONTAINER], u32(payload, ktub, big))
-    if table < 0 or (undoes != 0x0B01 and undoes != 0x0A16):
+    undoes = u16(payload, ktub + KTUB_OPC, True)
+    table = find_table(walk, walk.current[CONTAINER], u32(payload, ktub + KTUB_OBJN, big))
+    if table < 0 or (undoes != UNDO_OF_ROW and undoes != UNDO_OF_LEAF):
         return 0
     # Of an encrypted one nothing is to be had: its HEAD is UNDECODED, and undone with its marker.
-    if not payload[at + 21] & 0x80:
+    if not is_encrypted(payload, at):
         _split_event(walk, _UNDO_PART, at, table)
     return 0
 
@@ -131,7 +173,7 @@ def _split_event(walk: Walk, kind: int, undo_at: int, table: int) -> int:
     walk.state[PIECES] = piece + 1
     event = push_event(walk, kind, walk.current[CONTAINER], walk.current[XID])
     walk.events.table[event] = table
-    walk.events.serial[event] = u16(payload, ktub + 20, big)
+    walk.events.serial[event] = u16(payload, ktub + KTUB_FLG, big)
     walk.events.piece_count[event] = 1
     link_undo(walk, ktub, event, dba_of(payload, undo_at, big))
     return event
@@ -164,20 +206,22 @@ def _change(walk: Walk, at: int, layer: int, code: int) -> int:
     payload, big = walk.payload, walk.big
     undo_at = walk.vectors.position[walk.current[PENDING]]
     ktub, size = field_of(walk, undo_at, 2)
-    if size < 24:
+    if size < KTUB_SIZE:
         return _SHORT_FIELD
     table = -1
-    undoes = u16(payload, ktub + 16, True)
-    if (layer == 11 and undoes == 0x0B01) or (layer == 10 and undoes == 0x0A16):
+    undoes = u16(payload, ktub + KTUB_OPC, True)
+    if (layer == LAYER_ROW and undoes == UNDO_OF_ROW) or (
+        layer == LAYER_INDEX and undoes == UNDO_OF_LEAF
+    ):
         con_id = container_of(payload, at, walk.header, big)
-        table = find_table(walk, con_id, u32(payload, ktub, big))
+        table = find_table(walk, con_id, u32(payload, ktub + KTUB_OBJN, big))
     if table < 0:
-        walk.tally[TALLY_FILTERED] += layer == 11
+        walk.tally[TALLY_FILTERED] += layer == LAYER_ROW
         return 0
-    walk.tally[TALLY_ROW_VECTORS] += layer == 10
-    encrypted = (payload[at + 21] | payload[undo_at + 21]) & 0x80
-    split = u16(payload, ktub + 20, big) & 0x103
-    if split == 1 and not encrypted:
+    walk.tally[TALLY_ROW_VECTORS] += layer == LAYER_INDEX
+    encrypted = is_encrypted(payload, at) or is_encrypted(payload, undo_at)
+    split = u16(payload, ktub + KTUB_FLG, big) & KTUB_PART
+    if split == KTUB_HEAD and not encrypted:
         return _split_change(walk, at, undo_at, layer, code, table)
     first_piece = walk.state[PIECES]
     first_entry = walk.state[ENTRIES]
@@ -213,7 +257,8 @@ def _is_lob_undo(walk: Walk, con_id: int, ktub: int) -> bool:
     objects = walk.objects
     if objects.lob_tables.size == 0:
         return False
-    obj, dataobj = u32(walk.payload, ktub, walk.big), u32(walk.payload, ktub + 4, walk.big)
+    obj = u32(walk.payload, ktub + KTUB_OBJN, walk.big)
+    dataobj = u32(walk.payload, ktub + KTUB_OBJD, walk.big)
     return is_lob_object(objects.lob_objects, con_id, obj) or is_lob_object(
         objects.lob_data, con_id, dataobj
     )
@@ -240,17 +285,17 @@ def _push_lob_event(walk: Walk, con_id: int, xid: int, table: int, pieces: int) 
 def _lob(walk: Walk, at: int, op: int) -> int:
     """Push the LOB event of a vector of LOB storage if subscribed; −1 if it is no such vector."""
     sink = LobSink(walk.pieces, walk.entries, walk.state)
-    if op == 0x1A06 or op == 0x1301 or op == 0x0B11:
+    if op in (OP_LOB_WRITE, OP_BLOCK_IMAGE, OP_LOB_OPERATION):
         vector = _lob_fields(walk, at, 2)
         pushed, xid, table = lob_alone(op, vector, walk.objects, sink)
         if pushed > 0:
             _push_lob_event(walk, vector.con_id, xid, table, pushed)
-        if pushed == 0 and op == 0x1301:
+        if pushed == 0 and op == OP_BLOCK_IMAGE:
             return -1  # not a LOB's page: a table's block
         return _SHORT_FIELD if pushed == MALFORMED else 0
-    is_pair = op == 0x1A02 or op == 0x0A02 or op == 0x0A08 or op == 0x0A12
+    is_pair = op in (OP_LOB_REDO, OP_LEAF_INSERT, OP_LEAF_INITIALIZE, OP_LEAF_DATA)
     pending = walk.current[PENDING]
-    if not is_pair or pending < 0 or walk.vectors.opcode[pending] != 0x0501:
+    if not is_pair or pending < 0 or walk.vectors.opcode[pending] != OP_UNDO:
         return -1
     undo = _lob_fields(walk, walk.vectors.position[pending], 0)
     vector = _lob_fields(walk, at, 2)
@@ -258,9 +303,9 @@ def _lob(walk: Walk, at: int, op: int) -> int:
     ktub = undo.offset[2]
     if (
         pushed == 0
-        and op == 0x0A12
+        and op == OP_LEAF_DATA
         and table >= 0
-        and u16(undo.payload, ktub + 20, undo.big) & 0x103
+        and u16(undo.payload, ktub + KTUB_FLG, undo.big) & KTUB_PART
     ):
         # The key of the LOB index row is in another part of the undo.
         event = push_undecoded(walk, _SPLIT_UNDO, walk.current[CONTAINER], walk.current[XID], table)
@@ -270,7 +315,7 @@ def _lob(walk: Walk, at: int, op: int) -> int:
     if pushed <= 0:
         return _SHORT_FIELD if pushed == MALFORMED else -1
     # A leaf may be initialised by a recursive transaction: its row goes with its LOB id.
-    xid = 0 if op == 0x0A08 else walk.current[XID]
+    xid = 0 if op == OP_LEAF_INITIALIZE else walk.current[XID]
     event = _push_lob_event(walk, walk.current[CONTAINER], xid, table, pushed)
     if xid != 0:
         link_undo(walk, ktub, event, undo.dba)
@@ -283,19 +328,19 @@ def _undone(walk: Walk, at: int, op: int) -> int:
     """Push the UNDONE event of a 5.6 or 5.11 if the object is subscribed."""
     payload, big = walk.payload, walk.big
     ktub, size = field_of(walk, at, 1)
-    if size < 24:
+    if size < KTUB_SIZE:
         return _SHORT_FIELD
     con_id = container_of(payload, at, walk.header, big)
-    table = find_table(walk, con_id, u32(payload, ktub, big))
+    table = find_table(walk, con_id, u32(payload, ktub + KTUB_OBJN, big))
     if table < 0 and not _is_lob_undo(walk, con_id, ktub):
         return 0
-    if u16(payload, ktub + 20, big) & 0x102:
+    if u16(payload, ktub + KTUB_FLG, big) & KTUB_APART:
         return 0  # a part of an undo record: its change goes with the HEAD's marker
-    usn = (u16(payload, at + 2, big) - 15) >> 1
-    event = push_event(walk, _UNDONE, con_id, xid_of(usn, int(payload[ktub + 18]), 0))
+    xid = xid_of(undo_segment_of(payload, at, big), int(payload[ktub + KTUB_SLT]), 0)
+    event = push_event(walk, _UNDONE, con_id, xid)
     walk.events.table[event] = table
     link_undo(walk, ktub, event, dba_of(payload, at, big))
-    walk.events.slot_head[event] = 1 if op == 0x050B else 0
+    walk.events.slot_head[event] = 1 if op == OP_UNDO_APPLIED_HEADER else 0
     return 0
 
 
@@ -317,7 +362,7 @@ def _direct_load(walk: Walk, at: int) -> int:
     first_piece = walk.state[PIECES]
     first_entry = walk.state[ENTRIES]
     status = _ENCRYPTED
-    if not payload[at + 21] & 0x80:
+    if not is_encrypted(payload, at):
         status = block_rows(
             payload, f1, size, dba_of(payload, at, big), big, walk.pieces, walk.entries, walk.state
         )
@@ -338,7 +383,7 @@ def _direct_load(walk: Walk, at: int) -> int:
 @inlined
 def _row_vector_alone(walk: Walk) -> int:
     pending = walk.current[PENDING]
-    return 1 if pending >= 0 and walk.vectors.opcode[pending] >> 8 == 11 else 0
+    return 1 if pending >= 0 and walk.vectors.opcode[pending] >> 8 == LAYER_ROW else 0
 
 
 @inlined
@@ -369,32 +414,32 @@ def _step(walk: Walk, vector: int) -> int:
         status = _lob(walk, at, op)
         if status >= 0:
             return status
-    if op >> 8 == 11:
+    if op >> 8 == LAYER_ROW:
         walk.tally[TALLY_ROW_VECTORS] += 1
-    is_pair = pending >= 0 and walk.vectors.opcode[pending] == 0x0501
-    if is_pair and (op >> 8 == 11 or op >> 8 == 10):
+    is_pair = pending >= 0 and walk.vectors.opcode[pending] == OP_UNDO
+    if is_pair and (op >> 8 == LAYER_ROW or op >> 8 == LAYER_INDEX):
         status = _change(walk, at, op >> 8, op & 0xFF)
         walk.current[PENDING] = -1
         return status
-    if op == 0x0506 or op == 0x050B:
+    if op in (OP_UNDO_APPLIED, OP_UNDO_APPLIED_HEADER):
         walk.tally[TALLY_UNDOING] += _row_vector_alone(walk)
         walk.current[PENDING] = -1
         return _undone(walk, at, op)
     _pass_alone(walk)
-    walk.current[PENDING] = vector if op >> 8 == 11 else -1
-    if op == 0x0501:
+    walk.current[PENDING] = vector if op >> 8 == LAYER_ROW else -1
+    if op == OP_UNDO:
         return _undo_record(walk, vector, at)
-    if op == 0x0502 or op == 0x0504:
+    if op in (OP_BEGIN, OP_END):
         return boundary(walk, at, op)
-    if op == 0x0513 or op == 0x0514:
+    if op in (OP_SESSION, OP_SESSION_CONTINUED):
         return session(walk, at, op)
-    if op == 0x1301:
+    if op == OP_BLOCK_IMAGE:
         return _direct_load(walk, at)
-    if op == 0x1302 or op == 0x1304:
+    if op in (OP_BLOCKS_UNLOGGED, OP_BLOCKS_UNLOGGED_AGAIN):
         return unlogged_range(walk, vector, at)
-    if op == 0x1801:
+    if op == OP_DDL:
         return ddl(walk, at)
-    if op >> 8 != 11 and op != 0x1806:
+    if op >> 8 != LAYER_ROW and op != OP_DIRECT_LOAD:
         pass_by(walk, vector, at, op)
     return 0
 

@@ -15,15 +15,25 @@ from olr_pg.errors import Code
 from olr_pg.kernels.compile import inlined, kernel
 from olr_pg.redo.blocks import RecordColumns
 from olr_pg.redo.column_tables import Table, head, row_type
+from olr_pg.redo.format.file_fields import (
+    LWN_RECORD_HEADER,
+    RECORD_HEADER,
+    UNDO_HEADER_CLS,
+    VECTOR_CLS,
+    VECTOR_CODE,
+    VECTOR_CON_ID,
+    VECTOR_DBA,
+    VECTOR_ENCRYPTED,
+    VECTOR_LONG_HEADER,
+    VECTOR_OBJ_HIGH,
+    VECTOR_OBJ_LOW,
+    VECTOR_TYP,
+    VLD_LWN,
+)
 from olr_pg.redo.integers import u16, u32
-from olr_pg.redo.layout import LWN_RECORD_HEADER, RECORD_HEADER, VLD_LWN
 
 if TYPE_CHECKING:
     from olr_pg.redo.window import Window
-
-_RECORD = RECORD_HEADER
-_LWN_RECORD = LWN_RECORD_HEADER
-_LWN_BIT = VLD_LWN
 
 MAX_FIELDS: Final = 32_767
 """The most fields that a vector's 16-bit list length can name."""
@@ -85,7 +95,7 @@ def scan_record(
     header, big = layout
     start = records.position[record]
     stop = start + records.length[record]
-    at = start + (_LWN_RECORD if records.vld[record] & _LWN_BIT else _RECORD)
+    at = start + (LWN_RECORD_HEADER if records.vld[record] & VLD_LWN else RECORD_HEADER)
     while at < stop:
         if stop - at < header + 4:
             return 1, at, count
@@ -102,7 +112,7 @@ def scan_record(
         vectors.position[count] = at
         vectors.end[count] = data
         vectors.record[count] = record
-        vectors.opcode[count] = int(payload[at]) << 8 | int(payload[at + 1])
+        vectors.opcode[count] = int(payload[at]) << 8 | int(payload[at + VECTOR_CODE])
         count += 1
         at = data
     return 0, at, count
@@ -148,19 +158,33 @@ def read_fields(
 @inlined
 def object_of(payload: Any, position: int, big: bool) -> int:
     """OBJ of a vector header: the data object id of the changed segment."""
-    return u16(payload, position + 6, big) << 16 | u16(payload, position + 22, big)
+    return u16(payload, position + VECTOR_OBJ_HIGH, big) << 16 | u16(
+        payload, position + VECTOR_OBJ_LOW, big
+    )
 
 
 @inlined
 def container_of(payload: Any, position: int, header: int, big: bool) -> int:
     """Container id of a vector header, 0 before 12.1."""
-    return u16(payload, position + 24, big) if header == 32 else 0
+    return u16(payload, position + VECTOR_CON_ID, big) if header == VECTOR_LONG_HEADER else 0
+
+
+@inlined
+def undo_segment_of(payload: Any, position: int, big: bool) -> int:
+    """Undo segment of a vector on an undo header or block, by its class (redo-format §3.1)."""
+    return (u16(payload, position + VECTOR_CLS, big) - UNDO_HEADER_CLS) >> 1
+
+
+@inlined
+def is_encrypted(payload: Any, position: int) -> bool:
+    """Tell whether the fields of a vector are encrypted."""
+    return bool(payload[position + VECTOR_TYP] & VECTOR_ENCRYPTED)
 
 
 @inlined
 def dba_of(payload: Any, position: int, big: bool) -> int:
     """Read the data block address of a vector header."""
-    return u32(payload, position + 8, big)
+    return u32(payload, position + VECTOR_DBA, big)
 
 
 @inlined

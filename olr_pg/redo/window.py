@@ -18,7 +18,7 @@ from olr_pg.redo.blocks import (
     window_end,
 )
 from olr_pg.redo.column_tables import head
-from olr_pg.redo.layout import BLOCK_HEADER, FIRST_DATA_BLOCK, VLD_VALID
+from olr_pg.redo.format.file_fields import BLOCK_HEADER, FIRST_DATA_BLOCK, VLD_VALID
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -22,18 +22,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from olr_pg.kernels.compile import inlined
-from olr_pg.redo.row_vectors import (
-    CFA,
-    DRP,
-    FB_FIRST,
-    FB_HEAD,
-    FB_LAST,
-    FB_NEXT,
-    FB_PREVIOUS,
-    IRP,
-    ORP,
-    URP,
-)
+from olr_pg.redo.format.opcodes import CFA, DRP, IRP, ORP, URP
+from olr_pg.redo.format.row_fields import FB_FIRST, FB_HEAD, FB_LAST, FB_NEXT, FB_PREVIOUS
 from olr_pg.transactions.row_job import KNOWN_MAX, KNOWN_PIECES
 
 if TYPE_CHECKING:

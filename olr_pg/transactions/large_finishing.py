@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from olr_pg.redo.batch import ChangeBatch, EventColumns, EventKind
 from olr_pg.redo.column_tables import head, joined_rows, take
+from olr_pg.redo.format.undo_fields import KTUB_TAIL
 from olr_pg.redo.unlogged_ranges import range_texts
 from olr_pg.transactions.added_column_defaults import fill_defaults
 from olr_pg.transactions.delimit import Instances, live_changes
@@ -40,7 +41,7 @@ from olr_pg.transactions.row_job import (
 )
 from olr_pg.transactions.rows import assemble
 from olr_pg.transactions.select import Chunks, count_changes
-from olr_pg.transactions.split_undo import PARTS_MAX, TAIL, join_split_undo
+from olr_pg.transactions.split_undo import PARTS_MAX, join_split_undo
 from olr_pg.transactions.waiting_storage import batch_bytes
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ class _Window(NamedTuple):
         heads = np.flatnonzero(kind == EventKind.SPLIT_CHANGE)
         start = int(heads[-1]) + 1 if heads.size else 0
         parts = start + np.flatnonzero(kind[start:] == EventKind.UNDO_PART)
-        tails = np.flatnonzero(self.events.serial[parts] & TAIL)
+        tails = np.flatnonzero(self.events.serial[parts] & KTUB_TAIL)
         parts = parts[tails[-1] :] if tails.size else parts
         return self.number[parts[: PARTS_MAX + 1]]
 

@@ -14,7 +14,8 @@ A group that is complete leaves, and those behind it move up. Facts: redo-format
 from __future__ import annotations
 
 from olr_pg.kernels.compile import inlined
-from olr_pg.redo.row_vectors import CMP, FB_FIRST, FB_LAST, QMD, QMI
+from olr_pg.redo.format.opcodes import CMP, QMD, QMI
+from olr_pg.redo.format.row_fields import FB_FIRST, FB_LAST
 from olr_pg.transactions.chains import (
     ALONE,
     CLOSES,

@@ -9,8 +9,14 @@ import numpy as np
 
 from olr_pg.kernels.compile import inlined
 from olr_pg.redo.batch import Packed, Role
+from olr_pg.redo.format.opcodes import CFA, CMP, DRP, IRP, LKR, LMN, ORP, QMD, QMI, URP
+from olr_pg.redo.format.row_fields import (
+    FB_FIRST,
+    SUPPLEMENTAL_DELETE,
+    SUPPLEMENTAL_INSERT,
+    SUPPLEMENTAL_UPDATE,
+)
 from olr_pg.redo.iot import NO_ROWID
-from olr_pg.redo.row_vectors import CFA, CMP, DRP, FB_FIRST, IRP, LKR, LMN, ORP, QMD, QMI, URP
 from olr_pg.transactions.finished_columns import DmlKind, Image
 from olr_pg.transactions.row_job import (
     AFTER,
@@ -44,9 +50,6 @@ _DELETE = int(DmlKind.DELETE)
 _UPDATE = int(DmlKind.UPDATE)
 
 # What a supplemental header says of the change (redo-format §4.3).
-_LOGGED_UPDATE = 1
-_LOGGED_INSERT = 2
-_LOGGED_DELETE = 4
 
 _NEW_PACKED = int(Packed.NEW)
 
@@ -78,11 +81,11 @@ def _kind_of(job: Job, head: int) -> int:
         return _DELETE
     if pieces.supplemental[head]:
         kind = pieces.sup_type[head]
-        if kind == _LOGGED_UPDATE:
+        if kind == SUPPLEMENTAL_UPDATE:
             return _UPDATE
-        if kind == _LOGGED_INSERT:
+        if kind == SUPPLEMENTAL_INSERT:
             return _INSERT
-        if kind == _LOGGED_DELETE:
+        if kind == SUPPLEMENTAL_DELETE:
             return _DELETE
     return _kind_by_opcode(job, head)
 

@@ -26,6 +26,7 @@ import numpy.typing as npt
 from olr_pg.kernels.compile import inlined, kernel
 from olr_pg.redo.batch import ChangeBatch, EventKind, empty_entries, empty_pieces
 from olr_pg.redo.column_tables import head, take
+from olr_pg.redo.format.undo_fields import KTUB_CUT, KTUB_TAIL
 from olr_pg.redo.iot import Pair
 from olr_pg.redo.pairs import pair_pieces
 from olr_pg.redo.pieces import ChangeStatus
@@ -40,12 +41,8 @@ if TYPE_CHECKING:
 PARTS_MAX: Final = 4096
 """The most undo vectors of one change; a row of 64 kB takes eight."""
 
-TAIL: Final = 0x0002
-"""The bit of ktub.flg that the first of them has."""
-
 _PART = int(EventKind.UNDO_PART)
 _CHANGE = int(EventKind.SPLIT_CHANGE)
-_BUFFER_SPLIT = 0x0004
 _BROKEN = -1
 _NO_PARTS = int(ChangeStatus.SPLIT_UNDO)
 
@@ -127,7 +124,7 @@ def _join(job: Joining, event: int, parts: int, at: int) -> tuple[int, int]:
         if field < 0 or (named != 0 and named != events.dataobj[event]):
             return _NO_PARTS, at
         at = max(at, _end_of(job, 0, field, at))
-        goes_on = flags & _BUFFER_SPLIT if field > 2 else 0
+        goes_on = flags & KTUB_CUT if field > 2 else 0
         field = _append(job, job.piece_first[part], 0, field, at, goes_on)
         flags = events.serial[part]
     if field < 0:
@@ -171,7 +168,7 @@ def join_changes(job: Joining, order: Any, first: Any, end: Any) -> tuple[bool, 
         for k in range(first[i], end[i]):
             event = order[k]
             if kind[event] == _PART:
-                if job.batch.events.serial[event] & TAIL:
+                if job.batch.events.serial[event] & KTUB_TAIL:
                     parts = 0
                 elif parts == 0 or parts == PARTS_MAX:
                     parts = _BROKEN

@@ -15,7 +15,7 @@ from olr_pg.decoding.split import plan_splits, subscribe
 from olr_pg.ordering.merger import Merger
 from olr_pg.ordering.merger_state import ThreadSplit
 from olr_pg.ordering.split_merging import merge_splits
-from olr_pg.redo.layout import BLOCK_HEADER, FIRST_DATA_BLOCK
+from olr_pg.redo.format.file_fields import BLOCK_HEADER, FIRST_DATA_BLOCK
 from olr_pg.replicator.decode_once import decode_splits
 from olr_pg.simulator.fields.lob_layout import BLOB, secure_in_row
 from tests.lobs.lob_redo import LobRedo, snapshot

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from olr_pg.redo.batch import EventKind, Role
+from olr_pg.redo.format.opcodes import IRP
 from olr_pg.redo.iot import NO_ROWID
-from olr_pg.redo.row_vectors import IRP
 from olr_pg.simulator.fields.vector_fields import KDILK_PURGE, index_row, kdilk, ktb_continue
 from tests.lobs.lob_redo import BLOCK, TABLE_OBJ, LobRedo
 from tests.redo.hand_made import values_of, walked

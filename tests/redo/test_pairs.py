@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from olr_pg.redo.batch import EventKind, Role
+from olr_pg.redo.format.opcodes import QMD, QMI
 from olr_pg.redo.pieces import ChangeStatus
-from olr_pg.redo.row_vectors import QMD, QMI
 from olr_pg.simulator.fields.row_fields import (
     FB_ROW,
     UNDO_SIDE,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from olr_pg.errors import Code
 from olr_pg.redo.batch import EventKind, Role
+from olr_pg.redo.format.opcodes import DRP, IRP, URP
 from olr_pg.redo.pieces import REASONS, ChangeStatus, error_code
-from olr_pg.redo.row_vectors import DRP, IRP, URP
 from olr_pg.simulator.fields.row_fields import (
     FB_ROW,
     UNDO_SIDE,

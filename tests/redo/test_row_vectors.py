@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from olr_pg.dictionary.model import Column, KeyKind, Table
-from olr_pg.redo.row_vectors import CMP
+from olr_pg.redo.format.opcodes import CMP
 from olr_pg.simulator.fields.lob_layout import BLOB, basic_outside, index_data, index_key
 from olr_pg.simulator.fields.row_fields import (
     FB_ROW,

@@ -13,7 +13,7 @@ from olr_pg.decoding.split import decode_split, open_for_decoding, subscribe
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.ordering.merger import Merger
 from olr_pg.ordering.transaction_filters import TransactionFilters
-from olr_pg.redo.opcode_names import HARMLESS, opcode_name
+from olr_pg.redo.format.opcodes import HARMLESS, opcode_name
 from olr_pg.redo.sessions import SessionAttributes, SessionDirectory, SessionKey
 from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat

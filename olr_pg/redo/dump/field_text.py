@@ -9,7 +9,7 @@ from olr_pg.redo.dump.members import write_members
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from olr_pg.redo.dump.members import Member
+    from olr_pg.redo.format.structure import Member
     from olr_pg.redo.record_view import Fields
 
 _BYTES_PER_LINE: Final = 32

@@ -25,8 +25,9 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.redo.blocks import LwnColumns, RecordColumns
 from olr_pg.redo.dump.log_text import chosen_records, header_lines, record_lines
 from olr_pg.redo.dump.mask import mask_record
+from olr_pg.redo.format.file_fields import BLOCK_HEADER, RECORD_HEADER
+from olr_pg.redo.format.layout import is_known_version
 from olr_pg.redo.header import LogHeader
-from olr_pg.redo.layout import BLOCK_HEADER, RECORD_HEADER, is_known_version
 from olr_pg.redo.record_view import records_of, same_transaction, vector_xids
 from olr_pg.redo.window import Log, Window, processing_order
 from olr_pg.scalars import format_xid, parse_xid

@@ -12,8 +12,18 @@ from typing import TYPE_CHECKING, Final
 
 from olr_pg.redo.dump.field_text import hex_lines
 from olr_pg.redo.dump.vector_text import vector_lines
+from olr_pg.redo.format.file_fields import (
+    LWN,
+    LWN_RECORD_HEADER,
+    LWN_SCN,
+    RECORD,
+    RECORD_HEADER,
+    VECTOR_KIND,
+    VLD_LWN,
+    VLD_VALID,
+)
+from olr_pg.redo.format.layout import VERSION_12_1
 from olr_pg.redo.header import read_scn
-from olr_pg.redo.layout import LWN_RECORD_HEADER, RECORD_HEADER, VERSION_12_1, VLD_LWN, VLD_VALID
 from olr_pg.redo.record_view import (
     records_of,
     same_transaction,
@@ -176,7 +186,7 @@ def header_lines(log: Log) -> Iterator[str]:
 def _container_uid(header: LogHeader, record: Record) -> str:
     if header.compat_version < VERSION_12_1:
         return ""
-    return f" CON_UID: {_u32(record.data, 16, '>' if header.big_endian else '<')}"
+    return f" CON_UID: {RECORD.number(record.data, 'con uid', big=header.big_endian)}"
 
 
 def record_lines(header: LogHeader, record: Record, *, raw: bool = False) -> Iterator[str]:
@@ -210,7 +220,7 @@ def record_lines(header: LogHeader, record: Record, *, raw: bool = False) -> Ite
 def change_line(number: int, vector: Vector) -> str:
     """Write the header of a vector."""
     return (
-        f"CHANGE #{number} CON_ID:{vector.con_id} TYP:{vector.typ & 0x7F} CLS:{vector.cls}"
+        f"CHANGE #{number} CON_ID:{vector.con_id} TYP:{vector.typ & VECTOR_KIND} CLS:{vector.cls}"
         f" AFN:{vector.afn} DBA:0x{vector.dba:08x} OBJ:{vector.obj} SCN:{scn_text(vector.scn)}"
         f" SEQ:{vector.seq} OP:{vector.name} ENC:{vector.typ >> 7} FLG:0x{vector.flg:04x}"
         f" FIELDS:{vector.fields.count}"
@@ -218,22 +228,16 @@ def change_line(number: int, vector: Vector) -> str:
 
 
 def _lwn_line(header: LogHeader, record: Record) -> str:
-    order = ">" if header.big_endian else "<"
-    data = record.data
+    def number(name: str) -> int:
+        return LWN.number(record.data, name, big=header.big_endian)
+
+    scn = read_scn(record.data, LWN_SCN, big_endian=header.big_endian)
     return (
         f"(LWN RBA: {Rba(header.sequence, record.block, record.offset)}"
-        f" LEN: {_u32(data, 32, order)} CHUNK: {_u16(data, 24, order)}"
-        f" OF NST: {_u16(data, 26, order)} CHUNK LEN: {_u32(data, 28, order)}"
-        f" SCN: {scn_text(read_scn(data, 40, big_endian=header.big_endian))})"
+        f" LEN: {number('lwn blocks')} CHUNK: {number('chunk')}"
+        f" OF NST: {number('nst')} CHUNK LEN: {number('blocks')}"
+        f" SCN: {scn_text(scn)})"
     )
-
-
-def _u32(data: bytes, at: int, order: str) -> int:
-    return int.from_bytes(data[at : at + 4], "big" if order == ">" else "little")
-
-
-def _u16(data: bytes, at: int, order: str) -> int:
-    return int.from_bytes(data[at : at + 2], "big" if order == ">" else "little")
 
 
 def _scn(scn: int) -> str:

@@ -9,8 +9,71 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.redo.record_view import BEGIN, END, SESSION, UNDO, UNDONE
-from olr_pg.redo.row_vectors import OPERATION, QMI, URP
+from olr_pg.redo.format.file_fields import (
+    LWN_RECORD_HEADER,
+    RECORD_HEADER,
+    RECORD_VLD,
+    VLD_LWN,
+)
+from olr_pg.redo.format.index_fields import (
+    KDILK_COLUMNS,
+    KDILK_FLAGS,
+    KDILK_RESTORE,
+    KDILK_ROW,
+    KDILK_SUPPLEMENTAL,
+)
+from olr_pg.redo.format.lob_fields import (
+    BLOCK_ASSM,
+    BLOCK_ASSM_BYTES,
+    BLOCK_DATA,
+    BLOCK_FLG,
+    BLOCK_ITC,
+    BLOCK_ITL,
+    BLOCK_ITL_ENTRY,
+    KDBH_NROW,
+    KDBH_NTAB,
+    KDBH_ROWS,
+    KDLI_FILL,
+    KDLI_FILL_BYTES,
+    KDLI_ITEMS,
+    LOB_IMAGE_BYTES,
+)
+from olr_pg.redo.format.marker_fields import DDL_FIELDS, DDL_SIZE, DDL_TEXTS
+from olr_pg.redo.format.opcodes import (
+    LEAF_COLUMNS,
+    LEAF_INITIALIZE,
+    LEAF_INSERT,
+    LEAF_ROW,
+    QMI,
+    UNDONE,
+    URP,
+    Layer,
+    Opcode,
+    UndoOf,
+)
+from olr_pg.redo.format.row_fields import (
+    FB_FIRST,
+    FB_HEAD,
+    FB_LAST,
+    KDO_COLUMN_VECTOR,
+    KDO_OP,
+    KDO_OPERATION,
+    KDO_ROW_SCN,
+    KDO_SIZE,
+    KDO_TYPE,
+    LENGTH_LONG,
+    LENGTH_NULL,
+    RID,
+    ROW_CC,
+    ROW_SIZE,
+    SUPPLEMENTAL_CC,
+    SUPPLEMENTAL_SIZES,
+    SUPPLEMENTAL_TYPES,
+    SUPPLEMENTAL_ZERO,
+    SUPPLEMENTAL_ZEROS,
+)
+from olr_pg.redo.format.undo_fields import KTUB_FLG, KTUB_PART, SESSION_NUMBERS, SESSION_TEXTS
+from olr_pg.redo.record_view import undo_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,14 +83,30 @@ if TYPE_CHECKING:
 Span = tuple[int, int]
 """[start, end) in the record."""
 
-_HARMLESS_LAYERS: Final = (4, 13, 14, 17, 22, 23)
+_HARMLESS_LAYERS: Final = (
+    Layer.CLEANOUT,
+    Layer.SEGMENT,
+    Layer.EXTENT,
+    Layer.RECOVERY,
+    Layer.TABLESPACE,
+    Layer.WRITTEN,
+)
 """Cleanout, space management and recovery markers: block addresses and counts only."""
 
-_HARMLESS: Final = (BEGIN, END, *UNDONE, 0x0507, 0x0508, 0x050C, 0x0517, 0x1804, 0x1806, 0x180A)
-_SUPPLEMENTAL_SIZES: Final = (20, 26, 28)
-_SESSION_KEPT: Final = {0x0513: (1, 11, 12, 13), 0x0514: (1, 3, 4, 5)}
-_DDL_KEPT: Final = (1, 4, 5, 6, 7, 11, 12, 13)
-_LOB_KEPT: Final = (0x01, 0x04, 0x05, 0x07, 0x08, 0x09, 0x0B, 0x0C, 0x0D, 0x0E, 0x0F, 0x10, 0x11)
+_HARMLESS: Final = (
+    Opcode.BEGIN,
+    Opcode.END,
+    *UNDONE,
+    Opcode.BEGIN_IN_UNDO,
+    Opcode.DEAD_TRANSACTION,
+    Opcode.TRANSACTION_STATE,
+    Opcode.TRANSACTION_NOTE,
+    Opcode.TRANSACTION_MARKER,
+    Opcode.DIRECT_LOAD,
+    Opcode.SESSION_MARKER,
+)
+_DDL_KEPT: Final = tuple(number for number in range(1, 14) if number not in DDL_TEXTS)
+_LOB_KEPT: Final = tuple(code for code in KDLI_ITEMS if code != KDLI_FILL)
 
 
 def mask_record(
@@ -44,7 +123,8 @@ def mask_record(
     out = bytearray(data)
     spans = [span for vector in vectors for span in secret_spans(vector, row_scn)]
     if not vectors:
-        spans = [(68 if data[4] & 4 else 24, len(data))]
+        header = LWN_RECORD_HEADER if data[RECORD_VLD] & VLD_LWN else RECORD_HEADER
+        spans = [(header, len(data))]
     for start, end in spans:
         end = min(end, len(out))
         if start < end:
@@ -57,26 +137,26 @@ def secret_spans(vector: Vector, row_scn: int) -> Iterator[Span]:
     fields, layer = vector.fields, vector.opcode >> 8
     for offset, length in zip(fields.offset, fields.length, strict=True):
         yield offset + length, offset + ((length + 3) & ~3)
-    if vector.opcode == UNDO:
+    if vector.opcode == Opcode.UNDO:
         yield from _undo(fields, row_scn)
     elif vector.opcode in _HARMLESS or layer in _HARMLESS_LAYERS:
         return
-    elif vector.opcode in SESSION:
-        yield from _all_but(fields, _SESSION_KEPT[vector.opcode])
-    elif vector.opcode == 0x1801:
+    elif vector.opcode in SESSION_TEXTS:
+        yield from _all_but(fields, (1, *SESSION_NUMBERS[Opcode(vector.opcode)]))
+    elif vector.opcode == Opcode.DDL:
         yield from _ddl(fields)
-    elif vector.opcode == 0x0B11:
+    elif vector.opcode == Opcode.LOB_OPERATION:
         yield from _lob_support(fields)
-    elif layer == 11:
+    elif layer == Layer.ROW:
         yield from _row(fields, 2, row_scn)
-    elif layer == 10:
+    elif layer == Layer.INDEX:
         yield from _index(fields, vector.opcode & 255)
-    elif vector.opcode == 0x1A06:
+    elif vector.opcode == Opcode.LOB_WRITE:
         yield from _lob_parts(fields, 2)
         yield from _whole(fields, 4)
-    elif vector.opcode == 0x1A02:
+    elif vector.opcode == Opcode.LOB_REDO:
         yield from _lob_parts(fields, 3)
-    elif vector.opcode == 0x1301:
+    elif vector.opcode == Opcode.BLOCK_IMAGE:
         yield from _block_image(fields)
     else:
         yield from _all_but(fields, ())
@@ -95,39 +175,38 @@ def _all_but(fields: Fields, kept: tuple[int, ...]) -> Iterator[Span]:
 
 
 def _undo(fields: Fields, row_scn: int) -> Iterator[Span]:
-    head = fields.bytes(2)
-    opc = (head[16], head[17]) if len(head) >= 18 else (0, 0)
+    opc = undo_of(fields)
     # A part of an undo record that spans several vectors begins in the middle of its fields.
-    is_part = fields.number(2, 20, 2) & 0x103 != 0
-    if opc == (11, 1) and not is_part:
+    is_part = fields.number(2, KTUB_FLG, 2) & KTUB_PART != 0
+    if opc == UndoOf.ROW and not is_part:
         yield from _row(fields, 4, row_scn)
-    elif opc == (10, 22) and not is_part:
+    elif opc == UndoOf.LEAF and not is_part:
         yield from _index_undo(fields)
-    elif opc == (26, 1) and not is_part:
+    elif opc == UndoOf.LOB and not is_part:
         yield from _lob_parts(fields, 5)
-    elif opc[0] not in (5, *_HARMLESS_LAYERS):
+    elif opc >> 8 not in (Layer.TRANSACTION, *_HARMLESS_LAYERS):
         yield from _all_but(fields, (1, 2))
 
 
 def _row(fields: Fields, kdo: int, row_scn: int) -> Iterator[Span]:
     """Columns and supplemental values; the lists of numbers and lengths stay."""
     head = fields.bytes(kdo)
-    if len(head) < 16:
+    if len(head) < KDO_SIZE:
         yield from _all_but(fields, tuple(range(1, kdo)))
         return
-    op = head[10] & OPERATION
+    op = head[KDO_OP] & KDO_OPERATION
     number = kdo + 1
     if op == QMI:
         yield from _rows(fields, kdo, row_scn)
         number += 2
     elif op == URP:
         number += 1
-        if head[11] & 0x80:
+        if head[KDO_TYPE] & KDO_COLUMN_VECTOR:
             yield from _prefixed(fields, number, 0)
             number += 1
     while number <= fields.count:
-        if fields.size(number) in _SUPPLEMENTAL_SIZES and _is_supplemental(fields, number):
-            count = fields.number(number, 2, 2)
+        if fields.size(number) in SUPPLEMENTAL_SIZES and _is_supplemental(fields, number):
+            count = fields.number(number, SUPPLEMENTAL_CC, 2)
             number += 3 if count and number + 2 <= fields.count else 1
             for value in range(number, number + count):
                 yield from _whole(fields, value)
@@ -138,9 +217,10 @@ def _row(fields: Fields, kdo: int, row_scn: int) -> Iterator[Span]:
 
 def _is_supplemental(fields: Fields, number: int) -> bool:
     """Tell whether a field of that size is the header and no column (redo-format §4.3)."""
-    count = fields.number(number, 2, 2)
+    count = fields.number(number, SUPPLEMENTAL_CC, 2)
     data = fields.bytes(number)
-    if data[0] not in (1, 2, 4, 8, 0x10) or data[10:13] != b"\0\0\0":
+    zeros = data[SUPPLEMENTAL_ZERO : SUPPLEMENTAL_ZERO + SUPPLEMENTAL_ZEROS]
+    if data[0] not in SUPPLEMENTAL_TYPES or any(zeros):
         return False
     if count == 0 or number + 2 > fields.count:
         return count == 0
@@ -150,7 +230,7 @@ def _is_supplemental(fields: Fields, number: int) -> bool:
 def _rows(fields: Fields, kdo: int, row_scn: int) -> Iterator[Span]:
     if fields.count < kdo + 2:
         return
-    skip = 3 + (row_scn if fields.bytes(kdo)[10] & 0x40 else 0)
+    skip = ROW_SIZE + (row_scn if fields.bytes(kdo)[KDO_OP] & KDO_ROW_SCN else 0)
     at = fields.offset[kdo + 1]
     stop = at + fields.size(kdo + 2)
     for length in fields.numbers(kdo + 1):
@@ -172,9 +252,9 @@ def _columns(fields: Fields, at: int, end: int) -> Iterator[Span]:
     while at < end:
         size = data[at]
         at += 1
-        if size == 0xFF:
+        if size == LENGTH_NULL:
             continue
-        if size == 0xFE and at + 2 <= end:
+        if size == LENGTH_LONG and at + 2 <= end:
             size = int.from_bytes(data[at : at + 2], "big" if fields.big else "little")
             at += 2
         yield at, min(at + size, end)
@@ -183,14 +263,12 @@ def _columns(fields: Fields, at: int, end: int) -> Iterator[Span]:
 
 def _index(fields: Fields, code: int) -> Iterator[Span]:
     for number in range(3, fields.count + 1):
-        if code == 35 and number == 3:
+        if number == 3 and code in (LEAF_COLUMNS, LEAF_INITIALIZE):
             continue
-        if code == 2 and number == 3:
+        if number == 3 and code == LEAF_INSERT:
             yield from _prefixed(fields, number, 0)
-        elif code in (2, 30) and fields.size(number) > 8:
-            yield from _prefixed(fields, number, 3)
-        elif code == 8 and number == 3:
-            continue
+        elif code in (LEAF_INSERT, LEAF_ROW) and fields.size(number) > 8:
+            yield from _prefixed(fields, number, ROW_SIZE)
         else:
             yield from _whole(fields, number)
 
@@ -199,19 +277,19 @@ def _index_undo(fields: Fields) -> Iterator[Span]:
     code = fields.number(4, 0, 1)
     yield from _prefixed(fields, 5, 0)
     number = 6
-    if code == 0x23:
+    if code == KDILK_COLUMNS:
         number = 7
-    elif code in (5, 0x1E) and fields.size(6) > 8:
-        yield from _prefixed(fields, 6, 3)
+    elif code in (KDILK_RESTORE, KDILK_ROW) and fields.size(6) > 8:
+        yield from _prefixed(fields, 6, ROW_SIZE)
         number = 7
-    supplemental = fields.number(4, 2, 1) & 0x80 != 0
+    supplemental = fields.number(4, KDILK_FLAGS, 1) & KDILK_SUPPLEMENTAL != 0
     while number <= fields.count:
         if (
             supplemental
-            and fields.size(number) in _SUPPLEMENTAL_SIZES
+            and fields.size(number) in SUPPLEMENTAL_SIZES
             and _is_supplemental(fields, number)
         ):
-            count = fields.number(number, 2, 2)
+            count = fields.number(number, SUPPLEMENTAL_CC, 2)
             for value in range(number + 3, number + 3 + count):
                 yield from _whole(fields, value)
             return
@@ -222,8 +300,8 @@ def _index_undo(fields: Fields) -> Iterator[Span]:
 def _lob_parts(fields: Fields, first: int) -> Iterator[Span]:
     for number in range(first, fields.count + 1):
         code = fields.number(number, 0, 1)
-        if code == 0x06:
-            yield from _whole(fields, number, 8)
+        if code == KDLI_FILL:
+            yield from _whole(fields, number, KDLI_FILL_BYTES)
         elif code not in _LOB_KEPT:
             yield from _whole(fields, number)
 
@@ -234,7 +312,7 @@ def _lob_support(fields: Fields) -> Iterator[Span]:
 
 
 def _ddl(fields: Fields) -> Iterator[Span]:
-    if fields.size(1) != 24 or fields.count < 12:
+    if fields.size(1) != DDL_SIZE or fields.count < DDL_FIELDS:
         yield from _all_but(fields, (1,))
         return
     yield from _all_but(fields, _DDL_KEPT)
@@ -249,20 +327,22 @@ def _block_image(fields: Fields) -> Iterator[Span]:
         pair = data[at : at + 2][::order]
         return int.from_bytes(pair, "little") if len(pair) == 2 else 0
 
-    head = 24 + 24 * data[16] if len(data) > 18 else 0
-    if len(data) > 18 and data[18] & 0x20:
-        head += 8
-    if fields.number(2, 0, 1) != 6 or head == 0 or head + 18 > len(data) or data[head + 1] != 1:
-        yield from _whole(fields, 1, 36)
+    head = 0
+    if len(data) > BLOCK_FLG:
+        head = BLOCK_ITL + BLOCK_ITL_ENTRY * data[BLOCK_ITC]
+        head += BLOCK_ASSM_BYTES if data[BLOCK_FLG] & BLOCK_ASSM else 0
+    is_table = fields.number(2, 0, 1) == BLOCK_DATA and 0 < head <= len(data) - KDBH_ROWS
+    if not is_table or data[head + KDBH_NTAB] != 1:
+        yield from _whole(fields, 1, LOB_IMAGE_BYTES)
         return
-    rows = number(head + 2)
+    rows = number(head + KDBH_NROW)
     kept = bytearray(len(data))
     for row in range(rows):
-        at = head + number(head + 18 + 2 * row)
-        if head + 18 <= at < len(data) - 3:
+        at = head + number(head + KDBH_ROWS + 2 * row)
+        if head + KDBH_ROWS <= at < len(data) - ROW_SIZE:
             _keep_structure(kept, fields, at)
     # Everything else goes, free space too: rows that were deleted or moved linger there.
-    for at in range(head + 18 + 2 * rows, len(data)):
+    for at in range(head + KDBH_ROWS + 2 * rows, len(data)):
         if not kept[at]:
             yield fields.offset[0] + at, fields.offset[0] + at + 1
 
@@ -270,9 +350,10 @@ def _block_image(fields: Fields) -> Iterator[Span]:
 def _keep_structure(kept: bytearray, fields: Fields, at: int) -> None:
     """Mark the header and the column lengths of a row in a block image."""
     data, start = fields.bytes(1), fields.offset[0]
-    flags, count = data[at], data[at + 2]
-    at += 3 + (0 if flags & 4 else 6) + (6 if flags & 0x28 == 8 else 0)
-    kept[at - 3 : min(at, len(kept))] = b"\1" * (min(at, len(kept)) - (at - 3))
+    flags, count = data[at], data[at + ROW_CC]
+    at += ROW_SIZE + (0 if flags & FB_LAST else RID.size)
+    at += RID.size if flags & (FB_FIRST | FB_HEAD) == FB_FIRST else 0
+    kept[at - ROW_SIZE : min(at, len(kept))] = b"\1" * (min(at, len(kept)) - (at - ROW_SIZE))
     end = at
     for column, (low, high) in enumerate(_columns(fields, start + at, start + len(data))):
         if column >= count:

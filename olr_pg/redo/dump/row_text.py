@@ -7,9 +7,54 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.redo.dump import members
 from olr_pg.redo.dump.field_text import column_lines, known_lines, plain_lines, rest_lines
-from olr_pg.redo.dump.members import write_members
+from olr_pg.redo.dump.members import row_flags, write_members
+from olr_pg.redo.format.opcodes import CFA, IRP, ORP, QMD, QMI, URP, RowOperation
+from olr_pg.redo.format.row_fields import (
+    FB_CLUSTER_KEY,
+    FB_FIRST,
+    FB_HEAD,
+    FB_LAST,
+    KDO,
+    KDO_COLUMN_VECTOR,
+    KDO_MULTI_NROW,
+    KDO_MULTI_SLOTS,
+    KDO_OP,
+    KDO_OPERATION,
+    KDO_OPERATIONS,
+    KDO_PIECE_BYTES,
+    KDO_PIECE_CC,
+    KDO_PIECE_FB,
+    KDO_PIECE_NULLS,
+    KDO_ROW_SCN,
+    KDO_SIZE,
+    KDO_TYPE,
+    KDO_UNDO,
+    KDO_UPDATE_NNEW,
+    KDO_UPDATE_NULLS,
+    KDO_XTYPE,
+    KDO_XTYPES,
+    KTB_CLEANOUT,
+    KTB_CLEANOUT_DATA,
+    KTB_CLEANOUT_ENTRY,
+    KTB_DATA,
+    KTB_DATA_LONG,
+    KTB_LEAST,
+    KTB_LONG,
+    KTB_OPERATION,
+    KTB_OPERATIONS,
+    LENGTH_LONG,
+    LENGTH_NULL,
+    ROW_SIZE,
+    SUPPLEMENTAL,
+    SUPPLEMENTAL_ADDRESS,
+    SUPPLEMENTAL_CC,
+    SUPPLEMENTAL_CHANGED,
+    SUPPLEMENTAL_NULL,
+    SUPPLEMENTAL_OPT,
+    SUPPLEMENTAL_SIZES,
+)
+from olr_pg.redo.format.undo_fields import KTUB, KTUB_LONG, KTUB_NAMES, KTUB_SIZE
 from olr_pg.redo.record_view import u16_list
 
 if TYPE_CHECKING:
@@ -17,106 +62,81 @@ if TYPE_CHECKING:
 
     from olr_pg.redo.record_view import Fields
 
-_KTB_OPS: Final = {1: "F", 2: "C", 3: "Z", 4: "L", 5: "R", 6: "N"}
-_KDO_OPS: Final = {
-    1: "IUR", 2: "IRP", 3: "DRP", 4: "LKR", 5: "URP", 6: "ORP", 7: "MFC", 8: "CFA", 9: "CKI",
-    10: "SKL", 11: "QMI", 12: "QMD", 14: "DSC", 16: "LMN", 17: "LLB", 20: "SHK", 22: "CMP",
-    23: "DCU", 24: "MRK",
-}  # fmt: skip
-_KDO_MEMBERS: Final = {
-    2: members.KDO_PIECE,
-    3: members.KDO_DELETE,
-    4: members.KDO_LOCK,
-    5: members.KDO_UPDATE,
-    6: members.KDO_PIECE,
-    8: members.KDO_FORWARD,
-    10: members.KDO_KEY_LINKS,
-    11: members.KDO_MULTI,
-    12: members.KDO_MULTI,
-    14: members.KDO_COLUMN,
-}
-_XTYPES: Final = {1: "XA", 2: "XR", 3: "CR"}
-SUPPLEMENTAL_SIZES: Final = (20, 26, 28)
-"""Bytes of a supplemental header, by which it is known among columns."""
+_SUPPLEMENTAL: Final = SUPPLEMENTAL.shown + SUPPLEMENTAL_ADDRESS.shown
+_BITMAPS: Final = {IRP: KDO_PIECE_NULLS, ORP: KDO_PIECE_NULLS, URP: KDO_UPDATE_NULLS}
+"""Where the NULL bits begin."""
 
 
 def ktub_lines(fields: Fields, number: int) -> Iterator[str]:
     """Write a ktub: the undo record's object and operation, and its links."""
-    kind = {24: "ktubu", 28: "ktubx", 76: "ktubl"}.get(fields.size(number), "ktub")
-    yield from known_lines(fields, number, f"{kind} redo", members.KTUB)
+    kind = KTUB_NAMES.get(fields.size(number), "ktub")
+    yield from known_lines(fields, number, f"{kind} redo", KTUB.shown)
     data = fields.bytes(number)
-    if len(data) > 24:
-        yield "  " + write_members(data, members.KTUB_LONG, big=fields.big)
+    if len(data) > KTUB_SIZE:
+        yield "  " + write_members(data, KTUB_LONG.shown, big=fields.big)
 
 
 def ktb_lines(fields: Fields, number: int) -> Iterator[str]:
     """Write KTB redo: the transaction's entry in the block, and a cleanout of others."""
     data, big = fields.bytes(number), fields.big
-    if len(data) < 2:
+    if len(data) < KTB_LEAST:
         yield from plain_lines(fields, number)
         return
     op, flags = data[0], data[1]
-    at = 8 if flags & 8 else 4
-    name = _KTB_OPS.get(op & 15, "?")
-    detail = {
-        "F": (("xid", 0, "xid"), ("uba", 8, "uba")),
-        "C": (("uba", 0, "uba"),),
-        "L": (("xid", 0, "xid"), ("uba", 8, "uba"), ("lkc", 16, "u1"), ("flg", 17, "x1")),
-        "R": (("itc", 0, "i2"),),
-    }.get(name, ())
-    shown = tuple(members.Member(label, at + offset, kind) for label, offset, kind in detail)
-    text = write_members(data, shown, big=big)
+    own = data[KTB_DATA_LONG if flags & KTB_LONG else KTB_DATA :]
+    known = KTB_OPERATIONS.get(op & KTB_OPERATION)
+    name, shown = (known.name, known.shown) if known else ("?", ())
+    text = write_members(own, shown, big=big)
     yield f"KTB redo: [{len(data)}] op: 0x{op:02x} ver: 0x{flags:02x} op: {name}  {text}".rstrip()
-    if op & 0x10 and len(data) >= at + 48:
-        cleanout = tuple(
-            members.Member(label, at + offset, kind)
-            for label, offset, kind in (
-                ("opt", 36, "u1"), ("entries", 37, "u1"), ("ver", 38, "x1"), ("scn", 40, "scn"),
-            )
-        )  # fmt: skip
-        yield f"  block cleanout: {write_members(data, cleanout, big=big)}"
-        for entry in range(data[at + 37]):
-            start = at + 48 + 8 * entry
-            if start + 8 <= len(data):
-                part = data[start : start + 8]
+    cleanout = KTB_CLEANOUT_DATA
+    if op & KTB_CLEANOUT and len(own) >= cleanout.size:
+        yield f"  block cleanout: {write_members(own, cleanout.shown, big=big)}"
+        for entry in range(own[cleanout.at("entries")]):
+            start = cleanout.size + KTB_CLEANOUT_ENTRY * entry
+            part = own[start : start + KTB_CLEANOUT_ENTRY]
+            if len(part) == KTB_CLEANOUT_ENTRY:
                 yield f"    itli: {part[0]}  flg: 0x{part[1]:02x}  scn: {part[2:].hex(' ')}"
 
 
 def _kdo(fields: Fields, number: int) -> tuple[int, list[str]]:
     """(operation, lines) of a KDO field; 0 where it is too short."""
     data = fields.bytes(number)
-    if len(data) < 16:
+    if len(data) < KDO_SIZE:
         return 0, list(plain_lines(fields, number))
-    op = data[10] & 0x1F
-    name = _KDO_OPS.get(op, "?")
-    marks = [mark for bit, mark in ((0x20, "undo"), (0x40, "rowdependencies")) if data[10] & bit]
-    if data[11] & 0x80:
+    flags, xtype = data[KDO_OP], data[KDO_TYPE]
+    op = flags & KDO_OPERATION
+    name = RowOperation(op).name if op in set(RowOperation) else "?"
+    known = ((KDO_UNDO, "undo"), (KDO_ROW_SCN, "rowdependencies"))
+    marks = [mark for bit, mark in known if flags & bit]
+    if xtype & KDO_COLUMN_VECTOR:
         marks.append("KDOM2")
     lines = [
-        f"KDO op code: {name} (0x{data[10]:02x})  xtype: {_XTYPES.get(data[11] & 3, '?')}"
-        f" (0x{data[11]:02x})  {write_members(data, members.KDO, big=fields.big)}"
+        f"KDO op code: {name} (0x{flags:02x})  xtype: {KDO_XTYPES.get(xtype & KDO_XTYPE, '?')}"
+        f" (0x{xtype:02x})  {write_members(data, KDO.shown, big=fields.big)}"
         + (f"  {' '.join(marks)}" if marks else "")
     ]
-    known = _KDO_MEMBERS.get(op)
-    if known:
-        shown = [member for member in known if _is_there(member.name, data)]
+    if op in KDO_OPERATIONS:
+        members = KDO_OPERATIONS[RowOperation(op)].shown
+        shown = [member for member in members if _is_there(member.name, data)]
         lines.append("  " + write_members(data, tuple(shown), big=fields.big))
-    bitmap = {2: 45, 6: 45, 5: 26}.get(op)
+    bitmap = _BITMAPS.get(op)
     if bitmap is not None and len(data) > bitmap:
         lines.append(f"  null bits: {data[bitmap:].hex(' ')}")
-    if op in (11, 12):
-        slots = data[20 : 20 + 2 * data[18]] if len(data) > 18 else b""
+    if op in (QMI, QMD):
+        rows = data[KDO_MULTI_NROW] if len(data) > KDO_MULTI_NROW else 0
+        slots = data[KDO_MULTI_SLOTS : KDO_MULTI_SLOTS + 2 * rows]
         lines.append(f"  slots: {u16_list(slots, big=fields.big)}")
     return op, lines
 
 
 def _is_there(member: str, data: bytes) -> bool:
     """Tell whether a row piece has the address (redo-format §5.4); else those bytes are garbage."""
-    if member == "hrid":
-        return data[10] & 0x1F == 8 or bool(data[16] & 0x80) or data[16] & 0x28 == 0x08
-    if member == "nrid":
-        return data[10] & 0x1F == 8 or bool(data[16] & 0x80) or not data[16] & 0x04
-    return True
+    if member not in ("hrid", "nrid"):
+        return True
+    fb = data[KDO_PIECE_FB]
+    if data[KDO_OP] & KDO_OPERATION == CFA or fb & FB_CLUSTER_KEY:
+        return True
+    return fb & (FB_HEAD | FB_FIRST) == FB_FIRST if member == "hrid" else not fb & FB_LAST
 
 
 def row_lines(fields: Fields, ktb: int) -> Iterator[str]:
@@ -129,14 +149,15 @@ def row_lines(fields: Fields, ktb: int) -> Iterator[str]:
     op, lines = _kdo(fields, kdo)
     yield from lines
     number = kdo + 1
-    if op in (2, 6):
+    if op in (IRP, ORP):
         number = yield from _piece_columns(fields, kdo)
-    elif op == 5:
+    elif op == URP:
         number = yield from _updated_columns(fields, kdo)
-    elif op == 11 and fields.count >= kdo + 2:
+    elif op == QMI and fields.count >= kdo + 2:
         number = yield from _multi_rows(fields, kdo)
     number = _skip_empty(fields, number)
-    if fields.bytes(kdo)[10:11] and fields.bytes(kdo)[10] & 0x40 and fields.size(number) in (6, 8):
+    has_scn = fields.number(kdo, KDO_OP, 1) & KDO_ROW_SCN != 0
+    if has_scn and fields.size(number) in (6, 8):
         yield from plain_lines(fields, number, "dscn, field")
         number = _skip_empty(fields, number + 1)
     if fields.size(number) in SUPPLEMENTAL_SIZES:
@@ -152,14 +173,15 @@ def _skip_empty(fields: Fields, number: int) -> int:
 
 def _piece_columns(fields: Fields, kdo: int) -> Generator[str, None, int]:
     data = fields.bytes(kdo)
-    count = data[18] if len(data) > 18 else 0
+    count = fields.number(kdo, KDO_PIECE_CC, 1)
     number = kdo + 1
     first = _skip_empty(fields, number)
-    if count != 1 and len(data) >= 42 and fields.size(first) == fields.number(kdo, 40, 2) > 0:
+    stored = fields.number(kdo, KDO_PIECE_BYTES, 2)
+    if count != 1 and fields.size(first) == stored > 0:
         yield from plain_lines(fields, first, "compressed row, field")
         return first + 1
     for column in range(count):
-        at = 45 + (column >> 3)
+        at = KDO_PIECE_NULLS + (column >> 3)
         if at < len(data) and data[at] >> (column & 7) & 1:
             yield from column_lines(f"col {column:2}", None)
             continue
@@ -173,15 +195,15 @@ def _piece_columns(fields: Fields, kdo: int) -> Generator[str, None, int]:
 
 def _updated_columns(fields: Fields, kdo: int) -> Generator[str, None, int]:
     data = fields.bytes(kdo)
-    given = data[23] if len(data) > 23 else 0
+    given = fields.number(kdo, KDO_UPDATE_NNEW, 1)
     numbers = fields.numbers(kdo + 1)
     number = kdo + 2
-    if data[11] & 0x80:
+    if data[KDO_TYPE] & KDO_COLUMN_VECTOR:
         yield f"first column: {numbers[:1]}"
         yield from plain_lines(fields, number, "column vector, field")
         return number + 1
     for index, column in enumerate(numbers):
-        at = 26 + (index >> 3)
+        at = KDO_UPDATE_NULLS + (index >> 3)
         if index >= given or (at < len(data) and data[at] >> (index & 7) & 1):
             yield from column_lines(f"col {column:2}", None)
             continue
@@ -196,21 +218,20 @@ def _updated_columns(fields: Fields, kdo: int) -> Generator[str, None, int]:
 def _multi_rows(fields: Fields, kdo: int) -> Generator[str, None, int]:
     lengths = fields.numbers(kdo + 1)
     rows = fields.bytes(kdo + 2)
-    skip = 3
     at = 0
-    for row, length in enumerate(lengths[: fields.bytes(kdo)[18]]):
+    for row, length in enumerate(lengths[: fields.bytes(kdo)[KDO_MULTI_NROW]]):
         part = rows[at : at + length]
         at += length
-        if len(part) < skip:
+        if len(part) < ROW_SIZE:
             yield f"row {row}: [{len(part)}] {part.hex(' ')}"
             continue
-        flags, lock, count = part[:3]
-        yield (f"row {row}: [{length}] fb: {members.row_flags(flags)} lb: 0x{lock:02x} cc: {count}")
-        if fields.bytes(kdo)[10] & 0x40:
+        flags, lock, count = part[:ROW_SIZE]
+        yield (f"row {row}: [{length}] fb: {row_flags(flags)} lb: 0x{lock:02x} cc: {count}")
+        if fields.bytes(kdo)[KDO_OP] & KDO_ROW_SCN:
             # The width of the row SCN depends on the version: leave the columns unparsed.
-            yield f"  {part[3:].hex(' ')}"
+            yield f"  {part[ROW_SIZE:].hex(' ')}"
             continue
-        yield from _prefixed(part, skip, count, big=fields.big)
+        yield from _prefixed(part, ROW_SIZE, count, big=fields.big)
     return kdo + 3
 
 
@@ -221,10 +242,10 @@ def _prefixed(data: bytes, at: int, count: int, *, big: bool) -> Iterator[str]:
             return
         size = data[at]
         at += 1
-        if size == 0xFF:
+        if size == LENGTH_NULL:
             yield from column_lines(f"  col {column:2}", None)
             continue
-        if size == 0xFE:
+        if size == LENGTH_LONG:
             size = int.from_bytes(data[at : at + 2], "big" if big else "little")
             at += 2
         yield from column_lines(f"  col {column:2}", data[at : at + size])
@@ -234,8 +255,8 @@ def _prefixed(data: bytes, at: int, count: int, *, big: bool) -> Iterator[str]:
 def supplemental_lines(fields: Fields, number: int) -> Generator[str, None, int]:
     """Write the supplemental data whose header is field `number`; the field behind them."""
     data = fields.bytes(number)
-    yield from known_lines(fields, number, "supplemental", members.SUPPLEMENTAL)
-    count = fields.number(number, 2, 2)
+    yield from known_lines(fields, number, "supplemental", _SUPPLEMENTAL)
+    count = fields.number(number, SUPPLEMENTAL_CC, 2)
     if count == 0 or number + 2 > fields.count:
         number += 1
     else:
@@ -243,10 +264,11 @@ def supplemental_lines(fields: Fields, number: int) -> Generator[str, None, int]
         number += 3
         for column, length in zip(columns[:count], lengths[:count], strict=False):
             yield from column_lines(
-                f"  sup col {column:2}", None if length in (0, 0xFFFF) else fields.bytes(number)
+                f"  sup col {column:2}",
+                None if length in (0, SUPPLEMENTAL_NULL) else fields.bytes(number),
             )
             number += 1
-    if data[17] & 0x20 and number + 1 <= fields.count:
+    if data[SUPPLEMENTAL_OPT] & SUPPLEMENTAL_CHANGED and number + 1 <= fields.count:
         yield from plain_lines(fields, number, "changed columns of, field")
         yield from plain_lines(fields, number + 1, "changed columns, field")
         number += 2

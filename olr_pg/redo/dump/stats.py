@@ -9,6 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from olr_pg.kernels.compile import kernel
+from olr_pg.redo.format.opcodes import OP_BEGIN, OP_END
+from olr_pg.redo.format.undo_fields import (
+    KTUCM_FLG,
+    KTUCM_LEAST,
+    KTUCM_ROLLED_BACK,
+    KTUDH_LEAST,
+    KTUDH_SQN,
+)
 from olr_pg.redo.integers import u16, u32
 from olr_pg.redo.vectors import vectors_of
 from olr_pg.redo.window import Log, read_windows
@@ -17,10 +25,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     import numpy.typing as npt
-
-_BEGIN = 0x0502
-_END = 0x0504
-_ROLLED_BACK = 0x04
 
 
 @dataclass(slots=True)
@@ -54,15 +58,15 @@ def _count_transactions(
     rollbacks = 0
     for i in range(position.size):
         at = position[i]
-        if opcode[i] != 0x0502 and opcode[i] != 0x0504:
+        if opcode[i] != OP_BEGIN and opcode[i] != OP_END:
             continue
         listed = u16(payload, at + header, big)
         first = u16(payload, at + header + 2, big) if listed > 2 else 0
         data = at + header + ((listed + 2) & ~3)
-        if opcode[i] == 0x0502 and first >= 8 and u32(payload, data + 4, big) != 0:
-            begins += 1
-        if opcode[i] == 0x0504 and first >= 17 and payload[data + 16] & 0x04:
-            rollbacks += 1
+        if opcode[i] == OP_BEGIN and first >= KTUDH_LEAST:
+            begins += u32(payload, data + KTUDH_SQN, big) != 0
+        if opcode[i] == OP_END and first >= KTUCM_LEAST:
+            rollbacks += payload[data + KTUCM_FLG] & KTUCM_ROLLED_BACK != 0
     return begins, rollbacks
 
 

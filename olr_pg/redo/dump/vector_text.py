@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.redo.dump import members
 from olr_pg.redo.dump.field_text import (
     column_lines,
     hex_lines,
@@ -19,45 +18,89 @@ from olr_pg.redo.dump.field_text import (
     text_lines,
 )
 from olr_pg.redo.dump.row_text import (
-    SUPPLEMENTAL_SIZES,
     ktb_lines,
     ktub_lines,
     row_lines,
     supplemental_lines,
 )
-from olr_pg.redo.record_view import BEGIN, END, SESSION, UNDO, UNDONE
+from olr_pg.redo.format.index_fields import (
+    KDILK,
+    KDILK_FLAGS,
+    KDILK_SUPPLEMENTAL,
+    KDXLN,
+    LEAF,
+    LEAF_ARRAY_REDO,
+    LEAF_COLUMNS_REDO,
+)
+from olr_pg.redo.format.lob_fields import (
+    BLOCK_DATA,
+    BLOCK_IMAGE,
+    KDLI,
+    KDLI_FILL_BYTES,
+    KDLI_ITEMS,
+    LLB,
+    LLB_ROW,
+    LOB_IMAGE,
+)
+from olr_pg.redo.format.marker_fields import (
+    DDL,
+    DDL_FIELDS,
+    DDL_OBJN,
+    DDL_SIZE,
+    DDL_TEXTS,
+    DIRECT_XID,
+    MARKER,
+    MARKER_OUTCOMES,
+    MARKER_START,
+)
+from olr_pg.redo.format.opcodes import (
+    LEAF_COLUMNS,
+    LEAF_DATA,
+    LEAF_INITIALIZE,
+    LEAF_INSERT,
+    UNDONE,
+    Layer,
+    Opcode,
+    UndoOf,
+)
+from olr_pg.redo.format.row_fields import SUPPLEMENTAL_NULL, SUPPLEMENTAL_SIZES
+from olr_pg.redo.format.undo_fields import (
+    KTEOP,
+    KTUCF,
+    KTUCM,
+    KTUCM_FLG,
+    KTUCM_HAS_KTUCF,
+    KTUCM_ROLLED_BACK,
+    KTUDB,
+    KTUDH,
+    KTUXVOFF,
+    SESSION,
+    SESSION_NUMBERS,
+    SESSION_OLD,
+    SESSION_TEXTS,
+    TRAN_FLAGS,
+)
+from olr_pg.redo.record_view import undo_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from olr_pg.redo.layout import RedoLayout
+    from olr_pg.redo.format.layout import RedoLayout
     from olr_pg.redo.record_view import Fields, Vector
 
-_SESSION_TEXTS: Final = {
-    0x0513: {
-        2: "current username", 3: "login username", 4: "client info", 5: "OS username",
-        6: "machine name", 7: "OS terminal", 8: "OS process id", 9: "OS program name",
-        10: "transaction name", 14: "client id",
-    },
-    0x0514: {2: "transaction name", 7: "client id", 8: "login username"},
-}  # fmt: skip
-_SESSION_NUMBERS: Final = {0x0513: (11, 12, 13), 0x0514: (3, 4, 5)}
-_DDL_TEXTS: Final = {
-    2: "login schema",
-    3: "current schema",
-    8: "statement",
-    9: "object owner",
-    10: "object name",
+_LEAF: Final = LEAF.shown + LEAF_ARRAY_REDO.shown
+_LEAF_LABELS: Final = {
+    LEAF_INSERT: {3: "key, field", 4: "keydata, field"},
+    LEAF_DATA: {3: "keydata, field"},
 }
-_OUTCOMES: Final = {1: "commit", 2: "rollback"}
 
 
 def vector_lines(vector: Vector, layout: RedoLayout) -> Iterator[str]:
     """Write what the fields of a vector hold."""
     writer = _WRITERS.get(vector.opcode)
-    if writer is None and vector.opcode >> 8 == 11:
+    if writer is None and vector.opcode >> 8 == Layer.ROW:
         writer = _row
-    elif writer is None and vector.opcode >> 8 == 10:
+    elif writer is None and vector.opcode >> 8 == Layer.INDEX:
         writer = _index
     if writer is None:
         yield from rest_lines(vector.fields, 1)
@@ -67,22 +110,21 @@ def vector_lines(vector: Vector, layout: RedoLayout) -> Iterator[str]:
 
 def _undo(vector: Vector, _layout: RedoLayout) -> Iterator[str]:
     fields = vector.fields
-    yield from known_lines(fields, 1, "ktudb redo", members.KTUDB)
+    yield from known_lines(fields, 1, "ktudb redo", KTUDB.shown)
     yield from ktub_lines(fields, 2)
-    data = fields.bytes(2)
-    opc = (data[16], data[17]) if len(data) >= 18 else (0, 0)
+    opc = undo_of(fields)
     if fields.count < 3:
         return
-    if opc == (11, 1):
+    if opc == UndoOf.ROW:
         yield from row_lines(fields, 3)
-    elif opc == (10, 22):
+    elif opc == UndoOf.LEAF:
         yield from ktb_lines(fields, 3)
-        yield from known_lines(fields, 4, "kdilk", members.KDILK)
+        yield from known_lines(fields, 4, "kdilk", KDILK.shown)
         yield from _index_values(fields, 5, {5: "key", 6: "keydata/bitmap"})
-    elif opc == (26, 1):
+    elif opc == UndoOf.LOB:
         yield from ktb_lines(fields, 3)
         yield from _lob_parts(fields, 4)
-    elif opc == (14, 8):
+    elif opc == UndoOf.TRUNCATE:
         yield f"new objd: {fields.number(3, 0, 4)}"
         yield from rest_lines(fields, 4)
     else:
@@ -91,25 +133,25 @@ def _undo(vector: Vector, _layout: RedoLayout) -> Iterator[str]:
 
 def _begin(vector: Vector, _layout: RedoLayout) -> Iterator[str]:
     fields = vector.fields
-    yield from known_lines(fields, 1, f"ktudh redo (usn {vector.undo_segment})", members.KTUDH)
+    yield from known_lines(fields, 1, f"ktudh redo (usn {vector.undo_segment})", KTUDH.shown)
     for number in range(2, fields.count + 1):
         if fields.size(number) == 4:
             yield f"pdb dbid: {fields.number(number, 0, 4)}"
-        elif fields.size(number) == 36:
-            yield from known_lines(fields, number, "kteop redo", members.KTEOP)
+        elif fields.size(number) == KTEOP.size:
+            yield from known_lines(fields, number, "kteop redo", KTEOP.shown)
         else:
             yield from plain_lines(fields, number)
 
 
 def _end(vector: Vector, _layout: RedoLayout) -> Iterator[str]:
     fields = vector.fields
-    yield from known_lines(fields, 1, f"ktucm redo (usn {vector.undo_segment})", members.KTUCM)
-    flags = fields.number(1, 16, 1)
-    if flags & 0x04:
+    yield from known_lines(fields, 1, f"ktucm redo (usn {vector.undo_segment})", KTUCM.shown)
+    flags = fields.number(1, KTUCM_FLG, 1)
+    if flags & KTUCM_ROLLED_BACK:
         yield "rolled back"
     number = 2
-    if flags & 0x02:
-        yield from known_lines(fields, number, "ktucf redo", members.KTUCF)
+    if flags & KTUCM_HAS_KTUCF:
+        yield from known_lines(fields, number, "ktucf redo", KTUCF.shown)
         number += 1
     for rest in range(number, fields.count + 1):
         if fields.size(rest) == 4:
@@ -120,22 +162,22 @@ def _end(vector: Vector, _layout: RedoLayout) -> Iterator[str]:
 
 def _undone(vector: Vector, _layout: RedoLayout) -> Iterator[str]:
     yield from ktub_lines(vector.fields, 1)
-    yield from known_lines(vector.fields, 2, "ktuxvoff", members.KTUXVOFF)
+    yield from known_lines(vector.fields, 2, "ktuxvoff", KTUXVOFF.shown)
     yield from rest_lines(vector.fields, 3)
 
 
 def _session(vector: Vector, layout: RedoLayout) -> Iterator[str]:
     fields = vector.fields
-    known = members.SESSION if layout.long_session else members.SESSION_OLD
+    known = (SESSION if layout.long_session else SESSION_OLD).shown
     yield from known_lines(fields, 1, "session", known)
-    texts = _SESSION_TEXTS[vector.opcode]
-    flags, version, audit = _SESSION_NUMBERS[vector.opcode]
+    texts = SESSION_TEXTS[Opcode(vector.opcode)]
+    flags, version, audit = SESSION_NUMBERS[Opcode(vector.opcode)]
     for number in range(2, fields.count + 1):
         size = fields.size(number)
         if number in texts:
             yield from text_lines(fields, number, texts[number])
         elif number == flags:
-            yield from known_lines(fields, number, "transaction", members.TRAN_FLAGS)
+            yield from known_lines(fields, number, "transaction", TRAN_FLAGS.shown)
         elif number == version and size == 4:
             yield f"version: 0x{fields.number(number, 0, 4):08x}"
         elif number == audit and size in (4, 8):
@@ -150,7 +192,10 @@ def _row(vector: Vector, _layout: RedoLayout) -> Iterator[str]:
 
 def _index_values(fields: Fields, first: int, labels: dict[int, str]) -> Iterator[str]:
     for number in range(first, fields.count + 1):
-        if fields.size(number) in SUPPLEMENTAL_SIZES and fields.number(4, 2, 1) & 0x80:
+        if (
+            fields.size(number) in SUPPLEMENTAL_SIZES
+            and fields.number(4, KDILK_FLAGS, 1) & KDILK_SUPPLEMENTAL
+        ):
             after = yield from supplemental_lines(fields, number)
             yield from rest_lines(fields, after)
             return
@@ -160,45 +205,42 @@ def _index_values(fields: Fields, first: int, labels: dict[int, str]) -> Iterato
 def _index(vector: Vector, _layout: RedoLayout) -> Iterator[str]:
     fields, code = vector.fields, vector.opcode & 255
     yield from ktb_lines(fields, 1)
-    if code == 8:
-        yield from known_lines(fields, 2, "kdxln", members.KDXLN)
+    if code == LEAF_INITIALIZE:
+        yield from known_lines(fields, 2, "kdxln", KDXLN.shown)
         labels = {3: "row offsets, field", 4: "rows, field"}
-    elif code == 35:
-        yield from known_lines(fields, 2, "index redo", members.INDEX_COLUMNS)
+    elif code == LEAF_COLUMNS:
+        yield from known_lines(fields, 2, "index redo", LEAF_COLUMNS_REDO.shown)
         yield f"columns: {fields.numbers(3)}"
         labels = dict.fromkeys(range(4, fields.count + 1), "col of, field")
     else:
-        yield from known_lines(fields, 2, "index redo", members.INDEX)
-        labels = {2: {3: "key, field", 4: "keydata, field"}, 18: {3: "keydata, field"}}.get(
-            code, {3: "row, field"}
-        )
-    for number in range(4 if code == 35 else 3, fields.count + 1):
+        yield from known_lines(fields, 2, "index redo", _LEAF)
+        labels = _LEAF_LABELS.get(code, {3: "row, field"})
+    for number in range(4 if code == LEAF_COLUMNS else 3, fields.count + 1):
         yield from plain_lines(fields, number, labels.get(number, "field"))
 
 
 def _lob_parts(fields: Fields, first: int) -> Iterator[str]:
-    yield from known_lines(fields, first, "KDLI common", members.KDLI)
+    yield from known_lines(fields, first, "KDLI common", KDLI.shown)
     for number in range(first + 1, fields.count + 1):
-        part = members.KDLI_PARTS.get(fields.number(number, 0, 1))
+        part = KDLI_ITEMS.get(fields.number(number, 0, 1))
         if part is None or fields.size(number) < 8:
             yield from plain_lines(fields, number, "LOB data, field")
             continue
-        name, known = part
-        yield from known_lines(fields, number, f"KDLI {name}", known)
-        if name == "fill":
-            yield from hex_lines(fields.bytes(number)[8:])
+        yield from known_lines(fields, number, f"KDLI {part.name}", part.shown)
+        if part.name == "fill":
+            yield from hex_lines(fields.bytes(number)[KDLI_FILL_BYTES:])
 
 
 def _lob_write(vector: Vector, _layout: RedoLayout) -> Iterator[str]:
     fields = vector.fields
-    yield from known_lines(fields, 1, "KDLI common", members.KDLI)
+    yield from known_lines(fields, 1, "KDLI common", KDLI.shown)
     for number in range(2, fields.count + 1):
-        part = members.KDLI_PARTS.get(fields.number(number, 0, 1))
+        part = KDLI_ITEMS.get(fields.number(number, 0, 1))
         # Field 4 of a block image is LOB data, whatever its first byte.
         if number == 4 or part is None:
             yield from plain_lines(fields, number, "LOB data, field")
         else:
-            yield from known_lines(fields, number, f"KDLI {part[0]}", part[1])
+            yield from known_lines(fields, number, f"KDLI {part.name}", part.shown)
 
 
 def _lob_redo(vector: Vector, _layout: RedoLayout) -> Iterator[str]:
@@ -211,8 +253,8 @@ def _lob_support(vector: Vector, _layout: RedoLayout) -> Iterator[str]:
     kind = fields.number(2, 0, 1)
     yield f"LLB kind: {kind}"
     yield from plain_lines(fields, 1)
-    yield from known_lines(fields, 3, "LLB", members.LLB.get(kind, ()))
-    if kind == 4:
+    yield from known_lines(fields, 3, "LLB", LLB[kind].shown if kind in LLB else ())
+    if kind == LLB_ROW:
         yield f"LOB columns: {fields.numbers(4)}"
         yield from plain_lines(fields, 5)
         columns, lengths = fields.numbers(6), fields.numbers(7)
@@ -221,7 +263,8 @@ def _lob_support(vector: Vector, _layout: RedoLayout) -> Iterator[str]:
         yield from text_lines(fields, 11, "rowid")
         for index, (column, length) in enumerate(zip(columns, lengths, strict=False)):
             yield from column_lines(
-                f"  col {column:2}", None if length == 0xFFFF else fields.bytes(12 + index)
+                f"  col {column:2}",
+                None if length == SUPPLEMENTAL_NULL else fields.bytes(12 + index),
             )
         yield from rest_lines(fields, 12 + len(columns))
     else:
@@ -230,60 +273,59 @@ def _lob_support(vector: Vector, _layout: RedoLayout) -> Iterator[str]:
 
 def _block_image(vector: Vector, _layout: RedoLayout) -> Iterator[str]:
     fields = vector.fields
-    is_data = fields.size(2) == 1 and fields.number(2, 0, 1) == 6
-    yield from known_lines(
-        fields, 1, "block image", members.BLOCK_IMAGE if is_data else members.LOB_IMAGE
-    )
+    is_data = fields.size(2) == 1 and fields.number(2, 0, 1) == BLOCK_DATA
+    known = BLOCK_IMAGE if is_data else LOB_IMAGE
+    yield from known_lines(fields, 1, "block image", known.shown)
     yield from hex_lines(fields.bytes(1))
     yield from rest_lines(fields, 2)
 
 
 def _ddl(vector: Vector, _layout: RedoLayout) -> Iterator[str]:
     fields = vector.fields
-    yield from known_lines(fields, 1, "DDL", members.DDL)
-    if fields.size(1) != 24 or fields.count < 12:
+    yield from known_lines(fields, 1, "DDL", DDL.shown)
+    if fields.size(1) != DDL_SIZE or fields.count < DDL_FIELDS:
         yield from rest_lines(fields, 2)
         return
     for number in range(2, fields.count + 1):
-        if number in _DDL_TEXTS:
-            yield from text_lines(fields, number, _DDL_TEXTS[number])
-        elif number == 12 and fields.size(12) == 4:
-            yield f"objn: {fields.number(12, 0, 4)}"
+        if number in DDL_TEXTS:
+            yield from text_lines(fields, number, DDL_TEXTS[number])
+        elif number == DDL_OBJN and fields.size(number) == 4:
+            yield f"objn: {fields.number(number, 0, 4)}"
         elif fields.size(number):
             yield from plain_lines(fields, number)
 
 
 def _marker(vector: Vector, _layout: RedoLayout) -> Iterator[str]:
     fields = vector.fields
-    yield from known_lines(fields, 1, "transaction marker", members.MARKER)
+    yield from known_lines(fields, 1, "transaction marker", MARKER.shown)
     if fields.size(2):
         outcome = fields.number(2, 0, 1)
-        yield f"outcome: {outcome} ({_OUTCOMES.get(outcome, '?')})"
+        yield f"outcome: {outcome} ({MARKER_OUTCOMES.get(outcome, '?')})"
     if fields.size(3):
-        yield from known_lines(fields, 3, "transaction", members.TRAN_FLAGS)
-    if fields.size(4) == 8:
-        yield from known_lines(fields, 4, "start", (members.Member("scn", 0, "scn"),))
+        yield from known_lines(fields, 3, "transaction", TRAN_FLAGS.shown)
+    if fields.size(4) == MARKER_START.size:
+        yield from known_lines(fields, 4, "start", MARKER_START.shown)
         yield from rest_lines(fields, 5)
     else:
         yield from rest_lines(fields, 4)
 
 
 def _direct(vector: Vector, _layout: RedoLayout) -> Iterator[str]:
-    yield from known_lines(vector.fields, 1, "direct load", members.DIRECT_XID)
+    yield from known_lines(vector.fields, 1, "direct load", DIRECT_XID.shown)
     yield from rest_lines(vector.fields, 2)
 
 
 _WRITERS: Final[dict[int, Callable[[Vector, RedoLayout], Iterator[str]]]] = {
-    UNDO: _undo,
-    BEGIN: _begin,
-    END: _end,
+    Opcode.UNDO: _undo,
+    Opcode.BEGIN: _begin,
+    Opcode.END: _end,
     **dict.fromkeys(UNDONE, _undone),
-    **dict.fromkeys(SESSION, _session),
-    0x0B11: _lob_support,
-    0x1301: _block_image,
-    0x1801: _ddl,
-    0x1804: _marker,
-    0x1806: _direct,
-    0x1A02: _lob_redo,
-    0x1A06: _lob_write,
+    **dict.fromkeys(SESSION_TEXTS, _session),
+    Opcode.LOB_OPERATION: _lob_support,
+    Opcode.BLOCK_IMAGE: _block_image,
+    Opcode.DDL: _ddl,
+    Opcode.TRANSACTION_MARKER: _marker,
+    Opcode.DIRECT_LOAD: _direct,
+    Opcode.LOB_REDO: _lob_redo,
+    Opcode.LOB_WRITE: _lob_write,
 }

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 CHARSET_UTF8: Final = 873
 CHARSET_UTF16: Final = 2000
-BLOCKS_PER_FILE: Final = 1 << 22
 ROW_MAX: Final = 3500
 """Bytes that a row may take, of tables without long rows."""
 

@@ -46,7 +46,6 @@ KIND_NUMBER: Final = 0
 KIND_DATE: Final = 1
 KIND_TIMESTAMP: Final = 2
 KIND_POOL: Final = 3
-KIND_LOB: Final = 4
 
 
 class _Places:

@@ -48,9 +48,6 @@ _ZERO: Final = 48
 _CLOSE: Final = 125
 _LINE: Final = 10
 
-CELL_TEXT_MAX: Final = 64
-"""Bytes that a printed cell of no pool takes at most."""
-
 
 @part
 def _put(out: Bytes, p: int, text: Bytes) -> int:

@@ -14,7 +14,7 @@ from olr_pg.datatypes.lob_locator import LOB_ID_OFFSET, LOCATOR_HEAD, lob_number
 from olr_pg.kernels.compile import inlined, kernel
 from olr_pg.redo.batch import ChangeBatch, EventKind
 from olr_pg.redo.integers import u32
-from olr_pg.redo.lobs import ListForm, LobOp
+from olr_pg.redo.lob_pieces import ListForm, LobOp
 from olr_pg.transactions.delimit import live_changes
 from olr_pg.transactions.lobs.value_tables import LobRows, Space, empty_rows
 from olr_pg.transactions.select import first_rows

@@ -28,7 +28,7 @@ from olr_pg.datatypes.lob_locator import (
 )
 from olr_pg.kernels.compile import inlined, kernel
 from olr_pg.redo.integers import u16, u32
-from olr_pg.redo.lobs import ListForm, LobOp
+from olr_pg.redo.lob_pieces import ListForm, LobOp
 from olr_pg.transactions.lobs.logged_rows import (
     IN_INDEX,
     IN_LISTS,

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from olr_pg.redo.dump.members import KTUCM, KTUDB, Member, row_flags, write_members
+from olr_pg.redo.dump.members import row_flags, write_members
+from olr_pg.redo.format.structure import Member
+from olr_pg.redo.format.undo_fields import KTUCM, KTUDB
 
 
 def test_members_are_written_in_the_order_of_the_file() -> None:
     data = bytes.fromhex("1c00 0000 3c02 0000 0000 0000 0900 0000 04000000".replace(" ", ""))
-    assert write_members(data, KTUCM, big=False) == (
+    assert write_members(data, KTUCM.shown, big=False) == (
         "slt: 0x001c  sqn: 0x0000023c  srt: 0  sta: 9  flg: 0x04"
     )
 
 
 def test_a_member_beyond_the_field_is_left_out() -> None:
-    assert write_members(b"\0\x40\0", KTUDB, big=True) == "siz: 64"
+    assert write_members(b"\0\x40\0", KTUDB.shown, big=True) == "siz: 64"
 
 
 @pytest.mark.parametrize(

@@ -1,30 +1,17 @@
-"""Sizes and offsets of the redo format that depend on the version or never change.
+"""The versions of the redo format, and what of it depends on them.
 
-Facts: redo-format §0.4, §1 and §2, checked on real logs of 19c and 23ai.
+Facts: redo-format §0.4, checked on real logs of 19c and 23ai.
 """
 
 from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-BLOCK_HEADER: Final = 16
-"""Bytes of the header of every block."""
+from olr_pg.redo.format.file_fields import VECTOR, VECTOR_LONG
 
-RECORD_HEADER: Final = 24
-LWN_RECORD_HEADER: Final = 68
-VLD_VALID: Final = 0x01
-VLD_LWN: Final = 0x04
-
-BLOCK_SIZES: Final = (512, 1024, 4096)
-FIRST_DATA_BLOCK: Final = 2
-NAB_OPEN: Final = 0xFFFFFFFF
-
-VERSION_11_2: Final = 0x0B200000
 VERSION_12_1: Final = 0x0C100000
 VERSION_12_2: Final = 0x0C200000
 VERSION_19: Final = 0x13000000
-VERSION_END: Final = 0x18000000
-"""The first version that is not known (23ai is 0x17…)."""
 
 _VERSIONS: Final = (
     (0x0B200000, 0x0B20FFFF),
@@ -62,7 +49,7 @@ def layout_of(compat: int, *, big_endian: bool) -> RedoLayout:
     """Choose the layout of redo written with COMPATIBLE `compat`."""
     return RedoLayout(
         big_endian,
-        32 if compat >= VERSION_12_1 else 24,
+        VECTOR_LONG.size if compat >= VERSION_12_1 else VECTOR.size,
         8 if compat >= VERSION_12_2 else 6,
         compat >= VERSION_19,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from olr_pg.redo.layout import format_version, is_known_version, layout_of
+from olr_pg.redo.format.layout import format_version, is_known_version, layout_of
 
 
 @pytest.mark.parametrize(

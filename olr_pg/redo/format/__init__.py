@@ -1,0 +1,1 @@
+"""Writes the redo format down, once: opcodes, and structures with named offsets; others read it."""

@@ -1,0 +1,161 @@
+"""What a log is made of before its vectors' fields: block, record and vector headers.
+
+All of them are in the byte order of the file; the vector's layer and code are single bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from olr_pg.redo.format.structure import structure
+
+BLOCK_SIZES: Final = (512, 1024, 4096)
+FIRST_DATA_BLOCK: Final = 2
+
+FILE_HEADER: Final = structure(
+    "block 0", "1.2", 32,
+    """
+    0   (u1)   kind         0, where redo blocks have 1
+    1   (x1)   type         0x22, or 0x82 for blocks of 4096 bytes
+    20  (u4)   block_size
+    24  (u4)   blocks       behind this one
+    28  (x4)   magic        7D 7C 7B 7A little endian, 7A 7B 7C 7D big endian
+    """,
+)  # fmt: skip
+FILE_BLOCK_SIZE: Final = FILE_HEADER.at("block size")
+FILE_MAGIC: Final = FILE_HEADER.at("magic")
+
+BLOCK: Final = structure(
+    "block header", "1.3", 16,
+    """
+    0   (u1)   kind         1; 0 here and in the type where nothing was written
+    1   (x1)   type         0x22, or 0x82 for blocks of 4096 bytes
+    4   (u4)   number
+    8   (u4)   sequence     of the log
+    12  (x2)   first        bits 0–14: offset of the first record that begins here
+    14  (x2)   checksum     the XOR of all 16-bit words is 0
+    """,
+)  # fmt: skip
+BLOCK_HEADER: Final = BLOCK.size
+"""Bytes of the header of every block."""
+BLOCK_LARGE: Final = 4096
+BLOCK_TYPE: Final = 0x22
+BLOCK_TYPE_LARGE: Final = 0x82
+BLOCK_TYPES: Final = {512: BLOCK_TYPE, 1024: BLOCK_TYPE, BLOCK_LARGE: BLOCK_TYPE_LARGE}
+"""The type of blocks by their size."""
+BLOCK_NUMBER: Final = BLOCK.at("number")
+BLOCK_SEQUENCE: Final = BLOCK.at("sequence")
+BLOCK_FIRST: Final = BLOCK.at("first")
+BLOCK_FIRST_BITS: Final = 0x7FFF
+
+LOG_HEADER: Final = structure(
+    "block 1", "1.4", 304,
+    """
+    20  (x4)   compat       COMPATIBLE; 0 where the header is not written yet
+    24  (u4)   dbid
+    28  (*)    db_name      DB_NAME_SIZE bytes, NUL padded
+    52  (u4)   activation   id, another after RESETLOGS and failover
+    156 (u4)   nab          blocks in use, 0 and 1 among them; all FF while current
+    160 (u4)   resetlogs_id
+    164 (scn)  resetlogs_scn
+    176 (u2)   thread
+    180 (scn)  first_scn
+    188 (u4)   first_time
+    192 (scn)  next_scn     exclusive; all FF while current
+    200 (u4)   next_time
+    """,
+)  # fmt: skip
+
+DB_NAME_SIZE: Final = 8
+NAB_OPEN: Final = 0xFFFFFFFF
+"""Instead of the blocks in use: the log is being written."""
+
+RECORD: Final = structure(
+    "redo record", "2.2", 24,
+    """
+    0   (u4)   length       with this header; 0 where the block has no more
+    4   (x1)   vld          VLD_VALID, VLD_LWN
+    6   (u2)   scn_wrap     SCN bits 32–47
+    8   (u4)   scn_base     SCN bits 0–31
+    12  (u2)   subscn
+    16  (u4)   con_uid      from 12.1
+    """,
+)  # fmt: skip
+RECORD_HEADER: Final = RECORD.size
+RECORD_VLD: Final = RECORD.at("vld")
+RECORD_SCN_WRAP: Final = RECORD.at("scn wrap")
+RECORD_SCN_BASE: Final = RECORD.at("scn base")
+RECORD_SUBSCN: Final = RECORD.at("subscn")
+
+VLD_VALID: Final = 0x01
+VLD_LWN: Final = 0x04
+"""Bits of VLD: the vectors count; the first record of a chunk, with the long header."""
+
+LWN: Final = structure(
+    "LWN header", "2.2", 68,
+    """
+    24  (u2)   chunk        number of the chunk, from 0
+    26  (u2)   nst          number of chunks
+    28  (u4)   blocks       of this chunk
+    32  (u4)   lwn_blocks   of all its chunks
+    40  (scn)  scn          at most that of each record
+    56  (scn)  next_scn     of the next LWN, mostly
+    64  (u4)   time         of each record
+    """,
+)  # fmt: skip
+"""What the first record of a chunk has behind `RECORD`; offsets from the record's beginning."""
+
+LWN_RECORD_HEADER: Final = LWN.size
+LWN_CHUNK: Final = LWN.at("chunk")
+LWN_NST: Final = LWN.at("nst")
+LWN_BLOCKS: Final = LWN.at("blocks")
+LWN_SCN: Final = LWN.at("scn")
+LWN_TIME: Final = LWN.at("time")
+
+VECTOR: Final = structure(
+    "change vector", "3.1", 24,
+    """
+    0   (u1)   layer
+    1   (u1)   code
+    2   (u2)   cls          class of the block; of undo segments 15 + 2·usn and 16 + 2·usn
+    4   (u2)   afn          absolute file number
+    6   (u2)   obj_high     data object id, bits 16–31
+    8   (x4)   dba          block address
+    12  (scn)  scn          of the block before the change
+    20  (u1)   seq          of the block before the change
+    21  (x1)   typ          VECTOR_ENCRYPTED and what kind of change
+    22  (u2)   obj_low      data object id, bits 0–15
+    """,
+)  # fmt: skip
+VECTOR_CODE: Final = VECTOR.at("code")
+VECTOR_CLS: Final = VECTOR.at("cls")
+VECTOR_AFN: Final = VECTOR.at("afn")
+VECTOR_OBJ_HIGH: Final = VECTOR.at("obj high")
+VECTOR_DBA: Final = VECTOR.at("dba")
+VECTOR_SCN: Final = VECTOR.at("scn")
+VECTOR_SEQ: Final = VECTOR.at("seq")
+VECTOR_TYP: Final = VECTOR.at("typ")
+VECTOR_OBJ_LOW: Final = VECTOR.at("obj low")
+VECTOR_ENCRYPTED: Final = 0x80
+"""Bit of the type: the fields are encrypted by the tablespace's key."""
+VECTOR_KIND: Final = 0x7F
+"""The bits of the type that are one of these."""
+VECTOR_NO_BLOCK: Final = 6
+"""The kind of vectors without a block: what is in place of their object means nothing."""
+UNDO_HEADER_CLS: Final = 15
+"""The class of undo segment 0's header; its blocks have the next one, segment 1 the two behind."""
+NO_OBJECT: Final = 0xFFFFFFFF
+"""Instead of a data object id: of undo blocks."""
+
+VECTOR_LONG: Final = structure(
+    "change vector, from 12.1", "3.1", 32,
+    """
+    24  (u2)   con_id       container: 0 none, 1 root, 2 seed, from 3 on PDBs
+    28  (x2)   flg
+    """,
+)  # fmt: skip
+"""What vectors have behind `VECTOR` from 12.1 on; offsets from the vector's beginning."""
+
+VECTOR_LONG_HEADER: Final = VECTOR_LONG.size
+VECTOR_CON_ID: Final = VECTOR_LONG.at("con id")
+VECTOR_FLG: Final = VECTOR_LONG.at("flg")

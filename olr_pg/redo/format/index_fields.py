@@ -1,0 +1,85 @@
+"""Fields of layer 10 and of its undo (10.22): leaves of indexes and index-organised tables."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from olr_pg.redo.format.structure import structure
+
+LEAF: Final = structure(
+    "index redo", "6.1", 6,
+    """
+    0   u1     itl
+    1   x1     code         LEAF_ARRAY; 0x10 with data behind the key
+    2   u2     sno          slot
+    4   u2     row_size
+    """,
+)  # fmt: skip
+LEAF_CODE: Final = LEAF.at("code")
+LEAF_SLOT: Final = LEAF.at("sno")
+LEAF_LEAST: Final = LEAF.end("sno")
+LEAF_ARRAY: Final = 0x20
+
+LEAF_ARRAY_REDO: Final = structure("index redo", "6.1", 10, "8 u2 count")
+"""What an array has behind `LEAF`; offsets from its beginning."""
+
+LEAF_COLUMNS_REDO: Final = structure(
+    "index redo, columns", "6.1", 13,
+    """
+    0   u1     itl
+    1   x1     code
+    2   u2     sno
+    4   u2     row_size
+    6   x1     flag
+    7   u1     ncol         columns behind the key after the change
+    8   u1     nnew         columns given here
+    10  i2     size
+    12  x1     nulls
+    """,
+)  # fmt: skip
+"""Of 10.35."""
+
+KDXLN: Final = structure(
+    "kdxln", "6.1", 16,
+    """
+    0   u1     itl
+    1   u1     nco
+    2   u1     dsz
+    3   u1     col
+    4   x1     flg
+    8   x4     nxt
+    12  x4     prv
+    """,
+)  # fmt: skip
+
+KDILK: Final = structure(
+    "kdilk", "6.1", 20,
+    """
+    0   x1     code         KDILK_PURGE …
+    1   u1     itl
+    2   x1     flags        KDILK_SUPPLEMENTAL
+    4   x4     indexid      the segment's header
+    8   x4     block
+    12  i4     sdc
+    """,
+)  # fmt: skip
+KDILK_FLAGS: Final = KDILK.at("flags")
+KDILK_BLOCK: Final = KDILK.at("block")
+KDILK_SIZE: Final = KDILK.size
+KDILK_PURGE: Final = 0x02
+KDILK_PURGE_TOO: Final = 0x03
+KDILK_RESTORE: Final = 0x05
+KDILK_DATA: Final = 0x12
+KDILK_ROW: Final = 0x1E
+KDILK_COLUMNS: Final = 0x23
+"""What the undo does: purge an insert, restore a delete, put back what is behind the key, all of
+an index-organised row, some columns of it."""
+KDILK_SUPPLEMENTAL: Final = 0x80
+"""Bit of flags: supplemental data follow."""
+
+KDILK_OF_COLUMNS: Final = structure(
+    "kdilk, columns", "6.1", 26, "20 x1 flag\n21 u1 ncol\n22 u1 nnew"
+)
+"""What KDILK_COLUMNS has behind `KDILK`; offsets from its beginning."""
+KDILK_NCOL: Final = KDILK_OF_COLUMNS.at("ncol")
+KDILK_COLUMNS_LEAST: Final = KDILK_OF_COLUMNS.end("ncol")

@@ -1,0 +1,237 @@
+"""The operation codes: numbers, names, and which of them are known to change no row.
+
+An opcode is ``layer << 8 | code``, as a vector's header has both. Facts: redo-format §4.7, §5.2,
+§5.12, §6, §8, §12; the harmless ones of real logs of 19c and 23ai stand there beside changes that
+LogMiner shows whole.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from typing import Self
+
+
+class _Titled(IntEnum):
+    """A number with a title."""
+
+    title: str
+
+    def __new__(cls, value: int, title: str = "") -> Self:
+        """Make a member of a number and its title."""
+        member = int.__new__(cls, value)
+        member._value_ = value
+        member.title = title
+        return member
+
+
+class Opcode(_Titled):
+    """The operations that are known by name."""
+
+    CLEANOUT = 0x0401, "block cleanout"
+    COMMIT_CLEANOUT = 0x0406, "block cleanout at commit"
+    UNDO = 0x0501, "undo record"
+    BEGIN = 0x0502, "transaction begin"
+    END = 0x0504, "transaction end"
+    UNDO_APPLIED = 0x0506, "undo applied"
+    BEGIN_IN_UNDO = 0x0507, "transaction begin in undo"
+    DEAD_TRANSACTION = 0x0508, "dead transaction"
+    UNDO_APPLIED_HEADER = 0x050B, "undo applied, header"
+    TRANSACTION_STATE = 0x050C, "transaction state"
+    SESSION = 0x0513, "session attributes"
+    SESSION_CONTINUED = 0x0514, "session attributes, continued"
+    TRANSACTION_NOTE = 0x0517, "transaction note"
+    UNDO_AGAIN = 0x0518, "local undo logged again"
+    LEAF_INSERT = 0x0A02, "insert leaf row"
+    LEAF_DELETE = 0x0A04, "delete leaf row"
+    LEAF_RESTORE = 0x0A05, "restore leaf row"
+    LEAF_INITIALIZE = 0x0A08, "initialize leaf block"
+    LEAF_DATA = 0x0A12, "update leaf data"
+    LEAF_ROW = 0x0A1E, "update leaf row"
+    LEAF_COLUMNS = 0x0A23, "update leaf columns"
+    ROW_INSERT = 0x0B02, "insert row piece"
+    ROW_DELETE = 0x0B03, "delete row piece"
+    ROW_LOCK = 0x0B04, "lock row piece"
+    ROW_UPDATE = 0x0B05, "update row piece"
+    ROW_OVERWRITE = 0x0B06, "overwrite row piece"
+    ROW_FORWARD = 0x0B08, "change forwarding address"
+    CLUSTER_LINKS = 0x0B0A, "cluster key links"
+    ROWS_INSERT = 0x0B0B, "insert rows"
+    ROWS_DELETE = 0x0B0C, "delete rows"
+    LOG_MINIMAL = 0x0B10, "log minimal"
+    LOB_OPERATION = 0x0B11, "LOB operation"
+    COMPRESSED = 0x0B16, "compressed block"
+    BLOCK_IMAGE = 0x1301, "block image"
+    BLOCKS_UNLOGGED = 0x1302, "invalidated block range"
+    BLOCKS_UNLOGGED_AGAIN = 0x1304, "invalidated block range logged again"
+    DDL = 0x1801, "DDL"
+    TRANSACTION_MARKER = 0x1804, "transaction marker"
+    DIRECT_LOAD = 0x1806, "direct load transaction"
+    XML = 0x1808, "XML"
+    SESSION_MARKER = 0x180A, "session marker"
+    LOB_REDO = 0x1A02, "LOB redo"
+    LOB_WRITE = 0x1A06, "LOB direct write"
+
+
+class Layer(_Titled):
+    """The layers: what their codes are about."""
+
+    CLEANOUT = 4, "block cleanout"
+    TRANSACTION = 5, "transaction"
+    INDEX = 10, "index"
+    ROW = 11, "row"
+    SEGMENT = 13, "segment space"
+    EXTENT = 14, "extents"
+    RECOVERY = 17, "recovery"
+    BACKUP = 18, "hot backup"
+    DIRECT = 19, "direct load"
+    TABLESPACE = 22, "tablespace bitmap"
+    WRITTEN = 23, "written blocks"
+    LOGMINER = 24, "LogMiner"
+    QUEUE = 25, "queue"
+    LOB = 26, "LOB"
+
+
+class RowOperation(IntEnum):
+    """The codes of layer 11, by Oracle's abbreviations; KDO has them too (redo-format §5.2)."""
+
+    IUR = 1
+    IRP = 2
+    DRP = 3
+    LKR = 4
+    URP = 5
+    ORP = 6
+    MFC = 7
+    CFA = 8
+    CKI = 9
+    SKL = 10
+    QMI = 11
+    QMD = 12
+    DSC = 14
+    LMN = 16
+    LLB = 17
+    SHK = 20
+    CMP = 22
+    DCU = 23
+    MRK = 24
+
+
+class UndoOf(IntEnum):
+    """What an undo record is for: opc of its ktub (redo-format §4.2)."""
+
+    LEAF = 0x0A16
+    ROW = 0x0B01
+    TRUNCATE = 0x0E08
+    LOB = 0x1A01
+
+
+# For kernels: Numba freezes the integers of modules, and not the members of an enumeration.
+OP_UNDO: Final = int(Opcode.UNDO)
+OP_BEGIN: Final = int(Opcode.BEGIN)
+OP_END: Final = int(Opcode.END)
+OP_UNDO_APPLIED: Final = int(Opcode.UNDO_APPLIED)
+OP_UNDO_APPLIED_HEADER: Final = int(Opcode.UNDO_APPLIED_HEADER)
+OP_SESSION: Final = int(Opcode.SESSION)
+OP_SESSION_CONTINUED: Final = int(Opcode.SESSION_CONTINUED)
+OP_LEAF_INSERT: Final = int(Opcode.LEAF_INSERT)
+OP_LEAF_INITIALIZE: Final = int(Opcode.LEAF_INITIALIZE)
+OP_LEAF_DATA: Final = int(Opcode.LEAF_DATA)
+OP_LOB_OPERATION: Final = int(Opcode.LOB_OPERATION)
+OP_BLOCK_IMAGE: Final = int(Opcode.BLOCK_IMAGE)
+OP_BLOCKS_UNLOGGED: Final = int(Opcode.BLOCKS_UNLOGGED)
+OP_BLOCKS_UNLOGGED_AGAIN: Final = int(Opcode.BLOCKS_UNLOGGED_AGAIN)
+OP_DDL: Final = int(Opcode.DDL)
+OP_DIRECT_LOAD: Final = int(Opcode.DIRECT_LOAD)
+OP_LOB_REDO: Final = int(Opcode.LOB_REDO)
+OP_LOB_WRITE: Final = int(Opcode.LOB_WRITE)
+
+LAYER_INDEX: Final = int(Layer.INDEX)
+LAYER_ROW: Final = int(Layer.ROW)
+
+LEAF_INSERT: Final = Opcode.LEAF_INSERT & 0xFF
+LEAF_DELETE: Final = Opcode.LEAF_DELETE & 0xFF
+LEAF_INITIALIZE: Final = Opcode.LEAF_INITIALIZE & 0xFF
+LEAF_DATA: Final = Opcode.LEAF_DATA & 0xFF
+LEAF_ROW: Final = Opcode.LEAF_ROW & 0xFF
+LEAF_COLUMNS: Final = Opcode.LEAF_COLUMNS & 0xFF
+"""Codes of layer 10."""
+
+LEAF_STRUCTURE: Final = (6, 7, 8, 9, 11, 13, 15, 16, 31)
+"""Codes of layer 10 that change blocks of an index, and no row."""
+
+IRP: Final = int(RowOperation.IRP)
+DRP: Final = int(RowOperation.DRP)
+LKR: Final = int(RowOperation.LKR)
+URP: Final = int(RowOperation.URP)
+ORP: Final = int(RowOperation.ORP)
+CFA: Final = int(RowOperation.CFA)
+QMI: Final = int(RowOperation.QMI)
+QMD: Final = int(RowOperation.QMD)
+LMN: Final = int(RowOperation.LMN)
+CMP: Final = int(RowOperation.CMP)
+"""Codes of layer 11."""
+
+ROW_STRUCTURE: Final = tuple(
+    int(code)
+    for code in (
+        RowOperation.MFC, RowOperation.CKI, RowOperation.SKL, RowOperation.DSC, RowOperation.SHK,
+        RowOperation.DCU, RowOperation.MRK,
+    )
+)  # fmt: skip
+"""Codes of layer 11 that change a block, but no row of it."""
+
+UNDO_OF_LEAF: Final = int(UndoOf.LEAF)
+UNDO_OF_ROW: Final = int(UndoOf.ROW)
+
+UNDONE: Final = (OP_UNDO_APPLIED, OP_UNDO_APPLIED_HEADER)
+"""What says that an undo record was applied."""
+
+_ALL: Final = range(256)
+
+HARMLESS: Final = {
+    # Who holds a row, and since when its transaction is over; never what is in it.
+    4: _ALL,
+    # The state of transactions and undo blocks; what of it concerns rows is interpreted.
+    5: _ALL,
+    # Blocks of an index are split, merged, linked and emptied; their rows stay what they are. The
+    # operations on rows (10.2, 10.4, 10.5, 10.18, 10.30, 10.35) are not among them.
+    10: (*range(6, 18), 19, 20, 21, 22, 31),
+    # High-water marks, free space and extents of segments.
+    13: _ALL,
+    14: _ALL,
+    # Markers of checkpoints and of the backup of files.
+    17: _ALL,
+    # Images of blocks before a change during a backup: what is in them is known already.
+    18: _ALL,
+    # Space of locally managed tablespaces.
+    22: _ALL,
+    # Which blocks were written to disk.
+    23: _ALL,
+    # Notes for LogMiner on what other vectors do; DDL and direct loads are interpreted.
+    24: (2, 4, 5, 6, 10),
+}
+"""The codes by layer, each for the reason above it. Not listed, hence a warning: 12 (old clusters),
+19.3, 20, 25 (queues), 24.8 (XML) and whatever is new."""
+
+
+def opcode_name(opcode: int) -> str:
+    """``4.1 block cleanout``.
+
+    Args:
+        opcode: ``layer << 8 | code``.
+    """
+    return f"{opcode >> 8}.{opcode & 0xFF} {_title(opcode)}"
+
+
+def _title(opcode: int) -> str:
+    """Return the title of an opcode, else that of its layer."""
+    try:
+        return Opcode(opcode).title
+    except ValueError:
+        pass
+    try:
+        return Layer(opcode >> 8).title
+    except ValueError:
+        return "unknown"

@@ -1,0 +1,255 @@
+"""Fields of layer 11 and of its undo: KTB redo, KDO by operation, rows, supplemental data."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from olr_pg.redo.format.opcodes import RowOperation
+from olr_pg.redo.format.structure import structure
+
+KTB: Final = structure(
+    "ktbRedo", "5.1", 4,
+    """
+    0   (x1)   op           low 4 bits: KTB_F …; KTB_CLEANOUT
+    1   (x1)   ver          KTB_LONG and the version
+    """,
+)  # fmt: skip
+KTB_VER: Final = KTB.at("ver")
+KTB_LEAST: Final = KTB.end("ver")
+KTB_OPERATION: Final = 0x0F
+KTB_CLEANOUT: Final = 0x10
+"""A block cleanout is appended."""
+KTB_LONG: Final = 0x08
+"""Bit of ver: data begin at KTB_DATA_LONG, else at KTB_DATA."""
+KTB_DATA: Final = 4
+KTB_DATA_LONG: Final = 8
+
+KTB_F: Final = 1
+KTB_C: Final = 2
+KTB_OPERATIONS: Final = {
+    KTB_F: structure("F", "5.1", 16, "0 xid xid\n8 uba uba"),
+    KTB_C: structure("C", "5.1", 8, "0 uba uba"),
+    3: structure("Z", "5.1", 0, ""),
+    4: structure("L", "5.1", 24, "0 xid xid\n8 uba uba\n16 u1 lkc\n17 x1 flg"),
+    5: structure("R", "5.1", 12, "0 i2 itc"),
+    6: structure("N", "5.1", 0, ""),
+}
+"""The data of each operation; F claims an entry of the block's ITL, C renews its uba."""
+KTB_F_XID: Final = KTB_OPERATIONS[KTB_F].at("xid")
+KTB_F_UBA: Final = KTB_OPERATIONS[KTB_F].at("uba")
+KTB_C_UBA: Final = KTB_OPERATIONS[KTB_C].at("uba")
+
+KTB_CLEANOUT_DATA: Final = structure(
+    "block cleanout", "5.1", 48,
+    """
+    36  u1     opt
+    37  u1     entries      how many follow
+    38  x1     ver
+    40  scn    scn
+    """,
+)  # fmt: skip
+"""Offsets from where data begin; entries of KTB_CLEANOUT_ENTRY bytes follow."""
+KTB_CLEANOUT_ENTRY: Final = 8
+
+KDO: Final = structure(
+    "KDO", "5.2", 16,
+    """
+    0   x4     bdba         the block
+    4   x4     hdba         the segment's header
+    8   u2     maxfr
+    10  (x1)   op           KDO_OPERATION, KDO_UNDO, KDO_ROW_SCN
+    11  (x1)   xtype        KDO_XTYPE, KDO_COLUMN_VECTOR
+    12  u1     itli         entry of the block's ITL
+    13  u1     ispac
+    """,
+)  # fmt: skip
+KDO_BDBA: Final = KDO.at("bdba")
+KDO_OP: Final = KDO.at("op")
+KDO_TYPE: Final = KDO.at("xtype")
+KDO_SIZE: Final = KDO.size
+KDO_OPERATION: Final = 0x1F
+"""The bits of op that are one of `opcodes.RowOperation`."""
+KDO_UNDO: Final = 0x20
+"""In the undo, and in what takes a change back."""
+KDO_ROW_SCN: Final = 0x40
+"""The table has ROWDEPENDENCIES: rows have an SCN."""
+KDO_XTYPE: Final = 0x03
+KDO_XTYPES: Final = {1: "XA", 2: "XR", 3: "CR"}
+KDO_COLUMN_VECTOR: Final = 0x80
+"""KDOM2: the values of a URP are one field."""
+
+KDO_PIECE: Final = structure(
+    "KDO IRP, ORP", "5.4", 45,
+    """
+    16  fb     fb           FB_HEAD …
+    17  x1     lb           ITL entry that locks the row
+    18  u1     cc           columns of the piece
+    19  u1     cki          index into a cluster's keys
+    20  rid    hrid         the row's head; only with FB_FIRST and without FB_HEAD
+    28  rid    nrid         the next piece; only without FB_LAST
+    40  u2     size/delt    bytes of the piece in the block
+    42  x2     slot
+    44  u1     tabn         table of the block
+    45  (*)    nulls        a bit per column
+    """,
+)  # fmt: skip
+KDO_PIECE_FB: Final = KDO_PIECE.at("fb")
+KDO_PIECE_CC: Final = KDO_PIECE.at("cc")
+KDO_PIECE_HRID: Final = KDO_PIECE.at("hrid")
+KDO_PIECE_NRID: Final = KDO_PIECE.at("nrid")
+KDO_PIECE_BYTES: Final = KDO_PIECE.at("size/delt")
+KDO_PIECE_SLOT: Final = KDO_PIECE.at("slot")
+KDO_PIECE_TABN: Final = KDO_PIECE.at("tabn")
+KDO_PIECE_NULLS: Final = KDO_PIECE.at("nulls")
+
+RID: Final = structure("rid", "5.4", 6, "0 (x4) block\n4 (x2) slot")
+RID_SLOT: Final = RID.at("slot")
+
+KDO_DELETE: Final = structure("KDO DRP", "5.5", 20, "16 x2 slot\n18 u1 tabn")
+KDO_LOCK: Final = structure("KDO LKR", "5.6", 20, "16 x2 slot\n18 u1 tabn\n19 x1 to")
+KDO_DELETE_SLOT: Final = KDO_DELETE.at("slot")
+KDO_DELETE_LEAST: Final = KDO_DELETE.end("slot")
+"""In both."""
+
+KDO_UPDATE: Final = structure(
+    "KDO URP", "5.7", 26,
+    """
+    16  fb     fb
+    17  x1     lock
+    18  u1     ckix
+    19  u1     tabn
+    20  x2     slot
+    22  u1     ncol         columns of the piece after the change
+    23  u1     nnew         columns given here
+    24  i2     size         by how much the row gets longer
+    26  (*)    nulls        a bit per column given
+    """,
+)  # fmt: skip
+KDO_UPDATE_FB: Final = KDO_UPDATE.at("fb")
+KDO_UPDATE_SLOT: Final = KDO_UPDATE.at("slot")
+KDO_UPDATE_NCOL: Final = KDO_UPDATE.at("ncol")
+KDO_UPDATE_NNEW: Final = KDO_UPDATE.at("nnew")
+KDO_UPDATE_NULLS: Final = KDO_UPDATE.at("nulls")
+
+KDO_FORWARD: Final = structure(
+    "KDO CFA", "5.8", 29,
+    """
+    16  rid    nrid         the next piece
+    24  x2     slot
+    26  x1     flag
+    27  u1     tabn
+    28  x1     lock
+    """,
+)  # fmt: skip
+KDO_FORWARD_NRID: Final = KDO_FORWARD.at("nrid")
+KDO_FORWARD_SLOT: Final = KDO_FORWARD.at("slot")
+KDO_FORWARD_LEAST: Final = KDO_FORWARD.end("slot")
+
+KDO_KEY_LINKS: Final = structure("KDO SKL", "5.12", 31, "28 x1 flag\n29 x1 lock\n30 x1 slot")
+
+KDO_MULTI: Final = structure(
+    "KDO QMI, QMD", "5.9", 20,
+    """
+    16  u1     tabn
+    17  x1     lock
+    18  u1     nrow
+    20  (*)    slots        16 bits per row
+    """,
+)  # fmt: skip
+KDO_MULTI_NROW: Final = KDO_MULTI.at("nrow")
+KDO_MULTI_SLOTS: Final = KDO_MULTI.at("slots")
+
+KDO_COLUMN: Final = structure("KDO DSC", "5.12", 20, "16 x2 slot\n18 u1 tabn\n19 u1 rel")
+
+KDO_OPERATIONS: Final = {
+    RowOperation.IRP: KDO_PIECE,
+    RowOperation.DRP: KDO_DELETE,
+    RowOperation.LKR: KDO_LOCK,
+    RowOperation.URP: KDO_UPDATE,
+    RowOperation.ORP: KDO_PIECE,
+    RowOperation.CFA: KDO_FORWARD,
+    RowOperation.SKL: KDO_KEY_LINKS,
+    RowOperation.QMI: KDO_MULTI,
+    RowOperation.QMD: KDO_MULTI,
+    RowOperation.DSC: KDO_COLUMN,
+}
+"""What KDO has from byte 16 on, by operation."""
+
+ROW: Final = structure("row", "5.9", 3, "0 (fb) fb\n1 (x1) lb\n2 (u1) cc")
+"""A row of QMI, of a block, and behind the key of an index-organised table's leaf row: this, then
+the columns, each behind its length."""
+ROW_CC: Final = ROW.at("cc")
+ROW_SIZE: Final = ROW.size
+LENGTH_NULL: Final = 0xFF
+LENGTH_LONG: Final = 0xFE
+"""Instead of a column's length: NULL; 16 bits of length follow."""
+
+FB_CLUSTER_KEY: Final = 0x80
+FB_HEAD: Final = 0x20
+FB_DELETED: Final = 0x10
+FB_FIRST: Final = 0x08
+FB_LAST: Final = 0x04
+FB_PREVIOUS: Final = 0x02
+FB_NEXT: Final = 0x01
+"""Bits of a piece's flag byte (redo-format §5.3): a cluster's key; the row's head; deleted; the
+row's first and last piece; its first column goes on from the previous piece, its last into the
+next."""
+FB_WHOLE: Final = FB_HEAD | FB_FIRST | FB_LAST
+"""Of a row of one piece."""
+FB_LETTERS: Final = "KCHDFLPN"
+"""The bits from 0x80 down, as dumps write them."""
+
+SUPPLEMENTAL: Final = structure(
+    "supplemental header", "4.3", 20,
+    """
+    0   x1     type         SUPPLEMENTAL_TYPES
+    1   sfb    fb           of the logical row change
+    2   u2     cc           how many columns were logged
+    4   u2     objv         version of the table's definition
+    6   u2     before       SEGCOL# of the first column in the undo, 0 for none
+    8   u2     after        the same of the redo
+    10  (*)    zero         SUPPLEMENTAL_ZEROS bytes
+    13  x1     flags
+    16  (x1)   opt_high     of opt, where it is one big-endian number with this
+    17  x1     opt          SUPPLEMENTAL_CHANGED
+    """,
+)  # fmt: skip
+SUPPLEMENTAL_FB: Final = SUPPLEMENTAL.at("fb")
+SUPPLEMENTAL_CC: Final = SUPPLEMENTAL.at("cc")
+SUPPLEMENTAL_BEFORE: Final = SUPPLEMENTAL.at("before")
+SUPPLEMENTAL_AFTER: Final = SUPPLEMENTAL.at("after")
+SUPPLEMENTAL_ZERO: Final = SUPPLEMENTAL.at("zero")
+SUPPLEMENTAL_ZEROS: Final = 3
+SUPPLEMENTAL_OPT_HIGH: Final = SUPPLEMENTAL.at("opt high")
+SUPPLEMENTAL_OPT: Final = SUPPLEMENTAL.at("opt")
+SUPPLEMENTAL_CHANGED: Final = 0x20
+"""Bit of opt: the bitmap of the columns really changed follows."""
+SUPPLEMENTAL_MOVES: Final = 0x80
+"""Bit of fb: a row that moves, deleted here and inserted there."""
+SUPPLEMENTAL_FB_LETTERS: Final = "KCxDFLPN"
+
+SUPPLEMENTAL_ADDRESS: Final = structure(
+    "supplemental header", "4.3", 28, "20 x4 bdba\n24 x2 slot\n26 x1 tabn"
+)
+"""What the longer ones have behind `SUPPLEMENTAL`: the row's head; offsets from its beginning."""
+SUPPLEMENTAL_BDBA: Final = SUPPLEMENTAL_ADDRESS.at("bdba")
+SUPPLEMENTAL_SLOT: Final = SUPPLEMENTAL_ADDRESS.at("slot")
+SUPPLEMENTAL_LONG: Final = SUPPLEMENTAL_ADDRESS.end("slot")
+SUPPLEMENTAL_SIZES: Final = (20, 26, 28)
+"""Bytes of a supplemental header, by which it is known among columns."""
+SUPPLEMENTAL_NULL: Final = 0xFFFF
+"""Instead of a value's length."""
+
+SUPPLEMENTAL_UPDATE: Final = 1
+SUPPLEMENTAL_INSERT: Final = 2
+SUPPLEMENTAL_DELETE: Final = 4
+SUPPLEMENTAL_INTERNAL: Final = 8
+SUPPLEMENTAL_LOCK: Final = 0x10
+SUPPLEMENTAL_TYPES: Final = (
+    SUPPLEMENTAL_UPDATE,
+    SUPPLEMENTAL_INSERT,
+    SUPPLEMENTAL_DELETE,
+    SUPPLEMENTAL_INTERNAL,
+    SUPPLEMENTAL_LOCK,
+)
+"""Of what SQL did: a cluster's key (internal) and SELECT … FOR UPDATE change no row."""

@@ -1,0 +1,208 @@
+"""Fields of layer 5: begin and end of transactions, undo records, the session.
+
+`XID`, `UBA` and `RID` are parts of other structures.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from olr_pg.redo.format.opcodes import Opcode
+from olr_pg.redo.format.structure import structure
+
+XID: Final = structure(
+    "xid", "0.3", 8,
+    """
+    0   (u2)   usn          undo segment
+    2   (u2)   slot
+    4   (u4)   sqn          how often the slot was used
+    """,
+)  # fmt: skip
+XID_SLOT: Final = XID.at("slot")
+XID_SQN: Final = XID.at("sqn")
+XID_SIZE: Final = XID.size
+
+UBA: Final = structure(
+    "uba", "0.3", 8,
+    """
+    0   (x4)   dba          the undo block
+    4   (x2)   seq          its incarnation
+    6   (x1)   rec          number of the undo record in it
+    """,
+)  # fmt: skip
+UBA_SEQ: Final = UBA.at("seq")
+UBA_REC: Final = UBA.at("rec")
+UBA_SIZE: Final = UBA.size
+
+KTUDH: Final = structure(
+    "ktudh", "4.1", 32,
+    """
+    0   x2     slt
+    4   x4     sqn          0 where nothing begins
+    8   uba    uba          of the undo record beside it
+    16  x2     flg
+    18  u2     siz          of that undo record
+    20  u1     fbi
+    24  xid    pxid         of a parent: 0
+    """,
+)  # fmt: skip
+KTUDH_SLT: Final = KTUDH.at("slt")
+KTUDH_SQN: Final = KTUDH.at("sqn")
+KTUDH_LEAST: Final = KTUDH.end("sqn")
+
+KTEOP: Final = structure(
+    "kteop", "4.1", 36,
+    """
+    4   u4     ext
+    12  u4     ext_size
+    16  u4     highwater
+    24  u4     offset
+    """,
+)  # fmt: skip
+
+KTUDB: Final = structure(
+    "ktudb", "4.2", 20,
+    """
+    0   u2     siz          bytes in the undo block
+    2   u2     spc          room in the undo block before
+    4   x2     flg
+    8   xid    xid
+    16  x2     seq          incarnation of the undo block
+    18  x1     rec          number in the undo block
+    """,
+)  # fmt: skip
+KTUDB_XID: Final = KTUDB.at("xid")
+KTUDB_SEQ: Final = KTUDB.at("seq")
+KTUDB_REC: Final = KTUDB.at("rec")
+KTUDB_SIZE: Final = KTUDB.size
+
+KTUB: Final = structure(
+    "ktub", "4.2", 24,
+    """
+    0   u4     objn         OBJ# of the table, index or partition
+    4   u4     objd         data object id
+    8   u4     tsn          tablespace
+    12  x4     prev_dba     undo block of the transaction's record before, if another
+    16  op     opc          what the undo is for: `opcodes.UndoOf`
+    18  x1     slt          low 8 bits
+    19  x1     rci          number of the transaction's record before in this block
+    20  x2     flg          KTUB_HEAD …
+    22  x2     wrp          sqn, low 16 bits
+    """,
+)  # fmt: skip
+KTUB_OBJN: Final = KTUB.at("objn")
+KTUB_OBJD: Final = KTUB.at("objd")
+KTUB_PREV_DBA: Final = KTUB.at("prev dba")
+KTUB_OPC: Final = KTUB.at("opc")
+KTUB_SLT: Final = KTUB.at("slt")
+KTUB_RCI: Final = KTUB.at("rci")
+KTUB_FLG: Final = KTUB.at("flg")
+KTUB_WRP: Final = KTUB.at("wrp")
+KTUB_SIZE: Final = KTUB.size
+KTUB_NAMES: Final = {24: "ktubu", 28: "ktubx", 76: "ktubl"}
+"""Its names by its sizes."""
+
+KTUB_HEAD: Final = 0x0001
+KTUB_TAIL: Final = 0x0002
+KTUB_CUT: Final = 0x0004
+KTUB_MID: Final = 0x0100
+"""Bits of flg, of an undo in several parts: its parts; the last field goes on in the next one."""
+KTUB_APART: Final = KTUB_TAIL | KTUB_MID
+"""The parts that do not stand beside the row vector."""
+KTUB_PART: Final = KTUB_HEAD | KTUB_APART
+
+KTUB_LONG: Final = structure(
+    "ktubl", "4.2", 76,
+    """
+    24  x2     flg2         in 28 bytes too
+    26  i2     buext        in 28 bytes too
+    28  uba    prev_ctl_uba
+    36  scn    prev_ctl_max_cmt_scn
+    44  scn    prev_tx_cmt_scn
+    56  scn    txn_start_scn
+    64  x4     prev_brb
+    68  x4     prev_bcl
+    72  u4     logon_user   USER#
+    """,
+)  # fmt: skip
+"""What the larger ones have behind `KTUB`; offsets from its beginning."""
+
+KTUCM: Final = structure(
+    "ktucm", "4.4", 20,
+    """
+    0   x2     slt
+    4   x4     sqn
+    8   u2     srt
+    12  u4     sta          9: inactive
+    16  x1     flg          KTUCM_ROLLED_BACK, KTUCM_HAS_KTUCF
+    """,
+)  # fmt: skip
+KTUCM_SLT: Final = KTUCM.at("slt")
+KTUCM_SQN: Final = KTUCM.at("sqn")
+KTUCM_FLG: Final = KTUCM.at("flg")
+KTUCM_LEAST: Final = KTUCM.end("flg")
+KTUCM_HAS_KTUCF: Final = 0x02
+KTUCM_ROLLED_BACK: Final = 0x04
+
+KTUCF: Final = structure(
+    "ktucf", "4.4", 16,
+    """
+    0   uba    uba          of the transaction's last undo record
+    8   u2     ext
+    10  u2     spc
+    12  u1     fbi
+    """,
+)  # fmt: skip
+
+KTUXVOFF: Final = structure(
+    "ktuxvoff", "4.5", 8,
+    """
+    0   x2     undo_offset  in the undo block
+    4   x2     flg
+    """,
+)  # fmt: skip
+
+SESSION_OLD: Final = structure(
+    "session", "4.6", 4,
+    """
+    0   u2     session_number
+    2   u2     serial_number
+    """,
+)  # fmt: skip
+"""Of 5.19 and 5.20 before 19."""
+
+SESSION: Final = structure(
+    "session", "4.6", 8,
+    """
+    4   u4     session_number
+    2   u2     serial_number
+    """,
+)  # fmt: skip
+SESSION_OLD_NUMBER: Final = SESSION_OLD.at("session number")
+SESSION_OLD_SIZE: Final = SESSION_OLD.size
+SESSION_NUMBER: Final = SESSION.at("session number")
+SESSION_SERIAL: Final = SESSION.at("serial number")
+"""In both."""
+SESSION_SIZE: Final = SESSION.size
+
+SESSION_TEXTS: Final = {
+    Opcode.SESSION: {
+        2: "current username", 3: "login username", 4: "client info", 5: "OS username",
+        6: "machine name", 7: "OS terminal", 8: "OS process id", 9: "OS program name",
+        10: "transaction name", 14: "client id",
+    },
+    Opcode.SESSION_CONTINUED: {2: "transaction name", 7: "client id", 8: "login username"},
+}  # fmt: skip
+"""The fields with texts, by number."""
+
+SESSION_NUMBERS: Final = {Opcode.SESSION: (11, 12, 13), Opcode.SESSION_CONTINUED: (3, 4, 5)}
+"""The fields with flags (`TRAN_FLAGS`), version and audit session id."""
+
+TRAN_FLAGS: Final = structure(
+    "transaction flags", "4.6", 6,
+    """
+    0   x2     flags
+    4   x2     aux
+    """,
+)  # fmt: skip
+"""Of 11.2 the first two bytes only; in 24.4 too."""
