@@ -35,10 +35,11 @@ class Published:
 
     def __init__(self, *events: SchemaEvent, room: int = 99) -> None:
         # A follower reads redo of its own: of it only what it found is wanted here.
-        self.follower: Any = SimpleNamespace(events=list(events), names={"S.T"})
+        follower: Any = SimpleNamespace(events=list(events), names={"S.T"})
+        self.follower = follower
         self.events: list[SchemaEvent] = []
         self.room = room
-        self.feed = EventFeed(self.follower, self._publish, FaultReporter(lambda error: error))
+        self.feed = EventFeed(follower, self._publish, FaultReporter(lambda error: error))
 
     def _publish(self, event: SchemaEvent) -> bool:
         if len(self.events) == self.room:
