@@ -109,9 +109,10 @@ class Here:
             big_endian=settings.byte_order == "big",
             chunk_bytes=settings.chunk_size,
             transactions_max=settings.transactions_max,
-            is_told=True,
+            is_told=simulation.plan.tells,
         )
         assert config.apply is not None
+        tells = simulation.plan.tells
         name = confirming_applier(config.apply)
         framing: Framing = "big" if settings.byte_order == "big" else "little"
         listener = self._stack.enter_context(
@@ -120,14 +121,19 @@ class Here:
                 delivery,
                 checkpoint,
                 order=simulation.order,
-                applier=name,
+                applier=name if tells else None,
             )
         )
+
+        def inside() -> TrippedLink:
+            return TrippedLink(listener.connect(), framing, lambda: simulation.protocol.armed)
+
+        # Where nothing is to be told it is a client like others, who may come before it.
         self._applier = applier_of(
             config,
             (LOOPBACK, simulation.protocol.port),
-            lambda: TrippedLink(listener.connect(), framing, lambda: simulation.protocol.armed),
-            lambda: checkpoint.confirmed_by == name,
+            inside if tells else None,
+            lambda: tells and checkpoint.confirmed_by == name,
         )
         self._thread = threading.Thread(target=self._apply, name="olr-apply")
         self._thread.start()
@@ -345,7 +351,8 @@ class Parts:
                 simulation.server_address,
                 simulation.query,
                 simulation.order.value,
-                is_kept=self._round.layout is not Layout.APART,
+                is_kept=self._round.layout is Layout.APPLIANCE
+                or (self._round.layout is Layout.HERE and simulation.plan.tells),
             )
             # Where it has the place, the applier has none.
             self._forgiven = True

@@ -230,12 +230,18 @@ class Plan:
         """How the logs arrive; `threads` has the redo thread of each, in order of archiving."""
         return _draw_arrivals(Random(self.seed ^ 0xA441), threads)
 
+    @property
+    def tells(self) -> bool:
+        """Whether something happens to tables that the applier must be told of beside rows.
+
+        An applier that is told of nothing gets nothing from behind what cannot be decoded.
+        """
+        has_ddl = self.shape.ddl is not DdlUse.NONE and self.workload == "random"
+        return has_ddl or self.shape.unlogged
+
     def rounds(self, steps: int) -> list[Round]:
         """The rounds, which see `steps` arrivals or fewer; the last run of all sees the rest."""
-        told = self.shape.ddl is DdlUse.NONE or self.workload != "random"
-        # An applier that is told of nothing gets nothing from behind what cannot be decoded.
-        told = told and not self.shape.unlogged
-        layouts = tuple(one for one in Layout if told or one is not Layout.APART)
+        layouts = tuple(one for one in Layout if not self.tells or one is not Layout.APART)
         rounds = _draw_rounds(Random(self.seed ^ 0xFA17), steps, layouts)
         rng = Random(self.seed ^ 0x57A6)
         return [_with_others(rng, one) for one in rounds]
