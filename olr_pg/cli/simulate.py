@@ -172,7 +172,7 @@ def simulate(
             metavar="N",
             help="With --live: archive up to so many switches late; -1: never (NOARCHIVELOG).",
         ),
-    ] = 1,
+    ] = 0,
     idle_threads: Annotated[
         int,
         typer.Option(min=0, metavar="N", help="With --live: so many threads have no sessions."),
