@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from olr_pg.simulator.laws import broken_laws
 from olr_pg.simulator.online_redo.completeness import TruthPrefix, read_online_log
 from olr_pg.simulator.online_redo.control_file import CURRENT
 from olr_pg.simulator.online_redo.flush import FlushStyle
+from olr_pg.simulator.online_redo.lost_tails import with_crashes
 from olr_pg.simulator.online_redo.online_database import OnlineDatabase, OnlineOptions
 from olr_pg.simulator.online_redo.steps import Archived, Event, EventKind, Step, Write
 from olr_pg.simulator.online_redo.written_redo import redo_of_logs
@@ -148,33 +150,25 @@ def test_archiving_is_late_by_few_switches(shop: Source, tmp_path: Path) -> None
     assert max(behind) <= 4
 
 
-def test_a_crashed_log_ends_before_what_was_lost(shop: Source, tmp_path: Path) -> None:
-    first, second = shop.logs[:2]
-    size, sequence = 512, parse_log(bytes(first.data)).header.sequence
-    lost = resealed(shop, bytes(second.data[2 * size :]), len(first.data) // size, sequence)
-    crashed = replace(shop, logs=[first._replace(lost=lost), *shop.logs[1:]])
-    for seed in range(6):
-        playing = Playing(crashed, tmp_path / str(seed), seed, OnlineOptions(blocks=90))
-        events = list[EventKind]()
+@pytest.mark.parametrize("which", ["shop", "cluster"])
+def test_a_crashed_log_ends_before_what_was_lost(
+    request: pytest.FixtureRequest, tmp_path: Path, which: str
+) -> None:
+    source: Source = request.getfixturevalue(which)
+    rng = Random(3)
+    crashed = replace(source, logs=with_crashes(source.logs, rng, 1.0))
+    for seed in range(3):
+        playing = Playing(crashed, tmp_path / str(seed), seed, OnlineOptions())
+        events = list[tuple[int, EventKind]]()
         for step in playing.play():
             if isinstance(step, Write):
-                check_current(playing, written_logs(shop))
-            if isinstance(step, Event) and step.kind is not EventKind.FLUSHED:
-                events.append(step.kind)
-        assert events[:4] == [
+                check_current(playing, written_logs(source))
+            if isinstance(step, Event) and step.kind not in (EventKind.FLUSHED, EventKind.WAITING):
+                events.append((step.thread, step.kind))
+        assert [kind for thread, kind in events if thread == 1][:4] == [
             *(EventKind.SWITCHED, EventKind.CRASHED, EventKind.RECOVERED, EventKind.SWITCHED),
         ]
         assert broken_laws([parse(path) for path in playing.archived()]) == []
-
-
-def resealed(source: Source, data: bytes, block: int, sequence: int) -> bytes:
-    """Data blocks as they would be from another block on, in another log."""
-    blocks = np.frombuffer(data, "<u4").reshape(-1, source.redo.block_size // 4).copy()
-    blocks[:, 1], blocks[:, 2] = np.arange(block, block + len(blocks)), sequence
-    halves = blocks.view("<u2")
-    halves[:, 7] = 0
-    halves[:, 7] = np.bitwise_xor.reduce(halves, axis=1)
-    return blocks.tobytes()
 
 
 def test_the_same_seed_gives_the_same_steps(cluster: Source, tmp_path: Path) -> None:
