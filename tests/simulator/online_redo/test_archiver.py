@@ -74,12 +74,16 @@ def test_a_stopped_archiver_does_nothing(shop: Source) -> None:
     archiver, _ = archiver_of(shop, 0)
     archiver.add(1, parse_log(bytes(shop.logs[0].data)).header)
     archiver.stop()
-    assert not archiver.is_working
     assert all_steps(archiver) == []
     archiver.start()
-    assert archiver.is_working
+    assert all_steps(archiver)
+
+
+def test_what_is_left_may_be_forgotten(shop: Source) -> None:
+    archiver, _ = archiver_of(shop, 0)
+    archiver.add(1, parse_log(bytes(shop.logs[0].data)).header)
     archiver.forget()
-    assert not archiver.is_working
+    assert all_steps(archiver) == []
 
 
 def test_without_archiving_every_group_may_be_reused(shop: Source) -> None:
