@@ -28,7 +28,7 @@ from olr_pg.simulator.online_redo.flush import (
     flush_writes,
     header_writes,
 )
-from olr_pg.simulator.online_redo.members import MemberFaults
+from olr_pg.simulator.online_redo.member_faults import MemberFaults
 from olr_pg.simulator.online_redo.steps import (
     CreateFile,
     Event,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from olr_pg.simulator.online_redo.control_file import ControlFile
-from olr_pg.simulator.online_redo.members import MemberFaults
+from olr_pg.simulator.online_redo.member_faults import MemberFaults
 from olr_pg.simulator.online_redo.steps import CreateFile, ForbidReading, RemoveFile
 from tests.simulator.online_redo.played import Source
 
