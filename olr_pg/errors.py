@@ -240,6 +240,7 @@ class Code(IntEnum):
     SPARK_JOB_FAILED = 6005
     TASK_RESULT_LOST = 6006
     ANOTHER_SPARK_SESSION = 6007
+    EXECUTOR_UNFIT = 6008
     DATA_SOURCE_OPTION = 6040
     # the live Oracle source
     ORACLE_UNREACHABLE = 7001
@@ -1237,12 +1238,17 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     ),
     Code.TASK_RESULT_LOST: ErrorEntry(
         "the result of a task cannot be handed over",
-        "check the room and the rights in the temporary directory (TMPDIR, or spark.local.dir"
-        " under `spark.conf`)",
+        "check the room and the rights in the directory of the results (`spark.results`, else"
+        " TMPDIR)",
     ),
     Code.ANOTHER_SPARK_SESSION: ErrorEntry(
         "a Spark session with other settings runs in this process",
         "stop the running session first; a process has one session",
+    ),
+    Code.EXECUTOR_UNFIT: ErrorEntry(
+        "a machine of the Spark cluster lacks what tasks need",
+        "install there what the appliance has, at the same paths: this version of olr_pg with its"
+        " kernels (`olr-pg prepare`), the same Python, and the mount of the logs",
     ),
     Code.DATA_SOURCE_OPTION: ErrorEntry(
         "the options of the data source cannot be used",

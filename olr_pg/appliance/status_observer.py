@@ -17,12 +17,14 @@ from olr_pg.monitor.status_values import (
     PortStatus,
     ProcessStatus,
     Rates,
+    SourceStatus,
     StageState,
     Status,
     TableStatus,
 )
 from olr_pg.observability.periodic import Periodic
 from olr_pg.observability.recent import recent_events
+from olr_pg.replicator.spark_decoding import SplitCounts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from olr_pg.applier.batches.table_progress import TableProgress
     from olr_pg.errors import OlrPgError
     from olr_pg.monitor.lag import Lag
+    from olr_pg.replicator.spark_decoding import SparkDecoding
     from olr_pg.transactions.waiting_storage import Storage
 
 TARGET_BEHIND: Final = "TARGET_BEHIND"
@@ -48,12 +51,14 @@ class Parts(NamedTuple):
     Attributes:
         names: of all targets, where there are several.
         memory_max: bytes, `context.memory.max-mb`.
+        splits: decodes; it counts where.
     """
 
     target: RunningTarget
     storage: Storage
     memory_max: int
     names: tuple[str, ...] = ()
+    splits: SparkDecoding | None = None
 
 
 class _Sample(NamedTuple):
@@ -103,6 +108,16 @@ class Observer:
         source = status.source
         self._samples.append(_Sample(status.at, source.redo_bytes, source.rows, changes))
 
+    def _source(self) -> SourceStatus:
+        parts = self._parts
+        counts = SplitCounts() if parts.splits is None else parts.splits.counts
+        return replace(
+            parts.target.delivery.progress.source,
+            spilled_bytes=parts.storage.waiting_bytes,
+            splits_here=counts.here,
+            splits_by_spark=counts.by_spark,
+        )
+
     def status(self) -> Status:
         """Return how everything is now."""
         now = self._clock()
@@ -118,7 +133,7 @@ class Observer:
             at=now,
             started_at=self._started_at,
             state=self._state(port, tables, now),
-            source=replace(progress.source, spilled_bytes=parts.storage.waiting_bytes),
+            source=self._source(),
             port=port,
             process=_process(parts.memory_max),
             tables=tables,

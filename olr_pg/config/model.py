@@ -343,6 +343,11 @@ class Spark(Section):
     conf: Settings = Field(
         default_factory=dict, repr=False, description="an object of Spark properties"
     )
+    results: ConfigPath | None = Field(
+        default=None,
+        description="a directory that the appliance and all workers of a cluster share, for what"
+        " they decode; without it, that passes through Java",
+    )
 
 
 class Log(Section):

@@ -55,6 +55,7 @@ class SourceStatus:
     Attributes:
         decoded_scn: every transaction that commits below it has been decoded.
         logs, redo_bytes: decoded so far.
+        splits_here, splits_by_spark: parts of logs decoded in this process, and by Spark's workers.
         transactions, rows: committed ones decoded so far, and their row changes.
         rows_filtered, transactions_filtered: row changes, and transactions with all of theirs, that
             `filter` leaves out.
@@ -73,6 +74,8 @@ class SourceStatus:
     decoded_scn: int = 0
     logs: int = 0
     redo_bytes: int = 0
+    splits_here: int = 0
+    splits_by_spark: int = 0
     transactions: int = 0
     rows: int = 0
     rows_filtered: int = 0
