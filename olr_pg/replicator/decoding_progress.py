@@ -1,4 +1,4 @@
-"""How far decoding has come: written by the decoder's thread, read by whoever shows it."""
+"""The progress of decoding: written by the decoder's thread, read by whoever shows it."""
 
 from __future__ import annotations
 

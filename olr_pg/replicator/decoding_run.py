@@ -251,7 +251,7 @@ class DecodingRun:
             idle += 1
 
     def _is_through(self) -> bool:
-        """Whether all is delivered that a run with an end is to deliver."""
+        """Tell whether a run that has an end has delivered everything before it."""
         return self._until is not None and self._until.is_passed(self.merger.watermark)
 
     def _end_until(self) -> None:

@@ -82,7 +82,7 @@ class AppliedTables:
 
     @property
     def is_known(self) -> bool:
-        """Whether it remembers anything: not before something is applied, nor without its file."""
+        """Tell whether anything is remembered: not before a first change, nor without the file."""
         with self._lock:
             return bool(self._tables)
 
