@@ -169,11 +169,13 @@ class Encoded(NamedTuple):
 
     Attributes:
         view: number of the subscription's view that they are for.
+        rendered: there are lines of text in the place of messages.
     """
 
     transactions: TransactionColumns
     messages: EncodedTransactions
     view: int = 0
+    rendered: bool = False
 
 
 class SplitResult(NamedTuple):

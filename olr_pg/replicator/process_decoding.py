@@ -1,0 +1,207 @@
+"""Splits decoded by processes of this machine: ``olr-pg decode --jobs``.
+
+The processes are forked from this one, which has loaded the kernels, before it has threads of its
+own. A split's result comes back as a file (`olr_pg.spark.result_files`), which is mapped here. Who
+wants lines of text has the processes render what is whole within a split, too: then little is left
+to be done in order. A transaction that cannot be rendered stays in messages, so that its error
+turns up in its place.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import shutil
+import signal
+import threading
+from collections import deque
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from functools import lru_cache
+from itertools import islice
+from multiprocessing import connection
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from olr_pg.decoding.split import SplitResult, decode_split, open_for_decoding
+from olr_pg.decoding.split_results import read_result, write_split, write_whole_result
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.rendering.json_lines import JsonLines
+from olr_pg.replicator.kernel_warmup import warm_kernels
+from olr_pg.spark.result_files import Spool, take_file
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+    from types import TracebackType
+
+    from olr_pg.decoding.split import Split, Subscription
+    from olr_pg.dictionary.model import Database
+
+_AHEAD: Final = 3
+"""Splits under way per process: each has its next one at hand while another's is waited for."""
+
+
+class Result(NamedTuple):
+    """A file with a split's result."""
+
+    name: str
+    size: int
+
+
+_Results: TypeAlias = "deque[Future[Result]]"
+
+
+class ProcessDecoding:
+    """Decodes splits in processes; a context, whose end ends them.
+
+    Args:
+        jobs: how many.
+        lines_of: whose lines of text are wanted in the place of messages; None: messages are.
+        with_names: as of `decode_split`.
+        parent: the directory to put results below; None for the system's.
+    """
+
+    def __init__(
+        self,
+        jobs: int,
+        *,
+        lines_of: Database | None = None,
+        with_names: bool = False,
+        parent: str | None = None,
+    ) -> None:
+        warm_kernels()
+        self._jobs = jobs
+        self._subscriptions = 0
+        self._spool = Spool(parent, _AHEAD * jobs)
+        directory = str(self._spool.directory)
+        self._pool = ProcessPoolExecutor(
+            jobs, multiprocessing.get_context("fork"), _begin, (directory, lines_of, with_names)
+        )
+        self._pool.submit(os.getpid)  # forks all of them, now
+
+    def __enter__(self) -> ProcessDecoding:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End the processes, which finish their splits, and remove their results."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._spool.remove()
+
+    def decode(
+        self, subscription: Subscription, splits: Sequence[Split]
+    ) -> Generator[SplitResult, None, None]:
+        """Yield the results of splits, in order; closing it gives up what is under way.
+
+        Raises:
+            OlrPgError: 2002 to 2008 the log, 2081 there is no room for results, 9210 a process has
+                ended.
+        """
+        stored = self._stored(subscription)
+        todo = iter(splits)
+        waiting: _Results = deque()
+        try:
+            while True:
+                for split in islice(todo, _AHEAD * self._jobs - len(waiting)):
+                    waiting.append(self._pool.submit(_decode, split, stored))
+                if not waiting:
+                    return
+                name, size = waiting[0].result()
+                waiting.popleft()
+                yield read_result(self._spool.mapped(name, size))
+        except BrokenProcessPool as error:
+            raise OlrPgError(
+                Code.DECODING_PROCESS_ENDED, f"one of {self._jobs} that decode"
+            ) from error
+        except OSError as error:
+            raise OlrPgError(Code.SPILL_FAILED, str(error)) from error
+        finally:
+            for future in waiting:
+                if not future.cancel():
+                    future.add_done_callback(self._give_up)
+
+    def _stored(self, subscription: Subscription) -> str:
+        self._subscriptions += 1
+        path = self._spool.directory / f"subscription-{self._subscriptions}"
+        path.write_bytes(pickle.dumps(subscription))
+        return str(path)
+
+    def _give_up(self, future: Future[Result]) -> None:
+        if not future.cancelled() and future.exception() is None:
+            del_me = self._spool.mapped(*future.result())
+            del del_me
+
+
+class _Worker(NamedTuple):
+    """What a process works with."""
+
+    directory: str
+    lines: JsonLines | None
+    with_names: bool
+
+
+_worker: _Worker | None = None
+
+
+def _begin(directory: str, lines_of: Database | None, with_names: bool) -> None:
+    """Begin a process: it does not see Ctrl-C, and ends with its parent, however that ends."""
+    global _worker
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    threading.Thread(target=_end_with_parent, args=(directory,), daemon=True).start()
+    _worker = _Worker(directory, None if lines_of is None else JsonLines(lines_of), with_names)
+
+
+def _end_with_parent(directory: str) -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    connection.wait([parent.sentinel])
+    shutil.rmtree(directory, ignore_errors=True)
+    os._exit(1)
+
+
+def _decode(split: Split, stored: str) -> Result:
+    """Decode a split, and write its result."""
+    assert _worker is not None
+    subscription = _subscription(stored)
+    log = open_for_decoding(split.path)
+    name, file = take_file(_worker.directory)
+    with file:
+        if _worker.lines is None:
+            write_split(
+                subscription, log, split.first_block, split.end_block, file.write,
+                split.first_group, with_names=_worker.with_names,
+            )  # fmt: skip
+        else:
+            result = decode_split(
+                subscription, log, split.first_block, split.end_block,
+                first_group=split.first_group,
+            )  # fmt: skip
+            write_whole_result(_rendered(result, _worker.lines), file.write)
+        return Result(name, file.tell())
+
+
+@lru_cache(maxsize=1)
+def _subscription(stored: str) -> Subscription:
+    subscription: Subscription = pickle.loads(Path(stored).read_bytes())  # noqa: S301 - ours
+    return subscription
+
+
+def _rendered(result: SplitResult, lines: JsonLines) -> SplitResult:
+    """Put lines in the place of messages, where they can be."""
+    encoded = []
+    for part in result.encoded:
+        messages = part.messages
+        try:
+            text, first = lines.transactions(messages.blob.data, messages.first)
+        except OlrPgError:
+            encoded.append(part)
+            continue
+        messages = messages._replace(blob=text, first=first)
+        encoded.append(part._replace(messages=messages, rendered=True))
+    return result._replace(encoded=tuple(encoded))
