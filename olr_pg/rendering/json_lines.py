@@ -157,9 +157,17 @@ class JsonLines:
         rows = ChunkedRows(self._order, _ROW_BYTES_MAX)
         for piece in cut_messages(framed, self._order, PIECE_BYTES):
             for answers in rows.feed(piece):
-                yield from self._written(answers, 0, len(answers.kind))
+                yield from self.of(answers)
         if rows.is_open:
             raise OlrPgError(Code.ANSWER_MALFORMED, "a row change without its last Chunk")
+
+    def of(self, answers: Answers) -> Iterator[Buffer]:
+        """Yield the lines of parsed messages in pieces, each valid until the next one is asked for.
+
+        Raises:
+            OlrPgError: 2050, 2051, 2056, as `pieces`.
+        """
+        yield from self._written(answers, 0, len(answers.kind))
 
     def line(self, framed: Buffer, number: int) -> bytes | None:
         """Return one line, Chunks not counted; None where there are not so many.
