@@ -57,6 +57,12 @@ def test_where_a_change_spends_its_time() -> None:
     assert split_lag(50, 111.0, **everywhere) == Lag()  # nothing archived lies behind it
 
 
+def test_what_is_missing_counts_from_the_redo_before_it() -> None:
+    stages = {"archived": stage((50, 100.0)), "queued": stage((50, 103.0)), "taken": stage()}
+    assert split_lag(50, 111.0, **stages, missing_since=100.0) == Lag(11.0)
+    assert split_lag(40, 111.0, **stages, missing_since=100.0) == Lag(3.0, 8.0)  # that is here
+
+
 points = st.lists(st.tuples(st.integers(0, 100), st.floats(0, 1000)), max_size=8)
 
 
