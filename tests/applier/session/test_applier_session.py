@@ -131,11 +131,10 @@ def test_a_target_that_is_not_there_at_the_start_is_tried_again(
             assert runner.is_alive(), failures
             time.sleep(0.01)
         assert outage.error.code == 5003
-        assert not applier.is_begun
+        assert applier.is_begun is False
         again = start_embedded(directory)
         r.wait_for("SELECT count(*) = 1 FROM s.t")
-        assert applier.outage is None
-        assert applier.is_begun
+        assert (applier.outage, applier.is_begun) == (None, True)
         applier.stop()
         runner.join()
     assert failures == []

@@ -24,6 +24,10 @@ class Clock:
         return self.now
 
 
+def is_away(outage: TargetOutage) -> bool:
+    return outage.current is not None
+
+
 def test_it_is_told_once_however_often_it_is_met() -> None:
     clock = Clock()
     outage = TargetOutage("db:5432, database app", clock)
@@ -37,10 +41,10 @@ def test_it_is_told_once_however_often_it_is_met() -> None:
         assert (current.since, current.error.code) == (100.0, 5003)
         assert "db:5432, database app" in str(current.error)
         outage.reached("one")
-        assert outage.current is not None  # the other one still fails
+        assert is_away(outage)  # the other one still fails
         clock.now = 160.0
         outage.reached("two")
-        assert outage.current is None
+        assert not is_away(outage)
         outage.reached("two")
     assert [line["event"] for line in lines] == [BEGIN, END]
     assert lines[1]["away_seconds"] == 60.0
@@ -58,16 +62,16 @@ def test_a_connection_that_rests_does_not_prolong_it_and_does_not_end_it() -> No
     outage = TargetOutage("db", Clock())
     outage.failed("one", AWAY)
     outage.rested("one")
-    assert outage.current is not None
+    assert is_away(outage)
     outage.failed("two", AWAY)
     outage.reached("two")
-    assert outage.current is None
+    assert not is_away(outage)
     outage.failed("one", AWAY)
     outage.rested("one")
     outage.failed("one", AWAY)  # it tries again
     outage.failed("two", AWAY)
     outage.reached("two")
-    assert outage.current is not None
+    assert is_away(outage)
 
 
 def test_what_concerns_one_batch_is_no_outage() -> None:
