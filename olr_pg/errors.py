@@ -315,7 +315,8 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     ),
     Code.NO_CONFIG_FILE: ErrorEntry(
         "no configuration file is named, and there is none in its usual place",
-        "name it with --file FILE (or --config FILE), or start where configs/Replicator.json is",
+        "name it with --config FILE (or --file FILE, or in OLR_PG_CONFIG), or start where"
+        " olr-pg.json or configs/Replicator.json is",
     ),
     Code.CONFIG_OF_NEWER_VERSION: ErrorEntry(
         "the configuration file is of a newer version than this program reads",
