@@ -51,6 +51,8 @@ class Code(IntEnum):
     ROW_CONDITION_COLUMN_UNKNOWN = 1132
     ROW_CONDITION_COLUMN_INCOMPARABLE = 1133
     ROW_CONDITION_LITERAL_UNFIT = 1134
+    CONFIG_FILE_EXISTS = 1140
+    CONFIG_UNWRITABLE = 1141
     OUTPUT_UNWRITABLE = 1210
     # archived logs and redo
     NO_LOGS = 2001
@@ -317,6 +319,14 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         "no configuration file is named, and there is none in its usual place",
         "name it with --config FILE (or --file FILE, or in OLR_PG_CONFIG), or start where"
         " olr-pg.json or configs/Replicator.json is",
+    ),
+    Code.CONFIG_FILE_EXISTS: ErrorEntry(
+        "a configuration file is there already",
+        "name another one, or replace it with --force",
+    ),
+    Code.CONFIG_UNWRITABLE: ErrorEntry(
+        "the configuration file cannot be written",
+        "name a file in a directory that is there and that this user may write to",
     ),
     Code.CONFIG_OF_NEWER_VERSION: ErrorEntry(
         "the configuration file is of a newer version than this program reads",
