@@ -13,7 +13,7 @@ from olr_pg.config.starter import SECRETS, CopiedSource, LiveSource, starter_tex
 FOLDER = Path("/etc/olr")
 
 
-def parsed(text: str):
+def parsed(text: str) -> Config:
     return parse_text(text, FOLDER, dict.fromkeys(SECRETS, "s3cret"), file="olr-pg.json")
 
 
