@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from olr_pg.config.reading import parse_text
 from olr_pg.config.starter import SECRETS, CopiedSource, LiveSource, starter_text
+
+if TYPE_CHECKING:
+    from olr_pg.config.model import Config
 
 FOLDER = Path("/etc/olr")
 
