@@ -1,4 +1,4 @@
-"""``olr-pg simulate``: archived logs of a database that never was, and what is in them."""
+"""``olr-pg simulate``: archived logs of a simulated database, its dictionary, its true changes."""
 
 from __future__ import annotations
 

@@ -152,6 +152,7 @@ class Split(NamedTuple):
 
     Attributes:
         first_group: the block at which its first LWN group is known to begin; 0: unknown.
+        thread, sequence: of the log, for people.
     """
 
     path: str
@@ -159,6 +160,8 @@ class Split(NamedTuple):
     end_block: int
     size: int
     first_group: int = 0
+    thread: int = 0
+    sequence: int = 0
 
 
 class Encoded(NamedTuple):
@@ -166,11 +169,13 @@ class Encoded(NamedTuple):
 
     Attributes:
         view: number of the subscription's view that they are for.
+        rendered: there are lines of text in the place of messages.
     """
 
     transactions: TransactionColumns
     messages: EncodedTransactions
     view: int = 0
+    rendered: bool = False
 
 
 class SplitResult(NamedTuple):
@@ -220,7 +225,7 @@ def plan_splits(log: ArchivedLog, split_bytes: int = SPLIT_BYTES) -> list[Split]
     ends = [min(start + step, log.blocks) for start in starts]
     size = log.header.block_size
     return [
-        Split(log.path, start, end, (end - start) * size)
+        Split(log.path, start, end, (end - start) * size, 0, log.header.thread, log.header.sequence)
         for start, end in zip(starts, ends, strict=True)
     ]
 

@@ -59,7 +59,14 @@ class WrittenMessages(Scratch):
 
 
 def write_split(
-    subscription: Subscription, log: Log, first: int, end: int, write: Write, first_group: int = 0
+    subscription: Subscription,
+    log: Log,
+    first: int,
+    end: int,
+    write: Write,
+    first_group: int = 0,
+    *,
+    with_names: bool = False,
 ) -> None:
     """Decode a split (`decode_split`) and write its result.
 
@@ -67,8 +74,25 @@ def write_split(
         write: takes the bytes, piece by piece.
     """
     messages = WrittenMessages(write)
-    result = decode_split(subscription, log, first, end, messages, first_group)
+    result = decode_split(
+        subscription, log, first, end, messages, first_group, with_names=with_names
+    )
     write_result(result, write, messages.written)
+
+
+def write_whole_result(result: SplitResult, write: Write) -> None:
+    """Write a result that has its messages in memory.
+
+    Args:
+        write: takes the bytes, piece by piece.
+    """
+    encoded, written = [], 0
+    for part in result.encoded:
+        write(part.messages.blob.data)
+        written += part.messages.blob.size
+        empty = part.messages._replace(blob=part.messages.blob[:0])
+        encoded.append(part._replace(messages=empty))
+    write_result(result._replace(encoded=tuple(encoded)), write, written)
 
 
 def write_result(result: SplitResult, write: Write, written: int) -> None:

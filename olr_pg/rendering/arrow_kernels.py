@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.applier.received.parse import read_u32
+from olr_pg.applier.received.parse import read_u16, read_u32
 from olr_pg.datatypes.number_kernels import BAD, FINITE, NULL, significant
 from olr_pg.datatypes.outcomes import FRACTION, INFINITY, MALFORMED, OK, OVERFLOW, byte_at
 from olr_pg.kernels.bytes import copy_forward
@@ -91,6 +91,24 @@ def gather_kernel(
         if which >= 0:
             value = entry_first[element] + which
             offset[row], length[row] = value_offset[value], value_length[value]
+
+
+@kernel
+def sessions_kernel(
+    data: U8, body: I64, elements: I64, big: bool, session: I64, serial: I64
+) -> None:
+    """Read the sessions of Begins.
+
+    Args:
+        data, body: of `Answers`.
+        elements: the Begins.
+        big: byte order of the messages.
+        session, serial: shape (elements).
+    """
+    for row in range(elements.size):
+        at = body[elements[row]]
+        session[row] = np.int64(read_u32(data, at + 31, big))
+        serial[row] = np.int64(read_u16(data, at + 29, big))
 
 
 @kernel
