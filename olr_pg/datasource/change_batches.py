@@ -167,7 +167,7 @@ class ChangeBatches:
 
 
 def _integers(values: npt.NDArray[Any]) -> Array:
-    kind, dtype = (pa.int32(), "<i4") if values.itemsize == 4 else (pa.int64(), "<i8")  # noqa: PLR2004
+    kind, dtype = (pa.int32(), "<i4") if values.itemsize == 4 else (pa.int64(), "<i8")
     return fixed_array(kind, values.astype(dtype), _no_null(values.size))
 
 

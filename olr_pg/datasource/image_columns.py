@@ -72,14 +72,14 @@ class ImageColumns:
             arrays, fields=self._fields, mask=pa.array(missing) if missing.any() else None
         )
 
-    def _places(
-        self, changes: ReadChanges
-    ) -> dict[str, dict[ColumnValue, npt.NDArray[np.int32]]]:
+    def _places(self, changes: ReadChanges) -> dict[str, dict[ColumnValue, npt.NDArray[np.int32]]]:
         """Tell where the columns are: by name, by description, by layout; −1 where they are not."""
         found: dict[str, dict[ColumnValue, npt.NDArray[np.int32]]] = {}
         layouts = changes.layouts
         for number, layout in enumerate(layouts):
-            of_image = (layout.before, len(layout.columns)) if self._is_after else (0, layout.before)
+            of_image = (
+                (layout.before, len(layout.columns)) if self._is_after else (0, layout.before)
+            )
             for entry in range(*of_image):
                 column = layout.columns[entry]
                 ways = found.setdefault(column.name, {})

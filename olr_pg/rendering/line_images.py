@@ -39,7 +39,7 @@ def images_kernel(text: U8, before: I64, before_size: I64, after: I64, after_siz
     at, count = 0, 0
     while at < text.size:
         operation = text[at + _OPERATION]
-        is_change = operation == _INSERT or operation == _UPDATE or operation == _DELETE
+        is_change = operation in (_INSERT, _UPDATE, _DELETE)
         if is_change:
             before[count], before_size[count] = 0, -1
             after[count], after_size[count] = 0, -1
@@ -55,10 +55,10 @@ def images_kernel(text: U8, before: I64, before_size: I64, after: I64, after_siz
                 is_text = True
             elif byte == _OPEN:
                 depth += 1
-                if depth == 2:  # noqa: PLR2004 - an image, in the line's own object
+                if depth == 2:  # an image, in the line's own object
                     first = at
             elif byte == _CLOSE:
-                if depth == 2 and is_change:  # noqa: PLR2004
+                if depth == 2 and is_change:
                     if operation == _INSERT or found == 1:
                         after[count], after_size[count] = first, at + 1 - first
                     else:
