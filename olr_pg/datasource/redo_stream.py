@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from olr_pg.capture.archived_log import ArchivedLog, LogPosition
     from olr_pg.datasource.options import SourceOptions
     from olr_pg.datasource.ownership import Owner
-    from olr_pg.datasource.redo_split import Decoding, RedoSplit
+    from olr_pg.datasource.redo_split import Bounds, Decoding, RedoSplit
     from olr_pg.dictionary.model import Snapshot
     from olr_pg.transactions.waiting_storage import Storage
 
@@ -146,6 +146,11 @@ class RedoStream:
         """
         assert self._surveyor is not None
         return self._surveyor.decoding()
+
+    @property
+    def bounds(self) -> Bounds:
+        """Which transactions are wanted."""
+        return self._options.bounds
 
     # --- logs ---
 
@@ -308,7 +313,7 @@ class RedoStream:
                 until = _END
             first, last = of_thread.count_ended(since), of_thread.count_begun(until)
             for split in of_thread.splits(thread, ends[incarnation, thread], first, last):
-                if split.commits is not None and split.commits.overlap(self._options.bounds):
+                if split.commits is not None and split.commits.overlap(self.bounds):
                     yield StreamSplit(split, since, until)
 
     def _by_position(self) -> dict[LogPosition, ArchivedLog]:

@@ -22,6 +22,8 @@ from olr_pg.datasource.split_reading import read_split, storage
 from olr_pg.datasource.stream_reader import RedoStreamReader
 from olr_pg.datasource.survey import survey
 from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.errors import OlrPgError
+from olr_pg.replicator.decode_once import chosen_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, MutableMapping, Sequence
@@ -33,9 +35,12 @@ if TYPE_CHECKING:
     from olr_pg.datasource.options import SourceOptions
     from olr_pg.datasource.redo_split import Bounds, Decoding, RedoSplit
     from olr_pg.datasource.survey import Survey
-    from olr_pg.dictionary.model import Table
+    from olr_pg.dictionary.model import Snapshot, Table
 
 FORMAT: Final = "olr_pg"
+
+_LOG_ERRORS: Final = 2
+"""The thousand of errors of logs."""
 
 _PUSHED: Final = "spark.sql.python.filterPushdown.enabled"
 """Without it Spark refuses a source that takes conditions."""
@@ -88,7 +93,15 @@ class RedoSource(DataSource):
 
     def schema(self) -> StructType:
         """Return the columns; the survey is made for them: DDL may have added some."""
-        return from_arrow_schema(changes_schema(self.surveyed.decoding, self.chosen.table))
+        table = self.chosen.table
+        try:
+            found = changes_schema(self.surveyed.decoding, table)
+        except OlrPgError as error:
+            # A stream waits for logs that are missing. A query says so when it is read.
+            if error.code // 1000 != _LOG_ERRORS:
+                raise
+            found = _schema_before_logs(load_snapshot(self.chosen.dictionary), table)
+        return from_arrow_schema(found)
 
     def reader(self, schema: StructType) -> RedoReader:
         """Return what plans and reads a query."""
@@ -102,6 +115,13 @@ class RedoSource(DataSource):
 def changes_schema(decoding: Decoding, table: str | None) -> pa.Schema:
     """Return the columns of a query."""
     return changes_of_any_table() if table is None else changes_of_table(_versions(decoding))
+
+
+def _schema_before_logs(snapshot: Snapshot, table: str | None) -> pa.Schema:
+    """Return the columns as the dictionary alone has them."""
+    if table is None:
+        return changes_of_any_table()
+    return changes_of_table(chosen_tables(snapshot, [table]))
 
 
 def _versions(decoding: Decoding) -> list[Table]:

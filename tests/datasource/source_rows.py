@@ -86,8 +86,18 @@ def _line(row: dict[str, Any]) -> bytes:
     return orjson.dumps(head)[:-1] + images.encode() + b"}"
 
 
-def _in_spark(schema: pa.Schema) -> pa.Schema:
+def in_spark(schema: pa.Schema | None = None) -> pa.Schema:
+    """Columns as Spark has them; by default those of all tables."""
+    schema = changes_of_any_table() if schema is None else schema
     return to_arrow_schema(from_arrow_schema(schema), timezone="UTC")
+
+
+def as_in_truth(row: Any) -> dict[str, Any]:
+    """A row of a data frame of all tables as a line of the truth."""
+    found = {name: row[name] for name in ("op", "scn", "commit_scn", "xid", "rowid", "position")}
+    found["table"] = f"{row['owner']}.{row['table']}"
+    images = {name: row[name] for name in ("before", "after") if row[name] is not None}
+    return found | {name: parsed(image) for name, image in images.items()}
 
 
 def read_rows(
@@ -98,7 +108,7 @@ def read_rows(
         source.snapshot, [str(source.folder / "logs")],
         tables=None if table is None else [table], split_bytes=split_bytes,
     )  # fmt: skip
-    schema = _in_spark(changes_schema(found.decoding, table))
+    schema = in_spark(changes_schema(found.decoding, table))
     for split in found.splits:
         yield from read_split(found.decoding, split, schema, Bounds())
 
