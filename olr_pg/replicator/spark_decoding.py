@@ -7,7 +7,7 @@ from contextlib import closing
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.decoding.split import Split, SplitResult, Subscription, open_for_decoding
+from olr_pg.decoding.split import Split, SplitResult, Subscription, open_split
 from olr_pg.decoding.split_results import read_result, write_split
 from olr_pg.spark.jobs import run_tasks
 from olr_pg.spark.session import SparkSettings, get_session
@@ -27,7 +27,7 @@ PRELOAD: Final = (
 def decode_task(payload: bytes, subscription: bytes, result: TaskResult) -> None:
     """Do what a Spark task does: decode one split, write its result."""
     split: Split = pickle.loads(payload)  # noqa: S301 - made by this driver
-    log = open_for_decoding(split.path)
+    log = open_split(split)
     write_split(
         _subscription(subscription), log, split.first_block, split.end_block, result.write,
         split.first_group,
