@@ -151,9 +151,9 @@ class JsonLines:
         self._gaps = np.empty((_GAPS, GAP_SIZE), np.int64)
         self._common = np.empty(128, np.uint8)
 
-    def render(self, framed: Buffer) -> bytes:
+    def render(self, framed: Buffer, bounds: I64 | None = None) -> bytes:
         """Return the lines of whole row changes (`pieces`)."""
-        return b"".join(bytes(piece) for piece in self.pieces(framed))
+        return b"".join(bytes(piece) for piece in self.pieces(framed, bounds))
 
     def pieces(self, framed: Buffer, bounds: I64 | None = None) -> Iterator[Buffer]:
         """Yield the lines in pieces, which are valid until the next one is asked for.

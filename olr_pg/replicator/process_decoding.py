@@ -18,6 +18,7 @@ import threading
 from collections import deque
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from functools import lru_cache
 from itertools import islice
 from multiprocessing import connection
@@ -133,8 +134,9 @@ class ProcessDecoding:
 
     def _give_up(self, future: Future[Result]) -> None:
         if not future.cancelled() and future.exception() is None:
-            del_me = self._spool.mapped(*future.result())
-            del del_me
+            # Nobody takes what is mapped: the file is free at once, if it has not gone already.
+            with suppress(OSError):
+                self._spool.mapped(*future.result())
 
 
 class _Worker(NamedTuple):
