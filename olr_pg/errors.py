@@ -249,6 +249,8 @@ class Code(IntEnum):
     ANOTHER_SPARK_SESSION = 6007
     EXECUTOR_UNFIT = 6008
     DATA_SOURCE_OPTION = 6040
+    STREAM_PAST_RESETLOGS = 6220
+    STREAM_OFFSET = 6221
     # the live Oracle source
     ORACLE_UNREACHABLE = 7001
     ORACLE_LOGIN_REFUSED = 7002
@@ -1296,6 +1298,16 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         "the options of the data source cannot be used",
         'give load() the logs and .option("dictionary", …) the snapshot; docs/data-source.md has'
         " all options",
+    ),
+    Code.STREAM_PAST_RESETLOGS: ErrorEntry(
+        "a stream has delivered commits that a RESETLOGS of the database gave up",
+        "take what commits from the RESETLOGS SCN on out of the stream's target, and start the"
+        ' query anew with another checkpointLocation and .option("startScn", that SCN)',
+    ),
+    Code.STREAM_OFFSET: ErrorEntry(
+        "the checkpoint of a stream has an offset that this source did not write",
+        "give each query a checkpointLocation of its own, and leave its files as they are; else"
+        " start it anew with another one",
     ),
     # 7xxx the live Oracle source (exit code 8)
     Code.ORACLE_UNREACHABLE: ErrorEntry(

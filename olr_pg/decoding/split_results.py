@@ -80,21 +80,6 @@ def write_split(
     write_result(result, write, messages.written)
 
 
-def write_whole_result(result: SplitResult, write: Write) -> None:
-    """Write a result that has its messages in memory.
-
-    Args:
-        write: takes the bytes, piece by piece.
-    """
-    encoded, written = [], 0
-    for part in result.encoded:
-        write(part.messages.blob.data)
-        written += part.messages.blob.size
-        empty = part.messages._replace(blob=part.messages.blob[:0])
-        encoded.append(part._replace(messages=empty))
-    write_result(result._replace(encoded=tuple(encoded)), write, written)
-
-
 def write_result(result: SplitResult, write: Write, written: int) -> None:
     """Write a result behind its messages.
 

@@ -12,12 +12,13 @@ from olr_pg.applier.received.chunk_assembly import ChunkedRows
 from olr_pg.applier.received.layouts import LayoutReader
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.rendering.arrow_kernels import (
+    XID_BYTES,
     commit_times_kernel,
     number_rows_kernel,
     sessions_kernel,
+    xid_texts_kernel,
 )
 from olr_pg.rendering.json_lines import cut_messages, session_attributes
-from olr_pg.scalars import format_xid
 from olr_pg.wire.frames import ByteOrder
 
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 
 BATCH_BYTES: Final = 16 << 20
 """Bytes of messages that make a batch: what a batch costs beside its rows is small then."""
+
+_arrow: Any = pa
+"""Of some functions the stubs know too little."""
 
 _ROW_BYTES_MAX: Final = 1 << 62
 _BEGIN: Final = 1
@@ -86,11 +90,14 @@ class ChangeReader:
         self._sessions = sessions
         self._layouts = LayoutReader(order)
 
-    def read(self, framed: Buffer) -> Iterator[ReadChanges]:
+    def read(
+        self, framed: Buffer, bounds: npt.NDArray[np.int64] | None = None
+    ) -> Iterator[ReadChanges]:
         """Yield the changes of whole transactions.
 
         Args:
             framed: Data messages.
+            bounds: as of `cut_messages`.
 
         Raises:
             OlrPgError: 4001, 4005, 5013, the messages are malformed.
@@ -102,7 +109,7 @@ class ChangeReader:
         rows = ChunkedRows(self._order, _ROW_BYTES_MAX)
         transaction = position = session_before = 0
         known: list[dict[str, Any]] = [{}]
-        for piece in cut_messages(framed, self._order, BATCH_BYTES):
+        for piece in cut_messages(framed, self._order, BATCH_BYTES, bounds):
             for answers in rows.feed(piece):
                 number, place = np.empty((2, len(answers.kind)), np.int32)
                 transaction, position = number_rows_kernel(
@@ -151,7 +158,10 @@ class ChangeReader:
 def _xid_texts(answers: Answers, transaction: npt.NDArray[np.int32]) -> pa.Array[Any]:
     """Return the XIDs of the transactions that the answers are of."""
     first = np.flatnonzero(np.diff(transaction, prepend=-1))
-    return pa.array(list(map(format_xid, answers.xid[first].tolist())), pa.string())
+    end, out = np.empty(len(first) + 1, np.int32), np.empty(XID_BYTES * (len(first) + 1), np.uint8)
+    xid_texts_kernel(answers.xid[first], out, end)
+    buffers: list[Any] = [None, _arrow.py_buffer(end), _arrow.py_buffer(out)]
+    return pa.Array.from_buffers(pa.string(), len(first), buffers)
 
 
 def _times_of(redo_times: npt.NDArray[np.uint32]) -> npt.NDArray[np.datetime64]:

@@ -30,7 +30,7 @@ from olr_pg.scalars import format_xid
 from olr_pg.wire.frames import ByteOrder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from olr_pg.applier.received.parse import Answers
     from olr_pg.dictionary.model import Database
@@ -126,18 +126,6 @@ class _Written(NamedTuple):
     line_end: I64
 
 
-class TransactionLines(NamedTuple):
-    """The lines of some transactions.
-
-    Attributes:
-        text: one transaction behind the other.
-        first: shape (transactions + 1); where the lines of each begin, and the end.
-    """
-
-    text: U8
-    first: I64
-
-
 class JsonLines:
     """The lines of the messages of one database.
 
@@ -163,9 +151,9 @@ class JsonLines:
         self._gaps = np.empty((_GAPS, GAP_SIZE), np.int64)
         self._common = np.empty(128, np.uint8)
 
-    def render(self, framed: Buffer) -> bytes:
+    def render(self, framed: Buffer, bounds: I64 | None = None) -> bytes:
         """Return the lines of whole row changes (`pieces`)."""
-        return b"".join(bytes(piece) for piece in self.pieces(framed))
+        return b"".join(bytes(piece) for piece in self.pieces(framed, bounds))
 
     def pieces(self, framed: Buffer, bounds: I64 | None = None) -> Iterator[Buffer]:
         """Yield the lines in pieces, which are valid until the next one is asked for.
@@ -183,28 +171,32 @@ class JsonLines:
         for answers in self._answers(framed, bounds):
             yield from self.of(answers)
 
-    def transactions(self, framed: Buffer, bounds: I64) -> TransactionLines:
-        """Return the lines of whole transactions, with the places of these.
+    def write_transactions(
+        self, framed: Buffer, bounds: I64, write: Callable[[Buffer], object]
+    ) -> I64:
+        """Write the lines of whole transactions.
 
         Args:
             framed, bounds: as of `pieces`.
+            write: takes the lines, piece by piece.
+
+        Returns:
+            Shape (transactions + 1); where the lines of each begin, and the end.
 
         Raises:
-            OlrPgError: as `pieces`.
+            OlrPgError: as `pieces`; what was written till then is of no use.
         """
-        parts, ends = [], [np.zeros(1, np.int64)]
+        ends = [np.zeros(1, np.int64)]
         size = 0
         for answers in self._answers(framed, bounds):
             first = 0
             for lines, line_end in self._written(answers, 0, len(answers.kind)):
-                part = np.frombuffer(lines, np.uint8).copy()
                 is_commit = answers.kind[first : first + len(line_end)] == _COMMIT
                 ends.append(line_end[is_commit] + size)
-                parts.append(part)
-                size += part.size
+                write(lines)
+                size += len(lines)
                 first += len(line_end)
-        text = np.concatenate(parts) if parts else np.empty(0, np.uint8)
-        return TransactionLines(text, np.concatenate(ends))
+        return np.concatenate(ends)
 
     def _answers(self, framed: Buffer, bounds: I64 | None) -> Iterator[Answers]:
         """Parse messages of whole row changes, piece by piece."""

@@ -55,7 +55,7 @@ def images_kernel(text: U8, before: I64, before_size: I64, after: I64, after_siz
                 is_text = True
             elif byte == _OPEN:
                 depth += 1
-                if depth == 2:
+                if depth == 2:  # an image, in the line's own object
                     first = at
             elif byte == _CLOSE:
                 if depth == 2 and is_change:

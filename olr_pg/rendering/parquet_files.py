@@ -54,6 +54,9 @@ WAITING_BYTES_MAX: Final = 128 << 20
 _REPEATED: Final = ("op", "commit_time", "xid", *SESSION_FIELDS)
 """Columns with few values, or runs of one: of others, a dictionary costs more than it saves."""
 
+_ORDERED: Final = ("commit_scn", "commit_time", "scn", "xid", *SESSION_FIELDS)
+"""Columns whose least and largest value tell a reader what it need not read."""
+
 
 class ParquetFiles:
     """Writes transactions, which come in commit order; a context, whose end completes the files.
@@ -231,7 +234,9 @@ class _LogChanges:
         xids = [xid for run in runs for xid in run.columns.xid.tolist()]
         self._sessions.delivering(xids, [self.log.header.thread] * len(xids))
         framed = runs[0].blob if len(runs) == 1 else b"".join(run.blob for run in runs)
-        yield from self._reader.read(framed)
+        first = np.cumsum([0, *(run.size for run in runs)])
+        bounds = [run.bounds + at for run, at in zip(runs, first.tolist(), strict=False)]
+        yield from self._reader.read(framed, np.concatenate(bounds))
 
 
 class _Version(NamedTuple):
@@ -318,7 +323,11 @@ class _TableFile:
         if self._writer is None:
             self.path.parent.mkdir(exist_ok=True)
             self._writer = pq.ParquetWriter(
-                self._hidden, self.schema, compression="zstd", use_dictionary=list(_REPEATED)
+                self._hidden,
+                self.schema,
+                compression="zstd",
+                use_dictionary=list(_REPEATED),
+                write_statistics=list(_ORDERED),
             )
         if batches:
             self._writer.write_table(pa.Table.from_batches(batches, self.schema))

@@ -11,12 +11,13 @@ import structlog
 
 from olr_pg.capture.continuity import Gap, check_origin, join_logs
 from olr_pg.capture.logs import discover_logs
+from olr_pg.capture.object_storage import is_url
 from olr_pg.capture.orphans import ends_of, incarnations_of, lost_ends, without_orphans
 from olr_pg.decoding.dictionary_follower import DictionaryFollower
 from olr_pg.decoding.filters import NO_FILTERS, Filters
 from olr_pg.decoding.incidents import LogFile, with_incident
 from olr_pg.decoding.left_out_report import report_left_out
-from olr_pg.decoding.split import decode_split, open_for_decoding, plan_splits
+from olr_pg.decoding.split import decode_split, open_split, plan_splits
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
 from olr_pg.dictionary.selection import parse_table_name, select_tables, user_tables
 from olr_pg.errors import OlrPgError
@@ -304,8 +305,8 @@ def decode_splits(
     """
     path = ""
     for split in splits:
-        if split.path != path:
-            path, log = split.path, open_for_decoding(split.path)
+        if split.path != path or is_url(path):
+            path, log = split.path, open_split(split)
         yield decode_split(
             subscription, log, split.first_block, split.end_block, first_group=split.first_group,
             with_names=with_names,

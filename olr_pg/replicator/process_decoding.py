@@ -26,8 +26,8 @@ from multiprocessing import connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from olr_pg.decoding.split import SplitResult, decode_split, open_for_decoding
-from olr_pg.decoding.split_results import read_result, write_split, write_whole_result
+from olr_pg.decoding.split import SplitResult, decode_split, open_split
+from olr_pg.decoding.split_results import read_result, write_result, write_split
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.kernel_warmup import warm_kernels
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
     from types import TracebackType
 
-    from olr_pg.decoding.split import Split, Subscription
+    from olr_pg.decoding.split import Encoded, Split, Subscription
     from olr_pg.dictionary.model import Database
 
 _AHEAD: Final = 3
@@ -169,7 +169,7 @@ def _decode(task: int, split: Split, stored: str) -> None:
     """Decode a split, and write its result."""
     assert _worker is not None
     subscription = _subscription(stored)
-    log = open_for_decoding(split.path)
+    log = open_split(split)
     file = ResultFile(_worker.directory, task)
     with closing(file):
         if _worker.lines is None:
@@ -182,7 +182,8 @@ def _decode(task: int, split: Split, stored: str) -> None:
                 subscription, log, split.first_block, split.end_block,
                 first_group=split.first_group,
             )  # fmt: skip
-            write_whole_result(_rendered(result, _worker.lines), file.write)
+            encoded = tuple(_written(part, _worker.lines, file) for part in result.encoded)
+            write_result(result._replace(encoded=encoded), file.write, file.size)
         file.finish()
 
 
@@ -192,16 +193,14 @@ def _subscription(stored: str) -> Subscription:
     return subscription
 
 
-def _rendered(result: SplitResult, lines: JsonLines) -> SplitResult:
-    """Put lines in the place of messages, where they can be."""
-    encoded = []
-    for part in result.encoded:
-        messages = part.messages
-        try:
-            text, first = lines.transactions(messages.blob.data, messages.first)
-        except OlrPgError:
-            encoded.append(part)
-            continue
-        messages = messages._replace(blob=text, first=first)
-        encoded.append(part._replace(messages=messages, rendered=True))
-    return result._replace(encoded=tuple(encoded))
+def _written(part: Encoded, lines: JsonLines, file: ResultFile) -> Encoded:
+    """Write lines, or the messages where that cannot be; return the rest."""
+    messages, at = part.messages, file.size
+    try:
+        first = lines.write_transactions(messages.blob.data, messages.first, file.write)
+    except OlrPgError:
+        file.back_to(at)
+        file.write(messages.blob.data)
+        return part._replace(messages=messages._replace(blob=messages.blob[:0]))
+    messages = messages._replace(blob=messages.blob[:0], first=first)
+    return part._replace(messages=messages, rendered=True)

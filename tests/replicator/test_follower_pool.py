@@ -29,7 +29,8 @@ def test_the_one_that_has_come_furthest_is_taken_over() -> None:
     further, behind = Follower(dictionary, 9), Follower(dictionary, 4)
     for one in (first, further, behind, Follower(object(), 99)):
         pool.give_back(one)  # type: ignore[arg-type]
-    assert pool.take(dictionary) is further  # type: ignore[arg-type, comparison-overlap]
+    taken: Any = pool.take(dictionary)  # type: ignore[arg-type]
+    assert taken is further
     assert made == [dictionary]
 
 
@@ -38,5 +39,5 @@ def test_those_of_an_earlier_dictionary_are_forgotten() -> None:
     old, new = object(), object()
     follower: Any = pool.take(old)  # type: ignore[arg-type]
     pool.give_back(follower)
-    assert pool.take(new).snapshot is new  # type: ignore[arg-type, comparison-overlap]
+    assert pool.take(new).snapshot is new  # type: ignore[arg-type]
     assert pool.take(old) is not follower  # type: ignore[arg-type]
