@@ -51,6 +51,8 @@ class Code(IntEnum):
     ROW_CONDITION_COLUMN_UNKNOWN = 1132
     ROW_CONDITION_COLUMN_INCOMPARABLE = 1133
     ROW_CONDITION_LITERAL_UNFIT = 1134
+    CONFIG_FILE_EXISTS = 1140
+    CONFIG_UNWRITABLE = 1141
     OUTPUT_UNWRITABLE = 1210
     # archived logs and redo
     NO_LOGS = 2001
@@ -245,7 +247,10 @@ class Code(IntEnum):
     SPARK_JOB_FAILED = 6005
     TASK_RESULT_LOST = 6006
     ANOTHER_SPARK_SESSION = 6007
+    EXECUTOR_UNFIT = 6008
     DATA_SOURCE_OPTION = 6040
+    STREAM_PAST_RESETLOGS = 6220
+    STREAM_OFFSET = 6221
     # the live Oracle source
     ORACLE_UNREACHABLE = 7001
     ORACLE_LOGIN_REFUSED = 7002
@@ -314,7 +319,16 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     ),
     Code.NO_CONFIG_FILE: ErrorEntry(
         "no configuration file is named, and there is none in its usual place",
-        "name it with --file FILE (or --config FILE), or start where configs/Replicator.json is",
+        "name it with --config FILE (or --file FILE, or in OLR_PG_CONFIG), or start where"
+        " olr-pg.json or configs/Replicator.json is",
+    ),
+    Code.CONFIG_FILE_EXISTS: ErrorEntry(
+        "a configuration file is there already",
+        "name another one, or replace it with --force",
+    ),
+    Code.CONFIG_UNWRITABLE: ErrorEntry(
+        "the configuration file cannot be written",
+        "name a file in a directory that is there and that this user may write to",
     ),
     Code.CONFIG_OF_NEWER_VERSION: ErrorEntry(
         "the configuration file is of a newer version than this program reads",
@@ -1268,17 +1282,32 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     ),
     Code.TASK_RESULT_LOST: ErrorEntry(
         "the result of a task cannot be handed over",
-        "check the room and the rights in the temporary directory (TMPDIR, or spark.local.dir"
-        " under `spark.conf`)",
+        "check the room and the rights in the directory of the results (`spark.results`, else"
+        " TMPDIR)",
     ),
     Code.ANOTHER_SPARK_SESSION: ErrorEntry(
         "a Spark session with other settings runs in this process",
         "stop the running session first; a process has one session",
     ),
+    Code.EXECUTOR_UNFIT: ErrorEntry(
+        "a machine of the Spark cluster lacks what tasks need",
+        "install there what the appliance has, at the same paths: this version of olr_pg with its"
+        " kernels (`olr-pg prepare`), the same Python, and the mount of the logs",
+    ),
     Code.DATA_SOURCE_OPTION: ErrorEntry(
         "the options of the data source cannot be used",
         'give load() the logs and .option("dictionary", …) the snapshot; docs/data-source.md has'
         " all options",
+    ),
+    Code.STREAM_PAST_RESETLOGS: ErrorEntry(
+        "a stream has delivered commits that a RESETLOGS of the database gave up",
+        "take what commits from the RESETLOGS SCN on out of the stream's target, and start the"
+        ' query anew with another checkpointLocation and .option("startScn", that SCN)',
+    ),
+    Code.STREAM_OFFSET: ErrorEntry(
+        "the checkpoint of a stream has an offset that this source did not write",
+        "give each query a checkpointLocation of its own, and leave its files as they are; else"
+        " start it anew with another one",
     ),
     # 7xxx the live Oracle source (exit code 8)
     Code.ORACLE_UNREACHABLE: ErrorEntry(

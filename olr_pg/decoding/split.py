@@ -154,6 +154,7 @@ class Split(NamedTuple):
 
     Attributes:
         first_group: the block at which its first LWN group is known to begin; 0: unknown.
+        thread, sequence: of the log, for people.
     """
 
     path: str
@@ -161,6 +162,8 @@ class Split(NamedTuple):
     end_block: int
     size: int
     first_group: int = 0
+    thread: int = 0
+    sequence: int = 0
 
 
 class Encoded(NamedTuple):
@@ -224,7 +227,7 @@ def plan_splits(log: ArchivedLog, split_bytes: int = SPLIT_BYTES) -> list[Split]
     ends = [min(start + step, log.blocks) for start in starts]
     size = log.header.block_size
     return [
-        Split(log.path, start, end, (end - start) * size)
+        Split(log.path, start, end, (end - start) * size, 0, log.header.thread, log.header.sequence)
         for start, end in zip(starts, ends, strict=True)
     ]
 

@@ -169,8 +169,7 @@ class JsonLines:
                 transactions before it. 4001, 4005, 5013, the messages are malformed.
         """
         for answers in self._answers(framed, bounds):
-            for lines, _ in self._written(answers, 0, len(answers.kind)):
-                yield lines
+            yield from self.of(answers)
 
     def write_transactions(
         self, framed: Buffer, bounds: I64, write: Callable[[Buffer], object]
@@ -206,6 +205,15 @@ class JsonLines:
             yield from rows.feed(piece)
         if rows.is_open:
             raise OlrPgError(Code.ANSWER_MALFORMED, "a row change without its last Chunk")
+
+    def of(self, answers: Answers) -> Iterator[Buffer]:
+        """Yield the lines of parsed messages in pieces, each valid until the next one is asked for.
+
+        Raises:
+            OlrPgError: 2050, 2051, 2056, as `pieces`.
+        """
+        for lines, _ in self._written(answers, 0, len(answers.kind)):
+            yield lines
 
     def line(self, framed: Buffer, number: int) -> bytes | None:
         """Return one line, Chunks not counted; None where there are not so many.

@@ -215,7 +215,7 @@ def _with_statements(
     snapshot: Snapshot,
     wanted: Callable[[DictionaryTransaction], None] | None,
 ) -> Iterator[DictionaryTransaction]:
-    """Those with DDL statements in the dictionary's container, if anybody wants them."""
+    """Yield the transactions with DDL statements in the dictionary's container, if wanted."""
     if wanted is None:
         return
     for transaction in transactions:
@@ -328,7 +328,7 @@ def chosen_tables(snapshot: Snapshot, names: Sequence[str] | None) -> tuple[Tabl
 
 
 def is_wanted(names: Sequence[str] | None, owner: str, name: str) -> bool:
-    """Whether `chosen_tables` would choose a table of that owner and name."""
+    """Tell whether `chosen_tables` would choose a table of that owner and name."""
     if names is None:
         return not is_oracle_schema(owner)
     return (owner, name) in map(parse_table_name, names)

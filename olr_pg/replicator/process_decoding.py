@@ -14,23 +14,24 @@ import os
 import pickle
 import shutil
 import signal
+import tempfile
 import threading
 from collections import deque
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
-from functools import lru_cache
-from itertools import islice
+from contextlib import closing
+from functools import lru_cache, partial
+from itertools import count, islice
 from multiprocessing import connection
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from olr_pg.decoding.split import SplitResult, decode_split, open_split
 from olr_pg.decoding.split_results import read_result, write_result, write_split
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.kernel_warmup import warm_kernels
-from olr_pg.spark.result_files import Spool, take_file
+from olr_pg.spark.result_files import ResultFile, ResultFiles
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -43,14 +44,11 @@ _AHEAD: Final = 3
 """Splits under way per process: each has its next one at hand while another's is waited for."""
 
 
-class Result(NamedTuple):
-    """A file with a split's result."""
+class _UnderWay(NamedTuple):
+    """A split that is being decoded, and the number of its result."""
 
-    name: str
-    size: int
-
-
-_Results: TypeAlias = "deque[Future[Result]]"
+    task: int
+    done: Future[None]
 
 
 class ProcessDecoding:
@@ -74,8 +72,9 @@ class ProcessDecoding:
         warm_kernels()
         self._jobs = jobs
         self._subscriptions = 0
-        self._spool = Spool(parent, _AHEAD * jobs)
-        directory = str(self._spool.directory)
+        self._tasks = count()
+        self._results = ResultFiles(parent or tempfile.gettempdir(), _AHEAD * jobs)
+        directory = str(self._results.directory)
         self._pool = ProcessPoolExecutor(
             jobs, multiprocessing.get_context("fork"), _begin, (directory, lines_of, with_names)
         )
@@ -92,7 +91,7 @@ class ProcessDecoding:
     ) -> None:
         """End the processes, which finish their splits, and remove their results."""
         self._pool.shutdown(wait=True, cancel_futures=True)
-        self._spool.remove()
+        self._results.remove()
 
     def decode(
         self, subscription: Subscription, splits: Sequence[Split]
@@ -100,43 +99,42 @@ class ProcessDecoding:
         """Yield the results of splits, in order; closing it gives up what is under way.
 
         Raises:
-            OlrPgError: 2002 to 2008 the log, 2081 there is no room for results, 9210 a process has
+            OlrPgError: 2002 to 2008 the log, 6006 there is no room for results, 9210 a process has
                 ended.
         """
         stored = self._stored(subscription)
         todo = iter(splits)
-        waiting: _Results = deque()
+        waiting: deque[_UnderWay] = deque()
         try:
             while True:
                 for split in islice(todo, _AHEAD * self._jobs - len(waiting)):
-                    waiting.append(self._pool.submit(_decode, split, stored))
+                    task = next(self._tasks)
+                    waiting.append(_UnderWay(task, self._pool.submit(_decode, task, split, stored)))
                 if not waiting:
                     return
-                name, size = waiting[0].result()
-                waiting.popleft()
-                yield read_result(self._spool.mapped(name, size))
+                waiting[0].done.result()
+                result = self._results.take(waiting.popleft().task)
+                assert result is not None  # its process has named it
+                yield read_result(result[1])
         except BrokenProcessPool as error:
             raise OlrPgError(
                 Code.DECODING_PROCESS_ENDED, f"one of {self._jobs} that decode"
             ) from error
-        except OSError as error:
-            raise OlrPgError(Code.SPILL_FAILED, str(error)) from error
         finally:
-            for future in waiting:
-                if not future.cancel():
-                    future.add_done_callback(self._give_up)
+            for one in waiting:
+                if not one.done.cancel():
+                    one.done.add_done_callback(partial(self._give_up, one.task))
 
     def _stored(self, subscription: Subscription) -> str:
         self._subscriptions += 1
-        path = self._spool.directory / f"subscription-{self._subscriptions}"
+        path = self._results.directory / f"subscription-{self._subscriptions}"
         path.write_bytes(pickle.dumps(subscription))
         return str(path)
 
-    def _give_up(self, future: Future[Result]) -> None:
-        if not future.cancelled() and future.exception() is None:
-            # Nobody takes what is mapped: the file is free at once, if it has not gone already.
-            with suppress(OSError):
-                self._spool.mapped(*future.result())
+    def _give_up(self, task: int, done: Future[None]) -> None:
+        """Let the file of a result that nobody wants any more be used again."""
+        if not done.cancelled() and done.exception() is None:
+            self._results.take(task)
 
 
 class _Worker(NamedTuple):
@@ -167,13 +165,13 @@ def _end_with_parent(directory: str) -> None:
     os._exit(1)
 
 
-def _decode(split: Split, stored: str) -> Result:
+def _decode(task: int, split: Split, stored: str) -> None:
     """Decode a split, and write its result."""
     assert _worker is not None
     subscription = _subscription(stored)
     log = open_split(split)
-    name, file = take_file(_worker.directory)
-    with file:
+    file = ResultFile(_worker.directory, task)
+    with closing(file):
         if _worker.lines is None:
             write_split(
                 subscription, log, split.first_block, split.end_block, file.write,
@@ -185,8 +183,8 @@ def _decode(split: Split, stored: str) -> Result:
                 first_group=split.first_group,
             )  # fmt: skip
             encoded = tuple(_written(part, _worker.lines, file) for part in result.encoded)
-            write_result(result._replace(encoded=encoded), file.write, file.tell())
-        return Result(name, file.tell())
+            write_result(result._replace(encoded=encoded), file.write, file.size)
+        file.finish()
 
 
 @lru_cache(maxsize=1)
@@ -195,13 +193,13 @@ def _subscription(stored: str) -> Subscription:
     return subscription
 
 
-def _written(part: Encoded, lines: JsonLines, file: IO[bytes]) -> Encoded:
+def _written(part: Encoded, lines: JsonLines, file: ResultFile) -> Encoded:
     """Write lines, or the messages where that cannot be; return the rest."""
-    messages, at = part.messages, file.tell()
+    messages, at = part.messages, file.size
     try:
         first = lines.write_transactions(messages.blob.data, messages.first, file.write)
     except OlrPgError:
-        file.seek(at)
+        file.back_to(at)
         file.write(messages.blob.data)
         return part._replace(messages=messages._replace(blob=messages.blob[:0]))
     messages = messages._replace(blob=messages.blob[:0], first=first)

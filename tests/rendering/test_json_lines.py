@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from io import BytesIO
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -225,9 +226,9 @@ def test_transactions_have_their_places_in_the_lines(tmp_path: Path, seed: int) 
     source = SimulatedSeed(seed, 100_000).simulated(tmp_path)
     lines = JsonLines(source.snapshot.database)
     for run in LogDecoding(source.snapshot, [str(source.folder / "logs")]).runs():
-        parts: list[bytes] = []
-        first = lines.write_transactions(run.blob, run.bounds, lambda one: parts.append(bytes(one)))
-        text = b"".join(parts)
+        out = BytesIO()
+        first = lines.write_transactions(run.blob, run.bounds, out.write)
+        text = out.getvalue()
         assert [text[at:end] for at, end in pairwise(first.tolist())] == [
             lines.render(one.blob) for one in run.transactions()
         ]
