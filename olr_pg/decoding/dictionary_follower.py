@@ -130,6 +130,12 @@ class SubscribedTables:
             if span.delivered
         )
 
+    def versions(self) -> Iterator[tuple[int, Table]]:
+        """Yield the definitions of the tables that clients get, each with the SCN it is from."""
+        for table, span in zip(self._tables, self._spans, strict=True):
+            if span.delivered:
+                yield span.since, table
+
     def add(self, obj: int, version: Version) -> None:
         """Give a table of the subscription another definition from an SCN on."""
         number = self._newest.pop(obj, None)
@@ -283,6 +289,11 @@ class DictionaryFollower:
         """``OWNER.NAME`` of the tables of the subscription."""
         assert self._subscribed is not None
         return frozenset(self._first[obj].full_name for obj in self._subscribed.objects)
+
+    def versions(self) -> Iterator[tuple[int, Table]]:
+        """Yield the definitions of the subscription's tables, each with the SCN it is from."""
+        assert self._subscribed is not None
+        return self._subscribed.versions()
 
     def ended(self) -> list[OlrPgError]:
         """Return why tables of the subscription ended although they live on."""

@@ -477,7 +477,7 @@ class Merger:
                 self._until.see_transactions(part.transactions)
             view = self.subscription.views[part.view]
             order = ByteOrder.BIG if view.big_endian else ByteOrder.LITTLE
-            run = ready_run(part.transactions, part.messages, order, part.view)
+            run = ready_run(part.transactions, part.messages, order, part.view, part.rendered)
             wanted = run.begin_scn >= np.uint64(self._start_scn)
             self._order.take(run.where(self._delivered(part) & wanted))
 

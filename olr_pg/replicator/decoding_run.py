@@ -81,8 +81,8 @@ class DecodingRun:
         self._views = feeds
         self.feeds = tuple(feeds)
         self.progress = progress
-        progress.begin()
         self._scn = min(feed.open_scn for feed in feeds)
+        progress.begin(self._scn)
         self.merger = Merger(
             subscription,
             self._scn,
