@@ -86,6 +86,7 @@ def test_large_results_come_back_whole(spark: SparkSession, inline_only: bool) -
 
 def test_no_file_is_left(spark: SparkSession) -> None:
     scratch = Path(spark.sparkContext.getConf().get("spark.local.dir") or "")
+    assert list(run_tasks(spark, [b""], lambda p: p))
     before = set(scratch.iterdir())
     for _ in run_tasks(spark, numbered(3), lambda _: bytes(MIB)):
         assert set(scratch.iterdir()) > before
