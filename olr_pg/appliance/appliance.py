@@ -27,6 +27,7 @@ from olr_pg.appliance.target import (
 from olr_pg.applier.kernel_warmup import warming
 from olr_pg.applier.session.applier_session import Applier
 from olr_pg.applier.settings import (
+    START_SECONDS,
     ApplierSettings,
     ConflictPolicy,
     Consistency,
@@ -368,6 +369,8 @@ def applier_settings(
         table_names=apply.table_mapping,
         conflict=ConflictPolicy(apply.on_conflict),
         truncate=TruncatePolicy(apply.on_truncate),
+        outage_seconds=apply.retry_seconds,
+        start_seconds=START_SECONDS if apply.retry_seconds is None else apply.retry_seconds,
         incomplete={
             pattern: IncompletePolicy(name) for pattern, name in apply.incomplete_lobs.items()
         },

@@ -14,7 +14,7 @@ from io import BytesIO
 from traceback import format_exception_only
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from olr_pg.decoding.split import Split, SplitResult, Subscription, open_for_decoding
+from olr_pg.decoding.split import Split, SplitResult, Subscription, open_split
 from olr_pg.decoding.split_results import Write, read_result, write_split
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.spark.jobs import run_tasks
@@ -42,7 +42,7 @@ def decode_task(payload: bytes, subscription: bytes, result: TaskResult) -> None
 
 
 def _write(subscription: Subscription, split: Split, write: Write) -> None:
-    log = open_for_decoding(split.path)
+    log = open_split(split)
     write_split(subscription, log, split.first_block, split.end_block, write, split.first_group)
 
 

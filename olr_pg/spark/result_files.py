@@ -48,13 +48,16 @@ class ResultFile:
         directory: the one that is shared.
         task: its number.
 
+    Attributes:
+        size: bytes of the result so far.
+
     Raises:
         OlrPgError: 6006, the directory is gone or full; so do the methods.
     """
 
     def __init__(self, directory: str, task: int) -> None:
         self._final = Path(directory, str(task))
-        self._size = 0
+        self.size = 0
         try:
             self._path, self._file = _take_file(self._final.parent)
             self._file.seek(_HEAD.size)
@@ -67,12 +70,16 @@ class ResultFile:
             self._file.write(data)
         except OSError as error:
             raise lost(error, directory=str(self._final.parent)) from error
-        self._size += memoryview(data).nbytes
+        self.size += memoryview(data).nbytes
+
+    def back_to(self, size: int) -> None:
+        """Forget what was written behind the first `size` bytes."""
+        self._file.seek(_HEAD.size + size)
+        self.size = size
 
     def fail(self, kind: Kind, record: bytes) -> None:
         """Let an error be the result, instead of what was written."""
-        self._file.seek(_HEAD.size)
-        self._size = 0
+        self.back_to(0)
         self.write(record)
         self.finish(kind)
 
@@ -85,7 +92,7 @@ class ResultFile:
         """Give the result its name, unless another attempt of the task was faster."""
         try:
             self._file.seek(0)
-            self._file.write(_HEAD.pack(self._size, kind))
+            self._file.write(_HEAD.pack(self.size, kind))
             self._file.close()
             with suppress(FileExistsError):
                 os.link(self._path, self._final)

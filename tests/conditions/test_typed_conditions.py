@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from olr_pg.conditions.compile import (
+from olr_pg.conditions.parse import parse_condition
+from olr_pg.conditions.typed_conditions import (
     ANY_CHARACTER,
     ANY_TEXT,
     Bytewise,
@@ -14,7 +15,6 @@ from olr_pg.conditions.compile import (
     Pattern,
     compile_condition,
 )
-from olr_pg.conditions.parse import parse_condition
 from olr_pg.datatypes.number import encode_number
 from olr_pg.dictionary.model import Column, Table
 from olr_pg.errors import OlrPgError

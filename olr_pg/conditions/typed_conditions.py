@@ -1,4 +1,4 @@
-"""Typing a condition for a table: its literals in the form in which Oracle stores the columns.
+"""Conditions typed for a table: their literals in the form in which Oracle stores the columns.
 
 What Oracle stores of numbers, dates, timestamps and binary floats sorts as its bytes do, so that
 nothing has to be decoded for a comparison; text is compared by its bytes in the column's character

@@ -10,7 +10,7 @@ import pytest
 from olr_pg.datatypes.columns import ValueColumn, column_of
 from olr_pg.datatypes.number import decode_number
 from olr_pg.datatypes.outcomes import Outcome
-from olr_pg.load.arrow_kernels import (
+from olr_pg.load.arrow_oracle_forms import (
     DIGITS_MAX,
     NO_ZONE,
     NUMBER_BYTES,

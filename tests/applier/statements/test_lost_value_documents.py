@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from olr_pg.applier.statements.lost_values import LostValues, lost_document, read_lost
+from olr_pg.applier.statements.lost_value_documents import LostValues, lost_document, read_lost
 from olr_pg.transactions.finished_columns import DmlKind
 from olr_pg.transactions.lobs.lost_values import LostLob
 

@@ -126,7 +126,7 @@ class _Rows:
         return [row for number in numbers for row in self._index.get(number, {}).values()]
 
 
-class Catalogue:
+class FollowedDictionary:
     """See the module's docstring.
 
     Args:
