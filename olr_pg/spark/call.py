@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import contextlib
 import pickle
+import socket
 import time
 import uuid
 from collections import deque
 from functools import lru_cache
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.spark.broadcasts import BROADCASTS
 from olr_pg.spark.session import RESULTS_PROPERTY
 from olr_pg.spark.spark_failures import spark_errors
@@ -142,11 +144,17 @@ class SparkCall:
 
     @property
     def task(self) -> Callable[[], Callable[..., None]]:
-        """Gives the task in a worker: it takes a payload, and where the result goes."""
+        """Gives the task in a worker: it takes a payload, and where the result goes.
+
+        There it raises 6008 where another version of the package is installed.
+        """
         # Only what the worker needs is captured, above all not `self`.
-        task, broadcast = self._task, self._broadcast
+        task, broadcast, wanted = self._task, self._broadcast, installed_version()
 
         def in_worker() -> Callable[..., None]:
+            if (found := installed_version()) != wanted:
+                detail = f"it has version {found} of olr_pg, the driver {wanted}"
+                raise OlrPgError(Code.EXECUTOR_UNFIT, detail, host=socket.gethostname())
             if broadcast is None:
                 return task
             value = broadcast.value
@@ -174,6 +182,12 @@ class SparkCall:
             job = SparkJob(rdd._jrdd.collectAsync(), description)
             self._jobs.append(job)
             return job
+
+
+@lru_cache(maxsize=1)
+def installed_version() -> str:
+    """Return the version of this package, as its installation says."""
+    return version("olr-pg")
 
 
 @lru_cache(maxsize=1)

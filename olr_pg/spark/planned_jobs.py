@@ -89,12 +89,15 @@ def _work(call: SparkCall, directory: str | None) -> Work:
     task = call.task
 
     def work(shares: Iterable[Share]) -> Iterator[Cell]:
-        run = task()
         for share in shares:
             for number, payload in share:
-                yield from cells(number, partial(run, payload), directory)
+                yield from cells(number, partial(_run, task, payload), directory)
 
     return work
+
+
+def _run(task: Callable[[], Callable[..., None]], payload: bytes, result: TaskResult) -> None:
+    task()(payload, result)
 
 
 def _pauses() -> Iterator[float]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from olr_pg.errors import OlrPgError
+from olr_pg.spark import call
 from olr_pg.spark.call import SparkCall
 from olr_pg.spark.jobs import run_tasks
 from olr_pg.spark.result_files import ResultFiles
@@ -224,3 +225,17 @@ def test_a_spool_that_cannot_be_made_is_an_error(
     with pytest.raises(OlrPgError) as raised:
         list(run_tasks(spark, [b"x"], lambda p: p))
     assert raised.value.code == 6006
+
+
+@both_ways
+def test_another_version_of_the_package_is_an_error(
+    spark: SparkSession, inline_only: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call.installed_version.cache_clear()
+    monkeypatch.setattr(call, "version", lambda _: "0.0")
+    try:
+        with pytest.raises(OlrPgError, match=r"the driver 0\.0") as raised:
+            list(run_tasks(spark, [b""], lambda p: p, inline_only=inline_only))
+    finally:
+        call.installed_version.cache_clear()
+    assert raised.value.code == 6008
