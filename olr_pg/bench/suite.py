@@ -48,6 +48,7 @@ BENCHMARKS: Final = {
     "scan": "decoding:scan",
     "decode": "decoding:decode",
     "spark": "spark:spark",
+    "data-source": "data_source:data_source",
     "scaling": "decoding:scaling",
     "growth": "growth:growth",
     "server": "serving:server",

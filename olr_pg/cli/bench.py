@@ -45,8 +45,8 @@ def bench(
         list[str] | None,
         typer.Argument(
             metavar="[NAME...]",
-            help="scan, decode, spark, scaling, growth, server, apply, load, end-to-end,"
-            " latency, memory; all without names.",
+            help="scan, decode, spark, data-source, scaling, growth, server, apply, load,"
+            " end-to-end, latency, memory; all without names.",
             show_default=False,
         ),
     ] = None,
