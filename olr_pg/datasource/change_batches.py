@@ -40,7 +40,7 @@ ROWS_MAX: Final = 1 << 16
 """Of a batch."""
 
 _arrow: Any = pa
-_OPERATIONS: Final = {
+_OPERATIONS: Final[dict[int, str]] = {
     DmlKind.INSERT: "insert",
     DmlKind.DELETE: "delete",
     DmlKind.UPDATE: "update",
@@ -176,12 +176,8 @@ def _no_null(rows: int) -> npt.NDArray[np.bool_]:
 
 
 def _operations(changes: ReadChanges, rows: I64) -> Array:
-    names = pa.array([_OPERATIONS.get(code) for code in map(_kind, range(8))], pa.string())
+    names = pa.array([_OPERATIONS.get(code) for code in range(8)], pa.string())
     return names.take(_arrow.array(changes.answers.kind[rows]))
-
-
-def _kind(code: int) -> DmlKind | None:
-    return DmlKind(code) if code in set(DmlKind) else None
 
 
 def _commit_times(changes: ReadChanges, rows: I64) -> Array:

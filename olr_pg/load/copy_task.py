@@ -26,7 +26,7 @@ from olr_pg.load.table_data import schema_of
 from olr_pg.oracle.large_row import LargeRow
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Sequence
+    from collections.abc import Generator, Iterable, Iterator
 
     import pyarrow as pa
     from psycopg import Connection
@@ -202,7 +202,7 @@ def _streams(
 
 
 def _images(
-    columns: Sequence[LoadColumn],
+    columns: tuple[LoadColumn, ...],
     batches: Iterable[pa.RecordBatch | LargeRow],
     losses: dict[str, Counters],
 ) -> Generator[tuple[memoryview | bytes, int], None, None]:

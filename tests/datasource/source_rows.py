@@ -162,7 +162,7 @@ def _batch(
     for partition in reader.partitions(start, end):
         scn = 0
         for batch in reader.read(InputPartition(partition.value)):
-            scns = batch.column("commit_scn").to_pylist()
+            scns: list[Any] = batch.column("commit_scn").to_pylist()
             assert scns == sorted(scns)
             assert scns[0] >= scn
             scn = scns[-1]

@@ -70,7 +70,7 @@ def test_a_transaction_open_over_all_redo_costs_one_more_scan(
     made.finish()
     scanned: list[tuple[int, int]] = []
 
-    def counting(log: Log, objects: Objects, first: int, end: int, **more: int) -> Iterator[Any]:
+    def counting(log: Log, objects: Objects, first: int, end: int, **more: Any) -> Iterator[Any]:
         for extract in read_changes(log, objects, first, end, **more):
             scanned.extend(
                 (log.header.sequence, block) for block in range(extract.first, extract.end)
