@@ -47,6 +47,7 @@ class Options:
 BENCHMARKS: Final = {
     "scan": "decoding:scan",
     "decode": "decoding:decode",
+    "outputs": "outputs:outputs",
     "spark": "spark:spark",
     "data-source": "data_source:data_source",
     "scaling": "decoding:scaling",

@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from olr_pg.capture.logs import discover_logs
+from olr_pg.capture.object_storage import is_url
 from olr_pg.datasource.ownership import Surveyed, ThreadOwners
 from olr_pg.datasource.redo_split import Decoding
 from olr_pg.decoding.dictionary_follower import DictionaryFollower
 from olr_pg.decoding.left_out_report import report_left_out
-from olr_pg.decoding.split import SPLIT_BYTES, SplitResult, open_for_decoding, plan_splits
+from olr_pg.decoding.split import SPLIT_BYTES, SplitResult, open_split, plan_splits
 from olr_pg.decoding.split import watermark_at as scn_at
 from olr_pg.errors import OlrPgError
 from olr_pg.ordering.merger import Merger
@@ -218,8 +219,8 @@ class _Reading:
         """Yield the results of splits, see `decoding.split.Decode`."""
         path = ""
         for split in splits:
-            if split.path != path:
-                path, log = split.path, open_for_decoding(split.path)
+            if split.path != path or is_url(path):
+                path, log = split.path, open_split(split)
             result, events = _read_split(subscription, log, split)
             self._last[split.path, split.first_block] = result, events
             self.sessions.update(result.sessions)

@@ -29,7 +29,8 @@ def converted(column: Column, kind: pa.DataType, *values: bytes | None) -> list[
     offset = np.cumsum(np.maximum(length, 0)) - np.maximum(length, 0)
     array = converter(column, kind, Database("D"))(ValueColumn(data, offset, length))
     assert array.type == kind
-    return array.to_pylist()
+    found: list[Any] = array.to_pylist()
+    return found
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,8 @@ SPLIT_BYTES = 20_000
 def frame(spark: SparkSession, source: Source, **options: Any) -> DataFrame:
     reader = spark.read.format("olr_pg").option("splitBytes", SPLIT_BYTES)
     reader = reader.option("dictionary", str(source.folder / "dictionary.json"))
-    return reader.options(**options).load(str(source.folder / "logs"))
+    logs = options.pop("logs", str(source.folder / "logs"))
+    return reader.options(**options).load(logs)
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +37,13 @@ def test_the_rows_are_those_of_the_truth(spark: SparkSession, tmp_path: Path, se
     rows = [as_in_truth(row) for row in frame(spark, source).collect()]
     assert sorted(rows, key=order) == sorted(true_changes(source), key=order)
     assert rows
+
+
+def test_logs_behind_a_url_are_read_by_the_tasks(spark: SparkSession, source: Source) -> None:
+    stored = frame(spark, source, logs=f"file://{source.folder}/logs/*")
+    assert sorted(map(as_in_truth, stored.collect()), key=order) == sorted(
+        true_changes(source), key=order
+    )
 
 
 @pytest.mark.parametrize("seed", [12])
