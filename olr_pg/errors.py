@@ -128,6 +128,7 @@ class Code(IntEnum):
     DICTIONARY_HISTORY_UNUSABLE = 3075
     TABLE_NEWER_THAN_SNAPSHOT = 3080
     COLUMN_LEFT_OUT = 3081
+    INVENTORY_MISSING = 3260
     # protocol and server
     MESSAGE_SIZE = 4001
     MESSAGE_MALFORMED = 4002
@@ -741,6 +742,11 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     Code.TABLE_NEWER_THAN_SNAPSHOT: ErrorEntry(
         "a table that the subscription names was created or renamed after the dictionary snapshot",
         "to replicate it, load it and subscribe again with a dictionary of an SCN behind that",
+    ),
+    Code.INVENTORY_MISSING: ErrorEntry(
+        "there is no inventory of the source's schemas beside the dictionary snapshot",
+        "export the dictionary again with `olr-pg dictionary export`, which writes the inventory"
+        " beside it, and copy both files",
     ),
     # 4xxx protocol and server (exit code 5)
     Code.MESSAGE_SIZE: ErrorEntry(
