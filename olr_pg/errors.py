@@ -33,6 +33,7 @@ class Code(IntEnum):
     NOT_SUPPORTED = 1090
     NO_TARGET = 1091
     DATA_DIRECTORY_UNUSABLE = 1092
+    SCHEMA_NOT_WRITTEN = 1260
     LIVE_SOURCE_NEEDED = 1093
     NO_TABLES_NAMED = 1094
     FILTER_LEAVES_NO_TABLE = 1095
@@ -397,6 +398,10 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     Code.STDOUT_UNWRITABLE: ErrorEntry(
         "the standard output cannot be written",
         "make room where the output goes, and run the command again",
+    ),
+    Code.SCHEMA_NOT_WRITTEN: ErrorEntry(
+        "the files of a schema or of a report cannot be written",
+        "give a folder that this account may write to",
     ),
     # 2xxx logs and redo (exit code 3)
     Code.NO_LOGS: ErrorEntry(

@@ -12,6 +12,7 @@ import typer
 
 from olr_pg.appliance.process_setup import tune_process
 from olr_pg.cli import (
+    assess,
     bench,
     config,
     cutover,
@@ -25,6 +26,7 @@ from olr_pg.cli import (
     load,
     logs,
     prepare,
+    schema,
     simulate,
     status,
     verify,
@@ -82,6 +84,8 @@ app.command("repair")(verify.repair)
 app.command("fetch-lobs")(fetch.fetch_lobs)
 app.add_typer(errors.app, name="errors")
 app.command("cutover")(cutover.cutover)
+app.command("assess")(assess.assess)
+app.add_typer(schema.app, name="schema")
 app.command("decode")(decode.decode)
 app.command("dump")(dump.dump)
 app.command("doctor")(doctor.doctor)

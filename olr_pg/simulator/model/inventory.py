@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from olr_pg.datatypes.mapping import OracleType
 from olr_pg.dictionary.inventory import (
@@ -98,7 +98,7 @@ def with_objects(inventory: Inventory) -> Inventory:
 
 
 def _named(inventory: Inventory) -> Iterator[tuple[str, Owned]]:
-    parts: tuple[tuple[str, Iterable[Owned]], ...] = (
+    parts: tuple[tuple[str, Iterable[Any]], ...] = (
         ("TABLE", inventory.tables),
         ("INDEX", inventory.indexes),
         ("VIEW", inventory.views),
