@@ -36,7 +36,8 @@ grid-template-columns:repeat(auto-fit,minmax(9.5rem,1fr));gap:.8rem;margin:1rem 
 table{border-collapse:collapse;width:100%;font-size:.93rem}
 th,td{text-align:left;
 vertical-align:top;padding:.35rem .6rem .35rem 0;border-bottom:1px solid var(--line)}
-th{color:var(--soft);font-weight:600}td.n,th.n{text-align:right;white-space:nowrap}
+th{color:var(--soft);font-weight:600}td.n,th.n{text-align:right;white-space:nowrap;
+padding-right:1rem}
 .tag{display:inline-block;border-radius:1rem;padding:0 .55rem;color:var(--paper);font-size:.8rem}
 ul{margin:.1rem 0;padding-left:1.1rem}
 details{border-bottom:1px solid var(--line);padding:.4rem 0}summary{cursor:pointer}
@@ -48,7 +49,8 @@ padding:.4rem 0;border-bottom:1px solid var(--line)}
 table.wide td{display:block;border:0;padding:.05rem 0;text-align:left}
 table.wide td[data-t]:not(:empty)::before{content:attr(data-t)": ";color:var(--soft)}}
 @media print{body{max-width:none;font-size:11px;padding:0}nav{display:none}
-details>*{display:block!important}tr,.card{break-inside:avoid}}
+details>*{display:block!important}
+details::details-content{content-visibility:visible;display:block}tr,.card{break-inside:avoid}}
 """
 
 
@@ -116,8 +118,10 @@ def _bar(report: Report) -> str:
     return f'<div class="bar">{parts}</div><p class="soft">Effort: {", ".join(words)}</p>'
 
 
-def _grid(heads: Iterable[tuple[str, bool]], rows: Iterable[Iterable[str]]) -> str:
-    """Make a table; cells are HTML already."""
+def _grid(
+    heads: Iterable[tuple[str, bool]], rows: Iterable[Iterable[str]], *, narrow: bool = False
+) -> str:
+    """Make a table; cells are HTML already. One that is narrow stays one on a phone."""
     listed = list(heads)
     top = "".join(
         f"<th{' class=n' if number else ''}>{escape(text)}</th>" for text, number in listed
@@ -129,7 +133,8 @@ def _grid(heads: Iterable[tuple[str, bool]], rows: Iterable[Iterable[str]]) -> s
             for cell, (text, number) in zip(row, listed, strict=True)
         )
         body += f"<tr>{cells}</tr>\n"
-    return f'<table class="wide"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>\n'
+    kind = "" if narrow else ' class="wide"'
+    return f"<table{kind}><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>\n"
 
 
 def _counts(report: Report) -> Iterator[str]:
@@ -146,6 +151,7 @@ def _counts(report: Report) -> Iterator[str]:
             )
             for one in report.counts
         ),
+        narrow=True,
     )
 
 
@@ -223,7 +229,7 @@ def _redo(report: Report) -> Iterator[str]:
     if report.redo:
         heads = (("Day", False), ("Logs", True), ("Redo", True))
         rows = ((escape(day.day), str(day.logs), decimal(day.bytes)) for day in report.redo)
-        yield _grid(heads, rows)
+        yield _grid(heads, rows, narrow=True)
     else:
         yield "<p>The archived redo of the days is not known from a snapshot.</p>"
     seconds = report.load_seconds

@@ -139,5 +139,5 @@ def _words(text: str) -> list[str]:
         if words and words[-1] == "%":
             words[-1] = f"%{word}"
         else:
-            words += word.split() or [word]
+            words += word.replace("@", " @ ").split() or [word]
     return words

@@ -138,11 +138,6 @@ def _empty_blob(_t: Translator, _node: exp.Expr) -> tuple[str, Fact]:
     return "CAST('' AS BYTEA)", RAW
 
 
-def _nanvl(t: Translator, node: exp.Expr) -> tuple[str, Fact]:
-    left, right = (t.sql(one) for one in node.expressions)
-    return f"(CASE WHEN {left} = 'NaN' THEN {right} ELSE {left} END)", NUMBER
-
-
 HANDLERS: Final[dict[type[exp.Expr], Handler]] = {
     exp.Div: _divide,
     exp.Mod: _modulo,
@@ -170,5 +165,4 @@ BY_NAME: Final[dict[str, Handler]] = {
     "HEXTORAW": _from_hex,
     "RAWTOHEX": _to_hex,
     "EMPTY_BLOB": _empty_blob,
-    "NANVL": _nanvl,
 }

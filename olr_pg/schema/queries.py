@@ -24,9 +24,8 @@ def prepare_query(tree: exp.Query, translator: Translator) -> exp.Expr:
     ctes = {translator.plain(cte.args["alias"].this) for cte in tree.find_all(exp.CTE)}
     for node in list(tree.find_all(exp.Table)):
         _check_table(node)
-        if translator.plain(node.this) in ctes and not node.args.get("db"):
-            _fold_alias(node, translator, fold_identifier(translator.plain(node.this)))
-        elif translator.plain(node.this) != "DUAL":
+        is_cte = translator.plain(node.this) in ctes and not node.args.get("db")
+        if not is_cte and translator.plain(node.this) != "DUAL":
             _find(node, translator)
     found = _outer_joins(tree, translator)
     for select in list(found.find_all(exp.Select)):
@@ -94,7 +93,8 @@ def _row_limit(select: exp.Select) -> None:
     source = select.args.get("from_")
     if source is not None and isinstance(source.this, exp.Table) and not select.args.get("joins"):
         table = source.this
-        if table.name.upper() == "DUAL" and not table.args.get("alias"):
+        named = any(column.name.upper() == "DUMMY" for column in select.find_all(exp.Column))
+        if table.name.upper() == "DUAL" and not table.args.get("alias") and not named:
             select.set("from_", None)
     where = select.args.get("where")
     if where is None:
@@ -154,10 +154,6 @@ def _name(node: exp.Table, translator: Translator, ctes: set[str]) -> None:
     called = fold_identifier(name)
     if not node.args.get("alias") and called != relation.name:
         node.set("alias", exp.TableAlias(this=exp.to_identifier(called, quoted=True)))
-
-
-def _fold_alias(node: exp.Expr, translator: Translator, name: str) -> None:
-    del node, translator, name
 
 
 def _fold_aliases(tree: exp.Expr, translator: Translator) -> None:

@@ -123,8 +123,8 @@ def _node(translator: Translator, node: exp.Expr) -> tuple[str, Fact] | None:
         name = node.name.upper()
         by_name = _BY_NAME.get(name)
         if isinstance(node.parent, exp.Dot):
-            called = node.parent.sql(dialect="oracle")
-            raise UntranslatableError(f"it calls {called}, which is PL/SQL")
+            package = node.parent.this.sql(dialect="oracle")
+            raise UntranslatableError(f"it calls {package}.{node.name}, which is PL/SQL")
         if by_name is None:
             raise UntranslatableError(_unknown(translator, name))
         return by_name(translator, node)

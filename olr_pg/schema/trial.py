@@ -117,5 +117,7 @@ def _run(connection: Connection[Any], one: Statement) -> Outcome:
         raise
     except psycopg.Error as error:
         reason = mask(error.diag.message_primary or str(error).strip())
-        return Outcome(one, FAILED, f"PostgreSQL: {reason}")
+        # Grants are for roles that exist.
+        lacks_role = one.kind == "grant" and isinstance(error, psycopg.errors.UndefinedObject)
+        return Outcome(one, LEFT_OUT if lacks_role else FAILED, f"PostgreSQL: {reason}")
     return Outcome(one, CREATED)
