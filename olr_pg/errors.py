@@ -214,6 +214,8 @@ class Code(IntEnum):
     TARGET_TABLE_KEEPS_CHANGING = 5115
     TARGET_TABLE_UNREADABLE = 5116
     STRUCTURE_NOT_CREATED = 5120
+    MIGRATION_STEP_FAILED = 5260
+    MIGRATION_NOT_READY = 5261
     SOURCE_NOT_QUIET = 5121
     LAST_REDO_NOT_ARCHIVED = 5122
     SOURCE_CHANGED_AFTER_CUTOVER = 5123
@@ -1221,6 +1223,14 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         "no such table is replicated",
         "names are those of the source, OWNER.NAME; `olr-pg errors list` shows which tables have"
         " incomplete rows",
+    ),
+    Code.MIGRATION_STEP_FAILED: ErrorEntry(
+        "a step of the migration failed",
+        "mend what the message says and start `olr-pg migrate` again: it goes on with this step",
+    ),
+    Code.MIGRATION_NOT_READY: ErrorEntry(
+        "the target is not ready to be cut over to",
+        "start `olr-pg migrate` and let it end its steps (`--plan` shows them)",
     ),
     # 6xxx Spark and Java (exit code 7)
     Code.NO_JAVA: ErrorEntry(

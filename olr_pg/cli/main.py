@@ -25,6 +25,7 @@ from olr_pg.cli import (
     fetch,
     load,
     logs,
+    migrate,
     prepare,
     schema,
     simulate,
@@ -84,6 +85,7 @@ app.command("repair")(verify.repair)
 app.command("fetch-lobs")(fetch.fetch_lobs)
 app.add_typer(errors.app, name="errors")
 app.command("cutover")(cutover.cutover)
+app.command("migrate")(migrate.migrate)
 app.command("assess")(assess.assess)
 app.add_typer(schema.app, name="schema")
 app.command("decode")(decode.decode)
