@@ -1,5 +1,7 @@
 """The archived logs of an offline source: files, directories and globs, ordered by their headers.
 
+They may be behind URLs (`object_storage`), too.
+
 File names mean nothing here; what a log is, its header says.
 """
 
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import structlog
 
 from olr_pg.capture.archived_log import AbsentLog, ArchivedLog, LogPosition
+from olr_pg.capture.object_storage import is_url, list_files
 from olr_pg.capture.readers import read_blocks, read_header, same_content
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.redo.format.file_fields import FIRST_DATA_BLOCK
@@ -108,7 +111,7 @@ def discover_logs(specs: Sequence[str]) -> list[ArchivedLog]:
 
     Args:
         specs: paths of files and directories (searched with their sub-directories), and globs
-            (``**`` crosses directories).
+            (``**`` crosses directories); or URLs of them.
 
     Raises:
         OlrPgError: 2001 no log at all; the first of `LogScan.unusable`; what `scan_logs` raises.
@@ -190,7 +193,7 @@ class LogPlaces:
 
         Raises:
             OlrPgError: 2002 a path does not exist, 2003 a file given by name is no redo log,
-                2012 two different logs for one position.
+                2012 two different logs for one position, 2210 to 2213 a URL or its storage.
         """
         found: dict[LogPosition, ArchivedLog] = {}
         skipped: list[SkippedFile] = []
@@ -253,6 +256,9 @@ def _files(specs: Sequence[str]) -> Iterator[_File]:
 
 
 def _expand(spec: str) -> Iterator[_File]:
+    if is_url(spec):
+        yield from _stored(spec)
+        return
     try:
         mode = Path(spec).stat().st_mode
     except (OSError, ValueError) as error:
@@ -269,6 +275,12 @@ def _expand(spec: str) -> Iterator[_File]:
         yield from _walk(spec)
     else:
         yield _File(spec, os.path.realpath(spec), True, _Stamp.of(Path(spec)))
+
+
+def _stored(url: str) -> Iterator[_File]:
+    files, named = list_files(url)
+    for file in files:
+        yield _File(file.url, file.url, named, _Stamp(0, 0, file.size, file.modified_ns))
 
 
 def _walk(folder: str) -> Iterator[_File]:

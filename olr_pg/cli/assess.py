@@ -101,5 +101,5 @@ def _write(report: Report, out: Path) -> None:
         (out / "report.txt").write_text("\n".join(report_lines(report)) + "\n", "utf-8")
     except OSError as error:
         raise OlrPgError(
-            Code.SCHEMA_NOT_WRITTEN, f"{error.filename or out}: {error.strerror}"
+            Code.OUTPUT_UNWRITABLE, f"{error.filename or out}: {error.strerror}"
         ) from error

@@ -23,6 +23,7 @@ from olr_pg.cli import (
     dump,
     errors,
     fetch,
+    init,
     load,
     logs,
     migrate,
@@ -76,6 +77,7 @@ def main(
     """Replicates Oracle into PostgreSQL by reading Oracle's binary redo logs."""
 
 
+app.command("init")(init.init)
 app.command("run")(run_command.run)
 app.command("status")(status.status)
 app.command("initial-load")(load.initial_load)

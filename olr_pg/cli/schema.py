@@ -74,7 +74,7 @@ def export(
             paths = write_files(found.statements, out)
         except OSError as error:
             raise OlrPgError(
-                Code.SCHEMA_NOT_WRITTEN, f"{error.filename or out}: {error.strerror}"
+                Code.OUTPUT_UNWRITABLE, f"{error.filename or out}: {error.strerror}"
             ) from error
     if as_json:
         counts = Counter((one.kind, one.runs) for one in found.statements)

@@ -14,8 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.capture.logs import open_log
+from olr_pg.capture.object_storage import is_url
 from olr_pg.capture.readers import map_log
 from olr_pg.datatypes.binary_xml import NO_TOKENS, XmlTokens
+from olr_pg.decoding.stored_logs import open_stored
 from olr_pg.dictionary.decoding_plan import RowPlan, build_row_plan
 from olr_pg.errors import OlrPgError
 from olr_pg.redo.batch import ChangeBatch
@@ -152,6 +154,7 @@ class Split(NamedTuple):
 
     Attributes:
         first_group: the block at which its first LWN group is known to begin; 0: unknown.
+        thread, sequence: of the log, for people.
     """
 
     path: str
@@ -159,6 +162,8 @@ class Split(NamedTuple):
     end_block: int
     size: int
     first_group: int = 0
+    thread: int = 0
+    sequence: int = 0
 
 
 class Encoded(NamedTuple):
@@ -166,11 +171,13 @@ class Encoded(NamedTuple):
 
     Attributes:
         view: number of the subscription's view that they are for.
+        rendered: there are lines of text in the place of messages.
     """
 
     transactions: TransactionColumns
     messages: EncodedTransactions
     view: int = 0
+    rendered: bool = False
 
 
 class SplitResult(NamedTuple):
@@ -220,7 +227,7 @@ def plan_splits(log: ArchivedLog, split_bytes: int = SPLIT_BYTES) -> list[Split]
     ends = [min(start + step, log.blocks) for start in starts]
     size = log.header.block_size
     return [
-        Split(log.path, start, end, (end - start) * size)
+        Split(log.path, start, end, (end - start) * size, 0, log.header.thread, log.header.sequence)
         for start, end in zip(starts, ends, strict=True)
     ]
 
@@ -384,12 +391,25 @@ def of_view(
     return transactions, dml, faults
 
 
-def open_for_decoding(path: str) -> Log:
-    """Map the log at `path`.
+def open_split(split: Split) -> Log:
+    """Map the log of a split; of one behind a URL, read what decoding the split takes.
 
     Raises:
-        OlrPgError: 2002 to 2008.
+        OlrPgError: 2002 to 2008, 2210 to 2213.
     """
+    return open_for_decoding(split.path, split.first_block, split.end_block, split.first_group)
+
+
+def open_for_decoding(
+    path: str, first: int = 0, end: int | None = None, first_group: int = 0
+) -> Log:
+    """Map the log at `path`; of one behind a URL, read what decoding blocks [first, end) takes.
+
+    Raises:
+        OlrPgError: 2002 to 2008, 2210 to 2213.
+    """
+    if is_url(path):
+        return open_stored(path, first, end, first_group)
     archived = open_log(path)
     return Log(path, archived.header, map_log(path))
 

@@ -1,0 +1,195 @@
+"""Redo on its way to the online logs: the logs' beginnings, runs of whole LWNs, the logs' ends.
+
+It comes from finished logs, or from a simulation that runs on (`log_feed`); in both cases the
+blocks are those that the simulator's writers have sealed.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from olr_pg.simulator.fields.block_layout import (
+    BLOCK_HEADER_SIZE,
+    FIRST_DATA_BLOCK,
+    LWN_HEADER_SIZE,
+    LWN_LENGTH,
+)
+from olr_pg.simulator.fields.headers import BIG_ENDIAN, LogHeader
+from olr_pg.simulator.fields.redo_format import RedoFormat
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+_LWN_SCN: Final = 40
+_NEXT_LWN_SCN: Final = 56
+
+
+class Lwn(NamedTuple):
+    """A whole LWN, all its chunks.
+
+    Attributes:
+        block, blocks: its first block in the log, and how many there are.
+        scn: the lowest of its records.
+        next_scn: above the SCN of all its records.
+    """
+
+    block: int
+    blocks: int
+    scn: int
+    next_scn: int
+
+    @property
+    def end(self) -> int:
+        """The block behind it."""
+        return self.block + self.blocks
+
+
+@dataclass(frozen=True, slots=True)
+class LogStart:
+    """A thread begins a log; of `header` only what is known by then counts."""
+
+    header: LogHeader
+
+    @property
+    def thread(self) -> int:
+        """The redo thread."""
+        return self.header.thread
+
+
+@dataclass(frozen=True, slots=True)
+class LogPart:
+    """LWNs that one flush writes, one behind the other.
+
+    Attributes:
+        block, end: the first block in the log, and the one behind the last.
+        data: the blocks.
+        scn: the lowest of the first LWN.
+        next_scn: above the SCN of all its records.
+    """
+
+    thread: int
+    block: int
+    end: int
+    data: memoryview
+    scn: int
+    next_scn: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogEnd:
+    """A thread ends its log.
+
+    Attributes:
+        header: as it is from now on.
+        lost: what a crash of the instance kept from being written whole; None: none crashed.
+    """
+
+    header: LogHeader
+    lost: LogPart | None = None
+
+    @property
+    def thread(self) -> int:
+        """The redo thread."""
+        return self.header.thread
+
+
+Redo = LogStart | LogPart | LogEnd
+
+
+class WrittenLog(NamedTuple):
+    """A finished log.
+
+    Attributes:
+        data: the file as it would be archived.
+        lost: blocks behind its end that its instance was writing when it crashed.
+    """
+
+    data: memoryview
+    lost: bytes = b""
+
+
+def read_format(data: memoryview) -> RedoFormat:
+    """Read byte order, block size and version from blocks 0 and 1."""
+    big_endian = bytes(data[28:32]) == BIG_ENDIAN
+    (size,) = RedoFormat(big_endian=big_endian).unpack("I", bytes(data[20:24]))
+    (version,) = RedoFormat(big_endian=big_endian).unpack("I", bytes(data[size + 20 : size + 24]))
+    return RedoFormat(version, big_endian, size)
+
+
+def read_header(data: memoryview) -> LogHeader:
+    """Read block 1 of a log."""
+    redo = read_format(data)
+    return LogHeader.read(redo, bytes(data[redo.block_size : 2 * redo.block_size]))
+
+
+def find_lwns(redo: RedoFormat, data: memoryview, block: int) -> Iterator[Lwn]:
+    """Yield the LWNs that lie in `data` one behind the other, the first one in `block`."""
+    at, size = 0, redo.block_size
+    while at < len(data):
+        head = bytes(data[at + BLOCK_HEADER_SIZE : at + BLOCK_HEADER_SIZE + LWN_HEADER_SIZE])
+        (blocks,) = redo.unpack("I", head, LWN_LENGTH)
+        scns = redo.read_scn8(head, _LWN_SCN), redo.read_scn8(head, _NEXT_LWN_SCN)
+        yield Lwn(block + at // size, blocks, *scns)
+        at += blocks * size
+
+
+def log_parts(
+    redo: RedoFormat, thread: int, data: memoryview, block: int, sizes: Iterator[int]
+) -> Iterator[LogPart]:
+    """Cut sealed blocks, of which `block` is the first, into flushes.
+
+    Args:
+        sizes: of each flush in blocks, at least; it takes whole LWNs, one or more.
+    """
+    size, start, scn = redo.block_size, block, -1
+    end, wanted = block + len(data) // size, next(sizes)
+    for lwn in find_lwns(redo, data, block):
+        scn = lwn.scn if scn < 0 else scn
+        if lwn.end - start >= wanted or lwn.end == end:
+            blocks = data[(start - block) * size : (lwn.end - block) * size]
+            yield LogPart(thread, start, lwn.end, blocks, scn, lwn.next_scn)
+            start, scn, wanted = lwn.end, -1, next(sizes)
+
+
+def redo_of_logs(logs: Sequence[WrittenLog], sizes: Iterator[int] | None = None) -> Iterator[Redo]:
+    """Yield the redo of finished logs by SCN, that of each thread in its order.
+
+    Args:
+        logs: of all threads, in the order of each thread's sequences.
+        sizes: of the flushes, in blocks, at least; by default each flushes one LWN.
+    """
+    headers = [read_header(log.data) for log in logs]
+    sizes = sizes or itertools.repeat(1)
+    threads = [
+        _thread_redo(
+            [log for log, own in zip(logs, headers, strict=True) if own.thread == thread], sizes
+        )
+        for thread in sorted({header.thread for header in headers})
+    ]
+    for _, redo in heapq.merge(*threads, key=lambda keyed: keyed[0]):
+        yield redo
+
+
+def _thread_redo(
+    logs: Iterable[WrittenLog], sizes: Iterator[int]
+) -> Iterator[tuple[tuple[int, int], Redo]]:
+    """Yield a thread's redo, each with its incarnation and its SCN."""
+    for log in logs:
+        redo, header = read_format(log.data), read_header(log.data)
+        incarnation, size = header.resetlogs_scn, redo.block_size
+        yield (incarnation, header.first_scn), LogStart(header)
+        data = log.data[FIRST_DATA_BLOCK * size : header.nab * size]
+        for part in log_parts(redo, header.thread, data, FIRST_DATA_BLOCK, sizes):
+            yield (incarnation, part.scn), part
+        yield (incarnation, header.next_scn), LogEnd(header, lost_part(redo, header, log.lost))
+
+
+def lost_part(redo: RedoFormat, header: LogHeader, lost: bytes) -> LogPart | None:
+    """Return what a crash has kept from being written, behind the end of its log; None: nothing."""
+    if not lost:
+        return None
+    sizes = itertools.repeat(len(lost))
+    return next(log_parts(redo, header.thread, memoryview(lost), header.nab, sizes))
