@@ -237,9 +237,9 @@ class _Migration:
             work = source.sources(source.choose(()))
             try:
                 found = verify(settings, work, self._session, at_position=True)
-                failures = found.failures
+                failures = tuple(found.failures)
             except OlrPgError as error:
-                failures = [error]
+                failures = (error,)
         if failures and _is_of_files(config, failures[0]):
             # They are as of their own SCN, which replication has passed.
             return {_NOT_COMPARED: "`olr-pg cutover --tables` compares with files of the end"}
