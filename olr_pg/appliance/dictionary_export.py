@@ -34,7 +34,7 @@ def export_dictionary(config: Config, query: str | None, scn: int, path: Path) -
     if text is None:
         raise OlrPgError(Code.NO_TABLES_NAMED, "there is no `apply` section, and no --query")
     from olr_pg.oracle.dictionary_queries import read_dictionary
-    from olr_pg.oracle.inventory_queries import read_inventory
+    from olr_pg.oracle.inventory.inventory_queries import read_inventory
     from olr_pg.oracle.oracle_connection import OracleDatabase
     from olr_pg.oracle.structure_queries import read_structure
     from olr_pg.oracle.table_list_query import run_table_list

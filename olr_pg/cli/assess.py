@@ -66,7 +66,7 @@ def _report(config: Config, owners: list[str], *, with_target: bool) -> Report:
     from olr_pg.appliance.appliance import open_target
     from olr_pg.appliance.target import target_directory
     from olr_pg.applier.target.connection import connect
-    from olr_pg.assessment.assess import assess as assess_inventory
+    from olr_pg.assessment.assessor import assess as assess_inventory
     from olr_pg.assessment.rates import measure_rates
     from olr_pg.schema.conversion import convert
     from olr_pg.schema.relations import Relations

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from olr_pg.config.model import Config
     from olr_pg.load.cutover.steps_done import StepState
-    from olr_pg.migration.steps import MigrationStep
+    from olr_pg.migration.migration_steps import MigrationStep
 
 
 def migrate(
@@ -40,7 +40,7 @@ def migrate(
     over to, and replication goes on until Ctrl-C; `migrate --cutover` ends it. The steps are kept
     in the target. No other appliance may run meanwhile.
     """
-    from olr_pg.migration.migrate import is_ready, state_of
+    from olr_pg.migration.migration_run import is_ready, state_of
 
     loaded = read_config(config, target_name)
     if plan:
@@ -65,8 +65,8 @@ def migrate(
 def _steps(config: Config, *, as_json: bool) -> None:
     """Do the steps that are left, and show them."""
     from olr_pg.load.initial import PRELOAD
-    from olr_pg.migration.migrate import migrate as do_steps
-    from olr_pg.migration.migrate import state_of
+    from olr_pg.migration.migration_run import migrate as do_steps
+    from olr_pg.migration.migration_run import state_of
     from olr_pg.spark.session import stop_session
 
     try:
@@ -85,8 +85,8 @@ def _announce(step: MigrationStep) -> None:
 
 
 def _show(states: Sequence[StepState], *, as_json: bool) -> None:
-    from olr_pg.migration.migrate import is_ready
-    from olr_pg.migration.steps import STEPS
+    from olr_pg.migration.migration_run import is_ready
+    from olr_pg.migration.migration_steps import STEPS
 
     ready = is_ready(list(states))
     if as_json:
@@ -113,7 +113,7 @@ def _step_json(state: StepState) -> dict[str, Any]:
 
 
 def _plan(config: Config, *, as_json: bool) -> None:
-    from olr_pg.migration.migrate import planned, state_of
+    from olr_pg.migration.migration_run import planned, state_of
 
     found, states = planned(config), state_of(config)
     if as_json:
@@ -131,7 +131,7 @@ def _cut_over(config: Config, *, as_json: bool) -> None:
     from olr_pg.errors import Code, OlrPgError
     from olr_pg.load.cutover.cut_over import CutoverOptions, cut_over
     from olr_pg.load.initial import PRELOAD
-    from olr_pg.migration.migrate import is_ready, state_of
+    from olr_pg.migration.migration_run import is_ready, state_of
     from olr_pg.spark.session import stop_session
 
     states = state_of(config)

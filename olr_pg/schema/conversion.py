@@ -16,7 +16,7 @@ from olr_pg.schema.structure_statements import (
     sequence_statement,
     unique_key_statement,
 )
-from olr_pg.schema.table_statements import (
+from olr_pg.schema.table_definitions import (
     comment_statement,
     has_identity,
     made_columns,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from olr_pg.applier.target.catalogue import read_table
-from olr_pg.schema.table_statements import made_columns
+from olr_pg.schema.table_definitions import made_columns
 from olr_pg.schema.trial import is_present
 
 if TYPE_CHECKING:

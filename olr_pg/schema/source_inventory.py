@@ -47,7 +47,7 @@ def read_source(
         inventory = read_inventory_file(inventory_path(Path(path)))
         return inventory, snapshot, frozenset(table.full_name for table in tables)
     from olr_pg.oracle.dictionary_queries import read_dictionary
-    from olr_pg.oracle.inventory_queries import read_inventory
+    from olr_pg.oracle.inventory.inventory_queries import read_inventory
     from olr_pg.oracle.oracle_connection import OracleDatabase
     from olr_pg.oracle.table_list_query import run_table_list
 

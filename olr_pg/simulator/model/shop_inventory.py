@@ -30,7 +30,7 @@ from olr_pg.dictionary.inventory import (
 from olr_pg.dictionary.inventory_file import inventory_path, write_inventory
 from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.dictionary.structure import Sequence
-from olr_pg.simulator.model.inventory import inventory_of, with_objects
+from olr_pg.simulator.model.plain_inventory import inventory_of, with_objects
 from olr_pg.simulator.model.shop_code import shop_sources, shop_triggers
 
 if TYPE_CHECKING:

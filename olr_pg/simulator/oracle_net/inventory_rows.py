@@ -1,6 +1,6 @@
 """An inventory as the rows of the views that it could have been read from.
 
-The way back of `olr_pg.oracle.inventory_queries`.
+The way back of `olr_pg.oracle.inventory.inventory_queries`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from olr_pg.assessment.assess import assess
+from olr_pg.assessment.assessor import assess
 from olr_pg.assessment.html_form import report_html
 from olr_pg.assessment.report import Carrier, Effort, Rates, Report
 from olr_pg.assessment.text_form import report_json, report_lines

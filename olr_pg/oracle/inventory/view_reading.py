@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from olr_pg.oracle.inventory_views import DictionaryView
+    from olr_pg.oracle.inventory.dictionary_views import DictionaryView
 
 Row = dict[str, Any]
 

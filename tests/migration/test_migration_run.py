@@ -11,7 +11,7 @@ import pytest
 
 from olr_pg.cli.migrate import migrate
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.migration.steps import STEPS
+from olr_pg.migration.migration_steps import STEPS
 from olr_pg.simulator.simulation import simulate
 
 if TYPE_CHECKING:

@@ -30,12 +30,12 @@ from olr_pg.dictionary.inventory import (
 )
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
 from olr_pg.dictionary.structure import INT64_MAX, INT64_MIN, Sequence
-from olr_pg.oracle import inventory_views as views
 from olr_pg.oracle import tables
-from olr_pg.oracle.inventory_constraints import read_constraints
-from olr_pg.oracle.inventory_reading import OWNER, ViewReader, grouped
-from olr_pg.oracle.inventory_tables import read_columns, read_tables
-from olr_pg.oracle.redo_volume import read_redo_volume
+from olr_pg.oracle.inventory import dictionary_views as views
+from olr_pg.oracle.inventory.inventory_constraints import read_constraints
+from olr_pg.oracle.inventory.inventory_tables import read_columns, read_tables
+from olr_pg.oracle.inventory.redo_volume import read_redo_volume
+from olr_pg.oracle.inventory.view_reading import OWNER, ViewReader, grouped
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from olr_pg.dictionary.inventory import Constraint
-    from olr_pg.oracle.inventory_reading import Row
-    from olr_pg.oracle.inventory_tables import Columns
-    from olr_pg.oracle.inventory_views import DictionaryView
+    from olr_pg.oracle.inventory.dictionary_views import DictionaryView
+    from olr_pg.oracle.inventory.inventory_tables import Columns
+    from olr_pg.oracle.inventory.view_reading import Row
     from olr_pg.oracle.oracle_connection import OracleDatabase
 
 _RELEASE: Final = re.compile(r"\d+")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
+from olr_pg.assessment.assessed_tables import assessed_table
 from olr_pg.assessment.code import code_item
 from olr_pg.assessment.report import Carrier, Effort, Item, Rates, Report
-from olr_pg.assessment.tables import assessed_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

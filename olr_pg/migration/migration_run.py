@@ -21,7 +21,7 @@ from olr_pg.load.cutover.steps_done import DONE, FAILED, RUNNING, SKIPPED
 from olr_pg.load.initial import LoadOptions, initial_load
 from olr_pg.load.target_structure import StructureBuilder, raise_for_failures
 from olr_pg.load.verification.verification import verify
-from olr_pg.migration.steps import STEPS, migration_state, note_migration
+from olr_pg.migration.migration_steps import STEPS, migration_state, note_migration
 from olr_pg.observability.findings import Severity
 from olr_pg.observability.redaction import mask
 from olr_pg.schema import trial
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from olr_pg.config.model import Config
     from olr_pg.load.cutover.steps_done import StepState
-    from olr_pg.migration.steps import MigrationStep
+    from olr_pg.migration.migration_steps import MigrationStep
     from olr_pg.schema.statement import Statement
 
 _NOT_COMPARED: Final = "not_compared"

@@ -6,13 +6,13 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.dictionary.inventory import Constraint, ConstraintKind
-from olr_pg.oracle import inventory_views as views
-from olr_pg.oracle.inventory_reading import OWNER, grouped
+from olr_pg.oracle.inventory import dictionary_views as views
+from olr_pg.oracle.inventory.view_reading import OWNER, grouped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from olr_pg.oracle.inventory_reading import Row, ViewReader
+    from olr_pg.oracle.inventory.view_reading import Row, ViewReader
 
 _KINDS: Final[dict[str, ConstraintKind]] = {
     "P": "primary key",

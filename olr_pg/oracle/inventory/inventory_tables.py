@@ -7,13 +7,13 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.dictionary.inventory import InventoryColumn, InventoryTable, Partition, Partitioning
-from olr_pg.oracle import inventory_views as views
-from olr_pg.oracle.inventory_reading import OWNER, grouped
+from olr_pg.oracle.inventory import dictionary_views as views
+from olr_pg.oracle.inventory.view_reading import OWNER, grouped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from olr_pg.oracle.inventory_reading import Row, ViewReader
+    from olr_pg.oracle.inventory.view_reading import Row, ViewReader
 
     Columns = Mapping[tuple[str, ...], tuple[InventoryColumn, ...]]
 
