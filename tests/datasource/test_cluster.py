@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tests.datasource.source_rows import order, true_changes
 from tests.replicator.decoded_seeds import SimulatedSeed
-from tests.spark.test_cluster import deployed
+from tests.spark.standalone_cluster import StandaloneCluster
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,20 +56,14 @@ with spark_session(SparkSettings(master, ours)) as spark:
 
 def test_the_rows_are_those_of_the_truth_though_an_executor_dies(tmp_path: Path) -> None:
     source = SimulatedSeed(1, 400_000).simulated(tmp_path / "source")
-    here = ("--host", "127.0.0.1", "--webui-port", "0")
-
-    def worker(name: str) -> tuple[str, ...]:
-        folder = str(tmp_path / name)
-        return (*here, "--cores", "1", "--memory", "1g", "--work-dir", folder)
-
-    registered = r"(Successfully registered)"
-    with (
-        deployed("master.Master", r"Starting Spark master at (\S+)", *here, "--port", "0") as url,
-        deployed("worker.Worker", registered, *worker("one"), url),
-        deployed("worker.Worker", registered, *worker("two"), url),
-    ):
+    with StandaloneCluster(tmp_path) as cluster:
+        cluster.add_worker()
+        cluster.add_worker()
         done = subprocess.run(
-            [sys.executable, "-W", "error", "-c", PROGRAM, url, str(source.folder), str(tmp_path)],
+            [
+                *(sys.executable, "-W", "error", "-c", PROGRAM),
+                *(cluster.url, str(source.folder), str(tmp_path)),
+            ],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
