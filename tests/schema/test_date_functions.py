@@ -14,7 +14,7 @@ def test_formats_that_mean_the_same() -> None:
     assert date_format("RRRR/MM") == "YYYY/MM"
 
 
-@pytest.mark.parametrize("form", ["DD-MON-RR", "MONTH", "D", "FMDD.MM.YYYY", "DD §"])
+@pytest.mark.parametrize("form", ["DD-MON-RR", "MONTH", "D", "FMDD.MM.YYYY", "DD ~ MM"])
 def test_formats_that_do_not(form: str) -> None:
     with pytest.raises(UntranslatableError):
         date_format(form)
