@@ -57,7 +57,9 @@ def run(
     """Runs the command: what it prints, and its error's code."""
     monkeypatch.setattr("olr_pg.cli.migrate.spark_session_of", lambda *_: spark)
     monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
+    # The session is that of all tests: neither the migration nor the appliance in it stops it.
     monkeypatch.setattr("olr_pg.spark.session.stop_session", lambda: None)
+    monkeypatch.setattr("olr_pg.appliance.appliance.stop_session", lambda: None)
     monkeypatch.setattr(
         "olr_pg.observability.logging_setup.configure_logging", lambda *_, **__: None
     )
