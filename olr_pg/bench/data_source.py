@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _CORES: Final = 2
 _TABLES: Final = {"all tables, images as JSON": None, "ORDER_LINES, typed": "SHOP.ORDER_LINES"}
-_SETTINGS: Final = SparkSettings(f"local[{_CORES}]", {}, ("olr_pg.datasource.source",))
+_SETTINGS: Final = SparkSettings(f"local[{_CORES}]", preload=("olr_pg.datasource.source",))
 
 
 def data_source(options: Options) -> Iterator[Result]:
