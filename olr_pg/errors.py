@@ -103,6 +103,8 @@ class Code(IntEnum):
     VECTOR_NOT_INTERPRETED = 2142
     ROW_CONDITION_UNDECIDABLE = 2160
     ROW_MOVES_IN_INCOMPLETE = 2161
+    ONLINE_LOG_NOT_SOUND = 2250
+    LOG_SHORTER_THAN_READ = 2251
     # dictionary and table list
     DICTIONARY_UNREADABLE = 3001
     DICTIONARY_NOT_JSON = 3002
@@ -437,6 +439,18 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     Code.LOG_OF_ANOTHER_DATABASE: ErrorEntry(
         "the log belongs to another database or incarnation",
         "remove the file from the set of logs, or use the dictionary of its own database",
+    ),
+    Code.ONLINE_LOG_NOT_SOUND: ErrorEntry(
+        "an online log cannot be read to its end",
+        "nothing need be done if it passes: the log is read on as soon as its archived copy is"
+        " there. If it does not, check the mount of the online logs, and archive the log"
+        " (ALTER SYSTEM ARCHIVE LOG ALL)",
+    ),
+    Code.LOG_SHORTER_THAN_READ: ErrorEntry(
+        "an archived log is shorter than what was read of the online log",
+        "the storage of the online logs showed redo that was then lost: set `source.verify-ms`,"
+        " or `source.redo` to archived; if what was delivered of it is not in the source, load the"
+        " tables again",
     ),
     Code.LOG_MISSING: ErrorEntry(
         "a log is missing from the sequence",

@@ -242,6 +242,15 @@ class LogPlaces:
         _log.warning("log is there twice, second copy ignored", first=first.path, second=log.path)
 
 
+def files_at(specs: Sequence[str]) -> list[str]:
+    """Return the paths of the files at the given places, those of `LogPlaces`, each once.
+
+    Raises:
+        OlrPgError: 2002, a path does not exist.
+    """
+    return [file.path for file in _files(specs)]
+
+
 def _files(specs: Sequence[str]) -> Iterator[_File]:
     """Yield each file once, whatever leads to it."""
     seen: set[str] = set()

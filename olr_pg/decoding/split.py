@@ -7,6 +7,7 @@ for the driver's assembler.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
@@ -14,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.capture.logs import open_log
-from olr_pg.capture.readers import map_log
+from olr_pg.capture.readers import map_log, read_header
 from olr_pg.datatypes.binary_xml import NO_TOKENS, XmlTokens
 from olr_pg.dictionary.decoding_plan import RowPlan, build_row_plan
 from olr_pg.errors import OlrPgError
@@ -152,6 +153,9 @@ class Split(NamedTuple):
 
     Attributes:
         first_group: the block at which its first LWN group is known to begin; 0: unknown.
+        thread, sequence: of the log, for people.
+        known_end: of a log that is still being written, the block behind its complete LWN groups,
+            and the SCN that what comes there has at least; None: the log's header says it.
     """
 
     path: str
@@ -159,6 +163,9 @@ class Split(NamedTuple):
     end_block: int
     size: int
     first_group: int = 0
+    thread: int = 0
+    sequence: int = 0
+    known_end: tuple[int, int] | None = None
 
 
 class Encoded(NamedTuple):
@@ -213,16 +220,27 @@ Decode: TypeAlias = "Callable[[Subscription, Sequence[Split]], Generator[SplitRe
 """Decodes splits, in their order."""
 
 
-def plan_splits(log: ArchivedLog, split_bytes: int = SPLIT_BYTES) -> list[Split]:
-    """Cut a log into splits, in order, of about `split_bytes` each."""
+def plan_splits(
+    log: ArchivedLog, split_bytes: int = SPLIT_BYTES, first_block: int = FIRST_DATA_BLOCK
+) -> list[Split]:
+    """Cut a log into splits, in order, of about `split_bytes` each; one where there is nothing.
+
+    Args:
+        first_block: what lies before it was decoded; an LWN group begins there, or the log ends.
+    """
     step = max(1, split_bytes // log.header.block_size)
-    starts = range(FIRST_DATA_BLOCK, max(log.blocks, FIRST_DATA_BLOCK + 1), step)
+    starts = range(first_block, max(log.blocks, first_block + 1), step)
     ends = [min(start + step, log.blocks) for start in starts]
     size = log.header.block_size
+    known_end = (log.blocks, log.next_scn) if log.grows else None
     return [
-        Split(log.path, start, end, (end - start) * size)
+        Split(
+            log.path, start, end, (end - start) * size,
+            first_block if FIRST_DATA_BLOCK < start == first_block else 0,
+            log.header.thread, log.header.sequence, known_end,
+        )
         for start, end in zip(starts, ends, strict=True)
-    ]
+    ]  # fmt: skip
 
 
 def decode_split(
@@ -384,14 +402,20 @@ def of_view(
     return transactions, dml, faults
 
 
-def open_for_decoding(path: str) -> Log:
+def open_for_decoding(path: str, known_end: tuple[int, int] | None = None) -> Log:
     """Map the log at `path`.
+
+    Args:
+        known_end: as of `Split`.
 
     Raises:
         OlrPgError: 2002 to 2008.
     """
-    archived = open_log(path)
-    return Log(path, archived.header, map_log(path))
+    if known_end is None:
+        return Log(path, open_log(path).header, map_log(path))
+    header, _ = read_header(path)
+    nab, next_scn = known_end
+    return Log(path, replace(header, nab=nab, next_scn=next_scn), map_log(path))
 
 
 def watermark_at(log: Log, block: int) -> int:

@@ -231,6 +231,15 @@ class LiveDatabase:
         factor = IDLE_GROWTH ** min(idle, IDLE_STEPS_MAX)
         return min(factor, IDLE_FACTOR_MAX) * self._source.poll_ms / 1000
 
+    @property
+    def is_online(self) -> bool:
+        """See `SourceDatabase.is_online`."""
+        return False
+
+    def has_news(self) -> bool:
+        """See `SourceDatabase.has_news`."""
+        return False
+
     def _list(self, connection: Connection, scn: int) -> _Listing:
         # First the threads: what is closed now has no log that the list does not have. The copies
         # behind the logs: what is archived meanwhile is not missing. At last the threads again:

@@ -228,10 +228,11 @@ def decode_splits(
     Args:
         with_names: as of `decode_split`.
     """
-    path = ""
+    opened = None
     for split in splits:
-        if split.path != path:
-            path, log = split.path, open_for_decoding(split.path)
+        if (split.path, split.known_end) != opened:
+            opened = split.path, split.known_end
+            log = open_for_decoding(*opened)
         yield decode_split(
             subscription, log, split.first_block, split.end_block, first_group=split.first_group,
             with_names=with_names,

@@ -50,7 +50,7 @@ class Decoder:
 
     Args:
         source: where the dictionary and the logs come from.
-        spark: the session to decode in; started with the first log.
+        spark: the session to decode in; started with the first backlog.
         once: decode what is there, then set `Delivery.drained` and wait for the session's end,
             instead of looking for new logs.
         storage: where the bytes of unfinished and of large transactions wait.
@@ -64,7 +64,8 @@ class Decoder:
 
     Attributes:
         runs: the runs of decoding.
-        decode: decodes splits on Spark.
+        splits: decodes splits, and counts them.
+        decode: its method.
         filters, recovery, until: as given.
         logs: of the source, for everyone who reads them.
         threads: the redo threads that were read.
@@ -94,7 +95,8 @@ class Decoder:
         self._followers = FollowerPool(follow or _follow_alone)
         self._snapshot: Snapshot | None = None
         self.threads = KnownThreads(threads_file)
-        self.decode = SparkDecoding(spark).decode
+        self.splits = SparkDecoding(spark)
+        self.decode = self.splits.decode
         self._once = once
         self._lock = threading.Lock()
         self._connected: list[Feed] = []

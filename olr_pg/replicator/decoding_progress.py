@@ -36,7 +36,7 @@ class DecodeProgress:
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
-        self._written: dict[LogPosition, float] = {}
+        self._written: dict[LogPosition, tuple[int, float]] = {}
         self.archived = Milestones()
         self.queued = Milestones()
         self.source = SourceStatus()
@@ -58,11 +58,13 @@ class DecodeProgress:
         last: dict[int, ArchivedLog] = {}
         known_times, self._written = self._written, {}
         for log in readable:
-            at = known_times.get(log.position)
-            if at is None:
-                at = _written_at(log, self._clock())
-                self.archived.add(log.next_scn, at)
-            self._written[log.position] = at
+            written = known_times.get(log.position)
+            if written is None or written[0] != log.next_scn:
+                # What is new of a log that grows was written just now.
+                at = self._clock() if log.grows else _written_at(log, self._clock())
+                written = log.next_scn, at
+                self.archived.add(*written)
+            self._written[log.position] = written
             last[log.header.thread] = log
         known = {one.thread: one for one in self.source.threads}
         threads = tuple(
@@ -70,7 +72,7 @@ class DecodeProgress:
                 thread,
                 log.header.sequence,
                 log.next_scn,
-                self._written[log.position],
+                self._written[log.position][1],
                 known[thread].decoded_sequence if thread in known else 0,
                 known[thread].decoded_scn if thread in known else 0,
             )
@@ -102,19 +104,23 @@ class DecodeProgress:
             oldest_open_seconds=0.0 if began is None else max(0.0, self._clock() - began),
         )
 
-    def decoded(self, log: ArchivedLog, merger: Merger) -> None:
-        """Note that a log was read to its end."""
-        self.accounting = account = merger.accounting()
+    def read_up_to(self, log: ArchivedLog) -> None:
+        """Note that a log was read as far as it is known."""
         threads = tuple(
             replace(one, decoded_sequence=log.header.sequence, decoded_scn=log.next_scn)
             if one.thread == log.header.thread
             else one
             for one in self.source.threads
         )
+        self.source = replace(self.source, threads=threads)
+
+    def decoded(self, log: ArchivedLog, merger: Merger) -> None:
+        """Note that a log was read to its end."""
+        self.read_up_to(log)
+        self.accounting = account = merger.accounting()
         self.source = replace(
             self.source,
             logs=self.source.logs + 1,
-            threads=threads,
             losses=abs(account.vectors_missing) + abs(account.changes_missing),
             not_interpreted=account.not_interpreted,
         )

@@ -56,6 +56,9 @@ if TYPE_CHECKING:
 _ROOM_SECONDS: Final = 0.2
 """How long room in a full queue is waited for before looking whether the run is to end."""
 
+_ONLINE_SECONDS: Final = 0.01
+"""Between looks at the ends of the online logs: nobody tells when Oracle has written."""
+
 _LOGS_REMEMBERED: Final = 1024
 """The latest logs, where a failure's redo is looked for: a run may last for years."""
 
@@ -135,6 +138,7 @@ class DecodingRun:
             orphaning = orphaning_log(unread_logs(logs, self._scn, restored.marks), restored.marks)
             if orphaning is None:
                 self._reached = restored.marks
+                self._decoded.begin_at(restored.marks.values())
                 self._incarnations.restored(mark.log for mark in restored.marks.values())
                 self.merger.restore(restored.state)
             else:
@@ -247,8 +251,18 @@ class DecodingRun:
                 for feed in self.feeds:
                     feed.delivery.drained.set()
                 return
-            self.ending.wait(self._parts.logs.source.pause(idle))
+            self._await_redo(self._parts.logs.source.pause(idle))
             idle += 1
+
+    def _await_redo(self, seconds: float) -> None:
+        """Wait until it is time to look for logs, an online log has grown, or the run is to end."""
+        if not self._parts.logs.source.is_online:
+            self.ending.wait(seconds)
+            return
+        end = time.monotonic() + seconds
+        while (rest := end - time.monotonic()) > 0:
+            if self.ending.wait(min(rest, _ONLINE_SECONDS)) or self._parts.logs.has_news():
+                return
 
     def _is_through(self) -> bool:
         """Whether all is delivered that a run with an end is to deliver."""
@@ -275,7 +289,7 @@ class DecodingRun:
         self._incarnations.limit(stream.logs)
         self._admission.admit(stream, scan)
         unread = unread_logs(stream.readable, self._scn, self._reached)
-        logs = [log for log in unread if log.position not in self._decoded]
+        logs = [log for log in unread if not self._decoded.has_all(log)]
         if scan.open_threads is not None and not stream.gaps and not scan.unusable:
             self._close_threads(scan.open_threads, logs)
         check_order(logs, self._decoded)
@@ -313,10 +327,27 @@ class DecodingRun:
         sources = [
             ThreadSplit(log.header.thread, split, log.end_scn)
             for log in logs
-            for split in plan_splits(log)
+            for split in plan_splits(log, first_block=self._next_block(log))
         ]
         merged = merge_splits(self.merger, sources, self._parts.decode)
         return self._take(merged, {log.path: log for log in logs})
+
+    def _next_block(self, log: ArchivedLog) -> int:
+        """Return where decoding of a log goes on.
+
+        Raises:
+            OlrPgError: 2251, more of it was read online than there is of it now.
+        """
+        block = self._decoded.next_block(log.position)
+        if block > log.blocks:
+            raise OlrPgError(
+                Code.LOG_SHORTER_THAN_READ,
+                f"it has {log.blocks} blocks, {block} were read while it was being written",
+                file=log.path,
+                thread=log.header.thread,
+                sequence=log.header.sequence,
+            )
+        return block
 
     def _take(self, merged: Iterable[Merged], logs: Mapping[str, ArchivedLog]) -> bool:
         """Deliver what leaves the merger; False where the session has ended.
@@ -352,12 +383,19 @@ class DecodingRun:
         return True
 
     def _log_read(self, log: ArchivedLog) -> bool:
-        """Note that a log was read to its end; False where the session has ended."""
-        self._decoded.add(log.position)
-        if self._until is not None:
-            self._until.see_end(log)
-        self.progress.decoded(log, self.merger)
-        self._report(log)
+        """Note that a log was read to its end, or as far as it is written.
+
+        False where the session has ended.
+        """
+        if log.grows:
+            self._decoded.read_up_to(log.position, log.blocks)
+            self.progress.read_up_to(log)
+        else:
+            self._decoded.add(log.position)
+            if self._until is not None:
+                self._until.see_end(log)
+            self.progress.decoded(log, self.merger)
+            self._report(log)
         self._incarnations.decoded(log)
         if self._recovery is not None:
             self._recovery.log_read(log, self.merger)

@@ -61,6 +61,11 @@ class SharedLogs:
             self.reach_scn = max([self.reach_scn, *(log.next_scn for log in found.logs)])
             return found
 
+    def has_news(self) -> bool:
+        """Tell whether an online log has grown (`SourceDatabase.has_news`)."""
+        with self._lock:
+            return self.source.has_news()
+
     def delivering(self, scn: int) -> None:
         """Note what is delivered (`SourceDatabase.delivering`)."""
         with self._lock:

@@ -1,14 +1,22 @@
-"""Splits decoded by Spark tasks."""
+"""Splits decoded: a backlog by Spark tasks, a small increment in the appliance's own process.
+
+A Spark job takes some 50 ms before its first result, and the session seconds to start. So what a
+core decodes in less is decoded by the thread that wants it, with the same function that tasks call;
+kernels release the GIL, so that confirmations are answered meanwhile.
+"""
 
 from __future__ import annotations
 
 import pickle
 from contextlib import closing
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from io import BytesIO
+from traceback import format_exception_only
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from olr_pg.decoding.split import Split, SplitResult, Subscription, open_for_decoding
-from olr_pg.decoding.split_results import read_result, write_split
+from olr_pg.decoding.split_results import Write, read_result, write_split
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.spark.jobs import run_tasks
 from olr_pg.spark.session import SparkSettings, get_session
 
@@ -23,15 +31,19 @@ PRELOAD: Final = (
 )
 """What Spark's daemon does before it forks workers."""
 
+HERE_BYTES: Final = 8 << 20
+"""Up to how many bytes of redo are decoded in this process."""
+
 
 def decode_task(payload: bytes, subscription: bytes, result: TaskResult) -> None:
     """Do what a Spark task does: decode one split, write its result."""
     split: Split = pickle.loads(payload)  # noqa: S301 - made by this driver
-    log = open_for_decoding(split.path)
-    write_split(
-        _subscription(subscription), log, split.first_block, split.end_block, result.write,
-        split.first_group,
-    )  # fmt: skip
+    _write(_subscription(subscription), split, result.write)
+
+
+def _write(subscription: Subscription, split: Split, write: Write) -> None:
+    log = open_for_decoding(split.path, split.known_end)
+    write_split(subscription, log, split.first_block, split.end_block, write, split.first_group)
 
 
 @lru_cache(maxsize=2)
@@ -40,20 +52,45 @@ def _subscription(packed: bytes) -> Subscription:
     return subscription
 
 
+class SplitCounts(NamedTuple):
+    """Says how many splits were decoded where: in this process, and by Spark's workers."""
+
+    here: int = 0
+    by_spark: int = 0
+
+
 class SparkDecoding:
-    """Decodes splits on Spark.
+    """Decodes splits: a backlog on Spark, little in the calling thread.
 
     Args:
-        settings: of the session to decode in; started with the first split.
+        settings: of the session to decode in; started with the first backlog.
+        here_bytes: how many bytes of redo are decoded here.
+
+    Attributes:
+        counts: of what was decoded; replaced, never changed.
     """
 
-    def __init__(self, settings: SparkSettings) -> None:
+    def __init__(self, settings: SparkSettings, here_bytes: int = HERE_BYTES) -> None:
         self._settings = settings
+        self._here_bytes = here_bytes
+        self.counts = SplitCounts()
 
     def decode(
         self, subscription: Subscription, splits: Sequence[Split]
     ) -> Generator[SplitResult, None, None]:
-        """Yield the results of Spark tasks, in order; closing it cancels what is under way."""
+        """Yield the results of splits, in order; closing it cancels what is under way."""
+        if sum(split.size for split in splits) <= self._here_bytes:
+            for split in splits:
+                yield _decode_here(subscription, split)
+                self.counts = self.counts._replace(here=self.counts.here + 1)
+            return
+        for result in self._on_spark(subscription, splits):
+            yield result
+            self.counts = self.counts._replace(by_spark=self.counts.by_spark + 1)
+
+    def _on_spark(
+        self, subscription: Subscription, splits: Sequence[Split]
+    ) -> Generator[SplitResult, None, None]:
         tasks = run_tasks(
             get_session(self._settings),
             [pickle.dumps(split) for split in splits],
@@ -65,3 +102,16 @@ class SparkDecoding:
         with closing(tasks) as results:
             for _, packed in results:
                 yield read_result(packed)
+
+
+def _decode_here(subscription: Subscription, split: Split) -> SplitResult:
+    """Decode a split as a task does; what it raises is what a task would have raised."""
+    written = BytesIO()
+    try:
+        _write(subscription, split, written.write)
+    except OlrPgError:
+        raise
+    except Exception as error:
+        words = "".join(format_exception_only(error)).strip()
+        raise OlrPgError(Code.TASK_FAILED, words, path=split.path) from error
+    return read_result(written.getbuffer())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
@@ -15,20 +16,19 @@ from olr_pg.appliance import appliance
 from olr_pg.applier.settings import ApplierSettings
 from olr_pg.decoding.spill import SpillFiles
 from olr_pg.decoding.split import plan_splits
-from olr_pg.replicator import decoding_run, spark_decoding
+from olr_pg.replicator import decoder, decoding_run, spark_decoding
 from olr_pg.replicator.recovery.bounded_recovery import DIRECTORY, BoundedRecovery
+from olr_pg.replicator.spark_decoding import SparkDecoding
 from olr_pg.server.checkpoint import Checkpoint
 from olr_pg.server.listener import Listener
-from olr_pg.spark.result_cells import cells, result
 from tests.simulation.laws import broken_by_checkpoint, broken_by_image
 from tests.simulation.truth import Truth
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from pyspark.sql import SparkSession
 
-    from olr_pg.spark.result_cells import Result
     from olr_pg.wire.link import ServerLink
     from tests.simulation.plan import Settings
 
@@ -54,31 +54,12 @@ class AnnouncedListener(Listener):
         new.replace(self._announcement)
 
 
-def run_here(
-    _: object,
-    payloads: Sequence[bytes],
-    task: Callable[..., None],
-    *,
-    broadcast: bytes,
-    sizes: Sequence[int],
-    writes: bool,
-) -> Iterator[tuple[int, Result]]:
-    """`olr_pg.spark.jobs.run_tasks` without Spark."""
-    assert writes
-    assert len(sizes) == len(payloads)
-    for index, payload in enumerate(payloads):
-        yield (
-            index,
-            result(index, list(cells(index, partial(task, payload, broadcast), None)), None),
-        )
-
-
 def spark_or_not(patch: pytest.MonkeyPatch, spark: SparkSession | None) -> None:
     """Decode in the given session, which stays; in this process where there is none."""
     patch.setattr(spark_decoding, "get_session", lambda _: spark)
     patch.setattr(appliance, "stop_session", lambda: None)
-    if spark is None:
-        patch.setattr(spark_decoding, "run_tasks", run_here)
+    here_bytes = sys.maxsize if spark is None else 0
+    patch.setattr(decoder, "SparkDecoding", partial(SparkDecoding, here_bytes=here_bytes))
 
 
 def small_dials(patch: pytest.MonkeyPatch, folder: Path, settings: Settings) -> None:
