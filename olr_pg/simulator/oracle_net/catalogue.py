@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import sqlite3
 import threading
+from datetime import datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from olr_pg.dictionary.lob_delivery import lob_delivery
@@ -58,7 +59,11 @@ VIEWS: Final = {
     " STATUS PRIOR_INCARNATION#",
     "V$ARCHIVED_LOG": "THREAD# SEQUENCE# FIRST_CHANGE# NEXT_CHANGE# NAME BLOCKS BLOCK_SIZE"
     " RESETLOGS_ID RESETLOGS_CHANGE# DEST_ID ARCHIVED DELETED STATUS STANDBY_DEST",
-    "V$LOG": "THREAD# GROUP# SEQUENCE# STATUS ARCHIVED FIRST_CHANGE# NEXT_CHANGE#",
+    "V$LOG": "GROUP# THREAD# SEQUENCE# BYTES BLOCKSIZE MEMBERS ARCHIVED STATUS FIRST_CHANGE#"
+    " FIRST_TIME NEXT_CHANGE#",
+    "V$LOGFILE": "GROUP# STATUS TYPE MEMBER",
+    "V$STANDBY_LOG": "GROUP# THREAD# SEQUENCE# BYTES BLOCKSIZE ARCHIVED STATUS FIRST_CHANGE#"
+    " FIRST_TIME NEXT_CHANGE#",
     "V$THREAD": "THREAD# STATUS ENABLED INSTANCE SEQUENCE#",
     "V$PARAMETER": "NAME VALUE",
     "V$UNDOSTAT": "BEGIN_TIME TUNED_UNDORETENTION",
@@ -88,6 +93,9 @@ ROWS_PER_BLOCK: Final = 60
 
 _LONG: Final = "\0number "
 """Begins the text that stands for an integer of more than 64 bits."""
+
+_DATE: Final = "\0date "
+"""Begins the text that stands for a DATE."""
 
 _STEPS_BETWEEN_CHECKS: Final = 10_000
 _READ_ONLY: Final = frozenset(
@@ -291,13 +299,18 @@ class Catalogue:
 
 
 def _to_sqlite(value: object) -> object:
-    """SQLite has 64 bits; PROPERTY columns have 128."""
+    """SQLite has 64 bits, PROPERTY columns have 128; it has no dates."""
+    if isinstance(value, datetime):
+        return _DATE + value.isoformat()
     return f"{_LONG}{value}" if isinstance(value, int) and value.bit_length() > 63 else value
 
 
 def _from_sqlite(value: object) -> object:
-    is_long = isinstance(value, str) and value.startswith(_LONG)
-    return int(str(value)[len(_LONG) :]) if is_long else value
+    if isinstance(value, str) and value.startswith(_LONG):
+        return int(value[len(_LONG) :])
+    if isinstance(value, str) and value.startswith(_DATE):
+        return datetime.fromisoformat(value[len(_DATE) :])
+    return value
 
 
 def _authorize(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import struct
+from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from olr_pg.datatypes.number import decode_number, encode_number
+from olr_pg.datatypes.temporal import DateTime, encode_date
 
 if TYPE_CHECKING:
     from olr_pg.simulator.oracle_net.ttc import TtcWriter
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
 VARCHAR: Final = 1
 NUMBER: Final = 2
 LONG: Final = 8
+DATE: Final = 12
 RAW: Final = 23
 LONG_RAW: Final = 24
 CHAR: Final = 96
@@ -87,6 +90,8 @@ def kind_of(values: list[object], *, lob: bool) -> Kind:
         return Kind(BLOB, 4000) if lob else Kind(RAW, max(longest, 1))
     if isinstance(first, int | float):
         return NUMBER_KIND
+    if isinstance(first, datetime):
+        return Kind(DATE, 7)
     if lob:
         return Kind(CLOB, 4000, 1)
     texts = [str(value).encode() for value in values if value is not None]
@@ -138,6 +143,8 @@ def write_value(out: TtcWriter, value: object, wanted: Wanted, lobs: list[Lob]) 
         out.bytes_(_ordered_float(float(str(value)), float_kind(code).size))
     elif code == NUMBER and value is not None:
         out.bytes_(encode_number(Decimal(str(value))))
+    elif isinstance(value, datetime):
+        out.bytes_(encode_date(DateTime(*value.timetuple()[:6])))
     else:
         out.bytes_(_to_bytes(value, wanted.form))
         if code in (LONG, LONG_RAW):
