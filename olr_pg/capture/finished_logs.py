@@ -49,6 +49,14 @@ class DecodedLogs:
         """Note that a log that grows has been decoded up to an LWN group."""
         self._begun[position.thread] = position, block
 
+    def expect(self, position: LogPosition) -> None:
+        """Note the log with which decoding of a thread begins, if that is not known yet.
+
+        Its file may be used again before anything of it is decoded; then it is missing.
+        """
+        if position.thread not in self._begun and self.newest(position.thread) is None:
+            self._begun[position.thread] = position, FIRST_DATA_BLOCK
+
     def begin_at(self, marks: Iterable[Reached]) -> None:
         """Go on where another run has come to: in the logs that it had begun."""
         for mark in marks:

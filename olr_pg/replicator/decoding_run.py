@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from olr_pg.capture.archived_log import ArchivedLog, Reached
+    from olr_pg.capture.continuity import LogStream
     from olr_pg.capture.logs import LogScan
     from olr_pg.decoding.dictionary_follower import DictionaryFollower
     from olr_pg.decoding.filters import Filters
@@ -289,6 +290,8 @@ class DecodingRun:
         self._incarnations.limit(stream.logs)
         self._admission.admit(stream, scan)
         unread = unread_logs(stream.readable, self._scn, self._reached)
+        for log in self._first_logs(unread, stream):
+            self._decoded.expect(log.position)
         logs = [log for log in unread if not self._decoded.has_all(log)]
         if scan.open_threads is not None and not stream.gaps and not scan.unusable:
             self._close_threads(scan.open_threads, logs)
@@ -300,6 +303,13 @@ class DecodingRun:
                 raise missing[0]
             self._note_waiting(scan, missing)
         return logs
+
+    def _first_logs(self, unread: Sequence[ArchivedLog], stream: LogStream) -> list[ArchivedLog]:
+        """Return the logs with which threads may begin, in order, where online logs are read."""
+        if not self._parts.logs.source.is_online:
+            return []
+        growing = [log for log in stream.readable if log.grows]
+        return sorted((*unread, *growing), key=lambda log: log.position)
 
     def _close_threads(self, opened: frozenset[int], logs: Sequence[ArchivedLog]) -> None:
         """Wait no longer for threads that are closed and read to their end."""

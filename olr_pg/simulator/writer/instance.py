@@ -164,7 +164,7 @@ class RedoThread:
         self._log.write(group, instance.pace.strands)
         self._pending.clear()
         self._pending_bytes = 0
-        # What comes behind an LWN has a higher SCN: so it is in each of 526 LWNs of real logs (23ai).
+        # What comes behind an LWN has a higher SCN: so it is in all 526 LWNs of real logs (23ai).
         instance.advance_scn()
         instance.advance_clock()
         if self._log.blocks >= instance.pace.log_blocks:
