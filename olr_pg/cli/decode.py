@@ -1,4 +1,4 @@
-"""``olr-pg decode``: archived logs to JSON Lines."""
+"""``olr-pg decode``: logs to JSON Lines."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def parse_log(text: str) -> Path:
 LogArguments = Annotated[
     list[Path],
     typer.Argument(
-        metavar="LOG...", help="Archived logs: files, directories or globs.", parser=parse_log
+        metavar="LOG...",
+        help="Archived logs, or copies of online ones: files, directories or globs.",
+        parser=parse_log,
     ),
 ]
 

@@ -64,7 +64,7 @@ def decode_logs(
 
     Args:
         snapshot: the dictionary.
-        specs: files, directories or globs of archived logs.
+        specs: files, directories or globs of archived logs, and of copies of online ones.
         tables: ``OWNER.NAME``; None for every table that is not Oracle's own.
         progress: called as ``progress(bytes done, bytes in all)``.
         incidents: the directory for the incident file of a decoding error.
@@ -81,7 +81,7 @@ def decode_logs(
             end: 2013, a table whose changes behind a DDL could not be decoded; 2011, 2015, 2016,
             2060 to 2062, changes that could not be decoded, which were left out.
     """
-    stream = whole_stream(discover_logs(specs), snapshot.database)
+    stream = whole_stream(discover_logs(specs, online=True), snapshot.database)
     follower = DictionaryFollower(snapshot, filters=filters)
     chosen = filters.chosen(chosen_tables(snapshot, tables), snapshot.database)
     report_left_out(chosen)
