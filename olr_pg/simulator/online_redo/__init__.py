@@ -1,0 +1,1 @@
+"""The online redo logs of a simulated database, as its instances write them over time."""

@@ -1,0 +1,183 @@
+"""What the control file knows of the online logs: groups, members, and the views on them.
+
+The groups are frozen and changed by exchanging all of them at once, so that another thread that
+asks for the views always finds a state that was.
+"""
+
+from __future__ import annotations
+
+import string
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from olr_pg.scalars import SCN_NONE, decode_redo_time
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from olr_pg.simulator.fields.headers import LogHeader
+    from olr_pg.simulator.fields.redo_format import RedoFormat
+
+CURRENT: Final = "CURRENT"
+ACTIVE: Final = "ACTIVE"
+INACTIVE: Final = "INACTIVE"
+UNUSED: Final = "UNUSED"
+INVALID: Final = "INVALID"
+
+_HIGHEST_SCN: Final = (1 << 48) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A file of a group.
+
+    Attributes:
+        name: of the file, without a folder.
+        is_written: the instance writes it; else V$LOGFILE has it as INVALID.
+        is_readable: it is there, and may be read.
+    """
+
+    name: str
+    is_written: bool = True
+    is_readable: bool = True
+
+    @property
+    def is_good(self) -> bool:
+        """Whether all of the group's redo can be read from it."""
+        return self.is_written and self.is_readable
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group of online logs.
+
+    Attributes:
+        header: of the log that is in its files; None where there was none yet.
+    """
+
+    number: int
+    thread: int
+    members: tuple[Member, ...]
+    header: LogHeader | None = None
+    status: str = UNUSED
+    is_archived: bool = True
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The names of the files that the instance writes."""
+        return tuple(member.name for member in self.members if member.is_written)
+
+
+class ControlFile:
+    """The groups of all threads.
+
+    Args:
+        threads: their numbers.
+        groups: how many each thread has.
+        members: of each group.
+        blocks: of each file, block 0 among them.
+    """
+
+    def __init__(
+        self, redo: RedoFormat, threads: Sequence[int], groups: int, members: int, blocks: int
+    ) -> None:
+        self._long_scn, self._block_size = redo.long_scn, redo.block_size
+        self._blocks = blocks
+        self._threads = tuple(threads)
+        self.groups: dict[int, Group] = {}
+        for place, thread in enumerate(threads):
+            for number in range(1 + place * groups, 1 + (place + 1) * groups):
+                names = (f"redo{number:02}{letter}.log" for letter in string.ascii_lowercase)
+                files = tuple(Member(name) for name, _ in zip(names, range(members), strict=False))
+                self.groups[number] = Group(number, thread, files)
+
+    def ring(self, thread: int) -> list[Group]:
+        """Return a thread's groups in the order in which they are used."""
+        return [group for group in self.groups.values() if group.thread == thread]
+
+    def change(self, number: int, **values: Any) -> Group:
+        """Change a group; returns it."""
+        group = replace(self.groups[number], **values)
+        self.groups = self.groups | {number: group}
+        return group
+
+    def change_member(self, number: int, name: str, **values: bool) -> Group:
+        """Change a member of a group; returns the group."""
+        members = tuple(
+            replace(member, **values) if member.name == name else member
+            for member in self.groups[number].members
+        )
+        return self.change(number, members=members)
+
+    def switch(self, number: int, header: LogHeader) -> None:
+        """Make a group its thread's current one; what was current is active for a while."""
+        after = {CURRENT: ACTIVE, ACTIVE: INACTIVE}
+        thread = self.groups[number].thread
+        self.groups = {
+            own: group
+            if group.thread != thread
+            else replace(group, status=after.get(group.status, group.status))
+            for own, group in self.groups.items()
+        } | {number: self._begun(number, header)}
+
+    def _begun(self, number: int, header: LogHeader) -> Group:
+        group = self.groups[number]
+        return replace(group, header=header, status=CURRENT, is_archived=False)
+
+    def reset(self) -> None:
+        """Forget all logs."""
+        self.groups = {
+            number: replace(group, header=None, status=UNUSED, is_archived=True)
+            for number, group in self.groups.items()
+        }
+
+    def logs(self) -> Iterator[dict[str, object]]:
+        """Yield the rows of V$LOG."""
+        for group in self.groups.values():
+            row: dict[str, object] = {
+                "GROUP#": group.number,
+                "THREAD#": group.thread,
+                "SEQUENCE#": 0,
+                "BYTES": self._blocks * self._block_size,
+                "BLOCKSIZE": self._block_size,
+                "MEMBERS": len(group.members),
+                "ARCHIVED": "YES" if group.is_archived else "NO",
+                "STATUS": group.status,
+                "FIRST_CHANGE#": 0,
+                "NEXT_CHANGE#": 0,
+            }
+            if group.header is not None:
+                row |= self._log_facts(group.header)
+            yield row
+
+    def _log_facts(self, header: LogHeader) -> dict[str, object]:
+        none = SCN_NONE if self._long_scn else _HIGHEST_SCN
+        return {
+            "SEQUENCE#": header.sequence,
+            "FIRST_CHANGE#": header.first_scn,
+            "FIRST_TIME": decode_redo_time(header.first_time),
+            "NEXT_CHANGE#": none if header.next_scn == SCN_NONE else header.next_scn,
+        }
+
+    def log_files(self, folder: str) -> Iterator[dict[str, object]]:
+        """Yield the rows of V$LOGFILE; the files are in `folder`."""
+        for group in self.groups.values():
+            for member in group.members:
+                yield {
+                    "GROUP#": group.number,
+                    "STATUS": None if member.is_written else INVALID,
+                    "TYPE": "ONLINE",
+                    "MEMBER": f"{folder}/{member.name}",
+                }
+
+    def threads(self) -> Iterator[dict[str, object]]:
+        """Yield the rows of V$THREAD."""
+        for thread in self._threads:
+            current = [g for g in self.ring(thread) if g.status == CURRENT and g.header is not None]
+            yield {
+                "THREAD#": thread,
+                "STATUS": "OPEN",
+                "ENABLED": "PUBLIC",
+                "INSTANCE": f"sim{thread}",
+                "SEQUENCE#": current[0].header.sequence if current and current[0].header else 0,
+            }

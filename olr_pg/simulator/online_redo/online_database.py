@@ -1,0 +1,310 @@
+"""The instances of a database and their archiver, as far as online logs go: a sequence of steps.
+
+There is no clock in it and no file. Everything that redo does not decide is drawn from a seed: how
+flushes are cut, torn and reordered, how two threads overlap, when what is archived, which member is
+lost. A step is to be carried out when it comes; all that can be asked of the database then holds
+for the files, after any step.
+
+Each thread has tasks, generators of steps (a flush, a switch), of which it does one after the
+other; so has the archiver, with its copies.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.scalars import SCN_NONE
+from olr_pg.simulator.fields.block_layout import FIRST_DATA_BLOCK
+from olr_pg.simulator.fields.headers import OsHeader
+from olr_pg.simulator.online_redo.archiver import Archiver
+from olr_pg.simulator.online_redo.control_file import ControlFile
+from olr_pg.simulator.online_redo.flush import (
+    FlushInProgress,
+    FlushStyle,
+    crash_writes,
+    flush_writes,
+    header_writes,
+)
+from olr_pg.simulator.online_redo.members import MemberFaults
+from olr_pg.simulator.online_redo.steps import CreateFile, Event, EventKind, LogPosition
+from olr_pg.simulator.online_redo.written_redo import LogEnd, LogPart, LogStart
+from olr_pg.simulator.writer.log_file import UNKNOWN_NAB
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from olr_pg.simulator.fields.headers import LogHeader
+    from olr_pg.simulator.fields.redo_format import RedoFormat
+    from olr_pg.simulator.online_redo.control_file import Group
+    from olr_pg.simulator.online_redo.steps import Step
+    from olr_pg.simulator.online_redo.written_redo import Redo
+
+_NOWHERE: Final = LogPosition(0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class OnlineOptions:
+    """The layout of a database's online logs, and what goes wrong with them.
+
+    Attributes:
+        groups: of each thread, two at least.
+        members: files of each group.
+        blocks: of each file, blocks 0 and 1 among them.
+        archive_lag: switches by which archiving is late, at most; None: nothing is archived, groups
+            are overwritten (NOARCHIVELOG).
+        style: how untidily blocks are written.
+        overlap: tasks that threads may have left when more redo comes: several threads then write
+            at the same time.
+        member_faults: probability, at each switch, that something happens to a member.
+    """
+
+    groups: int = 3
+    members: int = 2
+    blocks: int = 2_048
+    archive_lag: int | None = 1
+    style: FlushStyle = field(default_factory=FlushStyle)
+    overlap: int = 3
+    member_faults: float = 0.0
+
+
+@dataclass(slots=True)
+class _Thread:
+    """A redo thread.
+
+    Attributes:
+        group: number of the current one; 0 before the first.
+        position: behind the last LWN that is whole in every member in use.
+        scn: above the SCN of all that was flushed.
+        flush: what is being written.
+        queued: the first SCN of each flush that is to come or in progress.
+        ending: its log has ended, and the next one has not begun.
+    """
+
+    number: int
+    tasks: deque[Iterator[Step]] = field(default_factory=deque)
+    group: int = 0
+    position: LogPosition = _NOWHERE
+    scn: int = 0
+    flush: FlushInProgress | None = None
+    queued: deque[int] = field(default_factory=deque)
+    ending: LogEnd | None = None
+
+
+class OnlineDatabase:
+    """The online logs of a database.
+
+    Args:
+        redo: of its logs.
+        threads: numbers of its redo threads.
+        seed: decides what redo does not.
+
+    Attributes:
+        control: groups and members, and the views on them.
+        archiver: may be stopped: threads then wait once all their groups need archiving.
+    """
+
+    def __init__(
+        self, redo: RedoFormat, threads: Sequence[int], options: OnlineOptions, seed: int
+    ) -> None:
+        self._redo, self._options = redo, options
+        self._rng = Random(seed)  # noqa: S311 - reproducible, not secret
+        sizes = options.groups, options.members, options.blocks
+        self.control = ControlFile(redo, threads, *sizes)
+        self.archiver = Archiver(redo, self.control, self._rng, options.archive_lag)
+        self._faults = MemberFaults(self.control, self._rng, options.member_faults)
+        self._threads = {number: _Thread(number) for number in threads}
+        self._resetlogs = 0
+
+    def steps(self, redo: Iterable[Redo]) -> Iterator[Step]:
+        """Yield the steps by which redo gets into the files, and from there into the archive.
+
+        Args:
+            redo: in the order in which it was made; asked for when what was before is nearly done.
+
+        Raises:
+            ValueError: a log does not fit its file.
+        """
+        for name in [name for group in self.control.groups.values() for name in group.written]:
+            yield self._created(name)
+        for item in redo:
+            if isinstance(item, LogStart) and item.header.resetlogs != self._resetlogs:
+                yield from self._reset(item.header)
+            self._take(item)
+            bound = self._rng.randint(0, self._options.overlap) if len(self._threads) > 1 else 0
+            while self._left() > bound:
+                yield from self._advance()
+        yield from self._finish()
+
+    def flushed(self) -> dict[int, LogPosition]:
+        """Return, by thread, the place behind the last LWN that every member in use has whole."""
+        return {number: thread.position for number, thread in self._threads.items()}
+
+    def reached(self) -> dict[int, LogPosition]:
+        """Return, by thread, the place behind the last LWN that is whole in some member.
+
+        Nobody can have read more, nor less than `flushed`.
+        """
+        return {
+            number: thread.position
+            if thread.flush is None
+            else thread.position._replace(block=thread.flush.whole_end())
+            for number, thread in self._threads.items()
+        }
+
+    def current_scn(self) -> int:
+        """Return an SCN up to which every commit is flushed, 0 before the first flush."""
+        flushed = max(thread.scn for thread in self._threads.values())
+        waiting = [min(thread.queued) for thread in self._threads.values() if thread.queued]
+        # The next record of a thread may still have the SCN of its last one.
+        return max(min([flushed - 1, *waiting]) - 1, 0)
+
+    def _take(self, item: Redo) -> None:
+        thread = self._threads[item.thread]
+        match item:
+            case LogStart():
+                thread.tasks.append(self._switch(thread, thread.ending, item.header))
+                thread.ending = None
+            case LogPart():
+                thread.queued.append(item.lwns[0].scn)
+                thread.tasks.append(self._flush(thread, item))
+            case LogEnd():
+                # It is closed with the switch to the next log, before or behind its beginning.
+                thread.ending = item
+
+    def _left(self) -> int:
+        return sum(len(thread.tasks) for thread in self._threads.values())
+
+    def _advance(self) -> Iterator[Step]:
+        """Yield the next step of a thread or the archiver."""
+        working = [thread for thread in self._threads.values() if thread.tasks]
+        if self.archiver.is_working and self._rng.random() < 0.5:
+            yield from self.archiver.step()
+            return
+        thread = self._rng.choice(working)
+        step = next(thread.tasks[0], None)
+        if step is None:
+            thread.tasks.popleft()
+        else:
+            yield step
+
+    def _finish(self) -> Iterator[Step]:
+        """Yield the rest: what is left of flushes, the logs' ends, the archiver's copies."""
+        for thread in self._threads.values():
+            if thread.ending is not None:
+                thread.tasks.append(self._close(thread, thread.ending))
+                thread.ending = None
+        while self._left():
+            yield from self._advance()
+        self.archiver.hurry()
+        while self.archiver.is_working:
+            yield from self.archiver.step()
+
+    def _created(self, member: str) -> CreateFile:
+        blocks = self._options.blocks
+        block_0 = OsHeader(blocks - 1).image(self._redo)
+        return CreateFile(member, block_0, blocks * self._redo.block_size)
+
+    def _reset(self, header: LogHeader) -> Iterator[Step]:
+        """Open a new incarnation: all logs of the one before end, and its groups are cleared."""
+        if self._resetlogs:
+            yield from self._finish()
+            self.archiver.forget()
+            self.control.reset()
+            for group in self.control.groups.values():
+                for name in group.written:
+                    yield self._created(name)
+            for thread in self._threads.values():
+                thread.group = 0
+            yield Event(EventKind.RESETLOGS, header.thread, header.sequence, scn=header.first_scn)
+        self._resetlogs = header.resetlogs
+
+    def _flush(self, thread: _Thread, part: LogPart) -> Iterator[Step]:
+        size, group = self._redo.block_size, self.control.groups[thread.group]
+        if part.end > self._options.blocks:
+            raise ValueError(f"{part.end} blocks do not fit a file of {self._options.blocks}")
+        thread.flush = FlushInProgress(part.lwns, size)
+        style, offset = self._options.style, part.block * size
+        for write in flush_writes(self._rng, style, group.written, offset, part.data, size):
+            thread.flush.note(write)
+            yield write
+        thread.flush = None
+        thread.queued.popleft()
+        thread.position = thread.position._replace(block=part.end)
+        thread.scn = part.lwns[-1].next_scn
+        yield self._event(EventKind.FLUSHED, thread, len(part.data))
+
+    def _event(self, kind: EventKind, thread: _Thread, size: int = 0) -> Event:
+        _, sequence, block = thread.position
+        return Event(kind, thread.number, sequence, block, size, thread.scn)
+
+    def _switch(self, thread: _Thread, ending: LogEnd | None, header: LogHeader) -> Iterator[Step]:
+        """Yield the switch to the next log; the headers of both are written in either order."""
+        if ending is not None and ending.lost is not None:
+            yield from self._crash(thread, ending.lost)
+        group = self._next_group(thread)
+        while not self.archiver.may_reuse(group.number):
+            yield self._event(EventKind.WAITING, thread)
+            yield from self.archiver.step()
+        yield from self._faults.at_switch(group.number, self._created)
+        later = ending is not None and ending.lost is None and self._rng.random() < 0.3
+        if ending is not None and not later:
+            yield from self._close(thread, ending, crash=False)
+        before = thread.group
+        yield from self._open(thread, self.control.groups[group.number], header)
+        if ending is not None and later:
+            yield from self._write_end(before, ending)
+
+    def _next_group(self, thread: _Thread) -> Group:
+        ring = self.control.ring(thread.number)
+        numbers = [group.number for group in ring]
+        if not thread.group:
+            return ring[0]
+        return ring[(numbers.index(thread.group) + 1) % len(ring)]
+
+    def _open(self, thread: _Thread, group: Group, header: LogHeader) -> Iterator[Step]:
+        current = replace(
+            header,
+            group=group.number,
+            online_blocks=self._options.blocks,
+            nab=UNKNOWN_NAB,
+            header_writes=1,
+            next_scn=SCN_NONE,
+            next_time=0,
+            largest_lwn=0,
+        )
+        image = current.image(self._redo)
+        yield from header_writes(self._rng, self._options.style, group.written, image)
+        thread.group = group.number
+        thread.position = LogPosition(header.resetlogs, header.sequence, FIRST_DATA_BLOCK)
+        thread.scn = max(thread.scn, header.first_scn)
+        self.control.switch(group.number, current)
+        self.archiver.switched()
+        yield self._event(EventKind.SWITCHED, thread)
+
+    def _close(self, thread: _Thread, ending: LogEnd, *, crash: bool = True) -> Iterator[Step]:
+        """Yield the end of the current log, and the crash before it."""
+        if crash and ending.lost is not None:
+            yield from self._crash(thread, ending.lost)
+        yield from self._write_end(thread.group, ending)
+        if ending.lost is not None:
+            yield self._event(EventKind.RECOVERED, thread)
+
+    def _write_end(self, number: int, ending: LogEnd) -> Iterator[Step]:
+        """Yield the last writes of a log's header; from then on it can be archived."""
+        header = replace(ending.header, group=number, online_blocks=self._options.blocks)
+        written, image = self.control.groups[number].written, header.image(self._redo)
+        yield from header_writes(self._rng, self._options.style, written, image)
+        self.control.change(number, header=header)
+        self.archiver.add(number, header)
+
+    def _crash(self, thread: _Thread, lost: LogPart) -> Iterator[Step]:
+        group, style = self.control.groups[thread.group], self._options.style
+        room = (self._options.blocks - lost.block) * self._redo.block_size
+        data = lost.data[:room]
+        if lost.lwns[0].end <= self._options.blocks:
+            first = lost.lwns[0], data
+            yield from crash_writes(self._rng, style, group.written, first, self._redo.block_size)
+        yield self._event(EventKind.CRASHED, thread)

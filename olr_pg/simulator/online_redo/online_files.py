@@ -1,0 +1,113 @@
+"""The files of the online logs and of the archive: carries out the steps."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.simulator.online_redo.steps import (
+    Archived,
+    CopyToArchive,
+    CreateFile,
+    Event,
+    ForbidReading,
+    RemoveFile,
+    Write,
+    WriteArchive,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
+
+    from olr_pg.simulator.online_redo.steps import Step
+
+_PRIVATE: Final = 0o000
+_PUBLIC: Final = 0o644
+_ZEROS: Final = 1 << 20
+
+
+class OnlineFiles:
+    """Folders that steps are carried out in; a context.
+
+    Args:
+        online: gets the members' files; made if it is not there.
+        archive: gets archived logs; made if it is not there.
+        making: archived logs grow here before they get their name in `archive` by one rename; None:
+            they grow in `archive`.
+    """
+
+    def __init__(self, online: Path, archive: Path, making: Path | None = None) -> None:
+        for folder in (online, archive, *(() if making is None else (making,))):
+            folder.mkdir(parents=True, exist_ok=True)
+        self._online, self._archive, self._making = online, archive, making or archive
+        self._open = dict[str, int]()
+
+    def __enter__(self) -> OnlineFiles:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+        /,
+    ) -> None:
+        """Close the files."""
+        for descriptor in self._open.values():
+            os.close(descriptor)
+        self._open.clear()
+
+    def apply(self, step: Step) -> None:
+        """Carry a step out.
+
+        Raises:
+            OSError: of the file system.
+        """
+        match step:
+            case Write():
+                os.pwrite(self._member(step.member), step.data, step.offset)
+            case CreateFile():
+                self._create(step)
+            case RemoveFile():
+                self._close(step.member)
+                (self._online / step.member).unlink(missing_ok=True)
+            case ForbidReading():
+                mode = _PRIVATE if step.forbidden else _PUBLIC
+                (self._online / step.member).chmod(mode)
+            case WriteArchive():
+                (self._making / step.name).write_bytes(step.data)
+            case CopyToArchive():
+                self._copy(step)
+            case Archived():
+                if self._making != self._archive:
+                    (self._making / step.name).rename(self._archive / step.name)
+            case Event():
+                pass
+
+    def _create(self, step: CreateFile) -> None:
+        """Fill it with zeros; where it is there already, in place, as CLEAR LOGFILE does."""
+        path = self._online / step.member
+        path.touch(_PUBLIC)
+        file = self._member(step.member)
+        os.ftruncate(file, step.size)
+        for at in range(0, step.size, _ZEROS):
+            os.pwrite(file, bytes(min(_ZEROS, step.size - at)), at)
+        os.pwrite(file, step.block_0, 0)
+
+    def _copy(self, step: CopyToArchive) -> None:
+        data = os.pread(self._member(step.member), step.size, step.offset)
+        with (self._making / step.name).open("r+b", buffering=0) as file:
+            file.seek(step.offset)
+            file.write(data)
+
+    def _member(self, name: str) -> int:
+        """Return the open file: whoever may not open it any more goes on reading and writing it."""
+        if name not in self._open:
+            self._open[name] = os.open(self._online / name, os.O_RDWR)
+        return self._open[name]
+
+    def _close(self, name: str) -> None:
+        if name in self._open:
+            os.close(self._open.pop(name))

@@ -1,0 +1,190 @@
+"""Redo on its way to the online logs: the logs' beginnings, runs of whole LWNs, the logs' ends.
+
+It comes from finished logs, or from a simulation that runs on (`log_feed`); in both cases the
+blocks are those that the simulator's writers have sealed.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from olr_pg.simulator.fields.block_layout import BLOCK_HEADER_SIZE, FIRST_DATA_BLOCK, LWN_LENGTH
+from olr_pg.simulator.fields.headers import BIG_ENDIAN, LogHeader
+from olr_pg.simulator.fields.redo_format import RedoFormat
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+_LWN_SCN: Final = BLOCK_HEADER_SIZE + 40
+_NEXT_LWN_SCN: Final = BLOCK_HEADER_SIZE + 56
+
+
+class Lwn(NamedTuple):
+    """A whole LWN, all its chunks.
+
+    Attributes:
+        block, blocks: its first block in the log, and how many there are.
+        scn: the lowest of its records.
+        next_scn: above the SCN of all its records.
+    """
+
+    block: int
+    blocks: int
+    scn: int
+    next_scn: int
+
+    @property
+    def end(self) -> int:
+        """The block behind it."""
+        return self.block + self.blocks
+
+
+@dataclass(frozen=True, slots=True)
+class LogStart:
+    """A thread begins a log; of `header` only what is known by then counts."""
+
+    header: LogHeader
+
+    @property
+    def thread(self) -> int:
+        """The redo thread."""
+        return self.header.thread
+
+
+@dataclass(frozen=True, slots=True)
+class LogPart:
+    """LWNs that one flush writes, one behind the other; `data` is their blocks."""
+
+    thread: int
+    lwns: tuple[Lwn, ...]
+    data: memoryview
+
+    @property
+    def block(self) -> int:
+        """The first block."""
+        return self.lwns[0].block
+
+    @property
+    def end(self) -> int:
+        """The block behind the last one."""
+        return self.lwns[-1].end
+
+
+@dataclass(frozen=True, slots=True)
+class LogEnd:
+    """A thread ends its log.
+
+    Attributes:
+        header: as it is from now on.
+        lost: what a crash of the instance kept from being written whole; None: none crashed.
+    """
+
+    header: LogHeader
+    lost: LogPart | None = None
+
+    @property
+    def thread(self) -> int:
+        """The redo thread."""
+        return self.header.thread
+
+
+Redo = LogStart | LogPart | LogEnd
+
+
+class WrittenLog(NamedTuple):
+    """A finished log.
+
+    Attributes:
+        data: the file as it would be archived.
+        lost: blocks behind its end that its instance was writing when it crashed.
+    """
+
+    data: memoryview
+    lost: bytes = b""
+
+
+def read_format(data: memoryview) -> RedoFormat:
+    """Read byte order, block size and version from blocks 0 and 1."""
+    big_endian = bytes(data[28:32]) == BIG_ENDIAN
+    (size,) = RedoFormat(big_endian=big_endian).unpack("I", data, 20)
+    (version,) = RedoFormat(big_endian=big_endian).unpack("I", data, size + 20)
+    return RedoFormat(version, big_endian, size)
+
+
+def find_lwns(redo: RedoFormat, data: memoryview, block: int) -> Iterator[Lwn]:
+    """Yield the LWNs that lie in `data` one behind the other, the first one in `block`."""
+    at, size = 0, redo.block_size
+    while at < len(data):
+        (blocks,) = redo.unpack("I", data, at + BLOCK_HEADER_SIZE + LWN_LENGTH)
+        scn, next_scn = (
+            redo.read_scn8(data, at + _LWN_SCN),
+            redo.read_scn8(data, at + _NEXT_LWN_SCN),
+        )
+        yield Lwn(block + at // size, blocks, scn, next_scn)
+        at += blocks * size
+
+
+def log_parts(
+    redo: RedoFormat, thread: int, data: memoryview, block: int, sizes: Iterator[int]
+) -> Iterator[LogPart]:
+    """Cut sealed blocks, of which `block` is the first, into flushes.
+
+    Args:
+        sizes: of each flush in blocks, at least; it takes whole LWNs, one or more.
+    """
+    first, taken, wanted = 0, list[Lwn](), next(sizes)
+    for lwn in find_lwns(redo, data, block):
+        taken.append(lwn)
+        end = (lwn.end - block) * redo.block_size
+        if lwn.end - taken[0].block >= wanted or end == len(data):
+            yield LogPart(thread, tuple(taken), data[first:end])
+            first, taken, wanted = end, [], next(sizes)
+
+
+def redo_of_logs(logs: Sequence[WrittenLog], sizes: Iterator[int] | None = None) -> Iterator[Redo]:
+    """Yield the redo of finished logs by SCN, that of each thread in its order.
+
+    Args:
+        logs: of all threads, in the order of each thread's sequences.
+        sizes: of the flushes, in blocks, at least; by default each flushes one LWN.
+    """
+    headers = [_header(log.data) for log in logs]
+    sizes = sizes or itertools.repeat(1)
+    threads = [
+        _thread_redo(
+            [log for log, own in zip(logs, headers, strict=True) if own.thread == thread], sizes
+        )
+        for thread in sorted({header.thread for header in headers})
+    ]
+    for _, redo in heapq.merge(*threads, key=lambda keyed: keyed[0]):
+        yield redo
+
+
+def _header(data: memoryview) -> LogHeader:
+    redo = read_format(data)
+    return LogHeader.read(redo, bytes(data[redo.block_size : 2 * redo.block_size]))
+
+
+def _thread_redo(
+    logs: Iterable[WrittenLog], sizes: Iterator[int]
+) -> Iterator[tuple[tuple[int, int], Redo]]:
+    """Yield a thread's redo, each with its incarnation and its SCN."""
+    for log in logs:
+        redo, header = read_format(log.data), _header(log.data)
+        incarnation, size = header.resetlogs_scn, redo.block_size
+        yield (incarnation, header.first_scn), LogStart(header)
+        data = log.data[FIRST_DATA_BLOCK * size : header.nab * size]
+        for part in log_parts(redo, header.thread, data, FIRST_DATA_BLOCK, sizes):
+            yield (incarnation, part.lwns[0].scn), part
+        yield (incarnation, header.next_scn), LogEnd(header, lost_part(redo, header, log.lost))
+
+
+def lost_part(redo: RedoFormat, header: LogHeader, lost: bytes) -> LogPart | None:
+    """Return what a crash has kept from being written, behind the end of its log; None: nothing."""
+    if not lost:
+        return None
+    data = memoryview(lost)
+    return LogPart(header.thread, tuple(find_lwns(redo, data, header.nab)), data)
