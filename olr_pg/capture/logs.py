@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import structlog
 
 from olr_pg.capture.archived_log import AbsentLog, ArchivedLog, LogPosition
-from olr_pg.capture.online_copies import is_overwritten, longer, open_current, up_to_current
+from olr_pg.capture.online_copies import (
+    is_overwritten,
+    is_unused,
+    longer,
+    open_current,
+    up_to_current,
+)
 from olr_pg.capture.readers import read_blocks, read_header, same_content
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.redo.format.file_fields import FIRST_DATA_BLOCK
@@ -234,7 +240,11 @@ class LogPlaces:
         try:
             return open_log(path)
         except OlrPgError as error:
-            if error.code != Code.LOG_COPIED_TOO_EARLY or not self._online:
+            if not self._online:
+                raise
+            if error.code == Code.BLOCK_CORRUPT and is_unused(path):
+                raise OlrPgError(Code.NOT_A_REDO_LOG, "nothing is in it yet", file=path) from error
+            if error.code != Code.LOG_COPIED_TOO_EARLY:
                 raise
             return open_current(path)
 

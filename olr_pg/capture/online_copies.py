@@ -15,6 +15,7 @@ import structlog
 from olr_pg.capture.archived_log import ArchivedLog
 from olr_pg.capture.readers import map_log, read_header
 from olr_pg.redo.format.file_fields import FIRST_DATA_BLOCK
+from olr_pg.redo.header import PROBE_BYTES, probe_geometry
 from olr_pg.redo.log_end import find_end
 
 if TYPE_CHECKING:
@@ -55,6 +56,13 @@ def is_overwritten(log: ArchivedLog) -> bool:
         sequence=log.header.sequence,
     )
     return True
+
+
+def is_unused(path: str) -> bool:
+    """Tell whether a file was made for online logs, and never got one: block 1 is empty."""
+    start = map_log(path)
+    block_size, _ = probe_geometry(start[:PROBE_BYTES].tobytes(), path=path)
+    return not start[block_size : FIRST_DATA_BLOCK * block_size].any()
 
 
 def longer(one: ArchivedLog, other: ArchivedLog) -> ArchivedLog:
