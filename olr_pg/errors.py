@@ -258,6 +258,7 @@ class Code(IntEnum):
     NO_ARCHIVED_LOG_LISTED = 7012
     ORACLE_ADDRESS_INVALID = 7013
     RESETLOGS_BEHIND_DELIVERED = 7020
+    ONLINE_LOG_UNREADABLE = 7250
     VAULT_UNUSABLE = 7030
     LOAD_SCN_TOO_OLD = 7040
     STANDBY_HIDES_TRANSACTIONS = 7041
@@ -1314,6 +1315,12 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         "an archived log cannot be read here",
         "mount the archive destination and map its path in `source.path-mapping`; a log that was"
         " deleted can be restored with RMAN (RESTORE ARCHIVELOG)",
+    ),
+    Code.ONLINE_LOG_UNREADABLE: ErrorEntry(
+        "no member of a group of online logs can be read here",
+        "mount the directories of the online logs read-only, map their paths in"
+        " `source.path-mapping`, and let this user read them; files in ASM cannot be read: set"
+        " `source.redo` to archived",
     ),
     Code.NO_ARCHIVED_LOG_LISTED: ErrorEntry(
         "Oracle lists no archived log",

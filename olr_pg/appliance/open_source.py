@@ -69,6 +69,7 @@ def open_source(
         start_scn=lambda: saved() or first_scn,
         dictionary=data / DICTIONARY,
         vault=LogVault(source.vault, saved) if source.vault else None,
+        online=online,
     )
     try:
         yield FilteredDatabase(live, filters)

@@ -203,8 +203,14 @@ class OnlineLogs:
         self.poll()
         self._forget()
         self._note_lost()
-        logs = sorted([*scan.logs, *self._unarchived()], key=lambda log: log.position)
-        return replace(scan, logs=tuple(logs), unusable=(*scan.unusable, *self._problems()))
+        own = self._unarchived()
+        here = {log.position for log in own}
+        return replace(
+            scan,
+            logs=tuple(sorted([*scan.logs, *own], key=lambda log: log.position)),
+            unusable=(*scan.unusable, *self._problems()),
+            absent=tuple(one for one in scan.absent if one.position not in here),
+        )
 
     def _unarchived(self) -> list[ArchivedLog]:
         found = []
