@@ -18,11 +18,16 @@ from olr_pg.errors import Code, OlrPgError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from olr_pg.simulator.live import LiveOptions
     from olr_pg.simulator.oracle_net.serve import LiveServer
     from olr_pg.simulator.oracle_net.server import StandIn
     from olr_pg.simulator.simulation import Summary
 
 THREADS_MAX: Final = 8
+LOG_SECONDS: Final = 10
+"""Redo of so much time fits a log, with ``--live``."""
+LOGS_PER_SIZE: Final = 16
+"""A log has a sixteenth of what a simulation writes."""
 
 
 class Release(StrEnum):
@@ -117,21 +122,81 @@ def simulate(
     ] = True,
     live: Annotated[
         bool,
-        typer.Option("--live", help="Run on as a database does, until Ctrl-C; --size is ignored."),
+        typer.Option(
+            "--live",
+            help="Run on as a database does, with online logs, until Ctrl-C; --size is ignored.",
+        ),
     ] = False,
     rate: Annotated[
         str, typer.Option(metavar="SIZE", help="With --live: redo per second.")
     ] = "200KB",
     switch_seconds: Annotated[
         float,
-        typer.Option(min=0.1, metavar="S", help="With --live: archive a log after this time."),
+        typer.Option(min=0.1, metavar="S", help="With --live: switch logs after this time."),
     ] = 2.0,
+    seconds: Annotated[
+        float | None,
+        typer.Option(
+            "--for", min=0.1, metavar="S", help="With --live: end by itself after this time."
+        ),
+    ] = None,
+    ahead: Annotated[
+        bool,
+        typer.Option(
+            "--ahead",
+            help="With --live --for: make all the redo before it is written at its rate, which then"
+            " takes next to no CPU.",
+        ),
+    ] = False,
     growing: Annotated[
         bool,
         typer.Option(
             "--growing", help="With --live: archived logs grow in place, not renamed when whole."
         ),
     ] = False,
+    groups: Annotated[
+        int,
+        typer.Option(min=2, max=99, metavar="N", help="With --live: online groups per thread."),
+    ] = 3,
+    members: Annotated[
+        int, typer.Option(min=1, max=9, metavar="M", help="With --live: files of each group.")
+    ] = 2,
+    flush_ms: Annotated[
+        float,
+        typer.Option(min=0.1, metavar="MS", help="With --live: time between two flushes."),
+    ] = 10.0,
+    archive_lag: Annotated[
+        int,
+        typer.Option(
+            min=-1,
+            metavar="N",
+            help="With --live: archive up to so many switches late; -1: never (NOARCHIVELOG).",
+        ),
+    ] = 1,
+    idle_threads: Annotated[
+        int,
+        typer.Option(min=0, metavar="N", help="With --live: so many threads have no sessions."),
+    ] = 0,
+    crash_seconds: Annotated[
+        float | None,
+        typer.Option(
+            min=0.1, metavar="S", help="With --live: an instance crashes and recovers so often."
+        ),
+    ] = None,
+    resetlogs_seconds: Annotated[
+        float | None,
+        typer.Option(min=0.1, metavar="S", help="With --live: OPEN RESETLOGS so often."),
+    ] = None,
+    member_faults: Annotated[
+        float,
+        typer.Option(
+            min=0.0,
+            max=1.0,
+            metavar="P",
+            help="With --live: probability at each switch that a file of the group is lost, cannot"
+            " be read, or is mended.",
+        ),
+    ] = 0.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object.")] = False,
     serve: Annotated[
         int | None,
@@ -166,6 +231,24 @@ def simulate(
     from olr_pg.simulator.simulation import simulate as write_simulation
 
     size_bytes = DEFAULT_SIZE if wanted is None else wanted
+    options = LiveOptions(
+        _parse_size(rate, "--rate"),
+        switch_seconds,
+        growing=growing,
+        groups=groups,
+        members=members,
+        flush_ms=flush_ms,
+        archive_lag=None if archive_lag < 0 else archive_lag,
+        seconds=seconds,
+        ahead=ahead,
+        crash_seconds=crash_seconds,
+        resetlogs_seconds=resetlogs_seconds,
+        idle_threads=idle_threads,
+        member_faults=member_faults,
+    )
+    if live:
+        _check_live(options, threads or 1)
+        size_bytes = LOGS_PER_SIZE * int(options.rate * LOG_SECONDS)
     shape = choose_shape(
         seed,
         workload,
@@ -179,7 +262,6 @@ def simulate(
     server = _live_server(out, serve) if live and serve is not None else None
     with _writing_to(out):
         if live:
-            options = LiveOptions(_parse_size(rate, "--rate"), switch_seconds, growing)
             summary = simulate_live(
                 *(seed, out, interruption(), options),
                 workload=workload,
@@ -210,6 +292,15 @@ def simulate(
         server.close()
     elif serve is not None:
         _serve(summary, out, serve, archive_every)
+
+
+def _check_live(options: LiveOptions, threads: int) -> None:
+    if options.rate < 1:
+        raise typer.BadParameter("it must be positive", param_hint="--rate")
+    if options.ahead and options.seconds is None:
+        raise typer.BadParameter("how much redo to make is told by --for", param_hint="--ahead")
+    if options.idle_threads >= threads:
+        raise typer.BadParameter("one of --threads must work", param_hint="--idle-threads")
 
 
 @contextmanager

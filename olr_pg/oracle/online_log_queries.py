@@ -7,7 +7,7 @@ logs, V$LOGFILE one for each member (a file) of either (Oracle Database Referenc
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -74,19 +74,13 @@ class LogMember(NamedTuple):
 def read_online_logs(connection: Connection) -> list[OnlineLog]:
     """Read the groups of online logs, those of every thread, by number of the group."""
     rows = connection.exec_driver_sql(LOGS)
-    return sorted(
-        OnlineLog(*row[:6], row[6] == "YES", row[7], row[8] or 0, row[9], _next_scn(row[10]))
-        for row in rows
-    )
+    return sorted(_log(*row) for row in rows)
 
 
 def read_standby_logs(connection: Connection) -> list[OnlineLog]:
     """Read the groups of standby redo logs, by number of the group."""
     rows = connection.exec_driver_sql(STANDBY_LOGS)
-    return sorted(
-        OnlineLog(*row[:5], 0, row[5] == "YES", row[6], row[7] or 0, row[8], _next_scn(row[9]))
-        for row in rows
-    )
+    return sorted(_log(*row[:5], 0, *row[5:]) for row in rows)
 
 
 def read_log_members(connection: Connection) -> list[LogMember]:
@@ -95,5 +89,19 @@ def read_log_members(connection: Connection) -> list[LogMember]:
     return sorted(rows, key=lambda member: (member.group, member.name))
 
 
-def _next_scn(scn: int | None) -> int | None:
-    return None if scn is None or scn >= NO_NEXT_SCN else scn
+def _log(*row: Any) -> OnlineLog:
+    group, thread, sequence, size, block_size, members, archived, status, first_scn, *rest = row
+    first_time, next_scn = rest
+    return OnlineLog(
+        group=group,
+        thread=thread,
+        sequence=sequence,
+        size=size,
+        block_size=block_size,
+        members=members,
+        archived=archived == "YES",
+        status=status,
+        first_scn=first_scn or 0,
+        first_time=first_time,
+        next_scn=None if next_scn is None or next_scn >= NO_NEXT_SCN else next_scn,
+    )

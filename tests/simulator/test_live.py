@@ -1,96 +1,115 @@
-"""A database that runs on: its archived logs, and the online log beside them."""
+"""A database that runs on: its online and archived logs."""
 
 from __future__ import annotations
 
 import itertools
+import json
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
 
 from olr_pg.errors import OlrPgError
-from olr_pg.scalars import SCN_NONE
 from olr_pg.simulator.database_shape import demo_shape
-from olr_pg.simulator.fields.block_layout import checksum
-from olr_pg.simulator.fields.redo_format import RedoFormat
 from olr_pg.simulator.laws import broken_laws
 from olr_pg.simulator.live import LiveOptions, simulate_live
-from olr_pg.simulator.named.named_workload import NamedSimulation
+from olr_pg.simulator.online_redo.completeness import read_online_log
 from olr_pg.simulator.reader import parse_log
 from olr_pg.simulator.simulation import Summary
-from olr_pg.simulator.writer.log_file import UNKNOWN_NAB
+from olr_pg.simulator.writer.instance import Pace
 from tests.simulator.named.test_named_workload import decoded
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from olr_pg.simulator.database_shape import DatabaseShape
+
 RATE = 60_000
-TICKS = 8
+OPTIONS = LiveOptions(RATE, switch_seconds=0.5, seconds=2.0)
 
 
-class Ticks(threading.Event):
-    """Set after so many waits."""
-
-    left = TICKS
+class NoWaiting(threading.Event):
+    """What waits for it goes on at once."""
 
     def wait(self, timeout: float | None = None) -> bool:
-        self.left -= 1
-        return super().wait(timeout) or self.left < 0
+        return self.is_set()
 
 
-def run(folder: Path, *, growing: bool) -> Summary:
-    options = LiveOptions(RATE, switch_seconds=0.5, growing=growing)
-    return simulate_live(2, folder, Ticks(), options, workload="orders", shape=demo_shape())
+def small_logs(threads: int = 1) -> DatabaseShape:
+    return replace(demo_shape(), pace=Pace(log_blocks=100), threads=threads)
 
 
+def run(folder: Path, options: LiveOptions, threads: int = 1) -> Summary:
+    shape = small_logs(threads)
+    return simulate_live(2, folder, NoWaiting(), options, workload="orders", shape=shape)
+
+
+@pytest.mark.parametrize("ahead", [False, True])
 @pytest.mark.parametrize("growing", [False, True])
-def test_the_logs_of_a_running_database_tell_the_truth(tmp_path: Path, growing: bool) -> None:
-    summary = run(tmp_path, growing=growing)
+def test_the_logs_of_a_running_database_tell_the_truth(
+    tmp_path: Path, growing: bool, ahead: bool
+) -> None:
+    summary = run(tmp_path, replace(OPTIONS, growing=growing, ahead=ahead))
     assert {path.parent for path in summary.logs} == {tmp_path / "logs"}
     assert sorted((tmp_path / "logs").iterdir()) == sorted(summary.logs)
-    logs = [parse_log(path.read_bytes()) for path in summary.logs]
+    assert summary.log_bytes == sum(path.stat().st_size for path in summary.logs)
+    logs = sorted(
+        (parse_log(path.read_bytes()) for path in summary.logs),
+        key=lambda log: log.header.sequence,
+    )
     assert len(logs) > 2
     assert broken_laws(logs) == []
     for own, following in itertools.pairwise(log.header for log in logs):
         assert following.sequence == own.sequence + 1
         assert following.first_scn == own.next_scn
+        assert following.first_time == own.next_time
     assert decoded(tmp_path) == (tmp_path / "truth.jsonl").read_bytes()
 
 
-def test_an_online_log_is_current_torn_and_has_a_stale_tail(tmp_path: Path) -> None:
-    logs = list[bytes]()
-    simulation = NamedSimulation(
-        *(2, tmp_path, "orders", demo_shape(), 100_000),
-        lambda _, headers, blocks: logs.append(headers + bytes(blocks)),
-        live=True,
+def test_every_flush_is_written_down(tmp_path: Path) -> None:
+    summary = run(tmp_path, OPTIONS)
+    lines = (tmp_path / "flushes.jsonl").read_text().splitlines()
+    flushes = [json.loads(line) for line in lines]
+    size = summary.shape.redo.block_size
+    logs = [parse_log(path.read_bytes()) for path in summary.logs]
+    assert sum(flush["bytes"] for flush in flushes) == size * sum(
+        log.header.nab - 2 for log in logs
     )
-    simulation.work(60_000)
-    simulation.switch_logs()
-    simulation.work(20_000)
-    (data,) = simulation.online_logs()
-    simulation.end()
-    last = parse_log(logs[-1])
-    assert len(logs) == 2
-    redo: RedoFormat = last.format
-    size = redo.block_size
-    assert redo.unpack("I", data, size + 156) == (UNKNOWN_NAB,)
-    assert redo.read_scn8(data, size + 192) == SCN_NONE
-    assert redo.unpack("I", data, size + 8) == (last.header.sequence,)
-    assert redo.unpack("I", data, 24) == (len(data) // size - 1,)
-    assert checksum(data[:size]) == checksum(data[size : 2 * size]) == 0
-    blocks = np.frombuffer(data, "<u4").reshape(-1, size // 4)[2:]
-    own = int(np.count_nonzero(blocks[:, 2] == last.header.sequence))
-    archived = last.blocks[2 * size : (2 + own) * size]
-    assert own > 0
-    assert data[2 * size : (2 + own) * size] == archived
-    assert own < last.header.nab - 2
-    assert {int(sequence) for sequence in blocks[own:, 2]} == {last.header.sequence - 1, 0}
+    ends = {log.header.sequence: log.header.nab for log in logs}
+    last = {flush["sequence"]: flush["block"] for flush in flushes}
+    assert last == ends
+    scns = [flush["scn"] for flush in flushes]
+    assert scns == sorted(scns)
+
+
+def test_faults_of_every_kind_leave_the_truth(tmp_path: Path) -> None:
+    options = replace(
+        OPTIONS,
+        crash_seconds=0.7,
+        idle_threads=1,
+        member_faults=0.7,
+        members=3,
+        archive_lag=2,
+    )
+    run(tmp_path, options, threads=3)
+    assert decoded(tmp_path) == (tmp_path / "truth.jsonl").read_bytes()
+
+
+def test_without_archiving_the_last_logs_are_in_the_groups(tmp_path: Path) -> None:
+    summary = run(tmp_path, replace(OPTIONS, archive_lag=None, members=1))
+    assert summary.logs == ()
+    files = sorted((tmp_path / "online").iterdir())
+    assert [path.name for path in files] == ["redo01a.log", "redo02a.log", "redo03a.log"]
+    found = [read_online_log(summary.shape.redo, path.read_bytes()) for path in files]
+    contents = [content for content in found if content is not None]
+    sequences = sorted(content.header.sequence for content in contents)
+    assert sequences == list(range(sequences[0], sequences[0] + 3))
+    assert sequences[0] > 18
+    assert all(content.end == content.header.nab for content in contents)
 
 
 def test_the_random_workload_does_not_run_on(tmp_path: Path) -> None:
     with pytest.raises(OlrPgError) as caught:
-        simulate_live(
-            1, tmp_path, Ticks(), LiveOptions(RATE), workload="random", shape=demo_shape()
-        )
+        simulate_live(1, tmp_path, NoWaiting(), OPTIONS, workload="random", shape=demo_shape())
     assert caught.value.code == 8050

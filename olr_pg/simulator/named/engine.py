@@ -7,6 +7,7 @@ arrays grown, and the journal of committed changes printed, which a second core 
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, BinaryIO, Final
 
@@ -15,7 +16,15 @@ import numpy as np
 from olr_pg.scalars import encode_redo_time
 from olr_pg.simulator.named import instance_memory as at
 from olr_pg.simulator.named.named_truth import print_interpreted, print_journal
-from olr_pg.simulator.named.session_run import COMMIT_ALL, FLUSH, STEP_ROWS, work, work_interpreted
+from olr_pg.simulator.named.session_run import (
+    COMMIT_ALL,
+    FLUSH,
+    HEARTBEAT,
+    ROLL_BACK,
+    STEP_ROWS,
+    work,
+    work_interpreted,
+)
 from olr_pg.simulator.named.setup import Memory, add_start_rows, make_memory, reserve
 from olr_pg.simulator.named.start import count_changes, count_interpreted
 from olr_pg.simulator.writer.log_file import LogIdentity, OpenLog, archived_name
@@ -55,7 +64,8 @@ class TruthFile:
         """Let everything that was added be in the file."""
         if self._last is not None:
             self._last.result()
-        self._file.flush()
+        if not self._file.closed:
+            self._file.flush()
 
     def close(self) -> None:
         """Wait for the last line."""
@@ -87,7 +97,6 @@ class ColumnarInstance:
         prefilled: they are there before the first redo; else the first redo inserts them.
         compiled: compile the kernels, which takes most of a minute the first time; interpreted
             they write about a hundredth as fast.
-        keeps_online: `online_log` is going to be asked for.
         first_sequences: log sequence of each thread's first log.
     """
 
@@ -102,7 +111,6 @@ class ColumnarInstance:
         start_rows: Sequence[StartRows],
         prefilled: bool,
         compiled: bool,
-        keeps_online: bool = False,
         first_sequences: Sequence[int],
         name_format: str = "arch%t_%s_%r.dbf",
     ) -> None:
@@ -112,8 +120,6 @@ class ColumnarInstance:
         self._archive, self._name_format = archive, name_format
         self._truth = None if truth is None else TruthFile(truth, compiled=compiled)
         self._logs = list[OpenLog]()
-        self._keeps_online = keeps_online
-        self._before = dict[int, bytes]()
         self._work = work if compiled else work_interpreted
         add_start_rows(self.memory, start_rows, by_redo=not prefilled, compiled=compiled)
         for thread, sequence in enumerate(first_sequences):
@@ -138,7 +144,7 @@ class ColumnarInstance:
         self._run(FLUSH)
         for thread in range(self._setting.threads):
             if self.memory.m[at.T_BLOCK + thread] >= 0:
-                self._switch_log(thread)
+                self.switch_log(thread)
         self._print_journal()
 
     def flush_truth(self) -> None:
@@ -161,28 +167,95 @@ class ColumnarInstance:
         m = self.memory.m
         m[at.CLOCK] = max(int(m[at.CLOCK]), int(unix_time * 1000))
 
-    def online_log(self, thread: int) -> bytes:
-        """Return a thread's log as it is on disk while it is current.
+    def flush(self) -> None:
+        """Finish every thread's open LWN."""
+        self._run(FLUSH)
 
-        The header has neither an end nor a next SCN. The blocks of the LWN that is being written
-        are not there yet: in their place, and behind them, are those of the log before.
-        """
+    def heartbeat(self, thread: int) -> None:
+        """Write a record of no transaction into a thread's log, and flush."""
+        self._run(HEARTBEAT + thread)
+
+    def roll_back(self, thread: int) -> None:
+        """Roll back what a thread's sessions have open, and flush."""
+        self._run(ROLL_BACK + thread)
+
+    def open_log(self, thread: int) -> OpenLog:
+        """Return what a thread's log is and how many blocks of finished LWNs it has."""
         m, log = self.memory.m, self._logs[thread]
         open_lwn = int(m[at.T_OPEN + thread])
         log.blocks = int(m[(at.T_LWN_BLOCK if open_lwn else at.T_BLOCK) + thread]) + 1 - open_lwn
-        size, first = log.redo.block_size, int(m[at.LOGS_AT] + thread * m[at.LOG_STRIDE])
-        whole = self.memory.d[first : first + self._setting.pace.log_blocks * size].tobytes()
-        torn = log.blocks * size
-        before = self._before.get(thread, b"")[torn:].ljust(len(whole) - torn, b"\0")
-        return log.online_headers(len(whole) // size) + whole[:torn] + before
+        return log
+
+    def log_data(self, thread: int, first: int, end: int) -> memoryview:
+        """Return data blocks of a thread's log, by their numbers from 0; what it is goes on."""
+        size = self._setting.redo.block_size
+        start = int(self.memory.m[at.LOGS_AT] + thread * self.memory.m[at.LOG_STRIDE])
+        return self.memory.d[start + first * size : start + end * size].data
+
+    def lose(self, thread: int, size: int) -> bytes:
+        """Let the sessions write about `size` bytes of redo that a crash then takes back.
+
+        Returns:
+            The finished blocks that were added to the thread's log.
+        """
+        self.flush()
+        self._print_journal()
+        own = self.memory
+        arrays = own.m, own.d, own.blocks, own.rows, own.cells
+        before = self.open_log(thread).blocks
+        saved = [array.copy() for array in arrays]
+        own.m[at.TARGET_BYTES] = own.m[at.REDO_BYTES] + size
+        for ending in (0, FLUSH):
+            self._work(*arrays, self._workload, ending)
+        lost = bytes(self.log_data(thread, before, self.open_log(thread).blocks))
+        for array, old in zip(arrays, saved, strict=True):
+            array[...] = old
+        return lost
+
+    def switch_log(self, thread: int) -> None:
+        """End a thread's log and begin the next one."""
+        sequence = self._logs[thread].sequence
+        self.close_log(thread)
+        self._logs[thread] = self._open(thread, sequence + 1)
+
+    def open_resetlogs(self, resetlogs: int, activation: int) -> LogIdentity:
+        """End every thread's log and begin a new incarnation, with the first log of each thread.
+
+        Args:
+            resetlogs: the new resetlogs id.
+
+        Returns:
+            What the new incarnation's logs have in common.
+        """
+        self.flush()
+        for thread in range(self._setting.threads):
+            self.close_log(thread)
+        m = self.memory.m
+        m[at.SCN] += 1
+        self._identity = replace(
+            self._identity,
+            resetlogs=resetlogs,
+            resetlogs_scn=int(m[at.SCN]),
+            activation=activation,
+        )
+        for thread in range(self._setting.threads):
+            self._logs[thread] = self._open(thread, 1)
+        return self._identity
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether the rows that the workload starts from are still being inserted."""
+        return bool(self.memory.m[at.LOADING])
 
     @property
     def redo_time(self) -> int:
         """The host's local time as redo has it."""
-        m = self.memory.m
-        utc = datetime.fromtimestamp(int(m[at.CLOCK]) // 1000, UTC)
-        zone = timezone(timedelta(seconds=int(m[at.ZONE])))
-        return encode_redo_time(utc.astimezone(zone))
+        return self.redo_time_at(int(self.memory.m[at.CLOCK]) // 1000)
+
+    def redo_time_at(self, unix_time: int) -> int:
+        """Return a time, in seconds since 1970, as the host's local time in redo."""
+        zone = timezone(timedelta(seconds=int(self.memory.m[at.ZONE])))
+        return encode_redo_time(datetime.fromtimestamp(unix_time, UTC).astimezone(zone))
 
     def _run(self, ending: int) -> None:
         while True:
@@ -210,12 +283,7 @@ class ColumnarInstance:
     def _switch_full_logs(self) -> None:
         for thread in range(self._setting.threads):
             if self.memory.m[at.T_FULL + thread]:
-                self._switch_log(thread)
-
-    def _switch_log(self, thread: int) -> None:
-        sequence = self._logs[thread].sequence
-        self.close_log(thread)
-        self._logs[thread] = self._open(thread, sequence + 1)
+                self.switch_log(thread)
 
     def _open(self, thread: int, sequence: int) -> OpenLog:
         m, own = self.memory.m, self._identity
@@ -236,12 +304,9 @@ class ColumnarInstance:
         log.blocks = int(m[at.T_BLOCK + thread]) + 1
         log.largest_lwn = int(m[at.T_LARGEST + thread])
         headers = log.headers(int(m[at.SCN]), self.redo_time)
-        first = int(m[at.LOGS_AT] + thread * m[at.LOG_STRIDE])
-        data = self.memory.d[first : first + log.blocks * log.redo.block_size].data
+        data = self.log_data(thread, 0, log.blocks)
         name = archived_name(self._name_format, log.identity, log.sequence)
         self._archive(name, headers, data)
-        if self._keeps_online:
-            self._before[thread] = bytes(data)
 
     def _print_journal(self) -> None:
         m = self.memory.m

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from olr_pg.dictionary.model import Database, Snapshot
 from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.scalars import encode_redo_time
+from olr_pg.simulator.fields.block_layout import FIRST_DATA_BLOCK
 from olr_pg.simulator.model.structure import order_structure, table_structure
 from olr_pg.simulator.named import instance_memory as place
 from olr_pg.simulator.named.engine import ColumnarInstance
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from olr_pg.simulator.database_shape import DatabaseShape
+    from olr_pg.simulator.fields.redo_format import RedoFormat
 
     LogSink = Callable[[str, bytes, memoryview], None]
 
@@ -53,7 +55,7 @@ class NamedSimulation:
         archive: takes the name, the headers and the data blocks of each log.
         truth: write the truth.
         prefilled: the tables have rows before the first redo.
-        live: the online logs are going to be asked for.
+        idle_threads: the last threads, so many of them, have no sessions.
     """
 
     def __init__(
@@ -67,7 +69,7 @@ class NamedSimulation:
         *,
         truth: bool = True,
         prefilled: bool = False,
-        live: bool = False,
+        idle_threads: int = 0,
     ) -> None:
         named, rng = NAMED[workload], Random(seed)  # noqa: S311 - reproducible, not secret
         self._shape, self._directory, self._workload = shape, directory, workload
@@ -88,6 +90,7 @@ class NamedSimulation:
             rng.choice((0, -4, 1)) * 3600,
             named.journal,
             self.tables,
+            idle_threads,
         )
         self._files = ExitStack()
         file = None
@@ -102,7 +105,6 @@ class NamedSimulation:
             start_rows=named.start_rows(sessions, size),
             prefilled=prefilled,
             compiled=is_worth_compiling(size),
-            keeps_online=live,
             first_sequences=[15 + 3 * number for number in range(1, shape.threads + 1)],
         )
         self.start = self.snapshot()
@@ -117,6 +119,12 @@ class NamedSimulation:
     def switch_logs(self) -> None:
         """Archive what has been written."""
         self.instance.switch_logs()
+
+    def open_resetlogs(self, resetlogs: int, activation: int) -> None:
+        """Begin a new incarnation; what was open is rolled back."""
+        self._identity = self.instance.open_resetlogs(resetlogs, activation)
+        for thread in range(self._shape.threads):
+            self.instance.roll_back(thread)
 
     def set_clock(self, unix_time: float) -> None:
         """Set the database's clock, in seconds since 1970."""
@@ -135,9 +143,16 @@ class NamedSimulation:
         """The DBID that log headers have."""
         return self._identity.dbid
 
-    def online_logs(self) -> list[bytes]:
-        """Every thread's log as it is on disk while it is current."""
-        return [self.instance.online_log(thread) for thread in range(self._shape.threads)]
+    @property
+    def redo(self) -> RedoFormat:
+        """The format of its logs."""
+        return self._shape.redo
+
+    @property
+    def log_blocks(self) -> int:
+        """The blocks that no log can have more of."""
+        stride = int(self.instance.memory.m[place.LOG_STRIDE])
+        return FIRST_DATA_BLOCK + stride // self._shape.redo.block_size
 
     def end(self) -> dict[str, int]:
         """Commit, archive, finish the truth, write the final tables and dictionary.

@@ -49,6 +49,10 @@ WIDE: Final = 2
 
 COMMIT_ALL: Final = 1
 FLUSH: Final = 2
+ROLL_BACK: Final = 16
+"""With the number of a thread added, from 0: its sessions."""
+HEARTBEAT: Final = 32
+"""With the number of a thread added, from 0: it writes a record of no transaction."""
 
 STEP_ROWS: Final = 2048
 """Rows, blocks and transactions that one step adds at most, with room to spare."""
@@ -171,10 +175,11 @@ def _choose_session(m: Ints, ending: int) -> int:
     """Choose the session to work next, at the end one with an open transaction; −1 for none."""
     if ending == 0:
         return 0 if m[at.LOADING] else below(m, m[at.SESSIONS])
-    if ending == FLUSH:
+    if ending == FLUSH or ending >= HEARTBEAT:
         return -1
     for session in range(m[at.SESSIONS]):
-        if m[at.S_TRANSACTION + session] >= 0:
+        is_wanted = ending == COMMIT_ALL or m[at.S_THREAD + session] == ending - ROLL_BACK
+        if is_wanted and m[at.S_TRANSACTION + session] >= 0:
             return session
     return -1
 
@@ -188,7 +193,8 @@ def work(
     Args:
         m, d, blocks, rows, cells: the instance's memory.
         workload: ORDERS, BULK or WIDE.
-        ending: COMMIT_ALL what is open instead, and flush; or FLUSH alone.
+        ending: COMMIT_ALL what is open instead, and flush; ROLL_BACK what is open in a thread; give
+            a HEARTBEAT; or FLUSH alone.
 
     Returns:
         DONE, LOG_FULL (a thread's T_FULL is set), ROOM_NEEDED or FAILED.
@@ -202,6 +208,10 @@ def work(
         if _room_needed(m):
             return at.ROOM_NEEDED
         session, act = _choose_session(m, ending), at.ACT_COMMIT
+        if ROLL_BACK <= ending < HEARTBEAT:
+            act = at.ACT_ROLL_BACK
+        if ending >= HEARTBEAT:
+            _write_noise(m, d, ending - HEARTBEAT)
         if not ending and _has_room(m, session):
             act = _decide(m, rows, cells, workload, session, at.S_WORK + session * at.WORK_INTS)
         if at.CHANGE_INSERT <= act <= at.CHANGE_MANY:

@@ -93,6 +93,7 @@ class Setting:
     zone_seconds: int
     journal: int
     tables: Sequence[SimTable]
+    idle_threads: int = 0
 
 
 class _Texts:
@@ -205,7 +206,7 @@ def _set_sessions(m: Ints, setting: Setting, texts: _Texts) -> None:
                 redo, (5, 19 if full else 20), MARKER, fields, con_id=con_id, fill=0x25
             )
             m[place + session], m[size + session] = texts.add(vector), len(vector)
-        m[at.S_THREAD + session] = session % setting.threads
+        m[at.S_THREAD + session] = session % (setting.threads - setting.idle_threads)
         m[at.S_HEADER_DBA + session] = (afn << 22) + 128 + usn * UNDO_BLOCKS_PER_SEGMENT
         m[at.S_HEADER_SCN + session] = m[at.S_MAX_COMMIT + session] = setting.scn
         m[at.S_HEADER_SEQ + session] = 1

@@ -101,7 +101,7 @@ class ControlFile:
         self.groups = self.groups | {number: group}
         return group
 
-    def change_member(self, number: int, name: str, **values: bool) -> Group:
+    def change_member(self, number: int, name: str, **values: Any) -> Group:
         """Change a member of a group; returns the group."""
         members = tuple(
             replace(member, **values) if member.name == name else member

@@ -10,12 +10,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.simulator.online_redo.steps import Write
+from olr_pg.simulator.online_redo.written_redo import find_lwns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from random import Random
 
-    from olr_pg.simulator.online_redo.written_redo import Lwn
+    from olr_pg.simulator.fields.redo_format import RedoFormat
+    from olr_pg.simulator.online_redo.written_redo import LogPart, Lwn
 
 
 _BEFORE_CHECKSUM: Final = (4, 8, 12)
@@ -43,10 +45,10 @@ TIDY: Final = FlushStyle(1, 0.0, 0.0)
 
 @dataclass(slots=True)
 class FlushInProgress:
-    """The LWNs of a flush, and what of them is in which member's file."""
+    """A flush, and what of it is in which member's file."""
 
-    lwns: Sequence[Lwn]
-    block_size: int
+    redo: RedoFormat
+    part: LogPart
     written: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
 
     def note(self, write: Write) -> None:
@@ -54,22 +56,24 @@ class FlushInProgress:
 
         A torn block counts with its beginning: what is behind may happen to be there already.
         """
-        end = -(-(write.offset + len(write.data)) // self.block_size)
-        start = -(-write.offset // self.block_size)
-        self.written.setdefault(write.member, []).append((start, end))
+        size = self.redo.block_size
+        end = -(-(write.offset + len(write.data)) // size)
+        self.written.setdefault(write.member, []).append((-(-write.offset // size), end))
 
     def whole_end(self) -> int:
         """Return the block up to which some member may have every LWN whole."""
-        return max([self.lwns[0].block, *map(self._member_end, self.written)])
+        reached = max([self.part.block, *map(self._reached, self.written)])
+        lwns = find_lwns(self.redo, self.part.data, self.part.block)
+        return max([self.part.block, *(lwn.end for lwn in lwns if lwn.end <= reached)])
 
-    def _member_end(self, member: str) -> int:
-        reached = self.lwns[0].block
+    def _reached(self, member: str) -> int:
+        """Return the block up to which a member may have everything."""
+        reached = self.part.block
         for start, end in sorted(self.written[member]):
             if start > reached:
                 break
             reached = max(reached, end)
-        whole = [lwn.end for lwn in self.lwns if lwn.end <= reached]
-        return max(whole, default=self.lwns[0].block)
+        return reached
 
 
 def flush_writes(

@@ -29,8 +29,14 @@ from olr_pg.simulator.online_redo.flush import (
     header_writes,
 )
 from olr_pg.simulator.online_redo.members import MemberFaults
-from olr_pg.simulator.online_redo.steps import CreateFile, Event, EventKind, LogPosition
-from olr_pg.simulator.online_redo.written_redo import LogEnd, LogPart, LogStart
+from olr_pg.simulator.online_redo.steps import (
+    CreateFile,
+    Event,
+    EventKind,
+    LogPosition,
+    OpenResetlogs,
+)
+from olr_pg.simulator.online_redo.written_redo import LogEnd, LogPart, LogStart, find_lwns
 from olr_pg.simulator.writer.log_file import UNKNOWN_NAB
 
 if TYPE_CHECKING:
@@ -138,6 +144,11 @@ class OnlineDatabase:
                 yield from self._advance()
         yield from self._finish()
 
+    @property
+    def is_open(self) -> bool:
+        """Whether every thread has a current log."""
+        return all(thread.group for thread in self._threads.values())
+
     def flushed(self) -> dict[int, LogPosition]:
         """Return, by thread, the place behind the last LWN that every member in use has whole."""
         return {number: thread.position for number, thread in self._threads.items()}
@@ -168,7 +179,7 @@ class OnlineDatabase:
                 thread.tasks.append(self._switch(thread, thread.ending, item.header))
                 thread.ending = None
             case LogPart():
-                thread.queued.append(item.lwns[0].scn)
+                thread.queued.append(item.scn)
                 thread.tasks.append(self._flush(thread, item))
             case LogEnd():
                 # It is closed with the switch to the next log, before or behind its beginning.
@@ -218,14 +229,14 @@ class OnlineDatabase:
                     yield self._created(name)
             for thread in self._threads.values():
                 thread.group = 0
-            yield Event(EventKind.RESETLOGS, header.thread, header.sequence, scn=header.first_scn)
+            yield OpenResetlogs(header)
         self._resetlogs = header.resetlogs
 
     def _flush(self, thread: _Thread, part: LogPart) -> Iterator[Step]:
         size, group = self._redo.block_size, self.control.groups[thread.group]
         if part.end > self._options.blocks:
             raise ValueError(f"{part.end} blocks do not fit a file of {self._options.blocks}")
-        thread.flush = FlushInProgress(part.lwns, size)
+        thread.flush = FlushInProgress(self._redo, part)
         style, offset = self._options.style, part.block * size
         for write in flush_writes(self._rng, style, group.written, offset, part.data, size):
             thread.flush.note(write)
@@ -233,7 +244,7 @@ class OnlineDatabase:
         thread.flush = None
         thread.queued.popleft()
         thread.position = thread.position._replace(block=part.end)
-        thread.scn = part.lwns[-1].next_scn
+        thread.scn = part.next_scn
         yield self._event(EventKind.FLUSHED, thread, len(part.data))
 
     def _event(self, kind: EventKind, thread: _Thread, size: int = 0) -> Event:
@@ -255,7 +266,7 @@ class OnlineDatabase:
         before = thread.group
         yield from self._open(thread, self.control.groups[group.number], header)
         if ending is not None and later:
-            yield from self._write_end(before, ending)
+            yield from self._write_end(thread, before, ending)
 
     def _next_group(self, thread: _Thread) -> Group:
         ring = self.control.ring(thread.number)
@@ -288,12 +299,14 @@ class OnlineDatabase:
         """Yield the end of the current log, and the crash before it."""
         if crash and ending.lost is not None:
             yield from self._crash(thread, ending.lost)
-        yield from self._write_end(thread.group, ending)
+        yield from self._write_end(thread, thread.group, ending)
         if ending.lost is not None:
             yield self._event(EventKind.RECOVERED, thread)
 
-    def _write_end(self, number: int, ending: LogEnd) -> Iterator[Step]:
+    def _write_end(self, thread: _Thread, number: int, ending: LogEnd) -> Iterator[Step]:
         """Yield the last writes of a log's header; from then on it can be archived."""
+        # What comes in the next log has the SCN that ends this one, or a higher one.
+        thread.scn = max(thread.scn, ending.header.next_scn + 1)
         header = replace(ending.header, group=number, online_blocks=self._options.blocks)
         written, image = self.control.groups[number].written, header.image(self._redo)
         yield from header_writes(self._rng, self._options.style, written, image)
@@ -301,10 +314,10 @@ class OnlineDatabase:
         self.archiver.add(number, header)
 
     def _crash(self, thread: _Thread, lost: LogPart) -> Iterator[Step]:
+        """Yield what gets into the files of a flush that a crash breaks off."""
         group, style = self.control.groups[thread.group], self._options.style
-        room = (self._options.blocks - lost.block) * self._redo.block_size
-        data = lost.data[:room]
-        if lost.lwns[0].end <= self._options.blocks:
-            first = lost.lwns[0], data
-            yield from crash_writes(self._rng, style, group.written, first, self._redo.block_size)
+        first = next(find_lwns(self._redo, lost.data, lost.block))
+        if lost.end <= self._options.blocks:
+            written, size = group.written, self._redo.block_size
+            yield from crash_writes(self._rng, style, written, (first, lost.data), size)
         yield self._event(EventKind.CRASHED, thread)

@@ -11,6 +11,7 @@ from olr_pg.simulator.online_redo.steps import (
     CreateFile,
     Event,
     ForbidReading,
+    OpenResetlogs,
     RemoveFile,
     Write,
     WriteArchive,
@@ -83,7 +84,7 @@ class OnlineFiles:
             case Archived():
                 if self._making != self._archive:
                     (self._making / step.name).rename(self._archive / step.name)
-            case Event():
+            case Event() | OpenResetlogs():
                 pass
 
     def _create(self, step: CreateFile) -> None:

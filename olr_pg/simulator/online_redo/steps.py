@@ -76,6 +76,17 @@ class Archived:
     header: LogHeader
 
 
+@dataclass(frozen=True, slots=True)
+class OpenResetlogs:
+    """The database is opened with RESETLOGS: all online logs are empty.
+
+    Attributes:
+        header: of the first log of the new incarnation.
+    """
+
+    header: LogHeader
+
+
 class EventKind(StrEnum):
     """The kinds of events, which change no file."""
 
@@ -88,8 +99,6 @@ class EventKind(StrEnum):
     CRASHED = "crashed"
     RECOVERED = "recovered"
     """The crashed thread's log ends with its last whole LWN."""
-    RESETLOGS = "resetlogs"
-    """The database has been opened with RESETLOGS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +128,7 @@ Step = (
     | WriteArchive
     | CopyToArchive
     | Archived
+    | OpenResetlogs
     | Event
 )
 

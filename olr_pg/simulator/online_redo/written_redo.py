@@ -11,15 +11,20 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from olr_pg.simulator.fields.block_layout import BLOCK_HEADER_SIZE, FIRST_DATA_BLOCK, LWN_LENGTH
+from olr_pg.simulator.fields.block_layout import (
+    BLOCK_HEADER_SIZE,
+    FIRST_DATA_BLOCK,
+    LWN_HEADER_SIZE,
+    LWN_LENGTH,
+)
 from olr_pg.simulator.fields.headers import BIG_ENDIAN, LogHeader
 from olr_pg.simulator.fields.redo_format import RedoFormat
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-_LWN_SCN: Final = BLOCK_HEADER_SIZE + 40
-_NEXT_LWN_SCN: Final = BLOCK_HEADER_SIZE + 56
+_LWN_SCN: Final = 40
+_NEXT_LWN_SCN: Final = 56
 
 
 class Lwn(NamedTuple):
@@ -56,21 +61,21 @@ class LogStart:
 
 @dataclass(frozen=True, slots=True)
 class LogPart:
-    """LWNs that one flush writes, one behind the other; `data` is their blocks."""
+    """LWNs that one flush writes, one behind the other.
+
+    Attributes:
+        block, end: the first block in the log, and the one behind the last.
+        data: the blocks.
+        scn: the lowest of the first LWN.
+        next_scn: above the SCN of all its records.
+    """
 
     thread: int
-    lwns: tuple[Lwn, ...]
+    block: int
+    end: int
     data: memoryview
-
-    @property
-    def block(self) -> int:
-        """The first block."""
-        return self.lwns[0].block
-
-    @property
-    def end(self) -> int:
-        """The block behind the last one."""
-        return self.lwns[-1].end
+    scn: int
+    next_scn: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +114,8 @@ class WrittenLog(NamedTuple):
 def read_format(data: memoryview) -> RedoFormat:
     """Read byte order, block size and version from blocks 0 and 1."""
     big_endian = bytes(data[28:32]) == BIG_ENDIAN
-    (size,) = RedoFormat(big_endian=big_endian).unpack("I", data, 20)
-    (version,) = RedoFormat(big_endian=big_endian).unpack("I", data, size + 20)
+    (size,) = RedoFormat(big_endian=big_endian).unpack("I", bytes(data[20:24]))
+    (version,) = RedoFormat(big_endian=big_endian).unpack("I", bytes(data[size + 20 : size + 24]))
     return RedoFormat(version, big_endian, size)
 
 
@@ -118,12 +123,10 @@ def find_lwns(redo: RedoFormat, data: memoryview, block: int) -> Iterator[Lwn]:
     """Yield the LWNs that lie in `data` one behind the other, the first one in `block`."""
     at, size = 0, redo.block_size
     while at < len(data):
-        (blocks,) = redo.unpack("I", data, at + BLOCK_HEADER_SIZE + LWN_LENGTH)
-        scn, next_scn = (
-            redo.read_scn8(data, at + _LWN_SCN),
-            redo.read_scn8(data, at + _NEXT_LWN_SCN),
-        )
-        yield Lwn(block + at // size, blocks, scn, next_scn)
+        head = bytes(data[at + BLOCK_HEADER_SIZE : at + BLOCK_HEADER_SIZE + LWN_HEADER_SIZE])
+        (blocks,) = redo.unpack("I", head, LWN_LENGTH)
+        scns = redo.read_scn8(head, _LWN_SCN), redo.read_scn8(head, _NEXT_LWN_SCN)
+        yield Lwn(block + at // size, blocks, *scns)
         at += blocks * size
 
 
@@ -135,13 +138,14 @@ def log_parts(
     Args:
         sizes: of each flush in blocks, at least; it takes whole LWNs, one or more.
     """
-    first, taken, wanted = 0, list[Lwn](), next(sizes)
+    size, start, scn = redo.block_size, block, -1
+    end, wanted = block + len(data) // size, next(sizes)
     for lwn in find_lwns(redo, data, block):
-        taken.append(lwn)
-        end = (lwn.end - block) * redo.block_size
-        if lwn.end - taken[0].block >= wanted or end == len(data):
-            yield LogPart(thread, tuple(taken), data[first:end])
-            first, taken, wanted = end, [], next(sizes)
+        scn = lwn.scn if scn < 0 else scn
+        if lwn.end - start >= wanted or lwn.end == end:
+            blocks = data[(start - block) * size : (lwn.end - block) * size]
+            yield LogPart(thread, start, lwn.end, blocks, scn, lwn.next_scn)
+            start, scn, wanted = lwn.end, -1, next(sizes)
 
 
 def redo_of_logs(logs: Sequence[WrittenLog], sizes: Iterator[int] | None = None) -> Iterator[Redo]:
@@ -178,7 +182,7 @@ def _thread_redo(
         yield (incarnation, header.first_scn), LogStart(header)
         data = log.data[FIRST_DATA_BLOCK * size : header.nab * size]
         for part in log_parts(redo, header.thread, data, FIRST_DATA_BLOCK, sizes):
-            yield (incarnation, part.lwns[0].scn), part
+            yield (incarnation, part.scn), part
         yield (incarnation, header.next_scn), LogEnd(header, lost_part(redo, header, log.lost))
 
 
@@ -186,5 +190,5 @@ def lost_part(redo: RedoFormat, header: LogHeader, lost: bytes) -> LogPart | Non
     """Return what a crash has kept from being written, behind the end of its log; None: nothing."""
     if not lost:
         return None
-    data = memoryview(lost)
-    return LogPart(header.thread, tuple(find_lwns(redo, data, header.nab)), data)
+    sizes = itertools.repeat(len(lost))
+    return next(log_parts(redo, header.thread, memoryview(lost), header.nab, sizes))

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.redo.header import PROBE_BYTES, parse_log_header, probe_geometry
+from olr_pg.simulator.online_redo.steps import Archived, Event, OpenResetlogs
 from olr_pg.simulator.oracle_net.row_versions import RowVersions
 from olr_pg.simulator.oracle_net.server import PASSWORD, USER, StandIn
-from olr_pg.simulator.oracle_net.state import ARCHIVE, OracleState
+from olr_pg.simulator.oracle_net.state import ARCHIVE, ORADATA, OracleState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Snapshot
     from olr_pg.redo.header import LogHeader
     from olr_pg.simulator.named.named_workload import NamedSimulation
+    from olr_pg.simulator.online_redo.online_database import OnlineDatabase
+    from olr_pg.simulator.online_redo.steps import Step
     from olr_pg.simulator.simulation import Summary
 
 CONFIG: Final = "olr-pg.json"
@@ -33,6 +36,8 @@ SOURCE: Final = "source.jsonl"
 """In place of the truth where not all of the source's changes are in its redo."""
 
 TABLES: Final = "tables"
+LOGS: Final = "logs"
+ONLINE: Final = "online"
 
 
 @contextmanager
@@ -87,46 +92,55 @@ class LiveServer:
         self._directory = directory
         self._port = port
         self._opened = opened
-        self._archived = 0
-        self._simulation: NamedSimulation | None = None
+        self._database: OnlineDatabase | None = None
         self._state: OracleState | None = None
         self._rows: _Rows | None = None
         self._server: StandIn | None = None
+        self._snapshot: Snapshot | None = None
 
-    def begin(self, simulation: NamedSimulation) -> None:
-        """Open the port.
+    def begin(self, simulation: NamedSimulation, database: OnlineDatabase) -> None:
+        """Get the database ready; the port opens once every thread has a log."""
+        self._snapshot = simulation.start
+        self._database = database
+        self._state = OracleState(simulation.start, dbid=simulation.dbid)
+        self._state.show_online_logs(database.control)
+        self._rows = _Rows(self._state, simulation.start, self._directory)
+
+    def made(self, simulation: NamedSimulation) -> None:
+        """Let the rows be there before their redo is: only the SCN keeps them from being seen."""
+        assert self._state is not None
+        assert self._rows is not None
+        simulation.flush_truth()
+        self._rows.read_more(simulation.open_begins())
+        self._state.advance(simulation.snapshot().structure.sequences)
+
+    def stepped(self, step: Step) -> None:
+        """Follow the online logs and the archive.
 
         Raises:
             OlrPgError: 8002 the configuration cannot be written, 8010 the port cannot be had.
         """
-        snapshot = simulation.start
-        self._simulation = simulation
-        self._state = OracleState(snapshot, dbid=simulation.dbid)
-        self._rows = _Rows(self._state, snapshot, self._directory)
-        self._server = StandIn(self._state, port=self._port)
-        _write_config(snapshot, self._directory, self._server)
-        self._opened(self._server)
-
-    def worked(self, simulation: NamedSimulation, logs: Sequence[Path]) -> None:
-        """Let the rows follow the work."""
-        if len(logs) > self._archived:
-            simulation.flush_truth()
-            self._follow(logs, simulation.open_begins())
-
-    def ended(self, logs: Sequence[Path]) -> None:
-        """Take the last rows and logs."""
-        self._follow(logs, ())
-
-    def _follow(self, logs: Sequence[Path], unfinished: Sequence[int]) -> None:
-        """First the rows: the SCN is where the last log ends."""
         assert self._state is not None
-        assert self._rows is not None
-        assert self._simulation is not None
-        self._rows.read_more(unfinished)
-        self._state.advance(self._simulation.snapshot().structure.sequences)
-        for path in logs[self._archived :]:
-            self._state.archived(path.name, read_header(path))
-        self._archived = len(logs)
+        assert self._database is not None
+        if isinstance(step, Event | Archived):
+            self._state.scn = max(self._state.scn, self._database.current_scn())
+        match step:
+            case Event():
+                if self._server is None and self._database.is_open:
+                    self._open()
+            case Archived():
+                header = read_header(self._directory / LOGS / step.name)
+                self._state.archived(step.name, header, moves_scn=False)
+            case OpenResetlogs(header):
+                own = header.resetlogs_scn, header.resetlogs, header.activation
+                self._state.open_resetlogs(*own)
+
+    def _open(self) -> None:
+        assert self._state is not None
+        assert self._snapshot is not None
+        self._server = StandIn(self._state, port=self._port)
+        _write_config(self._snapshot, self._directory, self._server)
+        self._opened(self._server)
 
     def close(self) -> None:
         """Close the port."""
@@ -173,7 +187,10 @@ def _write_config(snapshot: Snapshot, directory: Path, server: StandIn) -> None:
             "user": USER,
             "password": PASSWORD,
             "server": server.connect_string,
-            "path-mapping": [ARCHIVE, str((directory / "logs").absolute())],
+            "path-mapping": [
+                *(ARCHIVE, str((directory / LOGS).absolute())),
+                *(ORADATA, str((directory / ONLINE).absolute())),
+            ],
         },
         "apply": {
             "connect-string": "embedded",

@@ -16,9 +16,13 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Snapshot
     from olr_pg.dictionary.structure import Sequence
     from olr_pg.redo.header import LogHeader
+    from olr_pg.simulator.online_redo.control_file import ControlFile
 
 ARCHIVE: Final = "/u01/app/oracle/archive"
 """Where the pretended database archives to: the path in V$ARCHIVED_LOG.NAME."""
+
+ORADATA: Final = "/u01/app/oracle/oradata/SIMDB"
+"""Where it has its online logs: the path in V$LOGFILE.MEMBER."""
 
 DESTINATION: Final = 1
 _PLATFORMS: Final = ((13, "Linux x86 64-bit", "Little"), (6, "AIX-Based Systems (64-bit)", "Big"))
@@ -180,8 +184,28 @@ class OracleState:
         for one in sequences:
             self.catalogue.update(_ADVANCE, one.next, one.name, one.owner)
 
-    def archived(self, name: str, header: LogHeader, *, destination: int = DESTINATION) -> None:
-        """Note a log that has been archived, under `name` in the archive directory."""
+    def show_online_logs(self, control: ControlFile) -> None:
+        """Let the views on online logs and threads show what the control file has of them."""
+        self.catalogue.made_when_asked |= {
+            "V$LOG": control.logs,
+            "V$LOGFILE": lambda: control.log_files(ORADATA),
+            "V$THREAD": control.threads,
+        }
+
+    def archived(
+        self,
+        name: str,
+        header: LogHeader,
+        *,
+        destination: int = DESTINATION,
+        moves_scn: bool = True,
+    ) -> None:
+        """Note a log that has been archived.
+
+        Args:
+            name: in the archive directory.
+            moves_scn: the current SCN is the last of what is archived.
+        """
         thread = {"THREAD#": header.thread, "STATUS": "OPEN", "ENABLED": "PUBLIC"}
         known = self.catalogue.rows(
             'SELECT 1 FROM SYS."V$THREAD" WHERE "THREAD#" = ?', header.thread
@@ -210,8 +234,9 @@ class OracleState:
                 }
             ],
         )
-        # A commit at the SCN that ends a log is the next log's, which nobody has seen yet.
-        self.scn = max(self.scn, (header.next_scn or 0) - 1)
+        if moves_scn:
+            # A commit at the SCN that ends a log is the next log's, which nobody has seen yet.
+            self.scn = max(self.scn, (header.next_scn or 0) - 1)
 
     def note_unrecoverable(self, file: int, scn: int, at: int) -> None:
         """Note that data file `file` was written to without redo at `scn`, Unix time `at`."""

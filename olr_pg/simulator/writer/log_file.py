@@ -97,11 +97,9 @@ class OpenLog:
         header = self._header(nab, next_scn, next_time)
         return OsHeader(nab - 1).image(self.redo) + header.image(self.redo)
 
-    def online_headers(self, file_blocks: int) -> bytes:
-        """Blocks 0 and 1 of the log while it is current, in a file of so many data blocks."""
-        count = FIRST_DATA_BLOCK - 1 + file_blocks
-        header = self._header(UNKNOWN_NAB, SCN_NONE, 0)
-        return OsHeader(count).image(self.redo) + header.image(self.redo)
+    def header(self) -> LogHeader:
+        """Return block 1 while the log is current."""
+        return self._header(UNKNOWN_NAB, SCN_NONE, 0)
 
     def _header(self, nab: int, next_scn: int, next_time: int) -> LogHeader:
         own = self.identity

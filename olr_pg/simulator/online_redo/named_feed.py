@@ -1,0 +1,190 @@
+"""The redo of a named workload as it is made, with switches, crashes and RESETLOGS in between.
+
+When these come is measured in bytes of redo, so that the same seed and the same sizes give the
+same redo, whenever it is asked for.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from dataclasses import dataclass
+from random import Random
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.simulator.fields.block_layout import FIRST_DATA_BLOCK
+from olr_pg.simulator.fields.headers import LogHeader
+from olr_pg.simulator.online_redo.written_redo import (
+    LogEnd,
+    LogStart,
+    log_parts,
+    lost_part,
+    read_format,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from olr_pg.simulator.named.engine import LogSink
+    from olr_pg.simulator.named.named_workload import NamedSimulation
+    from olr_pg.simulator.online_redo.written_redo import Redo
+
+LOST_BYTES: Final = 40_000
+"""Redo that a crash takes back, about."""
+
+
+@dataclass(frozen=True, slots=True)
+class FeedPlan:
+    """The plan of what happens, each after so many bytes of redo; None: never.
+
+    Attributes:
+        switch: every thread switches.
+        crash: an instance crashes and recovers.
+        resetlogs: the database is opened with RESETLOGS.
+        heartbeat: threads without sessions write a record.
+        flush_blocks: of a flush, at least; it takes whole LWNs.
+    """
+
+    switch: int | None = None
+    crash: int | None = None
+    resetlogs: int | None = None
+    heartbeat: int | None = 20_000
+    flush_blocks: int = 1
+
+
+@dataclass(slots=True)
+class _Taken:
+    """What has been taken of a thread's log: its sequence, and how many data blocks."""
+
+    log: tuple[int, int] = (0, 0)
+    blocks: int = 0
+
+
+class NamedFeed:
+    """Lets a named workload work, and takes its redo.
+
+    Args:
+        make: makes the simulation, with the sink that it hands its logs to.
+        threads: how many redo threads it has.
+        idle_threads: the last ones, so many of them, have no sessions.
+
+    Attributes:
+        simulation: at work.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[LogSink], NamedSimulation],
+        plan: FeedPlan,
+        seed: int,
+        *,
+        threads: int = 1,
+        idle_threads: int = 0,
+    ) -> None:
+        self._plan, self._threads, self._busy = plan, threads, threads - idle_threads
+        self._rng = Random(seed ^ 0xC4A5)  # noqa: S311 - reproducible, not secret
+        self._taken = [_Taken() for _ in range(threads)]
+        self._items: list[list[tuple[tuple[int, int], Redo]]] = [[] for _ in range(threads)]
+        self._lost = dict[int, bytes]()
+        self._made = 0
+        self._due = {name: every for name, every in self._events() if every is not None}
+        if plan.crash is not None:
+            self._due["crash"] = plan.crash * 3 // 5  # not with a switch
+        self._sizes = itertools.repeat(plan.flush_blocks)
+        self.simulation = make(self._log_ended)
+
+    def _events(self) -> tuple[tuple[str, int | None], ...]:
+        plan = self._plan
+        return (
+            ("heartbeat", plan.heartbeat if self._busy < self._threads else None),
+            ("switch", plan.switch),
+            ("crash", plan.crash),
+            ("resetlogs", plan.resetlogs),
+        )
+
+    def work(self, size: int) -> Iterator[Redo]:
+        """Write about `size` bytes of redo more, and yield what was flushed, by SCN."""
+        self.simulation.work(size)
+        self._made += size
+        for name, every in self._events():
+            if every is not None and self._made >= self._due[name]:
+                self._due[name] = self._made + every
+                getattr(self, f"_{name}")()
+        self.simulation.instance.flush()
+        for thread in range(self._threads):
+            self._take(thread)
+        return self._merged()
+
+    def end(self) -> tuple[dict[str, int], Iterator[Redo]]:
+        """Commit what is open and end the logs.
+
+        Returns:
+            The rows of each table, and the rest of the redo.
+        """
+        return self.simulation.end(), self._merged()
+
+    def _heartbeat(self) -> None:
+        for thread in range(self._busy, self._threads):
+            self.simulation.instance.heartbeat(thread)
+
+    def _switch(self) -> None:
+        self.simulation.switch_logs()
+
+    def _crash(self) -> None:
+        instance, thread = self.simulation.instance, self._rng.randrange(self._busy)
+        if instance.is_loading:
+            return
+        lost = instance.lose(thread, LOST_BYTES)
+        if not lost:
+            return
+        self._lost[thread] = lost
+        instance.switch_log(thread)
+        instance.roll_back(thread)
+
+    def _resetlogs(self) -> None:
+        if self.simulation.instance.is_loading:
+            return
+        time = self.simulation.instance.redo_time
+        self.simulation.open_resetlogs(time, self._rng.randrange(1, 1 << 31))
+
+    def _merged(self) -> Iterator[Redo]:
+        items = [list(own) for own in self._items]
+        for own in self._items:
+            own.clear()
+        for _, redo in heapq.merge(*items, key=lambda keyed: keyed[0]):
+            yield redo
+
+    def _log_ended(self, _name: str, headers: bytes, data: memoryview) -> None:
+        redo = read_format(memoryview(headers))
+        header = LogHeader.read(redo, headers[redo.block_size :])
+        thread = header.thread - 1
+        self._begin(thread, header)
+        self._add_parts(thread, header, bytes(data[self._taken[thread].blocks * redo.block_size :]))
+        end = LogEnd(header, lost_part(redo, header, self._lost.pop(thread, b"")))
+        self._add(thread, header, header.next_scn, end)
+
+    def _take(self, thread: int) -> None:
+        """Take what a thread's log has got since the last time."""
+        log = self.simulation.instance.open_log(thread)
+        header = log.header()
+        self._begin(thread, header)
+        first = self._taken[thread].blocks
+        if log.blocks > first:
+            data = self.simulation.instance.log_data(thread, first, log.blocks)
+            self._add_parts(thread, header, bytes(data))
+
+    def _begin(self, thread: int, header: LogHeader) -> None:
+        taken, own = self._taken[thread], (header.resetlogs, header.sequence)
+        if taken.log != own:
+            taken.log, taken.blocks = own, 0
+            self._add(thread, header, header.first_scn, LogStart(header))
+
+    def _add_parts(self, thread: int, header: LogHeader, data: bytes) -> None:
+        taken, redo = self._taken[thread], self.simulation.redo
+        block = FIRST_DATA_BLOCK + taken.blocks
+        for part in log_parts(redo, header.thread, memoryview(data), block, self._sizes):
+            self._add(thread, header, part.scn, part)
+        taken.blocks += len(data) // redo.block_size
+
+    def _add(self, thread: int, header: LogHeader, scn: int, item: Redo) -> None:
+        self._items[thread].append(((header.resetlogs_scn, scn), item))

@@ -1,0 +1,103 @@
+"""Plays steps against the clock: flushes come at a rate of redo."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
+
+from olr_pg.simulator.online_redo.steps import Event, EventKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from olr_pg.simulator.online_redo.online_files import OnlineFiles
+    from olr_pg.simulator.online_redo.steps import Step
+
+LONGEST_DELAY: Final = 1.0
+_WAITING_PAUSE: Final = 0.05
+
+
+class Stop(Protocol):
+    """Ends the pacing once it is set; as `threading.Event`."""
+
+    def is_set(self) -> bool:
+        """Tell whether it is set."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until it is set or so many seconds are over; tell whether it is set."""
+
+
+class Pacing:
+    """The time at which each flush is due.
+
+    After a time in which the process stood still for more than `LONGEST_DELAY`, nothing is made up
+    for.
+
+    Args:
+        rate: bytes of redo per second.
+        stop: once it is set, nothing waits any more.
+        clock: seconds that only grow.
+    """
+
+    def __init__(self, rate: int, stop: Stop, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate, self._stop, self._clock = rate, stop, clock
+        self._due: float | None = None
+
+    def flushed(self, size: int) -> None:
+        """Wait until what follows `size` bytes is due."""
+        now = self._clock()
+        due = (now if self._due is None else self._due) + size / self._rate
+        self._due = max(due, now - LONGEST_DELAY)
+        if self._due > now:
+            self._stop.wait(self._due - now)
+
+    def waiting(self) -> None:
+        """Wait a little for the archiver."""
+        self._stop.wait(_WAITING_PAUSE)
+
+
+class FlushLog:
+    """Writes down when what was flushed, a JSON line each: for measurements of latency.
+
+    Args:
+        file: gets lines with the Unix time, thread, sequence, block behind the last whole LWN, and
+            the SCN above all that was flushed.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def note(self, event: Event) -> None:
+        """Write a flush down."""
+        line = {
+            "time": time.time(),
+            "thread": event.thread,
+            "sequence": event.sequence,
+            "block": event.block,
+            "bytes": event.size,
+            "scn": event.scn,
+        }
+        self._file.write(json.dumps(line).encode() + b"\n")
+        self._file.flush()
+
+
+def play(
+    steps: Iterable[Step],
+    files: OnlineFiles,
+    pacing: Pacing,
+    stepped: Callable[[Step], None],
+) -> None:
+    """Carry out steps, flushes at their time.
+
+    Args:
+        stepped: is told each step once it is carried out.
+    """
+    for step in steps:
+        files.apply(step)
+        stepped(step)
+        if isinstance(step, Event):
+            if step.kind is EventKind.FLUSHED:
+                pacing.flushed(step.size)
+            elif step.kind is EventKind.WAITING:
+                pacing.waiting()
