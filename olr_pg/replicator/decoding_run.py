@@ -111,6 +111,7 @@ class DecodingRun:
             self._recovery = RecoveryRun(parts.recovery, self._scn, self._target_names)
         self._reached: Mapping[int, Reached] = {}
         self._lobs_scn = -1
+        self._left_scn = 0
         self._thread = threading.Thread(target=self.run, name="olr-decode", daemon=True)
 
     def _target_names(self) -> list[str]:
@@ -278,7 +279,7 @@ class DecodingRun:
     def _new_logs(self) -> list[ArchivedLog]:
         """Find the logs to decode now, oldest first."""
         delivered = max(self._scn, self.merger.watermark)
-        scan = self._parts.logs.scan(self, delivered, self.merger.watermark)
+        scan = self._parts.logs.scan(self, delivered, self._left_scn)
         report_skipped([file for file in scan.skipped if file.path not in self._skipped])
         self._skipped = {file.path for file in scan.skipped}
         if self._parts.once and scan.unusable:
@@ -434,8 +435,10 @@ class DecodingRun:
 
         `Feed.open_scn` covers a transaction until it is queued.
         """
-        # The source may be opened with RESETLOGS behind this before it is looked at again.
-        self._parts.logs.delivering(self.merger.left_scn)
+        if released or left_out:
+            # The source may be opened with RESETLOGS behind this before it is looked at again.
+            self._left_scn = self.merger.left_scn
+            self._parts.logs.delivering(self._left_scn)
         self._events.add(left_out)
         rest = min([self.merger.open_scn(), *self._events.begins()])
         leaving = Leaving(released)
