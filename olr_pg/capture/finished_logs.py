@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.redo.format.file_fields import FIRST_DATA_BLOCK
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class DecodedLogs:
         return log.grows and self.next_block(log.position) >= log.blocks
 
     def next_block(self, position: LogPosition) -> int:
-        """Return the block of a log at which decoding goes on: an LWN group's first, or its end."""
+        """Return the block of a log up to which it was decoded."""
         begun = self._begun.get(position.thread)
         return begun[1] if begun is not None and begun[0] == position else FIRST_DATA_BLOCK
 
@@ -49,13 +50,31 @@ class DecodedLogs:
         """Note that a log that grows has been decoded up to an LWN group."""
         self._begun[position.thread] = position, block
 
-    def expect(self, position: LogPosition) -> None:
-        """Note the log with which decoding of a thread begins, if that is not known yet.
+    def expect(self, logs: Iterable[ArchivedLog]) -> None:
+        """Note with which of some logs decoding of each thread begins, where that is not known yet.
 
         Its file may be used again before anything of it is decoded; then it is missing.
         """
-        if position.thread not in self._begun and self.newest(position.thread) is None:
-            self._begun[position.thread] = position, FIRST_DATA_BLOCK
+        for position in sorted(log.position for log in logs):
+            if position.thread not in self._begun and self.newest(position.thread) is None:
+                self._begun[position.thread] = position, FIRST_DATA_BLOCK
+
+    def goes_on_at(self, log: ArchivedLog) -> int:
+        """Return the block of a log at which decoding goes on: an LWN group's first, or its end.
+
+        Raises:
+            OlrPgError: 2251, more of it was read online than there is of it now.
+        """
+        block = self.next_block(log.position)
+        if block > log.blocks:
+            raise OlrPgError(
+                Code.LOG_SHORTER_THAN_READ,
+                f"it has {log.blocks} blocks, {block} were read while it was being written",
+                file=log.path,
+                thread=log.header.thread,
+                sequence=log.header.sequence,
+            )
+        return block
 
     def begin_at(self, marks: Iterable[Reached]) -> None:
         """Go on where another run has come to: in the logs that it had begun."""

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from olr_pg.capture.archived_log import ArchivedLog, LogPosition
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.redo.format.file_fields import FIRST_DATA_BLOCK
+from olr_pg.redo.format.file_fields import BLOCK, BLOCK_HEADER, FIRST_DATA_BLOCK
 from olr_pg.redo.log_end import Behind, LogEnd, find_end
 
 if TYPE_CHECKING:
@@ -116,6 +116,8 @@ class LogTail:
             return False
         if self._unverified is not None:
             return self._verify(file, self._unverified, now)
+        if self._is_quiet(file):
+            return False
         first = self.end
         size, taken = FIRST_BYTES, 0
         while taken < MOST_BYTES and not self.is_whole:
@@ -136,6 +138,19 @@ class LogTail:
                 break
             size = min(2 * size, MOST_BYTES)
         return self.end > first
+
+    def _is_quiet(self, file: OnlineFile) -> bool:
+        """Tell quickly whether nothing was written behind what was read: mostly it is so."""
+        size = self.header.block_size
+        if self.header.nab is not None or self.problem is not None:
+            return False
+        block = file.read(self.end * size, BLOCK_HEADER).tobytes()
+        if len(block) < BLOCK_HEADER:
+            return True
+        big = self.header.big_endian
+        number = BLOCK.number(block, "number", big=big)
+        sequence = BLOCK.number(block, "sequence", big=big)
+        return number != self.end or sequence < self.header.sequence
 
     def _read(self, file: OnlineFile, size: int) -> npt.NDArray[np.uint8]:
         block_size, nab = self.header.block_size, self.header.nab

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.redo.format.file_fields import FIRST_DATA_BLOCK
+from olr_pg.redo.format.file_fields import BLOCK_LARGE, FIRST_DATA_BLOCK
 from olr_pg.redo.header import PROBE_BYTES, LogHeader, parse_log_header, probe_geometry
 
 if TYPE_CHECKING:
@@ -135,18 +135,31 @@ class OnlineFile:
             os.posix_fadvise(self._handle, begin, length, os.POSIX_FADV_DONTNEED)
         return os.preadv(self._handle, [memoryview(self._buffer)[:length]], begin)
 
-    def read_header(self) -> tuple[LogHeader, npt.NDArray[np.uint8]]:
+    def read_start(self) -> npt.NDArray[np.uint8]:
+        """Read as much of the file's beginning as blocks 0 and 1 take at most.
+
+        Raises:
+            OlrPgError: 2002, it cannot be read.
+        """
+        return self.read(0, FIRST_DATA_BLOCK * BLOCK_LARGE)
+
+    def read_header(
+        self, start: npt.NDArray[np.uint8] | None = None
+    ) -> tuple[LogHeader, npt.NDArray[np.uint8]]:
         """Read and check blocks 0 and 1; the header, and these blocks.
+
+        Args:
+            start: what `read_start` gave; None: it is read.
 
         Raises:
             OlrPgError: 2002 to 2008, see `parse_log_header`. A header that is being written just
                 now is 2005.
         """
-        blocks = self.read(0, FIRST_DATA_BLOCK * ALIGNMENT)
-        start = blocks.tobytes()
-        block_size, _ = probe_geometry(start[:PROBE_BYTES], path=self.path)
+        blocks = self.read_start() if start is None else start
+        data = blocks.tobytes()
+        block_size, _ = probe_geometry(data[:PROBE_BYTES], path=self.path)
         one, two = block_size, FIRST_DATA_BLOCK * block_size
-        return parse_log_header(start[:one], start[one:two], path=self.path), blocks[:two]
+        return parse_log_header(data[:one], data[one:two], path=self.path), blocks[:two]
 
     def _unreadable(self, error: OSError) -> OlrPgError:
         return OlrPgError(Code.LOG_UNREADABLE, error.strerror or str(error), file=self.path)

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 FOLDER: Final = "online"
 """In `context.data`: what was read of logs that are not archived yet."""
 
+SEARCHES: Final = 100
+"""How often all headers are read after a log has ended, to find the one that begins."""
+
 _log = structlog.get_logger(__name__)
 
 
@@ -68,7 +71,10 @@ class _Group:
             try:
                 file = self.file or OnlineFile(path)
                 self.file = file
-                self.header, self.blocks = file.read_header()
+                start = file.read_start()
+                if self.blocks is not None and _begins_with(start, self.blocks):
+                    return False
+                self.header, self.blocks = file.read_header(start)
             except OlrPgError as error:
                 self.problem = error
                 if error.code == Code.LOG_UNREADABLE:
@@ -86,6 +92,10 @@ class _Group:
     def close(self) -> None:
         """Close its file."""
         self._close()
+
+
+def _begins_with(data: npt.NDArray[np.uint8], other: npt.NDArray[np.uint8]) -> bool:
+    return data[: other.size].tobytes() == other.tobytes()
 
 
 @dataclass(slots=True)
@@ -125,6 +135,7 @@ class OnlineLogs:
         self._groups: list[_Group] = []
         self._tails: dict[LogPosition, LogTail] = {}
         self._wanted = _Wanted()
+        self._searches = 0
         try:
             make_private_directory(folder)
             for left in folder.iterdir():
@@ -150,15 +161,22 @@ class OnlineLogs:
                 group.close()
         self._groups = [known.get(paths) or _Group(paths) for paths in members]
 
-    def poll(self) -> bool:
+    def poll(self, *, all_headers: bool = False) -> bool:
         """Read what was written since; whether anything is new. Little is read where nothing is.
+
+        Args:
+            all_headers: also those of logs that are closed, which else are read where a log has
+                ended, and for a while then.
 
         Raises:
             OlrPgError: 1092, the spool cannot be written.
         """
-        current = [one for one in self._groups if one.header is None or one.header.nab is None]
+        current = [one for one in self._groups if one.header and one.header.nab is None]
         is_new = [group.read_header() for group in current]
-        if any(is_new) or not current:
+        if any(is_new):
+            self._searches = SEARCHES
+        if self._searches or all_headers:
+            self._searches -= not all_headers and self._searches > 0
             for group in self._groups:
                 if group not in current:
                     group.read_header()
@@ -200,7 +218,7 @@ class OnlineLogs:
             OlrPgError: 1092, the spool cannot be written.
         """
         self._wanted = _Wanted(scn, frozenset(log.position for log in scan.logs))
-        self.poll()
+        self.poll(all_headers=True)
         self._forget()
         self._note_lost()
         own = self._unarchived()

@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import structlog
+
 from olr_pg.monitor.lag import Milestones
 from olr_pg.monitor.status_values import SourceStatus, ThreadStatus
 from olr_pg.scalars import format_xid
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from olr_pg.decoding.split import Split
     from olr_pg.ordering.accounting import Accounting
     from olr_pg.ordering.merger import Merger
+
+_log = structlog.get_logger(__name__)
 
 
 class DecodeProgress:
@@ -131,3 +135,23 @@ def _written_at(log: ArchivedLog, otherwise: float) -> float:
         return Path(log.path).stat().st_mtime
     except OSError:  # it was removed meanwhile; decoding will say so
         return otherwise
+
+
+def report_log(log: ArchivedLog, merger: Merger) -> None:
+    """Log that a log was decoded to its end, and what of the run's redo is not whole."""
+    account = merger.account
+    _log.info(
+        "log decoded",
+        thread=log.header.thread,
+        sequence=log.header.sequence,
+        next_scn=log.next_scn,
+        transactions=account.committed,
+        rows=account.rows,
+        waiting=merger.waiting,
+    )
+    if account.unmatched or account.lost:
+        _log.warning(
+            "the redo is not whole",
+            undo_without_change=account.unmatched,
+            transactions_without_end=account.lost,
+        )

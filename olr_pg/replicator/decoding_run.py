@@ -31,6 +31,7 @@ from olr_pg.ordering.release import Leaving
 from olr_pg.ordering.split_merging import merge_splits, move_on
 from olr_pg.ordering.table_events import EventFeed, FaultReporter
 from olr_pg.ordering.transaction_filters import TransactionFilters
+from olr_pg.replicator.decoding_progress import report_log
 from olr_pg.replicator.recovery.run_images import RecoveryRun
 from olr_pg.replicator.thread_admission import Admission
 from olr_pg.scalars import MAX_SCN
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from olr_pg.capture.archived_log import ArchivedLog, Reached
-    from olr_pg.capture.continuity import LogStream
     from olr_pg.capture.logs import LogScan
     from olr_pg.decoding.dictionary_follower import DictionaryFollower
     from olr_pg.decoding.filters import Filters
@@ -56,9 +56,6 @@ if TYPE_CHECKING:
 
 _ROOM_SECONDS: Final = 0.2
 """How long room in a full queue is waited for before looking whether the run is to end."""
-
-_ONLINE_SECONDS: Final = 0.01
-"""Between looks at the ends of the online logs: nobody tells when Oracle has written."""
 
 _LOGS_REMEMBERED: Final = 1024
 """The latest logs, where a failure's redo is looked for: a run may last for years."""
@@ -253,18 +250,8 @@ class DecodingRun:
                 for feed in self.feeds:
                     feed.delivery.drained.set()
                 return
-            self._await_redo(self._parts.logs.source.pause(idle))
+            self._parts.logs.await_redo(self._parts.logs.source.pause(idle), self.ending)
             idle += 1
-
-    def _await_redo(self, seconds: float) -> None:
-        """Wait until it is time to look for logs, an online log has grown, or the run is to end."""
-        if not self._parts.logs.source.is_online:
-            self.ending.wait(seconds)
-            return
-        end = time.monotonic() + seconds
-        while (rest := end - time.monotonic()) > 0:
-            if self.ending.wait(min(rest, _ONLINE_SECONDS)) or self._parts.logs.has_news():
-                return
 
     def _is_through(self) -> bool:
         """Whether all is delivered that a run with an end is to deliver."""
@@ -291,8 +278,8 @@ class DecodingRun:
         self._incarnations.limit(stream.logs)
         self._admission.admit(stream, scan)
         unread = unread_logs(stream.readable, self._scn, self._reached)
-        for log in self._first_logs(unread, stream):
-            self._decoded.expect(log.position)
+        if self._parts.logs.source.is_online:
+            self._decoded.expect((*unread, *(log for log in stream.readable if log.grows)))
         logs = [log for log in unread if not self._decoded.has_all(log)]
         if scan.open_threads is not None and not stream.gaps and not scan.unusable:
             self._close_threads(scan.open_threads, logs)
@@ -304,13 +291,6 @@ class DecodingRun:
                 raise missing[0]
             self._note_waiting(scan, missing)
         return logs
-
-    def _first_logs(self, unread: Sequence[ArchivedLog], stream: LogStream) -> list[ArchivedLog]:
-        """Return the logs with which threads may begin, in order, where online logs are read."""
-        if not self._parts.logs.source.is_online:
-            return []
-        growing = [log for log in stream.readable if log.grows]
-        return sorted((*unread, *growing), key=lambda log: log.position)
 
     def _close_threads(self, opened: frozenset[int], logs: Sequence[ArchivedLog]) -> None:
         """Wait no longer for threads that are closed and read to their end."""
@@ -338,27 +318,10 @@ class DecodingRun:
         sources = [
             ThreadSplit(log.header.thread, split, log.end_scn)
             for log in logs
-            for split in plan_splits(log, first_block=self._next_block(log))
+            for split in plan_splits(log, first_block=self._decoded.goes_on_at(log))
         ]
         merged = merge_splits(self.merger, sources, self._parts.decode)
         return self._take(merged, {log.path: log for log in logs})
-
-    def _next_block(self, log: ArchivedLog) -> int:
-        """Return where decoding of a log goes on.
-
-        Raises:
-            OlrPgError: 2251, more of it was read online than there is of it now.
-        """
-        block = self._decoded.next_block(log.position)
-        if block > log.blocks:
-            raise OlrPgError(
-                Code.LOG_SHORTER_THAN_READ,
-                f"it has {log.blocks} blocks, {block} were read while it was being written",
-                file=log.path,
-                thread=log.header.thread,
-                sequence=log.header.sequence,
-            )
-        return block
 
     def _take(self, merged: Iterable[Merged], logs: Mapping[str, ArchivedLog]) -> bool:
         """Deliver what leaves the merger; False where the session has ended.
@@ -406,7 +369,7 @@ class DecodingRun:
             if self._until is not None:
                 self._until.see_end(log)
             self.progress.decoded(log, self.merger)
-            self._report(log)
+            report_log(log, self.merger)
         self._incarnations.decoded(log)
         if self._recovery is not None:
             self._recovery.log_read(log, self.merger)
@@ -525,21 +488,3 @@ class DecodingRun:
     def _waits_for_room(self, event: SchemaEvent) -> bool:
         """LOB values of transactions that are queued behind them must not wait for one another."""
         return event.is_fault or (bool(event.lobs) and event.commit_scn != self._lobs_scn)
-
-    def _report(self, log: ArchivedLog) -> None:
-        account = self.merger.account
-        _log.info(
-            "log decoded",
-            thread=log.header.thread,
-            sequence=log.header.sequence,
-            next_scn=log.next_scn,
-            transactions=account.committed,
-            rows=account.rows,
-            waiting=self.merger.waiting,
-        )
-        if account.unmatched or account.lost:
-            _log.warning(
-                "the redo is not whole",
-                undo_without_change=account.unmatched,
-                transactions_without_end=account.lost,
-            )
