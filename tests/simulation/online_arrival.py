@@ -62,7 +62,10 @@ class OnlineArrival:
         self._writes = list(database.steps(redo_of_logs(written)))
         self._steps = list(_pace(rng, len(self._writes)))
         self._done = self._written = 0
-        self._files = OnlineFiles(folder / FOLDER, folder / "logs", folder / "making")
+        self._rng = rng
+        self._shown = rng.choice((0.2, 0.5, 1.0))
+        self._archive = folder / "archive"
+        self._files = OnlineFiles(folder / FOLDER, self._archive, folder / "making")
         self._files.__enter__()
 
     @property
@@ -87,7 +90,14 @@ class OnlineArrival:
         for write in self._writes[self._written : self._written + step.writes]:
             self._files.apply(write)
         self._written += step.writes
+        self._show_archived()
         return step
+
+    def _show_archived(self) -> None:
+        """Let archived logs get into the folder that is watched, some of them late."""
+        for path in sorted(self._archive.iterdir()):
+            if not self.left or self._rng.random() < self._shown:
+                path.rename(self._folder / "logs" / path.name)
 
     @property
     def readable_scn(self) -> int:
