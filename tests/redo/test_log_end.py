@@ -34,7 +34,9 @@ def groups(log: Log) -> dict[int, int]:
 
 
 def data_of(log: Log, end: int | None = None) -> npt.NDArray[np.uint8]:
-    return log.raw[FIRST * BLOCK : (log.header.nab if end is None else end) * BLOCK].copy()
+    last = log.header.nab if end is None else end
+    assert last is not None
+    return log.raw[FIRST * BLOCK : last * BLOCK].copy()
 
 
 def restamped(block: bytes, sequence: int) -> bytes:
