@@ -51,6 +51,9 @@ class Code(IntEnum):
     ROW_CONDITION_COLUMN_UNKNOWN = 1132
     ROW_CONDITION_COLUMN_INCOMPARABLE = 1133
     ROW_CONDITION_LITERAL_UNFIT = 1134
+    CONFIG_FILE_EXISTS = 1140
+    CONFIG_UNWRITABLE = 1141
+    OUTPUT_UNWRITABLE = 1210
     # archived logs and redo
     NO_LOGS = 2001
     LOG_UNREADABLE = 2002
@@ -103,6 +106,10 @@ class Code(IntEnum):
     VECTOR_NOT_INTERPRETED = 2142
     ROW_CONDITION_UNDECIDABLE = 2160
     ROW_MOVES_IN_INCOMPLETE = 2161
+    LOG_URL_UNUSABLE = 2210
+    STORAGE_DENIED = 2211
+    BUCKET_MISSING = 2212
+    STORAGE_UNREACHABLE = 2213
     ONLINE_LOG_NOT_SOUND = 2250
     LOG_SHORTER_THAN_READ = 2251
     # dictionary and table list
@@ -242,7 +249,10 @@ class Code(IntEnum):
     SPARK_JOB_FAILED = 6005
     TASK_RESULT_LOST = 6006
     ANOTHER_SPARK_SESSION = 6007
+    EXECUTOR_UNFIT = 6008
     DATA_SOURCE_OPTION = 6040
+    STREAM_PAST_RESETLOGS = 6220
+    STREAM_OFFSET = 6221
     # the live Oracle source
     ORACLE_UNREACHABLE = 7001
     ORACLE_LOGIN_REFUSED = 7002
@@ -278,6 +288,7 @@ class Code(IntEnum):
     NO_APPLIANCE = 9010
     APPLIANCE_SILENT = 9011
     METRICS_UNWRITABLE = 9012
+    DECODING_PROCESS_ENDED = 9210
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +322,16 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     ),
     Code.NO_CONFIG_FILE: ErrorEntry(
         "no configuration file is named, and there is none in its usual place",
-        "name it with --file FILE (or --config FILE), or start where configs/Replicator.json is",
+        "name it with --config FILE (or --file FILE, or in OLR_PG_CONFIG), or start where"
+        " olr-pg.json or configs/Replicator.json is",
+    ),
+    Code.CONFIG_FILE_EXISTS: ErrorEntry(
+        "a configuration file is there already",
+        "name another one, or replace it with --force",
+    ),
+    Code.CONFIG_UNWRITABLE: ErrorEntry(
+        "the configuration file cannot be written",
+        "name a file in a directory that is there and that this user may write to",
     ),
     Code.CONFIG_OF_NEWER_VERSION: ErrorEntry(
         "the configuration file is of a newer version than this program reads",
@@ -399,6 +419,11 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     Code.STDOUT_UNWRITABLE: ErrorEntry(
         "the standard output cannot be written",
         "make room where the output goes, and run the command again",
+    ),
+    Code.OUTPUT_UNWRITABLE: ErrorEntry(
+        "the output directory cannot be written",
+        "make room there, and make the directory of --out writable for this user; files that have"
+        " their final names are whole",
     ),
     # 2xxx logs and redo (exit code 3)
     Code.NO_LOGS: ErrorEntry(
@@ -650,6 +675,26 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     Code.MASKED_INCIDENT_UNWRITABLE: ErrorEntry(
         "the masked copy of an incident cannot be written",
         "name a new file in a directory that this user may write to",
+    ),
+    Code.LOG_URL_UNUSABLE: ErrorEntry(
+        "the URL of archived logs cannot be used",
+        "write it as pyarrow takes it: s3://BUCKET/PREFIX, gs://, abfs://, hdfs://, file:// or"
+        " fsspec+SCHEME://, options in its query (`?region=…&endpoint_override=HOST:PORT`), and"
+        " credentials in the environment, never in the URL",
+    ),
+    Code.STORAGE_DENIED: ErrorEntry(
+        "the object storage refuses access",
+        "give this process, and every executor, credentials that may list and read there: the usual"
+        " environment variables or files of the storage's vendor, or the machine's role",
+    ),
+    Code.BUCKET_MISSING: ErrorEntry(
+        "there is no such bucket",
+        "correct the bucket's name in the URL, its region, or the endpoint (`endpoint_override`)",
+    ),
+    Code.STORAGE_UNREACHABLE: ErrorEntry(
+        "the object storage does not answer",
+        "check the endpoint, the network and the storage's own state, and run it again: nothing was"
+        " changed",
     ),
     # 3xxx dictionary and TableList (exit code 4)
     Code.DICTIONARY_UNREADABLE: ErrorEntry(
@@ -1252,17 +1297,32 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     ),
     Code.TASK_RESULT_LOST: ErrorEntry(
         "the result of a task cannot be handed over",
-        "check the room and the rights in the temporary directory (TMPDIR, or spark.local.dir"
-        " under `spark.conf`)",
+        "check the room and the rights in the directory of the results (`spark.results`, else"
+        " TMPDIR)",
     ),
     Code.ANOTHER_SPARK_SESSION: ErrorEntry(
         "a Spark session with other settings runs in this process",
         "stop the running session first; a process has one session",
     ),
+    Code.EXECUTOR_UNFIT: ErrorEntry(
+        "a machine of the Spark cluster lacks what tasks need",
+        "install there what the appliance has, at the same paths: this version of olr_pg with its"
+        " kernels (`olr-pg prepare`), the same Python, and the mount of the logs",
+    ),
     Code.DATA_SOURCE_OPTION: ErrorEntry(
         "the options of the data source cannot be used",
         'give load() the logs and .option("dictionary", …) the snapshot; docs/data-source.md has'
         " all options",
+    ),
+    Code.STREAM_PAST_RESETLOGS: ErrorEntry(
+        "a stream has delivered commits that a RESETLOGS of the database gave up",
+        "take what commits from the RESETLOGS SCN on out of the stream's target, and start the"
+        ' query anew with another checkpointLocation and .option("startScn", that SCN)',
+    ),
+    Code.STREAM_OFFSET: ErrorEntry(
+        "the checkpoint of a stream has an offset that this source did not write",
+        "give each query a checkpointLocation of its own, and leave its files as they are; else"
+        " start it anew with another one",
     ),
     # 7xxx the live Oracle source (exit code 8)
     Code.ORACLE_UNREACHABLE: ErrorEntry(
@@ -1402,6 +1462,11 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         "an internal error",
         "this is a defect of the appliance: report it with the log; a restart goes on from the"
         " last confirmed position",
+    ),
+    Code.DECODING_PROCESS_ENDED: ErrorEntry(
+        "a process that decoded has ended before its time",
+        "look in the system's log for who killed it: where the kernel did because memory ran out,"
+        " use fewer processes (--jobs)",
     ),
     Code.NO_APPLIANCE: ErrorEntry(
         "no appliance runs with this configuration",

@@ -2,11 +2,16 @@
 
     uv run python -m tests.sweep --seeds 1000 --size 1MB
     uv run python -m tests.sweep --seeds 100 --size 4MB --workload lobs --first 500
+    uv run python -m tests.sweep --seeds 100 --size 200KB --data-source
 
 The databases are those that ``olr-pg simulate`` writes of the same seeds, sizes and workloads. With
 ``--later`` they have no DDL, and each is decoded once more from a later log: that must give nothing
 that the whole redo did not give. What differs is printed at once, a summary at the end; exit code 1
 where anything did.
+
+With ``--data-source`` they are read through Spark's data source instead, without Spark: as a query
+of all tables, as a stream that is started again while logs come, and as a query of each table, at
+three sizes of splits.
 """
 
 from __future__ import annotations
@@ -22,7 +27,8 @@ import structlog
 
 from olr_pg.cli.bench import parse_size
 from olr_pg.simulator.sessions.workload import DdlUse
-from tests.replicator.decoded_seeds import SimulatedSeed, difference, lost_by_more
+from tests.datasource.source_rows import source_difference
+from tests.replicator.decoded_seeds import SPLIT_BYTES, SimulatedSeed, difference, lost_by_more
 
 LINE_MAX = 2000
 
@@ -40,6 +46,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--workload", choices=("random", "lobs"), default="random")
     parser.add_argument("--threads", type=int, help="redo threads")
     parser.add_argument("--later", action="store_true", help="decode from a later log as well")
+    parser.add_argument("--data-source", action="store_true", help="read as the data source does")
     return parser.parse_args()
 
 
@@ -55,7 +62,8 @@ def main() -> int:
         size = parse_size(arguments.size)
         chosen = SimulatedSeed(seed, size, arguments.workload, arguments.threads, ddl)
         with tempfile.TemporaryDirectory() as folder:
-            found = _check(chosen, Path(folder), later=arguments.later)
+            check = _check_source if arguments.data_source else _check
+            found = check(chosen, Path(folder), later=arguments.later)
         if found is not None:
             differing.append(seed)
             say(f"seed {seed} differs: {found}")
@@ -78,6 +86,20 @@ def _check(chosen: SimulatedSeed, folder: Path, *, later: bool) -> str | None:
     except Exception as error:  # noqa: BLE001 - one seed of a sweep says what it is
         return f"{type(error).__name__}: {error}"
     return None if found is None else found[:LINE_MAX]
+
+
+def _check_source(chosen: SimulatedSeed, folder: Path, *, later: bool) -> str | None:
+    """The same of the data source."""
+    assert not later
+    try:
+        source = chosen.simulated(folder)
+        for split_bytes in SPLIT_BYTES:
+            found = source_difference(source, split_bytes, chosen.seed)
+            if found is not None:
+                return found[:LINE_MAX]
+    except Exception as error:  # noqa: BLE001 - one seed of a sweep says what it is
+        return f"{type(error).__name__}: {error}"
+    return None
 
 
 if __name__ == "__main__":

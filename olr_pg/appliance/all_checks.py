@@ -24,7 +24,7 @@ from olr_pg.spark.java import find_java
 from olr_pg.wire.frames import ByteOrder
 
 if TYPE_CHECKING:
-    from olr_pg.conditions.compile import RowCondition
+    from olr_pg.conditions.typed_conditions import RowCondition
     from olr_pg.config.model import Config
     from olr_pg.dictionary.model import Database, Table
     from olr_pg.oracle.facts import DatabaseFacts as SourceFacts

@@ -16,6 +16,7 @@ from olr_pg.appliance.main_loop import Serving
 from olr_pg.appliance.monitoring import monitored
 from olr_pg.appliance.open_source import open_source
 from olr_pg.appliance.reloading import Reloader, hangups
+from olr_pg.appliance.spark_settings import spark_settings
 from olr_pg.appliance.status_observer import Parts
 from olr_pg.appliance.target import (
     RunningTarget,
@@ -26,6 +27,7 @@ from olr_pg.appliance.target import (
 from olr_pg.applier.kernel_warmup import warming
 from olr_pg.applier.session.applier_session import Applier
 from olr_pg.applier.settings import (
+    START_SECONDS,
     ApplierSettings,
     ConflictPolicy,
     Consistency,
@@ -54,7 +56,7 @@ from olr_pg.replicator.target_feed import Delivery
 from olr_pg.server.backlog import Backlog
 from olr_pg.server.checkpoint import FILE_NAME, Checkpoint, source_identity
 from olr_pg.server.listener import Listener
-from olr_pg.spark.session import SparkSettings, stop_session
+from olr_pg.spark.session import stop_session
 from olr_pg.wire.frames import ByteOrder
 
 if TYPE_CHECKING:
@@ -143,7 +145,7 @@ def run_appliance(
         alone = len(parts) == 1
         decoder = Decoder(
             source,
-            SparkSettings(config.spark.master, dict(config.spark.conf), PRELOAD),
+            spark_settings(config.spark, PRELOAD),
             once=once,
             threads_file=data / THREADS_FILE,
             storage=storage,
@@ -159,7 +161,9 @@ def run_appliance(
             for part, checkpoint in zip(parts, checkpoints, strict=True)
         ]
         names = () if alone else tuple(target.name for target in targets)
-        observed = [Parts(target, storage, memory.max_mb * MIB, names) for target in targets]
+        observed = [
+            Parts(target, storage, memory.max_mb * MIB, names, decoder.splits) for target in targets
+        ]
         service = stack.enter_context(monitored(config, observed, data))
         poll: Callable[[], None] = _nothing
         if reload is not None:
@@ -367,6 +371,8 @@ def applier_settings(
         table_names=apply.table_mapping,
         conflict=ConflictPolicy(apply.on_conflict),
         truncate=TruncatePolicy(apply.on_truncate),
+        outage_seconds=apply.retry_seconds,
+        start_seconds=START_SECONDS if apply.retry_seconds is None else apply.retry_seconds,
         incomplete={
             pattern: IncompletePolicy(name) for pattern, name in apply.incomplete_lobs.items()
         },

@@ -1,4 +1,4 @@
-"""Sets how processes keep memory: those that decode, and the one that serves and applies."""
+"""Tells the C library when to give freed memory back to the system, by what a process does."""
 
 from __future__ import annotations
 

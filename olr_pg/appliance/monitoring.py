@@ -1,4 +1,4 @@
-"""Starts what a running appliance shows of itself, as the configuration says."""
+"""Starts the status page, the metrics and their exporter, as the configuration asks for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The source database that a configuration names, opened."""
+"""Opens the source database that a configuration names, live or offline."""
 
 from __future__ import annotations
 

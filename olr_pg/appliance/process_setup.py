@@ -1,4 +1,4 @@
-"""Sets how a process of ``olr-pg`` shares the processor with its threads, memory with others."""
+"""Tunes a process of ``olr-pg``: turns of its threads, collection of garbage, its heaps."""
 
 from __future__ import annotations
 

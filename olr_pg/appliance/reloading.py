@@ -1,4 +1,4 @@
-"""SIGHUP: the configuration is read again, and what can change takes effect without a restart."""
+"""Reads the configuration again at a SIGHUP; what may change takes effect without a restart."""
 
 from __future__ import annotations
 

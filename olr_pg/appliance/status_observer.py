@@ -17,12 +17,14 @@ from olr_pg.monitor.status_values import (
     PortStatus,
     ProcessStatus,
     Rates,
+    SourceStatus,
     StageState,
     Status,
     TableStatus,
 )
 from olr_pg.observability.periodic import Periodic
 from olr_pg.observability.recent import recent_events
+from olr_pg.replicator.spark_decoding import SplitCounts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -32,13 +34,21 @@ if TYPE_CHECKING:
     from olr_pg.applier.batches.table_progress import TableProgress
     from olr_pg.errors import OlrPgError
     from olr_pg.monitor.lag import Lag
+    from olr_pg.replicator.spark_decoding import SparkDecoding
     from olr_pg.transactions.waiting_storage import Storage
 
 TARGET_BEHIND: Final = "TARGET_BEHIND"
 """Everything that is archived has been decoded, but the target does not have all of it."""
 
+WAITING_FOR_TARGET: Final = "WAITING_FOR_TARGET"
+"""The target is out of reach, or takes nothing; it is tried again."""
+
 SAMPLE_SECONDS: Final = 0.5
 _RATE_SAMPLES: Final = 20
+_NAMED: Final = 3
+"""How many of the tables that stopped for one cause are named."""
+
+_TROUBLED: Final = ("STOPPED", "WAITING_FOR_REDO", "WAITING_FOR_SOURCE", WAITING_FOR_TARGET)
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -48,12 +58,14 @@ class Parts(NamedTuple):
     Attributes:
         names: of all targets, where there are several.
         memory_max: bytes, `context.memory.max-mb`.
+        splits: decodes; it counts where.
     """
 
     target: RunningTarget
     storage: Storage
     memory_max: int
     names: tuple[str, ...] = ()
+    splits: SparkDecoding | None = None
 
 
 class _Sample(NamedTuple):
@@ -103,6 +115,16 @@ class Observer:
         source = status.source
         self._samples.append(_Sample(status.at, source.redo_bytes, source.rows, changes))
 
+    def _source(self) -> SourceStatus:
+        parts = self._parts
+        counts = SplitCounts() if parts.splits is None else parts.splits.counts
+        return replace(
+            parts.target.delivery.progress.source,
+            spilled_bytes=parts.storage.waiting_bytes,
+            splits_here=counts.here,
+            splits_by_spark=counts.by_spark,
+        )
+
     def status(self) -> Status:
         """Return how everything is now."""
         now = self._clock()
@@ -118,7 +140,7 @@ class Observer:
             at=now,
             started_at=self._started_at,
             state=self._state(port, tables, now),
-            source=replace(progress.source, spilled_bytes=parts.storage.waiting_bytes),
+            source=self._source(),
             port=port,
             process=_process(parts.memory_max),
             tables=tables,
@@ -131,15 +153,18 @@ class Observer:
         )
         listener = parts.target.listener
         session = listener.replicating
-        unreached = None if applier is None else applier.unreached
         ahead = None if session is None else session.ahead
         warnings = (listener.silence, ahead)
-        return _with_problems(status, parts.target.failure, unreached, warnings)
+        return _with_problems(status, parts.target.failure, warnings)
 
     def _state(self, port: PortStatus, tables: Sequence[TableStatus], now: float) -> StageState:
         """Return what decoding does; all is caught up only where the target has it all."""
         state = self._parts.target.delivery.state
-        reason = None if state.reason is None else f"{state.reason}; {state.reason.action}"
+        applier = self._parts.target.applier
+        outage = None if applier is None else applier.outage
+        if outage is not None and state.phase is not CapturePhase.STOPPED:
+            return StageState(WAITING_FOR_TARGET, outage.since, _advised(outage.error))
+        reason = None if state.reason is None else _advised(state.reason)
         lacking = None
         if state.phase is CapturePhase.CAUGHT_UP:
             lacking = self._lacking(port, tables)
@@ -230,6 +255,7 @@ class Observer:
             archived=progress.archived,
             queued=progress.queued,
             taken=self._taken,
+            missing_since=progress.source.missing_since,
         )
         if found is None:
             return TableStatus(name, lag=lag, lag_seconds=lag.total)
@@ -299,16 +325,11 @@ def _process(memory_max: int) -> ProcessStatus:
 def _with_problems(
     status: Status,
     failure: BaseException | None,
-    unreached: BaseException | None,
     warnings: Sequence[OlrPgError | None],
 ) -> Status:
-    problems = [
-        f"table {t.name} has stopped{_behind(t)}: {t.stopped}" for t in status.tables if t.stopped
-    ]
-    if status.state.name in ("STOPPED", "WAITING_FOR_REDO", "WAITING_FOR_SOURCE"):
+    problems = _stopped([table for table in status.tables if table.stopped])
+    if status.state.name in _TROUBLED:
         problems.insert(0, f"{status.state.name}: {status.state.reason or 'no reason is known'}")
-    if unreached is not None:
-        problems.insert(0, f"the target is not there yet, and is waited for: {unreached}")
     if failure is not None:
         problems.insert(0, f"the bundled applier has ended and is started again: {failure}")
     problems += [
@@ -322,6 +343,27 @@ def _with_problems(
         problems.append(f"the client {status.port.client} does not confirm what it has taken")
     problems += [f"{warning}; {warning.action}" for warning in warnings if warning is not None]
     return replace(status, problems=tuple(problems))
+
+
+def _stopped(tables: Sequence[TableStatus]) -> list[str]:
+    """Say which tables have stopped: what has one cause is one problem."""
+    by_code: dict[str, list[TableStatus]] = {}
+    for table in tables:
+        by_code.setdefault((table.stopped or "").partition(":")[0], []).append(table)
+    return [_stopped_together(group) for group in by_code.values()]
+
+
+def _stopped_together(tables: Sequence[TableStatus]) -> str:
+    first = tables[0]
+    if len(tables) == 1:
+        return f"table {first.name} has stopped{_behind(first)}: {first.stopped}"
+    names = ", ".join(table.name for table in tables[:_NAMED])
+    more = f" and {len(tables) - _NAMED} more" if len(tables) > _NAMED else ""
+    return f"{len(tables)} tables have stopped: {names}{more}; the first one: {first.stopped}"
+
+
+def _advised(error: OlrPgError) -> str:
+    return f"{error}; {error.action}"
 
 
 def _behind(table: TableStatus) -> str:

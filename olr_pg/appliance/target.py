@@ -88,7 +88,8 @@ class RunningTarget:
     @property
     def is_waiting(self) -> bool:
         """Is true while its applier waits for a database that is not there yet."""
-        return self.applier is not None and self.applier.unreached is not None
+        applier = self.applier
+        return applier is not None and applier.outage is not None and not applier.is_begun
 
     @property
     def is_confirmed(self) -> bool:

@@ -13,29 +13,42 @@ if TYPE_CHECKING:
 
 def retrying(
     passes: Callable[[BaseException], bool],
-    seconds: float,
+    seconds: Callable[[BaseException], float | None],
     stop: threading.Event,
-    announce: Callable[[int, str], None],
+    announce: Callable[[int, BaseException], None],
 ) -> tenacity.Retrying:
     """Call again, after pauses that grow to two seconds; raise the last error in the end.
 
     Args:
         passes: whether an error may pass by itself.
-        seconds: to go on for.
+        seconds: that are gone on for after the first attempt, by the last error; None as long as
+            it takes.
         stop: ends pauses, and with them the attempts.
         announce: is told of each failed attempt that another one follows: its number from 1, and
-            the error's text.
+            the error.
     """
     return tenacity.Retrying(
         retry=tenacity.retry_if_exception(passes),
         wait=tenacity.wait_random_exponential(multiplier=0.05, max=2),
-        stop=tenacity.stop_any(
-            tenacity.stop_after_delay(seconds), tenacity.stop_when_event_set(stop)
-        ),
+        stop=tenacity.stop_any(_Over(seconds), tenacity.stop_when_event_set(stop)),
         sleep=tenacity.sleep_using_event(stop),
-        before_sleep=lambda state: announce(
-            state.attempt_number,
-            str(state.outcome.exception()).strip() if state.outcome else "",
-        ),
+        before_sleep=lambda state: announce(state.attempt_number, _failure(state)),
         reraise=True,
     )
+
+
+def _failure(state: tenacity.RetryCallState) -> BaseException:
+    error = state.outcome.exception() if state.outcome else None
+    assert error is not None  # what is tried again has failed
+    return error
+
+
+class _Over(tenacity.stop.stop_base):
+    """Ends attempts by what the last error is given."""
+
+    def __init__(self, seconds: Callable[[BaseException], float | None]) -> None:
+        self._seconds = seconds
+
+    def __call__(self, retry_state: tenacity.RetryCallState) -> bool:
+        bound = self._seconds(_failure(retry_state))
+        return bound is not None and (retry_state.seconds_since_start or 0.0) >= bound

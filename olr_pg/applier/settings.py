@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from olr_pg.applier.altered_values import Losses
 from olr_pg.datatypes.convert import DEFAULT_FACTS, DatabaseFacts
@@ -15,6 +15,9 @@ from olr_pg.wire.frames import ByteOrder
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+START_SECONDS: Final = 180.0
+"""How long a target that cannot be reached at the start is tried again, unless it is said."""
 
 
 class ConflictPolicy(Enum):
@@ -85,6 +88,8 @@ class ApplierSettings:
             fits holds, `NULL` where none does.
         retry_seconds: how long one failing target transaction is tried again before the session
             is rewound; `rewinds` such rewinds in a row without progress end the run.
+        outage_seconds: how long a target that goes away is tried again; None as long as it takes,
+            and `start_seconds` for a run that is to end by itself.
         start_seconds: how long a target that cannot be reached at the start is tried again.
         poll_milliseconds: pause after NoMore.
         window: most requests in flight.
@@ -120,7 +125,8 @@ class ApplierSettings:
     incomplete: Mapping[str, IncompletePolicy] = field(default_factory=dict)
     retry_seconds: float = 30.0
     rewinds: int = 5
-    start_seconds: float = 180.0
+    outage_seconds: float | None = None
+    start_seconds: float = START_SECONDS
     poll_milliseconds: int = 100
     window: int = 16_384
     byte_order: ByteOrder = ByteOrder.LITTLE

@@ -1,4 +1,4 @@
-"""Work in a process of its own: what it leaves in memory ends with it, and disturbs nothing after.
+"""Work in a process of its own, so that what it leaves in memory disturbs no later measurement.
 
 The process starts anew (nothing is inherited but the environment), and ends when the one that
 started it ends, however that happens.

@@ -130,7 +130,7 @@ def _messages(keep: bool) -> Iterator[Callable[[], MessageOutput]]:
 
 def _through_spark(logs: LogSet) -> Callable[[], float]:
     subscription, splits = subscription_to(logs), splits_of(logs)
-    decoder = SparkDecoding(_SETTINGS)
+    decoder = SparkDecoding(_SETTINGS, here_bytes=0)
 
     def work() -> float:
         for result in decoder.decode(subscription, splits):

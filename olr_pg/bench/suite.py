@@ -47,6 +47,7 @@ class Options:
 BENCHMARKS: Final = {
     "scan": "decoding:scan",
     "decode": "decoding:decode",
+    "outputs": "outputs:outputs",
     "spark": "spark:spark",
     "scaling": "decoding:scaling",
     "growth": "growth:growth",

@@ -39,12 +39,14 @@ class Gap:
 
     def as_error(self) -> OlrPgError:
         """Return the gap as the error that stops a run which cannot wait for the logs."""
-        one = self.first_sequence == self.last_sequence
+        first, last = self.first_sequence, self.last_sequence
+        one = first == last
+        which = f"SEQUENCE {first}" if one else f"FROM SEQUENCE {first} UNTIL SEQUENCE {last}"
         return OlrPgError(
             Code.LOG_MISSING,
-            f"sequence {self.first_sequence}"
-            + (" is" if one else f" to {self.last_sequence} are")
-            + " not among the logs",
+            f"sequence {first}" + (" is" if one else f" to {last} are") + " not among the logs",
+            action=f"restore what is missing, in RMAN: RESTORE ARCHIVELOG {which} THREAD"
+            f" {self.thread}; and put it beside the others",
             thread=self.thread,
             sequence=self.first_sequence,
             resetlogs=self.resetlogs_id,

@@ -1,5 +1,7 @@
 """The archived logs of an offline source: files, directories and globs, ordered by their headers.
 
+They may be behind URLs (`object_storage`), too.
+
 File names mean nothing here; what a log is, its header says.
 """
 
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import structlog
 
 from olr_pg.capture.archived_log import AbsentLog, ArchivedLog, LogPosition
+from olr_pg.capture.object_storage import is_url, list_files
 from olr_pg.capture.online_copies import (
     is_overwritten,
     is_unused,
@@ -115,7 +118,7 @@ def discover_logs(specs: Sequence[str], *, online: bool = False) -> list[Archive
 
     Args:
         specs: paths of files and directories (searched with their sub-directories), and globs
-            (``**`` crosses directories).
+            (``**`` crosses directories); or URLs of them.
         online: whether copies of online logs may be among them, see `capture.online_copies`.
 
     Raises:
@@ -200,7 +203,7 @@ class LogPlaces:
 
         Raises:
             OlrPgError: 2002 a path does not exist, 2003 a file given by name is no redo log,
-                2012 two different logs for one position.
+                2012 two different logs for one position, 2210 to 2213 a URL or its storage.
         """
         found: dict[LogPosition, ArchivedLog] = {}
         skipped: list[SkippedFile] = []
@@ -240,7 +243,7 @@ class LogPlaces:
         try:
             return open_log(path)
         except OlrPgError as error:
-            if not self._online:
+            if not self._online or is_url(path):
                 raise
             if error.code == Code.BLOCK_CORRUPT and is_unused(path):
                 raise OlrPgError(Code.NOT_A_REDO_LOG, "nothing is in it yet", file=path) from error
@@ -249,7 +252,7 @@ class LogPlaces:
             return open_current(path)
 
     def _add(self, found: dict[LogPosition, ArchivedLog], log: ArchivedLog) -> None:
-        if self._online and is_overwritten(log):
+        if self._online and not is_url(log.path) and is_overwritten(log):
             return
         first = found.setdefault(log.position, log)
         if first.grows or log.grows:
@@ -289,6 +292,9 @@ def _files(specs: Sequence[str]) -> Iterator[_File]:
 
 
 def _expand(spec: str) -> Iterator[_File]:
+    if is_url(spec):
+        yield from _stored(spec)
+        return
     try:
         mode = Path(spec).stat().st_mode
     except (OSError, ValueError) as error:
@@ -305,6 +311,12 @@ def _expand(spec: str) -> Iterator[_File]:
         yield from _walk(spec)
     else:
         yield _File(spec, os.path.realpath(spec), True, _Stamp.of(Path(spec)))
+
+
+def _stored(url: str) -> Iterator[_File]:
+    files, named = list_files(url)
+    for file in files:
+        yield _File(file.url, file.url, named, _Stamp(0, 0, file.size, file.modified_ns))
 
 
 def _walk(folder: str) -> Iterator[_File]:

@@ -1,4 +1,4 @@
-"""Reading log files: the header, the whole file as a mapping, a range of blocks."""
+"""Reading log files, or logs behind a URL: the header, a range of blocks; files as a mapping."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
+from olr_pg.capture.object_storage import RangeReader, is_url
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.redo.header import PROBE_BYTES, LogHeader, parse_log_header, probe_geometry
 
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     from olr_pg.capture.archived_log import ArchivedLog
 
 _HEADER_BLOCKS: Final = 2
+HEADER_BYTES: Final = 8_192
+"""Bytes of the header blocks, at most: there are no blocks of more than 4 KiB."""
+
+_COMPARED_BYTES: Final = 16 << 20
 
 
 def read_header(path: str) -> tuple[LogHeader, int]:
@@ -29,16 +34,28 @@ def read_header(path: str) -> tuple[LogHeader, int]:
     Raises:
         OlrPgError: 2002 unreadable, 2003–2008 what `parse_log_header` finds.
     """
+    if is_url(path):
+        reader = RangeReader(path)
+        return parse_start(reader.read(0, HEADER_BYTES), path), reader.size
     with _open(path) as handle:
         size = os.fstat(handle).st_size
-        probe = _pread(handle, PROBE_BYTES, 0, path)
-        if 0 < len(probe) < PROBE_BYTES and probe[0] != 0:
-            raise OlrPgError(
-                Code.NOT_A_REDO_LOG, f"{len(probe)} bytes that begin no redo log", file=path
-            )
-        block_size, _ = probe_geometry(probe, path=path)
-        start = _pread(handle, _HEADER_BLOCKS * block_size, 0, path)
-    return parse_log_header(start[:block_size], start[block_size:], path=path), size
+        return parse_start(_pread(handle, HEADER_BYTES, 0, path), path), size
+
+
+def parse_start(start: bytes, path: str) -> LogHeader:
+    """Parse the header in the first `HEADER_BYTES` of a log, fewer where it has not so many.
+
+    Raises:
+        OlrPgError: 2003–2008 what `parse_log_header` finds.
+    """
+    probe = start[:PROBE_BYTES]
+    if 0 < len(probe) < PROBE_BYTES and probe[0] != 0:
+        raise OlrPgError(
+            Code.NOT_A_REDO_LOG, f"{len(probe)} bytes that begin no redo log", file=path
+        )
+    block_size, _ = probe_geometry(probe, path=path)
+    end = _HEADER_BLOCKS * block_size
+    return parse_log_header(start[:block_size], start[block_size:end], path=path)
 
 
 def map_log(path: str) -> npt.NDArray[np.uint8]:
@@ -75,9 +92,13 @@ def read_blocks(log: ArchivedLog, first: int, stop: int) -> npt.NDArray[np.uint8
         OlrPgError: 2002 the file vanished or cannot be read, 2004 it ends before block `stop`.
     """
     block_size = log.header.block_size
-    with _open(log.path) as handle:
-        data = _pread(handle, (stop - first) * block_size, first * block_size, log.path)
-    if len(data) < (stop - first) * block_size:
+    size, offset = (stop - first) * block_size, first * block_size
+    if is_url(log.path):
+        data = RangeReader(log.path).read(offset, size)
+    else:
+        with _open(log.path) as handle:
+            data = _pread(handle, size, offset, log.path)
+    if len(data) < size:
         raise OlrPgError(
             Code.LOG_TRUNCATED,
             f"expected blocks {first} to {stop - 1}",
@@ -96,6 +117,12 @@ def same_content(one: ArchivedLog, other: ArchivedLog) -> bool:
     # Nor does it matter how large an online log was that one of them is a copy of.
     if replace(one.header, file_blocks=0) != replace(other.header, file_blocks=0):
         return False
+    if is_url(one.path) or is_url(other.path):
+        step = max(1, _COMPARED_BYTES // one.header.block_size)
+        parts = ((at, min(at + step, one.blocks)) for at in range(0, one.blocks, step))
+        return all(
+            np.array_equal(read_blocks(one, *part), read_blocks(other, *part)) for part in parts
+        )
     left, right = map_log(one.path), map_log(other.path)
     # Copies may differ past nab: an archived log can carry preallocated space (redo-format §1.6).
     data = slice(_HEADER_BLOCKS * one.header.block_size, one.used_bytes)

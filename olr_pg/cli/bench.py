@@ -45,7 +45,7 @@ def bench(
         list[str] | None,
         typer.Argument(
             metavar="[NAME...]",
-            help="scan, decode, spark, scaling, growth, server, apply, load, end-to-end,"
+            help="scan, decode, outputs, spark, scaling, growth, server, apply, load, end-to-end,"
             " latency, memory; all without names.",
             show_default=False,
         ),

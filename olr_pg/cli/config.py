@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from olr_pg.cli.printing import print_json, print_line
+from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
     from olr_pg.config.model import Config
@@ -15,14 +16,35 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Check a configuration file; print its schema.", no_args_is_help=True)
 
-CONFIG_NAMES: Final = ("--config", "--file", "-c")
-"""What the option is called; ``--file`` is OLR's name of it."""
+USUAL_FILES: Final = (Path("olr-pg.json"), Path("configs", "Replicator.json"))
+"""The configuration where none is named, from the working directory; the second is OLR's."""
+
+
+def usual_file() -> Path:
+    """Choose the file that is read where neither the command line nor the environment names one.
+
+    Raises:
+        OlrPgError: 1120, none is there.
+    """
+    for file in USUAL_FILES:
+        if file.is_file():
+            return file
+    places = " or ".join(str(file.absolute()) for file in USUAL_FILES)
+    raise OlrPgError(
+        Code.NO_CONFIG_FILE, "neither --config nor OLR_PG_CONFIG names one", file=places
+    )
+
 
 ConfigOption = Annotated[
     Path,
     typer.Option(
-        *CONFIG_NAMES,
+        "--config",
+        "--file",  # OLR's name of it
+        "-c",
         metavar="FILE",
+        envvar="OLR_PG_CONFIG",
+        default_factory=usual_file,
+        show_default=", else ".join(f"./{file.as_posix()}" for file in USUAL_FILES),
         help="The configuration file (JSON, comments allowed).",
     ),
 ]

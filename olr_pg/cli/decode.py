@@ -1,7 +1,9 @@
-"""``olr-pg decode``: logs to JSON Lines."""
+"""``olr-pg decode``: logs to JSON Lines or Parquet."""
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from tempfile import gettempdir
@@ -13,18 +15,37 @@ from olr_pg.cli.printing import byte_progress, log_to_stderr, print_json, write_
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from olr_pg.decoding.split import Decode
     from olr_pg.dictionary.committed_changes import DictionaryTransaction
+    from olr_pg.dictionary.model import Database
     from olr_pg.ordering.accounting import Accounting
+    from olr_pg.ordering.ready_transactions import ReadyRun
+    from olr_pg.redo.sessions import SessionDirectory
+    from olr_pg.replicator.decode_once import LogDecoding
 
 SPILL_BYTES: Final = 32 << 20
 """Bytes of unfinished transactions past which the largest wait in the temporary directory."""
 
 
+class Format(StrEnum):
+    """The forms of the output."""
+
+    JSONL = "jsonl"
+    PARQUET = "parquet"
+
+
 def parse_log(text: str) -> Path:
     """Parse a LOG argument; the empty one of a variable that is not set would be this directory."""
+    return Path(parse_place(text))
+
+
+def parse_place(text: str) -> str:
+    """Parse a LOG argument that may be a URL, too; as `parse_log`."""
     if not text:
         raise typer.BadParameter("it is empty")
-    return Path(text)
+    return text
 
 
 LogArguments = Annotated[
@@ -38,7 +59,14 @@ LogArguments = Annotated[
 
 
 def decode(
-    logs: LogArguments,
+    logs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="LOG...",
+            help="Archived logs: files, directories or globs, or URLs of them (s3://…).",
+            parser=parse_place,
+        ),
+    ],
     *,
     dictionary: Annotated[
         Path,
@@ -53,12 +81,35 @@ def decode(
             help="Only this table; may be repeated. Default: every table but Oracle's own.",
         ),
     ] = None,
+    form: Annotated[
+        Format,
+        typer.Option(
+            "--format",
+            "-f",
+            help="JSON Lines on the standard output, or Parquet files below --out: for each table a"
+            " file per log.",
+        ),
+    ] = Format.JSONL,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="DIR", help="Where the Parquet files go."),
+    ] = None,
+    jobs: Annotated[
+        int,
+        typer.Option(
+            "--jobs",
+            "-j",
+            metavar="N",
+            min=1,
+            help="How many processes decode. The output is the same, whatever their number.",
+        ),
+    ] = 1,
     session: Annotated[
         bool,
         typer.Option(
             "--session",
             help="Print with each begin whose session it was: redo thread, the transaction's name,"
-            " user, machine, program.",
+            " user, machine, program. Parquet files have the session in any case.",
         ),
     ] = False,
     ddl: Annotated[
@@ -86,45 +137,44 @@ def decode(
         ),
     ] = None,
 ) -> None:
-    """Print committed changes as JSON Lines, one element per line, in delivery order.
+    """Print committed changes as JSON Lines, one element per line, or write them to Parquet files.
 
-    Each transaction is a "begin", its changes and a "commit".
+    They are in delivery order. As lines, each transaction is a "begin", its changes and a "commit".
     """
+    _check_options(form, out, ddl=ddl, account=account)
     log_to_stderr()
+    from olr_pg.appliance.heap import keep_freed_memory
     from olr_pg.decoding.spill import SpillFiles
     from olr_pg.dictionary.loader import load_snapshot
     from olr_pg.redo.sessions import SessionDirectory
-    from olr_pg.rendering.ddl_lines import render_ddl
-    from olr_pg.rendering.json_lines import JsonLines
-    from olr_pg.replicator.decode_once import decode_logs, is_wanted
+    from olr_pg.replicator.decode_once import LogDecoding, is_wanted
 
+    keep_freed_memory()
     snapshot = load_snapshot(str(dictionary))
-    paths = [str(path) for path in logs]
-    incidents = incident_dir or Path(gettempdir())
+    sessions = SessionDirectory() if session or out else None
     accounts: list[Accounting] = []
-    wanted = partial(is_wanted, table or None)
-
-    def print_ddl(transaction: DictionaryTransaction) -> None:
-        for line in render_ddl(transaction, wanted):
-            write_bytes(line)
-
-    sessions = SessionDirectory() if session else None
-    lines = JsonLines(snapshot.database, sessions=sessions)
-    with byte_progress("decoding") as advance:
-        for blob in decode_logs(
-            snapshot,
-            paths,
-            tables=table or None,
-            progress=advance,
-            incidents=incidents,
-            account=accounts.append,
-            sessions=sessions,
-            storage=SpillFiles(Path(gettempdir()), SPILL_BYTES),
-            ddl=print_ddl if ddl and not account else None,
-        ):
-            if not account:
-                for piece in lines.pieces(blob):
-                    write_bytes(piece)
+    lines_of = snapshot.database if sessions is None and not account else None
+    with _splits_decoded(jobs, lines_of, with_names=session and not out) as decoder:
+        decoding = LogDecoding(snapshot, logs, tables=table or None)
+        with byte_progress("decoding") as advance:
+            runs = decoding.runs(
+                progress=advance,
+                incidents=incident_dir or Path(gettempdir()),
+                account=accounts.append,
+                sessions=sessions,
+                storage=SpillFiles(Path(gettempdir()), SPILL_BYTES),
+                decode=decoder,
+                ddl=_ddl_printer(partial(is_wanted, table or None))
+                if ddl and not account
+                else None,
+            )
+            if out is not None and sessions is not None:
+                _write_files(runs, decoding, out, sessions, jobs)
+            elif account:
+                for _ in runs:
+                    pass
+            else:
+                _print_lines(runs, snapshot.database, sessions)
     if account:
         print_json(accounts[0].as_json())
         _check(accounts[0])
@@ -136,3 +186,76 @@ def _check(accounting: Accounting) -> None:
             Code.ACCOUNT_DOES_NOT_CLOSE,
             f"{accounting.vectors_missing} row vectors, {accounting.changes_missing} changes",
         )
+
+
+def _check_options(form: Format, out: Path | None, *, ddl: bool, account: bool) -> None:
+    """Refuse what does not go together."""
+    if (form is Format.PARQUET) is not (out is not None):
+        raise typer.BadParameter("--format parquet and --out DIR go together")
+    if out is not None and (ddl or account):
+        raise typer.BadParameter("--ddl and --account print lines: not with --format parquet")
+
+
+@contextmanager
+def _splits_decoded(
+    jobs: int, lines_of: Database | None, *, with_names: bool
+) -> Iterator[Decode | None]:
+    """Start the processes that decode; None where this one does.
+
+    Args:
+        lines_of, with_names: as of `ProcessDecoding`.
+    """
+    from olr_pg.replicator.decode_once import decode_splits
+
+    if jobs == 1:
+        yield partial(decode_splits, with_names=with_names)
+        return
+    from olr_pg.replicator.process_decoding import ProcessDecoding
+
+    with ProcessDecoding(jobs, lines_of=lines_of, with_names=with_names) as processes:
+        yield processes.decode
+
+
+def _ddl_printer(wanted: Callable[[str, str], bool]) -> Callable[[DictionaryTransaction], None]:
+    from olr_pg.rendering.ddl_lines import render_ddl
+
+    def print_ddl(transaction: DictionaryTransaction) -> None:
+        for line in render_ddl(transaction, wanted):
+            write_bytes(line)
+
+    return print_ddl
+
+
+def _print_lines(
+    runs: Iterable[ReadyRun], database: Database, sessions: SessionDirectory | None
+) -> None:
+    from olr_pg.rendering.json_lines import JsonLines
+
+    lines = JsonLines(database, sessions=sessions)
+    for run in runs:
+        if run.batch.rendered:
+            write_bytes(run.blob)
+            continue
+        for piece in lines.pieces(run.blob, run.bounds):
+            write_bytes(piece)
+
+
+def _write_files(
+    runs: Iterable[ReadyRun],
+    decoding: LogDecoding,
+    out: Path,
+    sessions: SessionDirectory,
+    jobs: int,
+) -> None:
+    from olr_pg.rendering.parquet_files import ParquetFiles
+
+    with ParquetFiles(
+        out,
+        decoding.database,
+        decoding.logs,
+        decoding.follower.versions,
+        sessions,
+        threads=jobs if jobs > 1 else 0,
+    ) as files:
+        for run in runs:
+            files.take(run)

@@ -1,4 +1,4 @@
-"""Begins a process of ``olr-pg``: before anything that takes time to import."""
+"""The first module of a process of ``olr-pg``, before anything that takes time to import."""
 
 from __future__ import annotations
 

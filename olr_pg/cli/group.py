@@ -1,4 +1,4 @@
-"""The command group: how every command ends.
+"""The command group: Ctrl-C, error messages and exit codes, the same for every command.
 
 An `OlrPgError` is printed to stderr as code, what, where and what to do, and its catalogue entry
 gives the exit code. Other endings: 2 wrong usage (also of 1xxx errors), 70 a defect, 130 Ctrl-C,

@@ -156,9 +156,10 @@ def read_config(path: Path, target: str | None) -> Config:
 
 def spark_session_of(config: Config, preload: tuple[str, ...]) -> Any:
     """Open the Spark session that the configuration describes."""
-    from olr_pg.spark.session import SparkSettings, get_session
+    from olr_pg.appliance.spark_settings import spark_settings
+    from olr_pg.spark.session import get_session
 
-    return get_session(SparkSettings(config.spark.master, dict(config.spark.conf), preload))
+    return get_session(spark_settings(config.spark, preload))
 
 
 @contextmanager

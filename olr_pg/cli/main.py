@@ -22,6 +22,7 @@ from olr_pg.cli import (
     dump,
     errors,
     fetch,
+    init,
     load,
     logs,
     prepare,
@@ -73,6 +74,7 @@ def main(
     """Replicates Oracle into PostgreSQL by reading Oracle's binary redo logs."""
 
 
+app.command("init")(init.init)
 app.command("run")(run_command.run)
 app.command("status")(status.status)
 app.command("initial-load")(load.initial_load)

@@ -1,4 +1,4 @@
-"""``olr-pg prepare``: what else the first start would take its time for."""
+"""``olr-pg prepare``: the work that the first start would otherwise wait for."""
 
 from __future__ import annotations
 

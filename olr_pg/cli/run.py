@@ -6,14 +6,12 @@ import platform
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from olr_pg.cli.config import CONFIG_NAMES
+from olr_pg.cli.config import ConfigOption
 from olr_pg.cli.version import platform_text, version_of_package
-from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
     from olr_pg.config.model import Config
@@ -24,10 +22,6 @@ FIRST_YEAR: Final = 1988
 """Redo times begin there."""
 
 
-USUAL_FILE: Final = Path("configs", "Replicator.json")
-"""The configuration where none is named, from the working directory, as in OLR's manual."""
-
-
 class LogForm(StrEnum):
     """The choices of ``--log-format``."""
 
@@ -36,15 +30,7 @@ class LogForm(StrEnum):
 
 
 def run(
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            *CONFIG_NAMES,
-            metavar="FILE",
-            help="The configuration file (JSON, comments allowed); by default"
-            f" {USUAL_FILE.as_posix()}.",
-        ),
-    ] = None,
+    config: ConfigOption,
     *,
     once: Annotated[
         bool, typer.Option("--once", help="Apply what is there, confirm it, and exit.")
@@ -94,15 +80,13 @@ def run(
     from olr_pg.observability.logging_setup import configure_logging, get_logger
 
     form = log_format.value if log_format else None
-    file = config or _usual_file()
-
     environment = Environment()
 
     def load() -> Config:
-        return with_log_options(load_for_work(file, environment), log_level, form)
+        return with_log_options(load_for_work(config, environment), log_level, form)
 
     loaded = load()
-    check_outside(loaded, str(file))
+    check_outside(loaded, str(config))
     configure_logging(loaded.log.level, loaded.log.format, secrets=secret_texts(loaded))
     log = get_logger("olr-pg")
     log.info(
@@ -110,7 +94,7 @@ def run(
         version=version_of_package(),
         architecture=platform.machine(),
         platform=platform_text(),
-        config=str(file.absolute()),
+        config=str(config.absolute()),
     )
     if "min_mb" in loaded.context.memory.model_fields_set:
         log.warning("a key is accepted and ignored", key="context.memory.min-mb")
@@ -126,21 +110,6 @@ def run(
     with fetching_lobs(loaded):
         code = appliance()
     raise typer.Exit(code)
-
-
-def _usual_file() -> Path:
-    """Choose the file that is read where the command line names none.
-
-    Raises:
-        OlrPgError: 1120, it is not there.
-    """
-    if not USUAL_FILE.is_file():
-        raise OlrPgError(
-            Code.NO_CONFIG_FILE,
-            "neither --config nor --file is given",
-            file=str(USUAL_FILE.absolute()),
-        )
-    return USUAL_FILE
 
 
 def _until(scn: int | None, time: datetime | None) -> Until | None:

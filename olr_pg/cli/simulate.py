@@ -1,4 +1,4 @@
-"""``olr-pg simulate``: archived logs of a database that never was, and what is in them."""
+"""``olr-pg simulate``: archived logs of a simulated database, its dictionary, its true changes."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def simulate(
             metavar="N",
             help="With --live: archive up to so many switches late; -1: never (NOARCHIVELOG).",
         ),
-    ] = 1,
+    ] = 0,
     idle_threads: Annotated[
         int,
         typer.Option(min=0, metavar="N", help="With --live: so many threads have no sessions."),

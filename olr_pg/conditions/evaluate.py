@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.conditions.compile import (
+from olr_pg.conditions.tree import Comparison
+from olr_pg.conditions.typed_conditions import (
     ANY_CHARACTER,
     ANY_TEXT,
     UTF8,
@@ -23,13 +24,12 @@ from olr_pg.conditions.compile import (
     Missing,
     Pattern,
 )
-from olr_pg.conditions.tree import Comparison
 from olr_pg.kernels.compile import inlined, kernel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from olr_pg.conditions.compile import RowCondition, Step
+    from olr_pg.conditions.typed_conditions import RowCondition, Step
     from olr_pg.datatypes.columns import ValueColumn
 
 Truths = npt.NDArray[np.uint8]
@@ -120,7 +120,7 @@ def _without_value(length: int) -> int:
 
 
 class Literal(NamedTuple):
-    """What values are compared with; see `Bytewise`."""
+    """A literal that values are compared with; see `Bytewise`."""
 
     literal: Any
     pad: Any

@@ -1,1 +1,1 @@
-"""The configuration file."""
+"""The configuration file: its sections, their types, and messages about what is wrong in it."""

@@ -1,4 +1,4 @@
-"""How to connect to a PostgreSQL: what libpq can read, and what is not a password cut short."""
+"""Connect strings of PostgreSQL: libpq must be able to read them, with the whole password."""
 
 from __future__ import annotations
 

@@ -179,6 +179,8 @@ def _path(value: object, info: ValidationInfo) -> object:
     match value:
         case Path():
             return value
+        case str() if "://" in value:
+            raise problem("a path, and no URL: only olr-pg decode and the data source take these")
         case str() if value and "\x00" not in value:
             try:
                 return _context(info).folder / Path(value).expanduser()

@@ -301,6 +301,12 @@ class Apply(Section):
         description="MiB of held changes of a stopped table, after which the run ends; null is what"
         " the target has",
     )
+    retry_seconds: float | None = Field(
+        default=None,
+        ge=0,
+        description="seconds that a target which is away or full is waited for before the run"
+        " ends; null is as long as it takes, and three minutes at the start and with --once",
+    )
     drain_seconds: float = Field(
         default=8.0,
         ge=0,
@@ -342,6 +348,11 @@ class Spark(Section):
     )
     conf: Settings = Field(
         default_factory=dict, repr=False, description="an object of Spark properties"
+    )
+    results: ConfigPath | None = Field(
+        default=None,
+        description="a directory that the appliance and all workers of a cluster share, for what"
+        " they decode; without it, that passes through Java",
     )
 
 

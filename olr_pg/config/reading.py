@@ -68,9 +68,20 @@ def load_config(path: Path | str, environ: Mapping[str, str] | None = None) -> C
             Code.CONFIG_UNREADABLE, "it is not UTF-8 text", file=str(path), offset=error.start
         ) from error
     folder = Path(os.path.abspath(path)).parent  # noqa: PTH100 - links stay as the user named them
-    config = parse_config(_parse(text, str(path)), folder, environ, file=str(path))
+    config = parse_text(text, folder, environ, file=str(path))
     _check_state(config, folder, str(path))
     return config
+
+
+def parse_text(
+    text: str, folder: Path, environ: Mapping[str, str] | None = None, *, file: str
+) -> Config:
+    """Parse the text of a configuration file that is to be at `file`, in `folder`.
+
+    Raises:
+        ConfigError: 1002, 1003, 1121, as `parse_config`.
+    """
+    return parse_config(_parse(text, file), folder, environ, file=file)
 
 
 def parse_config(

@@ -1,4 +1,4 @@
-"""Says what every object of the configuration file is."""
+"""The base of the models of all objects in the configuration file."""
 
 from __future__ import annotations
 

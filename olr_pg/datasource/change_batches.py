@@ -1,40 +1,55 @@
-"""Finished transactions as Arrow record batches, with the columns that are asked for."""
+"""Finished transactions as Arrow record batches, with the columns that are asked for.
+
+Messages are parsed into columns (`rendering.arrow_changes`), and of each wanted column one kernel
+makes an array (`rendering.arrow_values`). Images as JSON text come out of the lines that
+``olr-pg decode`` prints (`rendering.json_lines`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from datetime import UTC, datetime
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from olr_pg.datatypes.json_values import json_converter
+from olr_pg.datasource.image_columns import ImageColumns
+from olr_pg.datatypes.columns import ValueColumn
 from olr_pg.redo.sessions import SessionAttributes, SessionKey
-from olr_pg.scalars import decode_redo_time, format_xid
-from olr_pg.wire.elements import Begin, Chunk, Commit, Insert, Update, decode_element
-from olr_pg.wire.frames import CODE_BYTES, SIZE_BYTES, ByteOrder
+from olr_pg.rendering.arrow_changes import ChangeReader
+from olr_pg.rendering.arrow_kernels import row_ids_kernel
+from olr_pg.rendering.arrow_values import fixed_array, variable_array
+from olr_pg.rendering.json_lines import JsonLines
+from olr_pg.rendering.line_images import images_kernel
+from olr_pg.scalars import format_xid
+from olr_pg.transactions.finished_columns import DmlKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from olr_pg.datasource.redo_split import Bounds, Decoding
-    from olr_pg.dictionary.model import Database
-    from olr_pg.ordering.ready_transactions import ReadyRun, ReadyTransaction
-    from olr_pg.wire.elements import ColumnValue, Element, RowChange
+    from olr_pg.ordering.ready_transactions import ReadyRun
+    from olr_pg.rendering.arrow_changes import ReadChanges
 
-ROWS_MAX: Final = 8_192
+    Array = Any
+    """A `pyarrow.Array`; the stubs know too few of its methods."""
+
+I64 = npt.NDArray[np.int64]
+
+ROWS_MAX: Final = 1 << 16
 """Of a batch."""
 
-BYTES_MAX: Final = 8 << 20
-"""Of the messages that a batch is made of, about."""
+_arrow: Any = pa
+_OPERATIONS: Final = {
+    DmlKind.INSERT: "insert",
+    DmlKind.DELETE: "delete",
+    DmlKind.UPDATE: "update",
+}
+_IMAGES: Final = {"before": DmlKind.INSERT, "after": DmlKind.DELETE}
+"""The images, and the kind of change that has none such."""
 
-_OPERATIONS: Final = {"Insert": "insert", "Update": "update", "Delete": "delete"}
+_BEGIN: Final = 1
 _NOBODY: Final = SessionAttributes()
-
-Convert = Callable[[Any], Any]
 
 
 class ChangeBatches:
@@ -44,7 +59,7 @@ class ChangeBatches:
         schema: of the batches: some of the columns of `change_schema`, in any order; of the images
             some of the table's columns.
         thread: the redo thread.
-        bounds: which transactions are wanted.
+        bounds: which transactions are wanted; their times are not looked at.
     """
 
     def __init__(self, schema: pa.Schema, decoding: Decoding, thread: int, bounds: Bounds) -> None:
@@ -52,198 +67,143 @@ class ChangeBatches:
         self._sessions = decoding.sessions
         self._thread = thread
         self._bounds = bounds
-        self._images = {
-            name: _Image(schema.field(name).type, decoding.database)
-            for name in ("before", "after")
-            if name in schema.names
+        self._reader = ChangeReader()
+        self._last = SessionKey(thread, 0, 0)
+        self._lines: JsonLines | None = None
+        self._images: dict[str, ImageColumns] = {}
+        for name in _IMAGES.keys() & set(schema.names):
+            kind = schema.field(name).type
+            if pa.types.is_struct(kind):
+                self._images[name] = ImageColumns(kind, name == "after", decoding.database)
+            elif self._lines is None:
+                self._lines = JsonLines(decoding.database)
+        self._facts: dict[str, Callable[[ReadChanges, I64], Array]] = {
+            "op": _operations,
+            "commit_scn": lambda changes, rows: _integers(changes.answers.commit_scn[rows]),
+            "commit_time": _commit_times,
+            "scn": lambda changes, rows: _integers(changes.answers.scn[rows]),
+            "xid": _xids,
+            "position": lambda changes, rows: _integers(changes.position[rows]),
+            "rowid": _row_ids,
+            "owner": lambda changes, rows: _of_layouts(changes, rows, "owner"),
+            "table": lambda changes, rows: _of_layouts(changes, rows, "table"),
         }
 
     def of(self, runs: Iterable[ReadyRun]) -> Iterator[pa.RecordBatch]:
-        """Yield the batches of transactions, in their order."""
-        rows: list[tuple[Any, ...]] = []
-        size = 0
-        for transaction in (one for run in runs for one in run.transactions()):
-            for row, taken in self._rows(transaction):
-                rows.append(row)
-                size += taken
-                if len(rows) == ROWS_MAX or size > BYTES_MAX:
-                    yield self._batch(rows)
-                    rows, size = [], 0
-        if rows:
-            yield self._batch(rows)
+        """Yield the batches of transactions, in their order.
 
-    def _batch(self, rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
-        columns = zip(*rows, strict=True) if self._schema.names else ()
-        arrays = [
-            pa.array(column, field.type)
-            for column, field in zip(columns, self._schema, strict=True)
-        ]
-        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        Raises:
+            OlrPgError: 2050, 2051, 2053 or 2056 with the value's place.
+        """
+        first, last = np.uint64(self._bounds.first_scn), np.uint64(self._bounds.last_scn)
+        for run in runs:
+            wanted = run.where((run.commit_scn >= first) & (run.commit_scn <= last))
+            if len(wanted):
+                for changes in self._reader.read(wanted.blob):
+                    yield from self._batches(changes)
 
-    def _rows(self, transaction: ReadyTransaction) -> Iterator[tuple[tuple[Any, ...], int]]:
-        """Yield the rows of a transaction, and how many bytes each was."""
-        bounds, elements = self._bounds, _elements(transaction.blob)
-        time = _commit_of(transaction.blob).timestamp
-        is_wanted = (
-            bounds.first_scn <= transaction.commit_scn <= bounds.last_scn
-            and bounds.first_time <= time <= bounds.last_time
-        )
-        if not is_wanted:
-            return
-        begin, _ = next(elements)
-        assert isinstance(begin, Begin)
-        key = SessionKey(self._thread, begin.session, begin.serial)
-        session = self._sessions.get(key, _NOBODY)
-        facts: dict[str, Any] = {
-            "commit_scn": transaction.commit_scn,
-            "commit_time": decode_redo_time(time),
-            "xid": format_xid(transaction.xid),
-            "thread": self._thread,
-            **{name: getattr(session, name) or None
-               for name in ("login_user", "os_user", "machine", "program")},
-        }  # fmt: skip
-        for position, (change, size) in enumerate(_whole_changes(elements)):
-            facts |= {
-                "op": _OPERATIONS[type(change).__name__],
-                "scn": change.scn,
-                "position": position,
-                "rowid": change.rowid,
-                "owner": change.schema,
-                "table": change.table,
-            }
-            for name, image in self._images.items():
-                is_there = isinstance(change, Update) or (
-                    isinstance(change, Insert) is (name == "after")
-                )
-                facts[name] = image.of(getattr(change, name)) if is_there else None
-            yield tuple(facts[name] for name in self._schema.names), size
+    def _batches(self, changes: ReadChanges) -> Iterator[pa.RecordBatch]:
+        elements = np.flatnonzero(changes.answers.layout >= 0)
+        sessions = self._sessions_of(changes, elements)
+        texts = self._texts(changes, elements.size)
+        for first in range(0, elements.size, ROWS_MAX):
+            part = slice(first, first + ROWS_MAX)
+            some = elements[part]
+            arrays = []
+            for field in self._schema:
+                if field.name in self._facts:
+                    array = self._facts[field.name](changes, some)
+                elif field.name in self._images:
+                    array = self._images[field.name].array(changes, some)
+                elif field.name in _IMAGES:
+                    array = texts[field.name].slice(first, some.size)
+                else:
+                    array = sessions[field.name].slice(first, some.size)
+                arrays.append(array if array.type == field.type else array.cast(field.type))
+            yield pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
-
-def _elements(blob: memoryview) -> Iterator[tuple[Element, int]]:
-    """Yield the elements of framed messages, with the size of each."""
-    position = 0
-    while position < len(blob):
-        start = position + SIZE_BYTES
-        position = start + int.from_bytes(blob[position:start], "little")
-        yield (
-            decode_element(blob[start + CODE_BYTES : position], ByteOrder.LITTLE),
-            position - start,
-        )
-
-
-def _commit_of(blob: memoryview) -> Commit:
-    """Return the last element of a transaction."""
-    commit = decode_element(blob[-_COMMIT_BYTES:], ByteOrder.LITTLE)
-    assert isinstance(commit, Commit)
-    return commit
-
-
-_COMMIT_BYTES: Final = 1 + 8 + 8 + 8 + 4
-
-
-def _whole_changes(
-    elements: Iterable[tuple[Element, int]],
-) -> Iterator[tuple[RowChange, int]]:
-    """Yield row changes with the LOB values that follow them, until the Commit."""
-    waiting: RowChange | None = None
-    parts: dict[str, list[bytes]] = {}
-    size = 0
-    for element, taken in elements:
-        size += taken
-        if isinstance(element, Chunk):
-            parts.setdefault(element.column, []).append(element.data)
-            continue
-        if waiting is not None:
-            yield _filled(waiting, parts), size
-            parts, size = {}, 0
-        waiting = None if isinstance(element, Begin | Commit) else element
-
-
-def _filled(change: RowChange, parts: dict[str, list[bytes]]) -> RowChange:
-    """Put LOB values into their row change."""
-    if not any(column.chunked for column in (*change.before, *change.after)):
-        return change
-
-    def fill(column: ColumnValue) -> ColumnValue:
-        if not column.chunked:
-            return column
-        return replace(column, chunked=False, value=b"".join(parts.get(column.name, [])))
-
-    return replace(
-        change, before=tuple(map(fill, change.before)), after=tuple(map(fill, change.after))
-    )
-
-
-class _Image:
-    """Makes what an image column holds: JSON text, or values by name.
-
-    Args:
-        wanted: of the column.
-    """
-
-    def __init__(self, wanted: pa.DataType, database: Database) -> None:
-        self._types = (
-            {field.name: field.type for field in wanted.fields}
-            if isinstance(wanted, pa.StructType)
-            else None
-        )
-        self._database = database
-        self._converters: dict[tuple[str, int, int | None, int | None], Convert] = {}
-
-    def of(self, columns: Iterable[ColumnValue]) -> Any:
-        """Return the image."""
-        types = self._types
-        if types is None:
-            values = {column.name: self._value(column, None) for column in columns}
-            return orjson.dumps(values).decode()
+    def _texts(self, changes: ReadChanges, rows: int) -> dict[str, Array]:
+        """Return the images as JSON text, where they are wanted."""
+        if self._lines is None:
+            return {}
+        text = np.frombuffer(b"".join(map(bytes, self._lines.of(changes.answers))), np.uint8)
+        before, before_size, after, after_size = np.empty((4, rows), np.int64)
+        found = images_kernel(text, before, before_size, after, after_size)
+        assert found == rows
         return {
-            column.name: self._value(column, types[column.name])
-            for column in columns
-            if column.name in types
+            "before": variable_array(pa.string(), ValueColumn(text, before, before_size)),
+            "after": variable_array(pa.string(), ValueColumn(text, after, after_size)),
         }
 
-    def _value(self, column: ColumnValue, wanted: pa.DataType | None) -> Any:
-        if column.value is None:
-            return None
-        key = column.name, column.type_code, column.charset_id, column.charset_form
-        convert = self._converters.get(key)
-        if convert is None:
-            convert = self._converters[key] = self._converter(column, wanted)
-        return convert(column.value)
+    def _sessions_of(self, changes: ReadChanges, elements: I64) -> dict[str, Array]:
+        """Return the columns that tell of the session, where any is wanted."""
+        wanted = {"thread", *SessionAttributes._fields} & set(self._schema.names)
+        found: dict[str, Array] = {}
+        if "thread" in wanted:
+            found["thread"] = _integers(np.full(elements.size, self._thread, np.int32))
+            wanted.remove("thread")
+        if not wanted:
+            return found
+        answers = changes.answers
+        begins = np.flatnonzero(answers.kind == _BEGIN)
+        keys = [self._last, *self._keys(answers.data, answers.body[begins])]
+        self._last = keys[-1]
+        which = _arrow.array(np.searchsorted(begins, elements))
+        known = [self._sessions.get(key, _NOBODY) for key in keys]
+        for name in wanted:
+            values = pa.array([getattr(one, name) or None for one in known], pa.string())
+            found[name] = values.take(which)
+        return found
 
-    def _converter(self, column: ColumnValue, wanted: pa.DataType | None) -> Convert:
-        if wanted is not None and pa.types.is_binary(wanted):
-            return bytes
-        database = self._database
-        to_json = json_converter(
-            column.described(),
-            charset=database.charset,
-            ncharset=database.ncharset,
-            timezone=database.timezone,
-        )
-        if wanted is None:
-            return to_json
-        finish = _from_json(wanted)
-        return lambda raw: None if (value := to_json(raw)) is None else finish(value)
-
-
-def _from_json(wanted: pa.DataType) -> Convert:
-    """Return what makes a value of Arrow's type of one of JSON."""
-    if pa.types.is_decimal(wanted):
-        return lambda value: Decimal(_text(value))
-    if pa.types.is_floating(wanted):
-        return lambda value: float(_text(value))
-    if pa.types.is_integer(wanted):
-        return lambda value: int(Decimal(_text(value)))
-    if pa.types.is_timestamp(wanted):
-        return _in_utc if wanted.tz else datetime.fromisoformat
-    return _text if pa.types.is_string(wanted) else lambda value: value
+    def _keys(self, data: npt.NDArray[np.uint8], begins: I64) -> list[SessionKey]:
+        """Read the sessions of Begins, which stand at these bytes."""
+        field = data[begins[:, None] + np.arange(29, 35)]
+        serials = np.ascontiguousarray(field[:, :2]).view("<u2")[:, 0].tolist()
+        sessions = np.ascontiguousarray(field[:, 2:]).view("<u4")[:, 0].tolist()
+        return [
+            SessionKey(self._thread, session, serial)
+            for session, serial in zip(sessions, serials, strict=True)
+        ]
 
 
-def _in_utc(text: str) -> datetime:
-    return datetime.fromisoformat(text).astimezone(UTC)
+def _integers(values: npt.NDArray[Any]) -> Array:
+    kind, dtype = (pa.int32(), "<i4") if values.itemsize == 4 else (pa.int64(), "<i8")
+    return fixed_array(kind, values.astype(dtype), _no_null(values.size))
 
 
-def _text(value: Any) -> str:
-    """Return a JSON value as text, numbers exactly."""
-    return value if isinstance(value, str) else orjson.dumps(value).decode()
+def _no_null(rows: int) -> npt.NDArray[np.bool_]:
+    return np.zeros(rows, np.bool_)
+
+
+def _operations(changes: ReadChanges, rows: I64) -> Array:
+    names = pa.array([_OPERATIONS.get(code) for code in map(_kind, range(8))], pa.string())
+    return names.take(_arrow.array(changes.answers.kind[rows]))
+
+
+def _kind(code: int) -> DmlKind | None:
+    return DmlKind(code) if code in set(DmlKind) else None
+
+
+def _commit_times(changes: ReadChanges, rows: I64) -> Array:
+    micros = changes.commit_time[rows].astype("datetime64[us]").view(np.int64)
+    return fixed_array(pa.timestamp("us"), micros, _no_null(rows.size))
+
+
+def _xids(changes: ReadChanges, rows: I64) -> Array:
+    """Format the XIDs: those of one transaction stand together."""
+    xids = changes.answers.xid[rows]
+    is_first = np.append(True, xids[1:] != xids[:-1])
+    names = pa.array(list(map(format_xid, xids[is_first].tolist())), pa.string())
+    return names.take(_arrow.array(np.cumsum(is_first) - 1))
+
+
+def _row_ids(changes: ReadChanges, rows: I64) -> Array:
+    answers = changes.answers
+    offset, length = np.empty((2, rows.size), np.int64)
+    row_ids_kernel(answers.data, answers.body, rows, offset, length)
+    return variable_array(pa.string(), ValueColumn(answers.data, offset, length))
+
+
+def _of_layouts(changes: ReadChanges, rows: I64, name: str) -> Array:
+    values: Sequence[str] = [getattr(layout, name) for layout in changes.layouts]
+    return pa.array(values, pa.string()).take(_arrow.array(changes.answers.layout[rows]))

@@ -14,7 +14,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 KNOWN: Final = frozenset(
-    {"path", "paths", "dictionary", "table", "startscn", "endscn", "splitbytes"}
+    {
+        "path",
+        "paths",
+        "dictionary",
+        "table",
+        "startscn",
+        "endscn",
+        "splitbytes",
+        "maxfilespertrigger",
+        "maxbytespertrigger",
+    }
 )
 """In small letters: Spark's options are not told apart by case."""
 
@@ -28,6 +38,8 @@ class SourceOptions(NamedTuple):
         table: ``OWNER.NAME``; None for every table that is not Oracle's own.
         bounds: which transactions are wanted.
         split_bytes: about how much of a log a task reads.
+        max_files: of a stream, how many logs a batch reads at most; None: no limit.
+        max_bytes: of a stream, how much redo a batch reads, about; None: no limit.
     """
 
     logs: tuple[str, ...]
@@ -35,6 +47,8 @@ class SourceOptions(NamedTuple):
     table: str | None = None
     bounds: Bounds = Bounds()
     split_bytes: int = SPLIT_BYTES
+    max_files: int | None = None
+    max_bytes: int | None = None
 
 
 def parse_options(texts: Mapping[str, str]) -> SourceOptions:
@@ -52,6 +66,9 @@ def parse_options(texts: Mapping[str, str]) -> SourceOptions:
         raise _refused("load() names no logs")
     if not given.get("dictionary"):
         raise _refused("the option dictionary names no file")
+    limits = given.keys() & {"maxfilespertrigger", "maxbytespertrigger"}
+    if len(limits) > 1:
+        raise _refused("maxFilesPerTrigger and maxBytesPerTrigger exclude each other")
     first, last = _number(given, "startscn", 0), _number(given, "endscn", MAX_SCN)
     return SourceOptions(
         logs=logs,
@@ -59,6 +76,8 @@ def parse_options(texts: Mapping[str, str]) -> SourceOptions:
         table=given.get("table") or None,
         bounds=Bounds(first_scn=first, last_scn=last),
         split_bytes=max(1, _number(given, "splitbytes", SPLIT_BYTES)),
+        max_files=_limit(given, "maxfilespertrigger"),
+        max_bytes=_limit(given, "maxbytespertrigger"),
     )
 
 
@@ -69,6 +88,13 @@ def _number(given: Mapping[str, str], name: str, default: int) -> int:
     if not (text.isascii() and text.isdigit()):
         raise _refused(f"the option {name} is no number: {text}")
     return min(int(text), MAX_SCN)
+
+
+def _limit(given: Mapping[str, str], name: str) -> int | None:
+    number = _number(given, name, MAX_SCN)
+    if number == 0:
+        raise _refused(f"the option {name} is 0")
+    return number if name in given else None
 
 
 def _refused(why: str) -> OlrPgError:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from olr_pg.capture.object_storage import is_url
 from olr_pg.decoding.split import SplitResult, decode_split, open_for_decoding
 from olr_pg.decoding.split import watermark_at as scn_at
 from olr_pg.ordering.merger import Merger
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from olr_pg.redo.batch import ChangeBatch
     from olr_pg.redo.window import Log
     from olr_pg.transactions.waiting_storage import Storage
+
+PIECE_BLOCKS = 8_192
+"""Blocks behind a split that are fetched at a time, where the log is behind a URL."""
 
 _BEGIN = np.dtype([("xid", np.uint64), ("scn", np.uint64)])
 """What tells transactions apart: each container numbers its own."""
@@ -76,7 +80,7 @@ class _Owner:
         """Yield what may leave, step by step."""
         split, merger, plan = self._split, self._merger, self._subscription.row_plan
         own = split.own
-        log = open_for_decoding(own.path)
+        log = open_for_decoding(own.path, own.first_block, own.end_block, own.first_block)
         result = decode_split(
             self._subscription, log, own.first_block, own.end_block, first_group=own.first_block
         )
@@ -84,8 +88,9 @@ class _Owner:
         self._begun = _begun(result)
         yield merger.feed(split.thread, result)
         self._waiting = self._slots()
-        for part in split.rest if self._waiting and merger.failure is None else ():
-            yield from self._behind(open_for_decoding(part.path), part)
+        for part, group in _pieces(split.rest if self._waiting and merger.failure is None else ()):
+            log = open_for_decoding(part.path, part.first_block, part.end_block, group)
+            yield from self._behind(log, part, group)
             if not self._waiting or merger.failure is not None:
                 break
         if merger.failure is None:
@@ -100,11 +105,15 @@ class _Owner:
                 found[int(slot_keys(events)[0])] = transaction.xid
         return found
 
-    def _behind(self, log: Log, part: LogPart) -> Iterator[list[ReadyRun]]:
-        """Read on for what is open."""
+    def _behind(self, log: Log, part: LogPart, group: int) -> Iterator[list[ReadyRun]]:
+        """Read on for what is open.
+
+        Args:
+            group: the block where the first LWN group begins; 0: unknown.
+        """
         for extract in read_changes(
             log, self._subscription.objects, part.first_block, part.end_block,
-            first_group=part.first_block,
+            first_group=group,
         ):  # fmt: skip
             batch = self._needed(extract.batch)
             if batch.events.size == 0:
@@ -147,6 +156,24 @@ class _Owner:
             losses=no_losses(plan),
             table_rows=np.zeros(3 * len(tables), np.int64),
         )
+
+
+def _pieces(parts: Iterable[LogPart]) -> Iterator[tuple[LogPart, int]]:
+    """Cut what is behind a URL: it is read piece by piece, as far as it is needed.
+
+    Yields:
+        (part, the block where its first LWN group begins, 0 where that is not known).
+    """
+    for part in parts:
+        if not is_url(part.path):
+            yield part, part.first_block
+            continue
+        for first in range(part.first_block, part.end_block, PIECE_BLOCKS):
+            end = min(first + PIECE_BLOCKS, part.end_block)
+            yield (
+                part._replace(first_block=first, end_block=end),
+                (first if first == part.first_block else 0),
+            )
 
 
 def _begun(result: SplitResult) -> npt.NDArray[np.void]:

@@ -53,6 +53,15 @@ class Bounds(NamedTuple):
             min(self.last_time, other.last_time),
         )
 
+    def around(self, other: Bounds) -> Bounds:
+        """Return what lets through all that one of them does."""
+        return Bounds(
+            min(self.first_scn, other.first_scn),
+            max(self.last_scn, other.last_scn),
+            min(self.first_time, other.first_time),
+            max(self.last_time, other.last_time),
+        )
+
     def overlap(self, other: Bounds) -> bool:
         """Tell whether a commit can be within both."""
         both = self.meet(other)

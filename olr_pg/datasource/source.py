@@ -9,22 +9,21 @@ the workers with the reader, once, not with every task.
 from __future__ import annotations
 
 from functools import cached_property
-from pathlib import Path
-from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
-from olr_pg.datasource.change_batches import ChangeBatches
 from olr_pg.datasource.change_schema import changes_of_any_table, changes_of_table
 from olr_pg.datasource.options import parse_options
-from olr_pg.datasource.owned_transactions import owned_transactions
 from olr_pg.datasource.pushed_filters import bounds_of
+from olr_pg.datasource.split_reading import read_split, storage
+from olr_pg.datasource.stream_reader import RedoStreamReader
 from olr_pg.datasource.survey import survey
-from olr_pg.decoding.spill import SpillFiles
 from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.errors import OlrPgError
+from olr_pg.replicator.decode_once import chosen_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, MutableMapping, Sequence
@@ -36,15 +35,15 @@ if TYPE_CHECKING:
     from olr_pg.datasource.options import SourceOptions
     from olr_pg.datasource.redo_split import Bounds, Decoding, RedoSplit
     from olr_pg.datasource.survey import Survey
-    from olr_pg.dictionary.model import Table
+    from olr_pg.dictionary.model import Snapshot, Table
 
 FORMAT: Final = "olr_pg"
 
+_LOG_ERRORS: Final = 2
+"""The thousand of errors of logs."""
+
 _PUSHED: Final = "spark.sql.python.filterPushdown.enabled"
 """Without it Spark refuses a source that takes conditions."""
-
-SPILL_BYTES: Final = 64 << 20
-"""Bytes of unfinished transactions of a task past which the largest wait on disk."""
 
 
 def register(spark: SparkSession) -> None:
@@ -88,22 +87,41 @@ class RedoSource(DataSource):
                 chosen.logs,
                 tables=None if chosen.table is None else [chosen.table],
                 split_bytes=chosen.split_bytes,
-                storage=_storage(),
+                storage=storage(),
             )
         return self._survey
 
     def schema(self) -> StructType:
         """Return the columns; the survey is made for them: DDL may have added some."""
-        return from_arrow_schema(changes_schema(self.surveyed.decoding, self.chosen.table))
+        table = self.chosen.table
+        try:
+            found = changes_schema(self.surveyed.decoding, table)
+        except OlrPgError as error:
+            # A stream waits for logs that are missing. A query says so when it is read.
+            if error.code // 1000 != _LOG_ERRORS:
+                raise
+            found = _schema_before_logs(load_snapshot(self.chosen.dictionary), table)
+        return from_arrow_schema(found)
 
     def reader(self, schema: StructType) -> RedoReader:
         """Return what plans and reads a query."""
         return RedoReader(self.surveyed, schema, self.chosen.bounds)
 
+    def streamReader(self, schema: StructType) -> RedoStreamReader:  # noqa: N802 - Spark's name
+        """Return what plans and reads the batches of a stream."""
+        return RedoStreamReader(self.chosen, schema)
+
 
 def changes_schema(decoding: Decoding, table: str | None) -> pa.Schema:
     """Return the columns of a query."""
     return changes_of_any_table() if table is None else changes_of_table(_versions(decoding))
+
+
+def _schema_before_logs(snapshot: Snapshot, table: str | None) -> pa.Schema:
+    """Return the columns as the dictionary alone has them."""
+    if table is None:
+        return changes_of_any_table()
+    return changes_of_table(chosen_tables(snapshot, [table]))
 
 
 def _versions(decoding: Decoding) -> list[Table]:
@@ -154,19 +172,3 @@ class RedoReader(DataSourceReader):
     @cached_property
     def _arrow_schema(self) -> pa.Schema:
         return to_arrow_schema(self._schema, timezone="UTC")
-
-
-def read_split(
-    decoding: Decoding, split: RedoSplit, schema: pa.Schema, bounds: Bounds
-) -> Iterator[pa.RecordBatch]:
-    """Yield the changes of the wanted transactions that begin in a split, in commit order.
-
-    Raises:
-        OlrPgError: see `owned_transactions`.
-    """
-    batches = ChangeBatches(schema, decoding, split.thread, bounds)
-    yield from batches.of(owned_transactions(decoding.subscription, split, _storage()))
-
-
-def _storage() -> SpillFiles:
-    return SpillFiles(Path(gettempdir()), SPILL_BYTES)

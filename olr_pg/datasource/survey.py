@@ -14,16 +14,17 @@ looks at one split:
 from __future__ import annotations
 
 from functools import partial
-from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from olr_pg.capture.logs import discover_logs
-from olr_pg.datasource.redo_split import Bounds, Decoding, LogPart, RedoSplit
+from olr_pg.capture.object_storage import is_url
+from olr_pg.datasource.ownership import Surveyed, ThreadOwners
+from olr_pg.datasource.redo_split import Decoding
 from olr_pg.decoding.dictionary_follower import DictionaryFollower
 from olr_pg.decoding.left_out_report import report_left_out
-from olr_pg.decoding.split import SPLIT_BYTES, SplitResult, open_for_decoding, plan_splits
+from olr_pg.decoding.split import SPLIT_BYTES, SplitResult, open_split, plan_splits
 from olr_pg.decoding.split import watermark_at as scn_at
 from olr_pg.errors import OlrPgError
 from olr_pg.ordering.merger import Merger
@@ -41,15 +42,14 @@ from olr_pg.replicator.decode_once import (
     thread_starts,
     whole_stream,
 )
-from olr_pg.scalars import MAX_SCN
 from olr_pg.transactions.assembler import Assembler
-from olr_pg.transactions.delimit import delimit
 from olr_pg.transactions.waiting_storage import IN_MEMORY
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Sequence
+    from collections.abc import Generator, Sequence
 
     from olr_pg.capture.archived_log import ArchivedLog
+    from olr_pg.datasource.redo_split import RedoSplit
     from olr_pg.decoding.split import Split, Subscription
     from olr_pg.dictionary.committed_changes import DictionaryTransaction
     from olr_pg.dictionary.model import Snapshot
@@ -69,6 +69,84 @@ class Survey(NamedTuple):
     decoding: Decoding
 
 
+class Surveyor:
+    """Makes a survey, log by log.
+
+    Args:
+        snapshot: the dictionary.
+        starts: the redo threads, with the SCN from which each will be read.
+        tables: ``OWNER.NAME``; None for every table that is not Oracle's own.
+        split_bytes: about how much of a log a task decodes.
+        storage: where the bytes of large transactions of SYS tables wait.
+
+    Attributes:
+        threads: what was read, by resetlogs id and redo thread.
+
+    Raises:
+        OlrPgError: 3xxx the tables.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        starts: dict[int, int],
+        *,
+        tables: Sequence[str] | None = None,
+        split_bytes: int = SPLIT_BYTES,
+        storage: Storage = IN_MEMORY,
+    ) -> None:
+        self._snapshot = snapshot
+        self._chosen = chosen_tables(snapshot, tables)
+        report_left_out(self._chosen)
+        self._wanted = partial(is_wanted, tables)
+        self._cut = partial(plan_splits, split_bytes=split_bytes)
+        self._follower = DictionaryFollower(snapshot)
+        self._merger = Merger(
+            self._follower.subscribe(()), 0, starts, self._follower, storage
+        )  # fmt: skip
+        self._reading = _Reading()
+        self.threads: dict[tuple[int, int], ThreadOwners] = {}
+
+    @property
+    def read_scn(self) -> int:
+        """The SCN up to which every redo thread was read."""
+        return self._merger.watermark
+
+    def read(self, logs: Sequence[ArchivedLog]) -> None:
+        """Read the next logs, in the order of their first SCNs.
+
+        Args:
+            logs: of the incarnation that was read last, or nothing was read yet.
+
+        Raises:
+            OlrPgError: 2xxx a log; 3070, 3005 the dictionary cannot be followed.
+        """
+        by_path = {log.path: log for log in logs}
+        merged = merge_logs(self._merger, logs, self._reading.decode, self._cut)
+        for _, left_out, source in merged:
+            for fault in left_out:
+                raise fault.error
+            if self._merger.failure is not None:
+                raise self._merger.failure
+            if source is not None:
+                log = by_path[source.split.path]
+                owners = self.threads.setdefault(incarnation_thread(log), ThreadOwners())
+                owners.add(self._reading.taken(source, log))
+
+    def decoding(self) -> Decoding:
+        """Return what tasks need for the redo that was read.
+
+        Raises:
+            OlrPgError: 2013, a table was changed in a way that nobody tells.
+        """
+        subscription = self._follower.subscribe(self._chosen, wanted=self._wanted)
+        ended = self._follower.ended()
+        self._follower.subscribe(())
+        for error in ended:
+            raise error
+        return Decoding(subscription, self._snapshot.database, self._reading.sessions)
+
+
 def survey(
     snapshot: Snapshot,
     specs: Sequence[str],
@@ -82,9 +160,7 @@ def survey(
     Args:
         snapshot: the dictionary.
         specs: files, directories or globs of archived logs.
-        tables: ``OWNER.NAME``; None for every table that is not Oracle's own.
-        split_bytes: about how much of a log a task decodes.
-        storage: where the bytes of large transactions of SYS tables wait.
+        tables, split_bytes, storage: see `Surveyor`.
 
     Raises:
         OlrPgError: 2xxx the logs, a gap in them too; 3xxx the tables; 2013, 3070, 3005 the
@@ -94,49 +170,36 @@ def survey(
     if stream.gaps:
         raise stream.gaps[0].as_error()
     logs = sorted(stream.readable, key=lambda log: log.header.first_scn)
-    chosen = chosen_tables(snapshot, tables)
-    report_left_out(chosen)
-    follower = DictionaryFollower(snapshot)
-    merger = Merger(follower.subscribe(()), 0, thread_starts(logs), follower, storage)
-    reading = _Reading()
-    of_threads = {log.path: _key(log) for log in logs}
-    threads: dict[tuple[int, int], _Thread] = {key: _Thread() for key in of_threads.values()}
-    cut = partial(plan_splits, split_bytes=split_bytes)
-    for _, left_out, source in merge_logs(merger, logs, reading.decode, cut):
-        for fault in left_out:
-            raise fault.error
-        if merger.failure is not None:
-            raise merger.failure
-        if source is not None:
-            threads[of_threads[source.split.path]].add(*reading.taken(source))
-    subscription = follower.subscribe(chosen, wanted=partial(is_wanted, tables))
-    for error in follower.ended():
-        raise error
-    ends = _ends(logs, merger.watermark)
-    splits = (split for key, one in threads.items() for split in one.splits(key[1], ends[key]))
-    return Survey(tuple(splits), Decoding(subscription, snapshot.database, reading.sessions))
+    surveyor = Surveyor(
+        snapshot, thread_starts(logs), tables=tables, split_bytes=split_bytes, storage=storage
+    )
+    surveyor.read(logs)
+    ends = incarnation_ends(logs, surveyor.read_scn)
+    splits = (
+        split for key, one in surveyor.threads.items() for split in one.splits(key[1], ends[key])
+    )
+    return Survey(tuple(splits), surveyor.decoding())
 
 
-def _key(log: ArchivedLog) -> tuple[int, int]:
+def incarnation_thread(log: ArchivedLog) -> tuple[int, int]:
+    """Return the resetlogs id and the redo thread of a log."""
     return log.position.resetlogs_id, log.header.thread
 
 
-def _ends(logs: Sequence[ArchivedLog], read_scn: int) -> dict[tuple[int, int], int]:
-    """Tell from which SCN on nothing counts in each incarnation's redo threads."""
+def incarnation_ends(logs: Sequence[ArchivedLog], read_scn: int) -> dict[tuple[int, int], int]:
+    """Tell from which SCN on nothing counts in each incarnation's redo threads.
+
+    Args:
+        logs: all that are known.
+        read_scn: of the last one's.
+    """
     later: dict[int, int] = {}
     end = read_scn
     for incarnation in sorted({log.position.resetlogs_id for log in logs}, reverse=True):
         of_one = [log for log in logs if log.position.resetlogs_id == incarnation]
         later[incarnation] = min([end, *(log.end_scn for log in of_one if log.end_scn is not None)])
         end = min(end, *(log.header.resetlogs_scn for log in of_one))
-    return {_key(log): later[log.position.resetlogs_id] for log in logs}
-
-
-class _Boundaries(NamedTuple):
-    """The begins and ends of transactions in a split, and the blocks of its LWN groups."""
-
-    events: EventColumns
-    blocks: tuple[int, int] | None
+    return {incarnation_thread(log): later[log.position.resetlogs_id] for log in logs}
 
 
 class _Reading:
@@ -147,7 +210,7 @@ class _Reading:
     """
 
     def __init__(self) -> None:
-        self._last: dict[tuple[str, int], _Boundaries] = {}
+        self._last: dict[tuple[str, int], tuple[SplitResult, EventColumns]] = {}
         self.sessions: dict[SessionKey, SessionAttributes] = {}
 
     def decode(
@@ -156,17 +219,25 @@ class _Reading:
         """Yield the results of splits, see `decoding.split.Decode`."""
         path = ""
         for split in splits:
-            if split.path != path:
-                path, log = split.path, open_for_decoding(split.path)
+            if split.path != path or is_url(path):
+                path, log = split.path, open_split(split)
             result, events = _read_split(subscription, log, split)
-            self._last[split.path, split.first_block] = _Boundaries(events, result.blocks)
+            self._last[split.path, split.first_block] = result, events
             self.sessions.update(result.sessions)
             yield result
 
-    def taken(self, source: ThreadSplit) -> tuple[str, _Boundaries]:
+    def taken(self, source: ThreadSplit, log: ArchivedLog) -> Surveyed:
         """Return what was seen in a split that was merged."""
         split = source.split
-        return split.path, self._last.pop((split.path, split.first_block))
+        result, events = self._last.pop((split.path, split.first_block))
+        return Surveyed(
+            path=split.path,
+            sequence=log.header.sequence,
+            size=split.size,
+            scn=result.watermark,
+            events=events,
+            blocks=result.blocks,
+        )
 
 
 def _read_split(
@@ -214,81 +285,3 @@ def _read_split(
         passed=passed,
     )
     return result, joined_rows(boundaries)
-
-
-class _Owned:
-    """A split with the commits of the transactions that began in it, as far as they were read."""
-
-    __slots__ = ("commits", "part", "reaches")
-
-    def __init__(self, part: LogPart, number: int) -> None:
-        self.part = part
-        self.reaches = number
-        self.commits: Bounds | None = None
-
-    def add(self, scns: Iterable[int], times: Iterable[int], number: int) -> None:
-        """Take commits that were read in the split of that number."""
-        found = Bounds(min(scns), max(scns), min(times), max(times))
-        before = self.commits or found
-        self.commits = Bounds(
-            min(before.first_scn, found.first_scn),
-            max(before.last_scn, found.last_scn),
-            min(before.first_time, found.first_time),
-            max(before.last_time, found.last_time),
-        )
-        self.reaches = number
-
-
-class _Thread:
-    """The splits of a redo thread of one incarnation, and which of them is whose owner."""
-
-    def __init__(self) -> None:
-        self._owners: list[_Owned] = []
-        self._open: dict[int, _Owned] = {}
-
-    def add(self, path: str, found: _Boundaries) -> None:
-        """Take the next split."""
-        if found.blocks is None:
-            return
-        number = len(self._owners)
-        own = _Owned(LogPart(path, *found.blocks), number)
-        self._owners.append(own)
-        events, instances = found.events, delimit(found.events)
-        ends = instances.end
-        is_commit = (ends >= 0) & (events.kind[ends] == EventKind.COMMIT)
-        whole = ends[is_commit & (instances.begin >= 0)]
-        if whole.size:
-            own.add(events.scn[whole].tolist(), events.time[whole].tolist(), number)
-        # What begins or ends in another split: as many as there are sessions, about.
-        for row in np.flatnonzero((instances.begin < 0) | (ends < 0)).tolist():
-            key, end = int(instances.key[row]), int(ends[row])
-            if end < 0:
-                self._open[key] = own
-                continue
-            owner = self._open.pop(key, None)
-            if owner is not None and is_commit[row]:
-                owner.add([int(events.scn[end])], [int(events.time[end])], number)
-
-    def splits(self, thread: int, end_scn: int) -> list[RedoSplit]:
-        """Return them, each with the redo behind it that it needs."""
-        return [
-            RedoSplit(
-                thread=thread,
-                own=one.part,
-                rest=_joined(other.part for other in self._owners[number + 1 : one.reaches + 1]),
-                end_scn=end_scn,
-                commits=None if one.commits is None else one.commits.meet(
-                    Bounds(last_scn=min(end_scn - 1, MAX_SCN))
-                ),
-            )
-            for number, one in enumerate(self._owners)
-        ]  # fmt: skip
-
-
-def _joined(parts: Iterable[LogPart]) -> tuple[LogPart, ...]:
-    """Join the parts of each log."""
-    joined = []
-    for path, of_log in groupby(parts, key=lambda part: part.path):
-        found = list(of_log)
-        joined.append(LogPart(path, found[0].first_block, found[-1].end_block))
-    return tuple(joined)

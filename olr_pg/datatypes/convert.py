@@ -154,18 +154,6 @@ def encoder_for(
     raise OlrPgError(Code.TYPE_NOT_CONVERTIBLE, f"{name} to {wanted}", column=column.name)
 
 
-def encode_postgres(
-    column: OracleColumn,
-    target: PgKind | int | str | None,
-    values: ValueColumn,
-    *,
-    facts: DatabaseFacts = DEFAULT_FACTS,
-    policies: Policies = DEFAULT_POLICIES,
-) -> Encoded:
-    """`encoder_for` and its call in one, for a single batch."""
-    return encoder_for(column, target, facts=facts, policies=policies)(values)
-
-
 # --- one plan per Oracle type --------------------------------------------------------------------
 
 _TEXT_KINDS: Final = frozenset({PgKind.TEXT, PgKind.VARCHAR, PgKind.BPCHAR, PgKind.JSON})

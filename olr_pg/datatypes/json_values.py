@@ -115,11 +115,6 @@ def json_converter(
     return converter
 
 
-def json_value(column: OracleColumn, raw: bytes | None) -> JsonValue:
-    """Convert one value of a database with AL32UTF8 and AL16UTF16; see `json_converter`."""
-    return json_converter(column)(raw)
-
-
 def _text(charset: Charset, policies: Policies) -> Callable[[bytes], JsonValue]:
     return lambda raw: decode_text_by_policy(raw, charset, policies)[0]
 

@@ -83,42 +83,10 @@ def decode_urowid(raw: bytes) -> str:
     )
 
 
-def encode_urowid(text: str) -> bytes:
-    """Encode a UROWID's text, physical or logical, as its bytes.
-
-    Raises:
-        OlrPgError: 2058, neither form.
-    """
-    if text.startswith("*"):
-        return _from_base_64(text[1:])
-    raw = encode_rowid(text)
-    dba = int.from_bytes(raw[4:8], "big")
-    return b"".join(
-        (
-            b"\x01",
-            raw[:4],
-            (dba >> 22).to_bytes(2, "big"),
-            (dba & 0x3FFFFF).to_bytes(4, "big"),
-            raw[8:],
-        )
-    )
-
-
 def _base_64(raw: bytes) -> str:
     bits = int.from_bytes(raw, "big") << -8 * len(raw) % 6
     count = -(-8 * len(raw) // 6)
     return "".join(_ALPHABET_TEXT[bits >> 6 * i & 63] for i in range(count - 1, -1, -1))
-
-
-def _from_base_64(text: str) -> bytes:
-    bits = 0
-    for char in text:
-        digit = _ALPHABET_TEXT.find(char)
-        if digit < 0:
-            raise OlrPgError(Code.VALUE_NOT_EXPRESSIBLE_IN_ORACLE, f"no logical UROWID: *{text}")
-        bits = bits << 6 | digit
-    size = 6 * len(text) // 8
-    return (bits >> 6 * len(text) % 8).to_bytes(size, "big")
 
 
 def rowid_to_text(values: ValueColumn) -> ValueColumn:

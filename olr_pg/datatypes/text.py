@@ -44,18 +44,6 @@ _CHARACTERS: Final = {
 # --- one value -----------------------------------------------------------------------------------
 
 
-def decode_text(raw: bytes, charset: Charset) -> str:
-    """Decode the text of a value; nothing is replaced.
-
-    Raises:
-        OlrPgError: 2051, the bytes are not valid in the character set.
-    """
-    text, bad = _decode(raw, charset, "strict")
-    if bad:
-        raise OlrPgError(Code.TEXT_UNDECODABLE, f"{charset.name} {printed(raw)}")
-    return text
-
-
 def decode_text_by_policy(
     raw: bytes, charset: Charset, policies: Policies = DEFAULT_POLICIES
 ) -> tuple[str, bool]:

@@ -43,12 +43,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
-from olr_pg.conditions.compile import DEFAULT_CHARSETS, Charsets
+from olr_pg.conditions.typed_conditions import DEFAULT_CHARSETS, Charsets
 from olr_pg.datatypes.binary_xml import NO_TOKENS
 from olr_pg.decoding.filters import NO_FILTERS, Filters
 from olr_pg.decoding.split import subscribe
 from olr_pg.decoding.target_view import EVERYTHING, TargetView
-from olr_pg.dictionary.catalogue import Catalogue, as_followed, followed_tables
 from olr_pg.dictionary.decoding_plan import Span
 from olr_pg.dictionary.evolution import (
     ROW_COMMANDS,
@@ -58,6 +57,7 @@ from olr_pg.dictionary.evolution import (
     judge,
     unknown_ddl,
 )
+from olr_pg.dictionary.followed_dictionary import FollowedDictionary, as_followed, followed_tables
 from olr_pg.dictionary.lob_delivery import with_raw_xml
 from olr_pg.dictionary.new_tables import NewTables
 from olr_pg.dictionary.sys_tables import carry_over
@@ -129,6 +129,12 @@ class SubscribedTables:
             for table, span in zip(self._tables, self._spans, strict=True)
             if span.delivered
         )
+
+    def versions(self) -> Iterator[tuple[int, Table]]:
+        """Yield the definitions of the tables that clients get, each with the SCN it is from."""
+        for table, span in zip(self._tables, self._spans, strict=True):
+            if span.delivered:
+                yield span.since, table
 
     def add(self, obj: int, version: Version) -> None:
         """Give a table of the subscription another definition from an SCN on."""
@@ -211,7 +217,9 @@ class DictionaryFollower:
         self._xml_tokens = snapshot.xml_tokens
         self._followed = followed_tables(snapshot)
         rows = snapshot.sys_rows if self._followed else None
-        self._catalogue = None if rows is None else Catalogue(rows, snapshot.database.charset)
+        self._dictionary = (
+            None if rows is None else FollowedDictionary(rows, snapshot.database.charset)
+        )
         self._first = {table.obj: table for table in snapshot.tables}
         self._current: dict[int, Table | None] = dict(self._first)
         self._joined: dict[int, Table | None] = {}
@@ -282,6 +290,11 @@ class DictionaryFollower:
         assert self._subscribed is not None
         return frozenset(self._first[obj].full_name for obj in self._subscribed.objects)
 
+    def versions(self) -> Iterator[tuple[int, Table]]:
+        """Yield the definitions of the subscription's tables, each with the SCN it is from."""
+        assert self._subscribed is not None
+        return self._subscribed.versions()
+
     def ended(self) -> list[OlrPgError]:
         """Return why tables of the subscription ended although they live on."""
         names = self.names
@@ -325,10 +338,10 @@ class DictionaryFollower:
         self, transaction: DictionaryTransaction, rest: Sequence[DictionaryTransaction]
     ) -> Iterator[tuple[int, Version]]:
         touched = set[int]()
-        if self._catalogue is not None:
-            for obj in self._catalogue.concerned(transaction) - self._joined.keys():
-                self._joined[obj] = self._catalogue.table(obj)
-            touched = self._catalogue.apply(transaction)
+        if self._dictionary is not None:
+            for obj in self._dictionary.concerned(transaction) - self._joined.keys():
+                self._joined[obj] = self._dictionary.table(obj)
+            touched = self._dictionary.apply(transaction)
         else:
             for statement in transaction.statements:
                 self._new_tables.see_statement(statement, transaction.commit_scn)
@@ -349,9 +362,9 @@ class DictionaryFollower:
     ) -> Version | None:
         old = self._current.get(obj)
         statements = self._statements(obj, transaction)
-        if self._catalogue is None:
+        if self._dictionary is None:
             return None if old is None else self._end(old, transaction, statements)
-        before, after = self._joined.get(obj) or old, self._catalogue.table(obj)
+        before, after = self._joined.get(obj) or old, self._dictionary.table(obj)
         self._joined[obj] = after
         self._new_tables.see(obj, before, after, transaction.commit_scn)
         if old is None or before is None:
@@ -361,7 +374,7 @@ class DictionaryFollower:
             return None
         if after is not None and not statements:
             statements = self._later_statements(obj, transaction, rest)
-        evolution = judge(before, after, statements, self._catalogue.with_default(obj))
+        evolution = judge(before, after, statements, self._dictionary.with_default(obj))
         self._used.update(statements)
         new = after and (old if after == before else carry_over(old, before, after))
         self._tell(obj, transaction, evolution, new)

@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.conditions.compile import (
+from olr_pg.conditions.parse import parse_condition
+from olr_pg.conditions.typed_conditions import (
     DEFAULT_CHARSETS,
     Charsets,
     RowCondition,
     Unusable,
     compile_condition,
 )
-from olr_pg.conditions.parse import parse_condition
 from olr_pg.config.model import NamedTarget
 from olr_pg.decoding.left_out_report import say_left_out
 from olr_pg.errors import Code, OlrPgError

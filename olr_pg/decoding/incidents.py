@@ -99,9 +99,9 @@ def with_incident(error: OlrPgError, logs: Iterable[LogFile], directory: Path | 
 
 def _window_of(path: str, block: int) -> Window | None:
     """Find the LWN groups around a block."""
-    log = open_for_decoding(path)
     for before in _BLOCKS_BEFORE:
         first = max(FIRST_DATA_BLOCK, block - before)
+        log = open_for_decoding(path, first, block + 1)
         for window in read_windows(log, first, block + 1):
             if window.first <= block < window.end:
                 return window

@@ -15,8 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.capture.logs import open_log
+from olr_pg.capture.object_storage import is_url
 from olr_pg.capture.readers import map_log, read_header
 from olr_pg.datatypes.binary_xml import NO_TOKENS, XmlTokens
+from olr_pg.decoding.stored_logs import open_stored
 from olr_pg.dictionary.decoding_plan import RowPlan, build_row_plan
 from olr_pg.errors import OlrPgError
 from olr_pg.redo.batch import ChangeBatch
@@ -173,11 +175,13 @@ class Encoded(NamedTuple):
 
     Attributes:
         view: number of the subscription's view that they are for.
+        rendered: there are lines of text in the place of messages.
     """
 
     transactions: TransactionColumns
     messages: EncodedTransactions
     view: int = 0
+    rendered: bool = False
 
 
 class SplitResult(NamedTuple):
@@ -402,20 +406,31 @@ def of_view(
     return transactions, dml, faults
 
 
-def open_for_decoding(path: str, known_end: tuple[int, int] | None = None) -> Log:
-    """Map the log at `path`.
-
-    Args:
-        known_end: as of `Split`.
+def open_split(split: Split) -> Log:
+    """Map the log of a split; of one behind a URL, read what decoding the split takes.
 
     Raises:
-        OlrPgError: 2002 to 2008.
+        OlrPgError: 2002 to 2008, 2210 to 2213.
     """
-    if known_end is None:
-        return Log(path, open_log(path).header, map_log(path))
-    header, _ = read_header(path)
-    nab, next_scn = known_end
-    return Log(path, replace(header, nab=nab, next_scn=next_scn), map_log(path))
+    if split.known_end is None:
+        return open_for_decoding(split.path, split.first_block, split.end_block, split.first_group)
+    header, _ = read_header(split.path)
+    nab, next_scn = split.known_end
+    return Log(split.path, replace(header, nab=nab, next_scn=next_scn), map_log(split.path))
+
+
+def open_for_decoding(
+    path: str, first: int = 0, end: int | None = None, first_group: int = 0
+) -> Log:
+    """Map the log at `path`; of one behind a URL, read what decoding blocks [first, end) takes.
+
+    Raises:
+        OlrPgError: 2002 to 2008, 2210 to 2213.
+    """
+    if is_url(path):
+        return open_stored(path, first, end, first_group)
+    archived = open_log(path)
+    return Log(path, archived.header, map_log(path))
 
 
 def watermark_at(log: Log, block: int) -> int:

@@ -59,7 +59,14 @@ class WrittenMessages(Scratch):
 
 
 def write_split(
-    subscription: Subscription, log: Log, first: int, end: int, write: Write, first_group: int = 0
+    subscription: Subscription,
+    log: Log,
+    first: int,
+    end: int,
+    write: Write,
+    first_group: int = 0,
+    *,
+    with_names: bool = False,
 ) -> None:
     """Decode a split (`decode_split`) and write its result.
 
@@ -67,7 +74,9 @@ def write_split(
         write: takes the bytes, piece by piece.
     """
     messages = WrittenMessages(write)
-    result = decode_split(subscription, log, first, end, messages, first_group)
+    result = decode_split(
+        subscription, log, first, end, messages, first_group, with_names=with_names
+    )
     write_result(result, write, messages.written)
 
 

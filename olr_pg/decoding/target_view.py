@@ -1,4 +1,4 @@
-"""The view that a target has of what is decoded for all of them."""
+"""The view of a target: its share of what is decoded for several, and the form that it gets."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from olr_pg.conditions.compile import DEFAULT_CHARSETS, Charsets
+from olr_pg.conditions.typed_conditions import DEFAULT_CHARSETS, Charsets
 from olr_pg.decoding.filters import NO_FILTERS, Filters
 from olr_pg.decoding.split import View
 from olr_pg.wire.chunks import CHUNK_BYTES

@@ -6,10 +6,6 @@ Facts: dictionary §2.7, values-and-lobs §15.4, §17.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, slots=True)

@@ -200,7 +200,7 @@ class Snapshot:
     Attributes:
         sys_rows: the rows of the SYS tables that the tables were made of, where the source told
             them: with these, and the SYS tables among `tables`, later DDL can be followed through
-            redo (`dictionary.catalogue`).
+            redo (`dictionary.followed_dictionary`).
         xml_tokens: the names of binary XML.
         structure: indexes, foreign keys and sequences, where the source told them.
     """

@@ -1,4 +1,4 @@
-"""Indexes, constraints and the rest that targets are created with beside columns and keys.
+"""Indexes, constraints and sequences, which targets are created with beside columns and keys.
 
 Nothing of it is needed to decode redo. The snapshot format has it as the optional key
 ``structure``, whose keys are the fields here (docs/dictionary-snapshot.md).

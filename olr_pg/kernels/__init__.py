@@ -1,1 +1,1 @@
-"""The rules of Numba's use: kernels are compiled, kept on disk, and store bytes here."""
+"""How Numba is used: the decorators of kernels, their files on disk, bytes inside of them."""

@@ -1,5 +1,4 @@
-"""Arrow arrays → Oracle's internal form, so that a loaded value takes the encoders of a replicated
-one: one value, two ways in, one result.
+"""Arrow arrays → Oracle's internal form: loaded values take the same encoders as replicated ones.
 
 What an Arrow type says of an Oracle type:
 
@@ -35,7 +34,7 @@ from olr_pg.datatypes.mapping import CHARACTER_TYPES, OracleType, oracle_type_na
 from olr_pg.datatypes.outcomes import check
 from olr_pg.datatypes.vector import Vector, VectorFormat, encode_vector
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.load.arrow_kernels import (
+from olr_pg.load.arrow_oracle_forms import (
     DIGITS_MAX,
     NO_ZONE,
     NUMBER_BYTES,

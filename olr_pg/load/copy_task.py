@@ -21,6 +21,7 @@ from olr_pg.load.retry import retried
 from olr_pg.load.row_images import COPY_HEADER, COPY_TRAILER, copy_tuples
 from olr_pg.load.table_data import schema_of
 from olr_pg.oracle.large_row import LargeRow
+from olr_pg.postgres.error_text import text_without_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -213,12 +214,12 @@ def _streams(
 def _refused(error: psycopg.Error, table: LoadTable, task: PartTask) -> OlrPgError:
     if error.sqlstate is None or error.sqlstate.startswith(("08", "57P")):
         return unreachable(error)
-    words = [error.diag.message_primary or str(error).strip(), error.diag.message_detail]
-    # "COPY t, line 5, column v": the line counts from 1 within the partition.
+    # "COPY t, line 5, column v": the line counts from 1 within the partition. In text form, which
+    # is not used here, the value would follow.
     place = error.diag.context
     return OlrPgError(
         Code.TABLE_DATA_REFUSED,
-        ": ".join(word for word in words if word) + (f" ({place})" if place else ""),
+        text_without_values(error) + (f" ({place})" if place else ""),
         action=None,
         table=table.source.full_name,
         part=task.part,

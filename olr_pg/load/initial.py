@@ -361,7 +361,10 @@ def _load(
     if not tasks:
         return
     payloads = [pickle.dumps(task) for task in tasks]
-    with closing(run_tasks(session(), payloads, copy_task, broadcast=job)) as results:
+    tables = len({task.table for task in tasks})
+    says = f"load {len(tasks)} parts of {tables} tables"
+    tasks_done = run_tasks(session(), payloads, copy_task, broadcast=job, description=says)
+    with closing(tasks_done) as results:
         for index, packed in results:
             done = pickle.loads(packed)  # noqa: S301 - made by our task
             task = tasks[index]

@@ -22,7 +22,7 @@ from olr_pg.oracle.large_row import LargeRow
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from olr_pg.conditions.compile import Charsets, RowCondition
+    from olr_pg.conditions.typed_conditions import Charsets, RowCondition
     from olr_pg.decoding.filters import Filters
     from olr_pg.dictionary.model import Snapshot, Table
     from olr_pg.errors import Place

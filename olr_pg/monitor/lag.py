@@ -96,7 +96,13 @@ def held_lag(lag: Lag, since: float, now: float) -> Lag:
 
 
 def split_lag(
-    scn: int, now: float, *, archived: Milestones, queued: Milestones, taken: Milestones
+    scn: int,
+    now: float,
+    *,
+    archived: Milestones,
+    queued: Milestones,
+    taken: Milestones,
+    missing_since: float | None = None,
 ) -> Lag:
     """Split the time of the change at `scn` into stages; nothing where nothing of it is archived.
 
@@ -104,10 +110,12 @@ def split_lag(
         scn: of the first commit that a table may lack.
         now: seconds of Unix time.
         archived, queued, taken: the stages before the applier.
+        missing_since: since when logs are missing behind those that can be read; None: none are.
     """
     since = archived.passed(scn)
     if since is None:
-        return Lag()
+        # What is missing may hold that change: nobody can say that it does not.
+        return Lag() if missing_since is None else Lag(decoding=max(0.0, now - missing_since))
     since = min(since, now)
     left_decoding = min(max(queued.passed(scn) or now, since), now)
     left_queue = min(max(taken.passed(scn) or now, left_decoding), now)

@@ -28,6 +28,7 @@ STATES = (
     "TARGET_BEHIND",
     "WAITING_FOR_REDO",
     "WAITING_FOR_SOURCE",
+    "WAITING_FOR_TARGET",
     "STOPPED",
 )
 
@@ -180,7 +181,7 @@ def _family(
 def _labelled(
     labels: tuple[str, ...], marked: Sequence[tuple[tuple[str, ...], Status]]
 ) -> Iterator[Metric]:
-    state = _family("state", "1 for what decoding does", (*labels, "state"))
+    state = _family("state", "1 for what the appliance does", (*labels, "state"))
     causes = _family(
         "table_lag_cause_seconds", "The lag of a table by its causes", (*labels, "table", "cause")
     )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StageState:
-    """Says what decoding does, or why it waits.
+    """Says what the appliance does, or why it waits.
 
     Attributes:
         name: such as WAITING_FOR_REDO.
@@ -55,12 +55,14 @@ class SourceStatus:
     Attributes:
         decoded_scn: every transaction that commits below it has been decoded.
         logs, redo_bytes: decoded so far.
+        splits_here, splits_by_spark: parts of logs decoded in this process, and by Spark's workers.
         transactions, rows: committed ones decoded so far, and their row changes.
         rows_filtered, transactions_filtered: row changes, and transactions with all of theirs, that
             `filter` leaves out.
         lob_unavailable, lob_unclaimed: LOB values left out because they are not whole in the redo,
             and LOBs changed without a change of their row.
         gaps: missing logs, in words.
+        missing_since: since when redo is missing, by our clock; None where none is.
         waiting_transactions: finished ones that wait for other redo threads.
         open_transactions: how many are not finished.
         oldest_open_xid, oldest_open_scn: the one that began first, and where; None without one.
@@ -73,6 +75,8 @@ class SourceStatus:
     decoded_scn: int = 0
     logs: int = 0
     redo_bytes: int = 0
+    splits_here: int = 0
+    splits_by_spark: int = 0
     transactions: int = 0
     rows: int = 0
     rows_filtered: int = 0
@@ -81,6 +85,7 @@ class SourceStatus:
     lob_unclaimed: int = 0
     threads: tuple[ThreadStatus, ...] = ()
     gaps: tuple[str, ...] = ()
+    missing_since: float | None = None
     waiting_transactions: int = 0
     open_transactions: int = 0
     oldest_open_xid: str | None = None
@@ -128,8 +133,8 @@ class TableStatus:
     """A table of the bundled applier.
 
     Attributes:
-        applied_scn: commit SCN of the last transaction that is durable; 0 for none in this run. A
-            stopped table's is just below `held_scn`.
+        applied_scn: commit SCN of the last transaction that is in the table, in this run or before
+            it; 0 for none. A stopped table's is just below `held_scn`.
         waiting: changes that it has received and not applied.
         inserted, updated, deleted, conflicts, transactions: in this run.
         stopped: the error that stopped it.
@@ -187,7 +192,7 @@ class Status:
         at: the moment.
         archive_seconds: since the last archived log was written: so much more may be missing that
             Oracle has not archived yet. None before the first log.
-        confirmed_scn: the highest that the bundled applier has confirmed.
+        confirmed_scn: the highest that the bundled applier has confirmed, in this run or before it.
         problems: what needs somebody, in words.
         events: the latest warnings and errors, the newest last.
         target: which of several targets it is about; empty where there is only one.

@@ -1,1 +1,1 @@
-"""Logging."""
+"""What an operator reads: logs, records of errors, findings of checks."""

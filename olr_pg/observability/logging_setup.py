@@ -5,7 +5,7 @@ a running appliance does (the default); 4, debugging detail, is an addition. Cri
 the run or stops a table or a target: whatever is logged as an error does. The status page's list
 of the latest warnings and errors is the same at every level.
 
-An `OlrPgError` is logged with `log_failure` (or as ``error=``): its code, what, where and what to
+An `OlrPgError` is logged as ``error=``: its code, what, where and what to
 do become keys of the event. Everything passes a `Redactor` before it is rendered. Records of the
 standard library's `logging` (Spark's gateway, drivers) take the same way.
 """
@@ -63,11 +63,6 @@ def get_logger(name: str) -> FilteringBoundLogger:
     """Return the logger of a part of the appliance; `name` becomes the key ``component``."""
     logger: FilteringBoundLogger = structlog.get_logger(component=name)
     return logger
-
-
-def log_failure(logger: FilteringBoundLogger, error: OlrPgError, **context: Any) -> None:
-    """Log `error` at level 1 with its code, what, where and what to do."""
-    logger.error("failed", error=error, **context)
 
 
 def configure_logging(

@@ -1,4 +1,4 @@
-"""Is a live database quiet, and how far are its logs archived? (dictionary §4, §5)"""
+"""Tells whether a live database is quiet, and how far its logs are archived (dictionary §4, §5)."""
 
 from __future__ import annotations
 

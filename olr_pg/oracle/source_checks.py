@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Table
 
-    from olr_pg.conditions.compile import RowCondition
+    from olr_pg.conditions.typed_conditions import RowCondition
     from olr_pg.config.source_section import OracleSource
     from olr_pg.dictionary.model import Snapshot
     from olr_pg.dictionary.model import Table as SourceTable

@@ -205,7 +205,7 @@ class Merger:
 
     @property
     def left_dictionary(self) -> list[DictionaryTransaction]:
-        """What left last of what transactions did to the dictionary, in commit order."""
+        """The changes of the dictionary by the transactions that left last, in commit order."""
         return self._dictionary.left
 
     @property
@@ -229,7 +229,7 @@ class Merger:
 
     @property
     def open_transactions(self) -> list[OpenTransaction]:
-        """Those whose end was not read yet."""
+        """The transactions whose end was not read yet."""
         return self._assembler.open_transactions
 
     @property
@@ -477,7 +477,7 @@ class Merger:
                 self._until.see_transactions(part.transactions)
             view = self.subscription.views[part.view]
             order = ByteOrder.BIG if view.big_endian else ByteOrder.LITTLE
-            run = ready_run(part.transactions, part.messages, order, part.view)
+            run = ready_run(part.transactions, part.messages, order, part.view, part.rendered)
             wanted = run.begin_scn >= np.uint64(self._start_scn)
             self._order.take(run.where(self._delivered(part) & wanted))
 

@@ -103,6 +103,7 @@ class ReadyBatch:
         blob: the framed Data messages of all, without gaps.
         order: byte order of the blob.
         view: number of what was encoded, where the targets want different things.
+        rendered: the blob has lines of text in the place of messages.
     """
 
     columns: ReadyColumns
@@ -111,6 +112,7 @@ class ReadyBatch:
     blob: memoryview
     order: ByteOrder = ByteOrder.LITTLE
     view: int = 0
+    rendered: bool = False
 
     def key(self, number: int) -> CommitKey:
         """Return commit SCN and position of one transaction."""
@@ -166,6 +168,11 @@ class ReadyRun:
         return self.batch.blob[self.start : self.start + self.size]
 
     @property
+    def bounds(self) -> I64:
+        """Shape (length + 1); where in `blob` the messages of each begin, and the end."""
+        return self.batch.first[self.first : self.end + 1] - self.batch.first[self.first]
+
+    @property
     def columns(self) -> ReadyColumns:
         """Their rows."""
         return take(self.batch.columns, slice(self.first, self.end))
@@ -208,7 +215,7 @@ class ReadyRun:
     def alike(self, other: ReadyRun) -> bool:
         """Tell whether they may be joined."""
         mine, its = self.batch, other.batch
-        return mine.order is its.order and mine.view == its.view
+        return (mine.order, mine.view, mine.rendered) == (its.order, its.view, its.rendered)
 
     def cut(self, count: int) -> tuple[ReadyRun, ReadyRun]:
         """Part them into the first `count` transactions, and the others."""
@@ -275,6 +282,7 @@ class ReadyRun:
             self.blob,
             batch.order,
             batch.view,
+            batch.rendered,
         )
 
     def transactions(self) -> Iterator[ReadyTransaction]:
@@ -297,6 +305,7 @@ def ready_run(
     encoded: EncodedTransactions,
     order: ByteOrder,
     view: int = 0,
+    rendered: bool = False,
 ) -> ReadyRun:
     """Wrap the encoder's output, sharing its memory."""
     columns = ReadyColumns(
@@ -309,7 +318,9 @@ def ready_run(
         transactions.commit_offset,
     )
     messages = np.append(0, np.cumsum(encoded.messages))
-    return whole(ReadyBatch(columns, encoded.first, messages, encoded.blob.data, order, view))
+    return whole(
+        ReadyBatch(columns, encoded.first, messages, encoded.blob.data, order, view, rendered)
+    )
 
 
 def transactions_of(runs: Iterable[ReadyRun]) -> Iterator[ReadyTransaction]:
@@ -341,6 +352,7 @@ def joined(runs: Sequence[ReadyRun]) -> ReadyRun:
             blob.data,
             batches[0].order,
             batches[0].view,
+            batches[0].rendered,
         )
     )
 
@@ -402,12 +414,12 @@ def in_commit_order(runs: Iterable[ReadyRun]) -> list[ReadyRun]:
 
 
 def _small_together(runs: Iterable[ReadyRun]) -> Iterator[list[ReadyRun]]:
-    """Group neighbours of `SMALL_BYTES` together at most; what is larger stays alone."""
+    """Group neighbours that are alike, of `SMALL_BYTES` at most; what is larger stays alone."""
     together: list[ReadyRun] = []
     size = 0
     for run in runs:
         size += run.size
-        if together and size > SMALL_BYTES:
+        if together and (size > SMALL_BYTES or not run.alike(together[-1])):
             yield together
             together, size = [], run.size
         together.append(run)

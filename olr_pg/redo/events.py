@@ -1,4 +1,4 @@
-"""Events of the walk: what a row of `EventColumns` has of its record, and the tables they are of.
+"""Rows of `EventColumns`, written from records, and the subscribed tables, found by object number.
 
 Facts: redo-format §4, §5; checked on real logs of 19c and 23ai and real records.
 """

@@ -12,7 +12,7 @@ vectors, that of 11.17 of real records of both byte orders, the rest is publishe
 from __future__ import annotations
 
 from enum import IntEnum, IntFlag
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -87,9 +87,6 @@ from olr_pg.redo.format.opcodes import (
 )
 from olr_pg.redo.integers import u16, u32
 from olr_pg.redo.row_vectors import ENTRIES, FULL, PIECES
-
-if TYPE_CHECKING:
-    pass
 
 
 class LobOp(IntEnum):

@@ -1,4 +1,4 @@
-"""Vectors of LOB storage: whose LOB they are of, and its pieces (`redo.lob_pieces`).
+"""Vectors of LOB storage: which LOB each is of, and its pieces (`redo.lob_pieces`).
 
 Facts: values-and-lobs §18, §19, §23, redo-format §6.
 """

@@ -115,34 +115,19 @@ class TableBatches:
         self._field = {column.name: number for number, column in enumerate(columns)}
         self._converters: dict[tuple[Any, ...], Any] = {}
 
-    def unknown(self, changes: ReadChanges) -> list[ColumnValue]:
-        """Return the columns of the table in these changes that it has not, or of another type."""
-        found: dict[str, ColumnValue] = {}
-        for layout in changes.layouts:
-            if (layout.owner, layout.table) == (self.owner, self.name):
-                for column in layout.columns:
-                    number = self._field.get(column.name)
-                    if number is None or not _alike(self.columns[number], column):
-                        found[column.name] = column
-        return list(found.values())
-
-    def batch(self, changes: ReadChanges) -> pa.RecordBatch | None:
-        """Return the table's changes; None where there are none.
+    def batch(self, changes: ReadChanges, elements: I64) -> pa.RecordBatch:
+        """Return changes of the table.
 
         Columns that the table does not have are left out.
+
+        Args:
+            elements: the numbers of the changes, ascending; one at least.
 
         Raises:
             OlrPgError: 2050, 2051, 2053 or 2056 with the value's place.
         """
-        mine = [
-            number
-            for number, layout in enumerate(changes.layouts)
-            if (layout.owner, layout.table) == (self.owner, self.name)
-        ]
-        elements = np.flatnonzero(np.isin(changes.answers.layout, mine)).astype(np.int64)
-        if not len(elements):
-            return None
-        layouts = {number: changes.layouts[number] for number in mine}
+        numbers = np.unique(changes.answers.layout[elements]).tolist()
+        layouts = {number: changes.layouts[number] for number in numbers}
         arrays = [*_facts(changes, elements), *_session_arrays(changes, elements)]
         for kind, is_after in ((DmlKind.INSERT, False), (DmlKind.DELETE, True)):
             arrays.append(self._image(changes, elements, layouts, kind, is_after))
@@ -285,10 +270,11 @@ class ChangeBatches:
             OlrPgError: 2050, 2051, 2053 or 2056 with the value's place; 4001, 4005, 5013, the
                 messages are malformed.
         """
+        mine = self._table.owner, self._table.name
         for changes in self._reader.read(framed):
-            batch = self._table.batch(changes)
-            if batch is not None:
-                yield batch
+            for name, elements in changes.by_table():
+                if name == mine:
+                    yield self._table.batch(changes, elements)
 
 
 def _alike(column: Column, described: ColumnValue) -> bool:
@@ -321,7 +307,6 @@ def _facts(changes: ReadChanges, elements: I64) -> list[Array]:
     answers = changes.answers
     no_null = np.zeros(len(elements), np.bool_)
     names = pa.array([_OPERATIONS.get(code) for code in range(8)], pa.string())
-    xids, which = np.unique(answers.xid[elements], return_inverse=True)
     offset, length = np.empty((2, len(elements)), np.int64)
     row_ids_kernel(answers.data, answers.body, elements, offset, length)
 
@@ -333,16 +318,18 @@ def _facts(changes: ReadChanges, elements: I64) -> list[Array]:
         integers(answers.commit_scn, pa.int64(), "i8"),
         integers(changes.commit_time, pa.timestamp("s"), "i8"),
         integers(answers.scn, pa.int64(), "i8"),
-        pa.array(list(map(format_xid, xids.tolist())), pa.string()).take(_arrow.array(which)),
+        changes.xids.take(_arrow.array(changes.transaction[elements])),
         integers(changes.position, pa.int32(), "i4"),
         variable_array(pa.string(), ValueColumn(answers.data, offset, length)),
     ]
 
 
 def _session_arrays(changes: ReadChanges, elements: I64) -> list[Array]:
-    which, rows = np.unique(changes.session[elements], return_inverse=True)
-    known = [changes.sessions[number] for number in which.tolist()]
-    taken = _arrow.array(rows)
+    which, known = changes.session[elements], changes.sessions
+    if len(known) > len(elements):
+        some, which = np.unique(which, return_inverse=True)
+        known = [known[number] for number in some.tolist()]
+    taken = _arrow.array(which)
     found = []
     for name in SESSION_FIELDS:
         kind = pa.int32() if name == "thread" else pa.string()

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.applier.received.parse import read_u32
+from olr_pg.applier.received.parse import read_u16, read_u32
 from olr_pg.datatypes.number_kernels import BAD, FINITE, NULL, significant
 from olr_pg.datatypes.outcomes import FRACTION, INFINITY, MALFORMED, OK, OVERFLOW, byte_at
 from olr_pg.kernels.bytes import copy_forward
 from olr_pg.kernels.compile import inlined, kernel
+from olr_pg.rendering.json_values import put_u64
 
 if TYPE_CHECKING:
     U8 = npt.NDArray[np.uint8]
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     U64 = npt.NDArray[np.uint64]
     I32 = npt.NDArray[np.int32]
     I64 = npt.NDArray[np.int64]
+
+XID_BYTES: Final = 40
+"""More than a text has, whose digits are written in whole groups."""
 
 _SHORT_DIGITS: Final = 18
 """Decimal digits of a value that 64 bits hold."""
@@ -91,6 +95,44 @@ def gather_kernel(
         if which >= 0:
             value = entry_first[element] + which
             offset[row], length[row] = value_offset[value], value_length[value]
+
+
+@kernel
+def sessions_kernel(
+    data: U8, body: I64, elements: I64, big: bool, session: I64, serial: I64
+) -> None:
+    """Read the sessions of Begins.
+
+    Args:
+        data, body: of `Answers`.
+        elements: the Begins.
+        big: byte order of the messages.
+        session, serial: shape (elements).
+    """
+    for row in range(elements.size):
+        at = body[elements[row]]
+        session[row] = np.int64(read_u32(data, at + 31, big))
+        serial[row] = np.int64(read_u16(data, at + 29, big))
+
+
+@kernel
+def xid_texts_kernel(xid: U64, out: U8, end: I32) -> None:
+    """Write XIDs as `format_xid` does; `out` has room for `XID_BYTES` of each.
+
+    Args:
+        xid: packed.
+        out: takes the texts, one behind the other.
+        end: has one more, the first is 0.
+    """
+    at = 0
+    end[0] = 0
+    for row in range(xid.size):
+        at = put_u64(xid[row] >> np.uint64(48), out, at)
+        out[at] = 46
+        at = put_u64((xid[row] >> np.uint64(32)) & np.uint64(0xFFFF), out, at + 1)
+        out[at] = 46
+        at = put_u64(xid[row] & np.uint64(0xFFFFFFFF), out, at + 1)
+        end[row + 1] = at
 
 
 @kernel

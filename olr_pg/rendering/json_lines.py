@@ -24,13 +24,13 @@ from olr_pg.applier.received.layouts import LayoutReader
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.kernels.compile import kernel
 from olr_pg.redo.sessions import SessionKey
-from olr_pg.rendering.line_kernel import GAP_SIZE, session_of, write_lines_kernel
+from olr_pg.rendering.line_kernel import GAP_AT, GAP_SIZE, session_of, write_lines_kernel
 from olr_pg.rendering.line_plan import LinePlan
 from olr_pg.scalars import format_xid
 from olr_pg.wire.frames import ByteOrder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from olr_pg.applier.received.parse import Answers
     from olr_pg.dictionary.model import Database
@@ -48,6 +48,7 @@ _ROW_BYTES_MAX: Final = 1 << 62
 _ROOM: Final = 64 << 10
 _GAPS: Final = 1 << 12
 _BEGIN: Final = 1
+_COMMIT: Final = 2
 _CHUNK: Final = 7
 
 
@@ -74,8 +75,14 @@ def piece_end_kernel(data: U8, big: bool, first: int, limit: int) -> int:
     return commit_end if commit_end > first else message_end
 
 
-def cut_messages(framed: Buffer, order: ByteOrder, limit: int) -> Iterator[U8]:
+def cut_messages(
+    framed: Buffer, order: ByteOrder, limit: int, bounds: I64 | None = None
+) -> Iterator[U8]:
     """Yield messages in pieces of about `limit` bytes, which end with a transaction if they can.
+
+    Args:
+        bounds: where the transactions begin and end, if that is known: nothing is looked for then
+            but in larger ones.
 
     Raises:
         OlrPgError: 4001, a message is cut off.
@@ -83,7 +90,11 @@ def cut_messages(framed: Buffer, order: ByteOrder, limit: int) -> Iterator[U8]:
     data = np.frombuffer(framed, np.uint8)
     at = 0
     while at < data.size:
-        end = piece_end_kernel(data, order.is_big, at, limit)
+        end = at
+        if bounds is not None:
+            end = int(bounds[bounds.searchsorted(at + limit, side="right") - 1])
+        if end <= at:
+            end = piece_end_kernel(data, order.is_big, at, limit)
         if end == at:
             raise OlrPgError(Code.MESSAGE_SIZE, "a message is cut off", offset=at)
         yield data[at:end]
@@ -106,11 +117,13 @@ class _Written(NamedTuple):
         element: the first answer that they do not have.
         text: the lines, but for what goes into the gaps.
         gaps: shape (n, `GAP_SIZE`).
+        line_end: where the lines end in `text`, of the answers that it has.
     """
 
     element: int
     text: U8
     gaps: I64
+    line_end: I64
 
 
 class JsonLines:
@@ -138,28 +151,69 @@ class JsonLines:
         self._gaps = np.empty((_GAPS, GAP_SIZE), np.int64)
         self._common = np.empty(128, np.uint8)
 
-    def render(self, framed: Buffer) -> bytes:
+    def render(self, framed: Buffer, bounds: I64 | None = None) -> bytes:
         """Return the lines of whole row changes (`pieces`)."""
-        return b"".join(bytes(piece) for piece in self.pieces(framed))
+        return b"".join(bytes(piece) for piece in self.pieces(framed, bounds))
 
-    def pieces(self, framed: Buffer) -> Iterator[Buffer]:
+    def pieces(self, framed: Buffer, bounds: I64 | None = None) -> Iterator[Buffer]:
         """Yield the lines in pieces, which are valid until the next one is asked for.
 
         A transaction is whole in one, unless it is large (`PIECE_BYTES`).
 
         Args:
             framed: Data messages.
+            bounds: as of `cut_messages`.
 
         Raises:
             OlrPgError: 2050, 2051, 2056 with the value's place; what was yielded before are the
                 transactions before it. 4001, 4005, 5013, the messages are malformed.
         """
+        for answers in self._answers(framed, bounds):
+            yield from self.of(answers)
+
+    def write_transactions(
+        self, framed: Buffer, bounds: I64, write: Callable[[Buffer], object]
+    ) -> I64:
+        """Write the lines of whole transactions.
+
+        Args:
+            framed, bounds: as of `pieces`.
+            write: takes the lines, piece by piece.
+
+        Returns:
+            Shape (transactions + 1); where the lines of each begin, and the end.
+
+        Raises:
+            OlrPgError: as `pieces`; what was written till then is of no use.
+        """
+        ends = [np.zeros(1, np.int64)]
+        size = 0
+        for answers in self._answers(framed, bounds):
+            first = 0
+            for lines, line_end in self._written(answers, 0, len(answers.kind)):
+                is_commit = answers.kind[first : first + len(line_end)] == _COMMIT
+                ends.append(line_end[is_commit] + size)
+                write(lines)
+                size += len(lines)
+                first += len(line_end)
+        return np.concatenate(ends)
+
+    def _answers(self, framed: Buffer, bounds: I64 | None) -> Iterator[Answers]:
+        """Parse messages of whole row changes, piece by piece."""
         rows = ChunkedRows(self._order, _ROW_BYTES_MAX)
-        for piece in cut_messages(framed, self._order, PIECE_BYTES):
-            for answers in rows.feed(piece):
-                yield from self._written(answers, 0, len(answers.kind))
+        for piece in cut_messages(framed, self._order, PIECE_BYTES, bounds):
+            yield from rows.feed(piece)
         if rows.is_open:
             raise OlrPgError(Code.ANSWER_MALFORMED, "a row change without its last Chunk")
+
+    def of(self, answers: Answers) -> Iterator[Buffer]:
+        """Yield the lines of parsed messages in pieces, each valid until the next one is asked for.
+
+        Raises:
+            OlrPgError: 2050, 2051, 2056, as `pieces`.
+        """
+        for lines, _ in self._written(answers, 0, len(answers.kind)):
+            yield lines
 
     def line(self, framed: Buffer, number: int) -> bytes | None:
         """Return one line, Chunks not counted; None where there are not so many.
@@ -177,12 +231,12 @@ class JsonLines:
                 elements = np.flatnonzero(answers.kind != _CHUNK)
                 if number < len(elements):
                     at = int(elements[number])
-                    return b"".join(self._written(answers, at, at + 1))
+                    return b"".join(lines for lines, _ in self._written(answers, at, at + 1))
                 number -= len(elements)
         return None
 
-    def _written(self, answers: Answers, first: int, end: int) -> Iterator[Buffer]:
-        """Yield the lines of the answers from `first` to `end`."""
+    def _written(self, answers: Answers, first: int, end: int) -> Iterator[tuple[Buffer, I64]]:
+        """Yield the lines of the answers from `first` to `end`, and where each line ends."""
         bound = self._plan.bind(self._layouts.read(answers))
         while first < end:
             written = self._write(answers, bound, first, end)
@@ -198,24 +252,27 @@ class JsonLines:
 
     def _write(self, answers: Answers, bound: BoundLines, first: int, end: int) -> _Written:
         """Write them all into the room, which grows; a part where they are large."""
+        line_end = np.empty(end, np.int64)
         while True:
             element, size, gaps = write_lines_kernel(
                 answers.data, answers.body, answers.kind[:end], answers.scn, answers.commit_scn,
                 answers.xid, answers.layout, answers.entry_first, answers.value_offset,
                 answers.value_length, *bound, self._sessions is not None, first, self._room,
-                self._gaps, self._common,
+                self._gaps, line_end, self._common,
             )  # fmt: skip
             if element == end or (size and len(self._room) > 4 * PIECE_BYTES):
-                return _Written(element, self._room[:size], self._gaps[:gaps])
+                ends = line_end[first:element]
+                return _Written(element, self._room[:size], self._gaps[:gaps], ends)
             if 2 * gaps > len(self._gaps):
                 self._gaps = np.empty((4 * len(self._gaps), GAP_SIZE), np.int64)
             else:
                 self._room = np.empty(2 * len(self._room), np.uint8)
 
-    def _filled(self, answers: Answers, written: _Written) -> Buffer:
+    def _filled(self, answers: Answers, written: _Written) -> tuple[Buffer, I64]:
         if not len(written.gaps):
-            return written.text.data
+            return written.text.data, written.line_end
         parts: list[Any] = []
+        filled = [0]
         last = 0
         for at, element, operation in written.gaps.tolist():
             parts.append(written.text[last:at])
@@ -223,9 +280,11 @@ class JsonLines:
                 parts.append(self._session(answers, element))
             else:
                 parts.append(self._value(answers, element, operation))
+            filled.append(filled[-1] + len(parts[-1]))
             last = at
         parts.append(written.text[last:])
-        return b"".join(parts)
+        before = written.gaps[:, GAP_AT].searchsorted(written.line_end, side="left")
+        return b"".join(parts), written.line_end + np.array(filled)[before]
 
     def _value(self, answers: Answers, element: int, operation: int) -> bytes:
         layout, column, place_in_row = self._plan.placed(operation)

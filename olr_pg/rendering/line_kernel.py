@@ -121,6 +121,7 @@ def write_lines_kernel(
     element: int,
     out: U8,
     gaps: I64,
+    line_end: I64,
     common: U8,
 ) -> tuple[int, int, int]:
     """Write the lines of the answers from `element` on, as far as there is room.
@@ -135,6 +136,8 @@ def write_lines_kernel(
         element: the first answer to be written.
         out: the room.
         gaps: shape (m, `GAP_SIZE`).
+        line_end: of each answer, where its line ends in the output; where the next one begins, if
+            it has none.
         common: a scratch of 128 bytes.
 
     Returns:
@@ -145,6 +148,7 @@ def write_lines_kernel(
     last_commit, last_xid = np.uint64(0), np.uint64(0)
     for i in range(element, kind.size):
         code = kind[i]
+        line_end[i] = at
         if code == 7:
             continue
         begin, gaps_before = at, count
@@ -163,6 +167,7 @@ def write_lines_kernel(
                 gaps[count, GAP_OPERATION] = -1
                 count += 1
             at = copy_forward(out, at, _END_TEXT, 0, 2)
+            line_end[i] = at
             continue
         which = layout[i]
         text = layouts[which, NAME]
@@ -201,6 +206,7 @@ def write_lines_kernel(
         if room - at < layouts[which, TAIL_SIZE] + LINE_BYTES:
             return i, begin, gaps_before
         at = copy_forward(out, at, texts, text, text + layouts[which, TAIL_SIZE])
+        line_end[i] = at
     return kind.size, at, count
 
 

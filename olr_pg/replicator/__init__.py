@@ -1,1 +1,1 @@
-"""The loop that joins capture, decoding, server and applier."""
+"""The loop that joins capture, decoding, server and applier: its runs, and their recovery."""

@@ -11,12 +11,13 @@ import structlog
 
 from olr_pg.capture.continuity import Gap, check_origin, join_logs
 from olr_pg.capture.logs import discover_logs
+from olr_pg.capture.object_storage import is_url
 from olr_pg.capture.orphans import ends_of, incarnations_of, lost_ends, without_orphans
 from olr_pg.decoding.dictionary_follower import DictionaryFollower
 from olr_pg.decoding.filters import NO_FILTERS, Filters
 from olr_pg.decoding.incidents import LogFile, with_incident
 from olr_pg.decoding.left_out_report import report_left_out
-from olr_pg.decoding.split import decode_split, open_for_decoding, plan_splits
+from olr_pg.decoding.split import decode_split, open_split, plan_splits
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
 from olr_pg.dictionary.selection import parse_table_name, select_tables, user_tables
 from olr_pg.errors import OlrPgError
@@ -46,32 +47,152 @@ if TYPE_CHECKING:
 _log = structlog.get_logger(__name__)
 
 
+class LogDecoding:
+    """Archived logs that are decoded once, in delivery order.
+
+    Args:
+        snapshot: the dictionary.
+        specs: files, directories or globs of archived logs, or URLs of them (`capture.logs`).
+        tables: ``OWNER.NAME``; None for every table that is not Oracle's own.
+        filters: what is left out.
+
+    Attributes:
+        logs: those that are read, as they come.
+        follower: knows the versions of the tables, as far as they were met.
+
+    Raises:
+        OlrPgError: 2xxx the logs, 3xxx the tables.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        specs: Sequence[str],
+        *,
+        tables: Sequence[str] | None = None,
+        filters: Filters = NO_FILTERS,
+    ) -> None:
+        self._snapshot = snapshot
+        self._filters = filters
+        self._stream = stream = whole_stream(discover_logs(specs, online=True), snapshot.database)
+        self.follower = DictionaryFollower(snapshot, filters=filters)
+        chosen = filters.chosen(chosen_tables(snapshot, tables), snapshot.database)
+        report_left_out(chosen)
+        self._subscription = self.follower.subscribe(chosen, wanted=partial(is_wanted, tables))
+        # Behind a gap no new incarnation begins: what it would give up may be in the gap.
+        until = min((gap.resetlogs_id for gap in stream.gaps), default=None)
+        self._readable = [
+            log for log in stream.readable if until is None or log.position.resetlogs_id <= until
+        ]
+        self.logs = sorted(self._readable, key=lambda log: log.header.first_scn)
+
+    @property
+    def database(self) -> Database:
+        """The database of the dictionary."""
+        return self._snapshot.database
+
+    def runs(
+        self,
+        *,
+        progress: Callable[[int, int], None] | None = None,
+        incidents: Path | None = None,
+        account: Callable[[Accounting], None] | None = None,
+        sessions: SessionDirectory | None = None,
+        storage: Storage | None = None,
+        decode: Decode | None = None,
+        ddl: Callable[[DictionaryTransaction], None] | None = None,
+    ) -> Iterator[ReadyRun]:
+        """Yield every committed transaction, many at a time; to be called once.
+
+        Args:
+            progress, incidents, account, sessions, storage, decode, ddl: as of `decode_logs`.
+
+        Raises:
+            OlrPgError: as of `decode_logs`.
+        """
+        snapshot, follower = self._snapshot, self.follower
+        merger = Merger(
+            self._subscription, 0, thread_starts(self._readable), follower, storage or IN_MEMORY,
+            filters=TransactionFilters(self._filters, sessions=sessions),
+        )  # fmt: skip
+        files = [LogFile.of(log) for log in self.logs]
+        reporter = FaultReporter(partial(with_incident, logs=files, directory=incidents))
+        done = _Done(self.logs, progress)
+        try:
+            decode = decode or partial(decode_splits, with_names=sessions is not None)
+            for released, left_out, source in merge_logs(merger, self.logs, decode):
+                statements = deque(_with_statements(merger.left_dictionary, snapshot, ddl))
+                for run in _between_statements(released, statements, ddl):
+                    if sessions is not None:
+                        columns = run.columns
+                        sessions.delivering(columns.xid.tolist(), columns.thread.tolist())
+                    yield run
+                while statements:
+                    _tell(ddl, statements.popleft())
+                for fault in left_out:
+                    if fault.lobs:
+                        continue  # warned of as `LobLosses`; the change is there, without the value
+                    reporter.report(fault)
+                if merger.failure is not None:
+                    raise merger.failure
+                if source is not None:
+                    done.add(source.split)
+        except OlrPgError as failure:
+            raise with_incident(failure, files, incidents) from failure
+        merger.report_waiting()
+        if account is not None:
+            account(merger.accounting())
+        if self._stream.gaps:
+            raise self._stream.gaps[0].as_error()
+        for error in (*follower.ended(), *reporter.first.values()):
+            raise error
+
+
+class _Done:
+    """How much of the logs was decoded, for who wants to know.
+
+    Args:
+        progress: called as ``progress(bytes done, bytes in all)``.
+    """
+
+    def __init__(
+        self, logs: Sequence[ArchivedLog], progress: Callable[[int, int], None] | None
+    ) -> None:
+        self._block_size = {log.path: log.header.block_size for log in logs}
+        self._total = sum(log.used_bytes for log in logs)
+        self._progress = progress
+        self._done = 0
+
+    def add(self, split: Split) -> None:
+        """Count a split."""
+        self._done += (split.end_block - split.first_block) * self._block_size[split.path]
+        if self._progress is not None:
+            self._progress(min(self._done, self._total), self._total)
+
+
 def decode_logs(
     snapshot: Snapshot,
     specs: Sequence[str],
     *,
     tables: Sequence[str] | None = None,
+    filters: Filters = NO_FILTERS,
     progress: Callable[[int, int], None] | None = None,
     incidents: Path | None = None,
     account: Callable[[Accounting], None] | None = None,
     sessions: SessionDirectory | None = None,
     storage: Storage | None = None,
-    filters: Filters = NO_FILTERS,
     decode: Decode | None = None,
     ddl: Callable[[DictionaryTransaction], None] | None = None,
 ) -> Iterator[memoryview]:
     """Yield the framed messages of every committed transaction, many at a time, in delivery order.
 
     Args:
-        snapshot: the dictionary.
-        specs: files, directories or globs of archived logs, and of copies of online ones.
-        tables: ``OWNER.NAME``; None for every table that is not Oracle's own.
+        snapshot, specs, tables, filters: as of `LogDecoding`.
         progress: called as ``progress(bytes done, bytes in all)``.
         incidents: the directory for the incident file of a decoding error.
         account: is given the account of it all, at the end.
         sessions: filled with the sessions of the transactions, before these are yielded.
         storage: where the bytes of unfinished and of large transactions wait; None is memory.
-        filters: what is left out.
         decode: decodes the splits; None: this process does, without Spark.
         ddl: is given the transactions with DDL statements of the tables' container, each before
             what commits behind it is yielded, and before its own rows.
@@ -81,58 +202,12 @@ def decode_logs(
             end: 2013, a table whose changes behind a DDL could not be decoded; 2011, 2015, 2016,
             2060 to 2062, changes that could not be decoded, which were left out.
     """
-    stream = whole_stream(discover_logs(specs, online=True), snapshot.database)
-    follower = DictionaryFollower(snapshot, filters=filters)
-    chosen = filters.chosen(chosen_tables(snapshot, tables), snapshot.database)
-    report_left_out(chosen)
-    subscription = follower.subscribe(chosen, wanted=partial(is_wanted, tables))
-    # Behind a gap no new incarnation begins: what it would give up may be in the gap.
-    until = min((gap.resetlogs_id for gap in stream.gaps), default=None)
-    readable = [
-        log for log in stream.readable if until is None or log.position.resetlogs_id <= until
-    ]
-    logs = sorted(readable, key=lambda log: log.header.first_scn)
-    starts = thread_starts(readable)
-    merger = Merger(
-        subscription, 0, starts, follower, storage or IN_MEMORY,
-        filters=TransactionFilters(filters, sessions=sessions),
+    runs = LogDecoding(snapshot, specs, tables=tables, filters=filters).runs(
+        progress=progress, incidents=incidents, account=account, sessions=sessions,
+        storage=storage, decode=decode, ddl=ddl,
     )  # fmt: skip
-    block_size = {log.path: log.header.block_size for log in logs}
-    files = [LogFile.of(log) for log in logs]
-    reporter = FaultReporter(partial(with_incident, logs=files, directory=incidents))
-    done, total = 0, sum(log.used_bytes for log in logs)
-    try:
-        decode = decode or partial(decode_splits, with_names=sessions is not None)
-        for released, left_out, source in merge_logs(merger, logs, decode):
-            statements = deque(_with_statements(merger.left_dictionary, snapshot, ddl))
-            for run in _between_statements(released, statements, ddl):
-                if sessions is not None:
-                    columns = run.columns
-                    sessions.delivering(columns.xid.tolist(), columns.thread.tolist())
-                yield run.blob
-            while statements:
-                _tell(ddl, statements.popleft())
-            for fault in left_out:
-                if fault.lobs:
-                    continue  # warned of as `LobLosses`; the change is there, without the value
-                reporter.report(fault)
-            if merger.failure is not None:
-                raise merger.failure
-            if source is None:
-                continue
-            split = source.split
-            done += (split.end_block - split.first_block) * block_size[split.path]
-            if progress is not None:
-                progress(min(done, total), total)
-    except OlrPgError as failure:
-        raise with_incident(failure, files, incidents) from failure
-    merger.report_waiting()
-    if account is not None:
-        account(merger.accounting())
-    if stream.gaps:
-        raise stream.gaps[0].as_error()
-    for error in (*follower.ended(), *reporter.first.values()):
-        raise error
+    for run in runs:
+        yield run.blob
 
 
 def _with_statements(
@@ -140,7 +215,7 @@ def _with_statements(
     snapshot: Snapshot,
     wanted: Callable[[DictionaryTransaction], None] | None,
 ) -> Iterator[DictionaryTransaction]:
-    """Those with DDL statements in the dictionary's container, if anybody wants them."""
+    """Yield the transactions with DDL statements in the dictionary's container, if wanted."""
     if wanted is None:
         return
     for transaction in transactions:
@@ -230,9 +305,8 @@ def decode_splits(
     """
     opened = None
     for split in splits:
-        if (split.path, split.known_end) != opened:
-            opened = split.path, split.known_end
-            log = open_for_decoding(*opened)
+        if (split.path, split.known_end) != opened or is_url(split.path):
+            opened, log = (split.path, split.known_end), open_split(split)
         yield decode_split(
             subscription, log, split.first_block, split.end_block, first_group=split.first_group,
             with_names=with_names,
@@ -254,7 +328,7 @@ def chosen_tables(snapshot: Snapshot, names: Sequence[str] | None) -> tuple[Tabl
 
 
 def is_wanted(names: Sequence[str] | None, owner: str, name: str) -> bool:
-    """Whether `chosen_tables` would choose a table of that owner and name."""
+    """Tell whether `chosen_tables` would choose a table of that owner and name."""
     if names is None:
         return not is_oracle_schema(owner)
     return (owner, name) in map(parse_table_name, names)

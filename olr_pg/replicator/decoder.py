@@ -192,13 +192,13 @@ class Decoder:
         )
 
     def _groups(self, feeds: Sequence[Feed]) -> list[list[Feed]]:
-        """Which targets can be fed by one run that begins now."""
+        """Group the targets that one run which begins now can feed."""
         raw = [feed for feed in feeds if feed.delivery.view.raw_xml]
         text = [feed for feed in feeds if not feed.delivery.view.raw_xml]
         return [group for alike in (raw, text) if alike for group in self._restartable(alike)]
 
     def _restartable(self, feeds: Sequence[Feed]) -> list[list[Feed]]:
-        """Which targets of one form recovery images let begin together."""
+        """Group the targets of one form that recovery images let begin together."""
         if self.recovery is None:
             return [list(feeds)]
         groups = self.recovery.groups([feed.need for feed in feeds])

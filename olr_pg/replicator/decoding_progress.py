@@ -1,4 +1,4 @@
-"""How far decoding has come: written by the decoder's thread, read by whoever shows it."""
+"""The progress of decoding: written by the decoder's thread, read by whoever shows it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from olr_pg.capture.archived_log import ArchivedLog, LogPosition
-    from olr_pg.capture.continuity import LogStream
+    from olr_pg.capture.continuity import Gap, LogStream
     from olr_pg.decoding.split import Split
     from olr_pg.ordering.accounting import Accounting
     from olr_pg.ordering.merger import Merger
@@ -40,50 +40,87 @@ class DecodeProgress:
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
-        self._written: dict[LogPosition, tuple[int, float]] = {}
+        self._written: dict[LogPosition, float] = {}
+        self._grown: dict[LogPosition, tuple[int, float]] = {}
+        self._noticed: dict[Gap, float] = {}
         self.archived = Milestones()
         self.queued = Milestones()
         self.source = SourceStatus()
         self.accounting: Accounting | None = None
 
-    def begin(self) -> None:
-        """Note that a run begins, perhaps further back; what was counted stays."""
+    def begin(self, scn: int = 0) -> None:
+        """Note that a run begins, perhaps further back; what was counted stays.
+
+        Args:
+            scn: where it begins: what commits below it was delivered before.
+        """
         self._written = {}
+        self._grown = {}
         self.archived = Milestones()
         self.queued = Milestones()
         self.source = replace(
-            self.source, decoded_scn=0, threads=(), gaps=(), waiting_transactions=0,
-            open_transactions=0, oldest_open_xid=None, oldest_open_scn=0, oldest_open_seconds=0.0,
+            self.source, decoded_scn=scn, threads=(), gaps=(), missing_since=None,
+            waiting_transactions=0, open_transactions=0, oldest_open_xid=None, oldest_open_scn=0,
+            oldest_open_seconds=0.0,
         )  # fmt: skip
 
     def scanned(self, stream: LogStream) -> None:
         """Note that the logs were looked at."""
-        readable = sorted(stream.readable, key=lambda log: log.next_scn)
-        last: dict[int, ArchivedLog] = {}
-        known_times, self._written = self._written, {}
-        for log in readable:
-            written = known_times.get(log.position)
-            if written is None or written[0] != log.next_scn:
-                # What is new of a log that grows was written just now.
-                at = self._clock() if log.grows else _written_at(log, self._clock())
-                written = log.next_scn, at
-                self.archived.add(*written)
-            self._written[log.position] = written
-            last[log.header.thread] = log
+        # Also those behind a gap: they are archived, and are shown.
+        self._written = {log.position: self._written_at(log) for log in stream.logs}
+        self._grown = {at: seen for at, seen in self._grown.items() if at in self._written}
+        for log in sorted(stream.readable, key=lambda log: log.next_scn):
+            self.archived.add(log.next_scn, self._written[log.position])
+        last = {log.header.thread: log for log in sorted(stream.logs, key=lambda log: log.next_scn)}
         known = {one.thread: one for one in self.source.threads}
         threads = tuple(
             ThreadStatus(
                 thread,
                 log.header.sequence,
                 log.next_scn,
-                self._written[log.position][1],
+                self._written[log.position],
                 known[thread].decoded_sequence if thread in known else 0,
                 known[thread].decoded_scn if thread in known else 0,
             )
             for thread, log in sorted(last.items())
         )
         gaps = tuple(str(gap.as_error()) for gap in stream.gaps)
-        self.source = replace(self.source, threads=threads, gaps=gaps)
+        self._noticed = {gap: at for gap, at in self._noticed.items() if gap in stream.gaps}
+        missing_since = min((self._missing_since(gap) for gap in stream.gaps), default=None)
+        self.source = replace(self.source, threads=threads, gaps=gaps, missing_since=missing_since)
+
+    def _written_at(self, log: ArchivedLog) -> float:
+        """Return when a log was written, as of the first time that it was seen."""
+        if log.grows:
+            return self._grown_at(log)
+        at = self._written.get(log.position)
+        return _file_time(log, self._clock()) if at is None else at
+
+    def _grown_at(self, log: ArchivedLog) -> float:
+        """Return when the newest of a log that grows was seen first: it was written just then."""
+        known = self._grown.get(log.position)
+        if known is None or known[0] != log.next_scn:
+            known = self._grown[log.position] = log.next_scn, self._clock()
+        return known[1]
+
+    def _missing_since(self, gap: Gap) -> float:
+        """Return since when redo is missing: it was written behind the last log before the gap.
+
+        Where that log is not here any more, the next one tells: the redo is older than it. Where
+        there is none either, it is missing since it was noticed.
+        """
+        place = gap.resetlogs_id, gap.thread, gap.first_sequence
+        here = {
+            position[:3]: at
+            for position, at in self._written.items()
+            if position.thread == gap.thread
+        }
+        before = max((one for one in here if one < place), default=None)
+        behind = min((one for one in here if one > place), default=None)
+        neighbour = before or behind
+        at = self._clock() if neighbour is None else here[neighbour]
+        self._noticed[gap] = min(at, self._noticed.get(gap, at))
+        return self._noticed[gap]
 
     def merged(self, split: Split, block_bytes: int, merger: Merger) -> None:
         """Note that a split was decoded and merged, and that what it finished is queued."""
@@ -130,7 +167,7 @@ class DecodeProgress:
         )
 
 
-def _written_at(log: ArchivedLog, otherwise: float) -> float:
+def _file_time(log: ArchivedLog, otherwise: float) -> float:
     try:
         return Path(log.path).stat().st_mtime
     except OSError:  # it was removed meanwhile; decoding will say so

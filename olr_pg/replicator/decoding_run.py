@@ -82,8 +82,8 @@ class DecodingRun:
         self._views = feeds
         self.feeds = tuple(feeds)
         self.progress = progress
-        progress.begin()
         self._scn = min(feed.open_scn for feed in feeds)
+        progress.begin(self._scn)
         self.merger = Merger(
             subscription,
             self._scn,
@@ -254,7 +254,7 @@ class DecodingRun:
             idle += 1
 
     def _is_through(self) -> bool:
-        """Whether all is delivered that a run with an end is to deliver."""
+        """Tell whether a run that has an end has delivered everything before it."""
         return self._until is not None and self._until.is_passed(self.merger.watermark)
 
     def _end_until(self) -> None:

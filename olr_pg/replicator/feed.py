@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Chosen(NamedTuple):
-    """What a TableList names.
+    """The tables that a TableList names.
 
     Attributes:
         snapshot: the dictionary that the tables are from.
@@ -99,7 +99,7 @@ class Feed:
 
     @property
     def need(self) -> Need:
-        """What it lacks."""
+        """The transactions that its queue lacks."""
         objects = frozenset(table.obj for table in self.chosen.tables)
         return Need(self.open_scn, self.passed_scn, objects)
 
@@ -110,13 +110,13 @@ class Feed:
         return replace(self.delivery.view, objects=None if everything else objects)
 
     def wanted(self, run: ReadyRun) -> ReadyRun:
-        """Those of a run of its view that it lacks."""
+        """Return the transactions of a run, in its view, that its queue lacks."""
         if self.last is not None:
             _, run = run.cut(run.count_up_to_key(self.last))
         return run.where(run.begin_scn >= np.uint64(self.start_scn))
 
     def offer(self, run: ReadyRun) -> int:
-        """Put transactions into the queue until it is full; how many it took."""
+        """Put transactions into the queue until it is full; return how many it took."""
         taken = self.queue.offer(run)
         if taken:
             self.last = run.cut(taken)[0].last_key
@@ -175,11 +175,11 @@ class Feed:
         return event._replace(past=past, evolution=evolution, definition=definition)
 
     def _is_passed(self, event: SchemaEvent) -> bool:
-        """Whether the event's transaction is not delivered, or was passed already."""
+        """Tell whether the event's transaction is not delivered, or was passed already."""
         return event.begin_scn < self.start_scn or event.commit_scn < (self.last or (0,))[0]
 
     def await_event_room(self, event: SchemaEvent, timeout: float) -> bool:
-        """Wait until another event may be published; whether it may, after so many seconds."""
+        """Wait until another event may be published; tell whether it may, after so many seconds."""
         return not self.delivery.is_told or self.queue.await_event_room(event, timeout)
 
     def too_far_behind(self) -> OlrPgError:

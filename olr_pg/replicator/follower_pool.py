@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class FollowerPool:
-    """What followers know of the dictionary outlives the run that they followed it in.
+    """Followers whose knowledge of the dictionary outlives the run that they followed it in.
 
     Args:
         make: makes the follower of a dictionary.

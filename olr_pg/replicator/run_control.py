@@ -1,4 +1,4 @@
-"""Which runs of decoding there are, and which targets each of them feeds.
+"""Keeps the runs of decoding: which there are, and which targets each of them feeds.
 
 One run feeds all targets: what they want is decoded once, from the lowest SCN that any of them
 needs; each is given what it lacks (`delivery.Feed`). There are more runs than one only while a

@@ -1,4 +1,4 @@
-"""What every run of a decoder works with, as one value."""
+"""The parts that every run of a decoder works with, as one value."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class RunParts:
-    """What every run of a decoder works with.
+    """The parts that every run of a decoder works with.
 
     Attributes:
         logs: of the source.

@@ -14,7 +14,7 @@ from io import BytesIO
 from traceback import format_exception_only
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from olr_pg.decoding.split import Split, SplitResult, Subscription, open_for_decoding
+from olr_pg.decoding.split import Split, SplitResult, Subscription, open_split
 from olr_pg.decoding.split_results import Write, read_result, write_split
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.spark.jobs import run_tasks
@@ -42,7 +42,7 @@ def decode_task(payload: bytes, subscription: bytes, result: TaskResult) -> None
 
 
 def _write(subscription: Subscription, split: Split, write: Write) -> None:
-    log = open_for_decoding(split.path, split.known_end)
+    log = open_split(split)
     write_split(subscription, log, split.first_block, split.end_block, write, split.first_group)
 
 
@@ -98,6 +98,7 @@ class SparkDecoding:
             broadcast=pickle.dumps(subscription),
             sizes=[split.size for split in splits],
             writes=True,
+            description=describe(splits),
         )
         with closing(tasks) as results:
             for _, packed in results:
@@ -115,3 +116,18 @@ def _decode_here(subscription: Subscription, split: Split) -> SplitResult:
         words = "".join(format_exception_only(error)).strip()
         raise OlrPgError(Code.TASK_FAILED, words, path=split.path) from error
     return read_result(written.getbuffer())
+
+
+def describe(splits: Sequence[Split]) -> str:
+    """Say what is decoded, for Spark's page: ``decode thread 1, logs 118–125, 2.1 GB``."""
+    logs: dict[int, list[int]] = {}
+    for split in splits:
+        logs.setdefault(split.thread, []).append(split.sequence)
+    parts = []
+    for thread, sequences in sorted(logs.items()):
+        first, last = min(sequences), max(sequences)
+        which = f"log {first}" if first == last else f"logs {first}–{last}"
+        parts.append(f"thread {thread}, {which}")
+    size = sum(split.size for split in splits)
+    amount = f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
+    return f"decode {'; '.join(parts)}, {amount}"

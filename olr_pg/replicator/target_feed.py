@@ -176,7 +176,7 @@ class Delivery:
 
     @property
     def state(self) -> CaptureState:
-        """What decoding for it is doing now, or why it waits; may be asked from any thread."""
+        """The state of decoding for it, and why it waits; may be asked from any thread."""
         return self.monitor.state
 
     @property

@@ -1,4 +1,4 @@
-"""Which redo threads a run waits for before transactions may leave."""
+"""Decides which redo threads a run waits for before transactions may leave."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lowest begin SCN of transactions that come at one end and go at the other."""
+"""The lowest begin SCN in a queue of transactions, kept current while they come and go."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a ready queue holds, in numbers."""
+"""The contents of a ready queue in numbers."""
 
 from __future__ import annotations
 

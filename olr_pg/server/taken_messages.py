@@ -29,7 +29,7 @@ class TakenMessages(NamedTuple):
 
 
 class TakenBefore(NamedTuple):
-    """What of the transaction at the head was taken before: its messages, and their bytes."""
+    """The messages that were taken before of the transaction at the head, and their bytes."""
 
     messages: int = 0
     size: int = 0

@@ -28,7 +28,7 @@ class Transmitted:
 
     @property
     def runs(self) -> Collection[ReadyRun]:
-        """Those that lie behind each other together."""
+        """The runs, in order."""
         return self._runs
 
     def add(self, run: ReadyRun) -> None:

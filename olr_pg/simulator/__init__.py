@@ -1,1 +1,1 @@
-"""A model Oracle that writes byte-accurate redo."""
+"""A model of Oracle that writes redo byte for byte: for tests, demo and benchmarks."""

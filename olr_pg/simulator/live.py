@@ -73,7 +73,7 @@ class LiveOptions:
     groups: int = 3
     members: int = 2
     flush_ms: float = 10.0
-    archive_lag: int | None = 1
+    archive_lag: int | None = 0
     seconds: float | None = None
     ahead: bool = False
     crash_seconds: float | None = None

@@ -7,18 +7,21 @@ import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.spark.broadcasts import BROADCASTS
+from olr_pg.spark.session import RESULTS_PROPERTY
 from olr_pg.spark.spark_failures import spark_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
     from concurrent.futures import Future
 
     from pyspark import Broadcast, SparkContext
     from pyspark.sql import SparkSession
+
+Work: TypeAlias = "Callable[[Iterable[int]], Iterator[Any]]"
 
 _JOBS_MAX: Final = 4
 """Two are under way; one may wait for cores that have been given to others, or just be ending."""
@@ -81,19 +84,14 @@ class SparkCall:
                 self._broadcast = self._borrowed.enter_context(shared)
 
     @property
-    def local(self) -> bool:
-        """Is true where every task runs on this machine."""
-        return str(self._spark.sparkContext.master).startswith("local")
-
-    @property
-    def local_directory(self) -> str | None:
-        """Spark's directory on this machine; None: the system's.
+    def shared_directory(self) -> str | None:
+        """A directory that driver and executors share; None: there is none.
 
         Raises:
             OlrPgError: 6005, the session is dead.
         """
         with spark_errors():
-            return _local_directory(self._spark.sparkContext)
+            return _shared_directory(self._spark.sparkContext)
 
     @property
     def task(self) -> Callable[[], Callable[..., None]]:
@@ -109,40 +107,34 @@ class SparkCall:
 
         return in_worker
 
-    def submit(
-        self, work: Callable[[Iterable[int]], Iterator[Any]], numbers: Sequence[int]
-    ) -> Future[list[Any]]:
+    def submit(self, work: Work, count: int, description: str) -> Future[list[Any]]:
         """Run a job, which is waited for in a thread of its own.
 
         Args:
-            work: what one Spark task does with its part of `numbers`; there are as many as cores.
+            work: what a Spark task does, called with its number.
+            count: of Spark tasks.
+            description: what Spark's page says of the job.
 
         Returns:
             What the tasks yield. It raises 6005 where the job failed.
         """
-        return self._threads.submit(self._translated, work, numbers)
+        return self._threads.submit(self._translated, work, count, description)
 
-    def _translated(
-        self, work: Callable[[Iterable[int]], Iterator[Any]], numbers: Sequence[int]
-    ) -> list[Any]:
-        with spark_errors():  # what is around `_collect` calls Spark, too
-            collected: list[Any] = self._in_thread(self._collect)(work, numbers)
+    def _translated(self, work: Work, count: int, description: str) -> list[Any]:
+        with spark_errors(job=description):  # what is around `_collect` calls Spark, too
+            collected: list[Any] = self._in_thread(self._collect)(work, count, description)
         return collected
 
-    def _collect(
-        self, work: Callable[[Iterable[int]], Iterator[Any]], numbers: Sequence[int]
-    ) -> list[Any]:
+    def _collect(self, work: Work, count: int, description: str) -> list[Any]:
         if self._closing.is_set():
             raise OlrPgError(Code.SPARK_JOB_FAILED, "it was cancelled")
-        with spark_errors(tasks=f"{numbers[0]}-{numbers[-1]}"):
-            context = self._spark.sparkContext
-            context.setJobGroup(self._group, "olr_pg tasks")
-            indices = context.parallelize(numbers, min(len(numbers), self.cores))
-            return indices.mapPartitions(work).collect()
+        context = self._spark.sparkContext
+        context.setJobGroup(self._group, description)
+        return context.parallelize(range(count), count).mapPartitions(work).collect()
 
 
 @lru_cache(maxsize=1)
-def _local_directory(context: SparkContext) -> str | None:
-    """Spark's directory on this machine; its settings come one by one, in a hundred calls."""
-    directory: str | None = context.getConf().get("spark.local.dir")
+def _shared_directory(context: SparkContext) -> str | None:
+    """Look it up; a context's settings come one by one, in a hundred calls."""
+    directory: str | None = context.getConf().get(RESULTS_PROPERTY)
     return directory

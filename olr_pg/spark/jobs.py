@@ -1,36 +1,32 @@
 """Running one task per payload on Spark, results in order.
 
-A task returns few large binary cells, not a row per change (architecture, “Few large cells from
-Spark”). Jobs are RDDs: a DataFrame
-with ``mapInArrow`` does the same, but its planning costs the JVM twice as much for each job, five
-times as much for the first ones, and it needs pandas in every process.
+A task returns few large binary pieces, not a row per change (architecture, “Few large results from
+Spark”). Jobs are RDDs: a DataFrame with ``mapInArrow`` does the same, but its planning costs the
+JVM twice as much for each job, five times as much for the first ones, and it needs pandas in every
+process.
 
-**On this machine** (`local_jobs`) a job's Spark tasks, one for each core, ask the driver for one
-payload after the other (`worker_exchange`, `handing_out`): a job costs the JVM some 50 ms of the
-processor whatever it does, and a backlog takes few of them. A result of more than
-`result_cells.INLINE_MAX` bytes is left in a spool file (`result_files`), and the cell holds the
-file's name.
+Spark schedules, the same way on this machine and on a cluster: `job_plan` chooses the jobs and
+their Spark tasks, `planned_jobs` keeps two jobs under way and takes their results in order. Where
+the driver and the executors share a directory (`session.RESULTS_PROPERTY`; always on one machine)
+each result is a file (`result_files`) that is taken as soon as it is there. Else results
+pass through the JVM (`result_cells`) at the end of their job.
 
-**On a cluster** (`planned_jobs`), whose executors need not reach the driver, payloads go out in
-jobs of `max_parallel` tasks; small tasks share jobs, and where they are many a core gets them in
-one Spark task, one after the other. Large results are compressed, and cut into cells of
-`result_cells.PART_MAX` bytes: what passes through the JVM is copied several times and has to fit
-its heap.
-
-**Errors.** A task that raises has its error in its cell, so that the driver raises the same
+**Errors.** A task that raises has its error as its result, so that the driver raises the same
 `OlrPgError`, and Spark does not repeat what fails for a reason. Spark itself repeats tasks whose
 worker or executor was lost, where the master has retries (``local[N,F]``, clusters); every attempt
-has a spool file of its own, and only the one named by the cell that arrives is read.
+writes a file of its own, and the first one that is whole gets the result's name.
 """
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any
 
 from olr_pg.spark.call import SparkCall
-from olr_pg.spark.local_jobs import local_results
-from olr_pg.spark.planned_jobs import plan_jobs, planned_results
+from olr_pg.spark.job_plan import plan_jobs
+from olr_pg.spark.planned_jobs import planned_results
+from olr_pg.spark.result_files import ResultFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -38,46 +34,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from olr_pg.spark.result_cells import Result, TaskResult
-
-
-@overload
-def run_tasks(
-    spark: SparkSession,
-    payloads: Sequence[bytes],
-    task: Callable[[bytes], Result],
-    *,
-    broadcast: None = None,
-    max_parallel: int | None = None,
-    sizes: Sequence[int] | None = None,
-    inline_only: bool = False,
-) -> Generator[tuple[int, Result], None, None]: ...
-
-
-@overload
-def run_tasks(
-    spark: SparkSession,
-    payloads: Sequence[bytes],
-    task: Callable[[bytes, bytes], Result],
-    *,
-    broadcast: bytes,
-    max_parallel: int | None = None,
-    sizes: Sequence[int] | None = None,
-    inline_only: bool = False,
-) -> Generator[tuple[int, Result], None, None]: ...
-
-
-@overload
-def run_tasks(
-    spark: SparkSession,
-    payloads: Sequence[bytes],
-    task: Callable[[bytes, bytes, TaskResult], None],
-    *,
-    broadcast: bytes,
-    max_parallel: int | None = None,
-    sizes: Sequence[int] | None = None,
-    inline_only: bool = False,
-    writes: Literal[True],
-) -> Generator[tuple[int, Result], None, None]: ...
 
 
 def run_tasks(
@@ -90,6 +46,7 @@ def run_tasks(
     sizes: Sequence[int] | None = None,
     inline_only: bool = False,
     writes: bool = False,
+    description: str = "tasks of olr_pg",
 ) -> Generator[tuple[int, Result], None, None]:
     """Run `task` once per payload and yield ``(index, result)`` in the payloads' order.
 
@@ -111,6 +68,7 @@ def run_tasks(
         inline_only: send every result through the JVM, as on a cluster.
         writes: the task returns nothing but writes its result into a further argument, a
             `result_cells.TaskResult`: what it has written need not be in its memory any more.
+        description: what Spark's page says of the jobs.
 
     Raises:
         OlrPgError: the error that a task raised, after the results before it; 6004 a task raised
@@ -121,12 +79,16 @@ def run_tasks(
     call = task if writes else partial(_returned, task)
     with SparkCall(spark, call) as on_spark:
         on_spark.prepare(broadcast)
-        if on_spark.local and not inline_only:
-            width = min(max_parallel or on_spark.cores, on_spark.cores, len(payloads))
-            yield from local_results(on_spark, payloads, width, sizes)
-        else:
-            jobs = plan_jobs(len(payloads), max_parallel or on_spark.cores, sizes or ())
-            yield from planned_results(on_spark, payloads, jobs)
+        directory = None if inline_only else on_spark.shared_directory
+        width = max_parallel or on_spark.cores
+        jobs = plan_jobs(len(payloads), width, sizes or (), growing=directory is None)
+        with ExitStack() as ending:
+            files = None
+            if directory is not None:
+                largest = max(job[-1].stop - job[0].start for job in jobs)
+                files = ResultFiles(directory, kept=2 * largest)
+                ending.callback(files.remove)
+            yield from planned_results(on_spark, payloads, jobs, files, description)
 
 
 def _returned(task: Callable[..., Result], *arguments: Any) -> None:

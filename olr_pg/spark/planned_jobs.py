@@ -1,99 +1,171 @@
-"""Jobs that are planned before they run: those of a cluster.
+"""Plain Spark jobs, whose results are taken in order.
 
 Two jobs are under way at a time, so that no core waits for the slowest task of a job or for the
-driver; the next one is submitted when all results of the oldest have been taken. So at most twice
-what a job holds exists at once.
+driver; the next one is submitted when all results of the oldest have been taken. So at most what
+two jobs hold exists at once, in memory or on disk.
 """
 
 from __future__ import annotations
 
+import time
 from collections import deque
+from concurrent.futures import wait
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.spark.result_cells import cells, result
+from olr_pg.spark.result_cells import (
+    Cell,
+    CompressedResult,
+    Kind,
+    error_cell,
+    joined,
+    raise_error,
+)
+from olr_pg.spark.result_files import ResultFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from concurrent.futures import Future
 
     from olr_pg.spark.call import SparkCall
-    from olr_pg.spark.result_cells import Cell, Result
+    from olr_pg.spark.job_plan import Job
+    from olr_pg.spark.result_cells import Result, TaskResult
+    from olr_pg.spark.result_files import ResultFiles
+
+    Collected = Future[list[Cell]]
 
 _JOBS_UNDER_WAY: Final = 2
 
-JOB_BYTES: Final = 128 << 20
-"""Bytes of input that a core is given in one job, where single tasks have less."""
+_POLL_SECONDS: Final = (0.001, 0.016)
+"""How long to wait before a file is looked for again: at first, and at most."""
 
-FIRST_JOB_BYTES: Final = 16 << 20
-"""The same of the first job; the second has twice as much, and so on up to `JOB_BYTES`: results
-come in jobs, and who takes them is to have something to do soon."""
+_VISIBLE_SECONDS: Final = 10.0
+"""How long a file of a job that has ended may be hidden by a network file system's cache."""
 
-
-def plan_jobs(count: int, width: int, sizes: Sequence[int]) -> list[range]:
-    """Choose the tasks of each job: `width`, or as many as its bytes (`job_bytes`) allow.
-
-    Args:
-        count: of tasks.
-        width: at least 1.
-        sizes: bytes of input of each task; empty where nobody knows.
-    """
-    jobs: list[range] = []
-    first = 0
-    while first < count:
-        end = min(first + width, count)
-        room = job_bytes(len(jobs)) * width - sum(sizes[first:end])
-        while sizes and end < count and sizes[end] <= room:
-            room -= sizes[end]
-            end += 1
-        jobs.append(range(first, end))
-        first = end
-    return jobs
-
-
-def job_bytes(number: int) -> int:
-    """Bytes of input that a core is given in job `number`, from 0."""
-    return min(FIRST_JOB_BYTES << min(number, 8), JOB_BYTES)
+_ENDING_SECONDS: Final = 0.5
+"""How long jobs have to end by themselves when their results are there: a worker that is cancelled
+meanwhile is lost, and the next job has to wait for a new one."""
 
 
 def planned_results(
-    call: SparkCall, payloads: Sequence[bytes], jobs: Sequence[range]
+    call: SparkCall,
+    payloads: Sequence[bytes],
+    jobs: Sequence[Job],
+    files: ResultFiles | None,
+    description: str,
 ) -> Iterator[tuple[int, Result]]:
-    """Yield the results in order, submitting jobs as they are taken."""
+    """Yield the results in order, submitting jobs as they are taken.
+
+    Args:
+        files: where results go; None: through Java.
+        description: of the jobs, for people.
+    """
+    directory = None if files is None else str(files.directory)
     waiting = deque(jobs)
-    under_way: deque[tuple[range, Future[list[Cell]]]] = deque()
+    under_way: deque[tuple[range, Collected]] = deque()
     while waiting or under_way:
         while waiting and len(under_way) < _JOBS_UNDER_WAY:
-            tasks = waiting.popleft()
-            work = _partition_task(call, tasks.start, payloads[tasks.start : tasks.stop])
-            under_way.append((tasks, call.submit(work, tasks)))
+            shares = waiting.popleft()
+            tasks = range(shares[0].start, shares[-1].stop)
+            part = "" if len(jobs) == 1 else f" ({tasks.stop} of {len(payloads)} parts)"
+            work = _share_task(call, shares, payloads, directory)
+            under_way.append((tasks, call.submit(work, len(shares), description + part)))
         tasks, job = under_way[0]
-        yield from _read(tasks, job.result())
+        if files is None:
+            yield from _from_cells(tasks, job.result())
+        else:
+            for task in tasks:
+                yield task, _from_file(task, job, files)
         # Only now: results that wait to be taken count as under way.
         under_way.popleft()
+        if not waiting and not under_way:
+            wait([job], _ENDING_SECONDS)
 
 
-def _partition_task(
-    call: SparkCall, first: int, payloads: Sequence[bytes]
+def _share_task(
+    call: SparkCall, shares: Job, payloads: Sequence[bytes], directory: str | None
 ) -> Callable[[Iterable[int]], Iterator[Cell]]:
-    task = call.task
+    task, first = call.task, shares[0].start
+    payloads = payloads[first : shares[-1].stop]
 
-    def work(indices: Iterable[int]) -> Iterator[Cell]:
+    def work(numbers: Iterable[int]) -> Iterator[Cell]:
         run = task()
-        for index in indices:
-            yield from cells(index, partial(run, payloads[index - first]), None)
+        for number in numbers:
+            for index in shares[number]:
+                yield from cells(index, partial(run, payloads[index - first]), directory)
 
     return work
 
 
-def _read(indices: range, job: Iterable[Cell]) -> Iterator[tuple[int, Result]]:
-    of_task: dict[int, list[Cell]] = {index: [] for index in indices}
-    for cell in job:
+def cells(task: int, run: Callable[[TaskResult], None], directory: str | None) -> Iterator[Cell]:
+    """Do a task, and hand over what comes out (on the worker).
+
+    Args:
+        run: the task, which writes its result.
+        directory: for the file with the result; None: it goes into cells.
+    """
+    try:
+        if directory is None:
+            written = CompressedResult()
+            run(written)
+            yield from written.cells(task)
+            return
+        file = ResultFile(directory, task)
+        try:
+            run(file)
+            file.finish()
+        except Exception as error:
+            # Seen before the job ends. On a full disk there may be no room for it, either.
+            with suppress(OlrPgError, OSError, ValueError):
+                file.fail(*error_cell(task, error)[1:3])
+            raise
+        finally:
+            file.close()
+        yield Cell(task, Kind.IN_FILE)
+    except Exception as error:  # noqa: BLE001 - the supervisor of a task: all it raises is reported
+        yield error_cell(task, error)
+
+
+def _from_file(task: int, job: Collected, files: ResultFiles) -> Result:
+    """Wait for the file with a result, or for its job's end."""
+    seconds, longest = _POLL_SECONDS
+    hidden_since = None
+    while True:
+        is_ended = job.done()
+        if (found := files.take(task)) is not None:
+            kind, data = found
+            raise_error(task, kind, data)
+            return data
+        if is_ended:
+            hidden_since = hidden_since or time.monotonic()
+            _check_hidden(task, job.result(), time.monotonic() - hidden_since)
+            time.sleep(seconds)
+        else:
+            wait([job], seconds)
+        seconds = min(2 * seconds, longest)
+
+
+def _check_hidden(task: int, ended: Iterable[Cell], seconds: float) -> None:
+    """Tell why a file is not there, unless only a cache hides it."""
+    for cell in _there([cell for cell in ended if cell.task == task]):
+        raise_error(task, cell.kind, cell.data)
+    if seconds > _VISIBLE_SECONDS:
+        raise OlrPgError(Code.TASK_RESULT_LOST, "its file is not there", task=task)
+
+
+def _from_cells(tasks: range, ended: Iterable[Cell]) -> Iterator[tuple[int, Result]]:
+    of_task: dict[int, list[Cell]] = {task: [] for task in tasks}
+    for cell in ended:
         of_task[cell.task].append(cell)
-    for index in indices:
-        if not of_task[index]:
-            # PySpark takes the end of a connection for the end of the results.
-            raise OlrPgError(Code.SPARK_JOB_FAILED, "Java ended before all results were there")
+    for task in tasks:
         # Taken out: what was handed on need not be kept.
-        yield index, result(index, of_task.pop(index), None)
+        yield task, joined(task, _there(of_task.pop(task)))
+
+
+def _there(said: list[Cell]) -> list[Cell]:
+    if not said:
+        # PySpark takes the end of a connection for the end of the results.
+        raise OlrPgError(Code.SPARK_JOB_FAILED, "Java ended before all results were there")
+    return said

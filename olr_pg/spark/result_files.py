@@ -1,82 +1,185 @@
-"""Files for large results, which tasks on this machine write and the driver maps; used again.
+"""Results in files of a directory that tasks and the driver share: few, large, and used again.
+
+A task writes its result into a file beside the final name, which is the task's number, and gives it
+that name when all is there: the first attempt that does so wins, since all write the same bytes. So
+the driver takes each result as soon as its name appears, without waiting for the job's end.
 
 Filling a file that was filled before costs half as much as a new one: its pages are in the page
 cache, and have their places on disk. So the driver does not delete a file whose result is no longer
 needed, but marks it as free by its name. A task that needs a file takes a free one by renaming it:
 one succeeds where several try, and nobody else ever writes into what it got, however the task ends.
-A task that is repeated takes another file; what a lost one has left is removed with the directory.
+What a lost task has left is removed with the directory.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import struct
 import tempfile
 import weakref
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.mapped import MappedFile
+from olr_pg.spark.result_cells import Kind
+
+if TYPE_CHECKING:
+    from olr_pg.spark.result_cells import Result
 
 _FREE: Final = "free-"
+_NEW: Final = "new-"
+
+_HEAD: Final = struct.Struct("<QQ48x")
+"""The result's size and kind; what is behind it is aligned. What was in a used file follows."""
+
+_MAPPED_MIN: Final = 64 * 1024
+"""Bytes from which on a result is mapped."""
 
 
-def take_file(directory: str) -> tuple[str, IO[bytes]]:
-    """(name, file) of a file to write a result into; what it holds is of no use to anybody.
+class ResultFile:
+    """A result on its way into a file (on the worker).
+
+    Args:
+        directory: the one that is shared.
+        task: its number.
+
+    Attributes:
+        size: bytes of the result so far.
 
     Raises:
-        OSError: there is no such directory, or no room in it.
+        OlrPgError: 6006, the directory is gone or full; so do the methods.
     """
-    for free in _free_files(Path(directory)):
-        path = free.with_name(free.name.removeprefix(_FREE))
+
+    def __init__(self, directory: str, task: int) -> None:
+        self._final = Path(directory, str(task))
+        self.size = 0
+        try:
+            self._path, self._file = _take_file(self._final.parent)
+            self._file.seek(_HEAD.size)
+        except OSError as error:
+            raise lost(error, directory=directory) from error
+
+    def write(self, data: Result) -> None:
+        """Append bytes."""
+        try:
+            self._file.write(data)
+        except OSError as error:
+            raise lost(error, directory=str(self._final.parent)) from error
+        self.size += memoryview(data).nbytes
+
+    def back_to(self, size: int) -> None:
+        """Forget what was written behind the first `size` bytes."""
+        self._file.seek(_HEAD.size + size)
+        self.size = size
+
+    def fail(self, kind: Kind, record: bytes) -> None:
+        """Let an error be the result, instead of what was written."""
+        self.back_to(0)
+        self.write(record)
+        self.finish(kind)
+
+    def close(self) -> None:
+        """Write nothing more; an unfinished file stays until the directory goes."""
+        with suppress(OSError):  # what it could not write was told before
+            self._file.close()
+
+    def finish(self, kind: Kind = Kind.RESULT) -> None:
+        """Give the result its name, unless another attempt of the task was faster."""
+        try:
+            self._file.seek(0)
+            self._file.write(_HEAD.pack(self.size, kind))
+            self._file.close()
+            with suppress(FileExistsError):
+                os.link(self._path, self._final)
+            self._path.unlink()
+        except OSError as error:
+            raise lost(error, directory=str(self._final.parent)) from error
+
+
+def _take_file(directory: Path) -> tuple[Path, IO[bytes]]:
+    """Take a file to write into; what it holds is of no use to anybody."""
+    for free in _free_files(directory):
+        path = free.with_name(_NEW + free.name)
         try:
             free.rename(path)
         except FileNotFoundError:  # another task was faster
             continue
-        return path.name, path.open("r+b")
-    handle, new = tempfile.mkstemp(dir=directory)
-    return Path(new).name, os.fdopen(handle, "wb")
+        return path, path.open("r+b")
+    handle, new = tempfile.mkstemp(prefix=_NEW, dir=directory)
+    return Path(new), os.fdopen(handle, "wb")
 
 
 def _free_files(directory: Path) -> list[Path]:
     return [file for file in directory.iterdir() if file.name.startswith(_FREE)]
 
 
-class Spool:
-    """The driver's side of a directory with results.
+class ResultFiles:
+    """The driver's side: a new directory with the results of one call.
 
     Args:
-        parent: the directory to make it in; None for the system's.
+        parent: the directory to make it in.
         kept: how many files without a result are kept, to be used again.
 
     Raises:
-        OSError: it cannot be made.
+        OlrPgError: 6006, it cannot be made.
     """
 
-    def __init__(self, parent: str | None, kept: int) -> None:
-        self.directory = Path(tempfile.mkdtemp(prefix="results-", dir=parent))
+    def __init__(self, parent: str, kept: int) -> None:
+        try:
+            self.directory = Path(tempfile.mkdtemp(prefix="results-", dir=parent))
+        except OSError as error:
+            raise lost(error, directory=parent) from error
         self._kept = kept
 
-    def mapped(self, name: str, size: int) -> memoryview:
-        """Map the first `size` bytes of a file; once nobody has them any more, it is free.
+    def take(self, task: int) -> tuple[Kind, Result] | None:
+        """Read, or map, the result of a task; once nobody has it any more, its file is free.
+
+        Returns:
+            Its kind and its bytes, or None where it is not there yet.
 
         Raises:
-            OSError, ValueError: there is no such file, or it is shorter.
+            OlrPgError: 6006, the file is not whole.
         """
-        path = self.directory / name
-        data = MappedFile.of(path, size)
-        weakref.finalize(data, self._give_back, path).atexit = False
-        return memoryview(data)
+        path = self.directory / str(task)
+        free = path.with_name(f"{_FREE}{task}")
+        try:
+            with path.open("rb") as file:
+                size, kind = _HEAD.unpack(file.read(_HEAD.size))
+                if size <= _MAPPED_MIN:
+                    return Kind(kind), self._read(file, size, path, free)
+            data = MappedFile.of(path, _HEAD.size + size)
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, struct.error) as error:
+            raise lost(error, task=task, file=str(path)) from error
+        weakref.finalize(data, self._give_back, path, free).atexit = False
+        return Kind(kind), memoryview(data)[_HEAD.size :]
 
-    def _give_back(self, path: Path) -> None:
+    def _read(self, file: IO[bytes], size: int, path: Path, free: Path) -> bytes:
+        small = file.read(size)
+        if len(small) < size:
+            raise ValueError("the file is shorter than its result")
+        self._give_back(path, free)
+        return small
+
+    def _give_back(self, path: Path, free: Path) -> None:
         # If that fails, the directory has been removed, or the file is not used again.
         with suppress(OSError):
             if len(_free_files(self.directory)) < self._kept:
-                path.rename(path.with_name(_FREE + path.name))
+                path.rename(free)
             else:
                 path.unlink()
 
     def remove(self) -> None:
         """Remove the directory; results that are still mapped stay."""
         shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def lost(error: Exception, **where: Any) -> OlrPgError:
+    """Say why a result cannot be handed over, and where."""
+    return OlrPgError(
+        Code.TASK_RESULT_LOST, getattr(error, "strerror", None) or str(error), **where
+    )

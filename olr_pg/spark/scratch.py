@@ -20,7 +20,7 @@ _LOCK_FILE: Final = "lock"
 
 @dataclass(frozen=True, slots=True)
 class Scratch:
-    """A directory in the temporary directory, locked as long as its process lives."""
+    """A directory of a session, locked as long as its process lives."""
 
     path: Path
     _lock: IO[bytes]
@@ -31,14 +31,18 @@ class Scratch:
         self._lock.close()
 
 
-def new_scratch() -> Scratch:
+def new_scratch(parent: Path | None = None) -> Scratch:
     """Make a directory of this process; those of processes that were killed are removed.
+
+    Args:
+        parent: where; None: in the temporary directory.
 
     Raises:
         OSError: there is no room, or no right to make it.
     """
-    _remove_abandoned(Path(tempfile.gettempdir()))
-    path = Path(tempfile.mkdtemp(prefix=_PREFIX))
+    parent = parent or Path(tempfile.gettempdir())
+    _remove_abandoned(parent)
+    path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
     try:
         lock = (path / _LOCK_FILE).open("xb")
     except OSError:

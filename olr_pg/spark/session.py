@@ -31,7 +31,7 @@ from olr_pg.spark import register
 from olr_pg.spark.class_archive import archive_options
 from olr_pg.spark.daemon import PRELOAD_VARIABLE
 from olr_pg.spark.java import Java, find_java
-from olr_pg.spark.scratch import Scratch, new_scratch
+from olr_pg.spark.scratch import new_scratch
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
 ADDRESS_VARIABLE: Final = "SPARK_LOCAL_IP"
 """Spark's own: the address that its web page is bound to, where it is switched on."""
+
+RESULTS_PROPERTY: Final = "spark.olr_pg.results"
+"""A directory that the driver and all executors share."""
 
 _LOOPBACK: Final = "127.0.0.1"
 _NOWHERE: Final = ("192.0.2.1", 9)
@@ -85,12 +88,15 @@ class SparkSettings:
         conf: Spark properties (`spark.conf`); they win over this module's defaults.
         preload: modules and ``module:function`` entries that the workers are warmed with, see
             `olr_pg.spark.daemon`.
+        results: a directory that the driver and all executors share (`spark.results`); None: the
+            session's own where every task runs on this machine.
         java_options: Java's, beside this module's defaults and instead of the archive of classes.
     """
 
     master: str = "local[*,3]"
     conf: Mapping[str, str] = field(default_factory=dict, repr=False)
     preload: tuple[str, ...] = ()
+    results: str | None = None
     java_options: tuple[str, ...] = ()
 
     @property
@@ -104,7 +110,7 @@ class _Running:
     settings: SparkSettings
     spark: SparkSession
     process: subprocess.Popen[bytes] | None
-    scratch: Scratch
+    scratch: contextlib.ExitStack
 
     @property
     def dead(self) -> bool:
@@ -200,6 +206,7 @@ def default_properties(
             "spark.driver.bindAddress": _LOOPBACK,
             "spark.driver.host": _LOOPBACK,
             "spark.local.dir": str(scratch),
+            RESULTS_PROPERTY: str(scratch),
             # What a killed Python worker leaves in its temporary directory goes with the session.
             "spark.executorEnv.TMPDIR": str(scratch),
         }
@@ -243,23 +250,19 @@ _PROPERTIES_FILE: Final = "spark.properties"
 
 def _start(settings: SparkSettings) -> _Running:
     java = find_java()
-    try:
-        scratch = new_scratch()
-    except OSError as error:
-        raise OlrPgError(
-            Code.SPARK_START_FAILED, f"no scratch directory: {error.strerror}"
-        ) from error
-    try:
-        (scratch.path / _LOG_FILE).write_text(_LOG_SETTINGS)
+    with contextlib.ExitStack() as stack:
+        scratch = _new_scratch(None, stack)
+        (scratch / _LOG_FILE).write_text(_LOG_SETTINGS)
         archived = archive_options(java, spark_home())
-        properties = default_properties(settings, scratch.path, archived) | dict(settings.conf)
+        properties = default_properties(settings, scratch, archived)
+        if settings.results is not None:
+            properties[RESULTS_PROPERTY] = str(_new_scratch(Path(settings.results), stack))
+        properties |= settings.conf
         is_placed = settings.local or "spark.driver.host" in properties
         if _shows_page(properties) and not is_placed:
             properties = _driver_address(settings.master) | properties
-        spark, process = _launch(settings, properties, java, scratch.path)
-    except BaseException:
-        scratch.remove()
-        raise
+        spark, process = _launch(settings, properties, java, scratch)
+        files = stack.pop_all()
     atexit.register(stop_session)
     get_logger("spark").info(
         "session started",
@@ -268,7 +271,18 @@ def _start(settings: SparkSettings) -> _Running:
         java=java.version,
         java_bundled=java.bundled,
     )
-    return _Running(settings, spark, process, scratch)
+    return _Running(settings, spark, process, files)
+
+
+def _new_scratch(parent: Path | None, stack: contextlib.ExitStack) -> Path:
+    try:
+        scratch = new_scratch(parent)
+    except OSError as error:
+        detail = f"no scratch directory: {error.strerror}"
+        where = {} if parent is None else {"directory": str(parent)}
+        raise OlrPgError(Code.SPARK_START_FAILED, detail, **where) from error
+    stack.callback(scratch.remove)
+    return scratch.path
 
 
 def _launch(
@@ -392,7 +406,7 @@ def _stop(running: _Running, seconds_max: float = _STOP_SECONDS_MAX) -> bool:
         running.spark.sparkContext.stop()
     finally:
         by_itself = _close_gateway(gateway, running.process, seconds_max)
-        running.scratch.remove()
+        running.scratch.close()
         atexit.unregister(stop_session)
     return by_itself
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any
+import re
+from typing import TYPE_CHECKING, Any, Final
 
 from olr_pg.errors import Code, OlrPgError
 
@@ -13,18 +14,37 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def spark_errors(**where: str) -> Iterator[None]:
-    """Turn what Spark and the connection to its JVM raise into 6005."""
+    """Turn what Spark and the connection to its JVM raise into 6005, or 6008."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     try:
         yield
     except (PySparkException, Py4JError, OSError) as error:
+        if lacking := _lacking(str(error)):
+            raise OlrPgError(Code.EXECUTOR_UNFIT, lacking, **where) from error
         raise OlrPgError(Code.SPARK_JOB_FAILED, _reason(error), **where) from error
     except UnboundLocalError as error:
         # Of PySpark, which then has no socket to close: `__context__` is what went wrong.
         reason = str(error.__context__ or error)
         raise OlrPgError(Code.SPARK_JOB_FAILED, reason.strip().splitlines()[0], **where) from error
+
+
+_LACKING: Final = (
+    (r"No module named '?(?:olr_pg|pyspark)\b", "the package is not installed there"),
+    (r"Cannot run program \"([^\"]+)\"", "its Python is missing"),
+    (r"PYTHON_VERSION_MISMATCH", "it has another version of Python"),
+    (r"cannot cache function", "the compiled kernels cannot be kept there"),
+)
+"""What Spark says, and what it means: the beginning of the process that runs tasks has failed."""
+
+
+def _lacking(words: str) -> str | None:
+    """Say what a machine lacks to run tasks; None where that was not it."""
+    for pattern, meaning in _LACKING:
+        if found := re.search(rf".*{pattern}.*", words):
+            return f"{meaning}: {found[0].strip()}"
+    return None
 
 
 def _reason(error: Exception) -> str:

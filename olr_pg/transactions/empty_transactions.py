@@ -30,7 +30,7 @@ _SESSION = int(EventKind.SESSION)
 
 
 class Concerned(NamedTuple):
-    """What is left of a batch.
+    """The rest of a batch.
 
     Attributes:
         committed, rolled_back: how many transactions left it.

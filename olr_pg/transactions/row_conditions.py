@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.conditions.compile import RowCondition, Unusable
 from olr_pg.conditions.evaluate import Truth, evaluate
+from olr_pg.conditions.typed_conditions import RowCondition, Unusable
 from olr_pg.datatypes.columns import ValueColumn
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.kernels.compile import kernel

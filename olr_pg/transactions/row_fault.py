@@ -1,4 +1,4 @@
-"""The price of a row change that cannot be put together: its table's part of its transaction."""
+"""A row change that cannot be put together costs its table's part of its transaction: a fault."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One assembly of row changes as tables: the input of the kernels of `rows`, room and output."""
+"""The tables that the kernels of `rows` work on in one call: input, work space and output."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ KNOWN: Final = row_type(
 
 
 class Job(NamedTuple):
-    """One assembly: its input, its output, and the room that it needs.
+    """The tables of one call: input, output, and work space.
 
     Attributes:
         batch, plan: the input.

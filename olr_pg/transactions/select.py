@@ -146,7 +146,7 @@ class Selection:
 
     @cached_property
     def _first(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Where each event's pieces and each piece's values begin; it costs a pass over both."""
+        """The first piece of each event, the first value of each piece; costs a pass over both."""
         return first_rows(self._batch.events.piece_count), first_rows(
             self._batch.pieces.entry_count
         )

@@ -64,7 +64,7 @@ class Unkept(Scratch):
 
 
 class Whole:
-    """One room for everything, of just its size."""
+    """A buffer for everything, of just its size."""
 
     def __init__(self, room: U8) -> None:
         self._room = room

@@ -27,7 +27,7 @@ from olr_pg.datatypes.binary_float import encode_binary_float
 from olr_pg.datatypes.interval import DaySecond, YearMonth, encode_day_second, encode_year_month
 from olr_pg.datatypes.mapping import pg_type
 from olr_pg.datatypes.number import encode_number
-from olr_pg.datatypes.rowid import encode_rowid, encode_urowid
+from olr_pg.datatypes.rowid import encode_rowid
 from olr_pg.datatypes.temporal import (
     DateTime,
     Zone,
@@ -54,6 +54,7 @@ from olr_pg.load.verification.verification_task import (
 )
 from olr_pg.wire.elements import Chunk, ChunkFlags, ColumnValue
 from tests.applier.conftest import insert, update
+from tests.datatypes.urowids import encode_urowid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -156,7 +156,7 @@ def test_postgres_killed_and_started_again(
         r.transaction(r.insert({"ID": i, "N": i}), scn=100 + i // 3)
     applier = Applier(
         r.settings(
-            batch_changes=20, batch_milliseconds=1, window=64, retry_seconds=0.3, rewinds=200
+            batch_changes=20, batch_milliseconds=1, window=64, outage_seconds=0.3, rewinds=200
         )
     )
     failures: list[BaseException] = []

@@ -102,3 +102,18 @@ def test_file_is_another_name_of_config(cli: Cli, tmp_path: Path) -> None:
         ["dictionary", "export"], ["config", "check"],
     ):  # fmt: skip
         assert "--config,--file" in cli(*command, "--help").stdout.replace(" ", ""), command
+
+
+def test_where_the_file_is_looked_for_if_none_is_named(cli: Cli, tmp_path: Path) -> None:
+    """The option, then the environment, then the working directory."""
+    for name in ("olr-pg.json", "configs/Replicator.json", "other.json", "named.json"):
+        file = tmp_path / name
+        file.parent.mkdir(exist_ok=True)
+        document = {"source": {"kind": "offline", "dictionary": "d.json", "logs": ["logs"]}}
+        file.write_text(json.dumps({**document, "context": {"data": f"from-{file.name}"}}))
+    named = cli("config", "check", "--config", "named.json", OLR_PG_CONFIG="other.json")
+    assert "from-named.json" in named.stdout
+    assert "from-other.json" in cli("config", "check", OLR_PG_CONFIG="other.json").stdout
+    assert "from-olr-pg.json" in cli("config", "check").stdout
+    (tmp_path / "olr-pg.json").unlink()
+    assert "from-Replicator.json" in cli("config", "check").stdout

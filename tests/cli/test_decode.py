@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 
+from tests.replicator.decoded_seeds import simulated
 from tests.replicator.fault_source import LEFT, FaultSource
 
 Cli = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -94,3 +98,71 @@ def test_what_cannot_be_decoded_is_reported_and_the_rest_is_there(cli: Cli, tmp_
     assert result.returncode == 3
     assert result.stderr.count("OLR-02016") >= 3
     assert "SHOP.A" in result.stderr
+
+
+@pytest.fixture(scope="module")
+def simulated_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return simulated(tmp_path_factory.mktemp("s"), 5, "orders", 2_000_000).folder
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_any_number_of_processes_prints_the_truth(
+    cli: Cli, simulated_folder: Path, jobs: int
+) -> None:
+    dictionary, logs = simulated_folder / "dictionary.json", simulated_folder / "logs"
+    result = cli("decode", "--jobs", jobs, "-d", dictionary, f"file://{logs}")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.encode() == (simulated_folder / "truth.jsonl").read_bytes()
+
+
+def test_parquet_files_are_the_same_from_any_number_of_processes(
+    cli: Cli, simulated_folder: Path, tmp_path: Path
+) -> None:
+    dictionary, logs = simulated_folder / "dictionary.json", simulated_folder / "logs"
+    found = []
+    for jobs in (1, 2):
+        out = tmp_path / f"out-{jobs}"
+        options = ("--format", "parquet", "--out", out, "-t", "shop.orders", "-j", jobs)
+        result = cli("decode", "-d", dictionary, *options, logs)
+        assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+        files = sorted(path for path in out.rglob("*") if path.is_file())
+        found.append([(path.relative_to(out), path.read_bytes()) for path in files])
+    assert found[0] == found[1]
+    assert {path.parent.name for path, _ in found[0]} == {"SHOP.ORDERS"}
+
+
+def test_ctrl_c_ends_the_processes_too(
+    start_cli: Callable[..., subprocess.Popen[str]], simulated_folder: Path, tmp_path: Path
+) -> None:
+    dictionary, logs = simulated_folder / "dictionary.json", simulated_folder / "logs"
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    process = start_cli("decode", "-j", 2, "-d", dictionary, logs, TMPDIR=str(temporary))
+    assert process.stdout is not None
+    process.stdout.read(1_000)  # it waits for its reader, with processes at work
+    children = psutil.Process(process.pid).children(recursive=True)
+    assert len(children) == 2
+    for one in (process, *children):  # as a terminal does
+        os.kill(one.pid, signal.SIGINT)
+    process.stdout.close()
+    assert process.stderr is not None
+    assert process.stderr.read() in ("interrupted\n", "")
+    assert process.wait() in (130, 141)
+    assert not psutil.wait_procs(children, timeout=60)[1]
+    assert not list(temporary.iterdir())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--format", "parquet"),
+        ("--out", "x"),
+        ("--format", "parquet", "--out", "x", "--ddl"),
+        ("--format", "parquet", "--out", "x", "--account"),
+        ("--jobs", "0"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(cli: Cli, options: tuple[str, ...]) -> None:
+    result = cli("decode", "-d", "d.json", *options, "log")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "--" in result.stderr

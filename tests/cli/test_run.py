@@ -193,6 +193,7 @@ def test_a_usual_file_that_is_not_there_is_named(cli: Cli, tmp_path: Path) -> No
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr.startswith("OLR-01120")
     assert str(tmp_path / "configs" / "Replicator.json") in result.stderr
+    assert str(tmp_path / "olr-pg.json") in result.stderr
     assert "--file FILE" in result.stderr.splitlines()[-1]
 
 

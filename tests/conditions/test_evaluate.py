@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from olr_pg.conditions.compile import compile_condition
 from olr_pg.conditions.evaluate import ABSENT, Truth, evaluate
 from olr_pg.conditions.parse import parse_condition
+from olr_pg.conditions.typed_conditions import compile_condition
 from olr_pg.datatypes.columns import ValueColumn, column_of
 from olr_pg.datatypes.number import encode_number
 from olr_pg.datatypes.temporal import DateTime, encode_date, encode_timestamp

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING, Final
+from unittest.mock import patch
 
 import pytest
 
@@ -26,9 +27,10 @@ SEEDS: Final = int(os.environ.get("OLR_PG_SEEDS", "6"))
 SIZE: Final = parse_size(os.environ.get("OLR_PG_SEED_SIZE", "100KB"))
 
 
-def owned(source: Source, split_bytes: int) -> list[ReadyTransaction]:
+def owned(source: Source, split_bytes: int, scheme: str = "") -> list[ReadyTransaction]:
     """What all splits give, in commit order."""
-    found = survey(source.snapshot, [str(source.folder / "logs")], split_bytes=split_bytes)
+    logs = f"{scheme}{source.folder / 'logs'}"
+    found = survey(source.snapshot, [logs], split_bytes=split_bytes)
     transactions = [
         transaction
         for split in found.splits
@@ -45,3 +47,14 @@ def test_all_splits_together_give_the_truth(tmp_path: Path, seed: int) -> None:
         found = difference(lines, source.truth)
         if found is not None:
             pytest.fail(f"splits of {split_bytes}: {found}", pytrace=False)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_of_logs_behind_urls_every_task_reads_what_it_needs(tmp_path: Path, seed: int) -> None:
+    source = SimulatedSeed(seed, SIZE).simulated(tmp_path)
+    with (
+        patch("olr_pg.datasource.owned_transactions.PIECE_BLOCKS", 16),
+        patch("olr_pg.decoding.stored_logs._BEHIND_BYTES", 512),
+    ):
+        lines = source.lines(one.blob for one in owned(source, SPLIT_BYTES[0], "file://"))
+    assert difference(lines, source.truth) is None

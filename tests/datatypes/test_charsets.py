@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from olr_pg.datatypes.charsets import charset, column_charset, supported_charsets
-from olr_pg.datatypes.text import decode_text, encode_text
+from olr_pg.datatypes.text import encode_text
 from olr_pg.errors import OlrPgError
+from tests.datatypes.strict_text import decode_text
 
 
 def test_ids_and_names_are_unique() -> None:

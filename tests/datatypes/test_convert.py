@@ -9,7 +9,7 @@ import pytest
 from olr_pg.datatypes.binary_float import encode_binary_float
 from olr_pg.datatypes.charsets import charset
 from olr_pg.datatypes.columns import column_of
-from olr_pg.datatypes.convert import DatabaseFacts, encode_postgres, encoder_for
+from olr_pg.datatypes.convert import DatabaseFacts, encoder_for
 from olr_pg.datatypes.interval import DaySecond, YearMonth, encode_day_second, encode_year_month
 from olr_pg.datatypes.mapping import OracleType, PgKind, pg_type
 from olr_pg.datatypes.number import encode_number
@@ -245,13 +245,11 @@ def test_a_failing_value_is_named() -> None:
 
 def test_policies_reach_the_conversion(judge: Callable[..., list[str | None]]) -> None:
     zoned = Policies(local_timezone="-05:00")
-    values, _ = encode_postgres(DATE, "timestamptz", column_of([encode_date(WHEN)]), policies=zoned)
+    values, _ = encoder_for(DATE, "timestamptz", policies=zoned)(column_of([encode_date(WHEN)]))
     assert judge("timestamptz", values) == ["2026-03-07 06:44:39+00"]
-    kept, _ = encode_postgres(
-        CHAR, "text", column_of([b"AB   "]), policies=Policies(char_blanks=True)
-    )
+    kept, _ = encoder_for(CHAR, "text", policies=Policies(char_blanks=True))(column_of([b"AB   "]))
     assert kept.value(0) == b"AB   "
-    _, counters = encode_postgres(VARCHAR2, None, column_of([b"a\0", b"\xff"]))
+    _, counters = encoder_for(VARCHAR2)(column_of([b"a\0", b"\xff"]))
     assert (counters.nul, counters.undecodable) == (1, 1)
 
 
@@ -268,7 +266,7 @@ def test_policies_reach_the_conversion(judge: Callable[..., list[str | None]]) -
 )
 def test_xml_loses_the_declared_encoding(raw: bytes, expected: bytes) -> None:
     # The embedded PostgreSQL is built without libxml, so that it cannot judge here.
-    assert encode_postgres(VARCHAR2, "xml", column_of([raw]))[0].value(0) == expected
+    assert encoder_for(VARCHAR2, "xml")(column_of([raw]))[0].value(0) == expected
 
 
 def test_padding_stays_for_char(judge: Callable[..., list[str | None]]) -> None:
@@ -279,9 +277,9 @@ def test_padding_stays_for_char(judge: Callable[..., list[str | None]]) -> None:
 
 def test_the_set_of_the_database_decides() -> None:
     facts = DatabaseFacts(charset="EE8MSWIN1250", ncharset="UTF8")
-    values, _ = encode_postgres(VARCHAR2, None, column_of(["żółć".encode("cp1250")]), facts=facts)
+    values, _ = encoder_for(VARCHAR2, facts=facts)(column_of(["żółć".encode("cp1250")]))
     assert values.value(0) == "żółć".encode()
-    national, _ = encode_postgres(
-        NVARCHAR2, None, column_of([encode_text("😀", charset("UTF8"))]), facts=facts
+    national, _ = encoder_for(NVARCHAR2, facts=facts)(
+        column_of([encode_text("😀", charset("UTF8"))])
     )
     assert national.value(0) == "😀".encode()

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from olr_pg.datatypes.json_values import json_converter, json_value
+from olr_pg.datatypes.json_values import json_converter
 from olr_pg.datatypes.number import encode_number
 from olr_pg.datatypes.policies import Policies
 from olr_pg.dictionary.model import Column
@@ -26,7 +26,7 @@ def column(type_code: int, **facts: int | None) -> Column:
 
 
 def printed(source: Column, raw: bytes | None) -> str:
-    return orjson.dumps(json_value(source, raw)).decode("utf-8")
+    return orjson.dumps(json_converter(source)(raw)).decode("utf-8")
 
 
 EXAMPLES = [

@@ -13,8 +13,9 @@ from olr_pg.datatypes import text
 from olr_pg.datatypes.charsets import Charset, charset, supported_charsets
 from olr_pg.datatypes.columns import column_of
 from olr_pg.datatypes.policies import Policies
-from olr_pg.datatypes.text import decode_text, encode_text, strip_blanks, text_to_utf8
+from olr_pg.datatypes.text import encode_text, strip_blanks, text_to_utf8
 from olr_pg.errors import OlrPgError
+from tests.datatypes.strict_text import decode_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable

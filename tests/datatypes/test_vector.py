@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from olr_pg.datatypes.columns import column_of
-from olr_pg.datatypes.convert import encode_postgres
+from olr_pg.datatypes.convert import encoder_for
 from olr_pg.datatypes.vector import (
     Vector,
     VectorFormat,
@@ -100,7 +100,7 @@ def test_postgresql_reads_vectors(judge: Callable[..., list[str | None]], column
     source = column_type(127)
 
     def printed(target: str, values: Any = column) -> list[str | None]:
-        return judge(target, encode_postgres(source, target, values)[0])
+        return judge(target, encoder_for(source, target)(values)[0])
 
     assert printed("double precision[]")[1:] == [
         "{10,20,30,40,50}", "{7,3,11,13,2,1,19}", "{0,1.5,0,0,0,0,0,-2,0,0}", None,
@@ -120,7 +120,7 @@ def test_postgresql_reads_vectors(judge: Callable[..., list[str | None]], column
 )
 def test_targets_that_do_not_fit(target: str, raw: str, code: int, column_type: Any) -> None:
     with pytest.raises(OlrPgError) as caught:
-        encode_postgres(column_type(127), target, column_of([raw_of(raw)]))
+        encoder_for(column_type(127), target)(column_of([raw_of(raw)]))
     assert caught.value.code == code
 
 

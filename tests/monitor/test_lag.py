@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,12 +50,21 @@ def test_milestones_are_bounded() -> None:
 def test_where_a_change_spends_its_time() -> None:
     # Its log was written at 100, it was queued at 103, taken at 110; now it is 111.
     archived, queued, taken = stage((50, 100.0)), stage((50, 103.0)), stage((50, 110.0))
-    everywhere = {"archived": archived, "queued": queued, "taken": taken}
-    assert split_lag(40, 111.0, **everywhere) == Lag(3.0, 7.0, 1.0)
+    everywhere = partial(split_lag, archived=archived, queued=queued, taken=taken)
+    assert everywhere(40, 111.0) == Lag(3.0, 7.0, 1.0)
     nowhere = Milestones()
     assert split_lag(40, 111.0, archived=archived, queued=nowhere, taken=nowhere) == Lag(11.0)
     assert split_lag(40, 111.0, archived=archived, queued=queued, taken=nowhere) == Lag(3.0, 8.0)
-    assert split_lag(50, 111.0, **everywhere) == Lag()  # nothing archived lies behind it
+    assert everywhere(50, 111.0) == Lag()  # nothing archived lies behind it
+
+
+def test_what_is_missing_counts_from_the_redo_before_it() -> None:
+    lag = partial(
+        split_lag, archived=stage((50, 100.0)), queued=stage((50, 103.0)), taken=stage(),
+        missing_since=100.0,
+    )  # fmt: skip
+    assert lag(50, 111.0) == Lag(11.0)
+    assert lag(40, 111.0) == Lag(3.0, 8.0)  # that is here
 
 
 points = st.lists(st.tuples(st.integers(0, 100), st.floats(0, 1000)), max_size=8)

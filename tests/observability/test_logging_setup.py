@@ -12,7 +12,7 @@ import pytest
 import structlog
 
 from olr_pg.errors import OlrPgError
-from olr_pg.observability.logging_setup import LogFormat, configure_logging, get_logger, log_failure
+from olr_pg.observability.logging_setup import LogFormat, configure_logging, get_logger
 from olr_pg.observability.recent import recent_events
 
 
@@ -81,7 +81,7 @@ def test_lines_for_people_are_plain_where_there_is_no_terminal() -> None:
 def test_an_error_is_spread_into_its_parts() -> None:
     stream = io.StringIO()
     configure_logging(1, "json", stream=stream)
-    log_failure(get_logger("capture"), OlrPgError(2005, "wrong", block=12), attempt=2)
+    get_logger("capture").error("failed", error=OlrPgError(2005, "wrong", block=12), attempt=2)
     (entry,) = logged(stream)
     assert entry["code"] == "OLR-02005"
     assert entry["what"] == "a block of the log is corrupt: wrong"
@@ -93,7 +93,7 @@ def test_an_error_is_spread_into_its_parts() -> None:
 def test_an_error_for_people_is_one_line() -> None:
     stream = io.StringIO()
     configure_logging(1, "human", stream=stream)
-    log_failure(get_logger("capture"), OlrPgError(2005, "wrong", sequence=7, block=12))
+    get_logger("capture").error("failed", error=OlrPgError(2005, "wrong", sequence=7, block=12))
     (line,) = stream.getvalue().splitlines()
     for part in ("OLR-02005", "a block of the log is corrupt: wrong", "sequence 7, block 12"):
         assert part in line
@@ -105,7 +105,7 @@ def test_secrets_are_not_logged(log_format: LogFormat) -> None:
     configure_logging(4, log_format, secrets=["hunter2"], stream=stream)
     log = get_logger("part")
     log.info("connecting with hunter2", url="postgresql://u:other@h", password="third")
-    log_failure(log, OlrPgError(1001, "hunter2", file="hunter2"))
+    log.error("failed", error=OlrPgError(1001, "hunter2", file="hunter2"))
     log.warning("odd", error=ValueError("password=fourth"))
     try:
         raise ValueError("hunter2")

@@ -12,7 +12,9 @@ from olr_pg.oracle.online_log_queries import (
     read_standby_logs,
 )
 from olr_pg.oracle.oracle_connection import OracleDatabase
-from olr_pg.simulator.oracle_net.state import OracleState
+from olr_pg.simulator.fields.redo_format import RedoFormat
+from olr_pg.simulator.online_redo.control_file import ControlFile
+from olr_pg.simulator.oracle_net.state import ORADATA, OracleState
 
 SWITCHED = datetime(2026, 1, 15, 9, 30, 1)  # noqa: DTZ001 - of the host, as a DATE has it
 STANDBY = {
@@ -82,3 +84,16 @@ def test_the_logs_of_a_standby_are_read(state: OracleState, oracle: OracleDataba
             group=12, thread=0, sequence=0, status="UNASSIGNED", first_scn=0, first_time=None
         ),
     ]
+
+
+def test_a_standby_shows_the_logs_that_it_receives(
+    state: OracleState, oracle: OracleDatabase
+) -> None:
+    state.show_standby_logs(ControlFile(RedoFormat(), [1], 2, 1, 100))
+    free = OnlineLog(1, 0, 0, 51_200, 512, 0, False, "UNASSIGNED", 0, None, None)
+    assert oracle.read("testing", read_standby_logs) == [free, free._replace(group=2)]
+    files = [f"{ORADATA}/redo0{number}a.log" for number in (1, 2)]
+    assert oracle.read("testing", read_log_members) == [
+        LogMember(number, None, "STANDBY", name) for number, name in enumerate(files, 1)
+    ]
+    assert oracle.read("testing", read_online_logs) == []

@@ -11,17 +11,16 @@ import pytest
 
 from olr_pg.errors import OlrPgError
 from olr_pg.spark.call import SparkCall
-from olr_pg.spark.handing_out import HandingOut
 from olr_pg.spark.jobs import run_tasks
-from olr_pg.spark.result_files import Spool
+from olr_pg.spark.result_files import ResultFiles
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MIB = 1024 * 1024
 
-both_ways = pytest.mark.parametrize("inline_only", [False, True], ids=["asked for", "planned"])
-"""Tasks that workers ask for, as on one machine, and planned jobs, as on a cluster."""
+both_ways = pytest.mark.parametrize("inline_only", [False, True], ids=["files", "Java"])
+"""Results in files, and through Java."""
 
 
 def numbered(count: int) -> list[bytes]:
@@ -98,7 +97,7 @@ def test_a_call_leaves_nothing_to_the_garbage_collector(spark: SparkSession) -> 
     gc.disable()
     try:
         assert len(list(run_tasks(spark, numbered(9), lambda p: p))) == 9
-        left = [one for one in gc.get_objects() if isinstance(one, HandingOut | SparkCall | Spool)]
+        left = [one for one in gc.get_objects() if isinstance(one, SparkCall | ResultFiles)]
     finally:
         gc.enable()
     assert not left

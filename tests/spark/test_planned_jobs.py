@@ -1,36 +1,119 @@
-"""Which tasks share a job on a cluster."""
+"""Doing a task, and taking what came out; whole jobs are in `test_jobs`."""
 
 from __future__ import annotations
 
-from itertools import pairwise
+from concurrent.futures import Future
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from hypothesis import given
-from hypothesis import strategies as st
+import pytest
 
-from olr_pg.spark.planned_jobs import FIRST_JOB_BYTES, JOB_BYTES, job_bytes, plan_jobs
+from olr_pg.errors import OlrPgError
+from olr_pg.spark import planned_jobs
+from olr_pg.spark.call import SparkCall
+from olr_pg.spark.planned_jobs import cells, planned_results
+from olr_pg.spark.result_cells import Cell, Kind, TaskResult
+from olr_pg.spark.result_files import ResultFiles
 
-
-@given(
-    sizes=st.lists(st.integers(0, 3 * JOB_BYTES), min_size=1, max_size=30),
-    width=st.integers(1, 4),
-)
-def test_small_tasks_share_jobs(sizes: list[int], width: int) -> None:
-    jobs = plan_jobs(len(sizes), width, sizes)
-
-    assert [task for job in jobs for task in job] == list(range(len(sizes)))
-    for number, (job, following) in enumerate(pairwise(jobs)):
-        held = sum(sizes[task] for task in job)
-        assert len(job) >= width
-        assert len(job) == width or held <= width * job_bytes(number)
-        assert held + sizes[following.start] > width * job_bytes(number)
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 
-def test_jobs_grow_to_the_size_that_wastes_nothing() -> None:
-    jobs = plan_jobs(200, 2, [4 << 20] * 200)
-    assert [len(job) for job in jobs] == [8, 16, 32, 64, 64, 16]
-    assert job_bytes(0) == FIRST_JOB_BYTES
-    assert job_bytes(10_000) == JOB_BYTES
+class ScriptedCall(SparkCall):
+    """A call whose jobs end when the test says so."""
+
+    cores = 2
+
+    def __init__(self) -> None:
+        self.submitted: list[tuple[Callable[..., Iterator[Cell]], Future[list[Any]], str]] = []
+
+    @property
+    def task(self) -> Callable[[], Callable[..., None]]:
+        return lambda: lambda payload, result: result.write(payload)
+
+    def submit(self, work: Any, count: int, description: str) -> Future[list[Any]]:
+        job: Future[list[Any]] = Future()
+        self.submitted.append((work, job, description))
+        return job
 
 
-def test_tasks_of_unknown_size_go_out_by_their_number() -> None:
-    assert plan_jobs(5, 2, ()) == [range(2), range(2, 4), range(4, 5)]
+@pytest.fixture
+def files(tmp_path: Path) -> Iterator[ResultFiles]:
+    files = ResultFiles(str(tmp_path), kept=8)
+    yield files
+    files.remove()
+
+
+def test_a_result_in_a_file_is_taken_before_its_job_ends(files: ResultFiles) -> None:
+    call = ScriptedCall()
+    jobs = [[range(1), range(1, 2)], [range(2, 3)], [range(3, 4)]]
+    results = planned_results(call, [b"a", b"b", b"c", b"d"], jobs, files, "decode")
+    list(cells(0, lambda result: result.write(b"a"), str(files.directory)))
+    assert next(results) == (0, b"a")
+    assert [says for *_, says in call.submitted] == [
+        "decode (2 of 4 parts)",
+        "decode (3 of 4 parts)",
+    ]
+    work, job, _ = call.submitted[0]
+    said = list(work([1]))
+    assert said == [Cell(1, Kind.IN_FILE)]
+    assert next(results) == (1, b"b")
+    assert not job.done()
+    assert len(call.submitted) == 2, "what was taken last is still being worked on"
+    list(call.submitted[1][0]([0]))
+    assert next(results) == (2, b"c")
+    assert len(call.submitted) == 3
+
+
+def test_a_job_that_ends_without_all_results_is_an_error(files: ResultFiles) -> None:
+    for wanted in (files, None):
+        call = ScriptedCall()
+        results = planned_results(call, [b"a"], [[range(1)]], wanted, "decode")
+        call.submit = lambda *_: _ended([])  # type: ignore[method-assign]
+        with pytest.raises(OlrPgError, match="Java ended before") as raised:
+            next(results)
+        assert raised.value.code == 6005
+
+
+def test_a_file_that_vanished_is_an_error(
+    files: ResultFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planned_jobs, "_VISIBLE_SECONDS", 0.02)
+    call = ScriptedCall()
+    call.submit = lambda *_: _ended([Cell(0, Kind.IN_FILE)])  # type: ignore[method-assign]
+    with pytest.raises(OlrPgError, match="not there") as raised:
+        next(planned_results(call, [b"a"], [[range(1)]], files, "decode"))
+    assert raised.value.code == 6006
+
+
+def _ended(said: list[Any]) -> Future[list[Any]]:
+    job: Future[list[Any]] = Future()
+    job.set_result(said)
+    return job
+
+
+def test_an_error_is_seen_in_the_file_and_in_a_cell(files: ResultFiles) -> None:
+    def fail(_: TaskResult) -> None:
+        raise OlrPgError(2006, "bad length", block=7)
+
+    (cell,) = cells(0, fail, str(files.directory))
+    found = files.take(0)
+    assert found is not None
+    assert (found[0], bytes(found[1])) == (Kind.ERROR, cell.data)
+
+
+def test_an_error_has_a_cell_where_no_file_can_be_written(files: ResultFiles) -> None:
+    directory = str(files.directory)
+    files.remove()
+    (cell,) = cells(0, lambda result: result.write(b"a"), directory)
+    assert cell.kind is Kind.ERROR
+    assert b"6006" in cell.data
+
+
+def test_a_full_disk_is_an_error_of_the_task(files: ResultFiles) -> None:
+    # A device that is always full stands for the file.
+    (files.directory / "free-0").symlink_to("/dev/full")
+    (cell,) = cells(0, lambda result: result.write(bytes(1 << 20)), str(files.directory))
+    assert cell.kind is Kind.ERROR
+    assert b"No space left" in cell.data
+    assert files.take(0) is None

@@ -25,3 +25,20 @@ def test_java_that_ends_when_a_job_has_ended_is_no_internal_error() -> None:
     ):
         pass
     assert raised.value.code == 6005
+
+
+@pytest.mark.parametrize(
+    ("words", "meaning"),
+    [
+        ("Error from python worker:\nModuleNotFoundError: No module named 'olr_pg'", "package"),
+        ("/usr/bin/python3: Error while finding module: No module named olr_pg", "package"),
+        ('java.io.IOException: Cannot run program "/opt/venv/bin/python": error=2', "its Python"),
+        ("PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has", "version"),
+        ("RuntimeError: cannot cache function 'f': no locator available", "kernels"),
+    ],
+)
+def test_what_a_machine_lacks_is_said(words: str, meaning: str) -> None:
+    with pytest.raises(OlrPgError, match=meaning) as raised, spark_errors():
+        raise Py4JError(words)
+    assert raised.value.code == 6008
+    assert words.splitlines()[-1] in raised.value.detail

@@ -64,7 +64,7 @@ WHERE subscription = %s AND source_table = %s AND resolution = 'stopped' AND com
 
 
 class Replayed(NamedTuple):
-    """What became of a stopped table.
+    """The outcome of a replay of a stopped table.
 
     Attributes:
         counters: what was applied of its held changes.
@@ -79,7 +79,7 @@ class Replayed(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """What one target transaction did; `ended`: there is nothing more to do."""
+    """The work of one target transaction; `ended`: there is nothing more to do."""
 
     counters: Counters = Counters()
     events: int = 0

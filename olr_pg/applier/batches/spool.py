@@ -222,7 +222,7 @@ class SpooledChanges:
 
 
 class Spool:
-    """One transaction while it is received.
+    """A transaction while it is received.
 
     Args:
         is_hopeless: see `SpoolFiles.reserve`.

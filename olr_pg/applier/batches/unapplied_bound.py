@@ -25,7 +25,7 @@ class Room:
 
     @property
     def is_short(self) -> bool:
-        """Whether more than the bound waits: nothing more comes until some of it is applied."""
+        """Tell whether more than the bound waits: nothing more comes until some is applied."""
         return self._used > self._bytes_max
 
     @property

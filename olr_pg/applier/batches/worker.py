@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import psycopg
@@ -28,6 +29,7 @@ from olr_pg.applier.retries import retrying
 from olr_pg.applier.settings import Consistency
 from olr_pg.applier.target.applied_file import AppliedTables
 from olr_pg.applier.target.connection import KeptConnection, is_transient, unreachable
+from olr_pg.applier.target.outage import announce_retry, patience
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from olr_pg.applier.batches.unapplied_bound import Room
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.applier.statements.table_changes import Selection
+    from olr_pg.applier.target.connection import OutageWatch
     from olr_pg.dictionary.model import Table
     from olr_pg.transactions.schema_event import SchemaEvent
 
@@ -75,6 +78,7 @@ class Worker:
         progress: set whenever something became durable or went wrong.
         stopped: why tables were stopped already at the start.
         applied: told what is on disk.
+        outage: told what the connection meets.
 
     Attributes:
         failure: an error that may pass but did not in `retry_seconds`; the worker rests until
@@ -91,6 +95,7 @@ class Worker:
         progress: threading.Event,
         stopped: Mapping[str, OlrPgError] | None = None,
         applied: AppliedTables | None = None,
+        outage: OutageWatch | None = None,
     ) -> None:
         self._applied = applied or AppliedTables(settings.subscription, None)
         self._stopped = stopped or {}
@@ -100,7 +105,9 @@ class Worker:
         self._progress = progress
         self._changed = threading.Condition()
         self._feeds: dict[str, Feed] = {}
-        self._target = KeptConnection(settings.connect_string, self._forget, self._applied.check)
+        self._target = KeptConnection(
+            settings.connect_string, self._forget, self._applied.check, outage
+        )
         self._hurry = False
         self._at_work = 0  # batches in the hands of a thread
         self._ahead: Batch | None = None
@@ -222,6 +229,7 @@ class Worker:
             self._committed.clear()
             self._room.give_back(self._queued_bytes)
             self._queued_bytes = 0
+            self._target.rest()
             self.failure = None
             self._changed.notify_all()
 
@@ -390,16 +398,14 @@ class Worker:
         """Do something, again while the error may pass; return its result.
 
         Raises:
-            psycopg.Error: an error that may pass, and did not in `retry_seconds`; or with which
+            psycopg.Error: an error that may pass, and did not in time; or with which
                 commits may have gone that were not on disk.
         """
         applying = retrying(
             self._is_harmless,
-            self._settings.retry_seconds,
+            partial(patience, self._settings),
             self._closing,
-            lambda attempt, error: _log.warning(
-                "applying again", table=feed.name, attempt=attempt, error=error
-            ),
+            partial(announce_retry, f"applying {feed.name} again"),
         )
         return applying(work)
 

@@ -1,1 +1,1 @@
-"""Received bytes to columns: elements, chunks, rows."""
+"""Received bytes to columns: answers to elements, chunks to values, values to rows."""

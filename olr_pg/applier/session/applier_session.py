@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,9 +24,16 @@ from olr_pg.applier.settings import Consistency
 from olr_pg.applier.statements.target_plan import check_names, plan_table, target_name
 from olr_pg.applier.stopped.error_table import check_stopped
 from olr_pg.applier.stopped.held_tables import HeldTables
-from olr_pg.applier.target.applied_file import AppliedTables
+from olr_pg.applier.target.applied_file import AppliedTables, ledger_positions
 from olr_pg.applier.target.connection import KeptConnection, is_transient, unreachable
-from olr_pg.applier.target.ledger import Counters, check_source, check_targets, ensure_ledger
+from olr_pg.applier.target.ledger import (
+    Counters,
+    check_source,
+    check_targets,
+    ensure_ledger,
+    noted_complete,
+)
+from olr_pg.applier.target.outage import TargetOutage, announce_retry, patience, target_place
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
@@ -35,6 +43,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
     from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.applier.target.outage import Outage
     from olr_pg.dictionary.model import Table
     from olr_pg.wire.link import ServerLink
 
@@ -68,7 +77,7 @@ class Applier:
             nobody can tell, it may be anybody's.
 
     Attributes:
-        unreached: why the target, which is waited for at the start, is not there; None: it is.
+        is_begun: whether the target was there once.
     """
 
     def __init__(
@@ -87,39 +96,41 @@ class Applier:
         self._progress = threading.Event()
         self._room = Room(settings.queue_bytes)
         self._applied = AppliedTables(settings.subscription, settings.applied_file)
-        self._target = KeptConnection(settings.connect_string, check=self._applied.check)
+        self._outage = TargetOutage(target_place(settings.connect_string))
+        self._target = KeptConnection(
+            settings.connect_string, check=self._applied.check, outage=self._outage
+        )
         self._workers = Workers((), self._room, self._stop)
         self._stopped: dict[str, OlrPgError] = {}
         self._held = HeldTables(settings.subscription)
         self._session: Conversation | None = None
-        self.unreached: OlrPgError | None = None
+        self._before: dict[str, int] = {}
+        self._complete_before = 0
+        self.is_begun = False
 
     @property
     def tables(self) -> list[TableProgress]:
-        """The positions of the tables that something was delivered of; from any thread."""
+        """The positions of the tables, as far as anyone told of them; from any thread."""
         losses = self._settings.losses
-        known = [
-            table._replace(altered=losses.of(table.name)) for table in self._workers.progress()
-        ]
-        names = {table.name for table in known}
-        known += [
-            TableProgress(name, 0, 0, None, Counters(), error)
-            for name, error in self._stopped.copy().items()
-            if name not in names
-        ]
-        names |= {table.name for table in known}
-        known += [
-            TableProgress(name, 0, 0, None, Counters(), None)
-            for name in self._tables
-            if name not in names and self._held.incomplete(name)
-        ]
+        known = {
+            table.name: table._replace(altered=losses.of(table.name))
+            for table in self._workers.progress()
+        }
+        for name in {*self._tables, *self._stopped.copy()} - known.keys():
+            error = self._stopped.get(name)
+            known[name] = TableProgress(name, 0, 0, None, Counters(), error)
         return [
             one._replace(
+                commit_scn=one.commit_scn or self._position_before(one.name),
                 held=None if one.error is None else self._held.first(one.name),
                 incomplete=self._held.incomplete(one.name),
             )
-            for one in known
+            for one in known.values()
         ]
+
+    def _position_before(self, table: str) -> int:
+        """Return where a table was before this run, or before the connection was lost."""
+        return max(self._before.get(table, 0), self._applied.scn_of(table))
 
     def _look_at_held(self) -> None:
         self._target.use(self._held.look)
@@ -130,9 +141,15 @@ class Applier:
         return frozenset(self._tables)
 
     @property
+    def outage(self) -> Outage | None:
+        """The outage of the target that goes on; None while it answers."""
+        return self._outage.current
+
+    @property
     def confirmed_scn(self) -> int:
-        """The highest SCN that was confirmed to the server."""
-        return 0 if self._session is None else self._session.confirmed_scn
+        """The highest SCN that was confirmed to the server, in this run or before it."""
+        confirmed = 0 if self._session is None else self._session.confirmed_scn
+        return max(confirmed, self._complete_before)
 
     def wake(self) -> None:
         """Let `run` ask again at once: the server has something; from any thread."""
@@ -160,6 +177,9 @@ class Applier:
         Raises:
             OlrPgError: 5003–5027; 5010 at the end where tables stopped and the others went on.
         """
+        if once and self._settings.outage_seconds is None:
+            bound = self._settings.start_seconds
+            self._settings = replace(self._settings, outage_seconds=bound)
         try:
             return self._run(once=once, drained=drained or (lambda: True))
         except psycopg.Error as error:
@@ -207,22 +227,16 @@ class Applier:
         """Prepare the target; again while it may come to be there, but for a run that is to end."""
 
         def passes(error: BaseException) -> bool:
-            if once or self._is_ending or not _may_pass(error):
-                return False
-            assert isinstance(error, psycopg.Error)
-            self.unreached = unreachable(error)
-            return True
+            return not (once or self._is_ending) and _may_pass(error)
 
         reaching = retrying(
             passes,
-            self._settings.start_seconds,
+            lambda _: self._settings.start_seconds,
             self._stop,
-            lambda attempt, error: _log.warning(
-                "connecting to the target again", attempt=attempt, error=error
-            ),
+            partial(announce_retry, "preparing the target again"),
         )
         handover: Handover = reaching(self._target.use, self._prepare)
-        self.unreached = None
+        self.is_begun = True
         return handover
 
     @property
@@ -239,6 +253,7 @@ class Applier:
                 self._progress,
                 self._stopped,
                 self._applied,
+                self._outage,
             )
             for number in range(1 if self._is_stream else max(1, self._settings.workers))
         ]
@@ -251,11 +266,9 @@ class Applier:
         """
         noting = retrying(
             _may_pass,
-            self._settings.retry_seconds,
+            partial(patience, self._settings),
             self._stop,
-            lambda attempt, error: _log.warning(
-                "noting the end in the target again", attempt=attempt, error=error
-            ),
+            partial(announce_retry, "noting the end in the target again"),
         )
         noting(session.note)
         noting(self._target.use, self._check_stopped)
@@ -285,6 +298,8 @@ class Applier:
                 _log.error("table is still stopped", table=stopped, error=str(error))
                 self._stopped[stopped] = error
         self._held.look(connection)
+        self._before = ledger_positions(connection, subscription)
+        self._complete_before = noted_complete(connection, subscription)
         if self._is_stream:
             self._check_stopped(connection)
         return read_handover(connection, subscription, self._tables)
@@ -307,9 +322,9 @@ class Applier:
         """Hold one session after the other, as long as the connection to the server gets lost."""
         opening = retrying(
             lambda error: isinstance(error, OSError) or _may_pass(error),
-            self._settings.retry_seconds,
+            partial(patience, self._settings),
             self._stop,
-            lambda _, error: _log.warning("connecting to the server again", error=error),
+            partial(announce_retry, "connecting to the server again"),
         )
         while not (self._stop.is_set() or self._drain.is_set()):
             try:

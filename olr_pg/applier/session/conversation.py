@@ -24,6 +24,7 @@ from olr_pg.applier.session.reception import Reception
 from olr_pg.applier.session.unconfirmed import Unconfirmed
 from olr_pg.applier.settings import Consistency
 from olr_pg.applier.target.connection import is_transient
+from olr_pg.applier.target.outage import announce_retry
 from olr_pg.transactions.schema_event import SchemaEvent
 from olr_pg.wire.client import Elements
 from olr_pg.wire.messages import (
@@ -242,7 +243,7 @@ class Conversation:
         except psycopg.Error as error:
             if not is_transient(error):
                 raise
-            _log.warning("what is confirmed is not noted in the target", error=str(error).strip())
+            announce_retry("noting what is confirmed in the target again", 1, error)
         self._applied.save()
 
     # --- requests and answers ---

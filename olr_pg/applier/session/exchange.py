@@ -22,7 +22,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Exchange:
-    """One connection at a time.
+    """Requests and answers over one connection at a time.
 
     Args:
         connect: a way to the server.

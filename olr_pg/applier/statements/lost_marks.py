@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.applier.statements.lost_values import LostValues
+from olr_pg.applier.statements.lost_value_documents import LostValues
 from olr_pg.transactions.lobs.lost_values import LostLob
 
 if TYPE_CHECKING:

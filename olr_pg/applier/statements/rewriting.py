@@ -1,4 +1,4 @@
-"""Statements for a transaction whose rows take one another's keys, which UPDATE cannot bring in.
+"""Deletes and inserts in place of UPDATE, for transactions whose rows exchange their keys.
 
 Oracle checks keys at the end of a statement, PostgreSQL with each row. So values of a unique key
 that change places (``SET position = position + 1``) meet a duplicate, and so do primary keys where

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Step(NamedTuple):
-    """One statement.
+    """A statement with its parameters.
 
     Attributes:
         kind: what it does, for the counters.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from olr_pg.applier.received.layouts import Layout
     from olr_pg.applier.received.parse import Answers
-    from olr_pg.applier.statements.lost_values import LostValues
+    from olr_pg.applier.statements.lost_value_documents import LostValues
     from olr_pg.applier.statements.target_plan import (
         BoundColumn,
         BoundLayout,

@@ -81,7 +81,7 @@ class BoundLayout(NamedTuple):
 
 
 class LayoutOperations(NamedTuple):
-    """What the kernel of whole rows does with changes of several layouts.
+    """The work of the kernel of whole rows for changes of several layouts.
 
     Attributes:
         first: shape (layouts + 1); where each layout's operations begin.

@@ -48,7 +48,7 @@ SELECT source_table, incomplete FROM olr_pg.ledger
 WHERE subscription = %s AND incomplete > 0 ORDER BY source_table
 """
 _REASONS = """
-SELECT DISTINCT ON (l.source_table) l.source_table, e.code, e.message, e.id
+SELECT DISTINCT ON (l.source_table) l.source_table, e.code, e.id
 FROM olr_pg.ledger AS l LEFT JOIN olr_pg.error AS e ON e.subscription = l.subscription
     AND e.source_table = l.source_table AND e.resolution = 'stopped'
 WHERE l.subscription = %s AND l.stopped ORDER BY l.source_table, e.id DESC
@@ -188,18 +188,19 @@ def read_stopped(connection: Connection[Any], subscription: str) -> list[Stopped
         return cursor.execute(_STOPPED, (subscription,)).fetchall()
 
 
-def stopped_error(reasons: Sequence[tuple[str, int | None, str | None, int | None]]) -> OlrPgError:
+def stopped_error(reasons: Sequence[tuple[str, int | None, int | None]]) -> OlrPgError:
     """Return the error of a run that left tables behind.
 
     Args:
-        reasons: of each, the table, its error's code, message and number.
+        reasons: of each, the table, its error's code and number.
     """
-    table, code, message, number = reasons[0]
+    table, code, number = reasons[0]
     others = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
     if code is None or code not in CATALOGUE:
         return OlrPgError(Code.TABLES_STOPPED, f"{table}{others}")
-    reason = OlrPgError(code, str(message), table=table)
-    return OlrPgError(Code.TABLES_STOPPED, f"{reason}{others}", error=number)
+    # Not the line's message: it has values of the row, and this goes into logs.
+    reason = f"{table}{others}, by OLR-{code:05d}: {CATALOGUE[Code(code)].title}"
+    return OlrPgError(Code.TABLES_STOPPED, reason, error=number)
 
 
 def check_stopped(connection: Connection[Any], subscription: str) -> None:

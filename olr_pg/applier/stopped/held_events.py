@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import orjson
 
-from olr_pg.applier.statements.lost_values import lob_document, read_lob
+from olr_pg.applier.statements.lost_value_documents import lob_document, read_lob
 from olr_pg.datatypes.convert import DatabaseFacts
 from olr_pg.dictionary.evolution import Evolution, Verdict
 from olr_pg.dictionary.model import Database, Snapshot, Table

@@ -1,4 +1,4 @@
-"""The time since which stopped tables fall behind, for whoever watches: looked up in the hold."""
+"""The moment since when each stopped table has been falling behind, read from the hold."""
 
 from __future__ import annotations
 

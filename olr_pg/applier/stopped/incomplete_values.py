@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
     from olr_pg.applier.settings import ApplierSettings
-    from olr_pg.applier.statements.lost_values import LostValues
+    from olr_pg.applier.statements.lost_value_documents import LostValues
     from olr_pg.applier.statements.table_changes import Changes, Selection
     from olr_pg.applier.statements.target_plan import TablePlan
     from olr_pg.applier.target.ledger import TableLedger

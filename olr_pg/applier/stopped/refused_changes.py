@@ -10,6 +10,7 @@ from olr_pg.applier.statements.table_changes import raw_images, row_id
 from olr_pg.applier.target.connection import is_transient
 from olr_pg.applier.target.ledger import ErrorRow
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.postgres.error_text import full_text, text_without_values
 from olr_pg.scalars import format_xid
 
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ class RefusedError(Exception):
 
     Attributes:
         number: of the change in its selection, −1 where only the set is known.
-        error: why.
+        error: why, without values of the row.
+        message: why, with the values that PostgreSQL names, for the error table alone.
         sqlstate, statement: PostgreSQL's part in it.
         is_conflict: the policy decides.
         lost: a LOB value that is left out of the change, or of one that is not delivered.
@@ -38,6 +40,7 @@ class RefusedError(Exception):
         number: int,
         error: OlrPgError,
         *,
+        message: str | None = None,
         sqlstate: str | None = None,
         statement: str | None = None,
         is_conflict: bool = False,
@@ -46,6 +49,7 @@ class RefusedError(Exception):
         super().__init__(str(error))
         self.number = number
         self.error = error
+        self.message = error.detail if message is None else message
         self.sqlstate = sqlstate
         self.statement = statement
         self.is_conflict = is_conflict
@@ -65,7 +69,7 @@ class RefusedError(Exception):
             operation=transaction.layout(number).kind.name.lower(),
             code=self.error.code,
             sqlstate=self.sqlstate,
-            message=self.error.detail,
+            message=self.message,
             statement=self.statement,
             before=before,
             after=after,
@@ -108,12 +112,11 @@ def refused(error: psycopg.Error, step: Step | None = None) -> RefusedError:
     is_conflict = isinstance(
         error, psycopg.errors.UniqueViolation | psycopg.errors.ExclusionViolation
     )
-    message = error.diag.message_primary or str(error).strip()
-    if error.diag.message_detail:
-        message += f": {error.diag.message_detail}"
+    code = Code.CHANGE_CONFLICTS if is_conflict else Code.CHANGE_REFUSED
     return RefusedError(
         -1,
-        OlrPgError(Code.CHANGE_CONFLICTS if is_conflict else Code.CHANGE_REFUSED, message),
+        OlrPgError(code, text_without_values(error)),
+        message=full_text(error),
         sqlstate=error.sqlstate,
         statement=None if step is None else step.query.decode(),
         is_conflict=is_conflict,

@@ -82,9 +82,14 @@ class AppliedTables:
 
     @property
     def is_known(self) -> bool:
-        """Whether it remembers anything: not before something is applied, nor without its file."""
+        """Tell whether anything is remembered: not before a first change, nor without the file."""
         with self._lock:
             return bool(self._tables)
+
+    def scn_of(self, table: str) -> int:
+        """Return the commit SCN up to which a table is on disk; 0 where that is not known."""
+        with self._lock:
+            return self._tables.get(table, 0)
 
     def add(self, tables: Mapping[str, int]) -> None:
         """Add that these tables are on disk up to these commit SCNs."""
@@ -110,7 +115,7 @@ class AppliedTables:
             known = self._tables.copy()
         if not known:
             return
-        found = _ledger(connection, self._subscription)
+        found = ledger_positions(connection, self._subscription)
         lacking = [name for name, scn in known.items() if found.get(name, 0) < scn]
         if not lacking:
             return
@@ -181,7 +186,8 @@ class AppliedTables:
         return dict(file.tables) if file.subscription == self._subscription else {}
 
 
-def _ledger(connection: Connection[Any], subscription: str) -> dict[str, int]:
+def ledger_positions(connection: Connection[Any], subscription: str) -> dict[str, int]:
+    """Return the last commit SCN of each table that the target's ledger has."""
     try:
         return dict(connection.execute(_LEDGER, (subscription,)).fetchall())
     except psycopg.errors.UndefinedTable:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import psycopg
 from psycopg.adapt import Dumper
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_TRANSIENT_CLASSES: Final = ("08", "40", "53", "57P", "58")
+_OUTAGE_CLASSES: Final = ("08", "53", "57P", "58")
+_TRANSIENT_CLASSES: Final = ("40", *_OUTAGE_CLASSES)
 # 57014: somebody cancelled the statement; 25006: a switchover leaves its server read-only, or leads
 # to one that is not promoted yet.
 _TRANSIENT_STATES: Final = frozenset({"55P03", "55006", "57014", "25006", "XX000"})
@@ -96,6 +97,19 @@ def connect(connect_string: str) -> Connection[Any]:
     return connection
 
 
+class OutageWatch(Protocol):
+    """Watches what connections meet; `outage.TargetOutage` tells of it."""
+
+    def failed(self, connection: object, error: psycopg.Error) -> None:
+        """Note an error that a connection met."""
+
+    def rested(self, connection: object) -> None:
+        """Note that a connection tries no more for now."""
+
+    def reached(self, connection: object) -> None:
+        """Note that the target did something over a connection."""
+
+
 class KeptConnection:
     """A connection that is opened when it is needed, and given up where something fails.
 
@@ -103,6 +117,7 @@ class KeptConnection:
         connect_string: of the target.
         lost: called whenever it ends.
         check: called with each one that is opened, before it is used.
+        outage: is told what it meets.
     """
 
     def __init__(
@@ -110,7 +125,9 @@ class KeptConnection:
         connect_string: str,
         lost: Callable[[], None] = lambda: None,
         check: Callable[[Connection[Any]], None] = lambda _connection: None,
+        outage: OutageWatch | None = None,
     ) -> None:
+        self._outage = outage
         self._connect_string = connect_string
         self._lost = lost
         self._check = check
@@ -125,11 +142,21 @@ class KeptConnection:
         try:
             if self._connection is None:
                 self._connection = self._open()
-            return work(self._connection)
-        except psycopg.Error:
+            result = work(self._connection)
+        except psycopg.Error as error:
             # Whatever it was, the connection's state is not known any more.
             self.close()
+            if self._outage is not None:
+                self._outage.failed(self, error)
             raise
+        if self._outage is not None:
+            self._outage.reached(self)
+        return result
+
+    def rest(self) -> None:
+        """Note that nobody tries again with it for now."""
+        if self._outage is not None:
+            self._outage.rested(self)
 
     def _open(self) -> Connection[Any]:
         connection = connect(self._connect_string)
@@ -156,12 +183,25 @@ def is_transient(error: psycopg.Error) -> bool:
     return state.startswith(_TRANSIENT_CLASSES) or state in _TRANSIENT_STATES
 
 
-def unreachable(error: psycopg.Error) -> OlrPgError:
-    """Return the coded error for a target that stays out of reach, or full."""
+def is_out_of_reach(error: psycopg.Error) -> bool:
+    """Tell whether the server as a whole is away, or takes nothing: all tables wait with it."""
+    state = error.sqlstate
+    if state is None:
+        return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+    return state.startswith(_OUTAGE_CLASSES) or state == "25006"
+
+
+def unreachable(error: psycopg.Error, target: str | None = None) -> OlrPgError:
+    """Return the coded error for a target that stays out of reach, or full.
+
+    Args:
+        target: its place, where the caller knows it.
+    """
     reason = error.diag.message_primary or str(error).strip().replace("\n", " ")
     return OlrPgError(
         Code.TARGET_DISK_FULL
         if isinstance(error, psycopg.errors.DiskFull)
         else Code.POSTGRES_UNREACHABLE,
         mask(reason),
+        target=target,
     )

@@ -108,6 +108,7 @@ ON CONFLICT (subscription) DO UPDATE SET start_scn = excluded.start_scn
     WHERE olr_pg.subscription.start_scn IS DISTINCT FROM excluded.start_scn
 """
 _NOTED_START = "SELECT start_scn FROM olr_pg.subscription WHERE subscription = %s"
+_NOTED_COMPLETE = "SELECT complete_scn FROM olr_pg.subscription WHERE subscription = %s"
 _RECORD = """
 INSERT INTO olr_pg.error (subscription, source_table, target_table, commit_scn, xid, position,
     scn, row_id, operation, code, sqlstate, message, statement, before, after, resolution)
@@ -306,6 +307,12 @@ def noted_start(connection: Connection[Any], subscription: str) -> int | None:
     """Return what `note_start` said; None where it was never said."""
     row = connection.execute(_NOTED_START, (subscription,)).fetchone()
     return None if row is None else row[0]
+
+
+def noted_complete(connection: Connection[Any], subscription: str) -> int:
+    """Return what `note_complete` said; 0 where it was never said."""
+    row = connection.execute(_NOTED_COMPLETE, (subscription,)).fetchone()
+    return 0 if row is None else int(row[0])
 
 
 class TableLedger:

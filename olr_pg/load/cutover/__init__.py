@@ -1,1 +1,1 @@
-"""The last steps of a migration, each one resumable."""
+"""The last steps of a migration, each of which may be run again after it was interrupted."""

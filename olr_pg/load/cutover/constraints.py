@@ -1,4 +1,4 @@
-"""The target's foreign keys, checks and triggers: are they what applications may rely on?
+"""Checks that applications may rely on the target's foreign keys, checks and triggers.
 
 While a table is replicated its foreign keys do not fire (``session_replication_role = replica``),
 so that a key which PostgreSQL calls valid says nothing of the rows that came since. Such a key is

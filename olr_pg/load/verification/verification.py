@@ -354,7 +354,9 @@ def _run(
     if not tasks:
         return
     payloads = [pickle.dumps(task) for _, task in tasks]
-    with closing(run_tasks(session(), payloads, verify_task, broadcast=job)) as results:
+    says = f"verify {len(tasks)} parts of tables, of both sides"
+    tasks_done = run_tasks(session(), payloads, verify_task, broadcast=job, description=says)
+    with closing(tasks_done) as results:
         for index, packed in results:
             yield *tasks[index], pickle.loads(packed)  # noqa: S301 - made by our task
 

@@ -119,7 +119,7 @@ class RowOperation(IntEnum):
 
 
 class UndoOf(IntEnum):
-    """What an undo record is for: opc of its ktub (redo-format §4.2)."""
+    """The kind of change that an undo record undoes: opc of its ktub (redo-format §4.2)."""
 
     LEAF = 0x0A16
     ROW = 0x0B01

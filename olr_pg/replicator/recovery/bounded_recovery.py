@@ -74,7 +74,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Need(NamedTuple):
-    """What a target lacks.
+    """The redo that a target lacks.
 
     Attributes:
         open_scn: all of it began at this SCN or later.
@@ -87,7 +87,7 @@ class Need(NamedTuple):
     objects: frozenset[int]
 
     def is_served(self, image: Image) -> bool:
-        """Whether all of it is in an image, or behind it in the redo."""
+        """Tell whether all of it is in an image, or behind it in the redo."""
         return (
             image.whole_scn <= self.open_scn
             and self.objects.issubset(image.objects)
@@ -244,7 +244,7 @@ class BoundedRecovery:
         return max(fitting, key=lambda one: one.image.read_scn, default=None)
 
     def groups(self, needs: Sequence[Need]) -> list[list[int]]:
-        """Which targets are to begin together.
+        """Group the targets that are to begin together.
 
         Returns:
             The numbers of their needs, in groups; the first of those that begin furthest back.
@@ -294,7 +294,7 @@ class BoundedRecovery:
             self._is_paused = False
 
     def has_room(self, fresh: int) -> bool:
-        """Whether so many bytes more may be written; `pause` where not."""
+        """Tell whether so many bytes more may be written; `pause` where not."""
         used = files_bytes(self.directory) + self.storage.waiting_bytes
         if self._disk_max is None or used + fresh <= self._disk_max:
             return True

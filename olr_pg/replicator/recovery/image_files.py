@@ -162,7 +162,7 @@ class Image(_Model):
 
     @property
     def settled_scn(self) -> int:
-        """What began at this SCN or later is behind the image in the redo, of every thread."""
+        """The SCN from which on all redo is behind the image, in every thread."""
         return max(mark.scn for mark in self.marks)
 
 
@@ -196,17 +196,17 @@ class PartWriter:
         self._written = {}
 
     def forget_others(self, files: Collection[str]) -> None:
-        """Only these data files are there any more."""
+        """Forget what is in other data files than these: they are gone."""
         self._written = {
             key: written for key, written in self._written.items() if written.part.file in files
         }
 
     def new_bytes(self, batches: Iterable[ChangeBatch]) -> int:
-        """Bytes that `write` would write of these."""
+        """Count the bytes that `write` would write of these."""
         return sum(_size(batch) for batch in batches if id(batch.events) not in self._written)
 
     def is_mostly_waste(self, batches: Sequence[ChangeBatch]) -> bool:
-        """Whether most bytes of the files that these batches are in are of others."""
+        """Tell whether most bytes of the files that these batches are in are of others."""
         parts = [
             found.part
             for batch in batches

@@ -39,7 +39,7 @@ _log = structlog.get_logger(__name__)
 
 
 def marks_of(image: Image) -> dict[int, Reached]:
-    """How far an image has each redo thread."""
+    """Return how far an image reaches in each redo thread."""
     begun = dict(image.begun)
     return {
         mark.thread: Reached(
@@ -52,7 +52,7 @@ def marks_of(image: Image) -> dict[int, Reached]:
 
 
 class Restored(NamedTuple):
-    """What a run begins with.
+    """The state that a run begins with.
 
     Attributes:
         marks: by redo thread.

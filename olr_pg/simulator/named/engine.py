@@ -201,15 +201,12 @@ class ColumnarInstance:
         self.flush()
         self._print_journal()
         own = self.memory
-        arrays = own.m, own.d, own.blocks, own.rows, own.cells
-        before = self.open_log(thread).blocks
-        saved = [array.copy() for array in arrays]
+        before, saved = self.open_log(thread).blocks, own.copy()
         own.m[at.TARGET_BYTES] = own.m[at.REDO_BYTES] + size
         for ending in (0, FLUSH):
-            self._work(*arrays, self._workload, ending)
+            self._work(*(own.m, own.d, own.blocks, own.rows, own.cells, self._workload, ending))
         lost = bytes(self.log_data(thread, before, self.open_log(thread).blocks))
-        for array, old in zip(arrays, saved, strict=True):
-            array[...] = old
+        self.memory = saved
         return lost
 
     def switch_log(self, thread: int) -> None:

@@ -77,6 +77,12 @@ class Memory:
     cells: Ints
     pool: list[Cell]
 
+    def copy(self) -> Memory:
+        """Return a memory that goes its own way from here."""
+        arrays = self.m, self.blocks, self.rows, self.cells
+        m, blocks, rows, cells = (array.copy() for array in arrays)
+        return Memory(m, self.d.copy(), blocks, rows, cells, self.pool)
+
 
 @dataclass(frozen=True, slots=True)
 class Setting:

@@ -22,6 +22,7 @@ CURRENT: Final = "CURRENT"
 ACTIVE: Final = "ACTIVE"
 INACTIVE: Final = "INACTIVE"
 UNUSED: Final = "UNUSED"
+UNASSIGNED: Final = "UNASSIGNED"
 INVALID: Final = "INVALID"
 
 _HIGHEST_SCN: Final = (1 << 48) - 1
@@ -159,14 +160,35 @@ class ControlFile:
             "NEXT_CHANGE#": none if header.next_scn == SCN_NONE else header.next_scn,
         }
 
-    def log_files(self, folder: str) -> Iterator[dict[str, object]]:
-        """Yield the rows of V$LOGFILE; the files are in `folder`."""
+    def standby_logs(self) -> Iterator[dict[str, object]]:
+        """Yield the rows of V$STANDBY_LOG of a standby that receives this redo into these files.
+
+        A group is assigned to a log from its beginning until it is archived.
+        """
+        for row in self.logs():
+            del row["MEMBERS"]
+            if row["STATUS"] == CURRENT:
+                yield row | {"STATUS": ACTIVE, "NEXT_CHANGE#": None}
+            elif row["ARCHIVED"] == "NO":
+                yield row | {"STATUS": ACTIVE}
+            else:
+                none = dict.fromkeys(("FIRST_CHANGE#", "FIRST_TIME", "NEXT_CHANGE#"))
+                free = {"THREAD#": 0, "SEQUENCE#": 0, "ARCHIVED": "NO", "STATUS": UNASSIGNED}
+                yield row | free | none
+
+    def log_files(self, folder: str, kind: str = "ONLINE") -> Iterator[dict[str, object]]:
+        """Yield the rows of V$LOGFILE.
+
+        Args:
+            folder: that the files are in.
+            kind: ONLINE or STANDBY.
+        """
         for group in self.groups.values():
             for member in group.members:
                 yield {
                     "GROUP#": group.number,
                     "STATUS": None if member.is_written else INVALID,
-                    "TYPE": "ONLINE",
+                    "TYPE": kind,
                     "MEMBER": f"{folder}/{member.name}",
                 }
 

@@ -49,6 +49,6 @@ def _stamped(redo: RedoFormat, data: memoryview, time: int) -> bytearray:
         blocks[place : place + 4] = new
         blocks[at + _CHECKSUM] ^= change[0] ^ change[2]
         blocks[at + _CHECKSUM + 1] ^= change[1] ^ change[3]
-        (count,) = redo.unpack("I", blocks, at + _CHUNK_BLOCKS)
+        (count,) = redo.unpack("I", bytes(blocks[at + _CHUNK_BLOCKS : at + _CHUNK_BLOCKS + 4]))
         at += count * redo.block_size
     return blocks

@@ -28,7 +28,7 @@ from olr_pg.simulator.online_redo.flush import (
     flush_writes,
     header_writes,
 )
-from olr_pg.simulator.online_redo.members import MemberFaults
+from olr_pg.simulator.online_redo.member_faults import MemberFaults
 from olr_pg.simulator.online_redo.steps import (
     CreateFile,
     Event,
@@ -169,6 +169,8 @@ class OnlineDatabase:
         """Return an SCN up to which every commit is flushed, 0 before the first flush."""
         flushed = max(thread.scn for thread in self._threads.values())
         waiting = [min(thread.queued) for thread in self._threads.values() if thread.queued]
+        if len(self._threads) > 1:
+            waiting.append(self._taken_scn)  # another thread's next flush may begin there
         # The next record of a thread may still have the SCN of its last one.
         return max(min([flushed - 1, *waiting]) - 1, 0)
 
@@ -176,12 +178,15 @@ class OnlineDatabase:
         thread = self._threads[item.thread]
         match item:
             case LogStart():
+                self._taken_scn = item.header.first_scn
                 thread.tasks.append(self._switch(thread, thread.ending, item.header))
                 thread.ending = None
             case LogPart():
+                self._taken_scn = item.scn
                 thread.queued.append(item.scn)
                 thread.tasks.append(self._flush(thread, item))
             case LogEnd():
+                self._taken_scn = item.header.next_scn
                 # It is closed with the switch to the next log, before or behind its beginning.
                 thread.ending = item
 

@@ -42,7 +42,8 @@ class RedoSpool:
         self._path.unlink()
         at, size = 0, self._file.tell()
         with self._file:
-            data = memoryview(mmap.mmap(self._file.fileno(), size, prot=mmap.PROT_READ))
+            file = self._file.fileno()
+            data = memoryview(mmap.mmap(file, size, prot=mmap.PROT_READ) if size else b"")
         for item, length in self._items:
             if isinstance(item, LogPart):
                 yield replace(item, data=data[at : at + length])

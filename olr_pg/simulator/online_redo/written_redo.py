@@ -119,6 +119,12 @@ def read_format(data: memoryview) -> RedoFormat:
     return RedoFormat(version, big_endian, size)
 
 
+def read_header(data: memoryview) -> LogHeader:
+    """Read block 1 of a log."""
+    redo = read_format(data)
+    return LogHeader.read(redo, bytes(data[redo.block_size : 2 * redo.block_size]))
+
+
 def find_lwns(redo: RedoFormat, data: memoryview, block: int) -> Iterator[Lwn]:
     """Yield the LWNs that lie in `data` one behind the other, the first one in `block`."""
     at, size = 0, redo.block_size
@@ -155,7 +161,7 @@ def redo_of_logs(logs: Sequence[WrittenLog], sizes: Iterator[int] | None = None)
         logs: of all threads, in the order of each thread's sequences.
         sizes: of the flushes, in blocks, at least; by default each flushes one LWN.
     """
-    headers = [_header(log.data) for log in logs]
+    headers = [read_header(log.data) for log in logs]
     sizes = sizes or itertools.repeat(1)
     threads = [
         _thread_redo(
@@ -167,17 +173,12 @@ def redo_of_logs(logs: Sequence[WrittenLog], sizes: Iterator[int] | None = None)
         yield redo
 
 
-def _header(data: memoryview) -> LogHeader:
-    redo = read_format(data)
-    return LogHeader.read(redo, bytes(data[redo.block_size : 2 * redo.block_size]))
-
-
 def _thread_redo(
     logs: Iterable[WrittenLog], sizes: Iterator[int]
 ) -> Iterator[tuple[tuple[int, int], Redo]]:
     """Yield a thread's redo, each with its incarnation and its SCN."""
     for log in logs:
-        redo, header = read_format(log.data), _header(log.data)
+        redo, header = read_format(log.data), read_header(log.data)
         incarnation, size = header.resetlogs_scn, redo.block_size
         yield (incarnation, header.first_scn), LogStart(header)
         data = log.data[FIRST_DATA_BLOCK * size : header.nab * size]

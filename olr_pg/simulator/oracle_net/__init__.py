@@ -1,1 +1,1 @@
-"""An Oracle stand-in for tests: a server that the real Oracle driver can talk to. No product."""
+"""An Oracle stand-in for tests alone: a server that the real Oracle driver can talk to."""

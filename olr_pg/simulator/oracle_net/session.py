@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
 from olr_pg.errors import Code
-from olr_pg.simulator.oracle_net import messages as msg
+from olr_pg.simulator.oracle_net import ttc_messages as msg
 from olr_pg.simulator.oracle_net.auth import PasswordCheck
 from olr_pg.simulator.oracle_net.faults import OraError
-from olr_pg.simulator.oracle_net.messages import ExecuteOption, Function, Message
 from olr_pg.simulator.oracle_net.packets import (
     DATA_FLAGS_BYTES,
     Marker,
@@ -20,6 +19,7 @@ from olr_pg.simulator.oracle_net.packets import (
 )
 from olr_pg.simulator.oracle_net.sql import is_query
 from olr_pg.simulator.oracle_net.ttc import MalformedMessageError, TtcReader, TtcWriter
+from olr_pg.simulator.oracle_net.ttc_messages import ExecuteOption, Function, Message
 from olr_pg.simulator.oracle_net.values import (
     BLOB,
     CLOB,

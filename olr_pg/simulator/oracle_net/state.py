@@ -192,6 +192,18 @@ class OracleState:
             "V$THREAD": control.threads,
         }
 
+    def show_standby_logs(self, control: ControlFile) -> None:
+        """Be a physical standby that receives the redo of these groups into standby logs."""
+        self.catalogue.update(
+            'UPDATE SYS."V$DATABASE" SET "DATABASE_ROLE" = ?, "OPEN_MODE" = ?',
+            *("PHYSICAL STANDBY", "READ ONLY WITH APPLY"),
+        )
+        self.catalogue.made_when_asked |= {
+            "V$STANDBY_LOG": control.standby_logs,
+            "V$LOGFILE": lambda: control.log_files(ORADATA, "STANDBY"),
+            "V$THREAD": control.threads,
+        }
+
     def archived(
         self,
         name: str,

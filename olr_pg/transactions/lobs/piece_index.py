@@ -184,7 +184,7 @@ class LobIndex:
 
     @property
     def claims(self) -> Claims:
-        """Those on pages without a transaction to which row changes refer."""
+        """The claims to pages without a transaction, by the row changes that refer to them."""
         keys = [pieces.key[pieces.is_known != 0] for pieces in self._unowned]
         lobs = np.unique(np.concatenate([np.zeros(0, np.int64), *keys]))
         its = np.zeros(lobs.size, np.int64)

@@ -127,18 +127,20 @@ def test_a_target_that_is_not_there_at_the_start_is_tried_again(
     runner = threading.Thread(target=run)
     with capture_logs() as logs:
         runner.start()
-        while not any(log["event"] == "connecting to the target again" for log in logs):
+        while (outage := applier.outage) is None:
             assert runner.is_alive(), failures
             time.sleep(0.01)
-        reason = applier.unreached
-        assert reason is not None
-        assert reason.code == 5003
+        assert outage.error.code == 5003
+        assert applier.is_begun is False
         again = start_embedded(directory)
         r.wait_for("SELECT count(*) = 1 FROM s.t")
-        assert applier.unreached is None
+        assert (applier.outage, applier.is_begun) == (None, True)
         applier.stop()
         runner.join()
     assert failures == []
+    events = [log["event"] for log in logs]
+    assert events.count("the target is away and is waited for") == 1
+    assert events.count("the target is there again") == 1
     again.stop()
 
 

@@ -22,6 +22,7 @@ class Source:
     redo: RedoFormat
     logs: list[WrittenLog]
     truth: bytes
+    folder: Path
 
     @property
     def threads(self) -> list[int]:
@@ -38,7 +39,7 @@ def source_of(summary: Summary) -> Source:
     """Read the logs of a finished simulation."""
     folder = summary.logs[0].parent.parent
     logs = [WrittenLog(memoryview(path.read_bytes())) for path in summary.logs]
-    return Source(summary.shape.redo, logs, (folder / "truth.jsonl").read_bytes())
+    return Source(summary.shape.redo, logs, (folder / "truth.jsonl").read_bytes(), folder)
 
 
 class Playing:
@@ -57,7 +58,7 @@ class Playing:
         redo: Iterator[Redo] | None = None,
     ) -> None:
         self.source, self.folder = source, folder
-        options = replace(options, blocks=source.blocks + 7)
+        options = replace(options, blocks=source.blocks + 50)
         self.database = OnlineDatabase(source.redo, source.threads, options, seed)
         self._steps = self.database.steps(redo or redo_of_logs(source.logs))
         self.done = list[Step]()

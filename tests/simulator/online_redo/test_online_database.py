@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
+import numpy as np
 import pytest
 
+from olr_pg.scalars import SCN_NONE
 from olr_pg.simulator.laws import broken_laws
-from olr_pg.simulator.online_redo.completeness import read_online_log
+from olr_pg.simulator.online_redo.completeness import TruthPrefix, read_online_log
 from olr_pg.simulator.online_redo.control_file import CURRENT
 from olr_pg.simulator.online_redo.flush import FlushStyle
-from olr_pg.simulator.online_redo.online_database import OnlineOptions
-from olr_pg.simulator.online_redo.steps import Write
-from olr_pg.simulator.reader import parse_log
+from olr_pg.simulator.online_redo.lost_tails import with_crashes
+from olr_pg.simulator.online_redo.online_database import OnlineDatabase, OnlineOptions
+from olr_pg.simulator.online_redo.steps import Archived, Event, EventKind, Step, Write
+from olr_pg.simulator.online_redo.written_redo import redo_of_logs
+from olr_pg.simulator.reader import ParsedLog, parse_log
+from olr_pg.simulator.writer.log_file import UNKNOWN_NAB
 from tests.simulator.online_redo.played import Playing, Source
 
 WILD = OnlineOptions(style=FlushStyle(pieces=6, torn=0.6), archive_lag=2)
@@ -62,3 +68,137 @@ def test_at_any_instant_whole_lwns_are_those_of_the_log(
     assert {
         (log.header.thread, log.header.sequence): log.blocks[size:] for log in archived
     } == written
+
+
+def test_a_current_log_has_no_end_and_a_stale_tail(shop: Source, tmp_path: Path) -> None:
+    playing, redo = Playing(shop, tmp_path, 1, OnlineOptions()), shop.redo
+    stale = 0
+    for step in playing.play():
+        if not (isinstance(step, Event) and step.kind is EventKind.FLUSHED):
+            continue
+        for group in playing.database.control.groups.values():
+            if group.header is None:
+                continue
+            data = playing.file(group.written[0])
+            content = read_online_log(redo, data)
+            assert content is not None
+            assert content.header == group.header
+            assert redo.unpack("I", data, 24) == (len(data) // redo.block_size - 1,)
+            if group.status == CURRENT:
+                assert content.header.nab == UNKNOWN_NAB
+                assert content.header.next_scn == SCN_NONE
+                assert content.header.header_writes == 1
+            else:
+                assert content.end == content.header.nab
+                assert content.header.next_scn < SCN_NONE
+                assert content.header.header_writes == 2
+            blocks = np.frombuffer(data, "<u4").reshape(-1, redo.block_size // 4)[content.end :]
+            behind = {int(sequence) for sequence in blocks[:, 2]} - {0}
+            assert all(sequence < content.header.sequence for sequence in behind)
+            stale += bool(behind)
+    assert stale
+
+
+def test_groups_are_used_in_turn(shop: Source, tmp_path: Path) -> None:
+    playing = Playing(shop, tmp_path, 1, OnlineOptions(groups=4, members=1))
+    used = []
+    for step in playing.play():
+        if isinstance(step, Event) and step.kind is EventKind.SWITCHED:
+            groups = playing.database.control.groups.values()
+            used += [group.number for group in groups if group.status == CURRENT]
+    assert used == [1, 2, 3, 4, 1, 2]
+    assert [log.header.group for log in map(parse, playing.archived())] == used
+
+
+def parse(path: Path) -> ParsedLog:
+    return parse_log(path.read_bytes())
+
+
+def test_a_thread_waits_for_the_archiver_before_it_overwrites(shop: Source, tmp_path: Path) -> None:
+    playing = Playing(shop, tmp_path, 2, OnlineOptions(groups=3))
+    playing.database.archiver.stop()
+    waited = 0
+    for step in playing.play():
+        if isinstance(step, Event) and step.kind is EventKind.WAITING:
+            waited += 1
+            if waited <= 5:
+                groups = playing.database.control.groups.values()
+                assert {group.is_archived for group in groups} == {False}
+                assert playing.archived() == []
+            if waited == 5:
+                playing.database.archiver.start()
+    assert waited >= 5
+    assert len(playing.archived()) == len(shop.logs)
+
+
+def test_without_archiving_groups_are_overwritten(shop: Source, tmp_path: Path) -> None:
+    playing = Playing(shop, tmp_path, 3, OnlineOptions(archive_lag=None))
+    kinds = {step.kind for step in playing.play() if isinstance(step, Event)}
+    assert kinds == {EventKind.FLUSHED, EventKind.SWITCHED}
+    assert playing.archived() == []
+
+
+def test_archiving_is_late_by_few_switches(shop: Source, tmp_path: Path) -> None:
+    behind = set()
+    for seed in range(4):
+        options = OnlineOptions(groups=6, archive_lag=2)
+        playing = Playing(shop, tmp_path / str(seed), seed, options)
+        for step in playing.play():
+            if isinstance(step, Archived):
+                behind.add(playing.database.flushed()[1].sequence - step.header.sequence)
+    assert behind >= {1, 2}
+    assert max(behind) <= 4
+
+
+@pytest.mark.parametrize("which", ["shop", "cluster"])
+def test_a_crashed_log_ends_before_what_was_lost(
+    request: pytest.FixtureRequest, tmp_path: Path, which: str
+) -> None:
+    source: Source = request.getfixturevalue(which)
+    rng = Random(3)
+    crashed = replace(source, logs=with_crashes(source.logs, rng, 1.0))
+    for seed in range(3):
+        playing = Playing(crashed, tmp_path / str(seed), seed, OnlineOptions())
+        events = list[tuple[int, EventKind]]()
+        for step in playing.play():
+            if isinstance(step, Write):
+                check_current(playing, written_logs(source))
+            if isinstance(step, Event) and step.kind not in (EventKind.FLUSHED, EventKind.WAITING):
+                events.append((step.thread, step.kind))
+        assert [kind for thread, kind in events if thread == 1][:4] == [
+            *(EventKind.SWITCHED, EventKind.CRASHED, EventKind.RECOVERED, EventKind.SWITCHED),
+        ]
+        assert broken_laws([parse(path) for path in playing.archived()]) == []
+
+
+def test_the_same_seed_gives_the_same_steps(cluster: Source, tmp_path: Path) -> None:
+    def steps(seed: int, name: str) -> list[Step]:
+        playing = Playing(cluster, tmp_path / name, seed, replace(WILD, member_faults=0.5))
+        return list(playing.play())
+
+    assert steps(1, "a") == steps(1, "b") != steps(2, "c")
+
+
+def test_a_log_that_does_not_fit_its_file_is_refused(shop: Source) -> None:
+    database = OnlineDatabase(shop.redo, [1], OnlineOptions(blocks=shop.blocks - 1), 1)
+    with pytest.raises(ValueError, match="do not fit"):
+        list(database.steps(redo_of_logs(shop.logs)))
+
+
+def test_up_to_the_current_scn_every_commit_is_flushed(cluster: Source, tmp_path: Path) -> None:
+    prefix = TruthPrefix(cluster.truth, cluster.logs)
+    playing = Playing(cluster, tmp_path, 5, WILD)
+    commits = [
+        int(line.split(b'"commit_scn":')[1].split(b",")[0])
+        for line in cluster.truth.splitlines()
+        if line.startswith(b'{"op":"commit"')
+    ]
+    seen = set()
+    for step in playing.play():
+        if isinstance(step, Event):
+            complete = prefix.complete(playing.database.flushed()).count(b'"op":"commit"')
+            scn = playing.database.current_scn()
+            assert sum(commit <= scn for commit in commits) <= complete
+            seen.add(complete)
+    assert len(seen) > 5
+    assert prefix.complete(playing.database.flushed()) == cluster.truth

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import oracledb
@@ -13,21 +14,25 @@ import pytest
 
 from olr_pg.appliance.all_checks import diagnose
 from olr_pg.config.reading import load_config
+from olr_pg.config.source_section import OracleSource
+from olr_pg.errors import OlrPgError
+from olr_pg.oracle.archive import map_path
 from olr_pg.simulator.database_shape import demo_shape
 from olr_pg.simulator.live import LiveOptions, simulate_live
-from olr_pg.simulator.oracle_net.serve import LiveServer, served
+from olr_pg.simulator.oracle_net.serve import LiveServer, read_header, served
 from olr_pg.simulator.simulation import simulate
 from olr_pg.simulator.table_files import read_table
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from olr_pg.redo.header import LogHeader
     from olr_pg.simulator.oracle_net.server import StandIn
 
 NEXT_ORDER = """
 SELECT s."HIGHWATER" FROM SYS."SEQ$" s JOIN SYS."OBJ$" o ON o."OBJ#" = s."OBJ#"
 WHERE o."NAME" = 'ORDERS_SEQ'
 """
+CURRENT = "SELECT GROUP#, SEQUENCE#, FIRST_CHANGE# FROM V$LOG WHERE STATUS = 'CURRENT'"
+FILES = "SELECT MEMBER, STATUS FROM V$LOGFILE WHERE GROUP# = :1 ORDER BY MEMBER"
 LOGS = "SELECT COUNT(*) FROM V$ARCHIVED_LOG"
 
 
@@ -110,6 +115,7 @@ def test_a_database_that_works_on_is_served_meanwhile(tmp_path: Path) -> None:
                     ((scn,),) = cursor.execute("SELECT CURRENT_SCN FROM V$DATABASE")
                     scns.append(scn)
                     counts.append(orders(cursor, scn))
+            check_online_logs(cursor, tmp_path / "online")
             # A transaction is seen while it is open, and what it did is not.
             opened = cursor.execute("SELECT START_SCN FROM GV$TRANSACTION").fetchall()
             stop.set()
@@ -131,3 +137,27 @@ def test_a_database_that_works_on_is_served_meanwhile(tmp_path: Path) -> None:
 def orders(cursor: oracledb.Cursor, scn: int) -> int:
     ((count,),) = cursor.execute('SELECT COUNT(*) FROM "SHOP"."ORDERS" AS OF SCN :1', [scn])
     return int(count)
+
+
+def check_online_logs(cursor: oracledb.Cursor, folder: Path) -> None:
+    """The current group's files are where the configuration maps them to, and have its log."""
+    ((group, sequence, first_scn),) = cursor.execute(CURRENT).fetchall()
+    files = cursor.execute(FILES, [group]).fetchall()
+    assert [status for _, status in files] == [None, None]
+    source = load_config(folder.parent / "olr-pg.json").source
+    assert isinstance(source, OracleSource)
+    paths = [Path(map_path(name, source.path_mapping)) for name, _ in files]
+    assert {path.parent for path in paths} == {folder}
+    headers = [whole_header(path) for path in paths]
+    # By now the thread may have switched.
+    assert all(header.sequence >= sequence for header in headers)
+    assert all(header.first_scn >= first_scn for header in headers)
+
+
+def whole_header(path: Path) -> LogHeader:
+    """The header of an online log, which may be torn for a moment."""
+    while True:
+        try:
+            return read_header(path)
+        except OlrPgError:
+            assert path.exists()

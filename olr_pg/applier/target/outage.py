@@ -1,0 +1,133 @@
+"""An outage of the target: PostgreSQL is away, or takes nothing; told once when it begins and ends.
+
+Every connection of an applier meets an outage by itself, and tries again by itself. Whoever watches
+wants to hear of one outage, not of each attempt.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+import psycopg
+import structlog
+from psycopg.conninfo import conninfo_to_dict
+
+from olr_pg.applier.target.connection import is_out_of_reach, unreachable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.errors import OlrPgError
+
+_log = structlog.get_logger(__name__)
+
+
+class Outage(NamedTuple):
+    """An outage that is not over.
+
+    Attributes:
+        since: its first failure, in seconds of Unix time.
+        error: 5003 the target cannot be reached, 5090 its disk is full.
+    """
+
+    since: float
+    error: OlrPgError
+
+
+class TargetOutage:
+    """Tells whether the target is out of reach, from what its connections meet.
+
+    Safe to use from several threads.
+
+    Args:
+        target: its place in words (`target_place`).
+        clock: seconds of Unix time.
+    """
+
+    def __init__(self, target: str, clock: Callable[[], float] = time.time) -> None:
+        self._target = target
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._failing: set[object] = set()
+        self._resting: set[object] = set()
+        self._current: Outage | None = None
+
+    @property
+    def current(self) -> Outage | None:
+        """Is the outage that goes on; None where the target answers."""
+        return self._current
+
+    def failed(self, connection: object, error: psycopg.Error) -> None:
+        """Note what a connection met; nothing where that is no outage.
+
+        Args:
+            connection: whose it is, as a key.
+        """
+        if not is_out_of_reach(error):
+            return
+        with self._lock:
+            self._failing.add(connection)
+            self._resting.discard(connection)
+            reason = unreachable(error, self._target)
+            before = self._current
+            self._current = Outage(self._clock() if before is None else before.since, reason)
+        if before is None:
+            _log.warning(
+                "the target is away and is waited for",
+                code=reason.label,
+                reason=str(reason),
+                action=reason.action,
+            )
+
+    def rested(self, connection: object) -> None:
+        """Note that a connection tries no more for now: its outage ends with that of the others."""
+        with self._lock:
+            if connection in self._failing:
+                self._resting.add(connection)
+
+    def reached(self, connection: object) -> None:
+        """Note that the target did something over a connection."""
+        if self._current is None:
+            return
+        with self._lock:
+            self._failing.discard(connection)
+            if self._current is None or self._failing - self._resting:
+                return
+            self._failing.clear()
+            self._resting.clear()
+            seconds = self._clock() - self._current.since
+            self._current = None
+        _log.info("the target is there again", target=self._target, away_seconds=round(seconds, 1))
+
+
+def target_place(connect_string: str) -> str:
+    """Name the target: its host, port and database, and nothing secret.
+
+    Args:
+        connect_string: libpq's, as a URL or as parameters; what it leaves out is libpq's choice.
+    """
+    given = conninfo_to_dict(connect_string)
+    host = given.get("host") or given.get("hostaddr") or "the local socket"
+    port = f":{given['port']}" if given.get("port") else ""
+    database = given.get("dbname") or given.get("user")
+    return f"{host}{port}" + (f", database {database}" if database else "")
+
+
+def patience(settings: ApplierSettings, error: BaseException) -> float | None:
+    """Return how long something is tried again, in seconds from its first attempt; None for ever.
+
+    Args:
+        error: of the last attempt.
+    """
+    if isinstance(error, psycopg.Error) and is_out_of_reach(error):
+        return settings.outage_seconds
+    return settings.retry_seconds
+
+
+def announce_retry(doing: str, attempt: int, error: BaseException) -> None:
+    """Log that something is tried again; an outage is told of by `TargetOutage`, and once."""
+    if not (isinstance(error, psycopg.Error) and is_out_of_reach(error)):
+        _log.warning(doing, attempt=attempt, error=str(error).strip())

@@ -1,0 +1,96 @@
+"""What ``olr-pg decode`` does: redo to JSON Lines and to Parquet files, on one core and on two."""
+
+from __future__ import annotations
+
+import shutil
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.appliance.heap import keep_freed_memory
+from olr_pg.bench.decoding import MB, decoding
+from olr_pg.bench.inputs import log_set
+from olr_pg.bench.measure import Result, compared, measured
+from olr_pg.redo.sessions import SessionDirectory
+from olr_pg.rendering.json_lines import JsonLines
+from olr_pg.rendering.parquet_files import ParquetFiles
+from olr_pg.replicator.decode_once import LogDecoding, decode_splits
+from olr_pg.replicator.process_decoding import ProcessDecoding
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from olr_pg.bench.inputs import LogSet
+    from olr_pg.bench.suite import Options
+    from olr_pg.decoding.split import Decode
+
+_PROCESSES: Final = 2
+
+
+def outputs(options: Options) -> Iterator[Result]:
+    """Write each form to a file, beside the messages alone; then on two cores, beside one."""
+    keep_freed_memory()
+    logs = log_set(options.cache, "orders", options.size)
+    with ProcessDecoding(_PROCESSES, lines_of=logs.snapshot.database) as processes:
+        lines = _lines(logs, options, decode_splits)
+        messages = decoding(logs)
+        yield _beside("JSON Lines, one core", lines, "messages, one core", messages, options)
+        lines_of_two = _lines(logs, options, processes.decode)
+        yield _beside("JSON Lines, two processes", lines_of_two, "one core", lines, options)
+    with ProcessDecoding(_PROCESSES) as processes:
+        files = _files(logs, options, decode_splits, 0)
+        yield _beside("Parquet files, one core", files, "messages, one core", messages, options)
+        files_of_two = _files(logs, options, processes.decode, _PROCESSES)
+        yield _beside("Parquet files, two processes", files_of_two, "one core", files, options)
+
+
+def _beside(
+    name: str,
+    work: Callable[[], float],
+    anchor: str,
+    anchor_work: Callable[[], float],
+    options: Options,
+) -> Result:
+    for one in (work, anchor_work):
+        one()
+    return compared(
+        f"decode orders to {name}", "MB/s", partial(measured, work, tree=True), anchor=anchor,
+        anchor_run=partial(measured, anchor_work), runs=options.runs, scale=MB,
+    )  # fmt: skip
+
+
+def _lines(logs: LogSet, options: Options, decode: Decode) -> Callable[[], float]:
+    lines = JsonLines(logs.snapshot.database)
+    path = options.folder / "lines.jsonl"
+
+    def work() -> float:
+        with path.open("r+b" if path.exists() else "wb", buffering=0) as file:
+            for run in _decoding_of(logs).runs(decode=decode):
+                if run.batch.rendered:
+                    file.write(run.blob)
+                    continue
+                for piece in lines.pieces(run.blob, run.bounds):
+                    file.write(piece)
+        return logs.size
+
+    return work
+
+
+def _files(logs: LogSet, options: Options, decode: Decode, threads: int) -> Callable[[], float]:
+    folder = options.folder / "parquet"
+
+    def work() -> float:
+        shutil.rmtree(folder, ignore_errors=True)
+        decoded, sessions = _decoding_of(logs), SessionDirectory()
+        with ParquetFiles(
+            folder, decoded.database, decoded.logs, decoded.follower.versions, sessions,
+            threads=threads,
+        ) as files:  # fmt: skip
+            for run in decoded.runs(decode=decode, sessions=sessions):
+                files.take(run)
+        return logs.size
+
+    return work
+
+
+def _decoding_of(logs: LogSet) -> LogDecoding:
+    return LogDecoding(logs.snapshot, [str(log) for log in logs.logs])

@@ -1,0 +1,296 @@
+"""Files behind a URL: listed and read by ranges, through pyarrow's file systems.
+
+``s3://BUCKET/PREFIX``, ``gs://``, ``abfs://``, ``hdfs://``, ``file://``, and with fsspec installed
+``fsspec+SCHEME://``; options of the storage stand in the URL's query, as pyarrow takes them
+(`pyarrow.fs.FileSystem.from_uri`). A URL is printed wherever a path is. So it may hold nothing
+secret: credentials come from the environment, in the way that the storage's own tools have.
+
+What a file system raises has no types for what went wrong but for a missing file; its texts do.
+"""
+
+from __future__ import annotations
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
+
+from olr_pg.errors import Code, OlrPgError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_MAGIC: Final = re.compile(r"[*\[]")
+_SECRET: Final = re.compile(
+    r"secret|password|token|signature|credential|access.?key", re.IGNORECASE
+)
+_ANSWERS: Final = {
+    Code.BUCKET_MISSING: ("NO_SUCH_BUCKET", "NoSuchBucket", "ContainerNotFound"),
+    Code.STORAGE_DENIED: (
+        "ACCESS_DENIED", "AccessDenied", "INVALID_ACCESS_KEY", "InvalidAccessKey",
+        "INVALID_CLIENT_TOKEN", "SIGNATURE_DOES_NOT_MATCH", "SignatureDoesNotMatch",
+        "MISSING_AUTHENTICATION", "AuthenticationFailed", "EXPIRED_TOKEN", "ExpiredToken",
+        "HTTP status 401", "HTTP status 403", "ermission denied", "anonymous",
+    ),
+    Code.STORAGE_UNREACHABLE: (
+        "NETWORK_CONNECTION", "curlCode", "imed out", "imeout", "TIMEOUT", "SLOW_DOWN", "SlowDown",
+        "INTERNAL_FAILURE", "InternalError", "SERVICE_UNAVAILABLE", "THROTTLING", "HTTP status 5",
+        "onnection", "resolve host",
+    ),
+}  # fmt: skip
+"""What the texts of errors have in them: of S3 in the words of its client, of others in theirs."""
+
+CONNECT_SECONDS: Final = 5.0
+REQUEST_SECONDS: Final = 20.0
+ATTEMPTS: Final = 3
+"""How long S3 is waited for, and how often it is asked: a minute, where nothing answers."""
+
+_PART_BYTES: Final = 4 << 20
+"""Bytes of one request: several at a time are faster than one that is large."""
+
+_REQUESTS: Final = 4
+
+
+class StoredFile(NamedTuple):
+    """A file as a listing has it.
+
+    Attributes:
+        name: what stands behind the last slash.
+        modified_ns: 0 where nobody knows.
+    """
+
+    url: str
+    name: str
+    size: int
+    modified_ns: int
+
+
+def is_url(place: str) -> bool:
+    """Tell whether a place is a URL and no path."""
+    return _URL.match(place) is not None
+
+
+def list_files(url: str) -> tuple[list[StoredFile], bool]:
+    """List the files that a URL names, in the order of their names.
+
+    Args:
+        url: of a file, of a folder or prefix (with all below it), or a glob: `*` and `[…]` within
+            a name, `**` across folders.
+
+    Returns:
+        (files, whether the URL is that of the one file itself). Those below a folder whose names
+        begin with a dot are left out.
+
+    Raises:
+        OlrPgError: 2002 there is nothing, 2210 to 2213.
+    """
+    from pyarrow import fs
+
+    plain, question, query = url.partition("?")
+    found = _MAGIC.search(plain)
+    base = plain if found is None else plain[: plain.rindex("/", 0, found.start())]
+    system, path = _opened(base + question + query)
+    path = path.rstrip("/")
+    with _coded(url):
+        if found is None:
+            info = system.get_file_info(path)
+            if info.type == fs.FileType.File:
+                return [_stored(info, url)], True
+        try:
+            infos = system.get_file_info(fs.FileSelector(path, recursive=True))
+        except FileNotFoundError:
+            infos = []
+    folder = base.rstrip("/")
+    pattern = None if found is None else _compiled(plain[len(folder) + 1 :])
+    files = []
+    for info in sorted(infos, key=lambda one: str(one.path)):
+        rest = info.path[len(path) :].lstrip("/")
+        if info.type == fs.FileType.File and _is_wanted(rest, pattern):
+            files.append(_stored(info, f"{folder}/{quote(rest)}{question}{query}"))
+    if not files and found is None:
+        _explain_absence(system, path, url)
+    return files, False
+
+
+def _explain_absence(system: Any, path: str, url: str) -> None:
+    """Raise what is missing: the bucket, or the file."""
+    from pyarrow import fs
+
+    with _coded(url):
+        if system.type_name == "s3":
+            system.get_file_info(fs.FileSelector(path.partition("/")[0]))
+    raise OlrPgError(Code.LOG_UNREADABLE, "there is no such file and no such prefix", file=url)
+
+
+def _stored(info: Any, url: str) -> StoredFile:
+    modified = info.mtime_ns
+    return StoredFile(url, info.base_name, info.size or 0, 0 if modified is None else modified)
+
+
+def _is_wanted(rest: str, pattern: re.Pattern[str] | None) -> bool:
+    """Tell whether a file below a folder is named by a glob, or is in a folder that is."""
+    names = rest.split("/")
+    is_hidden = names[-1].startswith(".")
+    if pattern is None:
+        return not is_hidden
+    if pattern.fullmatch(rest):
+        return True
+    folders = ("/".join(names[:count]) for count in range(1, len(names)))
+    return not is_hidden and any(pattern.fullmatch(folder) for folder in folders)
+
+
+@lru_cache(maxsize=64)
+def _compiled(glob: str) -> re.Pattern[str]:
+    """Compile a glob; names that begin with a dot are matched by what begins with one."""
+    parts = []
+    for name in glob.split("/"):
+        if name == "**":
+            parts.append(r"(?:(?!\.)[^/]+/)*")
+            continue
+        text = re.sub(r"\[[^]]*\]|\*|.", lambda found: _translated(found[0]), name)
+        parts.append(("" if name.startswith(".") else r"(?!\.)") + text + "/")
+    whole = "".join(parts)
+    return re.compile(whole.removesuffix("/") if not glob.endswith("**") else whole + "[^/]+")
+
+
+def _translated(piece: str) -> str:
+    if piece == "*":
+        return "[^/]*"
+    if len(piece) > 1:
+        return "[^" + piece[2:] if piece.startswith("[!") else piece
+    return re.escape(piece)
+
+
+class RangeReader:
+    """One file, of which ranges are read.
+
+    Args:
+        url: of the file.
+
+    Attributes:
+        size: in bytes.
+
+    Raises:
+        OlrPgError: 2002 there is none, 2210 to 2213.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        system, path = _opened(url)
+        with _coded(url):
+            self._file = system.open_input_file(path)
+            self.size: int = self._file.size()
+
+    def read(self, first: int, size: int) -> bytes:
+        """Read up to `size` bytes; fewer only at the end of the file.
+
+        Raises:
+            OlrPgError: 2002, 2211 to 2213.
+        """
+        end = min(first + size, self.size)
+        with _coded(self._url):
+            return bytes(self._file.read_at(end - first, first)) if end > first else b""
+
+    def read_into(self, out: memoryview, first: int) -> None:
+        """Fill `out` with the bytes from `first` on, with several requests at a time.
+
+        Raises:
+            OlrPgError: 2002 there are fewer, 2211 to 2213.
+        """
+
+        def read(at: int) -> None:
+            part = self.read(first + at, min(_PART_BYTES, len(out) - at))
+            if len(part) < min(_PART_BYTES, len(out) - at):
+                raise OlrPgError(Code.LOG_UNREADABLE, "the file has become shorter", file=self._url)
+            out[at : at + len(part)] = part
+
+        starts = range(0, len(out), _PART_BYTES)
+        if len(starts) < 2:
+            for at in starts:
+                read(at)
+            return
+        with ThreadPoolExecutor(_REQUESTS) as requests:
+            for _ in requests.map(read, starts):
+                pass
+
+
+@contextmanager
+def _coded(url: str) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise OlrPgError(Code.LOG_UNREADABLE, "there is no such file", file=url) from error
+    except (OSError, ValueError) as error:
+        text = str(error)
+        for code, words in _ANSWERS.items():
+            if any(word in text for word in words):
+                raise OlrPgError(code, text, file=url) from error
+        raise OlrPgError(Code.LOG_UNREADABLE, text, file=url) from error
+
+
+def check_url(url: str) -> None:
+    """Refuse a URL that has credentials in it: it would be printed.
+
+    Raises:
+        OlrPgError: 2210; the detail does not have them.
+    """
+    parts = urlsplit(url)
+    shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    user = parts.netloc.rpartition("@")[0]
+    # abfs://CONTAINER@ACCOUNT/: no secret, but for a password.
+    if ":" in user or (user and not parts.scheme.startswith("abfs")):
+        raise OlrPgError(Code.LOG_URL_UNUSABLE, "there are credentials in it", file=shown)
+    for name, _ in parse_qsl(parts.query, keep_blank_values=True):
+        if _SECRET.search(name) or name.lower() in ("sig", "sas"):
+            raise OlrPgError(Code.LOG_URL_UNUSABLE, f"it has the secret {name!r}", file=shown)
+
+
+def _opened(url: str) -> tuple[Any, str]:
+    """Return (file system, path in it) of a URL."""
+    from pyarrow import fs
+
+    check_url(url)
+    plain, question, query = url.partition("?")
+    parts = urlsplit(plain)
+    if parts.scheme == "s3":
+        return _s3(parts.netloc, question + query), parts.netloc + unquote(parts.path)
+    with _usable(url):
+        return fs.FileSystem.from_uri(url)
+
+
+@cache
+def _s3(bucket: str, query: str) -> Any:
+    """Make the client of a bucket, once: it keeps its connections."""
+    from pyarrow import fs
+
+    url = f"s3://{bucket}/{query}"
+    with _usable(url):
+        plain: Any = fs.FileSystem.from_uri(url)[0]
+        options = dict(parse_qsl(query[1:]))
+        options.pop("region", None)
+        if not options.keys() <= {"scheme", "endpoint_override"}:
+            return plain
+        return fs.S3FileSystem(
+            region=plain.region,
+            connect_timeout=CONNECT_SECONDS,
+            request_timeout=REQUEST_SECONDS,
+            retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS),
+            **options,
+        )
+
+
+@contextmanager
+def _usable(url: str) -> Iterator[None]:
+    """Say of a URL that it cannot be used, or why its storage is not there."""
+    try:
+        yield
+    except ImportError as error:
+        raise OlrPgError(Code.LOG_URL_UNUSABLE, str(error), file=url) from error
+    except ValueError as error:  # ArrowInvalid
+        raise OlrPgError(Code.LOG_URL_UNUSABLE, str(error), file=url) from error
+    except OSError:
+        with _coded(url):
+            raise

@@ -1,0 +1,144 @@
+"""``olr-pg init``: a first configuration file."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from olr_pg.cli.config import USUAL_FILES
+from olr_pg.cli.printing import print_line
+from olr_pg.errors import Code, OlrPgError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from olr_pg.config.starter import CopiedSource, LiveSource
+
+
+def init(
+    out: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write.")] = USUAL_FILES[
+        0
+    ],
+    *,
+    server: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT/SERVICE", help="A live Oracle: where it listens."),
+    ] = None,
+    user: Annotated[
+        str | None, typer.Option(help="Oracle's account that sql/oracle/user.sql makes.")
+    ] = None,
+    path_mapping: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--map",
+            metavar="THERE=HERE",
+            help="Where a directory of archived logs is mounted here. Repeatable.",
+        ),
+    ] = None,
+    logs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--logs", metavar="PATH", help="Copied archived logs instead of a live Oracle."
+        ),
+    ] = None,
+    dictionary: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="The dictionary snapshot that belongs to them."),
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(metavar="CONNECT-STRING", help='PostgreSQL, or "embedded" for one to try.'),
+    ] = None,
+    table: Annotated[
+        list[str] | None,
+        typer.Option("--table", metavar="OWNER.NAME", help="A table to replicate. Repeatable."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+) -> None:
+    """Write a first configuration file; what no option says is asked for on a terminal."""
+    from olr_pg.config.reading import parse_text
+    from olr_pg.config.starter import SECRETS, starter_text
+    from olr_pg.files.durable import replace_file
+
+    if out.exists() and not force:
+        raise OlrPgError(Code.CONFIG_FILE_EXISTS, "nothing was written", file=str(out))
+    source = _source(server, user, path_mapping, logs, dictionary)
+    connect_string = _answer(
+        target, "--target", "PostgreSQL (embedded: one of its own)", "embedded"
+    )
+    tables = table or _answer(None, "--table", "Tables, as OWNER.NAME, with blanks between").split()
+    text = starter_text(source, connect_string, tables)
+    # Before it is written; the secrets need not be known yet.
+    parse_text(text, out.absolute().parent, dict.fromkeys(SECRETS, "secret"), file=str(out))
+    try:
+        replace_file(out, text.encode())
+    except OSError as error:
+        raise OlrPgError(Code.CONFIG_UNWRITABLE, str(error), file=str(out)) from error
+    print_line(f"{out} is written. What comes next:")
+    for command, what in _next_steps(is_live=not logs):
+        print_line(f"  olr-pg {command:<14} --config {out}   # {what}")
+
+
+def _source(
+    server: str | None,
+    user: str | None,
+    path_mapping: Sequence[str] | None,
+    logs: Sequence[str] | None,
+    dictionary: str | None,
+) -> LiveSource | CopiedSource:
+    from olr_pg.config.starter import CopiedSource, LiveSource
+
+    if logs:
+        if server is not None:
+            raise typer.BadParameter("give --server or --logs, not both")
+        return CopiedSource(
+            _answer(dictionary, "--dictionary", "Dictionary snapshot", "dictionary.json"), logs
+        )
+    found = _answer(server, "--server", "Oracle, as host:port/service")
+    account = _answer(user, "--user", "Oracle account", "olr")
+    pairs = (
+        path_mapping
+        or _answer(
+            None,
+            "--map",
+            "Archived logs, as there=here",
+            "/u01/app/oracle/archive=/mnt/oracle-archive",
+        ).split()
+    )
+    return LiveSource(found, account, [place for pair in pairs for place in _pair(pair)])
+
+
+def _pair(text: str) -> tuple[str, str]:
+    there, equals, here = text.partition("=")
+    if not (there and equals and here):
+        raise typer.BadParameter(f"{text!r} is not THERE=HERE", param_hint="--map")
+    return there, here
+
+
+def _answer(given: str | None, option: str, question: str, usual: str | None = None) -> str:
+    """Return what an option says, else what is answered.
+
+    Raises:
+        typer.BadParameter: nobody is there to ask.
+    """
+    if given is not None:
+        return given
+    if not sys.stdin.isatty():
+        raise typer.BadParameter("is needed where nobody can be asked", param_hint=option)
+    answer: str = typer.prompt(question, default=usual, err=True)
+    return answer
+
+
+def _next_steps(*, is_live: bool) -> list[tuple[str, str]]:
+    steps = [
+        ("config check", "is the file right?"),
+        ("doctor", "is the source, is the target?"),
+        ("run", "replicate"),
+        ("status", "how is it going?"),
+    ]
+    if is_live:
+        steps.insert(2, ("initial-load", "the rows that are there already"))
+    return steps

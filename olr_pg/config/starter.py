@@ -1,0 +1,89 @@
+"""A first configuration file, as text with comments, from the few answers that nobody can guess.
+
+What is not in it has the default that `configs/oracle-to-postgres.json5` shows.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SECRETS: Final = ("ORACLE_PASSWORD", "PG_PASSWORD")
+"""The names in the environment that such a file may refer to."""
+
+_HEAD: Final = """\
+// Written by olr-pg init. Comments and trailing commas are allowed; relative paths start at this
+// file's folder; docs/configuration.md has every key.
+//
+// ${{NAME}} is taken from the environment: {secrets}.
+{{
+  "context": {{ "data": "olr_data" }}, // checkpoint, spilled transactions, copies of the dictionary
+"""
+_LIVE: Final = """
+  "source": {{
+    "user": {user},
+    "password": "${{ORACLE_PASSWORD}}",
+    "server": {server}, // host:port/service of the container that holds the tables
+    // Where the archived logs of V$ARCHIVED_LOG are mounted here: "there", "here".
+    "path-mapping": {mapping},
+  }},
+"""
+_OFFLINE: Final = """
+  "source": {{
+    "kind": "offline",
+    "dictionary": {dictionary}, // of olr-pg dictionary export, from before the first change wanted
+    "logs": {logs}, // files, directories and globs
+  }},
+"""
+_APPLY: Final = """
+  "apply": {{
+    "connect-string": {target},
+    "tables": {tables}, // OWNER.NAME each
+    "create-tables": true, // those that the target lacks
+  }},
+}}
+"""
+
+
+class LiveSource(NamedTuple):
+    """A source that is asked itself.
+
+    Attributes:
+        mapping: pairs of a path as Oracle names it, and where it is here; flat.
+    """
+
+    server: str
+    user: str
+    mapping: Sequence[str]
+
+
+class CopiedSource(NamedTuple):
+    """Copies of archived logs, and a snapshot of the dictionary."""
+
+    dictionary: str
+    logs: Sequence[str]
+
+
+def starter_text(source: LiveSource | CopiedSource, target: str, tables: Sequence[str]) -> str:
+    """Write the file.
+
+    Args:
+        target: as `apply.connect-string`; a password in it is best ``${PG_PASSWORD}``.
+        tables: ``OWNER.NAME`` each.
+    """
+    if isinstance(source, LiveSource):
+        part = _LIVE.format(
+            user=_json(source.user), server=_json(source.server), mapping=_json(source.mapping)
+        )
+    else:
+        part = _OFFLINE.format(dictionary=_json(source.dictionary), logs=_json(source.logs))
+    text = part + _APPLY.format(target=_json(target), tables=_json(tables))
+    secrets = [name for name in SECRETS if f"${{{name}}}" in text]
+    return _HEAD.format(secrets=" and ".join(secrets) or "nothing yet") + text
+
+
+def _json(value: str | Sequence[str]) -> str:
+    return json.dumps(value if isinstance(value, str) else list(value), ensure_ascii=False)

@@ -1,0 +1,326 @@
+"""The redo of a stream: which batch holds what, while logs come.
+
+A batch holds the transactions that commit between two offsets, each a place in every redo thread.
+Places are ends of splits, so they are known by the survey, which goes on with each new log. What
+began before the first offset is read again from its own split on, for the open transactions alone,
+in the batch in which they commit, and in no other.
+
+An offset lies where every redo thread was read to: what commits there may no longer depend on a log
+that is not there yet. Such a log is waited for, and so is one that is not complete.
+
+A new redo thread or incarnation is rare: the survey is then made anew, from the first log that is
+there. It gives the same, as after a restart.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import structlog
+
+from olr_pg.capture.logs import LogPlaces, report_skipped
+from olr_pg.datasource.ownership import Place
+from olr_pg.datasource.stream_offset import StreamOffset, ThreadOffset
+from olr_pg.datasource.survey import Surveyor, incarnation_ends, incarnation_thread
+from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.replicator.decode_once import thread_starts, whole_stream
+from olr_pg.scalars import MAX_SCN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from olr_pg.capture.archived_log import ArchivedLog, LogPosition
+    from olr_pg.datasource.options import SourceOptions
+    from olr_pg.datasource.ownership import Owner
+    from olr_pg.datasource.redo_split import Bounds, Decoding, RedoSplit
+    from olr_pg.dictionary.model import Snapshot
+    from olr_pg.transactions.waiting_storage import Storage
+
+_log = structlog.get_logger(__name__)
+
+_START = Place(0, 0)
+_END = Place(1 << 62, 0)
+
+
+class Limit(NamedTuple):
+    """How much a batch reads at most; one split at least.
+
+    Attributes:
+        files: logs.
+        size: bytes of redo.
+    """
+
+    files: int | None = None
+    size: int | None = None
+
+    def fits(self, files: int, size: int) -> bool:
+        """Tell whether that much may be read."""
+        return (self.files is None or files <= self.files) and (
+            self.size is None or size <= self.size
+        )
+
+
+class StreamSplit(NamedTuple):
+    """A split, of which those transactions are wanted that commit from `since` to `until`."""
+
+    split: RedoSplit
+    since: Place
+    until: Place
+
+
+class _Step(NamedTuple):
+    """A split that an offset may go past."""
+
+    incarnation: int
+    scn: int
+    thread: int
+    number: int
+    owner: Owner
+
+
+class RedoStream:
+    """Surveys logs as they come, and tells what is in a batch.
+
+    Args:
+        options: of the query.
+        storage: where the bytes of large transactions of SYS tables wait.
+    """
+
+    def __init__(self, options: SourceOptions, storage: Storage) -> None:
+        self._options = options
+        self._storage = storage
+        self._places = LogPlaces(options.logs)
+        self._snapshot: Snapshot | None = None
+        self._logs: list[ArchivedLog] = []
+        self._obstacles: list[OlrPgError] = []
+        self._told: set[str] = set()
+        self._is_fixed = False
+        self._surveyor: Surveyor | None = None
+        self._threads: frozenset[int] = frozenset()
+        self._read: dict[LogPosition, ArchivedLog] = {}
+
+    def fix(self) -> None:
+        """Take the logs that are there now, and none that come later."""
+        self._look()
+        self._is_fixed = True
+
+    def latest(self, start: StreamOffset, limit: Limit) -> StreamOffset:
+        """Return the offset to which the next batch goes; `start` where there is nothing to read.
+
+        Raises:
+            OlrPgError: 2xxx the logs; where no more are taken (`fix`), also what keeps some of them
+                from being read. 3xxx the tables; 2013, 3070, 3005 the dictionary; 6220 a RESETLOGS.
+        """
+        if not self._is_fixed:
+            self._look()
+        self._check(start)
+        steps, is_full = self._steps(start, limit)
+        while not is_full and self._read_next():
+            steps, is_full = self._steps(start, limit)
+        if steps:
+            return self._offset(start, steps)
+        for error in self._obstacles if self._is_fixed else ():
+            raise error
+        return start
+
+    def splits(self, start: StreamOffset, end: StreamOffset) -> list[StreamSplit]:
+        """Return what is to be read of a batch: a task each.
+
+        Raises:
+            OlrPgError: as `latest`; 2010, a log is not there any more.
+        """
+        if not self._logs:
+            self._look()
+        self._check(start)
+        while not self._has_reached(end):
+            if not self._read_next():
+                raise self._missing(end)
+        return list(self._splits(start, end))
+
+    def decoding(self) -> Decoding:
+        """Return what tasks need for the redo that was surveyed.
+
+        Raises:
+            OlrPgError: 2013, a table was changed in a way that nobody tells.
+        """
+        assert self._surveyor is not None
+        return self._surveyor.decoding()
+
+    @property
+    def bounds(self) -> Bounds:
+        """Which transactions are wanted."""
+        return self._options.bounds
+
+    # --- logs ---
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The dictionary."""
+        if self._snapshot is None:
+            self._snapshot = load_snapshot(self._options.dictionary)
+        return self._snapshot
+
+    def _look(self) -> None:
+        """Look for logs: those that can be read, in order, and what keeps others from it."""
+        scan = self._places.scan()
+        report_skipped(file for file in scan.skipped if self._is_new(file.path))
+        stream = whole_stream(scan.logs, self.snapshot.database)
+        # Behind a gap no new incarnation begins: what it would give up may be in the gap.
+        until = min((gap.resetlogs_id for gap in stream.gaps), default=None)
+        self._logs = sorted(
+            (
+                log for log in stream.readable
+                if until is None or log.position.resetlogs_id <= until
+            ),
+            key=lambda log: (log.position.resetlogs_id, log.header.first_scn),
+        )  # fmt: skip
+        self._obstacles = [*scan.unusable, *(gap.as_error() for gap in stream.gaps)]
+        for error in self._obstacles:
+            if self._is_new(str(error)):
+                _log.warning("the stream waits for a log", error=str(error))
+
+    def _is_new(self, told: str) -> bool:
+        is_new = told not in self._told
+        self._told.add(told)
+        return is_new
+
+    def _read_next(self) -> bool:
+        """Survey the next log; tell whether there was one."""
+        log = next((one for one in self._logs if one.position not in self._read), None)
+        if log is None:
+            return False
+        incarnation, thread = incarnation_thread(log)
+        surveyor = self._surveyor
+        is_next = surveyor is not None and thread in self._threads and incarnation == self._current
+        fresh = [log] if is_next else [
+            one for one in self._logs if one is log or one.position in self._read
+        ]  # fmt: skip
+        if surveyor is None or not is_next:
+            starts = thread_starts(self._logs)
+            self._threads = frozenset(starts)
+            surveyor = Surveyor(
+                self.snapshot, starts,
+                tables=None if self._options.table is None else [self._options.table],
+                split_bytes=self._options.split_bytes, storage=self._storage,
+            )  # fmt: skip
+        self._surveyor = surveyor
+        surveyor.read(fresh)
+        self._read[log.position] = log
+        return True
+
+    @property
+    def _current(self) -> int:
+        """The incarnation that was read last."""
+        return max((position.resetlogs_id for position in self._read), default=0)
+
+    # --- offsets ---
+
+    def _check(self, start: StreamOffset) -> None:
+        """Check that the stream can go on from an offset."""
+        for log in self._logs:
+            header = log.header
+            if start.incarnation < header.resetlogs_id and 0 < header.resetlogs_scn <= start.scn:
+                raise OlrPgError(
+                    Code.STREAM_PAST_RESETLOGS,
+                    f"the redo from SCN {header.resetlogs_scn} on was given up, commits up to SCN"
+                    f" {start.scn} were delivered",
+                    resetlogs=header.resetlogs_id,
+                )
+        if self._surveyor is not None:
+            return
+        first: dict[tuple[int, int], int] = {}
+        for log in self._logs:
+            first.setdefault(incarnation_thread(log), log.header.sequence)
+        for thread, one in start.threads.items():
+            found = first.get((start.incarnation, thread))
+            if found is None or found > one.open_sequence:
+                raise self._missing(start)
+
+    def _missing(self, offset: StreamOffset) -> OlrPgError:
+        needed = {thread: one.open_sequence for thread, one in offset.threads.items()}
+        logs = ", ".join(f"thread {thread} sequence {one}" for thread, one in needed.items())
+        return OlrPgError(
+            Code.LOG_MISSING,
+            f"the stream's checkpoint needs the logs from {logs} on",
+            resetlogs=offset.incarnation,
+        )
+
+    def _steps(self, start: StreamOffset, limit: Limit) -> tuple[list[_Step], bool]:
+        """Return the splits that the next batch goes past, and whether that is all that fits."""
+        found: list[_Step] = []
+        files, size = set[str](), 0
+        for step in sorted(self._steps_behind(start), key=lambda step: step[:4]):
+            files.add(step.owner.part.path)
+            size += step.owner.size
+            if found and not limit.fits(len(files), size):
+                return found, True
+            found.append(step)
+        return found, not limit.fits(len(files), size)
+
+    def _steps_behind(self, start: StreamOffset) -> Iterator[_Step]:
+        surveyor = self._surveyor
+        if surveyor is None:
+            return
+        for (incarnation, thread), of_thread in surveyor.threads.items():
+            if incarnation < start.incarnation:
+                continue
+            first = of_thread.count_ended(_place(start, incarnation, thread, _START))
+            for number, owner in enumerate(of_thread.owners[first:], first):
+                # What commits behind it may depend on another thread's redo that is not here yet.
+                if incarnation == self._current and owner.scn > surveyor.read_scn:
+                    break
+                yield _Step(incarnation, owner.scn, thread, number, owner)
+
+    def _offset(self, start: StreamOffset, steps: Iterable[_Step]) -> StreamOffset:
+        """Return the offset behind some splits."""
+        assert self._surveyor is not None
+        incarnation, scn, past = start.incarnation, start.scn, dict[tuple[int, int], list[int]]()
+        for step in steps:
+            incarnation = max(incarnation, step.incarnation)
+            past.setdefault((step.incarnation, step.thread), []).append(step.number)
+        threads = dict(start.threads) if incarnation == start.incarnation else {}
+        for key, numbers in past.items():
+            of_thread, end = self._surveyor.threads[key], max(numbers) + 1
+            scn = max(scn, of_thread.last_commit_scn(min(numbers), end))
+            if key[0] == incarnation:
+                place = of_thread.owners[end - 1].end
+                threads[key[1]] = ThreadOffset(place, of_thread.oldest_open(end))
+        return StreamOffset(incarnation, scn, threads)
+
+    # --- batches ---
+
+    def _has_reached(self, end: StreamOffset) -> bool:
+        surveyed = {} if self._surveyor is None else self._surveyor.threads
+        for thread, one in end.threads.items():
+            of_thread = surveyed.get((end.incarnation, thread))
+            if of_thread is None or not of_thread.owners or of_thread.owners[-1].end < one.place:
+                return False
+        return True
+
+    def _splits(self, start: StreamOffset, end: StreamOffset) -> Iterator[StreamSplit]:
+        surveyor = self._surveyor
+        if surveyor is None:
+            return
+        # Up to where the redo counts, of the incarnations that have ended; the others' offsets say.
+        ends = incarnation_ends(list({**self._read, **self._by_position()}.values()), MAX_SCN)
+        for (incarnation, thread), of_thread in surveyor.threads.items():
+            if not start.incarnation <= incarnation <= end.incarnation:
+                continue
+            since = _place(start, incarnation, thread, _START)
+            until = _place(end, incarnation, thread, _START)
+            if incarnation < end.incarnation:
+                until = _END
+            first, last = of_thread.count_ended(since), of_thread.count_begun(until)
+            for split in of_thread.splits(thread, ends[incarnation, thread], first, last):
+                if split.commits is not None and split.commits.overlap(self.bounds):
+                    yield StreamSplit(split, since, until)
+
+    def _by_position(self) -> dict[LogPosition, ArchivedLog]:
+        return {log.position: log for log in self._logs}
+
+
+def _place(offset: StreamOffset, incarnation: int, thread: int, default: Place) -> Place:
+    """Return how far a thread of an incarnation was read."""
+    found = offset.threads.get(thread) if offset.incarnation == incarnation else None
+    return default if found is None else found.place

@@ -1,0 +1,75 @@
+"""What a task does: the changes of the transactions that begin in a split, as record batches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import gettempdir
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from olr_pg.datasource.change_batches import ChangeBatches
+from olr_pg.datasource.owned_transactions import owned_transactions
+from olr_pg.decoding.spill import SpillFiles
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import numpy.typing as npt
+    import pyarrow as pa
+
+    from olr_pg.datasource.ownership import Place
+    from olr_pg.datasource.redo_split import Bounds, Decoding, RedoSplit
+    from olr_pg.ordering.ready_transactions import ReadyRun
+
+SPILL_BYTES: Final = 64 << 20
+"""Bytes of unfinished transactions of a task past which the largest wait on disk."""
+
+
+def read_split(
+    decoding: Decoding,
+    split: RedoSplit,
+    schema: pa.Schema,
+    bounds: Bounds,
+    *,
+    since: Place | None = None,
+    until: Place | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the changes of the wanted transactions that begin in a split, in commit order.
+
+    Args:
+        since, until: only what commits from the one place on, and in front of the other.
+
+    Raises:
+        OlrPgError: see `owned_transactions`, `ChangeBatches.of`.
+    """
+    batches = ChangeBatches(schema, decoding, split.thread, bounds)
+    runs = owned_transactions(decoding.subscription, split, storage())
+    yield from batches.of(_between(runs, since, until))
+
+
+def _between(
+    runs: Iterable[ReadyRun], since: Place | None, until: Place | None
+) -> Iterator[ReadyRun]:
+    for run in runs:
+        columns = run.columns
+        wanted = np.ones(len(run), np.bool_)
+        if since is not None:
+            wanted &= ~_is_before(columns.sequence, columns.block, since)
+        if until is not None:
+            wanted &= _is_before(columns.sequence, columns.block, until)
+        yield run.where(wanted)
+
+
+def _is_before(
+    sequence: npt.NDArray[np.uint32], block: npt.NDArray[np.uint32], place: Place
+) -> npt.NDArray[np.bool_]:
+    of_log = sequence.astype(np.int64)
+    return (of_log < place.sequence) | (
+        (of_log == place.sequence) & (block.astype(np.int64) < place.block)
+    )
+
+
+def storage() -> SpillFiles:
+    """Return where the bytes of large transactions wait."""
+    return SpillFiles(Path(gettempdir()), SPILL_BYTES)

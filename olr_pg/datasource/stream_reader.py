@@ -1,0 +1,118 @@
+"""``spark.readStream.format("olr_pg")``: what commits, batch by batch.
+
+Spark asks one long-lived process for offsets and for the tasks of batches (`RedoStreamReader`
+with its `redo_stream.RedoStream`), and the workers for rows. A worker gets a reader without any
+state: each task brings what it needs.
+"""
+
+from __future__ import annotations
+
+import pickle
+import zlib
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, cast
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxFiles,
+    SupportsTriggerAvailableNow,
+)
+
+from olr_pg.datasource.redo_stream import Limit, RedoStream
+from olr_pg.datasource.split_reading import read_split, storage
+from olr_pg.datasource.stream_offset import BEGINNING, parse_offset
+from olr_pg.redo.sessions import SessionAttributes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+    from olr_pg.datasource.options import SourceOptions
+    from olr_pg.datasource.redo_split import Decoding
+    from olr_pg.datasource.redo_stream import StreamSplit
+
+
+class RedoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Plans and reads the batches of one query.
+
+    Args:
+        options: of the query.
+        schema: the columns that are wanted.
+    """
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+        self._stream: RedoStream | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Go to the workers without what was surveyed."""
+        return {**self.__dict__, "_stream": None}
+
+    @property
+    def stream(self) -> RedoStream:
+        """The redo."""
+        if self._stream is None:
+            self._stream = RedoStream(self._options, storage())
+        return self._stream
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        """Return the offset in front of everything."""
+        return BEGINNING.as_json()
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
+        """Return how much a batch reads at most."""
+        if self._options.max_files is not None:
+            return ReadMaxFiles(self._options.max_files)
+        if self._options.max_bytes is not None:
+            return ReadMaxBytes(self._options.max_bytes)
+        return ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+        """Take the logs that are there now, and none that come later."""
+        self.stream.fix()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        """Return the offset to which the next batch goes."""
+        most = Limit(
+            files=limit.max_files if isinstance(limit, ReadMaxFiles) else None,
+            size=limit.max_bytes if isinstance(limit, ReadMaxBytes) else None,
+        )
+        return self.stream.latest(parse_offset(start), most).as_json()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """Return the tasks of a batch."""
+        splits = self.stream.splits(parse_offset(start), parse_offset(end))
+        if not splits:
+            return []
+        decoding = self._packed(self.stream.decoding())
+        return [InputPartition((decoding, split)) for split in splits]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the changes of a task's transactions, in commit order."""
+        decoding, one = cast("tuple[bytes, StreamSplit]", partition.value)
+        yield from read_split(
+            _unpacked(decoding), one.split, self._arrow_schema, self._options.bounds,
+            since=one.since, until=one.until,
+        )  # fmt: skip
+
+    @cached_property
+    def _arrow_schema(self) -> pa.Schema:
+        return to_arrow_schema(self._schema, timezone="UTC")
+
+    def _packed(self, decoding: Decoding) -> bytes:
+        """Pack what each task brings along; the sessions only where a column tells of them."""
+        if not set(SessionAttributes._fields) & set(self._schema.names):
+            decoding = decoding._replace(sessions={})
+        return zlib.compress(pickle.dumps(decoding), 1)
+
+
+@lru_cache(1)
+def _unpacked(decoding: bytes) -> Decoding:
+    return cast("Decoding", pickle.loads(zlib.decompress(decoding)))  # noqa: S301 - ours

@@ -1,0 +1,99 @@
+"""A part of a log that lies behind a URL, read for who decodes it, and no more.
+
+The kernels take a log as one array. So there is one of the log's size, in which nothing takes
+memory but the blocks that were read: those of a split, and behind them the rest of its last LWN
+group with the block at which the next one begins. How long a group is stands in its own headers;
+so what is missing shows where the kernels, walking the groups, come upon a block that is not there.
+"""
+
+from __future__ import annotations
+
+import mmap
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from olr_pg.capture.object_storage import RangeReader
+from olr_pg.capture.readers import HEADER_BYTES, parse_start
+from olr_pg.errors import OlrPgError
+from olr_pg.redo.window import Log, blocks_in_use, group_runs
+
+if TYPE_CHECKING:
+    from olr_pg.redo.header import LogHeader
+
+_BEHIND_BYTES: Final = 64 << 10
+"""Read at first behind a split: groups are smaller as a rule."""
+
+_MORE_BYTES: Final = 1 << 20
+"""Read at a time where a group goes on."""
+
+
+def open_stored(path: str, first: int, end: int | None, first_group: int) -> Log:
+    """Read what it takes to decode the LWN groups that begin in blocks [first, end).
+
+    Args:
+        path: a URL.
+        end: None: of the log's end.
+        first_group: as of `decoding.split.Split`.
+
+    Raises:
+        OlrPgError: 2002 to 2008, 2210 to 2213.
+    """
+    reader = RangeReader(path)
+    header = parse_start(reader.read(0, HEADER_BYTES), path)
+    blocks = _Blocks(reader, header)
+    log = Log(path, header, blocks.raw)
+    nab = blocks_in_use(log)
+    split_end = nab if end is None else min(end, nab)
+    block_size = header.block_size
+    first = max(first, first_group)
+    blocks.read(first, min(split_end + _BEHIND_BYTES // block_size, nab))
+    while blocks.end < nab:
+        needed = _needed(log, first, split_end, first_group, blocks.end)
+        if needed < blocks.end:
+            break
+        blocks.read(blocks.end, min(max(needed + 1, blocks.end + _MORE_BYTES // block_size), nab))
+    return log
+
+
+def _needed(log: Log, first: int, end: int, first_group: int, there: int) -> int:
+    """Return the last block that is needed; one of those that are there where a block is broken."""
+    last = first
+    try:
+        for run in group_runs(log, first, end, first_group=first_group, verify=False):
+            last = run.end
+    except OlrPgError as error:
+        block = error.where.get("block")
+        # What is broken among the blocks that are there, decoding meets again.
+        return block if isinstance(block, int) else there - 1
+    return last
+
+
+_NO_RESERVE: Final[int] = getattr(mmap, "MAP_NORESERVE", 0)
+"""Not in every Python. Most of the mapping is never touched: nothing need be set aside for it."""
+
+
+class _Blocks:
+    """The bytes of a log, as far as they were read.
+
+    Attributes:
+        raw: shape (bytes), zero where nothing was read.
+        end: the block behind those that were read.
+    """
+
+    def __init__(self, reader: RangeReader, header: LogHeader) -> None:
+        self._reader = reader
+        self._block_size = header.block_size
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE
+        self._memory = mmap.mmap(-1, max(reader.size, 1), flags=flags)
+        self.raw: npt.NDArray[np.uint8] = np.frombuffer(self._memory, np.uint8)[: reader.size]
+        self.raw.flags.writeable = False
+        self.end = 0
+
+    def read(self, first: int, end: int) -> None:
+        """Read blocks."""
+        size = self._block_size
+        with memoryview(self._memory) as view:
+            self._reader.read_into(view[first * size : end * size], first * size)
+        self.end = end

@@ -1,0 +1,374 @@
+"""The dictionary as it moves on: rows of SYS tables by ROWID, changed by redo, joined to tables.
+
+A transaction that changed rows of the SYS tables is applied when it commits, whole
+(dictionary §10). Kept are the rows of the owners that the snapshot captured, so that the dictionary
+work of the rest of the database costs no memory.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from pydantic import ValidationError
+
+from olr_pg.datatypes.charsets import charset
+from olr_pg.datatypes.lob_locator import LobCompression, LobForm, decode_locator
+from olr_pg.datatypes.number import decode_number
+from olr_pg.datatypes.text import decode_text_by_policy
+from olr_pg.dictionary.column_support import LOB_TYPES
+from olr_pg.dictionary.committed_changes import RowOperation
+from olr_pg.dictionary.oracle_schemas import is_oracle_schema
+from olr_pg.dictionary.sys_columns import SYS_COLUMNS, absent
+from olr_pg.dictionary.sys_rows import SysRow, SysRows
+from olr_pg.dictionary.sys_tables import join_tables
+from olr_pg.errors import Code, OlrPgError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from olr_pg.dictionary.committed_changes import DictionaryTransaction, RowChange
+    from olr_pg.dictionary.model import Column, Snapshot, Table
+
+SYS: Final = "SYS"
+NEEDED: Final = frozenset({"OBJ$", "TAB$", "COL$"})
+"""Without these SYS tables nothing can be followed."""
+
+_RAW: Final = 23
+"""COL$.TYPE#."""
+
+_ADDED_WITH_DEFAULT: Final = 1 << 30
+"""Bit of COL$.PROPERTY (dictionary §2.4)."""
+
+
+class _Section(NamedTuple):
+    """The way a SYS table is kept.
+
+    Attributes:
+        name: of the field of `SysRows`.
+        key: the field that rows are found by.
+    """
+
+    name: str
+    key: str
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The SYS table's columns by the row's fields."""
+        return SYS_COLUMNS[self.name]
+
+
+_SECTIONS: Final = {
+    "USER$": _Section("sys_user", "user"),
+    "OBJ$": _Section("sys_obj", "obj"),
+    "TAB$": _Section("sys_tab", "obj"),
+    "TABCOMPART$": _Section("sys_tabcompart", "bo"),
+    "LOB$": _Section("sys_lob", "obj"),
+    "LOBCOMPPART$": _Section("sys_lob_comp_part", "l_obj"),
+    "COL$": _Section("sys_col", "obj"),
+    "CDEF$": _Section("sys_cdef", "obj"),
+    "CCOL$": _Section("sys_ccol", "obj"),
+    "IND$": _Section("sys_ind", "bo"),
+    "ICOL$": _Section("sys_icol", "bo"),
+    "TABPART$": _Section("sys_tabpart", "bo"),
+    "TABSUBPART$": _Section("sys_tabsubpart", "p_obj"),
+    "LOBFRAG$": _Section("sys_lob_frag", "parent_obj"),
+    "ECOL$": _Section("sys_ecol", "tab_obj"),
+    "DEFERRED_STG$": _Section("sys_deferredstg", "obj"),
+    "TS$": _Section("sys_ts", "ts"),
+}
+"""In the order in which the rows of one transaction are applied: what others refer to first."""
+
+
+def followed_tables(snapshot: Snapshot) -> tuple[Table, ...]:
+    """Return the SYS tables to decode for following the dictionary; empty where it cannot be."""
+    if snapshot.sys_rows is None:
+        return ()
+    found = tuple(
+        table
+        for table in snapshot.tables
+        if table.owner == SYS and table.name in _SECTIONS and table.refusal is None
+    )
+    is_rooted = all(row.row_id for row in snapshot.sys_rows.sys_obj)
+    return found if is_rooted and {table.name for table in found} >= NEEDED else ()
+
+
+class _Rows:
+    """The rows of one SYS table."""
+
+    def __init__(self, section: _Section, rows: Iterable[SysRow]) -> None:
+        self.section = section
+        self._rows: dict[str, SysRow] = {}
+        self._index: dict[int, dict[str, SysRow]] = defaultdict(dict)
+        for number, row in enumerate(rows):
+            self.put(row.row_id or f"#{number}", row)
+
+    def put(self, row_id: str, row: SysRow) -> None:
+        self.remove(row_id)
+        self._rows[row_id] = row
+        self._index[getattr(row, self.section.key)][row_id] = row
+
+    def remove(self, row_id: str) -> SysRow | None:
+        row = self._rows.pop(row_id, None)
+        if row is not None:
+            del self._index[getattr(row, self.section.key)][row_id]
+        return row
+
+    def get(self, row_id: str) -> SysRow | None:
+        return self._rows.get(row_id)
+
+    def all(self) -> list[Any]:
+        return list(self._rows.values())
+
+    def of(self, *numbers: int) -> list[Any]:
+        """Return the rows whose key field is one of `numbers`."""
+        return [row for number in numbers for row in self._index.get(number, {}).values()]
+
+
+class FollowedDictionary:
+    """See the module's docstring.
+
+    Args:
+        rows: the SYS rows as of the snapshot's SCN.
+        charset_name: the database's character set, which names are in.
+    """
+
+    def __init__(self, rows: SysRows, charset_name: str) -> None:
+        self._rows = {
+            table: _Rows(section, getattr(rows, section.name))
+            for table, section in _SECTIONS.items()
+        }
+        self._charset = charset(charset_name)
+        # Of owners of single tables too: the segments of their tables are objects of theirs.
+        self._owners = {
+            row.user for row in rows.sys_user if not (row.single and is_oracle_schema(row.name))
+        }
+
+    def concerned(self, transaction: DictionaryTransaction) -> set[int]:
+        """OBJ# of the tables that there are, and that `apply` would change.
+
+        Raises:
+            OlrPgError: 3070, a row is not what the dictionary's tables hold.
+        """
+        found = set[int]()
+        for change in self._known(transaction):
+            rows = self._rows[change.table]
+            old = rows.get(change.row_id)
+            if old is not None:
+                found.update(self._tables_of(change.table, old))
+            elif change.operation is RowOperation.INSERT:
+                new = self._new_row(rows.section, change, {})
+                found.update(self._tables_of(change.table, new))
+        return found
+
+    def apply(self, transaction: DictionaryTransaction) -> set[int]:
+        """Carry the changes of a committed transaction out.
+
+        Returns:
+            OBJ# of the tables that they touch.
+
+        Raises:
+            OlrPgError: 3070, a row is not what the dictionary's tables hold.
+        """
+        touched = set[int]()
+        for change in self._known(transaction):
+            touched.update(self._apply(change))
+        return touched
+
+    @staticmethod
+    def _known(transaction: DictionaryTransaction) -> list[RowChange]:
+        """Order the changes of kept tables, those that others refer to first."""
+        known = [change for change in transaction.changes if change.table in _SECTIONS]
+        order = list(_SECTIONS)
+        return sorted(known, key=lambda change: order.index(change.table))
+
+    def table(self, obj: int) -> Table | None:
+        """Build the table with that OBJ# as it is now; None where there is none.
+
+        Raises:
+            OlrPgError: 3005, its rows do not fit each other.
+        """
+        rows = self._rows_of(obj)
+        if not rows.sys_tab or not rows.sys_obj:
+            return None
+        return join_tables(rows, "redo")[0]
+
+    def with_default(self, obj: int) -> frozenset[int]:
+        """INTCOL# of a table's columns that old rows have a value of without storing it."""
+        columns = self._rows["COL$"].of(obj)
+        return frozenset(row.int_col for row in columns if row.property & _ADDED_WITH_DEFAULT)
+
+    # --- changes ---
+
+    def _apply(self, change: RowChange) -> Iterator[int]:
+        rows = self._rows[change.table]
+        old = rows.get(change.row_id)
+        if change.operation is RowOperation.INSERT:
+            new = self._new_row(rows.section, change, {})
+            if not self._is_captured(change.table, new):
+                return
+            rows.put(change.row_id, new)
+        elif old is None:
+            return
+        elif change.operation is RowOperation.DELETE:
+            yield from self._tables_of(change.table, old)
+            rows.remove(change.row_id)
+            return
+        else:
+            values = {name: getattr(old, name) for name in type(old).model_fields}
+            new = self._new_row(rows.section, change, values)
+            if new == old:
+                return
+            yield from self._tables_of(change.table, old)
+            rows.put(change.row_id, new)
+        yield from self._tables_of(change.table, new)
+
+    def _new_row(self, section: _Section, change: RowChange, values: dict[str, Any]) -> SysRow:
+        values = {**values, "row_id": change.row_id}
+        kind = SysRows.model_fields[section.name].annotation
+        model: type[SysRow] = kind.__args__[0]  # type: ignore[union-attr]
+        for field, column in section.columns.items():
+            if column in change.values:
+                values[field] = self._value(field, change.values[column])
+            elif field not in values and model.model_fields[field].is_required():
+                values[field] = absent(field)
+        try:
+            return model(**values)
+        except ValidationError as error:
+            raise OlrPgError(
+                Code.DICTIONARY_ROW_UNREADABLE,
+                f"{change.table}: {error.errors()[0]['msg']}",
+                rowid=change.row_id,
+            ) from error
+
+    def _value(self, field: str, raw: bytes | None) -> Any:
+        if field == "name":
+            return decode_text_by_policy(raw or b"", self._charset)[0]
+        if raw is None:
+            return absent(field)
+        if field == "default":
+            return _row_default(raw)
+        number = decode_number(raw)
+        try:
+            return int(number)
+        except ValueError as error:
+            raise OlrPgError(Code.DICTIONARY_ROW_UNREADABLE, f"{field} is {number}") from error
+
+    def _is_captured(self, table: str, row: Any) -> bool:
+        if table in ("USER$", "TS$"):
+            return table == "TS$"
+        if table == "OBJ$":
+            return row.owner in self._owners
+        numbers = {
+            "TABCOMPART$": "bo", "TABPART$": "bo", "TABSUBPART$": "p_obj", "LOBCOMPPART$": "l_obj",
+            "LOBFRAG$": "parent_obj", "ECOL$": "tab_obj", "IND$": "bo", "ICOL$": "bo",
+        }  # fmt: skip
+        return bool(self._rows["OBJ$"].of(getattr(row, numbers.get(table, "obj"))))
+
+    def _tables_of(self, table: str, row: Any) -> Iterator[int]:
+        """OBJ# of the table that a row belongs to."""
+        if table in ("OBJ$", "TAB$", "COL$", "CDEF$", "CCOL$", "LOB$", "DEFERRED_STG$"):
+            yield from self._roots(row.obj)
+        elif table == "ECOL$":
+            yield from self._roots(row.tab_obj)
+        elif table in ("TABPART$", "TABCOMPART$"):
+            yield row.bo
+        elif table in ("IND$", "ICOL$"):
+            yield from self._roots(row.bo)
+        elif table == "TABSUBPART$":
+            yield from self._roots(row.p_obj)
+        elif table == "LOBCOMPPART$":
+            yield from self._roots(row.l_obj)
+        elif table == "LOBFRAG$":
+            yield from self._roots(row.parent_obj)
+
+    def _roots(self, obj: int) -> Iterator[int]:
+        """Return the table itself, or the one that a LOB segment or partition belongs to."""
+        if self._rows["TAB$"].of(obj):
+            yield obj
+            return
+        for row in self._rows["LOB$"].all():
+            if row.l_obj == obj:
+                yield row.obj
+        for row in self._rows["LOBCOMPPART$"].all():
+            if row.part_obj == obj:
+                yield from self._roots(row.l_obj)
+        for name in ("TABPART$", "TABCOMPART$"):
+            for row in self._rows[name].all():
+                if row.obj == obj:
+                    yield row.bo
+
+    # --- joining ---
+
+    def _rows_of(self, obj: int) -> SysRows:
+        """Return the rows that one table is made of."""
+        composite = self._rows["TABCOMPART$"].of(obj)
+        lobs = self._rows["LOB$"].of(obj)
+        lob_objects = [row.l_obj for row in lobs]
+        lob_parts = self._rows["LOBCOMPPART$"].of(*lob_objects)
+        fragments = self._rows["LOBFRAG$"].of(*lob_objects, *(row.part_obj for row in lob_parts))
+        indexes = {row.ind for row in (*lobs, *fragments)} - {0}
+        objects = self._rows["OBJ$"].of(
+            obj, *lob_objects, *(fragment.frag_obj for fragment in fragments), *sorted(indexes)
+        )
+        names = {f"SYS_IL{row.obj:010d}C{row.int_col:05d}$$" for row in lobs}
+        if names:
+            known = {row.obj for row in objects}
+            objects += [
+                row
+                for row in self._rows["OBJ$"].all()
+                if row.name in names and row.obj not in known
+            ]
+        parts: dict[str, Sequence[Any]] = {
+            "sys_user": self._rows["USER$"].all(),
+            "sys_obj": objects,
+            "sys_tab": self._rows["TAB$"].of(obj),
+            "sys_col": self._rows["COL$"].of(obj),
+            "sys_cdef": self._rows["CDEF$"].of(obj),
+            "sys_ccol": self._rows["CCOL$"].of(obj),
+            "sys_tabpart": self._rows["TABPART$"].of(obj),
+            "sys_tabcompart": composite,
+            "sys_tabsubpart": self._rows["TABSUBPART$"].of(*(row.obj for row in composite)),
+            "sys_lob": lobs,
+            "sys_lob_comp_part": lob_parts,
+            "sys_lob_frag": fragments,
+            "sys_ts": self._rows["TS$"].all(),
+            "sys_ecol": self._rows["ECOL$"].of(obj),
+            "sys_deferredstg": self._rows["DEFERRED_STG$"].of(obj),
+            "sys_ind": self._rows["IND$"].of(obj),
+            "sys_icol": self._rows["ICOL$"].of(obj),
+        }
+        values: dict[str, Any] = {name: list(rows) for name, rows in parts.items()}
+        return SysRows.model_construct(**values)
+
+
+def as_followed(table: Table) -> Table:
+    """Return a SYS table with its LOB columns as it is decoded for following.
+
+    Those that nothing is read from are left out. The default of an added column (ECOL$) is read
+    from the locator in the row, which the others never need: so following costs no LOB decoding.
+    """
+    used = _SECTIONS[table.name].columns.values()
+
+    def seen(column: Column) -> Column:
+        if column.type_code not in LOB_TYPES:
+            return column
+        if column.name not in used:
+            return replace(column, hidden=True)
+        return replace(column, type_code=_RAW, lob=None)
+
+    return replace(table, columns=tuple(map(seen, table.columns)))
+
+
+def _row_default(locator: bytes) -> str | None:
+    """Return the bytes that a locator has in the row, in hex; None where they are elsewhere."""
+    try:
+        found = decode_locator(locator)
+    except OlrPgError:
+        return None
+    if found.form is LobForm.EMPTY:
+        return ""
+    if found.form is not LobForm.INLINE or found.compression is not LobCompression.NONE:
+        return None
+    return locator[found.start : found.start + found.size].hex()

@@ -1,0 +1,393 @@
+"""Changes as Parquet files: a folder per table, in it a file per log in which they committed.
+
+    OUT/SHOP.ORDERS/1_118_1224959854.parquet        thread, sequence, resetlogs id of the log
+    OUT/SHOP.ORDERS/1_118_1224959854-2.parquet      the rest of it, behind a DDL
+
+A file has the columns of `arrow_batches.schema_of`, in delivery order. It bears its final name once
+it is whole: until then it is hidden, and its place is taken by nobody. A log's files end when its
+thread's next log has a commit, since a thread commits in the order of its logs.
+
+Messages wait until there are enough of them, and batches until they are worth a row group, the
+largest first where many tables wait: so memory is bounded, and a table costs what it changes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import quote
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.files.durable import sync_directory
+from olr_pg.rendering.arrow_batches import SESSION_FIELDS, TableBatches, delivered_column
+from olr_pg.rendering.arrow_changes import BATCH_BYTES, ChangeReader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from concurrent.futures import Future
+    from pathlib import Path
+    from types import TracebackType
+
+    import numpy.typing as npt
+
+    from olr_pg.capture.archived_log import ArchivedLog
+    from olr_pg.dictionary.model import Database, Table
+    from olr_pg.ordering.ready_transactions import ReadyRun
+    from olr_pg.redo.sessions import SessionDirectory
+    from olr_pg.rendering.arrow_changes import ReadChanges
+
+    I64 = npt.NDArray[np.int64]
+
+GROUP_BYTES: Final = 32 << 20
+"""Bytes of record batches that make a row group."""
+
+WAITING_BYTES_MAX: Final = 128 << 20
+"""Bytes of record batches that wait, of all tables."""
+
+_REPEATED: Final = ("op", "commit_time", "xid", *SESSION_FIELDS)
+"""Columns with few values, or runs of one: of others, a dictionary costs more than it saves."""
+
+_ORDERED: Final = ("commit_scn", "commit_time", "scn", "xid", *SESSION_FIELDS)
+"""Columns whose least and largest value tell a reader what it need not read."""
+
+
+class ParquetFiles:
+    """Writes transactions, which come in commit order; a context, whose end completes the files.
+
+    Where it ends with an error, the files that are not whole are removed.
+
+    Args:
+        directory: made where it is missing.
+        database: whose values they are.
+        logs: that are decoded.
+        versions: gives the tables' definitions that are known by now, each with the SCN from which
+            on row changes have it.
+        sessions: of the transactions.
+        threads: how many write files, beside the caller's; 0: the caller writes.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        database: Database,
+        logs: Iterable[ArchivedLog],
+        versions: Callable[[], Iterable[tuple[int, Table]]],
+        sessions: SessionDirectory,
+        *,
+        threads: int = 0,
+    ) -> None:
+        self._directory = directory
+        self._versions = versions
+        self._sessions = sessions
+        self._logs: dict[tuple[int, int], list[ArchivedLog]] = {}
+        for log in logs:
+            self._logs.setdefault((log.header.thread, log.header.sequence), []).append(log)
+        self._tables = _Tables(database)
+        self._open: dict[int, _LogChanges] = {}
+        self._writing = _Writing(threads)
+        with _coded(directory):
+            directory.mkdir(parents=True, exist_ok=True)
+
+    def __enter__(self) -> ParquetFiles:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Complete the files; remove what is not whole where there was an error.
+
+        Raises:
+            OlrPgError: as `take`.
+        """
+        try:
+            if error is None:
+                for thread in sorted(self._open):
+                    self._end(thread)
+        finally:
+            self._writing.close()
+            for changes in self._open.values():
+                for file in changes.files.values():
+                    file.remove()
+
+    def take(self, run: ReadyRun) -> None:
+        """Take the next transactions.
+
+        Raises:
+            OlrPgError: 2050, 2051, 2053 or 2056 a value; 1210 a file cannot be written.
+        """
+        columns = run.columns
+        places = (columns.thread.astype(np.uint64) << np.uint64(32)) | columns.sequence
+        for place in np.unique(places).tolist():
+            mine = run.where(places == place)
+            self._take(place >> 32, place & 0xFFFFFFFF, mine)
+
+    def _take(self, thread: int, sequence: int, run: ReadyRun) -> None:
+        log = _log_of(self._logs[thread, sequence], run.first_commit_scn)
+        changes = self._open.get(thread)
+        if changes is not None and changes.log is not log:
+            self._end(thread)
+            changes = None
+        if changes is None:
+            changes = self._open[thread] = _LogChanges(log, self._sessions)
+        changes.add(run)
+        if changes.size >= BATCH_BYTES:
+            self._convert(changes)
+
+    def _end(self, thread: int) -> None:
+        """Complete the files of a thread's log."""
+        changes = self._open[thread]
+        self._convert(changes)
+        with _coded(self._directory):
+            for file in changes.files.values():
+                self._writing.submit(file, last=True)
+            self._writing.wait()
+            for folder in {file.path.parent for file in changes.files.values()}:
+                sync_directory(folder)
+        del self._open[thread]
+
+    def _convert(self, changes: _LogChanges) -> None:
+        """Make record batches of the messages that wait."""
+        self._tables.update(self._versions())
+        for read in changes.read():
+            for (owner, name), elements in read.by_table():
+                for table, part in self._tables.of(owner, name, read, elements):
+                    file = self._file(changes, table)
+                    file.add(table.batch(read, part))
+                    if file.waiting_bytes >= GROUP_BYTES:
+                        self._write(file)
+            self._write_largest()
+
+    def _file(self, changes: _LogChanges, table: TableBatches) -> _TableFile:
+        """Return the file that a table's changes go to; another one where it has other columns."""
+        name = f"{table.owner}.{table.name}"
+        file = changes.files.get(name)
+        if file is None or file.schema != table.schema:
+            number = 1
+            if file is not None:
+                number = file.number + 1
+                self._write(file, last=True)
+            folder = self._directory / quote(name, safe="$# ")
+            file = changes.files[name] = _TableFile(folder, changes.name, number, table.schema)
+        return file
+
+    def _write(self, file: _TableFile, *, last: bool = False) -> None:
+        with _coded(file.path):
+            self._writing.submit(file, last=last)
+
+    def _write_largest(self) -> None:
+        files = [file for changes in self._open.values() for file in changes.files.values()]
+        waiting = sum(file.waiting_bytes for file in files)
+        files.sort(key=lambda file: file.waiting_bytes)
+        while waiting > WAITING_BYTES_MAX:
+            file = files.pop()
+            waiting -= file.waiting_bytes
+            self._write(file)
+
+
+@contextmanager
+def _coded(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        raise OlrPgError(Code.OUTPUT_UNWRITABLE, str(error), path=str(path)) from error
+
+
+def _log_of(logs: Sequence[ArchivedLog], scn: int) -> ArchivedLog:
+    """Choose the log in which a transaction committed: incarnations number their logs anew."""
+    fitting = [log for log in logs if log.header.first_scn <= scn < log.next_scn]
+    return (fitting or logs)[-1]
+
+
+class _LogChanges:
+    """The messages of transactions that committed in a log, and the files that they go to."""
+
+    def __init__(self, log: ArchivedLog, sessions: SessionDirectory) -> None:
+        header = log.header
+        self.log = log
+        self.name = f"{header.thread}_{header.sequence}_{header.resetlogs_id}"
+        self.files: dict[str, _TableFile] = {}
+        self.size = 0
+        self._runs: list[ReadyRun] = []
+        self._sessions = sessions
+        self._reader = ChangeReader(sessions=sessions)
+
+    def add(self, run: ReadyRun) -> None:
+        """Take messages."""
+        self._runs.append(run)
+        self.size += run.size
+
+    def read(self) -> Iterator[ReadChanges]:
+        """Parse the messages that wait."""
+        runs, self._runs, self.size = self._runs, [], 0
+        if not runs:
+            return
+        xids = [xid for run in runs for xid in run.columns.xid.tolist()]
+        self._sessions.delivering(xids, [self.log.header.thread] * len(xids))
+        framed = runs[0].blob if len(runs) == 1 else b"".join(run.blob for run in runs)
+        first = np.cumsum([0, *(run.size for run in runs)])
+        bounds = [run.bounds + at for run, at in zip(runs, first.tolist(), strict=False)]
+        yield from self._reader.read(framed, np.concatenate(bounds))
+
+
+class _Version(NamedTuple):
+    """A definition of a table from an SCN on."""
+
+    since: int
+    table: TableBatches
+
+
+class _Tables:
+    """What makes the batches of each table, by its definition."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._known: dict[tuple[str, str], list[tuple[int, Table]]] = {}
+        self._made: dict[tuple[str, str], list[_Version]] = {}
+
+    def update(self, versions: Iterable[tuple[int, Table]]) -> None:
+        """Take the definitions that are known now: all of them."""
+        known: dict[tuple[str, str], list[tuple[int, Table]]] = {}
+        for since, table in versions:
+            known.setdefault((table.owner, table.name), []).append((since, table))
+        for name in [name for name in self._made if self._known[name] != known.get(name)]:
+            del self._made[name]
+        self._known = known
+
+    def of(
+        self, owner: str, name: str, read: ReadChanges, elements: I64
+    ) -> Iterator[tuple[TableBatches, I64]]:
+        """Yield what makes the batches of a table's changes, and of which of them."""
+        versions = self._made.get((owner, name))
+        if versions is None:
+            versions = self._made[owner, name] = [
+                self._version(since, table)
+                for since, table in sorted(self._known[owner, name], key=lambda one: one[0])
+            ]
+        sinces = np.array([version.since for version in versions], np.uint64)
+        number = np.maximum(sinces.searchsorted(read.answers.scn[elements], side="right") - 1, 0)
+        edges = np.flatnonzero(np.diff(number)) + 1
+        for part in np.split(np.arange(len(elements)), edges):
+            yield versions[number[part[0]]].table, elements[part]
+
+    def _version(self, since: int, table: Table) -> _Version:
+        columns = [delivered_column(column) for column in table.delivered]
+        return _Version(since, TableBatches(table.owner, table.name, columns, self._database))
+
+
+class _TableFile:
+    """A file that is being written, hidden until it is whole.
+
+    Attributes:
+        number: which one it is of its table and log, from 1.
+        waiting_bytes: of batches that are not written.
+        done: the last writing of it.
+    """
+
+    def __init__(self, folder: Path, log: str, number: int, schema: pa.Schema) -> None:
+        name = f"{log}.parquet" if number == 1 else f"{log}-{number}.parquet"
+        self.path = folder / name
+        self.number = number
+        self.schema = schema
+        self.waiting_bytes = 0
+        self.done: Future[None] | None = None
+        self._hidden = folder / f".{name}.partial"
+        self._waiting: list[pa.RecordBatch] = []
+        self._writer: Any = None
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Let a batch wait."""
+        self._waiting.append(batch)
+        self.waiting_bytes += batch.nbytes
+
+    def taken(self) -> list[pa.RecordBatch]:
+        """Take the batches that wait."""
+        batches, self._waiting, self.waiting_bytes = self._waiting, [], 0
+        return batches
+
+    def write(self, batches: Sequence[pa.RecordBatch], *, last: bool) -> None:
+        """Write batches; complete the file behind the last ones.
+
+        Raises:
+            OSError, ArrowException: it cannot be written.
+        """
+        if self._writer is None:
+            self.path.parent.mkdir(exist_ok=True)
+            self._writer = pq.ParquetWriter(
+                self._hidden,
+                self.schema,
+                compression="zstd",
+                use_dictionary=list(_REPEATED),
+                write_statistics=list(_ORDERED),
+            )
+        if batches:
+            self._writer.write_table(pa.Table.from_batches(batches, self.schema))
+        if last:
+            self._writer.close()
+            with self._hidden.open("rb") as file:
+                os.fsync(file.fileno())
+            self._hidden.replace(self.path)
+
+    def remove(self) -> None:
+        """Remove it if it is not whole."""
+        with suppress(OSError, pa.ArrowException):
+            if self._writer is not None:
+                self._writer.close()
+        with suppress(OSError):
+            self._hidden.unlink(missing_ok=True)
+
+
+class _Writing:
+    """Writes row groups, in threads if there are any; those of a file one behind the other."""
+
+    def __init__(self, threads: int) -> None:
+        self._pool = ThreadPoolExecutor(threads, "olr-parquet") if threads else None
+        self._under_way: deque[tuple[Future[None], int]] = deque()
+        self._size = 0
+
+    def submit(self, file: _TableFile, *, last: bool = False) -> None:
+        """Have written what waits for a file; returns once that is not too much.
+
+        Raises:
+            OSError, ArrowException: something could not be written.
+        """
+        size, batches = file.waiting_bytes, file.taken()
+        if self._pool is None:
+            file.write(batches, last=last)
+            return
+        before = file.done
+
+        def write() -> None:
+            if before is not None:
+                before.result()  # is under way: it was submitted before
+            file.write(batches, last=last)
+
+        file.done = self._pool.submit(write)
+        self._under_way.append((file.done, size))
+        self._size += size
+        while self._size > WAITING_BYTES_MAX:
+            self._wait_for_one()
+
+    def wait(self) -> None:
+        """Wait until everything is written; errors as of `submit`."""
+        while self._under_way:
+            self._wait_for_one()
+
+    def _wait_for_one(self) -> None:
+        future, size = self._under_way.popleft()
+        self._size -= size
+        future.result()
+
+    def close(self) -> None:
+        """End the threads; what was not begun is not written."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)

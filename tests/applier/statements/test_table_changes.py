@@ -1,0 +1,83 @@
+"""Changes of a table as received: cut, joined, and shown."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from olr_pg.applier.statements.table_changes import by_name, join, raw_images, row_id
+from tests.applier.conftest import Replication
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ROWID = "AAATLnAAFAAAAD9AAA"
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Replication:
+    """An insert; an update and a delete; an insert."""
+    r = Replication("", tmp_path)
+    r.transaction(r.insert({"ID": 1, "V": "a"}, rowid=ROWID))
+    r.transaction(r.update({"ID": 1, "V": "a"}, {"V": None}), r.delete({"ID": 2}))
+    r.transaction(r.insert({"ID": 3, "V": "ü"}))
+    return r
+
+
+def test_transactions_are_told_apart(made: Replication) -> None:
+    selection = made.selection()
+    assert selection.firsts().tolist() == [0, 1, 3]
+    assert selection.transactions() == [slice(0, 1), slice(1, 3), slice(3, 4)]
+    made.transaction(made.insert({"ID": 4}), scn=30, xid=99)
+    assert made.selection().firsts().tolist() == [0, 1, 3, 4]
+
+
+def test_a_part_is_the_chosen_changes(made: Replication) -> None:
+    part = made.selection().part(np.array([False, True, False, True]))
+    assert (len(part), part.commit_scn.tolist()) == (2, [20, 30])
+    assert [json.loads(raw_images(part, at)[1] or "null") for at in range(2)] == [
+        {"V": None}, {"ID": "c104", "V": "c3bc"},
+    ]  # fmt: skip
+
+
+def test_what_was_received_in_several_chunks_is_one_selection(made: Replication) -> None:
+    whole = made.selection()
+    joined = join([made.selection(0, 1), made.selection(1)])
+    assert (len(joined.chunks), len(whole.chunks)) == (2, 1)
+    assert joined.commit_scn.tolist() == whole.commit_scn.tolist()
+    images = [[raw_images(one, at) for at in range(4)] for one in (joined, whole)]
+    assert images[0] == images[1]
+    assert joined.element_bytes() == whole.element_bytes() == whole.value_bytes()
+    assert [len(elements) for _, elements in joined.by_chunk()] == [1, 3]
+
+
+def test_an_error_shows_the_images_that_a_change_has(made: Replication) -> None:
+    selection = made.selection()
+    insert, update, delete = (raw_images(selection, at) for at in range(3))
+    assert (insert[0], json.loads(insert[1] or "")) == (None, {"ID": "c102", "V": "61"})
+    assert json.loads(update[0] or "") == {"ID": "c102", "V": "61"}
+    assert (json.loads(delete[0] or ""), delete[1]) == ({"ID": "c103"}, None)
+
+
+def test_a_large_value_is_shown_in_part(tmp_path: Path) -> None:
+    r = Replication("", tmp_path)
+    r.transaction(r.insert({"ID": 1, "V": "x" * 70_000}))
+    shown = json.loads(raw_images(r.selection(), 0)[1] or "")["V"]
+    assert shown == "78" * 65_536 + "… (70000 bytes)"
+
+
+def test_rowids(made: Replication) -> None:
+    selection = made.selection()
+    assert [row_id(selection, at) for at in range(4)] == [ROWID, None, None, None]
+
+
+def test_rows_are_grouped_by_the_name_of_their_layout(made: Replication) -> None:
+    (chunk,) = made.selection().chunks
+    names = [f"{layout.kind.name}" for layout in chunk.layouts]
+    rows = np.flatnonzero(chunk.answers.layout >= 0)
+    found = {name: len(some) for name, some in by_name(names, chunk.answers, rows)}
+    assert found == {"INSERT": 2, "UPDATE": 1, "DELETE": 1}
+    assert dict(by_name(names, chunk.answers, rows[:1])).keys() == {"INSERT"}

@@ -1,0 +1,104 @@
+"""Outages of the target: told once at their beginning and once at their end, by connections."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+from structlog.testing import capture_logs
+
+from olr_pg.applier.settings import ApplierSettings
+from olr_pg.applier.target.outage import TargetOutage, announce_retry, patience, target_place
+
+AWAY = psycopg.OperationalError("connection refused")
+FULL = psycopg.errors.DiskFull("no space left on device")
+DEADLOCK = psycopg.errors.DeadlockDetected("deadlock detected")
+
+BEGIN = "the target is away and is waited for"
+END = "the target is there again"
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def is_away(outage: TargetOutage) -> bool:
+    return outage.current is not None
+
+
+def test_it_is_told_once_however_often_it_is_met() -> None:
+    clock = Clock()
+    outage = TargetOutage("db:5432, database app", clock)
+    with capture_logs() as lines:
+        for attempt in range(5):
+            clock.now = 100.0 + attempt
+            outage.failed("one", AWAY)
+            outage.failed("two", AWAY)
+        current = outage.current
+        assert current is not None
+        assert (current.since, current.error.code) == (100.0, 5003)
+        assert "db:5432, database app" in str(current.error)
+        outage.reached("one")
+        assert is_away(outage)  # the other one still fails
+        clock.now = 160.0
+        outage.reached("two")
+        assert not is_away(outage)
+        outage.reached("two")
+    assert [line["event"] for line in lines] == [BEGIN, END]
+    assert lines[1]["away_seconds"] == 60.0
+
+
+def test_the_reason_is_that_of_the_last_failure() -> None:
+    outage = TargetOutage("db", Clock())
+    outage.failed("one", AWAY)
+    outage.failed("one", FULL)
+    assert outage.current is not None
+    assert outage.current.error.code == 5090
+
+
+def test_a_connection_that_rests_does_not_prolong_it_and_does_not_end_it() -> None:
+    outage = TargetOutage("db", Clock())
+    outage.failed("one", AWAY)
+    outage.rested("one")
+    assert is_away(outage)
+    outage.failed("two", AWAY)
+    outage.reached("two")
+    assert not is_away(outage)
+    outage.failed("one", AWAY)
+    outage.rested("one")
+    outage.failed("one", AWAY)  # it tries again
+    outage.failed("two", AWAY)
+    outage.reached("two")
+    assert is_away(outage)
+
+
+def test_what_concerns_one_batch_is_no_outage() -> None:
+    outage = TargetOutage("db", Clock())
+    with capture_logs() as lines:
+        outage.failed("one", DEADLOCK)
+        announce_retry("applying S.T again", 1, DEADLOCK)
+        announce_retry("applying S.T again", 1, AWAY)
+    assert outage.current is None
+    assert [line["event"] for line in lines] == ["applying S.T again"]
+
+
+def test_how_long_something_is_tried_again() -> None:
+    settings = ApplierSettings("", "", 0, "", retry_seconds=3.0)
+    assert (patience(settings, DEADLOCK), patience(settings, AWAY)) == (3.0, None)
+    bounded = ApplierSettings("", "", 0, "", outage_seconds=9.0)
+    assert patience(bounded, FULL) == 9.0
+
+
+@pytest.mark.parametrize(
+    ("connect_string", "place"),
+    [
+        ("host=db port=5433 dbname=app user=u password=secret", "db:5433, database app"),
+        ("postgresql://u:secret@db.example.com/app", "db.example.com, database app"),
+        ("dbname=app password=secret", "the local socket, database app"),
+        ("user=u password=secret", "the local socket, database u"),
+    ],
+)
+def test_the_place_of_a_target_has_nothing_secret(connect_string: str, place: str) -> None:
+    assert target_place(connect_string) == place

@@ -1,0 +1,76 @@
+"""``olr-pg init``: the file that it writes is one that the other commands take."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Cli = Callable[..., "subprocess.CompletedProcess[str]"]
+
+COPIED = ("--logs", "archive", "--dictionary", "d.json", "--target", "embedded", "--table", "A.B")
+LIVE = (
+    *("--server", "127.0.0.1:1521/PDB", "--user", "olr", "--map", "/u01=/mnt"),
+    *("--target", "host=pg password='${PG_PASSWORD}'", "--table", "A.B", "--table", "A.C"),
+)
+
+
+@pytest.mark.parametrize("options", [COPIED, LIVE])
+def test_config_check_accepts_what_it_writes(
+    cli: Cli, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    written = cli("init", *options)
+    assert (written.returncode, written.stderr) == (0, "")
+    assert "olr-pg doctor" in written.stdout
+    assert ("initial-load" in written.stdout) == (options is LIVE)
+    checked = cli("config", "check", ORACLE_PASSWORD="o", PG_PASSWORD="p")
+    assert (checked.returncode, checked.stderr) == (0, "")
+
+
+def test_a_file_that_is_there_is_kept(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "olr-pg.json"
+    file.write_text("mine")
+    refused = cli("init", *COPIED)
+    assert (refused.returncode, file.read_text()) == (2, "mine")
+    assert "OLR-01140" in refused.stderr
+    assert cli("init", "--force", *COPIED).returncode == 0
+    assert file.read_text() != "mine"
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        (COPIED[2:], "--server"),  # nobody is there to ask
+        ((*COPIED, "--server", "h:1/s"), "not both"),
+        ((*LIVE, "--map", "nothing"), "THERE=HERE"),
+        ((*COPIED, "--table", "no owner"), "OLR-01002"),
+        ((*COPIED, "nowhere/olr-pg.json"), "OLR-01141"),
+    ],
+)
+def test_what_is_wrong_is_told_and_nothing_is_written(
+    cli: Cli, tmp_path: Path, options: tuple[str, ...], word: str
+) -> None:
+    refused = cli("init", *options)
+    assert refused.returncode == 2
+    assert word in refused.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_on_a_terminal_it_asks(tmp_path: Path) -> None:
+    terminal, other = pty.openpty()
+    os.write(terminal, b"db:1521/PDB\n\n\nembedded\nSHOP.ORDERS SHOP.LINES\n")
+    process = subprocess.run(
+        [sys.executable, "-m", "olr_pg", "init"],
+        stdin=other, capture_output=True, cwd=tmp_path, check=True,
+    )  # fmt: skip
+    os.close(terminal)
+    os.close(other)
+    assert b"Oracle account [olr]" in process.stderr
+    text = (tmp_path / "olr-pg.json").read_text()
+    assert '"db:1521/PDB"' in text
+    assert '["SHOP.ORDERS", "SHOP.LINES"]' in text

@@ -1,0 +1,68 @@
+"""What the sections say together: targets, tables, policies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from olr_pg.config.reading import ConfigError, parse_config
+from olr_pg.datatypes.policies import Policies
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from olr_pg.config.model import Config
+
+SOURCE = {"kind": "offline", "dictionary": "d.json", "logs": "archive"}
+APPLY = {"connect-string": "embedded", "tables": ["SHOP.ORDERS", "HR.PEOPLE"]}
+
+
+def parse(folder: Path, **sections: Any) -> Config:
+    return parse_config({"source": SOURCE, **sections}, folder, {}, file="c.json")
+
+
+def test_listed_tables_are_a_query_and_a_query_is_no_list(tmp_path: Path) -> None:
+    listed = parse(tmp_path, apply=APPLY).apply
+    assert listed is not None
+    assert listed.table_names is not None
+    assert [f"{one.owner}.{one.name}" for one in listed.table_names] == APPLY["tables"]
+    assert "ORDERS" in listed.table_query
+    assert "PEOPLE" in listed.table_query
+    query = "SELECT owner, table_name FROM all_tables"
+    asked = parse(tmp_path, apply=APPLY | {"tables": query}).apply
+    assert asked is not None
+    assert (asked.table_names, asked.table_query) == (None, query)
+
+
+def test_the_embedded_database_is_a_word(tmp_path: Path) -> None:
+    embedded = parse(tmp_path, apply=APPLY).apply
+    other = parse(tmp_path, apply=APPLY | {"connect-string": "postgresql://h/d"}).apply
+    assert embedded is not None
+    assert other is not None
+    assert (embedded.embedded, other.embedded) == (True, False)
+
+
+def test_policies_are_those_of_the_values(tmp_path: Path) -> None:
+    chosen = {"undecodable": "hex", "char-blanks": True}
+    apply = parse(tmp_path, apply=APPLY | {"policies": chosen}).apply
+    assert apply is not None
+    assert apply.value_policies == Policies(undecodable="hex", char_blanks=True)
+    default = parse(tmp_path, apply=APPLY).apply
+    assert default is not None
+    assert default.value_policies == Policies()
+
+
+@pytest.mark.parametrize(
+    "sections",
+    [
+        {"apply": APPLY | {"batch-changes": 0}},
+        {"apply": APPLY | {"workers": 257}},
+        {"apply": APPLY | {"consistency": "eventual"}},
+        {"apply": APPLY, "target": [{"name": "a"}, {"name": "b"}]},
+    ],
+    ids=["an empty batch", "too many workers", "unknown", "one applier for several targets"],
+)
+def test_what_does_not_go_is_refused(tmp_path: Path, sections: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError):
+        parse(tmp_path, **sections)

@@ -1,0 +1,157 @@
+"""A stream whose logs come late, are missed, or belong to another incarnation."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from olr_pg.datasource.options import SourceOptions
+from olr_pg.datasource.redo_stream import Limit, RedoStream
+from olr_pg.datasource.split_reading import read_split
+from olr_pg.datasource.stream_offset import BEGINNING, StreamOffset
+from olr_pg.dictionary.snapshot_file import write_snapshot
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.transactions.waiting_storage import IN_MEMORY
+from tests.datasource.source_rows import in_spark
+from tests.ordering.test_new_incarnation import Copied, rac, with_new_incarnation
+
+if TYPE_CHECKING:
+    from tests.replicator.scripted_source import Rac
+
+__all__ = ["rac"]
+ALL = Limit()
+
+
+class Archive:
+    """A folder of logs, some of which are there, and the streams that read it."""
+
+    def __init__(self, folder: Path, made: Rac) -> None:
+        self.folder = folder
+        self.logs = [Path(log.path) for log in made.one]
+        self.dictionary = folder / "dictionary.json"
+        write_snapshot(with_new_incarnation(made.snapshot), str(self.dictionary))
+
+    def stream(self) -> RedoStream:
+        """The stream of a query that was just started."""
+        places = (str(self.folder / "logs"),)
+        options = SourceOptions(places, str(self.dictionary), split_bytes=20_000)
+        return RedoStream(options, IN_MEMORY)
+
+    def add(self, *numbers: int) -> None:
+        (self.folder / "logs").mkdir(exist_ok=True)
+        for number in numbers:
+            shutil.copy(self.logs[number], self.folder / "logs")
+
+
+def scns(stream: RedoStream, start: StreamOffset, end: StreamOffset) -> list[int]:
+    """The commits of a batch."""
+    return sorted(scn for scn, _ in commits(stream, start, end))
+
+
+def commits(stream: RedoStream, start: StreamOffset, end: StreamOffset) -> set[tuple[int, str]]:
+    found = set[tuple[int, str]]()
+    for one in stream.splits(start, end):
+        decoding, bounds = stream.decoding(), stream.bounds
+        for batch in read_split(
+            decoding, one.split, in_spark(), bounds, since=one.since, until=one.until
+        ):
+            rows: list[dict[str, Any]] = batch.to_pylist()
+            found |= {(row["commit_scn"], row["xid"]) for row in rows}
+    return found
+
+
+def code(stream: RedoStream, start: StreamOffset) -> int:
+    with pytest.raises(OlrPgError) as caught:
+        stream.latest(start, ALL)
+    return caught.value.code
+
+
+def test_logs_behind_a_gap_wait_for_it(tmp_path: Path, rac: Rac) -> None:
+    archive = Archive(tmp_path, rac)
+    archive.add(0, 1, 3)
+    stream = archive.stream()
+    first = stream.latest(BEGINNING, ALL)
+    assert stream.latest(first, ALL) == first
+    archive.add(2)
+    second = stream.latest(first, ALL)
+    assert second.threads[1].place > first.threads[1].place
+    assert second == archive.stream().latest(BEGINNING, ALL)
+    both = commits(stream, BEGINNING, first) | commits(stream, first, second)
+    assert both == commits(archive.stream(), BEGINNING, second)
+    assert not commits(stream, BEGINNING, first) & commits(stream, first, second)
+
+
+def test_what_is_available_now_ends_with_the_gap_in_it(tmp_path: Path, rac: Rac) -> None:
+    archive = Archive(tmp_path, rac)
+    archive.add(0, 2)
+    stream = archive.stream()
+    stream.fix()
+    archive.add(1)
+    first = stream.latest(BEGINNING, ALL)
+    assert code(stream, first) == Code.LOG_MISSING
+    assert archive.stream().latest(first, ALL) != first
+
+
+def test_a_log_that_is_copied_yet_is_waited_for(tmp_path: Path, rac: Rac) -> None:
+    archive = Archive(tmp_path, rac)
+    archive.add(0, 1)
+    half = tmp_path / "logs" / archive.logs[1].name
+    whole = half.read_bytes()
+    half.write_bytes(whole[: len(whole) // 2])
+    stream = archive.stream()
+    first = stream.latest(BEGINNING, ALL)
+    assert stream.latest(first, ALL) == first
+    half.write_bytes(whole)
+    assert stream.latest(first, ALL) != first
+
+
+def test_a_batch_has_as_many_logs_as_it_may(tmp_path: Path, rac: Rac) -> None:
+    archive = Archive(tmp_path, rac)
+    archive.add(*range(4))
+    stream, offset, found = archive.stream(), BEGINNING, list[set[tuple[int, str]]]()
+    while (end := stream.latest(offset, Limit(files=1))) != offset:
+        found.append(commits(stream, offset, end))
+        offset = end
+    assert len(found) == 4
+    assert sum(map(len, found)) == len(set.union(*found))
+    assert set.union(*found) == commits(archive.stream(), BEGINNING, offset)
+
+
+def test_a_restart_needs_the_logs_of_what_is_open(tmp_path: Path, rac: Rac) -> None:
+    archive = Archive(tmp_path, rac)
+    archive.add(*range(4))
+    offset = archive.stream().latest(BEGINNING, Limit(files=3))
+    shutil.rmtree(tmp_path / "logs")
+    archive.add(*range(4, 6))
+    assert code(archive.stream(), offset) == Code.LOG_MISSING
+
+
+def test_a_new_incarnation_is_followed(tmp_path: Path, rac: Rac) -> None:
+    archive, copied = Archive(tmp_path, rac), Copied(rac, tmp_path)
+    stream = archive.stream()
+    first = stream.latest(BEGINNING, ALL)
+    copied.reopen()
+    second = stream.latest(first, ALL)
+    assert first.incarnation < second.incarnation
+    before, behind = scns(stream, BEGINNING, first), scns(stream, first, second)
+    assert max(before) < copied.scn <= min(behind)
+    delivered = sorted({one.commit_scn for one in copied.decode()})
+    assert sorted({*before, *behind}) == delivered
+    copied.orphans()
+    assert scns(archive.stream(), first, second) == behind
+
+
+def test_a_new_incarnation_that_gave_up_what_was_delivered_ends_the_stream(
+    tmp_path: Path, rac: Rac
+) -> None:
+    archive, copied = Archive(tmp_path, rac), Copied(rac, tmp_path)
+    copied.orphans()
+    stream = archive.stream()
+    first = stream.latest(BEGINNING, ALL)
+    assert first.scn > copied.scn
+    copied.reopen()
+    assert code(stream, first) == Code.STREAM_PAST_RESETLOGS
+    assert code(archive.stream(), first) == Code.STREAM_PAST_RESETLOGS

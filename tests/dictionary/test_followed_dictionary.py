@@ -1,0 +1,122 @@
+"""Rows of SYS tables that committed transactions change, and the tables that they make."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytest
+
+from olr_pg.datatypes.number import encode_number
+from olr_pg.dictionary.committed_changes import DictionaryTransaction, RowChange, RowOperation
+from olr_pg.dictionary.followed_dictionary import FollowedDictionary
+from olr_pg.dictionary.sys_columns import SYS_COLUMNS
+from olr_pg.dictionary.sys_rows import ColRow, ObjectRow, SysRows, TabRow, UserRow
+from olr_pg.errors import OlrPgError
+
+APP, OTHER, TABLE = 90, 91, 72_000
+INSERT, DELETE, UPDATE = RowOperation.INSERT, RowOperation.DELETE, RowOperation.UPDATE
+COLUMN: Final[dict[str, Any]] = {
+    "length": 22, "precision": 10, "scale": 0, "charset_form": 0, "charset_id": 0, "null": 0,
+    "property": 0, "type": 2,
+}  # fmt: skip
+
+
+def dictionary() -> FollowedDictionary:
+    """``APP.T (A NUMBER)``; the owner OTHER is not captured."""
+    empty: dict[str, list[Any]] = {
+        name: [] for name, field in SysRows.model_fields.items() if field.is_required()
+    }
+    rows = SysRows(
+        **{
+            **empty,
+            "sys_user": [UserRow(row_id="u1", user=APP, name="APP")],
+            "sys_obj": [ObjectRow(row_id="o1", owner=APP, obj=TABLE, data_obj=TABLE, name="T",
+                                  type=2, flags=0)],
+            "sys_tab": [TabRow(row_id="t1", obj=TABLE, data_obj=TABLE, clu_cols=0, flags=0,
+                               property=0)],
+            "sys_col": [ColRow(row_id="c1", obj=TABLE, col=1, seg_col=1, int_col=1, name="A",
+                               **COLUMN)],
+        }
+    )  # fmt: skip
+    return FollowedDictionary(rows, "AL32UTF8")
+
+
+def change(table: str, operation: RowOperation, row_id: str, **fields: Any) -> RowChange:
+    """A change of a row by its fields' names."""
+    section = {"OBJ$": "sys_obj", "TAB$": "sys_tab", "COL$": "sys_col"}[table]
+    values = {
+        SYS_COLUMNS[section][name]: value.encode() if isinstance(value, str)
+        else None if value is None else encode_number(value)
+        for name, value in fields.items()
+    }  # fmt: skip
+    return RowChange(table, operation, row_id, values)
+
+
+def transaction(*changes: RowChange) -> DictionaryTransaction:
+    return DictionaryTransaction(3, 1, 1, 2, (1, 1, 1, 1), changes)
+
+
+def second_column(operation: RowOperation = INSERT, row_id: str = "c2", **other: Any) -> RowChange:
+    fields = {**COLUMN, "obj": TABLE, "col": 2, "seg_col": 2, "int_col": 2, "name": "B", **other}
+    return change("COL$", operation, row_id, **fields)
+
+
+def names(followed: FollowedDictionary, obj: int = TABLE) -> list[str]:
+    table = followed.table(obj)
+    return [] if table is None else [column.name for column in table.columns]
+
+
+def test_a_column_comes_is_renamed_and_goes() -> None:
+    followed = dictionary()
+    assert names(followed) == ["A"]
+    assert followed.apply(transaction(second_column())) == {TABLE}
+    assert names(followed) == ["A", "B"]
+    renamed = change("COL$", UPDATE, "c2", name="Bé")
+    assert followed.concerned(transaction(renamed)) == {TABLE}
+    assert names(followed) == ["A", "B"]
+    followed.apply(transaction(renamed))
+    assert names(followed) == ["A", "Bé"]
+    assert followed.apply(transaction(change("COL$", DELETE, "c2"))) == {TABLE}
+    assert names(followed) == ["A"]
+
+
+def test_an_update_that_changes_nothing_touches_nothing() -> None:
+    assert dictionary().apply(transaction(change("COL$", UPDATE, "c1", name="A"))) == set()
+
+
+def test_a_new_table_is_there_whatever_the_order_of_its_rows() -> None:
+    followed = dictionary()
+    obj = {"obj": TABLE + 1, "data_obj": TABLE + 1}
+    made = followed.apply(
+        transaction(
+            second_column(obj=TABLE + 1, col=1, seg_col=1, int_col=1),
+            change("TAB$", INSERT, "t2", **obj, clu_cols=0, flags=0, property=0),
+            change("OBJ$", INSERT, "o2", **obj, owner=APP, name="U", type=2, flags=0),
+        )
+    )
+    assert made == {TABLE + 1}
+    assert names(followed, TABLE + 1) == ["B"]
+
+
+def test_tables_of_owners_that_are_not_captured_are_not_kept() -> None:
+    followed = dictionary()
+    obj = {"obj": TABLE + 1, "data_obj": TABLE + 1}
+    changes = (
+        change("OBJ$", INSERT, "o2", **obj, owner=OTHER, name="U", type=2, flags=0),
+        change("TAB$", INSERT, "t2", **obj, clu_cols=0, flags=0, property=0),
+    )
+    assert followed.apply(transaction(*changes)) == set()
+    assert followed.table(TABLE + 1) is None
+
+
+def test_columns_with_a_default_that_rows_do_not_store() -> None:
+    followed = dictionary()
+    followed.apply(transaction(second_column(property=1 << 30)))
+    assert followed.with_default(TABLE) == {2}
+
+
+@pytest.mark.parametrize("value", [-1, "x"])
+def test_a_row_that_is_none_of_the_dictionary_is_an_error(value: Any) -> None:
+    with pytest.raises(OlrPgError) as caught:
+        dictionary().apply(transaction(second_column(length=value)))
+    assert caught.value.code in (3070, 2050)

@@ -1,0 +1,74 @@
+"""Connections to the source: bounded calls, read-only work, another try where that may help."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import oracledb
+import pytest
+from sqlalchemy import text
+from structlog.testing import capture_logs
+
+from olr_pg.errors import OlrPgError
+from olr_pg.oracle.oracle_connection import ATTEMPTS, open_connection
+
+if TYPE_CHECKING:
+    from olr_pg.config.source_section import OracleSource
+    from olr_pg.oracle.oracle_connection import OracleDatabase
+
+
+def lost() -> oracledb.Error:
+    return oracledb.DatabaseError("ORA-03113: end-of-file on communication channel")
+
+
+def test_one_call_of_the_driver_is_bounded(source: OracleSource, oracle: OracleDatabase) -> None:
+    with open_connection(source) as connection:
+        assert connection.call_timeout == source.query_timeout * 1000
+
+    def bound(connection: Any) -> int:
+        own = connection.connection.driver_connection
+        return int(own.call_timeout)
+
+    assert oracle.read("testing", bound) == source.query_timeout * 1000
+    assert oracle.query_seconds == source.query_timeout
+
+
+def test_a_lost_connection_is_tried_again_with_another(oracle: OracleDatabase) -> None:
+    seen: list[Any] = []
+
+    def work(connection: Any) -> str:
+        seen.append(connection)
+        if len(seen) < 3:
+            raise lost()
+        return str(connection.execute(text("SELECT 'x' FROM DUAL")).scalar())
+
+    with capture_logs() as logs:
+        assert oracle.read("testing", work) == "x"
+    assert len({id(one) for one in seen}) == len(seen) == 3
+    assert [entry["event"] for entry in logs] == ["Oracle: trying again"] * 2
+
+
+def test_in_the_end_the_error_says_what_was_done(oracle: OracleDatabase) -> None:
+    tried: list[None] = []
+
+    def work(_connection: Any) -> None:
+        tried.append(None)
+        raise lost()
+
+    with pytest.raises(OlrPgError) as caught:
+        oracle.read("reading X", work, action="look at Y")
+    assert len(tried) == ATTEMPTS
+    assert caught.value.detail.startswith("reading X: ")
+    assert caught.value.action == "look at Y"
+
+
+def test_what_does_not_pass_is_not_tried_again(oracle: OracleDatabase) -> None:
+    tried: list[None] = []
+
+    def work(connection: Any) -> None:
+        tried.append(None)
+        connection.execute(text("SELECT * FROM SYS.NOTHING"))
+
+    with pytest.raises(OlrPgError):
+        oracle.read("testing", work)
+    assert len(tried) == 1

@@ -1,0 +1,106 @@
+"""What a target lacks of the runs that feed it, and what it is told."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from olr_pg.capture.state import CaptureMonitor, CapturePhase
+from olr_pg.decoding.target_view import TargetView
+from olr_pg.dictionary.evolution import Evolution, Verdict
+from olr_pg.dictionary.model import Column, Table
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.ordering.ready_transactions import joined
+from olr_pg.replicator.feed import Chosen, Feed
+from olr_pg.server.queue import ReadyQueue
+from olr_pg.transactions.schema_event import SchemaEvent
+from tests.server.test_queue import transaction
+
+COLUMNS = (Column("ID", 1, 1, 1, 2, 22),)
+TABLES = tuple(Table("S", name, obj, obj, COLUMNS) for obj, name in enumerate("TUV", 100))
+
+
+def feed(*, is_told: bool = True, ends: bool = False, transactions: int = 100) -> Any:
+    """A feed of ``S.T`` and ``S.U`` from SCN 50 on."""
+    delivery = SimpleNamespace(
+        name="one", view=TargetView(), is_told=is_told, ends_with_table=ends, failure=None,
+        monitor=CaptureMonitor(lambda: 0.0),
+    )  # fmt: skip
+    chosen = Chosen(None, TABLES[:2], lambda _owner, _name: True)  # type: ignore[arg-type]
+    return Feed(delivery, chosen, ReadyQueue(transactions), 50, 50)  # type: ignore[arg-type]
+
+
+def begins(run: Any) -> list[int]:
+    return [int(scn) for scn in run.begin_scn]
+
+
+def test_what_began_before_the_start_is_not_wanted() -> None:
+    run = joined([transaction(1, 49, 60), transaction(2, 50, 61), transaction(3, 20, 62)])
+    assert begins(feed().wanted(run)) == [50]
+
+
+def test_a_second_run_gives_what_the_first_did_not() -> None:
+    one = feed(transactions=2)
+    run = joined([transaction(n, 50 + n, 60 + n) for n in range(1, 5)])
+    assert one.offer(one.wanted(run)) == 2
+    assert begins(one.wanted(run)) == [53, 54]
+    assert one.offer(one.wanted(run)) == 0
+
+
+def test_it_needs_what_began_and_commits_behind_its_positions() -> None:
+    one = feed()
+    one.note_open(70)
+    one.note_open(60)
+    one.note_passed(80)
+    assert one.need == (70, 80, frozenset({100, 101}))
+    one.abandon(75)
+    assert one.need[:2] == (70, 74)
+
+
+def test_its_view_is_everything_only_where_nobody_wants_more() -> None:
+    one = feed()
+    assert one.view(TABLES[:2]).objects is None
+    assert one.view(TABLES).objects == {100, 101}
+
+
+def event(scn: int, table: str = "S.T", *, begin: int = 55, **options: Any) -> SchemaEvent:
+    evolution = options.pop("evolution", Evolution(Verdict.FOLLOW))
+    return SchemaEvent(table, scn, 1, begin, evolution, TABLES[0], **options)
+
+
+def test_events_of_its_tables_are_told_once() -> None:
+    one = feed()
+    assert one.publish(event(60)) is None
+    assert one.publish(event(60)) is None
+    assert one.publish(event(61, "S.V")) is None
+    assert one.queue.status().events == 1
+    other = feed(is_told=False)
+    other.publish(event(60))
+    assert other.queue.status().events == 0
+
+
+def test_faults_of_what_is_not_delivered_are_not_told() -> None:
+    one = feed()
+    one.publish(event(60, begin=49, is_fault=True))
+    assert one.queue.status().events == 0
+    one.publish(event(60, begin=50, is_fault=True))
+    assert one.queue.status().events == 1
+
+
+@pytest.mark.parametrize(("ends", "ended"), [(True, True), (False, False)])
+def test_a_fault_ends_the_delivery_where_nobody_can_be_told(*, ends: bool, ended: bool) -> None:
+    error = OlrPgError(Code.INTERNAL, "x")
+    fault = event(60, is_fault=True, evolution=Evolution(Verdict.STOP, error=error))
+    found = feed(is_told=False, ends=ends).publish(fault)
+    assert (found is error) is ended
+
+
+def test_a_failure_is_the_target_s_and_its_queue_s() -> None:
+    one = feed()
+    error = one.too_far_behind()
+    assert (error.code, error.where["target"]) == (4040, "one")
+    one.fail(error)
+    assert one.delivery.failure is error
+    assert one.delivery.monitor.state.phase is CapturePhase.STOPPED

@@ -1,0 +1,45 @@
+"""Several readers of one source: it is asked for what all of them want together."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from olr_pg.capture.logs import LogScan
+from olr_pg.replicator.shared_logs import SharedLogs
+
+
+class Source:
+    """Notes what it is asked for; its logs end at `ends`."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[int, int]] = []
+        self.ends: list[int] = []
+
+    def scan(self, scn: int, delivered_scn: int) -> LogScan:
+        self.asked.append((scn, delivered_scn))
+        logs: Any = tuple(SimpleNamespace(next_scn=end) for end in self.ends)
+        return LogScan(logs, (), (), None)
+
+
+def test_the_lowest_start_and_the_highest_delivery_count() -> None:
+    source = Source()
+    logs = SharedLogs(source)  # type: ignore[arg-type]
+    logs.scan("ahead", 100, 200)
+    logs.scan("behind", 50, 60)
+    logs.scan("ahead", 120, 220)
+    logs.scanned_last("behind")
+    logs.scan("ahead", 130, 230)
+    assert source.asked == [(100, 200), (50, 200), (50, 220), (130, 230)]
+    logs.scanned_last("nobody")
+
+
+def test_what_was_seen_once_is_reached() -> None:
+    source = Source()
+    logs = SharedLogs(source)  # type: ignore[arg-type]
+    assert logs.reach_scn == 0
+    source.ends = [40, 70, 60]
+    logs.scan("one", 1, 1)
+    source.ends = [50]
+    logs.scan("one", 1, 1)
+    assert logs.reach_scn == 70

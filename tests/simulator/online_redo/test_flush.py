@@ -1,0 +1,99 @@
+"""Flushes in pieces: all of it gets there in any order; what a crash breaks off does not."""
+
+from __future__ import annotations
+
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from olr_pg.simulator.fields.block_layout import checksum
+from olr_pg.simulator.online_redo.flush import (
+    TIDY,
+    FlushInProgress,
+    FlushStyle,
+    crash_writes,
+    flush_writes,
+    header_writes,
+)
+from olr_pg.simulator.online_redo.steps import Write
+from olr_pg.simulator.online_redo.written_redo import LogPart, find_lwns, redo_of_logs
+from tests.simulator.online_redo.played import Source
+
+SIZE = 512
+styles = st.builds(FlushStyle, st.integers(1, 9), st.floats(0, 1), st.floats(0, 1))
+
+
+def carry_out(writes: list[Write], files: dict[str, bytearray]) -> None:
+    for write in writes:
+        end = write.offset + len(write.data)
+        files[write.member][write.offset : end] = write.data
+
+
+@given(st.integers(0, 2**32), styles, st.integers(1, 3), st.integers(1, 12))
+def test_every_member_gets_everything(
+    seed: int, style: FlushStyle, members: int, blocks: int
+) -> None:
+    rng = Random(seed)
+    data = rng.randbytes(blocks * SIZE)
+    files = {f"member {number}": bytearray((blocks + 5) * SIZE) for number in range(members)}
+    writes = list(flush_writes(rng, style, [*files], 3 * SIZE, data, SIZE))
+    carry_out(writes, files)
+    assert {bytes(file) for file in files.values()} == {bytes(3 * SIZE) + data + bytes(2 * SIZE)}
+    assert sum(len(write.data) for write in writes) == members * len(data)
+
+
+def test_a_tidy_flush_is_one_write_per_member() -> None:
+    rng = Random(1)
+    writes = list(flush_writes(rng, TIDY, ["a", "b"], SIZE, bytes(4 * SIZE), SIZE))
+    assert sorted((write.member, len(write.data)) for write in writes) == [("a", 2048), ("b", 2048)]
+
+
+@given(st.integers(0, 2**32), styles)
+def test_a_header_is_whole_in_every_member_in_the_end(seed: int, style: FlushStyle) -> None:
+    rng = Random(seed)
+    image = rng.randbytes(SIZE)
+    files = {"a": bytearray(3 * SIZE), "b": bytearray(3 * SIZE)}
+    carry_out(list(header_writes(rng, style, [*files], image)), files)
+    assert {bytes(file) for file in files.values()} == {bytes(SIZE) + image + bytes(SIZE)}
+
+
+def first_part(shop: Source) -> LogPart:
+    """The flush of the most blocks."""
+    parts = [item for item in redo_of_logs(shop.logs) if isinstance(item, LogPart)]
+    return max(parts, key=lambda part: part.end - part.block)
+
+
+def test_a_crash_leaves_the_first_lwn_broken(shop: Source) -> None:
+    part = first_part(shop)
+    first = next(find_lwns(shop.redo, part.data, part.block))
+    broken = set[int]()
+    for seed in range(40):
+        rng = Random(seed)
+        files = {"a": bytearray(part.end * SIZE), "b": bytearray(part.end * SIZE)}
+        writes = crash_writes(rng, FlushStyle(), [*files], (first, part.data), SIZE)
+        carry_out(list(writes), files)
+        for file in files.values():
+            bad = [
+                number
+                for number in range(first.block, first.end)
+                if not any(block := file[number * SIZE : (number + 1) * SIZE])
+                or checksum(bytes(block))
+            ]
+            assert bad
+            broken.update(bad)
+    assert len(broken) > 1
+
+
+def test_a_flush_in_progress_knows_what_may_be_whole(shop: Source) -> None:
+    part = first_part(shop)
+    flush = FlushInProgress(shop.redo, part)
+    assert flush.whole_end() == part.block
+    behind = (part.end - 1) * SIZE
+    rest = part.data[(part.end - 1 - part.block) * SIZE :]
+    flush.note(Write("a", behind, rest))
+    assert flush.whole_end() == part.block
+    flush.note(Write("b", part.block * SIZE, part.data[: len(part.data) - SIZE]))
+    assert flush.whole_end() == part.block
+    flush.note(Write("a", part.block * SIZE, part.data[: len(part.data) - SIZE]))
+    assert flush.whole_end() == part.end

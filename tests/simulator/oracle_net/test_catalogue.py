@@ -1,0 +1,84 @@
+"""Queries in Oracle's words against the stand-in's tables, and what Oracle would refuse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from olr_pg.simulator.oracle_net.catalogue import Catalogue
+from olr_pg.simulator.oracle_net.faults import OraError
+
+SCN = 500
+
+
+@pytest.fixture
+def catalogue() -> Catalogue:
+    made = Catalogue(lambda: SCN)
+    made.insert("USER$", [{"USER#": 7, "NAME": "APP", "SPARE1": 1 << 70}, {"USER#": 8}])
+    made.insert("V$DATABASE", [{"NAME": "X"}])
+    return made
+
+
+def rows(catalogue: Catalogue, sql: str, *binds: Any) -> list[tuple[Any, ...]]:
+    return [tuple(row) for row in catalogue.query(sql, binds).rows]
+
+
+def test_rows_have_their_columns_and_numbers_of_any_size(catalogue: Catalogue) -> None:
+    query = 'SELECT u."NAME", u."SPARE1" FROM "SYS"."USER$" u WHERE u."USER#" = :1'
+    assert rows(catalogue, query, 7) == [("APP", 1 << 70)]
+    assert rows(catalogue, query, 8) == [(None, None)]
+    names = [column.name for column in catalogue.query(query, (7,)).columns]
+    assert names == ["NAME", "SPARE1"]
+
+
+def test_rowids_are_made_up_and_differ(catalogue: Catalogue) -> None:
+    found = rows(catalogue, 'SELECT ROWID FROM "SYS"."USER$"')
+    assert len({rowid for (rowid,) in found}) == 2
+    assert all(len(rowid) == 18 for (rowid,) in found)
+
+
+def test_functions_of_oracle(catalogue: Catalogue) -> None:
+    catalogue.context["CON_NAME"] = "PDB"
+    query = (
+        "SELECT NVL(NULL, 3), BITAND(6, 3), MOD(7, 4), UPPER('a'),"
+        " SYS_CONTEXT('USERENV', 'con_name') FROM DUAL"
+    )
+    assert rows(catalogue, query) == [(3, 2, 3, "A", "PDB")]
+
+
+def test_the_current_scn_is_that_of_the_query(catalogue: Catalogue) -> None:
+    assert rows(catalogue, 'SELECT "CURRENT_SCN" FROM "SYS"."V$DATABASE"') == [(SCN,)]
+
+
+@pytest.mark.parametrize(
+    ("change", "scn", "number"),
+    [
+        (lambda one: one.denied.add("USER$"), SCN, 942),
+        (lambda one: one.no_flashback.add("USER$"), SCN, 1031),
+        (lambda one: setattr(one, "undo_scn", SCN - 10), SCN - 11, 1555),
+        (lambda _: None, SCN + 1, 8181),
+    ],
+    ids=["no privilege", "no flashback", "undo is gone", "the future"],
+)
+def test_what_oracle_refuses(catalogue: Catalogue, change: Any, scn: int, number: int) -> None:
+    change(catalogue)
+    with pytest.raises(OraError) as caught:
+        rows(catalogue, 'SELECT "NAME" FROM "SYS"."USER$" AS OF SCN :1', scn)
+    assert caught.value.code == number
+
+
+def test_what_is_there_is_read_as_of_an_scn(catalogue: Catalogue) -> None:
+    assert len(rows(catalogue, 'SELECT "NAME" FROM "SYS"."USER$" AS OF SCN :1', SCN)) == 2
+
+
+def test_a_view_may_be_made_whenever_it_is_asked(catalogue: Catalogue) -> None:
+    made: list[int] = []
+
+    def answer() -> list[dict[str, object]]:
+        made.append(len(made))
+        return [{"NAME": "compatible", "VALUE": str(len(made))}]
+
+    catalogue.made_when_asked["V$PARAMETER"] = answer
+    query = 'SELECT "VALUE" FROM "SYS"."V$PARAMETER"'
+    assert [rows(catalogue, query) for _ in range(2)] == [[("1",)], [("2",)]]

@@ -1,0 +1,51 @@
+"""The catalogue is whole, and its errors survive the way to another process."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from olr_pg.errors import CATALOGUE, Code, OlrPgError, exit_code_of, format_place, located
+
+
+def test_every_code_has_its_entry_and_every_entry_its_advice() -> None:
+    assert CATALOGUE.keys() == set(Code)
+    for code, entry in CATALOGUE.items():
+        assert entry.title, code
+        assert entry.action, code
+        assert not entry.title.endswith("."), code
+        assert not entry.action.endswith("."), code
+
+
+def test_the_thousand_is_the_area_and_decides_the_exit_code() -> None:
+    assert {code // 1000 for code in Code} <= set(range(1, 10))
+    assert exit_code_of(Code.BLOCK_CORRUPT) == 3
+    assert exit_code_of(Code.INTERNAL) == 70
+    assert exit_code_of(Code.NO_APPLIANCE) == 12
+    assert all(1 <= exit_code_of(code) <= 125 for code in Code)
+
+
+def test_an_error_says_code_title_detail_and_place() -> None:
+    error = OlrPgError(Code.BLOCK_CORRUPT, "wrong", thread=1, block=None, sequence=19)
+    title = CATALOGUE[Code.BLOCK_CORRUPT].title
+    assert str(error) == f"{error.label}: {title}: wrong [thread 1, sequence 19]"
+    assert error.label == f"OLR-{Code.BLOCK_CORRUPT:05d}"
+    assert error.action == CATALOGUE[Code.BLOCK_CORRUPT].action
+    assert format_place({}) == ""
+
+
+def test_it_is_the_same_behind_a_pickle() -> None:
+    error = OlrPgError(Code.BLOCK_CORRUPT, "wrong", action="look", thread=1)
+    again = pickle.loads(pickle.dumps(error))
+    assert (str(again), again.action, again.where) == (str(error), "look", {"thread": 1})
+
+
+def test_a_place_further_out_stands_in_front_and_does_not_replace_one() -> None:
+    error = located(OlrPgError(Code.BLOCK_CORRUPT, "x", block=7), file="f", block=1)
+    assert list(error.where.items()) == [("file", "f"), ("block", 7)]
+
+
+def test_a_code_that_is_not_in_the_catalogue_is_a_bug() -> None:
+    with pytest.raises(ValueError, match="4711"):
+        OlrPgError(4711, "x")

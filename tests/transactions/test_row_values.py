@@ -1,0 +1,170 @@
+"""Values of a row change: which of those that were logged counts, and where it goes."""
+
+from __future__ import annotations
+
+import pytest
+
+from olr_pg.kernels.compile import interpreted
+from olr_pg.redo.batch import Part, Role
+from olr_pg.redo.format.opcodes import URP
+from olr_pg.redo.format.row_fields import FB_FIRST, FB_LAST
+from olr_pg.transactions.finished_columns import DmlColumns, Image
+from olr_pg.transactions.row_job import (
+    AFTER,
+    AFTER_SUPPLEMENTAL,
+    CAPACITY,
+    OK,
+    PARTS,
+    UNKNOWN_COLUMN,
+    VALUES,
+    Job,
+)
+from olr_pg.transactions.row_values import (
+    NOT_PLAIN,
+    gather_piece,
+    push_full_image,
+    push_plain_insert,
+    push_update,
+)
+from tests.transactions.hand_made_pieces import Entry, Piece, assembled_both_ways, job_of
+
+gather, full_image, update, plain_insert = (
+    interpreted(one) for one in (gather_piece, push_full_image, push_update, push_plain_insert)
+)
+BEFORE_LOGGED, AFTER_LOGGED = Role.BEFORE_SUPPLEMENTAL, Role.AFTER_SUPPLEMENTAL
+STAMP = 1
+Shown = tuple[int, int, bytes | None]
+
+
+def written(job: Job) -> list[Shown]:
+    """(image, column, bytes) of every value that was appended, with its further parts."""
+    found: list[Shown] = []
+    for value in job.values[: int(job.counts[VALUES])]:
+        raw = None
+        if value.length >= 0:
+            raw = job.batch.data[value.offset :][: value.length].tobytes()
+        part = -2 - int(value.next) if value.next < -1 else -1
+        while part >= 0:
+            offset, length, part = job.parts[:, part].tolist()
+            raw = (raw or b"") + job.batch.data[offset:][:length].tobytes()
+        found.append((int(value.image), int(value.column), raw))
+    return found
+
+
+def gathered(*pieces: Piece) -> Job:
+    """A job whose pieces are gathered as one change."""
+    job = job_of(*pieces)
+    for piece in range(len(pieces)):
+        assert gather(job, piece, 0, STAMP) == OK
+        job.links.next_piece[piece] = piece + 1 if piece + 1 < len(pieces) else -1
+    return job
+
+
+def test_a_plain_insert_has_a_value_for_every_column() -> None:
+    job = job_of(Piece([Entry(2, b"two")]))
+    assert plain_insert(job, 0, 0) == OK
+    assert written(job) == [
+        (Image.AFTER, 0, None),
+        (Image.AFTER, 1, b"two"),
+        (Image.AFTER, 2, None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("entry", "room", "status"),
+    [
+        (Entry(1, b"x", Role.BEFORE), 100, NOT_PLAIN),
+        (Entry(1, b"x", part=Part.TO_NEXT), 100, NOT_PLAIN),
+        (Entry(4, b"x"), 100, UNKNOWN_COLUMN),
+        (Entry(0, b"x"), 100, UNKNOWN_COLUMN),
+        (Entry(1, b"x"), 2, CAPACITY),
+    ],
+)
+def test_an_insert_that_is_not_plain_appends_nothing(entry: Entry, room: int, status: int) -> None:
+    job = job_of(Piece([entry]), room=room)
+    assert plain_insert(job, 0, 0) == status
+    assert job.counts[VALUES] == 0
+
+
+def test_the_supplemental_value_counts_where_nothing_else_was_logged() -> None:
+    both = [Entry(1, b"logged"), Entry(1, b"beside", AFTER_LOGGED)]
+    rest = [Entry(2, None), Entry(2, b"beside", AFTER_LOGGED), Entry(3, b"beside", AFTER_LOGGED)]
+    job = gathered(Piece([*both, *rest]))
+    assert full_image(job, int(Image.AFTER), AFTER, AFTER_SUPPLEMENTAL, 0, STAMP)
+    assert [raw for _, _, raw in written(job)] == [b"logged", b"beside", b"beside"]
+
+
+def test_values_of_another_change_are_not_seen() -> None:
+    job = gathered(Piece([Entry(1, b"x")]))
+    assert full_image(job, int(Image.AFTER), AFTER, AFTER_SUPPLEMENTAL, 0, STAMP + 1)
+    assert [raw for _, _, raw in written(job)] == [None, None, None]
+
+
+def test_the_newest_after_value_and_the_first_before_value_count() -> None:
+    job = gathered(
+        Piece([Entry(1, b"old", Role.BEFORE), Entry(1, b"between")], URP),
+        Piece([Entry(1, b"between", Role.BEFORE), Entry(1, b"new")], URP),
+    )
+    assert update(job, 0, 0, STAMP) == (True, 1)
+    assert written(job) == [(Image.BEFORE, 0, b"old"), (Image.AFTER, 0, b"new")]
+
+
+def test_a_supplemental_null_gives_way_to_the_value_behind_it() -> None:
+    job = gathered(
+        Piece([Entry(2, None, BEFORE_LOGGED)], URP), Piece([Entry(2, b"key", BEFORE_LOGGED)], URP)
+    )
+    assert update(job, 0, 0, STAMP) == (True, 0)
+    assert written(job) == [(Image.BEFORE, 1, b"key")]
+
+
+def test_an_update_sets_what_its_bitmap_names() -> None:
+    entries = [Entry(at, b"old", Role.BEFORE) for at in (1, 2, 3)]
+    entries += [Entry(at, b"new") for at in (1, 2)]
+    job = gathered(Piece(entries, URP, changed=b"\x06"))
+    assert update(job, 0, 0, STAMP) == (True, 2)
+    after = [(column, raw) for image, column, raw in written(job) if image == Image.AFTER]
+    # Column 3 was there and is logged no more: it becomes NULL.
+    assert after == [(1, b"new"), (2, None)]
+
+
+def test_the_parts_of_a_value_follow_each_other_in_either_order() -> None:
+    parts = [
+        Entry(2, b"abc", part=Part.TO_NEXT),
+        Entry(2, b"de", part=Part.FROM_PREVIOUS | Part.TO_NEXT),
+        Entry(2, b"f", part=Part.FROM_PREVIOUS),
+    ]
+    for order in (parts, parts[::-1]):
+        job = gathered(*(Piece([one]) for one in order))
+        assert full_image(job, int(Image.AFTER), AFTER, AFTER_SUPPLEMENTAL, 0, STAMP)
+        assert written(job)[1] == (Image.AFTER, 1, b"abcdef")
+        assert job.counts[PARTS] == 2
+
+
+def test_no_more_is_appended_than_there_is_room() -> None:
+    job = job_of(Piece([Entry(1, b"x"), Entry(1, b"y", Role.BEFORE)], URP), room=1)
+    assert gather(job, 0, 0, STAMP) == OK
+    assert update(job, 0, 0, STAMP)[0] is False
+    assert not full_image(job, int(Image.AFTER), AFTER, AFTER_SUPPLEMENTAL, 0, STAMP)
+    assert job.counts[VALUES] == 1
+
+
+def shown(dml: DmlColumns) -> list[bytes]:
+    """Every value with its further parts."""
+    found = []
+    for at in range(int(dml.entry_first[-1])):
+        raw, following = b"", at
+        while following >= 0:
+            value = dml.values[following]
+            raw += dml.data[value.offset :][: max(value.length, 0)].tobytes()
+            following = int(value.next)
+        found.append(raw)
+    return found
+
+
+def test_compiled_and_interpreted_kernels_agree() -> None:
+    dml = assembled_both_ways(
+        Piece([Entry(1, b"a", part=Part.TO_NEXT), Entry(3, b"c")], group=FB_FIRST),
+        Piece([Entry(1, b"b", part=Part.FROM_PREVIOUS)], group=FB_LAST),
+        Piece([Entry(1, b"d"), Entry(2, b"e")], head=1),
+    )
+    assert shown(dml) == [b"ab", b"", b"c", b"d", b"e", b""]
