@@ -143,6 +143,7 @@ class Course:
         self.begun = 1
         self.archived = 0
         self.reader = self.following.read()
+        self.look()
 
     def do(self, what: str, blocks: int) -> None:
         if what == "write":
@@ -157,10 +158,17 @@ class Course:
             self.settle()
         elif what == "restart":
             self.settle()
+            # A start needs the log that holds its SCN.
+            while self.archived < self.begun - 1:
+                self.do("archive", 0)
             scn = min((one.begin_scn for one in self.truth[len(self.got) :]), default=1 << 40)
             self.end()
             self.reader = self.following.read(min(scn, self.highest_scn), resumed=True)
         self.take()
+
+    def look(self) -> None:
+        """Wait for the first look: who starts at SCN 0 begins with the oldest log that it sees."""
+        await_true(lambda: bool(self.reader.delivery.progress.source.threads), self.reader)
 
     @property
     def highest_scn(self) -> int:

@@ -263,7 +263,8 @@ def write_image(path: Path, image: Image) -> None:
         OSError: it cannot be written.
     """
     file = _File(image=image, crc32=_crc(image))
-    replace_file(path, file.model_dump_json().encode() + b"\n")
+    left_out = {"image": _left_out(image)}
+    replace_file(path, file.model_dump_json(exclude=left_out).encode() + b"\n")
 
 
 def read_image(path: Path, source: str) -> Image:
@@ -397,5 +398,9 @@ def _size(batch: ChangeBatch) -> int:
 
 def _crc(image: Image) -> int:
     """Compute the checksum of what the version has."""
-    left_out = {1: _SINCE_2, 2: _SINCE_3}.get(image.version)
-    return zlib.crc32(image.model_dump_json(exclude=left_out).encode())
+    return zlib.crc32(image.model_dump_json(exclude=_left_out(image)).encode())
+
+
+def _left_out(image: Image) -> set[str]:
+    """Name what the image's version does not have."""
+    return {1: _SINCE_2, 2: _SINCE_3}.get(image.version, set())
